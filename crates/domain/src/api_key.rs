@@ -106,17 +106,11 @@ areas! {
 
 impl Right {
     pub fn read(area: Area) -> Self {
-        Self {
-            access: Access::Read,
-            area,
-        }
+        Self { access: Access::Read, area }
     }
 
     pub fn write(area: Area) -> Self {
-        Self {
-            access: Access::Write,
-            area,
-        }
+        Self { access: Access::Write, area }
     }
 
     pub fn parse(text: &str) -> Option<Self> {
@@ -126,10 +120,7 @@ impl Right {
             "write" => Access::Write,
             _ => return None,
         };
-        let area = Area::ALL
-            .iter()
-            .copied()
-            .find(|candidate| candidate.as_str() == area)?;
+        let area = Area::ALL.iter().copied().find(|candidate| candidate.as_str() == area)?;
         Some(Self { access, area })
     }
 }
@@ -163,10 +154,7 @@ impl Rights {
     /// Space- or comma-separated; `Err` names the first word that is not a right.
     pub fn parse(text: &str) -> Result<Self, String> {
         let words = text.split([' ', ',']).filter(|word| !word.is_empty());
-        words
-            .map(|word| Right::parse(word).ok_or_else(|| word.to_owned()))
-            .collect::<Result<_, _>>()
-            .map(Self)
+        words.map(|word| Right::parse(word).ok_or_else(|| word.to_owned())).collect::<Result<_, _>>().map(Self)
     }
 
     pub fn contains(&self, right: Right) -> bool {
@@ -213,15 +201,9 @@ mod tests {
     fn rights_are_read_as_written() {
         let all = Rights::all();
         assert_eq!(Rights::parse(&all.to_string()), Ok(all.clone()));
-        assert_eq!(
-            Rights::parse("read:checkouts write:nothing"),
-            Err("write:nothing".into())
-        );
+        assert_eq!(Rights::parse("read:checkouts write:nothing"), Err("write:nothing".into()));
         let narrow = Rights::parse("write:checkouts").unwrap();
         assert!(narrow.is_within(&all) && !all.is_within(&narrow));
-        assert!(
-            !narrow.contains(Right::read(Area::Checkouts)),
-            "write does not include read"
-        );
+        assert!(!narrow.contains(Right::read(Area::Checkouts)), "write does not include read");
     }
 }

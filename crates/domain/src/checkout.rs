@@ -109,22 +109,14 @@ impl Item {
         assert!(quantity > 0, "quantities are read as positive");
         let total = unit_price.checked_times(quantity)?;
         let fits = total.minor <= Money::maximum(total.currency).minor;
-        fits.then_some(Self {
-            product_id: None,
-            description,
-            quantity,
-            unit_price,
-            total,
-        })
+        fits.then_some(Self { product_id: None, description, quantity, unit_price, total })
     }
 }
 
 /// The sum of the lines; `None` where it is above what one object may cost.
 pub fn sum(items: &[Item]) -> Option<Money> {
     let (first, rest) = items.split_first()?;
-    let total = rest
-        .iter()
-        .try_fold(first.total, |sum, item| sum.checked_add(item.total))?;
+    let total = rest.iter().try_fold(first.total, |sum, item| sum.checked_add(item.total))?;
     (total.minor <= Money::maximum(total.currency).minor).then_some(total)
 }
 
@@ -146,12 +138,7 @@ pub enum Status {
 }
 
 impl Status {
-    pub const ALL: [Status; 4] = [
-        Status::Pending,
-        Status::Completed,
-        Status::Expired,
-        Status::Cancelled,
-    ];
+    pub const ALL: [Status; 4] = [Status::Pending, Status::Completed, Status::Expired, Status::Cancelled];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -189,10 +176,7 @@ impl Checkout {
         now: Timestamp,
     ) -> Self {
         assert!(order.amount.minor > 0, "a checkout costs something");
-        assert!(
-            !order.available_methods.is_empty(),
-            "a checkout can be paid"
-        );
+        assert!(!order.available_methods.is_empty(), "a checkout can be paid");
         // Whole seconds, so that what is printed is what decides.
         let created_at = now.floor_to_second();
         Self {
@@ -236,11 +220,7 @@ impl Checkout {
 
     /// When the timer has to look again, while the checkout is pending.
     pub fn next_deadline(&self) -> Timestamp {
-        if self.attempt_with_provider {
-            self.expires_at.plus(LONGEST_HOLD)
-        } else {
-            self.expires_at
-        }
+        if self.attempt_with_provider { self.expires_at.plus(LONGEST_HOLD) } else { self.expires_at }
     }
 
     fn is_overdue(&self, now: Timestamp) -> bool {
@@ -256,17 +236,13 @@ impl Checkout {
         if self.state != State::Pending || !self.is_overdue(now) {
             return None;
         }
-        self.state = State::Expired {
-            at: self.touch(now),
-        };
+        self.state = State::Expired { at: self.touch(now) };
         Some(EventType::CheckoutExpired)
     }
 
     pub fn cancel(&mut self, now: Timestamp) -> Result<EventType, Refusal> {
         self.refuse_if_closed()?;
-        self.state = State::Cancelled {
-            at: self.touch(now),
-        };
+        self.state = State::Cancelled { at: self.touch(now) };
         Ok(EventType::CheckoutCancelled)
     }
 
@@ -274,11 +250,7 @@ impl Checkout {
     pub fn payable(&self, now: Timestamp) -> Result<(), Refusal> {
         self.refuse_if_closed()?;
         // An attempt that is with the provider holds the checkout open, but for that attempt only.
-        if self.is_past_expiry(now) {
-            Err(Refusal::CheckoutExpired)
-        } else {
-            Ok(())
-        }
+        if self.is_past_expiry(now) { Err(Refusal::CheckoutExpired) } else { Ok(()) }
     }
 
     fn refuse_if_closed(&self) -> Result<(), Refusal> {
@@ -291,27 +263,14 @@ impl Checkout {
     }
 
     pub fn session_opened(&mut self, session: Id<PaymentSession>, now: Timestamp) {
-        assert_eq!(
-            self.state,
-            State::Pending,
-            "a session opens on a pending checkout"
-        );
+        assert_eq!(self.state, State::Pending, "a session opens on a pending checkout");
         self.payment_session = Some(session);
         self.touch(now);
     }
 
     /// The latest attempt moved. `with_provider` tells whether its outcome is open over there.
-    pub fn attempt_moved(
-        &mut self,
-        transaction: TransactionSummary,
-        with_provider: bool,
-        now: Timestamp,
-    ) {
-        if self
-            .transaction
-            .as_ref()
-            .is_none_or(|known| known.id != transaction.id)
-        {
+    pub fn attempt_moved(&mut self, transaction: TransactionSummary, with_provider: bool, now: Timestamp) {
+        if self.transaction.as_ref().is_none_or(|known| known.id != transaction.id) {
             self.attempt_count += 1;
         }
         self.transaction = Some(transaction);
@@ -321,29 +280,28 @@ impl Checkout {
 
     /// A provider confirmed an attempt of this checkout. Call [`Checkout::observe`] first.
     pub fn money_arrived(&mut self, transaction: TransactionSummary, now: Timestamp) -> Settlement {
-        let settlement =
-            match self.state {
-                State::Pending => {
-                    self.state = State::Completed {
-                        at: self.touch(now),
-                    };
-                    Settlement::Paid
-                }
-                State::Expired { .. } | State::Cancelled { .. } => {
-                    // The first late money is shown; a further one would hide it.
-                    if self.transaction.as_ref().is_some_and(|known| {
-                        known.status == "completed" && known.id != transaction.id
-                    }) {
-                        self.touch(now);
-                        return Settlement::Second;
-                    }
-                    Settlement::Late
-                }
-                State::Completed { .. } => {
+        let settlement = match self.state {
+            State::Pending => {
+                self.state = State::Completed { at: self.touch(now) };
+                Settlement::Paid
+            }
+            State::Expired { .. } | State::Cancelled { .. } => {
+                // The first late money is shown; a further one would hide it.
+                if self
+                    .transaction
+                    .as_ref()
+                    .is_some_and(|known| known.status == "completed" && known.id != transaction.id)
+                {
                     self.touch(now);
                     return Settlement::Second;
                 }
-            };
+                Settlement::Late
+            }
+            State::Completed { .. } => {
+                self.touch(now);
+                return Settlement::Second;
+            }
+        };
         self.attempt_moved(transaction, false, now);
         settlement
     }

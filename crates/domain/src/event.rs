@@ -61,10 +61,7 @@ impl EventType {
 
     /// Before the point: `payment_link`.
     pub fn resource(self) -> &'static str {
-        self.as_str()
-            .split('.')
-            .next()
-            .expect("split yields at least one part")
+        self.as_str().split('.').next().expect("split yields at least one part")
     }
 }
 

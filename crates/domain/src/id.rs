@@ -39,10 +39,7 @@ impl<T: Object> Id<T> {
     }
 
     fn from_uuid(uuid: Uuid) -> Self {
-        Self {
-            uuid,
-            kind: PhantomData,
-        }
+        Self { uuid, kind: PhantomData }
     }
 }
 
@@ -75,15 +72,9 @@ impl<T: Object> FromStr for Id<T> {
 
     fn from_str(text: &str) -> Result<Self, MalformedId> {
         // The canonical text only: an id has one spelling.
-        let parsed = text
-            .parse::<TypeSafeId<Tag<T>>>()
-            .map_err(|_| MalformedId)?;
+        let parsed = text.parse::<TypeSafeId<Tag<T>>>().map_err(|_| MalformedId)?;
         let id = Self::from_uuid(parsed.uuid());
-        if id.to_string() == text {
-            Ok(id)
-        } else {
-            Err(MalformedId)
-        }
+        if id.to_string() == text { Ok(id) } else { Err(MalformedId) }
     }
 }
 
@@ -96,8 +87,7 @@ impl<T: Object> Serialize for Id<T> {
 impl<'de, T: Object> Deserialize<'de> for Id<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.parse()
-            .map_err(|MalformedId| serde::de::Error::custom(format!("not a {} id", T::NOUN)))
+        text.parse().map_err(|MalformedId| serde::de::Error::custom(format!("not a {} id", T::NOUN)))
     }
 }
 
@@ -145,14 +135,8 @@ mod tests {
         let text = id.to_string();
         assert!(text.starts_with("cs_") && text.len() == 29, "{text}");
         assert_eq!(text.parse(), Ok(id));
-        for wrong in [
-            "",
-            "cs_",
-            "xx_01h455vb4pex5vsknk084sn02q",
-            &text.to_uppercase(),
-            &text[3..],
-            &format!("{text}0"),
-        ] {
+        for wrong in ["", "cs_", "xx_01h455vb4pex5vsknk084sn02q", &text.to_uppercase(), &text[3..], &format!("{text}0")]
+        {
             assert_eq!(wrong.parse::<Id<Thing>>(), Err(MalformedId), "{wrong}");
         }
     }

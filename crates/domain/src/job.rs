@@ -35,10 +35,9 @@ impl Job {
     pub fn object_id(&self) -> String {
         match self {
             Job::ExpireCheckout(id) => id.to_string(),
-            Job::StartAttempt(id)
-            | Job::AskRail(id)
-            | Job::WithdrawAttempt(id)
-            | Job::SimulatePayer(id) => id.to_string(),
+            Job::StartAttempt(id) | Job::AskRail(id) | Job::WithdrawAttempt(id) | Job::SimulatePayer(id) => {
+                id.to_string()
+            }
         }
     }
 

@@ -62,61 +62,28 @@ impl Entry {
     ) -> Self {
         let mut postings = vec![debit];
         // A free method has no fee line: a posting of nothing says nothing.
-        postings.extend(
-            credits
-                .into_iter()
-                .filter(|posting| posting.amount_minor != 0),
-        );
-        let sum: i128 = postings
-            .iter()
-            .map(|posting| i128::from(posting.amount_minor))
-            .sum();
+        postings.extend(credits.into_iter().filter(|posting| posting.amount_minor != 0));
+        let sum: i128 = postings.iter().map(|posting| i128::from(posting.amount_minor)).sum();
         assert_eq!(sum, 0, "an entry is balanced");
         assert!(postings[0].amount_minor > 0, "money moves forward");
-        Self {
-            id,
-            transaction,
-            currency,
-            postings,
-        }
+        Self { id, transaction, currency, postings }
     }
 
     /// An online payment completed: the rail holds the gross, the merchant is owed the net.
     pub fn payment_completed(id: Id<Entry>, transaction: &Transaction) -> Self {
         let (amount, fee, net) = (transaction.amount, transaction.fee, transaction.net());
         let credits = vec![
-            Posting {
-                account: Account::Merchant,
-                amount_minor: -net.minor,
-            },
-            Posting {
-                account: Account::Fees,
-                amount_minor: -fee.minor,
-            },
+            Posting { account: Account::Merchant, amount_minor: -net.minor },
+            Posting { account: Account::Fees, amount_minor: -fee.minor },
         ];
-        Self::balanced(
-            id,
-            transaction.id,
-            amount.currency,
-            rail_debit(transaction),
-            credits,
-        )
+        Self::balanced(id, transaction.id, amount.currency, rail_debit(transaction), credits)
     }
 
     /// The object was paid already: the money waits outside the available balance.
     pub fn second_money(id: Id<Entry>, transaction: &Transaction) -> Self {
         let amount = transaction.amount;
-        let credits = vec![Posting {
-            account: Account::Unapplied,
-            amount_minor: -amount.minor,
-        }];
-        Self::balanced(
-            id,
-            transaction.id,
-            amount.currency,
-            rail_debit(transaction),
-            credits,
-        )
+        let credits = vec![Posting { account: Account::Unapplied, amount_minor: -amount.minor }];
+        Self::balanced(id, transaction.id, amount.currency, rail_debit(transaction), credits)
     }
 
     pub fn postings(&self) -> &[Posting] {
@@ -126,10 +93,5 @@ impl Entry {
 
 fn rail_debit(transaction: &Transaction) -> Posting {
     let Money { minor, .. } = transaction.amount;
-    Posting {
-        account: Account::RailClearing {
-            rail: transaction.rail.clone(),
-        },
-        amount_minor: minor,
-    }
+    Posting { account: Account::RailClearing { rail: transaction.rail.clone() }, amount_minor: minor }
 }

@@ -10,10 +10,7 @@ pub struct Metadata(String);
 impl Metadata {
     /// `text` is a JSON object that the request reader wrote.
     pub fn from_canonical(text: String) -> Self {
-        assert!(
-            text.starts_with('{') && text.ends_with('}'),
-            "metadata is an object"
-        );
+        assert!(text.starts_with('{') && text.ends_with('}'), "metadata is an object");
         Self(text)
     }
 

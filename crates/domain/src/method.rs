@@ -21,12 +21,7 @@ pub enum Flow {
 
 impl Method {
     /// In the order in which a page offers them.
-    pub const ALL: [Method; 4] = [
-        Method::Wave,
-        Method::Afrimoney,
-        Method::Qmoney,
-        Method::Card,
-    ];
+    pub const ALL: [Method; 4] = [Method::Wave, Method::Afrimoney, Method::Qmoney, Method::Card];
 
     pub fn as_str(self) -> &'static str {
         match self {

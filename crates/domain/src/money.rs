@@ -86,9 +86,14 @@ impl AmountFault {
 
     pub fn sentence(self) -> String {
         match self {
-            AmountFault::Malformed => "must be a plain decimal string such as \"100.00\": digits, one optional point, no sign, no spaces.".into(),
+            AmountFault::Malformed => {
+                "must be a plain decimal string such as \"100.00\": digits, one optional point, no sign, no spaces."
+                    .into()
+            }
             AmountFault::NotPositive => "must be greater than zero.".into(),
-            AmountFault::TooManyDecimals { digits: 0 } => "must be a whole number: this currency has no decimals.".into(),
+            AmountFault::TooManyDecimals { digits: 0 } => {
+                "must be a whole number: this currency has no decimals.".into()
+            }
             AmountFault::TooManyDecimals { digits } => format!("may have at most {digits} decimals in this currency."),
             AmountFault::TooLarge => "must not be above 999999999999.99.".into(),
         }
@@ -103,11 +108,7 @@ impl Money {
     /// Reads an amount as contract §1.7 allows it: plain decimal, greater than zero, bounded.
     pub fn parse_positive(text: &str, currency: Currency) -> Result<Self, AmountFault> {
         let money = Self::parse(text, currency)?;
-        if money.minor > 0 {
-            Ok(money)
-        } else {
-            Err(AmountFault::NotPositive)
-        }
+        if money.minor > 0 { Ok(money) } else { Err(AmountFault::NotPositive) }
     }
 
     fn parse(text: &str, currency: Currency) -> Result<Self, AmountFault> {
@@ -149,33 +150,23 @@ impl Money {
 
     pub fn checked_add(self, other: Self) -> Option<Self> {
         assert_eq!(self.currency, other.currency, "two currencies never add up");
-        Some(Self {
-            minor: self.minor.checked_add(other.minor)?,
-            ..self
-        })
+        Some(Self { minor: self.minor.checked_add(other.minor)?, ..self })
     }
 
     pub fn checked_sub(self, other: Self) -> Option<Self> {
         assert_eq!(self.currency, other.currency, "two currencies never add up");
-        Some(Self {
-            minor: self.minor.checked_sub(other.minor)?,
-            ..self
-        })
+        Some(Self { minor: self.minor.checked_sub(other.minor)?, ..self })
     }
 
     pub fn checked_times(self, quantity: i64) -> Option<Self> {
-        Some(Self {
-            minor: self.minor.checked_mul(quantity)?,
-            ..self
-        })
+        Some(Self { minor: self.minor.checked_mul(quantity)?, ..self })
     }
 
     /// `rate` of the amount, half-up to the minor unit (contract §0, Fees).
     pub fn share_half_up(self, rate: BasisPoints) -> Self {
         assert!(self.minor >= 0, "a share is taken of what is there");
         let scaled = i128::from(self.minor) * i128::from(rate.0);
-        let minor =
-            i64::try_from((scaled + 5_000) / 10_000).expect("a share of at most 100 % fits");
+        let minor = i64::try_from((scaled + 5_000) / 10_000).expect("a share of at most 100 % fits");
         Self { minor, ..self }
     }
 }
@@ -190,13 +181,7 @@ impl fmt::Display for Money {
         if exponent == 0 {
             return write!(f, "{sign}{minor}");
         }
-        write!(
-            f,
-            "{sign}{}.{:0width$}",
-            minor / unit,
-            minor % unit,
-            width = exponent as usize
-        )
+        write!(f, "{sign}{}.{:0width$}", minor / unit, minor % unit, width = exponent as usize)
     }
 }
 
@@ -233,11 +218,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Result<i64, AmountFault>) {
-        assert_eq!(
-            Money::parse_positive(text, Currency::gmd()).map(|money| money.minor),
-            expected,
-            "{text:?}"
-        );
+        assert_eq!(Money::parse_positive(text, Currency::gmd()).map(|money| money.minor), expected, "{text:?}");
     }
 
     #[test]
@@ -251,9 +232,7 @@ mod tests {
         check("0.00", Err(AmountFault::NotPositive));
         check("-5", Err(AmountFault::NotPositive));
         check("1.234", Err(AmountFault::TooManyDecimals { digits: 2 }));
-        for text in [
-            "", ".", "1.", ".5", "+1", "1e3", " 1", "1 ", "01", "1,00", "٣", "NaN", "--1", "1.0.0",
-        ] {
+        for text in ["", ".", "1.", ".5", "+1", "1e3", " 1", "1 ", "01", "1,00", "٣", "NaN", "--1", "1.0.0"] {
             check(text, Err(AmountFault::Malformed));
         }
     }
@@ -266,10 +245,7 @@ mod tests {
         assert_eq!(show(500, "XOF"), "500");
         assert_eq!(show(1, "TND"), "0.001");
         assert_eq!(show(-105, "GMD"), "-1.05");
-        assert_eq!(
-            Money::maximum(Currency::gmd()).to_string(),
-            "999999999999.99"
-        );
+        assert_eq!(Money::maximum(Currency::gmd()).to_string(), "999999999999.99");
     }
 
     #[test]
@@ -282,18 +258,11 @@ mod tests {
 
     #[test]
     fn fees_round_half_up() {
-        let fee = |minor| {
-            Money::new(minor, Currency::gmd())
-                .share_half_up(BasisPoints::new(250).unwrap())
-                .minor
-        };
+        let fee = |minor| Money::new(minor, Currency::gmd()).share_half_up(BasisPoints::new(250).unwrap()).minor;
         assert_eq!(fee(10_000), 250);
         assert_eq!(fee(20), 1); // 0.5 butut
         assert_eq!(fee(19), 0);
-        assert_eq!(
-            fee(Money::maximum(Currency::gmd()).minor),
-            2_500_000_000_000
-        );
+        assert_eq!(fee(Money::maximum(Currency::gmd()).minor), 2_500_000_000_000);
     }
 
     proptest::proptest! {

@@ -143,9 +143,6 @@ impl Organization {
     }
 
     pub fn scope(&self) -> Scope {
-        Scope {
-            organization: self.id,
-            mode: self.mode,
-        }
+        Scope { organization: self.id, mode: self.mode }
     }
 }

@@ -231,10 +231,7 @@ pub enum Moved {
 }
 
 impl PaymentSession {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "every part is known at the one place that opens a session"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "every part is known at the one place that opens a session")]
     pub fn open(
         id: Id<PaymentSession>,
         scope: Scope,
@@ -289,16 +286,9 @@ impl PaymentSession {
         fee: Money,
         now: Timestamp,
     ) -> Transaction {
-        assert_eq!(
-            self.status,
-            SessionStatus::Pending,
-            "only a pending session starts"
-        );
+        assert_eq!(self.status, SessionStatus::Pending, "only a pending session starts");
         assert!(self.transaction.is_none(), "one attempt a session");
-        assert!(
-            fee.minor <= self.amount.minor,
-            "a fee is a part of the amount"
-        );
+        assert!(fee.minor <= self.amount.minor, "a fee is a part of the amount");
         self.method = Some(method);
         self.transaction = Some(id);
         self.touch(now);
@@ -321,10 +311,7 @@ impl PaymentSession {
             duplicate: false,
             late: false,
             parked: None,
-            transitions: vec![Transition {
-                status: TransactionStatus::Pending,
-                at: now,
-            }],
+            transitions: vec![Transition { status: TransactionStatus::Pending, at: now }],
             questions: 0,
             created_at: now.floor_to_second(),
             updated_at: now,
@@ -341,28 +328,15 @@ impl PaymentSession {
         self.next_action = None;
         self.failure_reason = expired.then_some(FailureReason::Expired);
         self.touch(now);
-        if let Some(transaction) =
-            transaction.filter(|transaction| transaction.status == TransactionStatus::Pending)
-        {
+        if let Some(transaction) = transaction.filter(|transaction| transaction.status == TransactionStatus::Pending) {
             transaction.failure_reason = self.failure_reason;
-            transaction.go(
-                if expired {
-                    TransactionStatus::Expired
-                } else {
-                    TransactionStatus::Cancelled
-                },
-                now,
-            );
+            transaction.go(if expired { TransactionStatus::Expired } else { TransactionStatus::Cancelled }, now);
         }
     }
 
     /// The payer came back from the rail's page: no proof of anything, but nothing new may begin.
     pub fn returned(&mut self, transaction: &mut Transaction, now: Timestamp) -> Moved {
-        assert_eq!(
-            self.transaction,
-            Some(transaction.id),
-            "session and transaction belong together"
-        );
+        assert_eq!(self.transaction, Some(transaction.id), "session and transaction belong together");
         if self.status != SessionStatus::Pending || transaction.step == Step::Settled {
             return Moved::Nowhere;
         }
@@ -370,17 +344,8 @@ impl PaymentSession {
     }
 
     /// What the call that starts the payment brought.
-    pub fn started(
-        &mut self,
-        transaction: &mut Transaction,
-        called: Called<Started>,
-        now: Timestamp,
-    ) -> Moved {
-        assert_eq!(
-            self.transaction,
-            Some(transaction.id),
-            "session and transaction belong together"
-        );
+    pub fn started(&mut self, transaction: &mut Transaction, called: Called<Started>, now: Timestamp) -> Moved {
+        assert_eq!(self.transaction, Some(transaction.id), "session and transaction belong together");
         // The outcome, or another run of the same call, may have been faster than this answer.
         if transaction.step != Step::Sending && transaction.step != Step::Unknown {
             return Moved::Nowhere;
@@ -388,13 +353,10 @@ impl PaymentSession {
         match called {
             Called::Answered(started) => {
                 transaction.step = Step::Waiting;
-                transaction.rail_reference =
-                    started.rail_reference.or(transaction.rail_reference.take());
+                transaction.rail_reference = started.rail_reference.or(transaction.rail_reference.take());
                 self.outcome_unknown = false;
-                let with_provider =
-                    matches!(started.next_action, NextAction::ApproveOnPhone { .. });
-                if self.status == SessionStatus::Pending || self.status == SessionStatus::Processing
-                {
+                let with_provider = matches!(started.next_action, NextAction::ApproveOnPhone { .. });
+                if self.status == SessionStatus::Pending || self.status == SessionStatus::Processing {
                     self.next_action = Some(started.next_action);
                 }
                 if with_provider && self.status == SessionStatus::Pending {
@@ -410,14 +372,9 @@ impl PaymentSession {
     }
 
     /// A code is on its way to the rail: from here on the provider has the attempt.
-    pub fn submit_code(
-        &mut self,
-        transaction: Option<&Transaction>,
-        now: Timestamp,
-    ) -> Result<(), Refusal> {
+    pub fn submit_code(&mut self, transaction: Option<&Transaction>, now: Timestamp) -> Result<(), Refusal> {
         self.refuse_if_closed()?;
-        let awaits_code =
-            matches!(self.next_action, Some(NextAction::Otp { .. })) && transaction.is_some();
+        let awaits_code = matches!(self.next_action, Some(NextAction::Otp { .. })) && transaction.is_some();
         match self.status {
             SessionStatus::Processing => Err(Refusal::PaymentInProgress),
             SessionStatus::Pending if awaits_code => {
@@ -426,20 +383,14 @@ impl PaymentSession {
                 self.touch(now);
                 Ok(())
             }
-            SessionStatus::Pending
-            | SessionStatus::Succeeded
-            | SessionStatus::Failed
-            | SessionStatus::Cancelled => Err(Refusal::CodeNotExpected),
+            SessionStatus::Pending | SessionStatus::Succeeded | SessionStatus::Failed | SessionStatus::Cancelled => {
+                Err(Refusal::CodeNotExpected)
+            }
         }
     }
 
     /// What the call that submits a code brought.
-    pub fn code_submitted(
-        &mut self,
-        transaction: &mut Transaction,
-        called: Called<Report>,
-        now: Timestamp,
-    ) -> Moved {
+    pub fn code_submitted(&mut self, transaction: &mut Transaction, called: Called<Report>, now: Timestamp) -> Moved {
         match called {
             Called::Answered(report) => self.reported(transaction, &report, now),
             Called::Refused(reason) => self.fail(transaction, reason, now),
@@ -449,25 +400,13 @@ impl PaymentSession {
     }
 
     /// The rail's verified word. The last verified word wins, but paid is final.
-    pub fn reported(
-        &mut self,
-        transaction: &mut Transaction,
-        report: &Report,
-        now: Timestamp,
-    ) -> Moved {
-        assert_eq!(
-            self.transaction,
-            Some(transaction.id),
-            "session and transaction belong together"
-        );
+    pub fn reported(&mut self, transaction: &mut Transaction, report: &Report, now: Timestamp) -> Moved {
+        assert_eq!(self.transaction, Some(transaction.id), "session and transaction belong together");
         if transaction.status == TransactionStatus::Completed {
             return Moved::Nowhere;
         }
         match report {
-            Report::Paid {
-                amount,
-                rail_reference,
-            } => {
+            Report::Paid { amount, rail_reference } => {
                 if *amount != transaction.amount {
                     return self.park(
                         transaction,
@@ -480,23 +419,14 @@ impl PaymentSession {
             }
             Report::Failed { reason } => match transaction.step {
                 Step::Settled => Moved::Nowhere,
-                Step::Sending | Step::Waiting | Step::Unknown => {
-                    self.fail(transaction, *reason, now)
-                }
+                Step::Sending | Step::Waiting | Step::Unknown => self.fail(transaction, *reason, now),
             },
-            Report::AwaitingCode { attempts_left } => {
-                self.await_code(transaction, *attempts_left, now)
-            }
+            Report::AwaitingCode { attempts_left } => self.await_code(transaction, *attempts_left, now),
             Report::Open => self.open_at_rail(transaction, now),
             Report::Processing => match (self.status, transaction.step) {
                 (_, Step::Settled)
-                | (
-                    SessionStatus::Succeeded | SessionStatus::Failed | SessionStatus::Cancelled,
-                    _,
-                ) => Moved::Nowhere,
-                (SessionStatus::Processing, Step::Waiting)
-                    if transaction.status == TransactionStatus::Processing =>
-                {
+                | (SessionStatus::Succeeded | SessionStatus::Failed | SessionStatus::Cancelled, _) => Moved::Nowhere,
+                (SessionStatus::Processing, Step::Waiting) if transaction.status == TransactionStatus::Processing => {
                     Moved::Nowhere
                 }
                 (SessionStatus::Pending | SessionStatus::Processing, _) => {
@@ -511,20 +441,12 @@ impl PaymentSession {
     }
 
     /// A person who looked it up decides what nobody else can tell.
-    pub fn resolved(
-        &mut self,
-        transaction: &mut Transaction,
-        paid: bool,
-        now: Timestamp,
-    ) -> Result<Moved, Refusal> {
+    pub fn resolved(&mut self, transaction: &mut Transaction, paid: bool, now: Timestamp) -> Result<Moved, Refusal> {
         let undecided = transaction.step == Step::Unknown
             || transaction.parked.is_some()
-            || (transaction.step != Step::Settled
-                && transaction.status == TransactionStatus::Processing);
+            || (transaction.step != Step::Settled && transaction.status == TransactionStatus::Processing);
         if !undecided {
-            return Err(Refusal::AttemptNotUnknown {
-                status: transaction.status.as_str(),
-            });
+            return Err(Refusal::AttemptNotUnknown { status: transaction.status.as_str() });
         }
         transaction.parked = None;
         Ok(if paid {
@@ -546,12 +468,7 @@ impl PaymentSession {
         Moved::ToPaid
     }
 
-    fn fail(
-        &mut self,
-        transaction: &mut Transaction,
-        reason: FailureReason,
-        now: Timestamp,
-    ) -> Moved {
+    fn fail(&mut self, transaction: &mut Transaction, reason: FailureReason, now: Timestamp) -> Moved {
         transaction.step = Step::Settled;
         // A session that was closed before keeps its word; the attempt behind it is over as well.
         if self.status == SessionStatus::Cancelled {
@@ -659,9 +576,7 @@ impl Transaction {
     }
 
     pub fn net(&self) -> Money {
-        self.amount
-            .checked_sub(self.fee)
-            .expect("a fee is a part of the amount")
+        self.amount.checked_sub(self.fee).expect("a fee is a part of the amount")
     }
 
     pub fn summary(&self) -> TransactionSummary {
@@ -686,10 +601,7 @@ impl Transaction {
 
     /// When it first reached `status`.
     pub fn reached(&self, status: TransactionStatus) -> Option<Timestamp> {
-        self.transitions
-            .iter()
-            .find(|transition| transition.status == status)
-            .map(|transition| transition.at)
+        self.transitions.iter().find(|transition| transition.status == status).map(|transition| transition.at)
     }
 
     fn go(&mut self, status: TransactionStatus, now: Timestamp) {

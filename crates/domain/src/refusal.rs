@@ -63,17 +63,36 @@ impl fmt::Display for Refusal {
                 let first = letters.next().map(|letter| letter.to_ascii_uppercase()).unwrap_or_default();
                 write!(f, "{first}{} not found", letters.as_str())
             }
-            Refusal::CheckoutAlreadyCompleted => f.write_str("This checkout is completed: it has been paid, so nothing more can be done with it."),
-            Refusal::CheckoutAlreadyCancelled => f.write_str("This checkout is cancelled. Create a new one to take the payment."),
+            Refusal::CheckoutAlreadyCompleted => {
+                f.write_str("This checkout is completed: it has been paid, so nothing more can be done with it.")
+            }
+            Refusal::CheckoutAlreadyCancelled => {
+                f.write_str("This checkout is cancelled. Create a new one to take the payment.")
+            }
             Refusal::CheckoutExpired => f.write_str("This checkout is expired. Create a new one to take the payment."),
-            Refusal::PaymentInProgress => f.write_str("A payment is processing: the provider has it. Wait for its outcome before you try again."),
+            Refusal::PaymentInProgress => {
+                f.write_str("A payment is processing: the provider has it. Wait for its outcome before you try again.")
+            }
             Refusal::PaymentAlreadySucceeded => f.write_str("This payment session is succeeded: it has been paid."),
-            Refusal::PaymentSessionClosed => f.write_str("This payment session is closed. Start a new one by the checkout or its client_secret."),
-            Refusal::PaymentMethodFixed { method } => write!(f, "This checkout was created for {method} only. Create another checkout to offer another method."),
-            Refusal::CodeNotExpected => f.write_str("No code is expected now: leave `customer_pin` out, or start a method that asks for one."),
-            Refusal::NoPaymentMethodAvailable => f.write_str("No payment method is available: configure a payment provider for this mode, or enable a method."),
-            Refusal::NoActiveEndpoint => f.write_str("No active webhook endpoint listens to this event. Create or activate one, then retry."),
-            Refusal::AttemptNotUnknown { status } => write!(f, "This attempt is {status}: only one whose outcome is unknown can be decided by hand."),
+            Refusal::PaymentSessionClosed => {
+                f.write_str("This payment session is closed. Start a new one by the checkout or its client_secret.")
+            }
+            Refusal::PaymentMethodFixed { method } => write!(
+                f,
+                "This checkout was created for {method} only. Create another checkout to offer another method."
+            ),
+            Refusal::CodeNotExpected => {
+                f.write_str("No code is expected now: leave `customer_pin` out, or start a method that asks for one.")
+            }
+            Refusal::NoPaymentMethodAvailable => f.write_str(
+                "No payment method is available: configure a payment provider for this mode, or enable a method.",
+            ),
+            Refusal::NoActiveEndpoint => {
+                f.write_str("No active webhook endpoint listens to this event. Create or activate one, then retry.")
+            }
+            Refusal::AttemptNotUnknown { status } => {
+                write!(f, "This attempt is {status}: only one whose outcome is unknown can be decided by hand.")
+            }
             Refusal::KeyAlreadyRevoked => f.write_str("This key is revoked already."),
         }
     }

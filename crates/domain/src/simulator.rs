@@ -123,12 +123,7 @@ pub enum Screen {
 
 impl SimulatedPayment {
     /// Takes the order. What follows by itself comes from the phone number.
-    pub fn start(
-        transaction: &Transaction,
-        merchant: String,
-        return_url: String,
-        now: Timestamp,
-    ) -> Self {
+    pub fn start(transaction: &Transaction, merchant: String, return_url: String, now: Timestamp) -> Self {
         let script = Script::of(transaction.method, transaction.payer.phone.as_ref());
         let mut payment = Self {
             transaction: transaction.id,
@@ -153,26 +148,14 @@ impl SimulatedPayment {
 
     fn play_script(&mut self, now: Timestamp) {
         self.state = match self.script {
-            Script::Approve | Script::ReportTwice => State::Deciding {
-                outcome: Outcome::Paid,
-                at: now.plus(REACTION),
-            },
-            Script::InsufficientFunds => State::Deciding {
-                outcome: Outcome::InsufficientFunds,
-                at: now.plus(REACTION),
-            },
-            Script::Decline => State::Deciding {
-                outcome: Outcome::Declined,
-                at: now.plus(REACTION),
-            },
-            Script::ApproveSlowly => State::Deciding {
-                outcome: Outcome::Paid,
-                at: now.plus(SLOW_REACTION),
-            },
+            Script::Approve | Script::ReportTwice => State::Deciding { outcome: Outcome::Paid, at: now.plus(REACTION) },
+            Script::InsufficientFunds => {
+                State::Deciding { outcome: Outcome::InsufficientFunds, at: now.plus(REACTION) }
+            }
+            Script::Decline => State::Deciding { outcome: Outcome::Declined, at: now.plus(REACTION) },
+            Script::ApproveSlowly => State::Deciding { outcome: Outcome::Paid, at: now.plus(SLOW_REACTION) },
             // The money is gone at once; only the word about it is lost.
-            Script::LostAnswer => State::Done {
-                outcome: Outcome::Paid,
-            },
+            Script::LostAnswer => State::Done { outcome: Outcome::Paid },
             Script::Silent | Script::Wait => State::AwaitingPayer,
         };
     }
@@ -202,9 +185,7 @@ impl SimulatedPayment {
             return;
         }
         self.state = match left - 1 {
-            0 => State::Done {
-                outcome: Outcome::WrongCode,
-            },
+            0 => State::Done { outcome: Outcome::WrongCode },
             left => State::AwaitingCode { left },
         };
     }
@@ -212,19 +193,9 @@ impl SimulatedPayment {
     /// A click on the approval page or on the simulated handset.
     pub fn payer_decides(&mut self, approves: bool, now: Timestamp) {
         // The silent number stays silent whatever anybody clicks.
-        if self.state == State::AwaitingPayer
-            && self.script == Script::Wait
-            && self.method != Method::Card
-        {
-            let outcome = if approves {
-                Outcome::Paid
-            } else {
-                Outcome::Declined
-            };
-            self.state = State::Deciding {
-                outcome,
-                at: now.plus(REACTION),
-            };
+        if self.state == State::AwaitingPayer && self.script == Script::Wait && self.method != Method::Card {
+            let outcome = if approves { Outcome::Paid } else { Outcome::Declined };
+            self.state = State::Deciding { outcome, at: now.plus(REACTION) };
         }
     }
 
@@ -236,18 +207,9 @@ impl SimulatedPayment {
         }
         let at = now.plus(REACTION);
         self.state = match number {
-            "4242424242424242" => State::Deciding {
-                outcome: Outcome::Paid,
-                at,
-            },
-            "4000000000000002" => State::Deciding {
-                outcome: Outcome::Declined,
-                at,
-            },
-            "4000000000009995" => State::Deciding {
-                outcome: Outcome::InsufficientFunds,
-                at,
-            },
+            "4242424242424242" => State::Deciding { outcome: Outcome::Paid, at },
+            "4000000000000002" => State::Deciding { outcome: Outcome::Declined, at },
+            "4000000000009995" => State::Deciding { outcome: Outcome::InsufficientFunds, at },
             "4000002500003155" => State::AwaitingCardHolder,
             _ => return false,
         };
@@ -257,15 +219,8 @@ impl SimulatedPayment {
     /// The card holder answers the issuer's question (3-D Secure).
     pub fn card_holder_decides(&mut self, confirms: bool, now: Timestamp) {
         if self.state == State::AwaitingCardHolder {
-            let outcome = if confirms {
-                Outcome::Paid
-            } else {
-                Outcome::Declined
-            };
-            self.state = State::Deciding {
-                outcome,
-                at: now.plus(REACTION),
-            };
+            let outcome = if confirms { Outcome::Paid } else { Outcome::Declined };
+            self.state = State::Deciding { outcome, at: now.plus(REACTION) };
         }
     }
 
@@ -297,11 +252,7 @@ impl SimulatedPayment {
             && now >= at
         {
             self.state = State::Done { outcome };
-            self.reports = if self.script == Script::ReportTwice {
-                2
-            } else {
-                1
-            };
+            self.reports = if self.script == Script::ReportTwice { 2 } else { 1 };
             return self.reports;
         }
         0
@@ -310,41 +261,18 @@ impl SimulatedPayment {
     /// The answer to a status query.
     pub fn report(&self) -> Report {
         match self.state {
-            State::AwaitingCode { left } => Report::AwaitingCode {
-                attempts_left: left,
-            },
-            State::AwaitingPayer | State::AwaitingCardHolder
-                if self.method.flow() == Flow::Redirect =>
-            {
-                Report::Open
+            State::AwaitingCode { left } => Report::AwaitingCode { attempts_left: left },
+            State::AwaitingPayer | State::AwaitingCardHolder if self.method.flow() == Flow::Redirect => Report::Open,
+            State::AwaitingPayer | State::AwaitingCardHolder | State::Deciding { .. } => Report::Processing,
+            State::Done { outcome: Outcome::Paid } => {
+                Report::Paid { amount: self.amount, rail_reference: format!("SIM-{}", self.transaction) }
             }
-            State::AwaitingPayer | State::AwaitingCardHolder | State::Deciding { .. } => {
-                Report::Processing
+            State::Done { outcome: Outcome::InsufficientFunds } => {
+                Report::Failed { reason: FailureReason::InsufficientFunds }
             }
-            State::Done {
-                outcome: Outcome::Paid,
-            } => Report::Paid {
-                amount: self.amount,
-                rail_reference: format!("SIM-{}", self.transaction),
-            },
-            State::Done {
-                outcome: Outcome::InsufficientFunds,
-            } => Report::Failed {
-                reason: FailureReason::InsufficientFunds,
-            },
-            State::Done {
-                outcome: Outcome::Declined,
-            } => Report::Failed {
-                reason: FailureReason::Declined,
-            },
-            State::Done {
-                outcome: Outcome::WrongCode,
-            } => Report::Failed {
-                reason: FailureReason::WrongCode,
-            },
-            State::Withdrawn => Report::Failed {
-                reason: FailureReason::Cancelled,
-            },
+            State::Done { outcome: Outcome::Declined } => Report::Failed { reason: FailureReason::Declined },
+            State::Done { outcome: Outcome::WrongCode } => Report::Failed { reason: FailureReason::WrongCode },
+            State::Withdrawn => Report::Failed { reason: FailureReason::Cancelled },
         }
     }
 
@@ -354,9 +282,9 @@ impl SimulatedPayment {
             State::AwaitingPayer if self.method == Method::Card => Screen::Card,
             State::AwaitingPayer => Screen::Approve,
             State::AwaitingCardHolder => Screen::CardHolder,
-            State::Deciding { outcome, .. } | State::Done { outcome } => Screen::Decided {
-                paid: outcome == Outcome::Paid,
-            },
+            State::Deciding { outcome, .. } | State::Done { outcome } => {
+                Screen::Decided { paid: outcome == Outcome::Paid }
+            }
             State::Withdrawn => Screen::Withdrawn,
         }
     }

@@ -66,11 +66,8 @@ impl Timestamp {
     pub fn parse(text: &str) -> Result<Self, MalformedTime> {
         // The strict shape first: the calendar library reads more than the contract allows.
         let bytes = text.as_bytes();
-        let digits = |range: std::ops::Range<usize>| {
-            bytes
-                .get(range)
-                .is_some_and(|part| part.iter().all(u8::is_ascii_digit))
-        };
+        let digits =
+            |range: std::ops::Range<usize>| bytes.get(range).is_some_and(|part| part.iter().all(u8::is_ascii_digit));
         let shaped = bytes.len() >= 19
             && digits(0..4)
             && digits(5..7)
@@ -92,10 +89,7 @@ impl Timestamp {
             text.parse::<jiff::Timestamp>().map_err(|_| MalformedTime)?
         } else {
             let civil = text.parse::<civil::DateTime>().map_err(|_| MalformedTime)?;
-            civil
-                .to_zoned(TimeZone::UTC)
-                .map_err(|_| MalformedTime)?
-                .timestamp()
+            civil.to_zoned(TimeZone::UTC).map_err(|_| MalformedTime)?.timestamp()
         };
         Self::in_range(stamp)
     }
@@ -107,21 +101,13 @@ impl Timestamp {
             return Err(MalformedTime);
         }
         let date = text.parse::<civil::Date>().map_err(|_| MalformedTime)?;
-        let start = Self::in_range(
-            date.to_zoned(TimeZone::UTC)
-                .map_err(|_| MalformedTime)?
-                .timestamp(),
-        )?;
+        let start = Self::in_range(date.to_zoned(TimeZone::UTC).map_err(|_| MalformedTime)?.timestamp())?;
         Ok((start, Self(start.0 + 86_400 * MICROS - 1)))
     }
 
     fn in_range(stamp: jiff::Timestamp) -> Result<Self, MalformedTime> {
         let micros = stamp.as_microsecond();
-        if (0..=LATEST_S * MICROS + MICROS - 1).contains(&micros) {
-            Ok(Self(micros))
-        } else {
-            Err(MalformedTime)
-        }
+        if (0..=LATEST_S * MICROS + MICROS - 1).contains(&micros) { Ok(Self(micros)) } else { Err(MalformedTime) }
     }
 
     fn jiff(self) -> jiff::Timestamp {

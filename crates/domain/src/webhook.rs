@@ -17,18 +17,8 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 3_600;
 
 /// The wait before each attempt, in seconds (P12).
-const SCHEDULE_S: [u64; 10] = [
-    0,
-    5 * SECOND,
-    5 * MINUTE,
-    30 * MINUTE,
-    2 * HOUR,
-    5 * HOUR,
-    10 * HOUR,
-    14 * HOUR,
-    20 * HOUR,
-    24 * HOUR,
-];
+const SCHEDULE_S: [u64; 10] =
+    [0, 5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
 /// A receiver can lengthen a wait up to this.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * HOUR);
 /// Nothing but failures for so long disables an endpoint.
@@ -117,9 +107,7 @@ impl EventFilter {
             || EventType::parse(text).is_some_and(|kind| kind != EventType::WebhookTest)
             || text.strip_suffix(".*").is_some_and(|resource| {
                 resource != EventType::WebhookTest.resource()
-                    && EventType::ALL
-                        .iter()
-                        .any(|kind| kind.resource() == resource)
+                    && EventType::ALL.iter().any(|kind| kind.resource() == resource)
             });
         known.then(|| Self(text.to_owned()))
     }
@@ -129,9 +117,7 @@ impl EventFilter {
     }
 
     fn matches(&self, kind: EventType) -> bool {
-        self.0 == "*"
-            || self.0 == kind.as_str()
-            || self.0.strip_suffix(".*") == Some(kind.resource())
+        self.0 == "*" || self.0 == kind.as_str() || self.0.strip_suffix(".*") == Some(kind.resource())
     }
 }
 
@@ -142,11 +128,7 @@ impl WebhookEndpoint {
 
     /// Whether a delivery of such an event is owed.
     pub fn wants(&self, kind: EventType) -> bool {
-        self.is_active()
-            && self
-                .enabled_events
-                .iter()
-                .any(|filter| filter.matches(kind))
+        self.is_active() && self.enabled_events.iter().any(|filter| filter.matches(kind))
     }
 
     pub fn activate(&mut self) {
@@ -195,25 +177,15 @@ impl WebhookEndpoint {
 
     /// The secret before the last rotation, while it still signs.
     pub fn old_secret(&self, now: Timestamp) -> Option<&[u8]> {
-        self.previous_secret
-            .as_ref()
-            .filter(|(_, until)| now < *until)
-            .map(|(wrapped, _)| wrapped.as_slice())
+        self.previous_secret.as_ref().filter(|(_, until)| now < *until).map(|(wrapped, _)| wrapped.as_slice())
     }
 }
 
 /// How one try ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attempted {
-    Succeeded {
-        status: u16,
-    },
-    Failed {
-        status: Option<u16>,
-        error: String,
-        retry_after: Option<Duration>,
-        gone: bool,
-    },
+    Succeeded { status: u16 },
+    Failed { status: Option<u16>, error: String, retry_after: Option<Duration>, gone: bool },
 }
 
 /// One event owed to one endpoint.
@@ -280,11 +252,7 @@ impl Delivery {
 
     /// Done, try again at, or given up. `jitter` is 0..=2000: 1000 leaves the wait as it is.
     pub fn attempted(&mut self, outcome: &Attempted, now: Timestamp, jitter: u64) {
-        assert_eq!(
-            self.status,
-            DeliveryStatus::Pending,
-            "only an open delivery is attempted"
-        );
+        assert_eq!(self.status, DeliveryStatus::Pending, "only an open delivery is attempted");
         self.attempts += 1;
         self.round_attempts += 1;
         match outcome {
@@ -294,12 +262,7 @@ impl Delivery {
                 self.last_status_code = Some(i64::from(*status));
                 self.last_error = None;
             }
-            Attempted::Failed {
-                status,
-                error,
-                retry_after,
-                gone,
-            } => {
+            Attempted::Failed { status, error, retry_after, gone } => {
                 self.last_status_code = status.map(i64::from);
                 self.last_error = Some(error.clone());
                 match next_wait(self.round_attempts, *retry_after, jitter) {
@@ -339,21 +302,14 @@ mod tests {
 
     #[test]
     fn the_schedule_is_ten_attempts_over_75_hours() {
-        let waits: Vec<u64> = (0..)
-            .map_while(|made| next_wait(made, None, 1000))
-            .map(|wait| wait.as_secs())
-            .collect();
+        let waits: Vec<u64> = (0..).map_while(|made| next_wait(made, None, 1000)).map(|wait| wait.as_secs()).collect();
         assert_eq!(waits, SCHEDULE_S);
         assert_eq!(waits.iter().sum::<u64>(), 75 * HOUR + 35 * MINUTE + 5);
     }
 
     #[test]
     fn a_receiver_can_only_lengthen_a_wait() {
-        let wait = |seconds| {
-            next_wait(1, Some(Duration::from_secs(seconds)), 1000)
-                .unwrap()
-                .as_secs()
-        };
+        let wait = |seconds| next_wait(1, Some(Duration::from_secs(seconds)), 1000).unwrap().as_secs();
         assert_eq!(wait(1), 5);
         assert_eq!(wait(60), 60);
         assert_eq!(wait(1_000_000), 24 * HOUR);
@@ -364,27 +320,10 @@ mod tests {
         for good in ["*", "payment.succeeded", "payment_link.*", "checkout.*"] {
             assert!(EventFilter::parse(good).is_some(), "{good}");
         }
-        for bad in [
-            "",
-            "payment",
-            "payment.",
-            "nothing.*",
-            "payment.nothing",
-            "**",
-            "webhook.test",
-            "webhook.*",
-        ] {
+        for bad in ["", "payment", "payment.", "nothing.*", "payment.nothing", "**", "webhook.test", "webhook.*"] {
             assert!(EventFilter::parse(bad).is_none(), "{bad}");
         }
-        assert!(
-            EventFilter::parse("payment.*")
-                .unwrap()
-                .matches(EventType::PaymentFailed)
-        );
-        assert!(
-            !EventFilter::parse("payment.*")
-                .unwrap()
-                .matches(EventType::PaymentLinkCreated)
-        );
+        assert!(EventFilter::parse("payment.*").unwrap().matches(EventType::PaymentFailed));
+        assert!(!EventFilter::parse("payment.*").unwrap().matches(EventType::PaymentLinkCreated));
     }
 }

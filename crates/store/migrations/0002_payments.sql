@@ -23,7 +23,7 @@ create table api_keys (
 
 create table signing_keys (
     kid text not null primary key,
-    wrapped bytes not null,
+    wrapped blob not null,
     created_at bigint not null,
     active_from bigint not null,
     retired_at bigint
@@ -196,7 +196,7 @@ create table idempotency_keys (
     -- Whose keys: a merchant's, or those of one payment object's visitors.
     space text not null,
     idempotency_key text not null,
-    fingerprint bytes not null,
+    fingerprint blob not null,
     state text not null check (state in ('running', 'finished')),
     status bigint,
     body text,
