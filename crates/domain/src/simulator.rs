@@ -33,6 +33,8 @@ pub struct SimulatedPayment {
     pub amount: Money,
     pub phone: Option<Msisdn>,
     pub merchant: String,
+    /// HMAC of the token in its pages' address, in hex.
+    pub token_digest: String,
     /// Where its pages send the payer back to.
     pub return_url: String,
     script: Script,
@@ -123,7 +125,7 @@ pub enum Screen {
 
 impl SimulatedPayment {
     /// Takes the order. What follows by itself comes from the phone number.
-    pub fn start(transaction: &Transaction, merchant: String, return_url: String, now: Timestamp) -> Self {
+    pub fn start(transaction: &Transaction, merchant: String, token_digest: String, return_url: String, now: Timestamp) -> Self {
         let script = Script::of(transaction.method, transaction.payer.phone.as_ref());
         let mut payment = Self {
             transaction: transaction.id,
@@ -133,6 +135,7 @@ impl SimulatedPayment {
             amount: transaction.amount,
             phone: transaction.payer.phone.clone(),
             merchant,
+            token_digest,
             return_url,
             script,
             state: State::AwaitingPayer,

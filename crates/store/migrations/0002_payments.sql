@@ -1,6 +1,7 @@
 create table organizations (
     organization_id text not null,
     mode text not null check (mode in ('test', 'live')),
+    id text not null check (id = organization_id),
     version bigint not null,
     doc text not null,
     name text not null,
