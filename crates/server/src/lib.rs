@@ -1,1 +1,4 @@
+//! The shell of Dalasi: everything that talks to the world outside the process.
 
+pub mod clock;
+pub mod entropy;
