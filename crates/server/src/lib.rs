@@ -1,5 +1,6 @@
 //! The shell of Dalasi: everything that talks to the world outside the process.
 
 pub mod clock;
+pub mod credentials;
 pub mod entropy;
 pub mod secrets;
