@@ -4,3 +4,4 @@ pub mod clock;
 pub mod credentials;
 pub mod entropy;
 pub mod secrets;
+pub mod signing;
