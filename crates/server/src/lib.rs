@@ -3,5 +3,6 @@
 pub mod clock;
 pub mod credentials;
 pub mod entropy;
+pub mod form_token;
 pub mod secrets;
 pub mod signing;
