@@ -27,10 +27,7 @@ pub struct SystemClock {
 impl SystemClock {
     pub fn new() -> Self {
         let origin = Instant::now();
-        Self {
-            origin,
-            state: Mutex::new(MonotoneTime::starting_at(wall_us(), 0)),
-        }
+        Self { origin, state: Mutex::new(MonotoneTime::starting_at(wall_us(), 0)) }
     }
 }
 
@@ -42,19 +39,13 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now_us(&self) -> i64 {
-        let mut state = self
-            .state
-            .lock()
-            .expect("nothing that holds this lock can panic");
+        let mut state = self.state.lock().expect("nothing that holds this lock can panic");
         let elapsed_us = i64::try_from(self.origin.elapsed().as_micros()).unwrap_or(i64::MAX);
         let reading = state.observe(wall_us(), elapsed_us);
         drop(state);
         if let Some(jump_us) = reading.jump_us {
             metrics::counter!(CLOCK_JUMPS_METRIC).increment(1);
-            tracing::warn!(
-                jump_seconds = jump_us / 1_000_000,
-                "the system clock jumped"
-            );
+            tracing::warn!(jump_seconds = jump_us / 1_000_000, "the system clock jumped");
         }
         reading.now_us
     }
@@ -84,10 +75,7 @@ struct Reading {
 
 impl MonotoneTime {
     fn starting_at(wall_us: i64, elapsed_us: i64) -> Self {
-        Self {
-            last_us: wall_us,
-            offset_us: wall_us.saturating_sub(elapsed_us),
-        }
+        Self { last_us: wall_us, offset_us: wall_us.saturating_sub(elapsed_us) }
     }
 
     fn observe(&mut self, wall_us: i64, elapsed_us: i64) -> Reading {
@@ -95,10 +83,7 @@ impl MonotoneTime {
         let moved_us = offset_us.saturating_sub(self.offset_us);
         self.offset_us = offset_us;
         self.last_us = self.last_us.max(wall_us);
-        Reading {
-            now_us: self.last_us,
-            jump_us: (moved_us.saturating_abs() > JUMP_US).then_some(moved_us),
-        }
+        Reading { now_us: self.last_us, jump_us: (moved_us.saturating_abs() > JUMP_US).then_some(moved_us) }
     }
 }
 
@@ -115,38 +100,24 @@ mod tests {
         let back = time.observe(1_000 * SECOND, 2 * SECOND);
         assert_eq!(back.now_us, 1_001 * SECOND);
         assert!(back.jump_us.is_none(), "two seconds are no jump");
-        assert_eq!(
-            time.observe(1_005 * SECOND, 7 * SECOND).now_us,
-            1_005 * SECOND
-        );
+        assert_eq!(time.observe(1_005 * SECOND, 7 * SECOND).now_us, 1_005 * SECOND);
     }
 
     #[test]
     fn a_jump_is_reported_once_in_either_direction() {
         let mut time = MonotoneTime::starting_at(1_000 * SECOND, 0);
-        assert_eq!(
-            time.observe(1_062 * SECOND, SECOND).jump_us,
-            Some(61 * SECOND)
-        );
+        assert_eq!(time.observe(1_062 * SECOND, SECOND).jump_us, Some(61 * SECOND));
         assert_eq!(time.observe(1_063 * SECOND, 2 * SECOND).jump_us, None);
         let back = time.observe(900 * SECOND, 3 * SECOND);
         assert_eq!(back.jump_us, Some(-164 * SECOND));
         assert_eq!(back.now_us, 1_063 * SECOND);
-        assert_eq!(
-            time.observe(961 * SECOND, 4 * SECOND).jump_us,
-            None,
-            "exactly a minute is no jump"
-        );
+        assert_eq!(time.observe(961 * SECOND, 4 * SECOND).jump_us, None, "exactly a minute is no jump");
     }
 
     #[test]
     fn an_idle_hour_is_no_jump() {
         let mut time = MonotoneTime::starting_at(0, 0);
-        assert!(
-            time.observe(3_600 * SECOND, 3_600 * SECOND)
-                .jump_us
-                .is_none()
-        );
+        assert!(time.observe(3_600 * SECOND, 3_600 * SECOND).jump_us.is_none());
     }
 
     #[test]

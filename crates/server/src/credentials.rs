@@ -76,11 +76,7 @@ impl ApiKey {
     pub fn generate(kind: KeyKind, mode: Mode, random: &[u8; 32]) -> Self {
         let body = format!("{}{}", prefix(kind, mode), base32::encode_256(random));
         let check = check_characters(&body);
-        Self {
-            text: SecretText::new(body + &check),
-            kind,
-            mode,
-        }
+        Self { text: SecretText::new(body + &check), kind, mode }
     }
 
     /// Recognises a key by itself, without asking any store.
@@ -101,11 +97,7 @@ impl ApiKey {
             if !base32::is_256(random) || check != check_characters(checked) {
                 return Err(Malformed);
             }
-            return Ok(Self {
-                text: SecretText::new(text.to_owned()),
-                kind,
-                mode,
-            });
+            return Ok(Self { text: SecretText::new(text.to_owned()), kind, mode });
         }
         Err(Malformed)
     }
@@ -147,10 +139,7 @@ impl ApiKey {
 
 impl ClientSecret {
     pub fn generate(random: &[u8; 32]) -> Self {
-        Self(SecretText::new(format!(
-            "{CLIENT_SECRET_PREFIX}{}",
-            base32::encode_256(random)
-        )))
+        Self(SecretText::new(format!("{CLIENT_SECRET_PREFIX}{}", base32::encode_256(random))))
     }
 
     pub fn parse(text: &str) -> Result<Self, Malformed> {
@@ -187,18 +176,13 @@ fn prefix(kind: KeyKind, mode: Mode) -> &'static str {
 
 fn check_characters(body: &str) -> String {
     let digest = sha256(&SHA256, body.as_bytes());
-    let first: [u8; 4] = digest.as_ref()[..4]
-        .try_into()
-        .expect("a SHA-256 digest has 32 bytes");
+    let first: [u8; 4] = digest.as_ref()[..4].try_into().expect("a SHA-256 digest has 32 bytes");
     base32::encode_30(first)
 }
 
 fn peppered_digest(pepper: &Subkey, text: &str) -> String {
     let tag = hmac::sign(&pepper.hmac_key(), text.as_bytes());
-    tag.as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl fmt::Display for Malformed {

@@ -27,13 +27,7 @@ pub enum FormTokenFault {
 }
 
 /// Makes a token for one form. Valid while `now < expires_at_s`.
-pub fn issue(
-    key: &Subkey,
-    purpose: &str,
-    object_id: &str,
-    expires_at_s: i64,
-    random: &[u8; 32],
-) -> String {
+pub fn issue(key: &Subkey, purpose: &str, object_id: &str, expires_at_s: i64, random: &[u8; 32]) -> String {
     let mut token = Vec::with_capacity(TOKEN_LENGTH);
     token.extend_from_slice(&expires_at_s.to_be_bytes());
     token.extend_from_slice(&random[..NONCE_LENGTH]);
@@ -43,35 +37,16 @@ pub fn issue(
 }
 
 /// Checks a token that came back with a form.
-pub fn verify(
-    key: &Subkey,
-    purpose: &str,
-    object_id: &str,
-    text: &str,
-    now_s: i64,
-) -> Result<(), FormTokenFault> {
+pub fn verify(key: &Subkey, purpose: &str, object_id: &str, text: &str, now_s: i64) -> Result<(), FormTokenFault> {
     if text.len() != TEXT_LENGTH {
         return Err(FormTokenFault::Invalid);
     }
-    let token = URL_SAFE_NO_PAD
-        .decode(text)
-        .map_err(|_| FormTokenFault::Invalid)?;
-    let (head, tag) = token
-        .split_at_checked(HEAD_LENGTH)
-        .ok_or(FormTokenFault::Invalid)?;
+    let token = URL_SAFE_NO_PAD.decode(text).map_err(|_| FormTokenFault::Invalid)?;
+    let (head, tag) = token.split_at_checked(HEAD_LENGTH).ok_or(FormTokenFault::Invalid)?;
     let expected = hmac_input(key, purpose, object_id, head).sign();
-    aws_lc_rs::constant_time::verify_slices_are_equal(expected.as_ref(), tag)
-        .map_err(|_| FormTokenFault::Invalid)?;
-    let expires_at_s = i64::from_be_bytes(
-        head[..8]
-            .try_into()
-            .expect("the head begins with eight bytes"),
-    );
-    if now_s >= expires_at_s {
-        Err(FormTokenFault::Expired)
-    } else {
-        Ok(())
-    }
+    aws_lc_rs::constant_time::verify_slices_are_equal(expected.as_ref(), tag).map_err(|_| FormTokenFault::Invalid)?;
+    let expires_at_s = i64::from_be_bytes(head[..8].try_into().expect("the head begins with eight bytes"));
+    if now_s >= expires_at_s { Err(FormTokenFault::Expired) } else { Ok(()) }
 }
 
 /// Each part is preceded by its length, so that no two sets of parts read alike.
@@ -101,21 +76,14 @@ mod tests {
     fn a_token_is_good_until_it_expires() {
         assert_eq!(token().len(), TEXT_LENGTH);
         assert_eq!(verify(&key(1), "pay", "cs_01", &token(), 999), Ok(()));
-        assert_eq!(
-            verify(&key(1), "pay", "cs_01", &token(), 1_000),
-            Err(FormTokenFault::Expired)
-        );
+        assert_eq!(verify(&key(1), "pay", "cs_01", &token(), 1_000), Err(FormTokenFault::Expired));
     }
 
     #[test]
     fn a_token_is_bound_to_purpose_object_and_key() {
-        for (byte, purpose, object) in [
-            (2, "pay", "cs_01"),
-            (1, "cancel", "cs_01"),
-            (1, "pay", "cs_02"),
-            (1, "payc", "s_01"),
-            (1, "", "paycs_01"),
-        ] {
+        for (byte, purpose, object) in
+            [(2, "pay", "cs_01"), (1, "cancel", "cs_01"), (1, "pay", "cs_02"), (1, "payc", "s_01"), (1, "", "paycs_01")]
+        {
             assert_eq!(
                 verify(&key(byte), purpose, object, &token(), 1),
                 Err(FormTokenFault::Invalid),
@@ -135,24 +103,11 @@ mod tests {
                 }
                 bytes[at] = *other;
                 let text = String::from_utf8(bytes).expect("ASCII");
-                assert_eq!(
-                    verify(&key(1), "pay", "cs_01", &text, 1),
-                    Err(FormTokenFault::Invalid),
-                    "{text}"
-                );
+                assert_eq!(verify(&key(1), "pay", "cs_01", &text, 1), Err(FormTokenFault::Invalid), "{text}");
             }
         }
-        for text in [
-            "",
-            "é",
-            &good[1..],
-            &format!("{good}="),
-            &"A".repeat(1 << 20),
-        ] {
-            assert_eq!(
-                verify(&key(1), "pay", "cs_01", text, 1),
-                Err(FormTokenFault::Invalid)
-            );
+        for text in ["", "é", &good[1..], &format!("{good}="), &"A".repeat(1 << 20)] {
+            assert_eq!(verify(&key(1), "pay", "cs_01", text, 1), Err(FormTokenFault::Invalid));
         }
     }
 

@@ -6,3 +6,4 @@ pub mod entropy;
 pub mod form_token;
 pub mod secrets;
 pub mod signing;
+pub mod tokens;

@@ -64,10 +64,7 @@ pub enum UnwrapFault {
 impl MasterKey {
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         let bytes = Zeroizing::new(bytes);
-        let id = expand(&bytes, "dalasi key id v1")[..4]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let id = expand(&bytes, "dalasi key id v1")[..4].iter().map(|byte| format!("{byte:02x}")).collect();
         Self { bytes, id }
     }
 
@@ -97,11 +94,7 @@ impl MasterKey {
             .expect("a short secret and a fresh nonce always seal");
         let mut blob = nonce.as_ref().to_vec();
         blob.extend_from_slice(&sealed);
-        format!(
-            "{BLOB_VERSION}:{}:{}",
-            self.id,
-            STANDARD_NO_PAD.encode(blob)
-        )
+        format!("{BLOB_VERSION}:{}:{}", self.id, STANDARD_NO_PAD.encode(blob))
     }
 
     /// Opens what [`MasterKey::wrap`] made.
@@ -115,12 +108,8 @@ impl MasterKey {
         if key_id != self.id {
             return Err(UnwrapFault::OtherKey(key_id.to_owned()));
         }
-        let body = STANDARD_NO_PAD
-            .decode(body)
-            .map_err(|_| UnwrapFault::Malformed)?;
-        let (nonce, sealed) = body
-            .split_at_checked(NONCE_LENGTH)
-            .ok_or(UnwrapFault::Malformed)?;
+        let body = STANDARD_NO_PAD.decode(body).map_err(|_| UnwrapFault::Malformed)?;
+        let (nonce, sealed) = body.split_at_checked(NONCE_LENGTH).ok_or(UnwrapFault::Malformed)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| UnwrapFault::Malformed)?;
         let mut sealed = Zeroizing::new(sealed.to_vec());
         let opened = self
@@ -172,13 +161,8 @@ impl fmt::Display for UnwrapFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed => formatter.write_str("the stored secret is not in a known format"),
-            Self::OtherKey(id) => write!(
-                formatter,
-                "the stored secret was wrapped with another master key ({id})"
-            ),
-            Self::Forged => {
-                formatter.write_str("the stored secret was altered or belongs to another row")
-            }
+            Self::OtherKey(id) => write!(formatter, "the stored secret was wrapped with another master key ({id})"),
+            Self::Forged => formatter.write_str("the stored secret was altered or belongs to another row"),
         }
     }
 }

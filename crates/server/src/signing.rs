@@ -51,10 +51,7 @@ pub struct Signatures {
 
 impl WebhookSecret {
     pub fn generate(random: &[u8; 32]) -> Self {
-        Self(SecretText::new(format!(
-            "{PREFIX}{}",
-            *Zeroizing::new(STANDARD.encode(random))
-        )))
+        Self(SecretText::new(format!("{PREFIX}{}", *Zeroizing::new(STANDARD.encode(random)))))
     }
 
     pub fn parse(text: &str) -> Result<Self, MalformedSecret> {
@@ -76,9 +73,7 @@ impl WebhookSecret {
     }
 
     fn standard_signature(&self, attempt: &Attempt<'_>) -> String {
-        let key = self
-            .key_bytes()
-            .expect("a webhook secret is decoded once before it exists");
+        let key = self.key_bytes().expect("a webhook secret is decoded once before it exists");
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &key));
         context.update(attempt.event_id.as_bytes());
         context.update(b".");
@@ -92,31 +87,20 @@ impl WebhookSecret {
     fn compatibility_signature(&self, attempt: &Attempt<'_>) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.0.expose().as_bytes());
         let tag = hmac::sign(&key, attempt.body);
-        let hex: String = tag
-            .as_ref()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         format!("sha256={hex}")
     }
 }
 
 /// Signs one attempt. `secret` is the endpoint's (during a rotation the old one), `incoming` the one that a rotation
 /// brings in.
-pub fn sign(
-    attempt: &Attempt<'_>,
-    secret: &WebhookSecret,
-    incoming: Option<&WebhookSecret>,
-) -> Signatures {
+pub fn sign(attempt: &Attempt<'_>, secret: &WebhookSecret, incoming: Option<&WebhookSecret>) -> Signatures {
     let mut standard = secret.standard_signature(attempt);
     if let Some(incoming) = incoming {
         standard.push(' ');
         standard.push_str(&incoming.standard_signature(attempt));
     }
-    Signatures {
-        standard,
-        compatibility: secret.compatibility_signature(attempt),
-    }
+    Signatures { standard, compatibility: secret.compatibility_signature(attempt) }
 }
 
 impl fmt::Display for MalformedSecret {
@@ -132,56 +116,36 @@ mod tests {
     use super::*;
 
     fn attempt(body: &[u8]) -> Attempt<'_> {
-        Attempt {
-            event_id: "evt_01",
-            timestamp_s: 1_700_000_000,
-            body,
-        }
+        Attempt { event_id: "evt_01", timestamp_s: 1_700_000_000, body }
     }
 
     #[test]
     fn the_published_example_comes_out() {
-        let secret =
-            WebhookSecret::parse("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").expect("a secret");
+        let secret = WebhookSecret::parse("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").expect("a secret");
         let attempt = Attempt {
             event_id: "msg_27UH4WbU6Z5A5EzD8u03UvzRbpk",
             timestamp_s: 1_649_367_553,
             body: br#"{"email":"test@example.com","username":"test_user"}"#,
         };
-        assert_eq!(
-            sign(&attempt, &secret, None).standard,
-            "v1,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw="
-        );
+        assert_eq!(sign(&attempt, &secret, None).standard, "v1,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw=");
     }
 
     #[test]
     fn the_compatibility_header_is_plain_hex_under_the_whole_secret() {
         let secret = WebhookSecret::generate(&[0; 32]);
-        assert_eq!(
-            secret.expose(),
-            "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
-        );
+        assert_eq!(secret.expose(), "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
         let signed = sign(&attempt(b"{\"id\":\"evt_01\"}"), &secret, None);
-        assert_eq!(
-            signed.compatibility,
-            "sha256=157c450a0c93e4893eb1ce773e5dc3bca373a9d2eabe73e535e264152cdd6d8a"
-        );
+        assert_eq!(signed.compatibility, "sha256=157c450a0c93e4893eb1ce773e5dc3bca373a9d2eabe73e535e264152cdd6d8a");
     }
 
     #[test]
     fn during_a_rotation_both_sign_and_the_old_one_keeps_the_compatibility_header() {
-        let (old, new) = (
-            WebhookSecret::generate(&[1; 32]),
-            WebhookSecret::generate(&[2; 32]),
-        );
+        let (old, new) = (WebhookSecret::generate(&[1; 32]), WebhookSecret::generate(&[2; 32]));
         let attempt = attempt(b"{}");
         let both = sign(&attempt, &old, Some(&new));
         let only_old = sign(&attempt, &old, None);
         let only_new = sign(&attempt, &new, None);
-        assert_eq!(
-            both.standard,
-            format!("{} {}", only_old.standard, only_new.standard)
-        );
+        assert_eq!(both.standard, format!("{} {}", only_old.standard, only_new.standard));
         assert_eq!(both.compatibility, only_old.compatibility);
         assert_ne!(both.compatibility, only_new.compatibility);
     }
@@ -191,52 +155,27 @@ mod tests {
         let secret = WebhookSecret::generate(&[1; 32]);
         let base = sign(&attempt(b"{}"), &secret, None);
         let others = [
-            Attempt {
-                event_id: "evt_02",
-                ..attempt(b"{}")
-            },
-            Attempt {
-                timestamp_s: 1_700_000_001,
-                ..attempt(b"{}")
-            },
+            Attempt { event_id: "evt_02", ..attempt(b"{}") },
+            Attempt { timestamp_s: 1_700_000_001, ..attempt(b"{}") },
             attempt(b"{ }"),
         ];
         for other in others {
-            assert_ne!(
-                sign(&other, &secret, None).standard,
-                base.standard,
-                "{other:?}"
-            );
+            assert_ne!(sign(&other, &secret, None).standard, base.standard, "{other:?}");
         }
-        assert_ne!(
-            sign(&attempt(b"{ }"), &secret, None).compatibility,
-            base.compatibility
-        );
+        assert_ne!(sign(&attempt(b"{ }"), &secret, None).compatibility, base.compatibility);
     }
 
     #[test]
     fn the_public_library_accepts_what_we_send_and_nothing_else() {
-        let now = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .expect("after 1970");
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
         let timestamp_s = i64::try_from(now.as_secs()).expect("in range");
         let body = "{\"id\":\"evt_01\",\"note\":\"é 🎉\"}".as_bytes();
-        let attempt = Attempt {
-            event_id: "evt_01",
-            timestamp_s,
-            body,
-        };
-        let (old, new) = (
-            WebhookSecret::generate(&[1; 32]),
-            WebhookSecret::generate(&[2; 32]),
-        );
+        let attempt = Attempt { event_id: "evt_01", timestamp_s, body };
+        let (old, new) = (WebhookSecret::generate(&[1; 32]), WebhookSecret::generate(&[2; 32]));
         let signed = sign(&attempt, &old, Some(&new));
         let mut headers = http::HeaderMap::new();
         headers.insert(ID_HEADER, "evt_01".parse().expect("a header"));
-        headers.insert(
-            TIMESTAMP_HEADER,
-            timestamp_s.to_string().parse().expect("a header"),
-        );
+        headers.insert(TIMESTAMP_HEADER, timestamp_s.to_string().parse().expect("a header"));
         headers.insert(SIGNATURE_HEADER, signed.standard.parse().expect("a header"));
         for secret in [&old, &new] {
             let receiver = standardwebhooks::Webhook::new(secret.expose()).expect("a secret");
@@ -250,19 +189,9 @@ mod tests {
 
     #[test]
     fn malformed_secrets_are_refused_and_none_is_printed() {
-        for text in [
-            "",
-            "whsec_",
-            "whsec_AAAA",
-            "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
-            "whsec_*",
-            "whsec_é",
-        ] {
-            assert_eq!(
-                WebhookSecret::parse(text).err(),
-                Some(MalformedSecret),
-                "{text}"
-            );
+        for text in ["", "whsec_", "whsec_AAAA", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "whsec_*", "whsec_é"]
+        {
+            assert_eq!(WebhookSecret::parse(text).err(), Some(MalformedSecret), "{text}");
         }
         assert!(!format!("{:?}", WebhookSecret::generate(&[0; 32])).contains("AAAA"));
     }

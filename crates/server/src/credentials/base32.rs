@@ -25,10 +25,7 @@ pub(super) fn encode_256(bytes: &[u8; 32]) -> String {
 /// The first 30 bits of `bytes` in 6 characters.
 pub(super) fn encode_30(bytes: [u8; 4]) -> String {
     let bits = u32::from_be_bytes(bytes) >> 2;
-    (0..6)
-        .rev()
-        .map(|place| character(bits >> (place * 5)))
-        .collect()
+    (0..6).rev().map(|place| character(bits >> (place * 5))).collect()
 }
 
 /// Whether `text` is what [`encode_256`] gives for some 32 bytes.
@@ -80,14 +77,8 @@ mod tests {
         assert!(!is_256(&format!("{good}0")));
         assert!(!is_256(&good.to_uppercase()));
         for bad in ['i', 'l', 'o', 'u', '-', ' ', '\0', 'é'] {
-            assert!(
-                !is_256(&format!("{bad}{}", &good[bad.len_utf8()..])),
-                "{bad}"
-            );
+            assert!(!is_256(&format!("{bad}{}", &good[bad.len_utf8()..])), "{bad}");
         }
-        assert!(
-            !is_256(&format!("{}1", &good[..51])),
-            "a padding bit is set"
-        );
+        assert!(!is_256(&format!("{}1", &good[..51])), "a padding bit is set");
     }
 }

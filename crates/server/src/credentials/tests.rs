@@ -20,16 +20,9 @@ fn a_generated_key_has_the_documented_shape_and_parses_back() {
             let text = key.expose();
             assert_eq!(text.len(), 8 + 52 + 6);
             assert!(text.starts_with(head));
-            assert!(
-                text[8..]
-                    .bytes()
-                    .all(|byte| b"0123456789abcdefghjkmnpqrstvwxyz".contains(&byte))
-            );
+            assert!(text[8..].bytes().all(|byte| b"0123456789abcdefghjkmnpqrstvwxyz".contains(&byte)));
             let parsed = ApiKey::parse(text).expect("parses");
-            assert_eq!(
-                (parsed.kind(), parsed.mode(), parsed.prefix()),
-                (kind, mode, head)
-            );
+            assert_eq!((parsed.kind(), parsed.mode(), parsed.prefix()), (kind, mode, head));
             assert_eq!(parsed.last4(), &text[62..]);
         }
     }
@@ -66,19 +59,14 @@ fn a_key_of_one_mode_or_kind_is_not_a_key_of_another() {
     for (kind, mode, head) in ALL {
         let text = ApiKey::generate(kind, mode, &[3; 32]).expose().to_owned();
         for (_, _, other) in ALL {
-            assert_eq!(
-                ApiKey::parse(&text.replace(head, other)).is_ok(),
-                head == other
-            );
+            assert_eq!(ApiKey::parse(&text.replace(head, other)).is_ok(), head == other);
         }
     }
 }
 
 #[test]
 fn nonsense_is_malformed_and_never_a_panic() {
-    let good = ApiKey::generate(KeyKind::Secret, Mode::Test, &[3; 32])
-        .expose()
-        .to_owned();
+    let good = ApiKey::generate(KeyKind::Secret, Mode::Test, &[3; 32]).expose().to_owned();
     let cases = [
         String::new(),
         "sk_test_".to_owned(),
@@ -96,11 +84,7 @@ fn nonsense_is_malformed_and_never_a_panic() {
     for case in cases {
         assert_eq!(ApiKey::parse(&case).err(), Some(Malformed), "{case}");
     }
-    assert!(
-        ApiKey::resembles("sk_nonsense")
-            && ApiKey::resembles(&good)
-            && !ApiKey::resembles("eyJhbGciOi")
-    );
+    assert!(ApiKey::resembles("sk_nonsense") && ApiKey::resembles(&good) && !ApiKey::resembles("eyJhbGciOi"));
 }
 
 #[test]
@@ -109,12 +93,7 @@ fn digests_depend_on_the_whole_key_and_on_the_pepper() {
     let other = ApiKey::generate(KeyKind::Secret, Mode::Live, &[3; 32]);
     let digest = one.digest(&pepper(1));
     assert_eq!(digest.len(), 64);
-    assert!(digests_match(
-        &digest,
-        &ApiKey::parse(one.expose())
-            .expect("parses")
-            .digest(&pepper(1))
-    ));
+    assert!(digests_match(&digest, &ApiKey::parse(one.expose()).expect("parses").digest(&pepper(1))));
     assert!(!digests_match(&digest, &other.digest(&pepper(1))));
     assert!(!digests_match(&digest, &one.digest(&pepper(2))));
     assert!(!digests_match(&digest, &digest[..63]));
@@ -125,14 +104,8 @@ fn digests_depend_on_the_whole_key_and_on_the_pepper() {
 fn the_digest_of_a_fixed_key_is_pinned() {
     // Keys of every installation are looked up by this digest; it may never change.
     let key = ApiKey::generate(KeyKind::Secret, Mode::Test, &[1; 32]);
-    assert_eq!(
-        key.expose(),
-        "sk_test_040g2081040g2081040g2081040g2081040g2081040g2081040g7rbwvy"
-    );
-    assert_eq!(
-        key.digest(&pepper(1)),
-        "3be8f6d2ef84e9c96720126ff6dc53642d616916af11ac3c352b41cdcb328e36"
-    );
+    assert_eq!(key.expose(), "sk_test_040g2081040g2081040g2081040g2081040g2081040g2081040g7rbwvy");
+    assert_eq!(key.digest(&pepper(1)), "3be8f6d2ef84e9c96720126ff6dc53642d616916af11ac3c352b41cdcb328e36");
 }
 
 #[test]
@@ -141,20 +114,11 @@ fn client_secrets_parse_back_and_hide() {
     assert_eq!(secret.expose().len(), 57);
     assert!(ClientSecret::parse(secret.expose()).is_ok());
     assert_eq!(secret.digest(&pepper(1)).len(), 64);
-    for wrong in [
-        "",
-        "csec_",
-        "csec_0",
-        &secret.expose()[1..],
-        &secret.expose().to_uppercase(),
-    ] {
+    for wrong in ["", "csec_", "csec_0", &secret.expose()[1..], &secret.expose().to_uppercase()] {
         assert!(ClientSecret::parse(wrong).is_err(), "{wrong}");
     }
     let key = ApiKey::generate(KeyKind::Secret, Mode::Test, &[9; 32]);
     let shown = format!("{secret:?} {key:?}");
-    assert!(
-        shown.contains("[redacted]") && !shown.contains(&secret.expose()[5..15]),
-        "{shown}"
-    );
+    assert!(shown.contains("[redacted]") && !shown.contains(&secret.expose()[5..15]), "{shown}");
     assert!(!shown.contains(&key.expose()[8..18]), "{shown}");
 }
