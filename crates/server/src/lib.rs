@@ -1,1 +1,9 @@
+//! The shell of Dalasi: everything that talks to the world outside the process.
 
+pub mod clock;
+pub mod credentials;
+pub mod entropy;
+pub mod form_token;
+pub mod secrets;
+pub mod signing;
+pub mod tokens;
