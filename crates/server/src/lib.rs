@@ -1,1 +1,3 @@
+//! The shell around the pure core: what talks to the network, the clock and the operator.
 
+pub mod http;
