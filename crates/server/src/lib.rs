@@ -1,3 +1,5 @@
 //! The shell around the pure core: what talks to the network, the clock and the operator.
 
 pub mod http;
+pub mod logging;
+pub mod metrics;

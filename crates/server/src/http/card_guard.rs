@@ -14,27 +14,18 @@ fn look(value: &Json, path: String, except: &[&str]) -> Option<String> {
     match value {
         Json::Null | Json::Bool(_) => None,
         Json::Number(text) | Json::String(text) => has_card_number(text).then_some(path),
-        Json::Array(elements) => elements
-            .iter()
-            .enumerate()
-            .find_map(|(index, element)| look(element, format!("{path}[{index}]"), except)),
+        Json::Array(elements) => {
+            elements.iter().enumerate().find_map(|(index, element)| look(element, format!("{path}[{index}]"), except))
+        }
         Json::Object(members) => members.iter().find_map(|(key, value)| {
             if has_card_number(key) {
-                return Some(if path.is_empty() {
-                    "(a key)".into()
-                } else {
-                    path.clone()
-                });
+                return Some(if path.is_empty() { "(a key)".into() } else { path.clone() });
             }
             if except.contains(&&**key) {
                 return None;
             }
             let dot = if path.is_empty() { "" } else { "." };
-            look(
-                value,
-                format!("{path}{dot}{}", super::fault::shown(key)),
-                except,
-            )
+            look(value, format!("{path}{dot}{}", super::fault::shown(key)), except)
         }),
     }
 }
@@ -47,9 +38,7 @@ pub fn has_card_number(text: &str) -> bool {
             (start + 1..=groups.len()).any(|end| {
                 let number: String = groups[start..end].concat();
                 let in_one_piece = end - start == 1 || is_card_layout(&groups[start..end]);
-                (13..=19).contains(&number.len())
-                    && has_brand(&number, in_one_piece)
-                    && passes_luhn(&number)
+                (13..=19).contains(&number.len()) && has_brand(&number, in_one_piece) && passes_luhn(&number)
             })
         })
     })
@@ -71,8 +60,7 @@ fn runs(text: &str) -> Vec<Vec<&str>> {
             at += 1;
         }
         let group = &text[start..at];
-        let continues =
-            end_of_last.is_some_and(|end| start == end + 1 && matches!(bytes[end], b' ' | b'-'));
+        let continues = end_of_last.is_some_and(|end| start == end + 1 && matches!(bytes[end], b' ' | b'-'));
         let is_phone = start > 0 && bytes[start - 1] == b'+';
         match runs.last_mut() {
             Some(run) if continues => run.push(group),
@@ -122,11 +110,7 @@ fn has_brand(number: &str, in_one_piece: bool) -> bool {
 }
 
 fn is_verve_or_maestro(four: u32, six: u32) -> bool {
-    matches!(six, 506_099..=506_198)
-        || matches!(
-            four,
-            5018 | 5020 | 5038 | 5893 | 6304 | 6759 | 6761 | 6762 | 6763
-        )
+    matches!(six, 506_099..=506_198) || matches!(four, 5018 | 5020 | 5038 | 5893 | 6304 | 6759 | 6761 | 6762 | 6763)
 }
 
 fn passes_luhn(number: &str) -> bool {

@@ -38,11 +38,7 @@ pub struct Fault {
 
 impl Fault {
     pub fn new(field: impl Into<String>, code: FaultCode, message: impl Into<String>) -> Self {
-        Self {
-            field: field.into(),
-            code,
-            message: message.into(),
-        }
+        Self { field: field.into(), code, message: message.into() }
     }
 }
 
@@ -56,10 +52,7 @@ pub struct Complaint {
 
 impl<M: Into<String>> From<(FaultCode, M)> for Complaint {
     fn from((code, message): (FaultCode, M)) -> Self {
-        Self {
-            code,
-            message: message.into(),
-        }
+        Self { code, message: message.into() }
     }
 }
 
@@ -91,11 +84,7 @@ impl Faults {
 /// A name out of a request, cut so that an answer never echoes a megabyte.
 pub(crate) fn shown(name: &str) -> String {
     const MOST: usize = 64;
-    let mut shown: String = name
-        .chars()
-        .take(MOST)
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect();
+    let mut shown: String = name.chars().take(MOST).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if name.chars().nth(MOST).is_some() {
         shown.push('…');
     }

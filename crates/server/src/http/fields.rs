@@ -65,12 +65,7 @@ impl<'j> Fields<'j> {
             Json::Object(members) => members.as_slice(),
             _ => &[],
         };
-        Self {
-            members,
-            prefix,
-            read: Vec::new(),
-            faults: Faults::default(),
-        }
+        Self { members, prefix, read: Vec::new(), faults: Faults::default() }
     }
 
     pub fn text(&mut self, name: &'static str) -> Field<'_, String> {
@@ -123,9 +118,7 @@ impl<'j> Fields<'j> {
 
     /// A free map of the caller's, as compact JSON text with its keys in the order given.
     pub fn metadata(&mut self, name: &'static str, values: MetadataValues) -> Field<'_, String> {
-        self.field_with_faults(name, |value, path, faults| {
-            metadata::read(value, path, values, faults)
-        })
+        self.field_with_faults(name, |value, path, faults| metadata::read(value, path, values, faults))
     }
 
     /// An array of objects; `read` gets the fields of each and yields nothing if it has pushed a fault.
@@ -191,11 +184,7 @@ impl<'j> Fields<'j> {
     /// Every fault, the fields that nobody asked for among them; or the proof that there is none.
     pub fn finish(self) -> Result<Checked, Vec<Fault>> {
         let faults = self.into_faults();
-        if faults.is_empty() {
-            Ok(Checked(()))
-        } else {
-            Err(faults)
-        }
+        if faults.is_empty() { Ok(Checked(())) } else { Err(faults) }
     }
 
     fn into_faults(mut self) -> Vec<Fault> {
@@ -210,29 +199,18 @@ impl<'j> Fields<'j> {
             self.faults.push(Fault::new(
                 format!("{}{name}", self.prefix),
                 FaultCode::UnknownField,
-                format!(
-                    "`{name}` is not a field of this request; check its spelling or leave it out."
-                ),
+                format!("`{name}` is not a field of this request; check its spelling or leave it out."),
             ));
         }
         self.faults.into_vec()
     }
 
     fn get(&self, name: &str) -> Option<&'j Json> {
-        self.members
-            .iter()
-            .find(|(key, _)| &**key == name)
-            .map(|(_, value)| value)
+        self.members.iter().find(|(key, _)| &**key == name).map(|(_, value)| value)
     }
 
-    fn field<T>(
-        &mut self,
-        name: &'static str,
-        read: impl FnOnce(&Json, &str) -> Result<T, Fault>,
-    ) -> Field<'_, T> {
-        self.field_with_faults(name, |value, path, faults| {
-            read(value, path).map_err(|fault| faults.push(fault)).ok()
-        })
+    fn field<T>(&mut self, name: &'static str, read: impl FnOnce(&Json, &str) -> Result<T, Fault>) -> Field<'_, T> {
+        self.field_with_faults(name, |value, path, faults| read(value, path).map_err(|fault| faults.push(fault)).ok())
     }
 
     fn field_with_faults<T>(
@@ -272,10 +250,7 @@ fn elements<'j, T>(
         faults.push(Fault::new(
             path,
             FaultCode::TooLong,
-            format!(
-                "`{path}` must have at most {most} entries; you sent {}.",
-                elements.len()
-            ),
+            format!("`{path}` must have at most {most} entries; you sent {}.", elements.len()),
         ));
     }
     let mut values = Vec::with_capacity(elements.len().min(most));
@@ -289,43 +264,23 @@ fn elements<'j, T>(
 }
 
 fn wrong_type(path: &str, expected: &str, sent: &Json) -> Fault {
-    Fault::new(
-        path,
-        FaultCode::WrongType,
-        format!("`{path}` must be {expected}; you sent {}.", sent.kind()),
-    )
+    Fault::new(path, FaultCode::WrongType, format!("`{path}` must be {expected}; you sent {}.", sent.kind()))
 }
 
 /// A whole number in decimal digits. `not_whole` is the code for other texts: a wrong type in a body,
 /// a wrong format in a query, where everything is text.
-pub(super) fn integer(
-    path: &str,
-    text: &str,
-    range: &RangeInclusive<i64>,
-    not_whole: FaultCode,
-) -> Result<i64, Fault> {
+pub(super) fn integer(path: &str, text: &str, range: &RangeInclusive<i64>, not_whole: FaultCode) -> Result<i64, Fault> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(Fault::new(
-            path,
-            not_whole,
-            format!("`{path}` must be a whole number, written in digits only."),
-        ));
+        return Err(Fault::new(path, not_whole, format!("`{path}` must be a whole number, written in digits only.")));
     }
     let (least, most) = (range.start(), range.end());
     match text.parse::<i64>() {
         Ok(value) if range.contains(&value) => Ok(value),
         _ => {
-            let bounds = if *most == i64::MAX {
-                format!("{least} or more")
-            } else {
-                format!("between {least} and {most}")
-            };
-            Err(Fault::new(
-                path,
-                FaultCode::OutOfRange,
-                format!("`{path}` must be {bounds}."),
-            ))
+            let bounds =
+                if *most == i64::MAX { format!("{least} or more") } else { format!("between {least} and {most}") };
+            Err(Fault::new(path, FaultCode::OutOfRange, format!("`{path}` must be {bounds}.")))
         }
     }
 }

@@ -36,11 +36,7 @@ pub struct InvalidJson {
 
 impl std::fmt::Display for InvalidJson {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "The body is not valid JSON: {} (line {}, column {}).",
-            self.problem, self.line, self.column
-        )
+        write!(f, "The body is not valid JSON: {} (line {}, column {}).", self.problem, self.line, self.column)
     }
 }
 
@@ -55,10 +51,7 @@ impl Body {
     /// Reads a body that has to be an object. No body at all is an empty object: clients send bodiless POSTs.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidJson> {
         if bytes.is_empty() {
-            return Ok(Self {
-                value: Json::Object(Vec::new()),
-                faults: Vec::new(),
-            });
+            return Ok(Self { value: Json::Object(Vec::new()), faults: Vec::new() });
         }
         let body = parse(bytes)?;
         if !matches!(body.value, Json::Object(_)) {
@@ -75,41 +68,26 @@ impl Body {
 
 /// Reads any JSON value and nothing behind it.
 pub fn parse(bytes: &[u8]) -> Result<Body, InvalidJson> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| located(bytes, error.valid_up_to(), "it is not UTF-8 text"))?;
-    let mut parser = Parser {
-        text,
-        at: 0,
-        path: Vec::new(),
-        values: 0,
-        faults: Vec::new(),
-    };
+    let text =
+        std::str::from_utf8(bytes).map_err(|error| located(bytes, error.valid_up_to(), "it is not UTF-8 text"))?;
+    let mut parser = Parser { text, at: 0, path: Vec::new(), values: 0, faults: Vec::new() };
     parser.space();
     let value = parser.value(0)?;
     parser.space();
     if parser.at < text.len() {
         return Err(parser.error("something follows the end of the value"));
     }
-    Ok(Body {
-        value,
-        faults: parser.faults,
-    })
+    Ok(Body { value, faults: parser.faults })
 }
 
 fn located(bytes: &[u8], position: usize, problem: impl Into<String>) -> InvalidJson {
     let before = &bytes[..position.min(bytes.len())];
-    let line_start = before
-        .iter()
-        .rposition(|&b| b == b'\n')
-        .map_or(0, |n| n + 1);
+    let line_start = before.iter().rposition(|&b| b == b'\n').map_or(0, |n| n + 1);
     InvalidJson {
         problem: problem.into(),
         position,
         line: before.iter().filter(|&&b| b == b'\n').count() + 1,
-        column: String::from_utf8_lossy(&before[line_start..])
-            .chars()
-            .count()
-            + 1,
+        column: String::from_utf8_lossy(&before[line_start..]).chars().count() + 1,
     }
 }
 
@@ -223,13 +201,9 @@ impl Parser<'_> {
         for pair in keys.windows(2) {
             if pair[0] == pair[1] && reported != Some(pair[0]) {
                 reported = Some(pair[0]);
-                let message = format!(
-                    "`{}` is given more than once; send it once.",
-                    shown(pair[0])
-                );
+                let message = format!("`{}` is given more than once; send it once.", shown(pair[0]));
                 let field = self.field(Some(pair[0]));
-                self.faults
-                    .push(Fault::new(field, FaultCode::DuplicateKey, message));
+                self.faults.push(Fault::new(field, FaultCode::DuplicateKey, message));
             }
         }
     }
@@ -259,8 +233,7 @@ impl Parser<'_> {
         if has_nul {
             let field = self.field(None);
             let message = "A text must not contain the NUL character (\\u0000); remove it.";
-            self.faults
-                .push(Fault::new(field, FaultCode::NulCharacter, message));
+            self.faults.push(Fault::new(field, FaultCode::NulCharacter, message));
         }
         Ok(text.into_boxed_str())
     }
@@ -301,9 +274,7 @@ impl Parser<'_> {
                     return Err(self.error(lone));
                 }
                 match self.four_digits()? {
-                    second @ 0xdc00..=0xdfff => {
-                        0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00)
-                    }
+                    second @ 0xdc00..=0xdfff => 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00),
                     _ => {
                         self.at = start;
                         return Err(self.error(lone));
@@ -427,10 +398,7 @@ impl Json {
 
     pub fn get(&self, name: &str) -> Option<&Json> {
         match self {
-            Self::Object(members) => members
-                .iter()
-                .find(|(key, _)| &**key == name)
-                .map(|(_, value)| value),
+            Self::Object(members) => members.iter().find(|(key, _)| &**key == name).map(|(_, value)| value),
             _ => None,
         }
     }
@@ -448,11 +416,7 @@ impl Json {
         let mut text = String::new();
         match self {
             Self::Object(members) => {
-                write_object(
-                    members.iter().filter(|(key, _)| &**key != without),
-                    &mut text,
-                    true,
-                );
+                write_object(members.iter().filter(|(key, _)| &**key != without), &mut text, true);
             }
             other => other.write(&mut text, true),
         }
@@ -481,11 +445,7 @@ impl Json {
     }
 }
 
-fn write_object<'a>(
-    members: impl Iterator<Item = &'a (Box<str>, Json)>,
-    text: &mut String,
-    sorted: bool,
-) {
+fn write_object<'a>(members: impl Iterator<Item = &'a (Box<str>, Json)>, text: &mut String, sorted: bool) {
     let mut members: Vec<_> = members.collect();
     if sorted {
         members.sort_by(|left, right| left.0.cmp(&right.0));

@@ -46,11 +46,7 @@ impl Query {
                 parameters.push((name.into_owned(), value.into_owned()));
             }
         }
-        Self {
-            parameters,
-            read: Vec::new(),
-            faults,
-        }
+        Self { parameters, read: Vec::new(), faults }
     }
 
     pub fn text(&mut self, name: &'static str) -> Field<'_, String> {
@@ -65,22 +61,20 @@ impl Query {
 
     pub fn integer(&mut self, name: &'static str, range: RangeInclusive<i64>) -> Field<'_, i64> {
         self.text(name).check(|text| {
-            integer(name, &text, &range, FaultCode::InvalidFormat)
-                .map_err(|fault| (fault.code, fault.message))
+            integer(name, &text, &range, FaultCode::InvalidFormat).map_err(|fault| (fault.code, fault.message))
         })
     }
 
     /// `True` and `False` in any case (as Python writes them), also `1` and `0`.
     pub fn boolean(&mut self, name: &'static str) -> Field<'_, bool> {
-        self.text(name)
-            .check(|text| match text.to_ascii_lowercase().as_str() {
-                "true" | "1" => Ok(true),
-                "false" | "0" => Ok(false),
-                _ => {
-                    let message = format!("`{name}` must be true or false.");
-                    Err((FaultCode::InvalidFormat, message))
-                }
-            })
+        self.text(name).check(|text| match text.to_ascii_lowercase().as_str() {
+            "true" | "1" => Ok(true),
+            "false" | "0" => Ok(false),
+            _ => {
+                let message = format!("`{name}` must be true or false.");
+                Err((FaultCode::InvalidFormat, message))
+            }
+        })
     }
 
     /// `offset` and `limit`.
@@ -111,11 +105,8 @@ impl Query {
         for (name, _) in &self.parameters {
             if !self.read.contains(&name.as_str()) {
                 let name = shown(name);
-                let message = format!(
-                    "`{name}` is not a parameter of this list; check its spelling or leave it out."
-                );
-                self.faults
-                    .push(Fault::new(name, FaultCode::UnknownField, message));
+                let message = format!("`{name}` is not a parameter of this list; check its spelling or leave it out.");
+                self.faults.push(Fault::new(name, FaultCode::UnknownField, message));
             }
         }
         self.finish_ignoring_unknown()
@@ -123,11 +114,7 @@ impl Query {
 
     pub fn finish_ignoring_unknown(self) -> Result<(), Vec<Fault>> {
         let faults = self.faults.into_vec();
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            Err(faults)
-        }
+        if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 }
 
@@ -157,10 +144,7 @@ mod tests {
             ("limit=0", fault("limit", FaultCode::OutOfRange)),
             ("limit=-1", fault("limit", FaultCode::OutOfRange)),
             ("offset=-1", fault("offset", FaultCode::OutOfRange)),
-            (
-                "offset=99999999999999999999",
-                fault("offset", FaultCode::OutOfRange),
-            ),
+            ("offset=99999999999999999999", fault("offset", FaultCode::OutOfRange)),
             ("limit=ten", fault("limit", FaultCode::InvalidFormat)),
             ("limit=", fault("limit", FaultCode::InvalidFormat)),
             ("limit=1.0", fault("limit", FaultCode::InvalidFormat)),
@@ -195,16 +179,9 @@ mod tests {
         let mut query = Query::parse(Some("status=odd&start_date=x&limit=0&b=1"));
         query.page();
         query.text("status").choice(&[("open", 1)]).optional();
-        let date = query
-            .text("start_date")
-            .parse(|_| Err::<(), _>((FaultCode::InvalidFormat, "a date, please")));
+        let date = query.text("start_date").parse(|_| Err::<(), _>((FaultCode::InvalidFormat, "a date, please")));
         assert_eq!(date.optional(), None);
-        let fields: Vec<_> = query
-            .finish()
-            .expect_err("refused")
-            .into_iter()
-            .map(|f| f.field)
-            .collect();
+        let fields: Vec<_> = query.finish().expect_err("refused").into_iter().map(|f| f.field).collect();
         assert_eq!(fields, ["limit", "status", "start_date", "b"]);
     }
 

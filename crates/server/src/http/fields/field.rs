@@ -34,11 +34,7 @@ const LONGEST_EMAIL: usize = 254;
 
 impl<'f, T> Field<'f, T> {
     pub(crate) fn new(path: String, outcome: Outcome<T>, faults: &'f mut Faults) -> Self {
-        Self {
-            path,
-            outcome,
-            faults,
-        }
+        Self { path, outcome, faults }
     }
 
     /// Nothing only if a fault was pushed; null is as absent.
@@ -48,8 +44,7 @@ impl<'f, T> Field<'f, T> {
             Outcome::Faulty => None,
             Outcome::Absent | Outcome::Null => {
                 let message = format!("`{}` is required; send it with a value.", self.path);
-                self.faults
-                    .push(Fault::new(self.path, FaultCode::Required, message));
+                self.faults.push(Fault::new(self.path, FaultCode::Required, message));
                 None
             }
         }
@@ -75,8 +70,7 @@ impl<'f, T> Field<'f, T> {
             Outcome::Faulty | Outcome::Absent => None,
             Outcome::Null => {
                 let message = format!("`{}` must not be null; leave it out to keep it.", self.path);
-                self.faults
-                    .push(Fault::new(self.path, FaultCode::WrongType, message));
+                self.faults.push(Fault::new(self.path, FaultCode::WrongType, message));
                 None
             }
         }
@@ -92,10 +86,7 @@ impl<'f, T> Field<'f, T> {
     }
 
     /// Refines the value by a rule that the readers here do not know.
-    pub fn check<U, E: Into<Complaint>>(
-        self,
-        check: impl FnOnce(T) -> Result<U, E>,
-    ) -> Field<'f, U> {
+    pub fn check<U, E: Into<Complaint>>(self, check: impl FnOnce(T) -> Result<U, E>) -> Field<'f, U> {
         let outcome = match self.outcome {
             Outcome::Absent => Outcome::Absent,
             Outcome::Null => Outcome::Null,
@@ -120,8 +111,7 @@ impl<'f> Field<'f, String> {
         self.check(|text| {
             let length = text.chars().count();
             if length > most {
-                let message =
-                    format!("`{path}` must have at most {most} characters; you sent {length}.");
+                let message = format!("`{path}` must have at most {most} characters; you sent {length}.");
                 return Err((FaultCode::TooLong, message));
             }
             Ok(text)
@@ -144,10 +134,7 @@ impl<'f> Field<'f, String> {
         })
     }
 
-    pub fn parse<T, E: Into<Complaint>>(
-        self,
-        parse: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Field<'f, T> {
+    pub fn parse<T, E: Into<Complaint>>(self, parse: impl FnOnce(&str) -> Result<T, E>) -> Field<'f, T> {
         self.check(|text| parse(&text))
     }
 
@@ -186,8 +173,7 @@ impl<'f> Field<'f, String> {
             if is_email(&text) {
                 return Ok(text);
             }
-            let message =
-                format!("`{path}` must be an e-mail address, such as \"awa@example.gm\".");
+            let message = format!("`{path}` must be an e-mail address, such as \"awa@example.gm\".");
             Err((FaultCode::InvalidFormat, message))
         })
     }
@@ -197,9 +183,7 @@ fn is_web_address(text: &str) -> bool {
     // The parser is as lenient as a browser (`http:\\host`, tabs inside): ask for the plain form first.
     let lower = text.get(..8).unwrap_or(text).to_ascii_lowercase();
     let plain = (lower.starts_with("http://") || lower.starts_with("https://"))
-        && !text
-            .chars()
-            .any(|c| c.is_control() || c.is_whitespace() || c == '\\');
+        && !text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\');
     let Ok(url) = Url::parse(text) else {
         return false;
     };
@@ -226,9 +210,7 @@ fn is_email(text: &str) -> bool {
         && !local.starts_with('.')
         && !local.ends_with('.')
         && !local.contains("..")
-        && local.chars().all(|c| {
-            (c.is_alphanumeric() || ".!#$%&'*+/=?^_`{|}~-".contains(c)) && !c.is_whitespace()
-        });
+        && local.chars().all(|c| (c.is_alphanumeric() || ".!#$%&'*+/=?^_`{|}~-".contains(c)) && !c.is_whitespace());
     let domain_is_sane = domain.split('.').count() >= 2
         && domain.split('.').all(|label| {
             !label.is_empty()

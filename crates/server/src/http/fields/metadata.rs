@@ -20,12 +20,7 @@ const LONGEST_TEXT: usize = 500;
 const MOST_BYTES: usize = 16 * 1024;
 
 /// Compact JSON text, or nothing after pushing what is wrong.
-pub(super) fn read(
-    value: &Json,
-    path: &str,
-    values: MetadataValues,
-    faults: &mut Faults,
-) -> Option<String> {
+pub(super) fn read(value: &Json, path: &str, values: MetadataValues, faults: &mut Faults) -> Option<String> {
     let Json::Object(members) = value else {
         faults.push(wrong_type(path, "an object", value));
         return None;
@@ -35,10 +30,7 @@ pub(super) fn read(
         found.push(Fault::new(
             path,
             FaultCode::TooLong,
-            format!(
-                "`{path}` must have at most {MOST_KEYS} keys; you sent {}.",
-                members.len()
-            ),
+            format!("`{path}` must have at most {MOST_KEYS} keys; you sent {}.", members.len()),
         ));
     }
     for (key, value) in members {
@@ -67,10 +59,7 @@ pub(super) fn read(
         found.push(Fault::new(
             path,
             FaultCode::TooLong,
-            format!(
-                "`{path}` must be at most {MOST_BYTES} bytes of JSON; you sent {}.",
-                text.len()
-            ),
+            format!("`{path}` must be at most {MOST_BYTES} bytes of JSON; you sent {}.", text.len()),
         ));
     }
     let is_sound = found.is_empty();

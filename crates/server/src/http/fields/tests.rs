@@ -31,8 +31,7 @@ fn lines(faults: Vec<Fault>) -> Vec<String> {
 }
 
 fn cents(text: &str) -> Result<i64, (FaultCode, &'static str)> {
-    text.parse()
-        .map_err(|_| (FaultCode::InvalidFormat, "digits, please"))
+    text.parse().map_err(|_| (FaultCode::InvalidFormat, "digits, please"))
 }
 
 #[test]
@@ -80,10 +79,7 @@ fn sound_values_come_out() {
     let name = f.text("name").min(1).max(3).required();
     let amount = f.amount("amount", cents).required();
     assert_eq!(f.boolean("on").or(false), true);
-    assert_eq!(
-        f.text("colour").choice(COLOURS).or(Colour::Red),
-        Colour::Blue
-    );
+    assert_eq!(f.text("colour").choice(COLOURS).or(Colour::Red), Colour::Blue);
     assert_eq!(f.number("tax_rate").optional().as_deref(), Some("12.50"));
     assert_eq!(f.text("note").optional(), None);
     assert_eq!(f.text("absent").or("x".into()), "x");
@@ -117,10 +113,7 @@ fn a_number_for_an_amount_is_told_how_to_write_it() {
     let mut f = Fields::new(&body);
     f.amount("amount", cents).optional();
     let fault = f.finish().expect_err("refused").remove(0);
-    assert_eq!(
-        fault.message,
-        "`amount` must be a string such as \"100.00\"; you sent a number."
-    );
+    assert_eq!(fault.message, "`amount` must be a string such as \"100.00\"; you sent a number.");
 }
 
 #[test]
@@ -169,10 +162,7 @@ fn addresses_are_absolute_and_plain() {
         ("", false),
         (&long, false),
     ] {
-        let text = format!(
-            "{{\"u\":{}}}",
-            serde_json::to_string(address).expect("prints")
-        );
+        let text = format!("{{\"u\":{}}}", serde_json::to_string(address).expect("prints"));
         let found = faults(&text, |f| {
             f.text("u").url().optional();
         });
@@ -196,10 +186,7 @@ fn addresses_of_mail_are_plausible() {
         ("awa@example..gm", false),
         ("a\r\nBcc: x@y.example", false),
     ] {
-        let text = format!(
-            "{{\"e\":{}}}",
-            serde_json::to_string(address).expect("prints")
-        );
+        let text = format!("{{\"e\":{}}}", serde_json::to_string(address).expect("prints"));
         let found = faults(&text, |f| {
             f.text("e").email().optional();
         });
@@ -237,12 +224,7 @@ fn metadata_holds_its_limits() {
             f.metadata("m", values).optional();
         });
         let code = found.first().and_then(|line| line.split(' ').next_back());
-        assert_eq!(
-            code,
-            expected,
-            "{}",
-            map.chars().take(60).collect::<String>()
-        );
+        assert_eq!(code, expected, "{}", map.chars().take(60).collect::<String>());
     }
 }
 

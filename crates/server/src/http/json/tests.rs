@@ -28,8 +28,7 @@ fn an_empty_body_is_an_empty_object() {
 
 #[test]
 fn duplicates_and_nul_are_faults_of_their_field() {
-    let text =
-        r#"{"items":[{"quantity":1,"quantity":2,"quantity":3}],"name":"a\u0000b","x":1,"x":1}"#;
+    let text = r#"{"items":[{"quantity":1,"quantity":2,"quantity":3}],"name":"a\u0000b","x":1,"x":1}"#;
     let found: Vec<_> = Body::parse(text.as_bytes())
         .expect("readable")
         .faults
