@@ -9,7 +9,7 @@ pub struct SigningKey {
     /// The thumbprint of the public key (RFC 7638): a token's `kid`.
     pub kid: String,
     /// The Ed25519 key pair, wrapped by the master key.
-    pub wrapped: Vec<u8>,
+    pub wrapped: String,
     pub created_at: Timestamp,
     /// Published before, signs from here on.
     pub active_from: Timestamp,

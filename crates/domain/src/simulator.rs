@@ -125,7 +125,13 @@ pub enum Screen {
 
 impl SimulatedPayment {
     /// Takes the order. What follows by itself comes from the phone number.
-    pub fn start(transaction: &Transaction, merchant: String, token_digest: String, return_url: String, now: Timestamp) -> Self {
+    pub fn start(
+        transaction: &Transaction,
+        merchant: String,
+        token_digest: String,
+        return_url: String,
+        now: Timestamp,
+    ) -> Self {
         let script = Script::of(transaction.method, transaction.payer.phone.as_ref());
         let mut payment = Self {
             transaction: transaction.id,

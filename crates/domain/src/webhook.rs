@@ -37,10 +37,10 @@ pub struct WebhookEndpoint {
     pub enabled_events: Vec<EventFilter>,
     pub status: EndpointStatus,
     /// Wrapped by the master key.
-    pub secret: Vec<u8>,
+    pub secret: String,
     /// The secret before the last rotation and when it stops signing.
     #[serde(default)]
-    pub previous_secret: Option<(Vec<u8>, Timestamp)>,
+    pub previous_secret: Option<(String, Timestamp)>,
     #[serde(default)]
     pub metadata: Metadata,
     pub consecutive_failures: i64,
@@ -170,14 +170,14 @@ impl WebhookEndpoint {
     }
 
     /// A new secret signs from now on, the old one beside it for a day.
-    pub fn rotate(&mut self, wrapped: Vec<u8>, now: Timestamp) {
+    pub fn rotate(&mut self, wrapped: String, now: Timestamp) {
         let old = std::mem::replace(&mut self.secret, wrapped);
         self.previous_secret = Some((old, now.plus(ROTATION_OVERLAP)));
     }
 
     /// The secret before the last rotation, while it still signs.
-    pub fn old_secret(&self, now: Timestamp) -> Option<&[u8]> {
-        self.previous_secret.as_ref().filter(|(_, until)| now < *until).map(|(wrapped, _)| wrapped.as_slice())
+    pub fn old_secret(&self, now: Timestamp) -> Option<&str> {
+        self.previous_secret.as_ref().filter(|(_, until)| now < *until).map(|(wrapped, _)| wrapped.as_str())
     }
 }
 

@@ -13,27 +13,14 @@ use std::fmt;
 
 use aws_lc_rs::digest::{SHA256, digest as sha256};
 use aws_lc_rs::hmac;
+use domain::Mode;
+use domain::api_key::KeyKind;
 use subtle::ConstantTimeEq;
 
 use crate::secrets::{SecretText, Subkey};
 
 const CHECK_LENGTH: usize = 6;
 const CLIENT_SECRET_PREFIX: &str = "csec_";
-
-/// Whether a credential, and everything it reaches, is for trying out or for real money.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Mode {
-    Test,
-    Live,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum KeyKind {
-    /// For the merchant's server: everything its scopes allow.
-    Secret,
-    /// For the payer's browser: four operations only.
-    Publishable,
-}
 
 /// A well-formed API key. Whether it exists is for the store to say.
 #[derive(Debug, Clone)]
@@ -50,27 +37,6 @@ pub struct ClientSecret(SecretText);
 /// The text isn't a key of ours: wrong prefix, length, alphabet or check characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
-
-impl Mode {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Test => "test",
-            Self::Live => "live",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "test" => Some(Self::Test),
-            "live" => Some(Self::Live),
-            _ => None,
-        }
-    }
-
-    pub fn is_live(self) -> bool {
-        self == Self::Live
-    }
-}
 
 impl ApiKey {
     pub fn generate(kind: KeyKind, mode: Mode, random: &[u8; 32]) -> Self {

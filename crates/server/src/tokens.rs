@@ -18,7 +18,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::Algorithm;
 use serde::Serialize;
 
-use crate::credentials::Mode;
+use domain::Mode;
 use strict_json::Object;
 
 pub use keys::{NotAKey, PublicKey, SigningKey, SigningKeys};

@@ -24,7 +24,7 @@ create table api_keys (
 
 create table signing_keys (
     kid text not null primary key,
-    wrapped blob not null,
+    wrapped text not null,
     created_at bigint not null,
     active_from bigint not null,
     retired_at bigint

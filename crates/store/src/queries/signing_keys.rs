@@ -24,7 +24,7 @@ where kid = $1 and retired_at is null";
 pub fn insert(tx: &mut Tx<'_>, key: &SigningKey) -> Result<(), Error> {
     let values = [
         key.kid.as_str().into(),
-        key.wrapped.as_slice().into(),
+        key.wrapped.as_str().into(),
         key.created_at.micros().into(),
         key.active_from.micros().into(),
     ];
