@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod credentials;
+pub mod egress;
 pub mod entropy;
 pub mod fault;
 pub mod form_token;
