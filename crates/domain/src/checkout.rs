@@ -231,7 +231,7 @@ impl Checkout {
         now >= self.expires_at
     }
 
-    /// Stores the expiry that the clock has decided. The first thing every command does.
+    /// Stores the expiry that the clock has decided.
     pub fn observe(&mut self, now: Timestamp) -> Option<EventType> {
         if self.state != State::Pending || !self.is_overdue(now) {
             return None;
@@ -241,24 +241,24 @@ impl Checkout {
     }
 
     pub fn cancel(&mut self, now: Timestamp) -> Result<EventType, Refusal> {
-        self.refuse_if_closed()?;
+        self.refuse_if_closed(now)?;
         self.state = State::Cancelled { at: self.touch(now) };
         Ok(EventType::CheckoutCancelled)
     }
 
     /// Whether an attempt may begin at `now`.
     pub fn payable(&self, now: Timestamp) -> Result<(), Refusal> {
-        self.refuse_if_closed()?;
+        self.refuse_if_closed(now)?;
         // An attempt that is with the provider holds the checkout open, but for that attempt only.
         if self.is_past_expiry(now) { Err(Refusal::CheckoutExpired) } else { Ok(()) }
     }
 
-    fn refuse_if_closed(&self) -> Result<(), Refusal> {
-        match self.state {
-            State::Pending => Ok(()),
-            State::Completed { .. } => Err(Refusal::CheckoutAlreadyCompleted),
-            State::Expired { .. } => Err(Refusal::CheckoutExpired),
-            State::Cancelled { .. } => Err(Refusal::CheckoutAlreadyCancelled),
+    fn refuse_if_closed(&self, now: Timestamp) -> Result<(), Refusal> {
+        match self.status(now) {
+            Status::Pending => Ok(()),
+            Status::Completed => Err(Refusal::CheckoutAlreadyCompleted),
+            Status::Expired => Err(Refusal::CheckoutExpired),
+            Status::Cancelled => Err(Refusal::CheckoutAlreadyCancelled),
         }
     }
 

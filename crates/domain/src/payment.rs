@@ -64,10 +64,9 @@ pub struct PaymentSession {
     /// A rail's answer was lost: whether the money moved is not known.
     #[serde(default)]
     pub outcome_unknown: bool,
+    /// The idempotency key (space, key) whose answer waits for the rail.
     #[serde(default)]
-    pub success_url: Option<String>,
-    #[serde(default)]
-    pub failure_url: Option<String>,
+    pub unanswered_key: Option<(String, String)>,
     pub expires_at: Timestamp,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -256,8 +255,7 @@ impl PaymentSession {
             next_action: None,
             failure_reason: None,
             outcome_unknown: false,
-            success_url: None,
-            failure_url: None,
+            unanswered_key: None,
             expires_at,
             created_at: now.floor_to_second(),
             updated_at: now,

@@ -54,6 +54,12 @@ impl Tx<'_> {
         row.as_ref().map(parse).transpose()
     }
 
+    /// The object as it stands, without a lock: for what this transaction reads and does not change.
+    pub fn peek<E: Entity>(&mut self, scope: Scope, id: E::Id) -> Result<Option<E>, Error> {
+        let row = self.query_opt(E::SELECT, &key(scope, &id.to_string()))?;
+        row.as_ref().map(parse).transpose()
+    }
+
     /// A new object, version 1.
     pub fn insert<E: Entity>(&mut self, entity: &mut E) -> Result<(), Error> {
         assert_eq!(entity.version(), 0, "a new object has not been stored before");
