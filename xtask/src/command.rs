@@ -8,32 +8,18 @@ use crate::Result;
 /// Runs to the end with its output on our terminal; anything but exit code 0 is an error.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
-    let status = command
-        .stdin(Stdio::null())
-        .status()
-        .map_err(|error| format!("{shown}: {error}"))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("{shown}: {status}"))
-    }
+    let status = command.stdin(Stdio::null()).status().map_err(|error| format!("{shown}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{shown}: {status}")) }
 }
 
 /// Standard output of a command that must succeed; what it says on standard error stands in the error.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let shown = shown(command);
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("{shown}: {error}"))?;
+    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{shown}: {error}"))?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {
-        Err(format!(
-            "{shown}: {}\n{}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr)
-        ))
+        Err(format!("{shown}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
     }
 }
 
@@ -51,12 +37,7 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
 pub(crate) fn find(names: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    names.iter().find_map(|name| {
-        folders
-            .iter()
-            .map(|folder| folder.join(name))
-            .find(|candidate| candidate.is_file())
-    })
+    names.iter().find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|candidate| candidate.is_file()))
 }
 
 /// The cargo that runs us, without what it tells *this* package in the environment: build scripts that watch those
@@ -76,10 +57,6 @@ pub(crate) fn cargo(root: &Path) -> Command {
 
 fn shown(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
-    words.extend(
-        command
-            .get_args()
-            .map(|argument| argument.to_string_lossy().into_owned()),
-    );
+    words.extend(command.get_args().map(|argument| argument.to_string_lossy().into_owned()));
     words.join(" ")
 }

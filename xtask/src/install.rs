@@ -12,6 +12,9 @@ use crate::command::{self, find};
 
 const CARGO_DENY_VERSION: &str = "0.20.2";
 
+/// The oldest that playwright-core runs on.
+const NODE_VERSION: u32 = 20;
+
 /// Keeps Debian's package from starting a cluster of its own on port 5432 while it is being installed.
 const NO_MAIN_CLUSTER: &str = "/etc/postgresql-common/createcluster.d/dalasi-checks.conf";
 
@@ -70,47 +73,37 @@ pub(crate) fn node_modules(folder: &Path) -> Result<()> {
     if find(&["node"]).is_none() || find(&["npm"]).is_none() {
         debian("Node.js", &["nodejs", "npm"])?;
     }
+    let version = command::output(Command::new("node").arg("--version"))?;
+    let major = version.trim_start_matches('v').split('.').next().and_then(|word| word.parse().ok());
+    if major.is_none_or(|major: u32| major < NODE_VERSION) {
+        return Err(format!(
+            "Node.js {NODE_VERSION} or newer is needed for the browser tests; this is {}",
+            version.trim()
+        ));
+    }
     let modules = folder.join("node_modules");
-    unless_current(
-        &folder.join("package-lock.json"),
-        &modules.join(".installed-from"),
-        || {
-            command::run(
-                Command::new("npm")
-                    .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
-                    .current_dir(folder),
-            )
-        },
-    )
+    unless_current(&folder.join("package-lock.json"), &modules.join(".installed-from"), || {
+        command::run(
+            Command::new("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(folder),
+        )
+    })
 }
 
 /// The Python of a virtual environment with exactly what `requirements` pins.
 pub(crate) fn python(environment: &Path, requirements: &Path) -> Result<PathBuf> {
-    let has_venv =
-        || command::succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"]));
+    let has_venv = || command::succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"]));
     if !has_venv() {
         debian("Python", &["python3", "python3-venv"])?;
     }
     let python = environment.join("bin/python");
     unless_current(requirements, &environment.join("installed-from"), || {
         if environment.exists() {
-            fs::remove_dir_all(environment)
-                .map_err(|error| format!("{}: {error}", environment.display()))?;
+            fs::remove_dir_all(environment).map_err(|error| format!("{}: {error}", environment.display()))?;
         }
-        command::run(
-            Command::new("python3")
-                .args(["-m", "venv"])
-                .arg(environment),
-        )?;
+        command::run(Command::new("python3").args(["-m", "venv"]).arg(environment))?;
         command::run(
             Command::new(&python)
-                .args([
-                    "-m",
-                    "pip",
-                    "install",
-                    "--quiet",
-                    "--disable-pip-version-check",
-                ])
+                .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
                 .arg("--requirement")
                 .arg(requirements),
         )
@@ -151,11 +144,7 @@ pub(crate) fn is_root() -> bool {
 }
 
 /// Runs `install` unless `marker` holds a copy of what `source` says now.
-fn unless_current(
-    source: &Path,
-    marker: &Path,
-    install: impl FnOnce() -> Result<()>,
-) -> Result<()> {
+fn unless_current(source: &Path, marker: &Path, install: impl FnOnce() -> Result<()>) -> Result<()> {
     let wanted = fs::read(source).map_err(|error| format!("{}: {error}", source.display()))?;
     if fs::read(marker).is_ok_and(|found| found == wanted) {
         return Ok(());
@@ -166,10 +155,7 @@ fn unless_current(
 
 fn debian(what: &str, packages: &[&str]) -> Result<()> {
     if !is_root() || find(&["apt-get"]).is_none() {
-        return Err(format!(
-            "{what} is missing. Install it, on Debian with: apt-get install {}",
-            packages.join(" ")
-        ));
+        return Err(format!("{what} is missing. Install it, on Debian with: apt-get install {}", packages.join(" ")));
     }
     let apt_get = || {
         let mut command = Command::new("apt-get");
@@ -177,9 +163,5 @@ fn debian(what: &str, packages: &[&str]) -> Result<()> {
         command
     };
     command::run(apt_get().args(["--quiet", "--quiet", "update"]))?;
-    command::run(
-        apt_get()
-            .args(["install", "--quiet", "--yes", "--no-install-recommends"])
-            .args(packages),
-    )
+    command::run(apt_get().args(["install", "--quiet", "--yes", "--no-install-recommends"]).args(packages))
 }

@@ -2,11 +2,7 @@
 //!
 //! Nothing of the product is in here, and nothing but the standard library is needed to build it, so that the first
 //! check starts within seconds of a fresh clone.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command line tool speaks on its streams"
-)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool speaks on its streams")]
 
 mod command;
 mod install;

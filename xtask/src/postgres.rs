@@ -39,10 +39,7 @@ impl Cluster {
         let folder = temporary_folder(&account)?;
         // From here on the folder has an owner that removes it.
         let watchdog = watchdog(&programs, &account, &folder)?;
-        let mut cluster = Self {
-            url: String::new(),
-            watchdog,
-        };
+        let mut cluster = Self { url: String::new(), watchdog };
 
         let data = folder.join("data");
         command::output(
@@ -102,10 +99,7 @@ impl Drop for Cluster {
 pub(crate) fn foreground() -> Result<()> {
     let cluster = Cluster::start()?;
     println!("{}", cluster.url());
-    eprintln!(
-        "DALASI_TEST_POSTGRES_URL={} · Ctrl-C stops it and removes its data",
-        cluster.url()
-    );
+    eprintln!("DALASI_TEST_POSTGRES_URL={} · Ctrl-C stops it and removes its data", cluster.url());
     loop {
         std::thread::park();
     }
@@ -123,7 +117,10 @@ impl Account {
             return Ok(Self::Ourselves);
         }
         if find(&["setpriv"]).is_none() {
-            return Err("PostgreSQL refuses to run as root, and setpriv (Debian: util-linux) is not there to change the user".to_owned());
+            return Err(
+                "PostgreSQL refuses to run as root, and setpriv (Debian: util-linux) is not there to change the user"
+                    .to_owned(),
+            );
         }
         let number = |option: &str, name: &str| -> Option<u32> {
             let id = command::output(Command::new("id").args([option, name])).ok()?;
@@ -131,13 +128,10 @@ impl Account {
         };
         ["postgres", "nobody"]
             .into_iter()
-            .find_map(|name| {
-                Some(Self::Other {
-                    user: number("-u", name)?,
-                    group: number("-g", name)?,
-                })
+            .find_map(|name| Some(Self::Other { user: number("-u", name)?, group: number("-g", name)? }))
+            .ok_or_else(|| {
+                "PostgreSQL refuses to run as root, and there is neither a user `postgres` nor `nobody`".to_owned()
             })
-            .ok_or_else(|| "PostgreSQL refuses to run as root, and there is neither a user `postgres` nor `nobody`".to_owned())
     }
 
     fn command(&self, program: &Path, folder: &Path) -> Command {
@@ -175,8 +169,7 @@ fn temporary_folder(account: &Account) -> Result<PathBuf> {
 fn watchdog(programs: &Path, account: &Account, folder: &Path) -> Result<Child> {
     let stop = {
         let mut stop = account.command(&programs.join("pg_ctl"), folder);
-        stop.args(["stop", "--silent", "--wait", "--mode=immediate", "--pgdata"])
-            .arg(folder.join("data"));
+        stop.args(["stop", "--silent", "--wait", "--mode=immediate", "--pgdata"]).arg(folder.join("data"));
         stop
     };
     Command::new("sh")

@@ -16,60 +16,20 @@ pub(crate) struct Step {
 }
 
 pub(crate) const STEPS: &[Step] = &[
-    Step {
-        name: "format",
-        title: "formatting",
-        run: format_check,
-        subject: None,
-    },
-    Step {
-        name: "clippy",
-        title: "lints, warnings denied",
-        run: clippy,
-        subject: None,
-    },
-    Step {
-        name: "test",
-        title: "unit and API tests, on SQLite and PostgreSQL",
-        run: test,
-        subject: None,
-    },
-    Step {
-        name: "doctest",
-        title: "examples in the documentation",
-        run: doctest,
-        subject: None,
-    },
-    Step {
-        name: "rustdoc",
-        title: "documentation, warnings denied",
-        run: rustdoc,
-        subject: None,
-    },
-    Step {
-        name: "deny",
-        title: "dependencies: bans, licences, sources",
-        run: deny,
-        subject: Some("deny.toml"),
-    },
-    Step {
-        name: "openapi",
-        title: "openapi.json is what the routes say",
-        run: openapi,
-        subject: Some("openapi.json"),
-    },
+    Step { name: "format", title: "formatting", run: format_check, subject: None },
+    Step { name: "clippy", title: "lints, warnings denied", run: clippy, subject: None },
+    Step { name: "test", title: "unit and API tests, on SQLite and PostgreSQL", run: test, subject: None },
+    Step { name: "doctest", title: "examples in the documentation", run: doctest, subject: None },
+    Step { name: "rustdoc", title: "documentation, warnings denied", run: rustdoc, subject: None },
+    Step { name: "deny", title: "dependencies: bans, licences, sources", run: deny, subject: Some("deny.toml") },
+    Step { name: "openapi", title: "openapi.json is what the routes say", run: openapi, subject: Some("openapi.json") },
     Step {
         name: "sdk",
         title: "the published Python SDK, on SQLite and PostgreSQL",
         run: sdk,
         subject: Some("tests/sdk"),
     },
-    Step {
-        name: "browser",
-        title: "the hosted pages in Chromium",
-        run: browser,
-        subject: Some("tests/browser"),
-    },
+    Step { name: "browser", title: "the hosted pages in Chromium", run: browser, subject: Some("tests/browser") },
 ];
 
 pub(crate) fn names() -> String {
@@ -79,8 +39,7 @@ pub(crate) fn names() -> String {
 
 impl Step {
     pub(crate) fn has_subject(&self, machine: &Machine) -> bool {
-        self.subject
-            .is_none_or(|path| machine.root.join(path).exists())
+        self.subject.is_none_or(|path| machine.root.join(path).exists())
     }
 
     pub(crate) fn run(&self, machine: &mut Machine, arguments: &[String]) -> Result<()> {
@@ -97,19 +56,12 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn new() -> Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .ok_or("xtask is not in a workspace")?
-            .to_path_buf();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask is not in a workspace")?.to_path_buf();
         let target = match std::env::var_os("CARGO_TARGET_DIR") {
             Some(folder) => std::path::absolute(folder).map_err(|error| error.to_string())?,
             None => root.join("target"),
         };
-        Ok(Self {
-            root,
-            target,
-            cluster: None,
-        })
+        Ok(Self { root, target, cluster: None })
     }
 
     fn cargo(&self) -> Command {
@@ -133,21 +85,13 @@ impl Machine {
         if let Some(path) = std::env::var_os("DALASI_BIN") {
             return Ok(path.into());
         }
-        command::run(
-            self.cargo()
-                .args(["build", "--locked", "--package", "dalasi"]),
-        )?;
+        command::run(self.cargo().args(["build", "--locked", "--package", "dalasi"]))?;
         Ok(self.target.join("debug/dalasi"))
     }
 }
 
 fn format_check(machine: &mut Machine, arguments: &[String]) -> Result<()> {
-    command::run(
-        machine
-            .cargo()
-            .args(["fmt", "--all", "--check"])
-            .args(arguments),
-    )
+    command::run(machine.cargo().args(["fmt", "--all", "--check"]).args(arguments))
 }
 
 fn clippy(machine: &mut Machine, arguments: &[String]) -> Result<()> {
@@ -220,11 +164,7 @@ fn openapi(machine: &mut Machine, _arguments: &[String]) -> Result<()> {
     if committed.trim_end() == generated.trim_end() {
         return Ok(());
     }
-    let line = committed
-        .lines()
-        .zip(generated.lines())
-        .take_while(|(old, new)| old == new)
-        .count();
+    let line = committed.lines().zip(generated.lines()).take_while(|(old, new)| old == new).count();
     Err(format!(
         "openapi.json is stale from line {} on; write it anew: cargo run --package dalasi -- openapi > openapi.json",
         line + 1
@@ -235,10 +175,7 @@ fn sdk(machine: &mut Machine, arguments: &[String]) -> Result<()> {
     let binary = machine.dalasi()?;
     let url = machine.postgres_url()?;
     let folder = machine.root.join("tests/sdk");
-    let python = install::python(
-        &machine.target.join("venv"),
-        &folder.join("requirements.txt"),
-    )?;
+    let python = install::python(&machine.target.join("venv"), &folder.join("requirements.txt"))?;
     command::run(
         Command::new(python)
             .args(["-m", "pytest"])
@@ -257,7 +194,7 @@ fn browser(machine: &mut Machine, arguments: &[String]) -> Result<()> {
     install::node_modules(&folder)?;
     command::run(
         Command::new("node")
-            .args(["--test", "--test-reporter=spec", "--test-concurrency=1"])
+            .args(["--test", "--test-reporter=spec", "--test-concurrency=1", "--test-timeout=180000"])
             .args(arguments)
             .args(tests_in(&folder)?)
             .current_dir(&folder)

@@ -32,18 +32,12 @@ impl Options {
                 }
                 _ => return Err(format!("unknown option: {word}")),
             };
-            let value = value
-                .or_else(|| words.next().cloned())
-                .ok_or_else(|| format!("{name} needs a list of steps"))?;
+            let value =
+                value.or_else(|| words.next().cloned()).ok_or_else(|| format!("{name} needs a list of steps"))?;
             list.extend(value.split(',').map(str::to_owned));
         }
         let known = |name: &&String| STEPS.iter().any(|step| step.name == name.as_str());
-        if let Some(name) = options
-            .only
-            .iter()
-            .chain(&options.skip)
-            .find(|name| !known(name))
-        {
+        if let Some(name) = options.only.iter().chain(&options.skip).find(|name| !known(name)) {
             return Err(format!("no step is called {name:?}; there are {}", names()));
         }
         if !options.arguments.is_empty() && options.chosen().count() != 1 {
@@ -116,30 +110,15 @@ impl Outcome {
 fn print_table(results: &[(&Step, Outcome, Duration)], total: Duration) -> ExitCode {
     println!();
     for (step, outcome, took) in results {
-        println!(
-            "{:<8} {:<13} {:>9}  {}",
-            step.name,
-            outcome.word(),
-            shown(*took),
-            step.title
-        );
+        println!("{:<8} {:<13} {:>9}  {}", step.name, outcome.word(), shown(*took), step.title);
     }
     println!("{:<22} {:>9}\n", "all", shown(total));
-    let count = |wanted: fn(&Outcome) -> bool| {
-        results
-            .iter()
-            .filter(|(_, outcome, _)| wanted(outcome))
-            .count()
-    };
+    let count = |wanted: fn(&Outcome) -> bool| results.iter().filter(|(_, outcome, _)| wanted(outcome)).count();
     let passed = count(|outcome| matches!(outcome, Outcome::Passed));
     let failed = count(|outcome| matches!(outcome, Outcome::Failed(_)));
     println!("{passed} passed, {failed} failed");
     // A run that checked nothing must not look like a good one.
-    if failed == 0 && passed > 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn shown(time: Duration) -> String {
@@ -151,10 +130,7 @@ fn shown(time: Duration) -> String {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how long a step took is shown to a person and decides nothing"
-)]
+#[expect(clippy::disallowed_methods, reason = "how long a step took is shown to a person and decides nothing")]
 fn now() -> Instant {
     Instant::now()
 }
@@ -183,13 +159,7 @@ mod tests {
 
     #[test]
     fn a_wrong_line_is_refused() {
-        for line in [
-            "--only",
-            "--only tset",
-            "--fast",
-            "-- -k x",
-            "--skip nothing",
-        ] {
+        for line in ["--only", "--only tset", "--fast", "-- -k x", "--skip nothing"] {
             assert!(parse(line).is_err(), "{line} was accepted");
         }
     }
