@@ -15,6 +15,7 @@ const environment = Object.fromEntries(Object.entries(process.env).filter(([name
 
 export async function startServer() {
   const folder = mkdtempSync(join(tmpdir(), 'dalasi-browser-'))
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
   const data = join(folder, 'data')
   const made = spawnSync(BINARY, ['init', '--data-dir', data, '--organization', 'Kairaba Books', '--json'], {
     encoding: 'utf8',
@@ -24,6 +25,7 @@ export async function startServer() {
   const { keys } = JSON.parse(made.stdout)
   const serve = ['serve', '--listen', '127.0.0.1:0', '--data-dir', data, '--allow-loopback-webhooks', '--rate-limit', '0']
   const child = spawn(BINARY, serve, { stdio: ['ignore', 'pipe', 'pipe'], env: environment })
+  process.on('exit', () => child.kill('SIGKILL'))
   let log = ''
   child.stderr.setEncoding('utf8').on('data', text => { log = (log + text).slice(-20_000) })
   const url = await new Promise((resolve, reject) => {
@@ -45,7 +47,6 @@ export async function startServer() {
         await ended
       }
       const verified = spawnSync(BINARY, ['verify', '--data-dir', data], { encoding: 'utf8', env: environment })
-      rmSync(folder, { recursive: true, force: true })
       assert.equal(verified.status, 0, `dalasi verify:\n${verified.stdout}${verified.stderr}`)
     },
   }

@@ -80,7 +80,8 @@ impl Machine {
         Ok(self.cluster.insert(cluster).url().to_owned())
     }
 
-    /// The real binary, as `cargo build` makes it, unless `DALASI_BIN` names another.
+    /// The real binary, unless `DALASI_BIN` names another. Built for itself, so that its dependencies have the features
+    /// that a user's build gives them and not those that the tests' own dependencies add.
     fn dalasi(&self) -> Result<PathBuf> {
         if let Some(path) = std::env::var_os("DALASI_BIN") {
             return Ok(path.into());
