@@ -74,11 +74,15 @@ impl Failure {
             Failure::KeyReused => {
                 "This idempotency key was used for a different request. Use a new key for a new request.".into()
             }
-            Failure::KeyInUse => "The first request with this idempotency key is still running. Try again in a second.".into(),
+            Failure::KeyInUse => {
+                "The first request with this idempotency key is still running. Try again in a second.".into()
+            }
             Failure::Store(store::Error::Unavailable(_) | store::Error::Conflict) => {
                 "The service can't write right now. Nothing was changed; try again.".into()
             }
-            Failure::Store(_) | Failure::Broken(_) => "Something broke on our side. Quote the request id when you ask.".into(),
+            Failure::Store(_) | Failure::Broken(_) => {
+                "Something broke on our side. Quote the request id when you ask.".into()
+            }
         }
     }
 

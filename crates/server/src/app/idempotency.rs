@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use store::queries::idempotency::{self, Claimed, IdempotencyKey};
 use store::Tx;
+use store::queries::idempotency::{self, Claimed, IdempotencyKey};
 
 use super::{App, Context};
 use crate::error::Failure;
@@ -45,9 +45,8 @@ impl App {
         R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
         T: Send + 'static,
     {
-        let run = self
-            .write_or_leave(key, move |tx, context| command(tx, context).map(Outcome::Answer), render)
-            .await?;
+        let run =
+            self.write_or_leave(key, move |tx, context| command(tx, context).map(Outcome::Answer), render).await?;
         match run {
             Run::Done(reply) => Ok(reply),
             Run::Open(()) => Err(Failure::Broken("a command left its answer open".into())),
