@@ -1,5 +1,6 @@
 //! The shell around the pure core: what talks to the network, the clock and the operator.
 
 pub mod http;
+pub mod listener;
 pub mod logging;
 pub mod metrics;
