@@ -111,7 +111,12 @@ impl Activity {
     }
 
     pub(super) fn write_is_blocked(&self, blocked: bool) {
-        note(&mut self.state().write_blocked_since, blocked);
+        let mut state = self.state();
+        note(&mut state.write_blocked_since, blocked);
+        if !blocked {
+            // The end of an answer may be on its way for long after its request is done.
+            state.idle_since = Instant::now();
+        }
     }
 
     pub(super) fn flush_is_blocked(&self, blocked: bool) {

@@ -91,8 +91,8 @@ fn builder(settings: &ListenerSettings) -> Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        // hyper counts idleness as part of reading headers; the tighter time for headers is ours.
-        .header_read_timeout(settings.idle_timeout)
+        // hyper counts idleness, and the sending of an answer's end, as part of reading headers; `Activity` does not.
+        .header_read_timeout(None)
         .max_buf_size(MOST_HTTP1_BUFFER);
     builder
         .http2()

@@ -47,7 +47,7 @@ async fn start(settings: ListenerSettings) -> Server {
                 "done"
             }),
         )
-        .route("/large", get(async || vec![b'x'; 32 * 1024 * 1024]))
+        .route("/large", get(async || vec![b'x'; LARGE]))
         .layer(axum::middleware::from_fn_with_state(BodyRules::JSON, read_body));
     let router = wrap(router, EdgeSettings::default());
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
@@ -192,14 +192,36 @@ async fn an_endless_chunked_body_ends_at_the_limit() {
     assert!(text.is_empty() || text.starts_with("HTTP/1.1 413 "), "{text}");
 }
 
+const LARGE: usize = 32 * 1024 * 1024;
+
 #[tokio::test]
 async fn an_answer_that_nobody_reads_is_cut() {
-    let server = start(short()).await;
+    let server = start(ListenerSettings { idle_timeout: Duration::from_secs(60), ..short() }).await;
     let mut stream = server.connect().await;
     stream.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("writes");
     sleep(Duration::from_millis(1500)).await;
     let (text, _) = read_to_end(&mut stream).await;
-    assert!(text.len() < 32 * 1024 * 1024, "the whole answer came");
+    assert!(text.len() < LARGE, "the whole answer came");
+}
+
+#[tokio::test]
+async fn a_slow_reader_gets_the_whole_answer() {
+    let server = start(short()).await;
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("writes");
+    let began = Instant::now();
+    let mut count = 0;
+    let mut bytes = vec![0; 1024 * 1024];
+    while count < LARGE {
+        let read = timeout(Duration::from_secs(5), stream.read(&mut bytes)).await;
+        let read = read.expect("in time").expect("reads");
+        assert!(read > 0, "cut after {count} bytes and {:?}", began.elapsed());
+        count += read;
+        if began.elapsed() < Duration::from_millis(1500) {
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+    assert!(began.elapsed() > Duration::from_millis(1000), "longer than the idle time");
 }
 
 #[tokio::test]
