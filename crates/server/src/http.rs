@@ -5,8 +5,9 @@ pub mod answer;
 pub mod body;
 pub mod card_guard;
 pub mod envelope;
-pub mod fault;
 pub mod fields;
 pub mod json;
 pub mod query;
 pub mod request_id;
+
+pub use crate::fault;

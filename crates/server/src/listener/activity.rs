@@ -8,6 +8,7 @@ use http::Version;
 use tokio::time::Instant;
 
 use super::ListenerSettings;
+use crate::monotonic;
 
 pub(super) struct Activity {
     settings: Arc<ListenerSettings>,
@@ -53,7 +54,7 @@ impl Slowness {
 
 impl Activity {
     pub(super) fn new(settings: Arc<ListenerSettings>) -> Arc<Self> {
-        let now = Instant::now();
+        let now = monotonic::now();
         Arc::new(Self {
             settings,
             state: Mutex::new(State {
@@ -106,7 +107,7 @@ impl Activity {
         state.has_bytes = true;
         // Between HTTP/2 requests there are other frames, so only HTTP/1 bytes begin a request.
         if state.requests > 0 && state.in_flight == 0 && !state.is_http2 {
-            state.head_since.get_or_insert_with(Instant::now);
+            state.head_since.get_or_insert_with(monotonic::now);
         }
     }
 
@@ -115,7 +116,7 @@ impl Activity {
         note(&mut state.write_blocked_since, blocked);
         if !blocked {
             // The end of an answer may be on its way for long after its request is done.
-            state.idle_since = Instant::now();
+            state.idle_since = monotonic::now();
         }
     }
 
@@ -135,7 +136,7 @@ impl Activity {
 
 fn note(since: &mut Option<Instant>, blocked: bool) {
     if blocked {
-        since.get_or_insert_with(Instant::now);
+        since.get_or_insert_with(monotonic::now);
     } else {
         *since = None;
     }
@@ -152,7 +153,7 @@ impl Ticket {
     pub(super) fn part_is_ready(&self) {
         let mut state = self.activity.state();
         state.untaken.retain(|(number, _)| *number != self.number);
-        state.untaken.push((self.number, Instant::now()));
+        state.untaken.push((self.number, monotonic::now()));
         drop(state);
         self.activity.waker.wake();
     }
@@ -170,7 +171,7 @@ impl Drop for Ticket {
         state.untaken.retain(|(number, _)| *number != self.number);
         state.in_flight -= 1;
         if state.in_flight == 0 {
-            state.idle_since = Instant::now();
+            state.idle_since = monotonic::now();
         }
         drop(state);
         self.activity.waker.wake();

@@ -23,7 +23,7 @@ use tower::Service;
 
 use super::activity::{Activity, Slowness, Ticket};
 use super::{ClientAddress, ListenerSettings};
-use crate::metrics;
+use crate::{metrics, monotonic};
 
 /// A little more than the router accepts, so that most oversized headers get a proper answer.
 const MOST_HTTP1_BUFFER: usize = 64 * 1024;
@@ -51,7 +51,7 @@ pub(super) async fn run<I>(
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut drain = pin!(draining.wait_for(|is_draining| *is_draining));
     let mut is_draining = false;
-    let mut patience = pin!(sleep_until(Instant::now()));
+    let mut patience = pin!(sleep_until(monotonic::now()));
 
     let end = poll_fn(|cx| {
         activity.waker.register(cx.waker());
@@ -116,7 +116,7 @@ fn answer(
 ) -> impl Future<Output = Result<Response<AnswerBody>, Infallible>> + Send + use<> {
     let ticket = activity.request_began(request.version());
     let address = ClientAddress::new(peer, request.headers(), settings.trusted_proxies);
-    let deadline = Instant::now() + settings.body_timeout;
+    let deadline = monotonic::now() + settings.body_timeout;
     let mut request = request.map(|body| HttpBody::new(TimedBody::new(body, deadline)));
     request.extensions_mut().insert(address);
     let response = router.call(request);

@@ -11,11 +11,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::*;
 use crate::http::body::{BodyRules, read_body};
 use crate::http::envelope::{EdgeSettings, wrap};
+use crate::monotonic;
 
 struct Server {
     address: SocketAddr,
@@ -70,7 +71,7 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// Everything until the other side closes, and how long that took.
 async fn read_to_end(stream: &mut TcpStream) -> (String, Duration) {
-    let began = Instant::now();
+    let began = monotonic::now();
     let mut bytes = Vec::new();
     match timeout(Duration::from_secs(5), stream.read_to_end(&mut bytes)).await {
         Ok(Ok(_)) => {}
@@ -109,7 +110,7 @@ async fn slow_headers_are_cut_however_they_drip() {
     let server = start(short()).await;
     for start in [&b"G"[..], b"GET / HTTP/1.1\r\nHost: a\r\nX-A"] {
         let mut stream = server.connect().await;
-        let began = Instant::now();
+        let began = monotonic::now();
         stream.write_all(start).await.expect("writes");
         let mut is_cut = false;
         while began.elapsed() < Duration::from_secs(3) && !is_cut {
@@ -209,7 +210,7 @@ async fn a_slow_reader_gets_the_whole_answer() {
     let server = start(short()).await;
     let mut stream = server.connect().await;
     stream.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("writes");
-    let began = Instant::now();
+    let began = monotonic::now();
     let mut count = 0;
     let mut bytes = vec![0; 1024 * 1024];
     while count < LARGE {
@@ -254,7 +255,7 @@ async fn draining_finishes_what_runs_and_refuses_what_is_new() {
     running.write_all(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("writes");
     sleep(Duration::from_millis(100)).await;
 
-    let began = Instant::now();
+    let began = monotonic::now();
     server.stop.send(()).expect("runs");
     let (text, _) = read_to_end(&mut idle).await;
     assert_eq!(text, "", "an idle connection is closed");
@@ -274,7 +275,7 @@ async fn draining_does_not_wait_for_ever() {
     let mut running = server.connect().await;
     running.write_all(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("writes");
     sleep(Duration::from_millis(100)).await;
-    let began = Instant::now();
+    let began = monotonic::now();
     server.stop.send(()).expect("runs");
     server.task.await.expect("no panic").expect("no error");
     assert!(began.elapsed() < Duration::from_millis(400));
@@ -367,7 +368,7 @@ async fn an_http2_answer_behind_a_closed_window_is_cut() {
     let connection = tokio::spawn(connection);
     let uri = format!("http://{}/", server.address);
     let request = http::Request::get(uri).body(Empty::new()).expect("a request");
-    let began = Instant::now();
+    let began = monotonic::now();
     let response = sender.send_request(request).await.expect("headers");
     let body = timeout(Duration::from_secs(5), response.into_body().collect()).await;
     assert!(body.expect("not for ever").is_err());
