@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod clock;
+pub mod config;
 pub mod credentials;
 pub mod egress;
 pub mod entropy;
@@ -10,9 +11,12 @@ pub mod fault;
 pub mod form_token;
 pub mod http;
 pub mod jobs;
+pub mod listener;
 pub mod logging;
 pub mod metrics;
+pub mod monotonic;
 pub mod rails;
+pub mod rate_limit;
 pub mod secrets;
 pub mod signing;
 pub mod tokens;

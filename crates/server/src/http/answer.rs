@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
-use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 
 use super::fault::Fault;
@@ -83,12 +83,13 @@ pub struct Problem {
     /// A sentence that says what to do.
     pub error: Cow<'static, str>,
     pub details: Vec<Fault>,
-    pub headers: HeaderMap,
+    /// Sent with the answer; not part of what is stored.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Problem {
     pub fn new(status: StatusCode, code: &'static str, error: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, code, error: error.into(), details: Vec::new(), headers: HeaderMap::new() }
+        Self { status, code, error: error.into(), details: Vec::new(), headers: Vec::new() }
     }
 
     /// Clients of the published SDK see only the sentence, so it holds the first fault.
@@ -166,7 +167,7 @@ impl Problem {
     }
 
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.insert(name, value);
+        self.headers.push((name, value));
         self
     }
 
@@ -202,7 +203,9 @@ impl From<InvalidJson> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
-        response.headers_mut().extend(self.headers.clone());
+        for (name, value) in &self.headers {
+            response.headers_mut().append(name, value.clone());
+        }
         response.extensions_mut().insert(self);
         response
     }
@@ -242,8 +245,9 @@ mod tests {
     #[test]
     fn a_wait_is_one_to_five_seconds() {
         for (asked, sent) in [(0, "1"), (3, "3"), (900, "5")] {
-            assert_eq!(Problem::rate_limited(asked).headers[RETRY_AFTER], sent);
+            let headers = Problem::rate_limited(asked).headers;
+            assert_eq!(headers, [(RETRY_AFTER, HeaderValue::from_static(sent))]);
         }
-        assert!(!Problem::body_too_large(1).headers.contains_key(RETRY_AFTER));
+        assert!(Problem::body_too_large(1).headers.is_empty());
     }
 }
