@@ -106,10 +106,16 @@ pub(crate) async fn migrate(store: &Store, schema: &Schema, secondary: bool) -> 
     }
     let holder = store.write(|tx| Ok::<_, Error>(hex(&tx.seed()[..16]))).await?;
     let Some(token) = take_lease(store, schema, &holder).await? else { return Ok(()) };
+    let mut migrated = Ok(());
     for migration in rest {
-        apply(store, migration, &holder, token).await?;
+        migrated = apply(store, migration, &holder, token).await;
+        if migrated.is_err() {
+            break;
+        }
     }
-    store.write(move |tx| lease::release(tx, LEASE, &holder, token)).await
+    // Also after a failure: the next one to try needn't wait for the lease to run out.
+    let released = store.write(move |tx| lease::release(tx, LEASE, &holder, token)).await;
+    migrated.and(released)
 }
 
 /// The first migration makes the tables that the others are guarded by, so nothing guards it but `if not exists`. On

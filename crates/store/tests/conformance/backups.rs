@@ -130,7 +130,9 @@ async fn a_damaged_backup_leaves_nothing(world: &World) {
     let mut damaged =
         vec![bytes[..bytes.len() - 1].to_vec(), bytes[..bytes.len() / 2].to_vec(), [&bytes[..], b" "].concat()];
     damaged.push(String::from_utf8(bytes.clone()).unwrap().replacen("[\"p500\",\"\"]\n", "", 1).into_bytes());
-    for position in (0..bytes.len()).step_by(bytes.len() / 23).chain(bytes.len() - 100..bytes.len()) {
+    let tail = bytes.len() - 100..bytes.len();
+    let positions = (0..bytes.len()).step_by(bytes.len() / 13).chain(tail.step_by(9)).chain([bytes.len() - 1]);
+    for position in positions {
         let mut flipped = bytes.clone();
         flipped[position] ^= 1;
         damaged.push(flipped);

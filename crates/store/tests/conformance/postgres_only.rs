@@ -80,6 +80,9 @@ async fn an_update_in_between_leaves_no_posting() {
 #[tokio::test(flavor = "multi_thread")]
 async fn deadlocks_run_again() {
     let Some(world) = World::postgres("deadlocks_run_again").await else { return };
+    // A second otherwise, for each of them.
+    let soon = "do $$ begin execute format('alter database %I set deadlock_timeout = 20', current_database()); end $$";
+    raw_postgres(world.url()).await.batch_execute(soon).await.unwrap();
     let store = world.open().await;
     let insert = "insert into counters (name, version, value) values ('a', 1, 0), ('b', 1, 0)";
     store.write(move |tx| tx.execute(insert, &[])).await.unwrap();
