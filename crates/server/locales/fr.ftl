@@ -4,7 +4,7 @@
 ## Le cadre
 payment-to = Paiement à
 test-mode = Mode test
-test-mode-body = Aucun argent réel n’est déplacé.
+test-mode-body = Sans argent réel.
 language-switch = Langue
 busy = Un instant…
 offline = Vous êtes hors ligne. Cette page vérifie de nouveau dès que la connexion revient.
@@ -12,7 +12,6 @@ details = Détails
 detail-reference = Référence
 detail-payer = Vos coordonnées
 detail-total = Total
-amount-label = Montant
 moment = { $day } à { $time } (heure de Banjul)
 month-1 = janvier
 month-2 = février
@@ -60,7 +59,7 @@ will-card = ouvre la page de la carte
 choose-title = Comment voulez-vous payer ?
 choose-one-title = Vérifiez et payez
 choose-none-title = Aucun moyen de payer en ce moment
-choose-none-body = { $merchant } ne peut pas recevoir ce paiement pour l’instant. Rien n’a été prélevé.
+choose-none-body = { $merchant } ne peut pas recevoir ce paiement pour l’instant.
 choose-promise = Rien n’est prélevé avant votre accord.
 leave-shop = Annuler et revenir à la boutique
 leave-here = Annuler ce paiement
@@ -80,10 +79,10 @@ phone-why-wave = Le paiement est validé avec ce numéro.
 phone-known = Continuer avec { $phone }
 phone-another = Utiliser un autre numéro
 phone-label = Numéro de téléphone
-phone-hint = +220 et 7 chiffres, par exemple +220 712 3456
+phone-hint = +220 et 7 chiffres, par exemple +220 712 3456
 phone-continue = Continuer
 phone-missing = Saisissez votre numéro de téléphone.
-phone-format = Saisissez un numéro avec +220 et 7 chiffres, par exemple +220 712 3456.
+phone-format = Saisissez un numéro avec +220 et 7 chiffres, par exemple +220 712 3456.
 phone-not-started = La demande n’a pas pu être envoyée à ce numéro. Rien n’a été prélevé. Vérifiez le numéro ou payez autrement.
 other-method = Payer autrement
 test-numbers = Numéros de test
@@ -162,8 +161,7 @@ look-again = Vérifier maintenant
 
 ## Payé
 paid-title = Payé
-paid-thanks = { $merchant } a été prévenu.
-paid-to = Payé à
+paid-thanks = { $merchant } sera prévenu.
 paid-with = Payé avec
 paid-with-card = Carte
 paid-at = Quand
@@ -190,21 +188,22 @@ nothing-taken = Rien n’a été prélevé.
 
 ## Les fins
 expired-title = Le délai de paiement est passé
-expired-body = Cette page ne peut plus recevoir le paiement. Pour payer, recommencez dans la boutique.
+expired-body = Cette page ne peut plus recevoir le paiement.
 cancelled-title = Annulé
-cancelled-body = Ce paiement a été annulé. Pour payer, recommencez dans la boutique.
+cancelled-body = Ce paiement a été annulé.
+start-again = Pour payer, recommencez dans la boutique.
 not-certain = Nous ne savons pas encore si de l’argent a été prélevé : { $method } n’a pas répondu. Ne payez pas une deuxième fois. Nous continuons de demander, et la boutique sera prévenue.
 late-title = Votre argent est arrivé en retard
 late-expired = Il est arrivé après la fin du délai de paiement.
 late-cancelled = Il est arrivé après l’annulation du paiement.
-late-body = Rien n’est perdu. { $merchant } a été prévenu et va livrer ou vous rembourser. Gardez le numéro du paiement.
+late-body = Rien n’est perdu. { $merchant } sera prévenu, et va livrer ou vous rembourser. Gardez le numéro du paiement.
 already-title = C’est déjà payé
 already-body = Rien de plus n’a été prélevé.
 already-second = Un deuxième paiement est arrivé aussi. Il est gardé à part, et { $merchant } peut le rembourser. Donnez ce numéro à la boutique :
 
 ## Simulateur
 simulator = Simulateur
-simulator-body = Vous jouez le payeur. Aucun argent réel n’est déplacé.
+simulator-body = Vous jouez le payeur.
 simulated-wave = Wave, simulé
 simulated-afrimoney = Afrimoney sur le téléphone, simulé
 simulated-qmoney = QMoney sur le téléphone, simulé
@@ -242,7 +241,7 @@ card-unknown = Ce n’est pas une carte de test.
 not-found-title = Il n’y a pas de paiement ici
 not-found-body = L’adresse est peut-être incomplète. Retournez à la boutique et ouvrez de nouveau son lien.
 foreign-title = Ce formulaire ne vient pas de cette page
-foreign-body = Rien n’a été envoyé et rien n’a été prélevé. Ouvrez de nouveau le paiement.
+foreign-body = Il n’a pas été utilisé. Ouvrez de nouveau le paiement.
 too-many-title = Trop de demandes
 too-many-body = Attendez une minute, puis réessayez.
 unavailable-title = Indisponible pour un instant

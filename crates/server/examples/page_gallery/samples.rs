@@ -268,7 +268,7 @@ fn variations(language: Language, voice: Voice) -> Vec<(String, CheckoutPage)> {
     let mut long = page(choose(), language, voice);
     long.merchant.name = voice.say("Serekunda Market Women’s Co-operative Society for Rice and Groundnuts");
     long.merchant.accent = Some("#ffd400".to_owned());
-    long.amount = gmd(1_234_567_890_00);
+    long.amount = gmd(123_456_789_000);
     long.description =
         voice.option("Season order of the whole co-operative, first part of three, with transport to Basse");
     long.time_left = Some(TimeLeft::Minutes(12));

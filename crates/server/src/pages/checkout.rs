@@ -145,7 +145,7 @@ impl<'a> Checkout<'a> {
     fn problem(&self, problem: &Problem) -> String {
         match problem {
             Problem::NotStarted(Method::Card) => self.t.get("problem-card-not-started"),
-            Problem::NotStarted(method) => self.t.with("problem-not-started", "method", &self.name(method)),
+            Problem::NotStarted(method) => self.t.with("problem-not-started", "method", self.name(method)),
             Problem::InProgress => self.t.get("problem-in-progress"),
             Problem::TooOften => self.t.get("problem-too-often"),
             Problem::StaleForm => self.t.get("problem-stale-form"),
@@ -189,7 +189,7 @@ impl<'a> Checkout<'a> {
     fn standing(&self, standing: &Standing) -> String {
         match standing {
             Standing::NothingTaken => self.t.get("nothing-taken"),
-            Standing::Unknown(method) => self.t.with("not-certain", "method", &self.asked(method)),
+            Standing::Unknown(method) => self.t.with("not-certain", "method", self.asked(method)),
         }
     }
 
@@ -229,6 +229,15 @@ impl<'a> Checkout<'a> {
             TimeLeft::Minutes(minutes) => self.t.count("left-minutes", minutes),
             TimeLeft::LessThanAMinute => self.t.get("left-seconds"),
         })
+    }
+
+    /// Only where nothing is with a rail.
+    fn can_leave(&self) -> bool {
+        matches!(self.page.state, State::Choose { .. } | State::NeedsPhone { .. } | State::NotPaid { .. })
+    }
+
+    fn name_class(&self) -> &'static str {
+        if self.merchant.chars().count() > 28 { "name much" } else { "name" }
     }
 
     /// The title says the state, and an error first, since it is what a screen reader reads first.

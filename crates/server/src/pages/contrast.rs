@@ -27,10 +27,10 @@ impl Accent {
     pub fn new(wanted: Option<&str>) -> Self {
         let wanted = wanted.and_then(Colour::parse).unwrap_or(DEFAULT);
         Self {
-            light: corrected(wanted, Colour(0, 0, 0), |it| {
+            light: corrected(wanted, Direction::Darker, |it| {
                 contrast(it, WHITE) >= ENOUGH && contrast(it, LIGHT_GROUND) >= ENOUGH
             }),
-            dark: corrected(wanted, WHITE, |it| {
+            dark: corrected(wanted, Direction::Lighter, |it| {
                 contrast(it, DARK_INK) >= ENOUGH && contrast(it, DARK_GROUND) >= ENOUGH
             }),
         }
@@ -53,17 +53,61 @@ impl Colour {
     }
 }
 
-/// As little of `towards` as it takes. The whole of it passes for black and for white, so the search ends.
-fn corrected(wanted: Colour, towards: Colour, passes: impl Fn(Colour) -> bool) -> Colour {
-    (0..=255u8).map(|share| mixed(wanted, towards, share)).find(|it| passes(*it)).unwrap_or(towards)
+/// Lighter or darker at the same hue and saturation, by as little as it takes. The ends are white and black, which
+/// pass, so the search ends.
+fn corrected(wanted: Colour, towards: Direction, passes: impl Fn(Colour) -> bool) -> Colour {
+    if passes(wanted) {
+        return wanted;
+    }
+    let (hue, saturation, lightness) = hue_saturation_lightness(wanted);
+    let end = match towards {
+        Direction::Darker => 0.0,
+        Direction::Lighter => 1.0,
+    };
+    (1..=256)
+        .map(|step| {
+            let share = f64::from(step) / 256.0;
+            from_hue_saturation_lightness(hue, saturation, lightness + (end - lightness) * share)
+        })
+        .find(|it| passes(*it))
+        .expect("white passes on the dark ground, black on the light one")
 }
 
-fn mixed(from: Colour, towards: Colour, share: u8) -> Colour {
-    let mix = |from: u8, towards: u8| {
-        let (share, from, towards) = (u32::from(share), u32::from(from), u32::from(towards));
-        u8::try_from((from * (255 - share) + towards * share + 127) / 255).expect("a mean of two bytes is a byte")
+#[derive(Clone, Copy)]
+enum Direction {
+    Darker,
+    Lighter,
+}
+
+/// Hue in sixths of a turn, the others from 0 to 1 (CSS Color 4, section 7).
+fn hue_saturation_lightness(colour: Colour) -> (f64, f64, f64) {
+    let [red, green, blue] = [colour.0, colour.1, colour.2].map(|it| f64::from(it) / 255.0);
+    let most = red.max(green).max(blue);
+    let least = red.min(green).min(blue);
+    let (range, lightness) = (most - least, f64::midpoint(most, least));
+    if range == 0.0 {
+        return (0.0, 0.0, lightness);
+    }
+    let saturation = (most - lightness) / lightness.min(1.0 - lightness);
+    let hue = if most == red {
+        ((green - blue) / range).rem_euclid(6.0)
+    } else if most == green {
+        (blue - red) / range + 2.0
+    } else {
+        (red - green) / range + 4.0
     };
-    Colour(mix(from.0, towards.0), mix(from.1, towards.1), mix(from.2, towards.2))
+    (hue, saturation, lightness)
+}
+
+fn from_hue_saturation_lightness(hue: f64, saturation: f64, lightness: f64) -> Colour {
+    let reach = saturation * lightness.min(1.0 - lightness);
+    let channel = |offset: f64| {
+        let place = (offset + hue * 2.0).rem_euclid(12.0);
+        let value = lightness - reach * (place - 3.0).min(9.0 - place).clamp(-1.0, 1.0);
+        // A float cast saturates, so rounding errors stay within a byte.
+        (value * 255.0).round() as u8
+    };
+    Colour(channel(0.0), channel(8.0), channel(4.0))
 }
 
 /// Contrast ratio, WCAG 2.2.
@@ -118,6 +162,14 @@ mod tests {
             assert_eq!(Accent::new(Some(text)), Accent::new(None));
         }
         assert_eq!(Colour::parse("#0A0b0C"), Some(Colour(10, 11, 12)));
+    }
+
+    #[test]
+    fn a_corrected_accent_keeps_its_hue() {
+        let (wanted, _, _) = hue_saturation_lightness(Colour(0x0b, 0x5d, 0x50));
+        let (hue, saturation, _) = hue_saturation_lightness(Accent::new(Some("#0b5d50")).dark);
+        assert!((hue - wanted).abs() < 0.05, "{hue} {wanted}");
+        assert!(saturation > 0.7, "{saturation}");
     }
 
     #[test]

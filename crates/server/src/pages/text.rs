@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_most_wanted_language_wins() {
-        let table: &[(Option<&str>, Option<&str>, Option<&str>, Locale, bool)] = &[
+        let table = [
             (None, None, None, Locale::English, false),
             (Some("fr"), Some("en"), Some("en"), Locale::French, true),
             (Some("xx"), Some("fr-SN,en;q=0.8"), None, Locale::French, false),
@@ -240,12 +240,8 @@ mod tests {
             (None, Some(";;,,;q=,"), Some("tlh"), Locale::English, false),
         ];
         for (query, header, organization, locale, chosen) in table {
-            let language = Language::choose(*query, *header, *organization);
-            assert_eq!(
-                language,
-                Language { locale: *locale, chosen: *chosen },
-                "{query:?} {header:?} {organization:?}"
-            );
+            let language = Language::choose(query, header, organization);
+            assert_eq!(language, Language { locale, chosen }, "{query:?} {header:?} {organization:?}");
         }
     }
 
