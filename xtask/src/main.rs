@@ -1,1 +1,61 @@
-fn main() {}
+//! Everything a developer runs: `cargo xtask <command>`.
+//!
+//! Nothing of the product is in here, and nothing but the standard library is needed to build it, so that the first
+//! check starts within seconds of a fresh clone.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool speaks on its streams")]
+
+mod command;
+mod install;
+mod postgres;
+mod steps;
+mod test;
+
+use std::process::ExitCode;
+
+/// Why something could not be done, in a sentence for the person at the terminal.
+type Result<T> = std::result::Result<T, String>;
+
+const HELP: &str = "\
+Examples:
+  cargo xtask test                        every check, as the integration server runs them
+  cargo xtask test --only clippy,test     two of them
+  cargo xtask test --only sdk -- -k webhooks
+  cargo xtask postgres                    a PostgreSQL cluster for development, until Ctrl-C
+
+Commands:
+  test [--only STEP,…] [--skip STEP,…] [-- ARGUMENTS]
+                 runs the steps in order and goes on after a failure; ARGUMENTS go to the one chosen step's runner
+  postgres       starts a throw-away PostgreSQL cluster on a free port and prints its address
+
+Exit codes: 0 all passed, 1 a step failed, 2 wrong usage.";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match arguments.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", [].as_slice()),
+    };
+    match command {
+        "test" => match test::Options::parse(rest) {
+            Ok(options) => test::run(&options),
+            Err(message) => usage(&message),
+        },
+        "postgres" if rest.is_empty() => match postgres::foreground() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(message) => {
+                eprintln!("{message}");
+                ExitCode::FAILURE
+            }
+        },
+        "help" | "--help" | "-h" => {
+            println!("{HELP}\n\nSteps: {}", steps::names());
+            ExitCode::SUCCESS
+        }
+        _ => usage(&format!("unknown: {}", arguments.join(" "))),
+    }
+}
+
+fn usage(message: &str) -> ExitCode {
+    eprintln!("{message}\n\n{HELP}\n\nSteps: {}", steps::names());
+    ExitCode::from(2)
+}

@@ -1,1 +1,37 @@
+//! The rules of money and of every object: values in, values out.
+//!
+//! Nothing here waits, reads a clock, draws randomness or knows a database. A transition takes
+//! what it needs as arguments (`now`, ids, [`Entropy`]) and returns what it caused, or a
+//! [`Refusal`] with its stable code. The wire shapes live in the server; the SQL in the store.
 
+pub mod api_key;
+pub mod audit;
+pub mod checkout;
+pub mod entropy;
+pub mod event;
+pub mod id;
+pub mod job;
+pub mod ledger;
+pub mod metadata;
+pub mod method;
+pub mod money;
+pub mod organization;
+pub mod payment;
+pub mod phone;
+pub mod rail;
+pub mod refusal;
+pub mod scope;
+pub mod signing_key;
+pub mod simulator;
+pub mod time;
+pub mod webhook;
+
+pub use entropy::Entropy;
+pub use id::{Id, Object};
+pub use metadata::Metadata;
+pub use method::Method;
+pub use money::{Currency, Money};
+pub use phone::Msisdn;
+pub use refusal::Refusal;
+pub use scope::{Mode, Scope};
+pub use time::Timestamp;

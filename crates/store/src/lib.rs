@@ -1,1 +1,33 @@
+//! The only crate that contains SQL or knows which database runs.
+//!
+//! A command is an ordinary synchronous closure over a [`Tx`]: it can't await, so nothing outside the database is ever
+//! called inside a transaction, and it may run again, so a lost race never reaches the caller.
+//!
+//! Not here: rules. What a row means is decided in `domain`; this crate remembers it, whole or not at all.
 
+mod backup;
+mod clock;
+mod entity;
+mod error;
+mod job;
+pub mod lease;
+mod migrate;
+mod postgres;
+pub mod queries;
+mod restore;
+mod settings;
+mod sql;
+mod sqlite;
+mod store;
+mod tx;
+
+pub use backup::{Summary, backup};
+pub use clock::{Clock, EntropySource};
+pub use entity::Entity;
+pub use error::{Error, SqlKind};
+pub use migrate::{Migration, Schema};
+pub use restore::restore;
+pub use settings::{Database, Dialect, Settings};
+pub use sql::{ColumnName, FromValue, Row, Value};
+pub use store::Store;
+pub use tx::Tx;

@@ -1,0 +1,333 @@
+//! Checkout sessions: what is to be paid, and until when (contract §4.1).
+//!
+//! The attempt itself (who pays, how, what the rail says) is `payment`.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::EventType;
+use crate::id::{Id, Object};
+use crate::metadata::Metadata;
+use crate::method::Method;
+use crate::money::Money;
+use crate::payment::{PaymentSession, TransactionSummary};
+use crate::refusal::Refusal;
+use crate::scope::Scope;
+use crate::time::Timestamp;
+
+/// An attempt that is with the provider holds an outdated checkout open for so long at most.
+const LONGEST_HOLD: Duration = Duration::from_secs(24 * 3600);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Checkout {
+    pub id: Id<Checkout>,
+    pub scope: Scope,
+    pub version: i64,
+    state: State,
+    pub order: Order,
+    /// HMAC of the client secret, in hex; the secret itself is shown once.
+    pub client_secret_digest: String,
+    pub expires_at: Timestamp,
+    /// The session that was opened last.
+    #[serde(default)]
+    pub payment_session: Option<Id<PaymentSession>>,
+    /// The latest attempt, as it stands.
+    #[serde(default)]
+    pub transaction: Option<TransactionSummary>,
+    /// The provider has an attempt and its outcome is open.
+    #[serde(default)]
+    attempt_with_provider: bool,
+    #[serde(default)]
+    pub attempt_count: i64,
+    /// Events of this checkout so far.
+    #[serde(default)]
+    pub event_sequence: i64,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Object for Checkout {
+    const PREFIX: &'static str = "cs";
+    const NOUN: &'static str = "checkout";
+}
+
+/// What the merchant asked for; it does not change afterwards.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    pub amount: Money,
+    #[serde(default)]
+    pub items: Option<Vec<Item>>,
+    /// What the payer can choose from, in the page's order.
+    pub available_methods: Vec<Method>,
+    pub automatic_payment_methods: bool,
+    /// Chosen by the merchant: no other method is taken.
+    #[serde(default)]
+    pub fixed_method: Option<Method>,
+    #[serde(default)]
+    pub customer: Customer,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub reference: Option<String>,
+    #[serde(default)]
+    pub metadata: Metadata,
+    #[serde(default)]
+    pub success_url: Option<String>,
+    #[serde(default)]
+    pub failure_url: Option<String>,
+}
+
+/// Prefilled by the merchant.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Customer {
+    #[serde(default)]
+    pub id: Option<String>,
+    /// E.164, or empty where the merchant sent an empty text.
+    #[serde(default)]
+    pub phone: Option<String>,
+    #[serde(default)]
+    pub email: Option<String>,
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Item {
+    #[serde(default)]
+    pub product_id: Option<String>,
+    #[serde(default)]
+    pub description: Option<String>,
+    pub quantity: i64,
+    pub unit_price: Money,
+    pub total: Money,
+}
+
+impl Item {
+    /// `None` where the total is above what one object may cost.
+    pub fn new(description: Option<String>, quantity: i64, unit_price: Money) -> Option<Self> {
+        assert!(quantity > 0, "quantities are read as positive");
+        let total = unit_price.checked_times(quantity)?;
+        let fits = total.minor <= Money::maximum(total.currency).minor;
+        fits.then_some(Self { product_id: None, description, quantity, unit_price, total })
+    }
+}
+
+/// The sum of the lines; `None` where it is above what one object may cost.
+pub fn sum(items: &[Item]) -> Option<Money> {
+    let (first, rest) = items.split_first()?;
+    let total = rest.iter().try_fold(first.total, |sum, item| sum.checked_add(item.total))?;
+    (total.minor <= Money::maximum(total.currency).minor).then_some(total)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "lowercase")]
+enum State {
+    Pending,
+    Completed { at: Timestamp },
+    Expired { at: Timestamp },
+    Cancelled { at: Timestamp },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    Pending,
+    Completed,
+    Expired,
+    Cancelled,
+}
+
+impl Status {
+    pub const ALL: [Status; 4] = [Status::Pending, Status::Completed, Status::Expired, Status::Cancelled];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Pending => "pending",
+            Status::Completed => "completed",
+            Status::Expired => "expired",
+            Status::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+/// What money that arrived means for the checkout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Settlement {
+    /// It pays the checkout.
+    Paid,
+    /// The checkout was expired or cancelled before: credited, shown, the merchant decides.
+    Late,
+    /// The checkout was paid before: kept apart, refundable.
+    Second,
+}
+
+impl Checkout {
+    pub fn create(
+        id: Id<Checkout>,
+        scope: Scope,
+        order: Order,
+        client_secret_digest: String,
+        expires_in_s: u32,
+        now: Timestamp,
+    ) -> Self {
+        assert!(order.amount.minor > 0, "a checkout costs something");
+        assert!(!order.available_methods.is_empty(), "a checkout can be paid");
+        // Whole seconds, so that what is printed is what decides.
+        let created_at = now.floor_to_second();
+        Self {
+            id,
+            scope,
+            version: 0,
+            state: State::Pending,
+            order,
+            client_secret_digest,
+            expires_at: created_at.plus(Duration::from_secs(u64::from(expires_in_s))),
+            payment_session: None,
+            transaction: None,
+            attempt_with_provider: false,
+            attempt_count: 0,
+            event_sequence: 0,
+            created_at,
+            updated_at: created_at,
+        }
+    }
+
+    /// What a reader is told at `now`, whether or not the timer ran.
+    pub fn status(&self, now: Timestamp) -> Status {
+        match self.state {
+            State::Pending if self.is_overdue(now) => Status::Expired,
+            State::Pending => Status::Pending,
+            State::Completed { .. } => Status::Completed,
+            State::Expired { .. } => Status::Expired,
+            State::Cancelled { .. } => Status::Cancelled,
+        }
+    }
+
+    /// What is stored, for the promoted column.
+    pub fn stored_status(&self) -> Status {
+        match self.state {
+            State::Pending => Status::Pending,
+            State::Completed { .. } => Status::Completed,
+            State::Expired { .. } => Status::Expired,
+            State::Cancelled { .. } => Status::Cancelled,
+        }
+    }
+
+    /// When the timer has to look again, while the checkout is pending.
+    pub fn next_deadline(&self) -> Timestamp {
+        if self.attempt_with_provider { self.expires_at.plus(LONGEST_HOLD) } else { self.expires_at }
+    }
+
+    fn is_overdue(&self, now: Timestamp) -> bool {
+        now >= self.next_deadline()
+    }
+
+    pub fn is_past_expiry(&self, now: Timestamp) -> bool {
+        now >= self.expires_at
+    }
+
+    /// Stores the expiry that the clock has decided.
+    pub fn observe(&mut self, now: Timestamp) -> Option<EventType> {
+        if self.state != State::Pending || !self.is_overdue(now) {
+            return None;
+        }
+        self.state = State::Expired { at: self.touch(now) };
+        Some(EventType::CheckoutExpired)
+    }
+
+    pub fn cancel(&mut self, now: Timestamp) -> Result<EventType, Refusal> {
+        self.refuse_if_closed(now)?;
+        self.state = State::Cancelled { at: self.touch(now) };
+        Ok(EventType::CheckoutCancelled)
+    }
+
+    /// Whether an attempt may begin at `now`.
+    pub fn payable(&self, now: Timestamp) -> Result<(), Refusal> {
+        self.refuse_if_closed(now)?;
+        // An attempt that is with the provider holds the checkout open, but for that attempt only.
+        if self.is_past_expiry(now) { Err(Refusal::CheckoutExpired) } else { Ok(()) }
+    }
+
+    fn refuse_if_closed(&self, now: Timestamp) -> Result<(), Refusal> {
+        match self.status(now) {
+            Status::Pending => Ok(()),
+            Status::Completed => Err(Refusal::CheckoutAlreadyCompleted),
+            Status::Expired => Err(Refusal::CheckoutExpired),
+            Status::Cancelled => Err(Refusal::CheckoutAlreadyCancelled),
+        }
+    }
+
+    pub fn session_opened(&mut self, session: Id<PaymentSession>, now: Timestamp) {
+        assert_eq!(self.state, State::Pending, "a session opens on a pending checkout");
+        self.payment_session = Some(session);
+        self.touch(now);
+    }
+
+    /// The latest attempt moved. `with_provider` tells whether its outcome is open over there.
+    pub fn attempt_moved(&mut self, transaction: TransactionSummary, with_provider: bool, now: Timestamp) {
+        if self.transaction.as_ref().is_none_or(|known| known.id != transaction.id) {
+            self.attempt_count += 1;
+        }
+        self.transaction = Some(transaction);
+        self.attempt_with_provider = with_provider;
+        self.touch(now);
+    }
+
+    /// A provider confirmed an attempt of this checkout. Call [`Checkout::observe`] first.
+    pub fn money_arrived(&mut self, transaction: TransactionSummary, now: Timestamp) -> Settlement {
+        let settlement = match self.state {
+            State::Pending => {
+                self.state = State::Completed { at: self.touch(now) };
+                Settlement::Paid
+            }
+            State::Expired { .. } | State::Cancelled { .. } => {
+                // The first late money is shown; a further one would hide it.
+                if self
+                    .transaction
+                    .as_ref()
+                    .is_some_and(|known| known.status == "completed" && known.id != transaction.id)
+                {
+                    self.touch(now);
+                    return Settlement::Second;
+                }
+                Settlement::Late
+            }
+            State::Completed { .. } => {
+                self.touch(now);
+                return Settlement::Second;
+            }
+        };
+        self.attempt_moved(transaction, false, now);
+        settlement
+    }
+
+    pub fn cancelled_at(&self) -> Option<Timestamp> {
+        match self.state {
+            State::Cancelled { at } => Some(at),
+            State::Pending | State::Completed { .. } | State::Expired { .. } => None,
+        }
+    }
+
+    pub fn attempt_with_provider(&self) -> bool {
+        self.attempt_with_provider
+    }
+
+    /// The number of the next event of this checkout.
+    pub fn next_sequence(&mut self) -> i64 {
+        self.event_sequence += 1;
+        self.event_sequence
+    }
+
+    fn touch(&mut self, now: Timestamp) -> Timestamp {
+        self.updated_at = self.updated_at.max(now);
+        self.updated_at
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! Work that is owed: written in the transaction that owes it, done by the worker, more than once if need be.
+
+use crate::checkout::Checkout;
+use crate::id::Id;
+use crate::payment::Transaction;
+use crate::scope::Scope;
+use crate::time::Timestamp;
+
+/// One kind of work on one object. There is at most one job of a kind for an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Job {
+    /// Publish that a checkout's time ran out.
+    ExpireCheckout(Id<Checkout>),
+    /// Hand an attempt to its rail (or find out whether that happened).
+    StartAttempt(Id<Transaction>),
+    /// Ask the rail what became of an attempt.
+    AskRail(Id<Transaction>),
+    /// Tell the rail that nobody waits for this attempt any more.
+    WithdrawAttempt(Id<Transaction>),
+    /// The simulator's payer or network acts.
+    SimulatePayer(Id<Transaction>),
+}
+
+impl Job {
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Job::ExpireCheckout(_) => "expire_checkout",
+            Job::StartAttempt(_) => "start_attempt",
+            Job::AskRail(_) => "ask_rail",
+            Job::WithdrawAttempt(_) => "withdraw_attempt",
+            Job::SimulatePayer(_) => "simulate_payer",
+        }
+    }
+
+    pub fn object_id(&self) -> String {
+        match self {
+            Job::ExpireCheckout(id) => id.to_string(),
+            Job::StartAttempt(id) | Job::AskRail(id) | Job::WithdrawAttempt(id) | Job::SimulatePayer(id) => {
+                id.to_string()
+            }
+        }
+    }
+
+    /// A stored row back into a job; `None` for what this version does not know.
+    pub fn parse(kind: &str, object_id: &str) -> Option<Self> {
+        let transaction = || object_id.parse().ok();
+        match kind {
+            "expire_checkout" => object_id.parse().ok().map(Job::ExpireCheckout),
+            "start_attempt" => transaction().map(Job::StartAttempt),
+            "ask_rail" => transaction().map(Job::AskRail),
+            "withdraw_attempt" => transaction().map(Job::WithdrawAttempt),
+            "simulate_payer" => transaction().map(Job::SimulatePayer),
+            _ => None,
+        }
+    }
+}
+
+/// A job that a worker holds until `lease_until`; the token fences off a holder that was too slow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedJob {
+    pub job: Job,
+    pub scope: Scope,
+    pub due_at: Timestamp,
+    /// How often it was claimed, this time included.
+    pub attempts: i64,
+    pub lease_token: i64,
+}

@@ -1,0 +1,97 @@
+//! Double entry. An [`Entry`] is balanced by construction, so the ledger sums to zero.
+//!
+//! Accounts are those of contract §5, per (organization, mode, currency).
+
+use std::fmt;
+
+use crate::id::{Id, Object};
+use crate::money::{Currency, Money};
+use crate::payment::Transaction;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Account {
+    /// What a rail holds for the merchant until it settles.
+    RailClearing {
+        rail: String,
+    },
+    Merchant,
+    Fees,
+    /// Money that arrived twice for one object: not the merchant's to pay out, refundable.
+    Unapplied,
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Account::RailClearing { rail } => write!(f, "rail_clearing:{rail}"),
+            Account::Merchant => f.write_str("merchant"),
+            Account::Fees => f.write_str("fees"),
+            Account::Unapplied => f.write_str("unapplied"),
+        }
+    }
+}
+
+/// One line of an entry. Debits are positive, credits negative, in minor units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posting {
+    pub account: Account,
+    pub amount_minor: i64,
+}
+
+/// One movement of money: postings of one currency that sum to zero.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub id: Id<Entry>,
+    pub transaction: Id<Transaction>,
+    pub currency: Currency,
+    postings: Vec<Posting>,
+}
+
+impl Object for Entry {
+    const PREFIX: &'static str = "entry";
+    const NOUN: &'static str = "ledger_entry";
+}
+
+impl Entry {
+    fn balanced(
+        id: Id<Entry>,
+        transaction: Id<Transaction>,
+        currency: Currency,
+        debit: Posting,
+        credits: Vec<Posting>,
+    ) -> Self {
+        let mut postings = vec![debit];
+        // A free method has no fee line: a posting of nothing says nothing.
+        postings.extend(credits.into_iter().filter(|posting| posting.amount_minor != 0));
+        let sum: i128 = postings.iter().map(|posting| i128::from(posting.amount_minor)).sum();
+        assert_eq!(sum, 0, "an entry is balanced");
+        assert!(postings[0].amount_minor > 0, "money moves forward");
+        Self { id, transaction, currency, postings }
+    }
+
+    /// An online payment completed: the rail holds the gross, the merchant is owed the net.
+    pub fn payment_completed(id: Id<Entry>, transaction: &Transaction) -> Self {
+        let (amount, fee, net) = (transaction.amount, transaction.fee, transaction.net());
+        let credits = vec![
+            Posting { account: Account::Merchant, amount_minor: -net.minor },
+            Posting { account: Account::Fees, amount_minor: -fee.minor },
+        ];
+        Self::balanced(id, transaction.id, amount.currency, rail_debit(transaction), credits)
+    }
+
+    /// The object was paid already: the money waits outside the available balance.
+    pub fn second_money(id: Id<Entry>, transaction: &Transaction) -> Self {
+        let amount = transaction.amount;
+        let credits = vec![Posting { account: Account::Unapplied, amount_minor: -amount.minor }];
+        Self::balanced(id, transaction.id, amount.currency, rail_debit(transaction), credits)
+    }
+
+    pub fn postings(&self) -> &[Posting] {
+        &self.postings
+    }
+}
+
+fn rail_debit(transaction: &Transaction) -> Posting {
+    let Money { minor, .. } = transaction.amount;
+    Posting { account: Account::RailClearing { rail: transaction.rail.clone() }, amount_minor: minor }
+}

@@ -1,0 +1,101 @@
+//! Every reason to say no, with its stable code and a sentence that says what to do.
+//!
+//! The HTTP status of each is the server's business (`server/error.rs`).
+
+use std::fmt;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The id names nothing that this credential may see.
+    NotFound {
+        noun: &'static str,
+    },
+    CheckoutAlreadyCompleted,
+    CheckoutAlreadyCancelled,
+    CheckoutExpired,
+    PaymentInProgress,
+    PaymentAlreadySucceeded,
+    PaymentSessionClosed,
+    PaymentMethodFixed {
+        method: &'static str,
+    },
+    CodeNotExpected,
+    NoPaymentMethodAvailable,
+    NoActiveEndpoint,
+    /// An operator may only decide an attempt whose outcome is not known.
+    AttemptNotUnknown {
+        status: &'static str,
+    },
+    KeyAlreadyRevoked,
+}
+
+impl Refusal {
+    pub fn not_found<T: crate::id::Object>() -> Self {
+        Refusal::NotFound { noun: T::NOUN }
+    }
+
+    pub fn code(&self) -> String {
+        match self {
+            Refusal::NotFound { noun } => return format!("{noun}_not_found"),
+            Refusal::CheckoutAlreadyCompleted => "checkout_already_completed",
+            Refusal::CheckoutAlreadyCancelled => "checkout_already_cancelled",
+            Refusal::CheckoutExpired => "checkout_expired",
+            Refusal::PaymentInProgress => "payment_in_progress",
+            Refusal::PaymentAlreadySucceeded => "payment_already_succeeded",
+            Refusal::PaymentSessionClosed => "payment_session_closed",
+            Refusal::PaymentMethodFixed { .. } => "payment_method_fixed",
+            Refusal::CodeNotExpected => "code_not_expected",
+            Refusal::NoPaymentMethodAvailable => "no_payment_method_available",
+            Refusal::NoActiveEndpoint => "no_active_endpoint",
+            Refusal::AttemptNotUnknown { .. } => "attempt_not_unknown",
+            Refusal::KeyAlreadyRevoked => "key_already_revoked",
+        }
+        .into()
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::NotFound { noun } => {
+                let words = noun.replace('_', " ");
+                let mut letters = words.chars();
+                let first = letters.next().map(|letter| letter.to_ascii_uppercase()).unwrap_or_default();
+                write!(f, "{first}{} not found", letters.as_str())
+            }
+            Refusal::CheckoutAlreadyCompleted => {
+                f.write_str("This checkout is completed: it has been paid, so nothing more can be done with it.")
+            }
+            Refusal::CheckoutAlreadyCancelled => {
+                f.write_str("This checkout is cancelled. Create a new one to take the payment.")
+            }
+            Refusal::CheckoutExpired => f.write_str("This checkout is expired. Create a new one to take the payment."),
+            Refusal::PaymentInProgress => {
+                f.write_str("A payment is processing: the provider has it. Wait for its outcome before you try again.")
+            }
+            Refusal::PaymentAlreadySucceeded => f.write_str("This payment session is succeeded: it has been paid."),
+            Refusal::PaymentSessionClosed => {
+                f.write_str("This payment session is closed. Start a new one by the checkout or its client_secret.")
+            }
+            Refusal::PaymentMethodFixed { method } => write!(
+                f,
+                "This checkout was created for {method} only. Create another checkout to offer another method."
+            ),
+            Refusal::CodeNotExpected => {
+                f.write_str("No code is expected now: leave `customer_pin` out, or start a method that asks for one.")
+            }
+            Refusal::NoPaymentMethodAvailable => f.write_str(
+                "No payment method is available: configure a payment provider for this mode, or enable a method.",
+            ),
+            Refusal::NoActiveEndpoint => {
+                f.write_str("No active webhook endpoint listens to this event. Create or activate one, then retry.")
+            }
+            Refusal::AttemptNotUnknown { status } => {
+                write!(f, "This attempt is {status}: only one whose outcome is unknown can be decided by hand.")
+            }
+            Refusal::KeyAlreadyRevoked => f.write_str("This key is revoked already."),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -1,0 +1,156 @@
+//! Points in time, in microseconds of UTC. Reading a clock is the shell's business.
+
+use std::time::Duration;
+
+use jiff::civil;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+
+const MICROS: i64 = 1_000_000;
+/// 9999-12-31T23:59:59Z: what every client can still print.
+const LATEST_S: i64 = 253_402_300_799;
+
+/// Microseconds since 1970-01-01T00:00:00Z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(i64);
+
+/// The text is not a time that contract §0 (Time) accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MalformedTime;
+
+impl Timestamp {
+    pub fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    pub fn micros(self) -> i64 {
+        self.0
+    }
+
+    /// Whole Unix seconds, rounded down.
+    pub fn seconds(self) -> i64 {
+        self.0.div_euclid(MICROS)
+    }
+
+    pub fn floor_to_second(self) -> Self {
+        Self(self.seconds() * MICROS)
+    }
+
+    pub fn plus(self, duration: Duration) -> Self {
+        let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(micros).min(LATEST_S * MICROS))
+    }
+
+    pub fn minus(self, duration: Duration) -> Self {
+        let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(micros))
+    }
+
+    /// The time from `earlier` to this one; zero if it is not earlier.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// `2026-11-21T03:45:58Z`: how every object but the invoice prints its times.
+    pub fn to_text(self) -> String {
+        self.jiff().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+
+    /// `2026-11-21T03:45:58.000123Z`
+    pub fn to_text_micros(self) -> String {
+        self.jiff().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+    }
+
+    /// RFC 3339; a date-time without offset is UTC (what the SDK sends).
+    pub fn parse(text: &str) -> Result<Self, MalformedTime> {
+        // The strict shape first: the calendar library reads more than the contract allows.
+        let bytes = text.as_bytes();
+        let digits =
+            |range: std::ops::Range<usize>| bytes.get(range).is_some_and(|part| part.iter().all(u8::is_ascii_digit));
+        let shaped = bytes.len() >= 19
+            && digits(0..4)
+            && digits(5..7)
+            && digits(8..10)
+            && digits(11..13)
+            && digits(14..16)
+            && digits(17..19)
+            && bytes[4] == b'-'
+            && bytes[7] == b'-'
+            && matches!(bytes[10], b'T' | b't' | b' ')
+            && bytes[13] == b':'
+            && bytes[16] == b':';
+        if !shaped {
+            return Err(MalformedTime);
+        }
+        let rest = &text[19..];
+        let zoned = rest.ends_with(['Z', 'z']) || rest.contains(['+', '-']);
+        let stamp = if zoned {
+            text.parse::<jiff::Timestamp>().map_err(|_| MalformedTime)?
+        } else {
+            let civil = text.parse::<civil::DateTime>().map_err(|_| MalformedTime)?;
+            civil.to_zoned(TimeZone::UTC).map_err(|_| MalformedTime)?.timestamp()
+        };
+        Self::in_range(stamp)
+    }
+
+    /// The first and the last moment of a day (UTC) written `YYYY-MM-DD`.
+    pub fn parse_day(text: &str) -> Result<(Self, Self), MalformedTime> {
+        let bytes = text.as_bytes();
+        if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
+            return Err(MalformedTime);
+        }
+        let date = text.parse::<civil::Date>().map_err(|_| MalformedTime)?;
+        let start = Self::in_range(date.to_zoned(TimeZone::UTC).map_err(|_| MalformedTime)?.timestamp())?;
+        Ok((start, Self(start.0 + 86_400 * MICROS - 1)))
+    }
+
+    fn in_range(stamp: jiff::Timestamp) -> Result<Self, MalformedTime> {
+        let micros = stamp.as_microsecond();
+        if (0..=LATEST_S * MICROS + MICROS - 1).contains(&micros) { Ok(Self(micros)) } else { Err(MalformedTime) }
+    }
+
+    fn jiff(self) -> jiff::Timestamp {
+        jiff::Timestamp::from_microsecond(self.0).expect("times are bounded where they enter")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_clients_send() {
+        let expected = Ok(Timestamp(1_704_067_200 * MICROS));
+        for text in [
+            "2024-01-01T00:00:00",
+            "2024-01-01T00:00:00Z",
+            "2024-01-01T00:00:00+00:00",
+            "2024-01-01T02:00:00+02:00",
+            "2024-01-01T00:00:00.000000",
+        ] {
+            assert_eq!(Timestamp::parse(text), expected, "{text}");
+        }
+        for text in [
+            "",
+            "2024-01-01",
+            "2024-13-01T00:00:00Z",
+            "2024-01-01T25:00:00Z",
+            "yesterday",
+            "1704067200",
+            "2024-02-30T00:00:00Z",
+            "2024-01-01T00:00",
+            "10000-01-01T00:00:00Z",
+        ] {
+            assert_eq!(Timestamp::parse(text), Err(MalformedTime), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_day_has_both_ends() {
+        let (start, end) = Timestamp::parse_day("2024-02-29").unwrap();
+        assert_eq!(start.to_text(), "2024-02-29T00:00:00Z");
+        assert_eq!(end.to_text_micros(), "2024-02-29T23:59:59.999999Z");
+        assert!(Timestamp::parse_day("2023-02-29").is_err());
+    }
+}

@@ -1,0 +1,329 @@
+//! Webhook endpoints and deliveries: who is owed which event, and when the next try is.
+//!
+//! Sending and signing are the server's; this decides only what follows from an outcome.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Event, EventType};
+use crate::id::{Id, Object};
+use crate::metadata::Metadata;
+use crate::scope::Scope;
+use crate::time::Timestamp;
+
+const SECOND: u64 = 1;
+const MINUTE: u64 = 60;
+const HOUR: u64 = 3_600;
+
+/// The wait before each attempt, in seconds (P12).
+const SCHEDULE_S: [u64; 10] =
+    [0, 5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
+/// A receiver can lengthen a wait up to this.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * HOUR);
+/// Nothing but failures for so long disables an endpoint.
+const PATIENCE: Duration = Duration::from_secs(5 * 24 * HOUR);
+/// After a rotation both secrets sign for so long.
+pub const ROTATION_OVERLAP: Duration = Duration::from_secs(24 * HOUR);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WebhookEndpoint {
+    pub id: Id<WebhookEndpoint>,
+    pub scope: Scope,
+    pub version: i64,
+    pub url: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    pub enabled_events: Vec<EventFilter>,
+    pub status: EndpointStatus,
+    /// Wrapped by the master key.
+    pub secret: String,
+    /// The secret before the last rotation and when it stops signing.
+    #[serde(default)]
+    pub previous_secret: Option<(String, Timestamp)>,
+    #[serde(default)]
+    pub metadata: Metadata,
+    pub consecutive_failures: i64,
+    #[serde(default)]
+    pub failing_since: Option<Timestamp>,
+    #[serde(default)]
+    pub last_success_at: Option<Timestamp>,
+    #[serde(default)]
+    pub last_failure_at: Option<Timestamp>,
+    #[serde(default)]
+    pub disabled_at: Option<Timestamp>,
+    #[serde(default)]
+    pub disable_reason: Option<DisableReason>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Object for WebhookEndpoint {
+    const PREFIX: &'static str = "we";
+    const NOUN: &'static str = "webhook_endpoint";
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EndpointStatus {
+    Active,
+    Inactive,
+}
+
+impl EndpointStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EndpointStatus::Active => "active",
+            EndpointStatus::Inactive => "inactive",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DisableReason {
+    /// It answered 410.
+    Gone,
+    Failing,
+}
+
+impl DisableReason {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DisableReason::Gone => "gone",
+            DisableReason::Failing => "failing",
+        }
+    }
+}
+
+/// A type, `<resource>.*`, or `*`; kept as written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EventFilter(String);
+
+impl EventFilter {
+    pub fn parse(text: &str) -> Option<Self> {
+        let known = text == "*"
+            || EventType::parse(text).is_some_and(|kind| kind != EventType::WebhookTest)
+            || text.strip_suffix(".*").is_some_and(|resource| {
+                resource != EventType::WebhookTest.resource()
+                    && EventType::ALL.iter().any(|kind| kind.resource() == resource)
+            });
+        known.then(|| Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn matches(&self, kind: EventType) -> bool {
+        self.0 == "*" || self.0 == kind.as_str() || self.0.strip_suffix(".*") == Some(kind.resource())
+    }
+}
+
+impl WebhookEndpoint {
+    pub fn is_active(&self) -> bool {
+        self.status == EndpointStatus::Active
+    }
+
+    /// Whether a delivery of such an event is owed.
+    pub fn wants(&self, kind: EventType) -> bool {
+        self.is_active() && self.enabled_events.iter().any(|filter| filter.matches(kind))
+    }
+
+    pub fn activate(&mut self) {
+        self.status = EndpointStatus::Active;
+        self.consecutive_failures = 0;
+        self.failing_since = None;
+        self.disabled_at = None;
+        self.disable_reason = None;
+    }
+
+    pub fn deactivate(&mut self) {
+        self.status = EndpointStatus::Inactive;
+    }
+
+    /// What an attempt did to the endpoint's standing (contract §4.15).
+    pub fn attempted(&mut self, outcome: &Attempted, now: Timestamp) {
+        match outcome {
+            Attempted::Succeeded { .. } => {
+                self.consecutive_failures = 0;
+                self.failing_since = None;
+                self.last_success_at = Some(now);
+            }
+            Attempted::Failed { gone, .. } => {
+                self.consecutive_failures += 1;
+                self.last_failure_at = Some(now);
+                let since = *self.failing_since.get_or_insert(now);
+                let reason = match (gone, now.since(since) >= PATIENCE) {
+                    (true, _) => Some(DisableReason::Gone),
+                    (false, true) => Some(DisableReason::Failing),
+                    (false, false) => None,
+                };
+                if let (true, Some(reason)) = (self.is_active(), reason) {
+                    self.status = EndpointStatus::Inactive;
+                    self.disabled_at = Some(now);
+                    self.disable_reason = Some(reason);
+                }
+            }
+        }
+    }
+
+    /// A new secret signs from now on, the old one beside it for a day.
+    pub fn rotate(&mut self, wrapped: String, now: Timestamp) {
+        let old = std::mem::replace(&mut self.secret, wrapped);
+        self.previous_secret = Some((old, now.plus(ROTATION_OVERLAP)));
+    }
+
+    /// The secret before the last rotation, while it still signs.
+    pub fn old_secret(&self, now: Timestamp) -> Option<&str> {
+        self.previous_secret.as_ref().filter(|(_, until)| now < *until).map(|(wrapped, _)| wrapped.as_str())
+    }
+}
+
+/// How one try ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attempted {
+    Succeeded { status: u16 },
+    Failed { status: Option<u16>, error: String, retry_after: Option<Duration>, gone: bool },
+}
+
+/// One event owed to one endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    pub scope: Scope,
+    pub event: Id<Event>,
+    pub endpoint: Id<WebhookEndpoint>,
+    pub object_id: String,
+    pub sequence: i64,
+    pub status: DeliveryStatus,
+    /// Tries so far, over all rounds.
+    pub attempts: i64,
+    /// Tries since the schedule last started: a retry by hand starts it anew.
+    pub round_attempts: i64,
+    pub next_retry_at: Option<Timestamp>,
+    pub last_status_code: Option<i64>,
+    pub last_error: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeliveryStatus {
+    Pending,
+    Delivered,
+    Failed,
+}
+
+impl DeliveryStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DeliveryStatus::Pending => "pending",
+            DeliveryStatus::Delivered => "delivered",
+            DeliveryStatus::Failed => "failed",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "pending" => Some(DeliveryStatus::Pending),
+            "delivered" => Some(DeliveryStatus::Delivered),
+            "failed" => Some(DeliveryStatus::Failed),
+            _ => None,
+        }
+    }
+}
+
+impl Delivery {
+    pub fn owed(event: &Event, endpoint: Id<WebhookEndpoint>, now: Timestamp) -> Self {
+        Self {
+            scope: event.scope,
+            event: event.id,
+            endpoint,
+            object_id: event.object_id.clone(),
+            sequence: event.sequence,
+            status: DeliveryStatus::Pending,
+            attempts: 0,
+            round_attempts: 0,
+            next_retry_at: Some(now),
+            last_status_code: None,
+            last_error: None,
+        }
+    }
+
+    /// Done, try again at, or given up. `jitter` is 0..=2000: 1000 leaves the wait as it is.
+    pub fn attempted(&mut self, outcome: &Attempted, now: Timestamp, jitter: u64) {
+        assert_eq!(self.status, DeliveryStatus::Pending, "only an open delivery is attempted");
+        self.attempts += 1;
+        self.round_attempts += 1;
+        match outcome {
+            Attempted::Succeeded { status } => {
+                self.status = DeliveryStatus::Delivered;
+                self.next_retry_at = None;
+                self.last_status_code = Some(i64::from(*status));
+                self.last_error = None;
+            }
+            Attempted::Failed { status, error, retry_after, gone } => {
+                self.last_status_code = status.map(i64::from);
+                self.last_error = Some(error.clone());
+                match next_wait(self.round_attempts, *retry_after, jitter) {
+                    Some(wait) if !gone => self.next_retry_at = Some(now.plus(wait)),
+                    _ => self.give_up(),
+                }
+            }
+        }
+    }
+
+    /// The endpoint is gone, or the schedule has run out.
+    pub fn give_up(&mut self) {
+        self.status = DeliveryStatus::Failed;
+        self.next_retry_at = None;
+    }
+
+    /// Sent again by hand, with the whole schedule before it.
+    pub fn retry(&mut self, now: Timestamp) {
+        self.status = DeliveryStatus::Pending;
+        self.round_attempts = 0;
+        self.next_retry_at = Some(now);
+    }
+}
+
+/// The wait after `made` attempts, jittered by ±10 %; `None` when the schedule has run out.
+fn next_wait(made: i64, retry_after: Option<Duration>, jitter: u64) -> Option<Duration> {
+    let index = usize::try_from(made).expect("attempts are counted from zero");
+    let base_ms = SCHEDULE_S.get(index)? * 1000;
+    // 0..=2000 becomes 90 %..=110 %.
+    let wait = Duration::from_millis(base_ms * (9_000 + jitter.min(2_000)) / 10_000);
+    Some(wait.max(retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schedule_is_ten_attempts_over_75_hours() {
+        let waits: Vec<u64> = (0..).map_while(|made| next_wait(made, None, 1000)).map(|wait| wait.as_secs()).collect();
+        assert_eq!(waits, SCHEDULE_S);
+        assert_eq!(waits.iter().sum::<u64>(), 75 * HOUR + 35 * MINUTE + 5);
+    }
+
+    #[test]
+    fn a_receiver_can_only_lengthen_a_wait() {
+        let wait = |seconds| next_wait(1, Some(Duration::from_secs(seconds)), 1000).unwrap().as_secs();
+        assert_eq!(wait(1), 5);
+        assert_eq!(wait(60), 60);
+        assert_eq!(wait(1_000_000), 24 * HOUR);
+    }
+
+    #[test]
+    fn filters() {
+        for good in ["*", "payment.succeeded", "payment_link.*", "checkout.*"] {
+            assert!(EventFilter::parse(good).is_some(), "{good}");
+        }
+        for bad in ["", "payment", "payment.", "nothing.*", "payment.nothing", "**", "webhook.test", "webhook.*"] {
+            assert!(EventFilter::parse(bad).is_none(), "{bad}");
+        }
+        assert!(EventFilter::parse("payment.*").unwrap().matches(EventType::PaymentFailed));
+        assert!(!EventFilter::parse("payment.*").unwrap().matches(EventType::PaymentLinkCreated));
+    }
+}

@@ -1,0 +1,191 @@
+//! Commands: load, decide, save. And the handle through which the shell runs them.
+//!
+//! A function that takes a `Tx` is one short transaction and talks to nobody. What has to be asked of a rail is asked
+//! between transactions, in `attempts`.
+
+pub mod attempts;
+pub mod checkouts;
+pub mod idempotency;
+pub mod keys;
+pub mod organizations;
+pub mod payments;
+pub mod publish;
+pub mod webhooks;
+
+use std::sync::Arc;
+
+use domain::api_key::{ApiKey, Right, Rights};
+use domain::rail::Capability;
+use domain::{Currency, Id, Method, Mode, Refusal, Scope};
+use store::{Entity, Store, Tx};
+use tokio::sync::{Notify, broadcast};
+
+use crate::egress::Egress;
+use crate::error::Failure;
+use crate::rails::Rails;
+use crate::secrets::{MasterKey, Purpose, Subkey};
+use crate::wire::Addresses;
+
+/// Listeners of changes that may lag behind before they are told to look for themselves.
+const CHANGES_KEPT: usize = 1024;
+
+/// Who asks, and what they may do.
+#[derive(Debug, Clone)]
+pub struct Actor {
+    pub scope: Scope,
+    pub credential: Credential,
+}
+
+#[derive(Debug, Clone)]
+pub enum Credential {
+    /// A secret key, or a token that was minted with one.
+    Secret { key: Id<ApiKey>, rights: Rights, is_token: bool },
+    /// A page in a payer's browser.
+    Publishable { key: Id<ApiKey> },
+}
+
+impl Actor {
+    pub fn may(&self, right: Right) -> bool {
+        match &self.credential {
+            Credential::Secret { rights, .. } => rights.contains(right),
+            Credential::Publishable { .. } => false,
+        }
+    }
+}
+
+/// What every command may need to know of its installation. Nothing in it changes while the process runs.
+pub struct Context {
+    pub addresses: Addresses,
+    pub master: MasterKey,
+    pub api_key_pepper: Subkey,
+    pub client_secret_pepper: Subkey,
+    pub form_token_key: Subkey,
+    pub page_token_key: Subkey,
+    offers: Vec<Offer>,
+}
+
+/// A rail that stands behind a method in a mode.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    pub mode: Mode,
+    pub method: Method,
+    pub rail: &'static str,
+    pub capability: Capability,
+}
+
+impl Context {
+    pub fn new(addresses: Addresses, master: MasterKey, offers: Vec<Offer>) -> Self {
+        Self {
+            addresses,
+            api_key_pepper: master.subkey(Purpose::ApiKeyDigest),
+            client_secret_pepper: master.subkey(Purpose::ClientSecretDigest),
+            form_token_key: master.subkey(Purpose::FormToken),
+            page_token_key: master.subkey(Purpose::PageToken),
+            master,
+            offers,
+        }
+    }
+
+    pub fn offer(&self, mode: Mode, method: Method) -> Option<&Offer> {
+        self.offers.iter().find(|offer| offer.mode == mode && offer.method == method)
+    }
+
+    /// Whether any rail is configured for a mode.
+    pub fn has_rails(&self, mode: Mode) -> bool {
+        self.offers.iter().any(|offer| offer.mode == mode)
+    }
+
+    pub fn takes(&self, mode: Mode, method: Method, currency: Currency) -> bool {
+        self.offer(mode, method).is_some_and(|offer| offer.capability.currencies.contains(&currency.code()))
+    }
+
+    /// The methods of a mode with their currencies, in the page's order.
+    pub fn offered(&self, mode: Mode) -> Vec<(Method, &'static [&'static str])> {
+        let offer = |method| Some((method, self.offer(mode, method)?.capability.currencies));
+        Method::ALL.into_iter().filter_map(offer).collect()
+    }
+}
+
+/// The running service, shared by all its parts.
+#[derive(Clone)]
+pub struct App {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    context: Arc<Context>,
+    rails: Rails,
+    egress: Egress,
+    wake: Notify,
+    changes: broadcast::Sender<String>,
+}
+
+impl App {
+    pub fn new(store: Store, context: Arc<Context>, rails: Rails, egress: Egress) -> Self {
+        let (changes, _) = broadcast::channel(CHANGES_KEPT);
+        Self { inner: Arc::new(Inner { store, context, rails, egress, wake: Notify::new(), changes }) }
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    pub fn context(&self) -> &Arc<Context> {
+        &self.inner.context
+    }
+
+    pub fn rails(&self) -> &Rails {
+        &self.inner.rails
+    }
+
+    pub fn egress(&self) -> &Egress {
+        &self.inner.egress
+    }
+
+    /// One transaction; afterwards the worker looks for what it owes.
+    pub async fn commit<T, F>(&self, command: F) -> Result<T, Failure>
+    where
+        F: Fn(&mut Tx<'_>, &Context) -> Result<T, Failure> + Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let context = Arc::clone(&self.inner.context);
+        let result = self.inner.store.write(move |tx| command(tx, &context)).await;
+        self.inner.wake.notify_one();
+        result
+    }
+
+    pub async fn read<T, F>(&self, query: F) -> Result<T, Failure>
+    where
+        F: Fn(&mut Tx<'_>, &Context) -> Result<T, Failure> + Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let context = Arc::clone(&self.inner.context);
+        self.inner.store.read(move |tx| query(tx, &context)).await
+    }
+
+    /// The worker's bell.
+    pub async fn woken(&self) {
+        self.inner.wake.notified().await;
+    }
+
+    /// Tells open pages that an object changed: its public id, nothing else.
+    pub fn tell(&self, object_id: String) {
+        // Nobody listening is no fault.
+        let _ = self.inner.changes.send(object_id);
+    }
+
+    pub fn changes(&self) -> broadcast::Receiver<String> {
+        self.inner.changes.subscribe()
+    }
+}
+
+/// The object, locked for a change, or the domain's "not found".
+pub fn load<E: Entity + domain::Object>(tx: &mut Tx<'_>, scope: Scope, id: E::Id) -> Result<E, Failure> {
+    Ok(tx.find(scope, id)?.ok_or_else(Refusal::not_found::<E>)?)
+}
+
+/// The object, without a lock.
+pub fn look_up<E: Entity + domain::Object>(tx: &mut Tx<'_>, scope: Scope, id: E::Id) -> Result<E, Failure> {
+    Ok(tx.peek(scope, id)?.ok_or_else(Refusal::not_found::<E>)?)
+}

@@ -1,0 +1,252 @@
+//! Attempts between transactions: intent committed, rail called, outcome committed.
+//!
+//! A request runs a job of its own inline and waits for a bounded time; if it dies, the worker runs the same function.
+
+use std::time::Duration;
+
+use domain::job::{ClaimedJob, Job};
+use domain::organization::Organization;
+use domain::payment::{Moved, Payable, PaymentSession, Step, Transaction};
+use domain::rail::{Called, Report};
+use domain::{Id, Scope};
+use store::Tx;
+use store::queries::idempotency::{self, IdempotencyKey};
+use store::queries::jobs;
+
+use super::idempotency::{Outcome, Reply, Run};
+use super::payments::{self, Begun, Initialize, Payment, settle};
+use super::{App, Context, look_up};
+use crate::error::Failure;
+use crate::rails::Order;
+use crate::wire;
+use crate::wire::payments::PaymentSessionView;
+
+/// A request is answered after this, whatever the rail does.
+const LONGEST_WAIT: Duration = Duration::from_secs(8);
+/// A rail that says nothing for so long has lost the call.
+const RAIL_TIMEOUT: Duration = Duration::from_secs(20);
+
+impl App {
+    /// Begins or continues a payment, calls the rail where one has to be called, and answers with the session.
+    pub async fn initialize<R>(
+        &self,
+        scope: Scope,
+        request: Initialize,
+        code: Option<String>,
+        key: Option<IdempotencyKey>,
+        render: R,
+    ) -> Result<Reply, Failure>
+    where
+        R: Fn(Result<&Payment, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+    {
+        let stored_key = key.as_ref().map(|key| (key.space.clone(), key.key.clone()));
+        let begin = move |tx: &mut Tx<'_>, context: &Context| {
+            Ok(match payments::begin(tx, context, scope, &request, stored_key.clone())? {
+                Begun::Nothing(payment) => Outcome::Answer(*payment),
+                outside @ (Begun::Start(..) | Begun::SubmitCode(..)) => Outcome::Leave(outside),
+            })
+        };
+        let run = self.write_or_leave(key, begin, render.clone()).await?;
+        let begun = match run {
+            Run::Done(reply) => return Ok(reply),
+            Run::Wait => return Err(Failure::KeyInUse),
+            Run::Open(begun) => begun,
+        };
+        let (app, session) = (self.clone(), session_of(&begun));
+        let call = tokio::spawn(async move {
+            match begun {
+                Begun::Start(job, _) => app.start_attempt(&job).await,
+                Begun::SubmitCode(scope, id, _) => app.submit_code(scope, id, code.unwrap_or_default()).await,
+                Begun::Nothing(_) => Ok(()),
+            }
+        });
+        match tokio::time::timeout(LONGEST_WAIT, call).await {
+            Ok(Ok(result)) => result?,
+            Ok(Err(_)) => return Err(Failure::Broken("a call to a rail ended without an outcome".into())),
+            // The call goes on; the session as it stands is the answer.
+            Err(_) => {}
+        }
+        let payment = self.answer(scope, session).await?;
+        Ok(render(Ok(&payment)))
+    }
+
+    /// The session as it stands; its waiting idempotency key gets that answer if it has none yet.
+    async fn answer(&self, scope: Scope, session: Id<PaymentSession>) -> Result<Payment, Failure> {
+        let payment = self.read(move |tx, _| payments::look_up_payment(tx, scope, session)).await?;
+        if payment.session.unanswered_key.is_none() {
+            return Ok(payment);
+        }
+        self.commit(move |tx, context| {
+            let mut payment = payments::load_payment(tx, scope, session)?;
+            if finish_key(tx, context, &mut payment)? {
+                tx.save(&mut payment.session)?;
+            }
+            Ok(payment)
+        })
+        .await
+    }
+
+    /// Hands an attempt to its rail: the job `StartAttempt`, run inline or by the worker.
+    pub async fn start_attempt(&self, claimed: &ClaimedJob) -> Result<(), Failure> {
+        let (scope, id) = (claimed.scope, transaction_of(claimed));
+        let order = self.order(scope, id).await?;
+        let rerun = claimed.attempts > 1;
+        let idempotent = self
+            .context()
+            .offer(scope.mode, order.transaction.method)
+            .is_some_and(|offer| offer.capability.start_is_idempotent);
+        let called = match (order.transaction.step(), self.rails().named(scope.mode, &order.transaction.rail)) {
+            (Step::Settled | Step::Waiting, _) => None,
+            // Whether the first call arrived is not known, and this rail would take a second one for another payment.
+            (Step::Sending | Step::Unknown, _) if rerun && !idempotent => {
+                Some(Called::Lost("the process that called the rail died".into()))
+            }
+            (Step::Sending | Step::Unknown, None) => Some(Called::Lost("the rail is not configured any more".into())),
+            (Step::Sending | Step::Unknown, Some(rail)) => Some(
+                tokio::time::timeout(RAIL_TIMEOUT, rail.start(order))
+                    .await
+                    .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into())),
+            ),
+        };
+        let claimed = claimed.clone();
+        self.settle_and_tell(scope, id, Some(claimed), move |session, transaction, now| {
+            Ok(match &called {
+                Some(called) => session.started(transaction, called.clone(), now),
+                None => Moved::Nowhere,
+            })
+        })
+        .await
+    }
+
+    /// Hands a code to the rail. It exists only here and in the payer's request.
+    async fn submit_code(&self, scope: Scope, id: Id<Transaction>, code: String) -> Result<(), Failure> {
+        let order = self.order(scope, id).await?;
+        let called = match self.rails().named(scope.mode, &order.transaction.rail) {
+            None => Called::Lost("the rail is not configured any more".into()),
+            Some(rail) => tokio::time::timeout(RAIL_TIMEOUT, rail.submit_code(order, code))
+                .await
+                .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into())),
+        };
+        self.settle_and_tell(scope, id, None, move |session, transaction, now| {
+            Ok(session.code_submitted(transaction, called.clone(), now))
+        })
+        .await
+    }
+
+    /// Asks the rail what became of an attempt: the job `AskRail`, or a payer who says "I approved it".
+    pub async fn ask_rail(
+        &self,
+        scope: Scope,
+        id: Id<Transaction>,
+        claimed: Option<ClaimedJob>,
+    ) -> Result<(), Failure> {
+        let order = self.order(scope, id).await?;
+        let called = match self.rails().named(scope.mode, &order.transaction.rail) {
+            None => Called::Lost("the rail is not configured any more".into()),
+            Some(rail) => tokio::time::timeout(RAIL_TIMEOUT, rail.query(order))
+                .await
+                .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into())),
+        };
+        let report = match called {
+            Called::Answered(report) => report,
+            // A question without an answer changes nothing.
+            Called::Refused(_) | Called::Lost(_) => Report::NotFound,
+        };
+        self.report(scope, id, report, claimed).await
+    }
+
+    /// A rail's verified word, by callback or query.
+    pub async fn report(
+        &self,
+        scope: Scope,
+        id: Id<Transaction>,
+        report: Report,
+        claimed: Option<ClaimedJob>,
+    ) -> Result<(), Failure> {
+        self.settle_and_tell(scope, id, claimed, move |session, transaction, now| {
+            Ok(session.reported(transaction, &report, now))
+        })
+        .await
+    }
+
+    /// The payer came back from the rail's page.
+    pub async fn payer_returned(&self, scope: Scope, id: Id<Transaction>) -> Result<(), Failure> {
+        self.settle_and_tell(scope, id, None, |session, transaction, now| Ok(session.returned(transaction, now))).await
+    }
+
+    /// Tells the rail that nobody waits for an attempt any more: the job `WithdrawAttempt`.
+    pub async fn withdraw_attempt(&self, claimed: &ClaimedJob) -> Result<(), Failure> {
+        let (scope, id) = (claimed.scope, transaction_of(claimed));
+        let order = self.order(scope, id).await?;
+        if let (false, Some(rail)) =
+            (order.transaction.step() == Step::Settled, self.rails().named(scope.mode, &order.transaction.rail))
+            && let Called::Lost(why) = rail.withdraw(order).await
+        {
+            return Err(Failure::Broken(why));
+        }
+        // Whether it was paid in the last moment only the rail knows.
+        self.ask_rail(scope, id, Some(claimed.clone())).await
+    }
+
+    async fn settle_and_tell(
+        &self,
+        scope: Scope,
+        id: Id<Transaction>,
+        claimed: Option<ClaimedJob>,
+        apply: impl Fn(&mut PaymentSession, &mut Transaction, domain::Timestamp) -> Result<Moved, Failure>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<(), Failure> {
+        let payment = self
+            .commit(move |tx, context| {
+                let mut payment = settle(tx, context, scope, id, &apply)?;
+                if let Some(claimed) = &claimed {
+                    jobs::done(tx, claimed)?;
+                }
+                if finish_key(tx, context, &mut payment)? {
+                    tx.save(&mut payment.session)?;
+                }
+                Ok(payment)
+            })
+            .await?;
+        self.tell(payment.session.payable.object_id());
+        Ok(())
+    }
+
+    /// What the rail is told of the attempt.
+    async fn order(&self, scope: Scope, id: Id<Transaction>) -> Result<Order, Failure> {
+        self.read(move |tx, context| {
+            let transaction = look_up::<Transaction>(tx, scope, id)?;
+            let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+            let Payable::Checkout(checkout) = transaction.payable;
+            let return_url = format!("{}/checkout/{checkout}/returned", context.addresses.pay_url);
+            Ok(Order { transaction, merchant: organization.profile.name, return_url })
+        })
+        .await
+    }
+}
+
+/// Stores the session as the answer to the request that waits for it; whether there was one.
+fn finish_key(tx: &mut Tx<'_>, context: &Context, payment: &mut Payment) -> Result<bool, Failure> {
+    let Some((space, key)) = payment.session.unanswered_key.take() else { return Ok(false) };
+    let view = PaymentSessionView::of(&payment.session, payment.transaction.as_ref(), &context.addresses);
+    // The fingerprint was stored when the key was claimed.
+    let key = IdempotencyKey { scope: payment.session.scope, space, key, fingerprint: Vec::new() };
+    idempotency::finish(tx, &key, 200, &wire::data(&view))?;
+    Ok(true)
+}
+
+fn session_of(begun: &Begun) -> Id<PaymentSession> {
+    match begun {
+        Begun::Nothing(payment) => payment.session.id,
+        Begun::Start(_, session) | Begun::SubmitCode(_, _, session) => *session,
+    }
+}
+
+fn transaction_of(claimed: &ClaimedJob) -> Id<Transaction> {
+    match claimed.job {
+        Job::StartAttempt(id) | Job::AskRail(id) | Job::WithdrawAttempt(id) | Job::SimulatePayer(id) => id,
+        Job::ExpireCheckout(_) => unreachable!("that job names no attempt"),
+    }
+}

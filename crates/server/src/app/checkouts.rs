@@ -1,0 +1,256 @@
+//! Checkout sessions: create, cancel, expire.
+
+use domain::checkout::{self, Checkout, Customer, Item, Order};
+use domain::job::Job;
+use domain::organization::Organization;
+use domain::payment::{Payable, Payer, PaymentSession, Transaction};
+use domain::{Currency, Id, Metadata, Method, Money, Msisdn, Refusal, Scope};
+use store::Tx;
+use store::queries::jobs;
+
+use super::{Context, load, look_up, publish};
+use crate::credentials::ClientSecret;
+use crate::error::Failure;
+use crate::fault::{Fault, FaultCode};
+
+/// What a request asks for, each value readable by itself.
+#[derive(Debug, Clone)]
+pub struct NewCheckout {
+    pub price: Price,
+    pub currency: Currency,
+    pub payment_method_types: Option<Vec<Method>>,
+    pub automatic_payment_methods: bool,
+    pub payment_method: Option<Method>,
+    pub customer: Customer,
+    pub expires_in_s: u32,
+    pub metadata: Metadata,
+    pub description: Option<String>,
+    pub reference: Option<String>,
+    pub success_url: Option<String>,
+    pub failure_url: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Price {
+    Amount(Money),
+    Items(Vec<NewItem>),
+}
+
+#[derive(Debug, Clone)]
+pub struct NewItem {
+    pub product_id: Option<String>,
+    pub description: Option<String>,
+    pub quantity: i64,
+    pub unit_price: Option<Money>,
+}
+
+/// A checkout with the secret that is shown this once.
+#[derive(Debug, Clone)]
+pub struct Created {
+    pub checkout: Checkout,
+    pub client_secret: ClientSecret,
+}
+
+pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewCheckout) -> Result<Created, Failure> {
+    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    if !context.has_rails(scope.mode) {
+        return Err(Refusal::NoPaymentMethodAvailable.into());
+    }
+    let mut faults = Vec::new();
+    let price = price(new, &mut faults);
+    let available_methods = available_methods(context, &organization, new, &mut faults);
+    if new.customer.id.is_some() {
+        let message = "`customer_id` names no customer of yours.";
+        faults.push(Fault::new("customer_id", FaultCode::NotFound, message));
+    }
+    let (Some((amount, items)), true) = (price, faults.is_empty()) else {
+        return Err(faults.into());
+    };
+
+    let now = tx.now();
+    let id: Id<Checkout> = tx.entropy().id(now);
+    let client_secret = ClientSecret::generate(&tx.entropy().secret());
+    let order = Order {
+        amount,
+        items,
+        available_methods,
+        automatic_payment_methods: new.automatic_payment_methods,
+        fixed_method: new.payment_method,
+        customer: new.customer.clone(),
+        description: new.description.clone(),
+        reference: new.reference.clone(),
+        metadata: new.metadata.clone(),
+        success_url: new.success_url.clone(),
+        failure_url: new.failure_url.clone(),
+    };
+    let digest = client_secret.digest(&context.client_secret_pepper);
+    let mut checkout = Checkout::create(id, scope, order, digest, new.expires_in_s, now);
+    if let Some(method) = new.payment_method {
+        let session_id = tx.entropy().id(now);
+        let payer = payer_of(&checkout);
+        let payable = Payable::Checkout(id);
+        let (amount, expires_at) = (checkout.order.amount, checkout.expires_at);
+        let mut session =
+            PaymentSession::open(session_id, scope, payable, amount, Some(method), payer, expires_at, now);
+        tx.insert(&mut session)?;
+        checkout.session_opened(session.id, now);
+    }
+    tx.insert(&mut checkout)?;
+    jobs::schedule(tx, scope, Job::ExpireCheckout(id), checkout.next_deadline())?;
+    Ok(Created { checkout, client_secret })
+}
+
+fn price(new: &NewCheckout, faults: &mut Vec<Fault>) -> Option<(Money, Option<Vec<Item>>)> {
+    let requested = match &new.price {
+        Price::Amount(amount) => return Some((*amount, None)),
+        Price::Items(items) => items,
+    };
+    let mut items = Vec::with_capacity(requested.len());
+    for (index, item) in requested.iter().enumerate() {
+        let field = |name: &str| format!("items[{index}].{name}");
+        if item.product_id.is_some() {
+            let message = format!("`{}` names no product of yours.", field("product_id"));
+            faults.push(Fault::new(field("product_id"), FaultCode::NotFound, message));
+            continue;
+        }
+        let Some(unit_price) = item.unit_price else {
+            let message = format!("`{}` is required where no product gives the price.", field("unit_price"));
+            faults.push(Fault::new(field("unit_price"), FaultCode::Required, message));
+            continue;
+        };
+        match Item::new(item.description.clone(), item.quantity, unit_price) {
+            Some(item) => items.push(item),
+            None => {
+                let message = format!("`{}` times its quantity is above the largest amount.", field("unit_price"));
+                faults.push(Fault::new(field("unit_price"), FaultCode::AmountTooLarge, message));
+            }
+        }
+    }
+    if items.len() < requested.len() {
+        return None;
+    }
+    match checkout::sum(&items) {
+        Some(total) => Some((total, Some(items))),
+        None => {
+            let message = "The sum of `items` is above the largest amount.";
+            faults.push(Fault::new("items", FaultCode::AmountTooLarge, message));
+            None
+        }
+    }
+}
+
+/// Contract §2.1 rule 3.
+fn available_methods(
+    context: &Context,
+    organization: &Organization,
+    new: &NewCheckout,
+    faults: &mut Vec<Fault>,
+) -> Vec<Method> {
+    let mode = organization.mode;
+    let enabled = |method: Method| {
+        organization.payments.enabled_methods.contains(&method) && context.offer(mode, method).is_some()
+    };
+    let mut refuse = |field: &str, code, message: String| faults.push(Fault::new(field, code, message));
+    let chosen: Vec<Method> = if let Some(method) = new.payment_method {
+        if !enabled(method) {
+            let message = format!("`payment_method` {} is not enabled for you.", method.as_str());
+            refuse("payment_method", FaultCode::NotAllowed, message);
+            return Vec::new();
+        }
+        vec![method]
+    } else {
+        let wanted = |method: &Method| new.payment_method_types.as_ref().is_none_or(|types| types.contains(method));
+        Method::ALL.into_iter().filter(|method| enabled(*method) && wanted(method)).collect()
+    };
+    if chosen.is_empty() {
+        let field = if new.payment_method_types.is_some() { "payment_method_types" } else { "payment_method" };
+        refuse(field, FaultCode::NotAllowed, format!("`{field}` leaves no method that is enabled for you."));
+        return Vec::new();
+    }
+    let code = new.currency.code();
+    let usable: Vec<Method> = chosen.into_iter().filter(|method| context.takes(mode, *method, new.currency)).collect();
+    if usable.is_empty() {
+        refuse("currency", FaultCode::NotAllowed, format!("`currency` {code} is taken by none of the methods."));
+    }
+    usable
+}
+
+/// Who pays, as far as the merchant told.
+pub(super) fn payer_of(checkout: &Checkout) -> Payer {
+    let customer = &checkout.order.customer;
+    Payer {
+        phone: customer.phone.as_deref().and_then(|phone| Msisdn::parse(phone).ok()),
+        email: customer.email.clone(),
+        name: customer.name.clone(),
+    }
+}
+
+pub fn cancel(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<Checkout>) -> Result<Checkout, Failure> {
+    let mut checkout = load::<Checkout>(tx, scope, id)?;
+    let event = checkout.cancel(tx.now())?;
+    close_session(tx, &mut checkout, false)?;
+    publish::checkout_event(tx, context, &mut checkout, event)?;
+    jobs::cancel(tx, Job::ExpireCheckout(id))?;
+    tx.save(&mut checkout)?;
+    Ok(checkout)
+}
+
+/// The timer: stores an expiry that readers were told already, or looks again later.
+pub fn expire(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<Checkout>) -> Result<(), Failure> {
+    let Some(mut checkout) = tx.find::<Checkout>(scope, id)? else { return Ok(()) };
+    let now = tx.now();
+    match checkout.observe(now) {
+        Some(event) => {
+            close_session(tx, &mut checkout, true)?;
+            publish::checkout_event(tx, context, &mut checkout, event)?;
+            tx.save(&mut checkout)?;
+        }
+        None if checkout.status(now) == checkout::Status::Pending => {
+            jobs::schedule(tx, scope, Job::ExpireCheckout(id), checkout.next_deadline())?;
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+/// Ends the open session of a checkout that takes no more payments, and asks the rail to drop its attempt.
+pub(super) fn close_session(tx: &mut Tx<'_>, checkout: &mut Checkout, expired: bool) -> Result<(), Failure> {
+    let Some(session_id) = checkout.payment_session else { return Ok(()) };
+    let scope = checkout.scope;
+    let mut session = load::<PaymentSession>(tx, scope, session_id)?;
+    if session.is_with_provider() {
+        return Ok(());
+    }
+    let mut transaction = match session.transaction {
+        Some(id) => Some(load::<Transaction>(tx, scope, id)?),
+        None => None,
+    };
+    close(tx, &mut session, transaction.as_mut(), expired)?;
+    if let Some(transaction) = transaction {
+        checkout.attempt_moved(transaction.summary(), false, tx.now());
+    }
+    Ok(())
+}
+
+/// Closes a pending session; does nothing to any other.
+pub(super) fn close(
+    tx: &mut Tx<'_>,
+    session: &mut PaymentSession,
+    transaction: Option<&mut Transaction>,
+    expired: bool,
+) -> Result<(), Failure> {
+    let now = tx.now();
+    if session.status() != domain::payment::SessionStatus::Pending {
+        return Ok(());
+    }
+    match transaction {
+        Some(transaction) => {
+            session.close(Some(transaction), expired, now);
+            tx.save(transaction)?;
+            jobs::schedule(tx, session.scope, Job::WithdrawAttempt(transaction.id), now)?;
+        }
+        None => session.close(None, expired, now),
+    }
+    tx.save(session)?;
+    Ok(())
+}

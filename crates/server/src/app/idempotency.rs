@@ -1,0 +1,118 @@
+//! One request, one effect: the key, the effect and the stored answer commit together (contract §1.8).
+
+use std::time::Duration;
+
+use store::Tx;
+use store::queries::idempotency::{self, Claimed, IdempotencyKey};
+
+use super::{App, Context};
+use crate::error::Failure;
+
+/// A second request with the same key waits so long for the first.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const WAIT_STEP: Duration = Duration::from_millis(50);
+
+/// A finished answer: status and body, new or stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    pub status: u16,
+    pub body: String,
+    pub replayed: bool,
+}
+
+impl Reply {
+    pub fn new(status: u16, body: String) -> Self {
+        Self { status, body, replayed: false }
+    }
+}
+
+/// What a keyed run came to.
+pub(super) enum Run<T> {
+    Done(Reply),
+    /// The command left its answer to a later transaction: the key stays running.
+    Open(T),
+    /// Another request with this key is running.
+    Wait,
+}
+
+impl App {
+    /// Runs `command` and stores `render`'s answer under `key`, in one transaction.
+    ///
+    /// A refusal undoes the command and is stored as well; an invalid request or a fault leaves the key free.
+    pub async fn write<T, C, R>(&self, key: Option<IdempotencyKey>, command: C, render: R) -> Result<Reply, Failure>
+    where
+        C: Fn(&mut Tx<'_>, &Context) -> Result<T, Failure> + Send + Sync + Clone + 'static,
+        R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+        T: Send + 'static,
+    {
+        let run =
+            self.write_or_leave(key, move |tx, context| command(tx, context).map(Outcome::Answer), render).await?;
+        match run {
+            Run::Done(reply) => Ok(reply),
+            Run::Open(()) => Err(Failure::Broken("a command left its answer open".into())),
+            Run::Wait => Err(Failure::KeyInUse),
+        }
+    }
+
+    /// The same, for a command that may leave its answer to a later transaction.
+    pub(super) async fn write_or_leave<T, O, C, R>(
+        &self,
+        key: Option<IdempotencyKey>,
+        command: C,
+        render: R,
+    ) -> Result<Run<O>, Failure>
+    where
+        C: Fn(&mut Tx<'_>, &Context) -> Result<Outcome<T, O>, Failure> + Send + Sync + Clone + 'static,
+        R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+        T: Send + 'static,
+        O: Send + 'static,
+    {
+        let deadline = tokio::time::Instant::now() + LONGEST_WAIT;
+        loop {
+            let (key, command, render) = (key.clone(), command.clone(), render.clone());
+            let run = self.commit(move |tx, context| once(tx, context, key.as_ref(), &command, &render)).await?;
+            match run {
+                Run::Wait if tokio::time::Instant::now() < deadline => tokio::time::sleep(WAIT_STEP).await,
+                run => return Ok(run),
+            }
+        }
+    }
+}
+
+pub(super) enum Outcome<T, O> {
+    Answer(T),
+    Leave(O),
+}
+
+fn once<T, O>(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    key: Option<&IdempotencyKey>,
+    command: &impl Fn(&mut Tx<'_>, &Context) -> Result<Outcome<T, O>, Failure>,
+    render: &impl Fn(Result<&T, &Failure>) -> Reply,
+) -> Result<Run<O>, Failure> {
+    let Some(key) = key else {
+        return Ok(match command(tx, context)? {
+            Outcome::Answer(value) => Run::Done(render(Ok(&value))),
+            Outcome::Leave(open) => Run::Open(open),
+        });
+    };
+    match idempotency::claim(tx, key)? {
+        Claimed::First => {}
+        Claimed::Running => return Ok(Run::Wait),
+        Claimed::Reused => return Err(Failure::KeyReused),
+        Claimed::Finished { status, body } => {
+            let status = u16::try_from(status).map_err(|_| Failure::Broken("a stored status is no status".into()))?;
+            return Ok(Run::Done(Reply { status, body, replayed: true }));
+        }
+    }
+    let reply = match tx.savepoint(|tx| command(tx, context)) {
+        Ok(Outcome::Answer(value)) => render(Ok(&value)),
+        Ok(Outcome::Leave(open)) => return Ok(Run::Open(open)),
+        Err(failure) if failure.is_final() => render(Err(&failure)),
+        // The whole transaction is undone, the key with it.
+        Err(failure) => return Err(failure),
+    };
+    idempotency::finish(tx, key, i64::from(reply.status), &reply.body)?;
+    Ok(Run::Done(reply))
+}

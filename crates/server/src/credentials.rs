@@ -1,0 +1,160 @@
+//! API keys and client secrets: how they are made, recognised without a look-up, and digested for storage.
+//!
+//! A key is `sk_test_`, `sk_live_`, `pk_test_` or `pk_live_`, 52 base32 characters (256 random bits) and 6 check
+//! characters (30 bits of SHA-256 over everything before), so that a mistyped key is refused at once and scanners
+//! can match `[sp]k_(test|live)_[0-9a-hjkmnp-tv-z]{58}`. Keys are shown once and stored as
+//! HMAC-SHA256(pepper, key). This module neither stores keys nor decides what they may do.
+
+mod base32;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use aws_lc_rs::digest::{SHA256, digest as sha256};
+use aws_lc_rs::hmac;
+use domain::Mode;
+use domain::api_key::KeyKind;
+use subtle::ConstantTimeEq;
+
+use crate::secrets::{SecretText, Subkey};
+
+const CHECK_LENGTH: usize = 6;
+const CLIENT_SECRET_PREFIX: &str = "csec_";
+
+/// A well-formed API key. Whether it exists is for the store to say.
+#[derive(Debug, Clone)]
+pub struct ApiKey {
+    text: SecretText,
+    kind: KeyKind,
+    mode: Mode,
+}
+
+/// What lets a payer's browser act on one checkout: `csec_` and 52 base32 characters.
+#[derive(Debug, Clone)]
+pub struct ClientSecret(SecretText);
+
+/// The text isn't a key of ours: wrong prefix, length, alphabet or check characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed;
+
+impl ApiKey {
+    pub fn generate(kind: KeyKind, mode: Mode, random: &[u8; 32]) -> Self {
+        let body = format!("{}{}", prefix(kind, mode), base32::encode_256(random));
+        let check = check_characters(&body);
+        Self { text: SecretText::new(body + &check), kind, mode }
+    }
+
+    /// Recognises a key by itself, without asking any store.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        const KINDS: [(KeyKind, Mode); 4] = [
+            (KeyKind::Secret, Mode::Test),
+            (KeyKind::Secret, Mode::Live),
+            (KeyKind::Publishable, Mode::Test),
+            (KeyKind::Publishable, Mode::Live),
+        ];
+        for (kind, mode) in KINDS {
+            let Some(rest) = text.strip_prefix(prefix(kind, mode)) else {
+                continue;
+            };
+            let at = rest.len().checked_sub(CHECK_LENGTH).ok_or(Malformed)?;
+            let (random, check) = rest.split_at_checked(at).ok_or(Malformed)?;
+            let checked = &text[..text.len() - CHECK_LENGTH];
+            if !base32::is_256(random) || check != check_characters(checked) {
+                return Err(Malformed);
+            }
+            return Ok(Self { text: SecretText::new(text.to_owned()), kind, mode });
+        }
+        Err(Malformed)
+    }
+
+    /// Whether a bearer credential means to be an API key (well-formed or not) rather than an access token.
+    pub fn resembles(text: &str) -> bool {
+        text.starts_with("sk_") || text.starts_with("pk_")
+    }
+
+    pub fn kind(&self) -> KeyKind {
+        self.kind
+    }
+
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// What the store keeps and looks up by: 64 hex digits.
+    pub fn digest(&self, pepper: &Subkey) -> String {
+        peppered_digest(pepper, self.text.expose())
+    }
+
+    /// The key's beginning, safe to show in lists: `sk_test_`.
+    pub fn prefix(&self) -> &'static str {
+        prefix(self.kind, self.mode)
+    }
+
+    /// The last four characters, safe to show in lists: they belong to the check characters.
+    pub fn last4(&self) -> &str {
+        let text = self.text.expose();
+        &text[text.len() - 4..]
+    }
+
+    /// The whole key, for showing it once.
+    pub fn expose(&self) -> &str {
+        self.text.expose()
+    }
+}
+
+impl ClientSecret {
+    pub fn generate(random: &[u8; 32]) -> Self {
+        Self(SecretText::new(format!("{CLIENT_SECRET_PREFIX}{}", base32::encode_256(random))))
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        match text.strip_prefix(CLIENT_SECRET_PREFIX) {
+            Some(body) if base32::is_256(body) => Ok(Self(SecretText::new(text.to_owned()))),
+            _ => Err(Malformed),
+        }
+    }
+
+    /// What the store keeps and looks up by: 64 hex digits.
+    pub fn digest(&self, pepper: &Subkey) -> String {
+        peppered_digest(pepper, self.0.expose())
+    }
+
+    /// The whole secret, for the answer that creates it.
+    pub fn expose(&self) -> &str {
+        self.0.expose()
+    }
+}
+
+/// Whether a stored digest is the one computed, in a time that doesn't tell how much of it is right.
+pub fn digests_match(stored: &str, computed: &str) -> bool {
+    stored.len() == computed.len() && bool::from(stored.as_bytes().ct_eq(computed.as_bytes()))
+}
+
+fn prefix(kind: KeyKind, mode: Mode) -> &'static str {
+    match (kind, mode) {
+        (KeyKind::Secret, Mode::Test) => "sk_test_",
+        (KeyKind::Secret, Mode::Live) => "sk_live_",
+        (KeyKind::Publishable, Mode::Test) => "pk_test_",
+        (KeyKind::Publishable, Mode::Live) => "pk_live_",
+    }
+}
+
+fn check_characters(body: &str) -> String {
+    let digest = sha256(&SHA256, body.as_bytes());
+    let first: [u8; 4] = digest.as_ref()[..4].try_into().expect("a SHA-256 digest has 32 bytes");
+    base32::encode_30(first)
+}
+
+fn peppered_digest(pepper: &Subkey, text: &str) -> String {
+    let tag = hmac::sign(&pepper.hmac_key(), text.as_bytes());
+    tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the credential is malformed")
+    }
+}
+
+impl std::error::Error for Malformed {}

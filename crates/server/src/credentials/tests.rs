@@ -1,0 +1,124 @@
+use super::*;
+use crate::secrets::{MasterKey, Purpose};
+
+const ALL: [(KeyKind, Mode, &str); 4] = [
+    (KeyKind::Secret, Mode::Test, "sk_test_"),
+    (KeyKind::Secret, Mode::Live, "sk_live_"),
+    (KeyKind::Publishable, Mode::Test, "pk_test_"),
+    (KeyKind::Publishable, Mode::Live, "pk_live_"),
+];
+
+fn pepper(byte: u8) -> Subkey {
+    MasterKey::from_bytes([byte; 32]).subkey(Purpose::ApiKeyDigest)
+}
+
+#[test]
+fn a_generated_key_has_the_documented_shape_and_parses_back() {
+    for (kind, mode, head) in ALL {
+        for byte in 0..=255 {
+            let key = ApiKey::generate(kind, mode, &[byte; 32]);
+            let text = key.expose();
+            assert_eq!(text.len(), 8 + 52 + 6);
+            assert!(text.starts_with(head));
+            assert!(text[8..].bytes().all(|byte| b"0123456789abcdefghjkmnpqrstvwxyz".contains(&byte)));
+            let parsed = ApiKey::parse(text).expect("parses");
+            assert_eq!((parsed.kind(), parsed.mode(), parsed.prefix()), (kind, mode, head));
+            assert_eq!(parsed.last4(), &text[62..]);
+        }
+    }
+}
+
+#[test]
+fn every_single_wrong_character_and_every_swap_is_noticed() {
+    let key = ApiKey::generate(KeyKind::Secret, Mode::Live, &[0x5a; 32]);
+    let text = key.expose();
+    let mut tried = 0;
+    for at in 0..text.len() {
+        for other in b"0123456789abcdefghjkmnpqrstvwxyz_-OIL\0 " {
+            let mut bytes = text.as_bytes().to_vec();
+            if bytes[at] == *other {
+                continue;
+            }
+            bytes[at] = *other;
+            let wrong = String::from_utf8(bytes).expect("ASCII");
+            assert!(ApiKey::parse(&wrong).is_err(), "{wrong}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 2_000);
+    for at in 0..text.len() - 1 {
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.swap(at, at + 1);
+        let wrong = String::from_utf8(bytes).expect("ASCII");
+        assert!(wrong == text || ApiKey::parse(&wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_key_of_one_mode_or_kind_is_not_a_key_of_another() {
+    for (kind, mode, head) in ALL {
+        let text = ApiKey::generate(kind, mode, &[3; 32]).expose().to_owned();
+        for (_, _, other) in ALL {
+            assert_eq!(ApiKey::parse(&text.replace(head, other)).is_ok(), head == other);
+        }
+    }
+}
+
+#[test]
+fn nonsense_is_malformed_and_never_a_panic() {
+    let good = ApiKey::generate(KeyKind::Secret, Mode::Test, &[3; 32]).expose().to_owned();
+    let cases = [
+        String::new(),
+        "sk_test_".to_owned(),
+        "sk_test_é".to_owned(),
+        "sk_test_éééééé".to_owned(),
+        "sk_".to_owned(),
+        good[..65].to_owned(),
+        format!("{good}0"),
+        format!(" {good}"),
+        format!("{good}\n"),
+        good.to_uppercase(),
+        "é".repeat(33),
+        "sk_test_".repeat(10_000),
+    ];
+    for case in cases {
+        assert_eq!(ApiKey::parse(&case).err(), Some(Malformed), "{case}");
+    }
+    assert!(ApiKey::resembles("sk_nonsense") && ApiKey::resembles(&good) && !ApiKey::resembles("eyJhbGciOi"));
+}
+
+#[test]
+fn digests_depend_on_the_whole_key_and_on_the_pepper() {
+    let one = ApiKey::generate(KeyKind::Secret, Mode::Test, &[3; 32]);
+    let other = ApiKey::generate(KeyKind::Secret, Mode::Live, &[3; 32]);
+    let digest = one.digest(&pepper(1));
+    assert_eq!(digest.len(), 64);
+    assert!(digests_match(&digest, &ApiKey::parse(one.expose()).expect("parses").digest(&pepper(1))));
+    assert!(!digests_match(&digest, &other.digest(&pepper(1))));
+    assert!(!digests_match(&digest, &one.digest(&pepper(2))));
+    assert!(!digests_match(&digest, &digest[..63]));
+    assert!(!digest.contains(&one.expose()[8..20]));
+}
+
+#[test]
+fn the_digest_of_a_fixed_key_is_pinned() {
+    // Keys of every installation are looked up by this digest; it may never change.
+    let key = ApiKey::generate(KeyKind::Secret, Mode::Test, &[1; 32]);
+    assert_eq!(key.expose(), "sk_test_040g2081040g2081040g2081040g2081040g2081040g2081040g7rbwvy");
+    assert_eq!(key.digest(&pepper(1)), "3be8f6d2ef84e9c96720126ff6dc53642d616916af11ac3c352b41cdcb328e36");
+}
+
+#[test]
+fn client_secrets_parse_back_and_hide() {
+    let secret = ClientSecret::generate(&[9; 32]);
+    assert_eq!(secret.expose().len(), 57);
+    assert!(ClientSecret::parse(secret.expose()).is_ok());
+    assert_eq!(secret.digest(&pepper(1)).len(), 64);
+    for wrong in ["", "csec_", "csec_0", &secret.expose()[1..], &secret.expose().to_uppercase()] {
+        assert!(ClientSecret::parse(wrong).is_err(), "{wrong}");
+    }
+    let key = ApiKey::generate(KeyKind::Secret, Mode::Test, &[9; 32]);
+    let shown = format!("{secret:?} {key:?}");
+    assert!(shown.contains("[redacted]") && !shown.contains(&secret.expose()[5..15]), "{shown}");
+    assert!(!shown.contains(&key.expose()[8..18]), "{shown}");
+}

@@ -1,0 +1,163 @@
+//! The one way out: every call to an address that somebody else chose goes through here.
+//!
+//! A call is: check the URL, resolve the name once, check *every* address against the special-purpose registries,
+//! connect to exactly those addresses under the original name. No redirects, no proxy from the environment, no
+//! decompression, a ceiling on time and on what is read. The check is made at each connection, so a name that
+//! changes its mind between saving and calling gains nothing. Retries, signatures and what an answer means are the
+//! caller's part.
+//!
+//! Addresses as hosts are refused, since the client would connect to them without asking the resolver. The one
+//! exception is this machine itself, in test mode and with [`EgressSettings::allow_loopback`].
+
+mod address;
+mod answer;
+mod policy;
+mod resolver;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use url::Url;
+
+use policy::Reach;
+use resolver::CheckedResolver;
+
+pub use address::is_public;
+pub use answer::{Answer, Failure, FailureKind, RetryAfter};
+pub use policy::UrlFault;
+pub use resolver::{Resolver, Resolving, SystemResolver};
+
+pub const USER_AGENT: &str = "Dalasi-Webhooks/1.0";
+
+const LONGEST_READ: usize = 64 * 1024;
+const LONGEST_KEPT: usize = 1024;
+const LONGEST_HEADER_LIST: u32 = 16 * 1024;
+const MOST_HEADERS: usize = 100;
+/// A connection that is kept open was checked when it was made; it doesn't outlive its check by much.
+const IDLE_CONNECTION: Duration = Duration::from_secs(30);
+const IDLE_CONNECTIONS_PER_HOST: usize = 2;
+
+pub struct EgressSettings {
+    /// Lets test mode call this machine, over http too and on any port.
+    pub allow_loopback: bool,
+    /// For a whole call, from resolving to the last byte read.
+    pub timeout: Duration,
+    pub resolver: Arc<dyn Resolver>,
+}
+
+impl Default for EgressSettings {
+    fn default() -> Self {
+        Self { allow_loopback: false, timeout: Duration::from_secs(15), resolver: Arc::new(SystemResolver) }
+    }
+}
+
+/// The client. Cheap to clone: clones share their connections.
+#[derive(Clone)]
+pub struct Egress {
+    public: reqwest::Client,
+    /// Only where the settings allow it.
+    loopback: Option<reqwest::Client>,
+    timeout: Duration,
+    resolver: Arc<dyn Resolver>,
+}
+
+impl Egress {
+    pub fn new(settings: EgressSettings) -> Self {
+        let EgressSettings { allow_loopback, timeout, resolver } = settings;
+        let client = |reach| build_client(reach, timeout, &resolver);
+        Self {
+            public: client(Reach::Public),
+            loopback: allow_loopback.then(|| client(Reach::Loopback)),
+            timeout,
+            resolver,
+        }
+    }
+
+    /// Says whether a URL may be called at all; asks no name server. For saving.
+    pub fn check_url(&self, text: &str, live: bool) -> Result<Url, UrlFault> {
+        policy::check_text(text, self.loopback_allowed(live))
+    }
+
+    /// Says whether the name behind a URL leads to where it may. For saving; every call checks again.
+    ///
+    /// A failure of kind [`FailureKind::Dns`] or [`FailureKind::Timeout`] says nothing against the URL.
+    pub async fn check_destination(&self, url: &Url, live: bool) -> Result<(), Failure> {
+        let reach = self.reach(url, live)?;
+        let name = match url.host() {
+            Some(url::Host::Domain(name)) => name,
+            // The policy lets through no address but a loopback one.
+            _ => return Ok(()),
+        };
+        let resolving = resolver::resolve_checked(&*self.resolver, name, reach);
+        match tokio::time::timeout(self.timeout, resolving).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(fault)) => Err(Failure::from_resolving(&fault, name)),
+            Err(_) => Err(Failure::timeout(self.timeout)),
+        }
+    }
+
+    /// Sends one POST and reads the beginning of the answer.
+    pub async fn post(&self, url: &Url, headers: HeaderMap, body: Bytes, live: bool) -> Result<Answer, Failure> {
+        let client = match self.reach(url, live)? {
+            Reach::Public => &self.public,
+            Reach::Loopback => self.loopback.as_ref().expect("the policy grants loopback only where it is set up"),
+        };
+        let host = url.host_str().unwrap_or_default();
+        let failed = |error: reqwest::Error| Failure::from_client(&error, host, self.timeout);
+
+        let mut response = client.post(url.clone()).headers(headers).body(body).send().await.map_err(failed)?;
+        let status = response.status();
+        let retry_after = RetryAfter::read(response.headers());
+        let (mut kept, mut read) = (Vec::new(), 0);
+        while read < LONGEST_READ {
+            match response.chunk().await {
+                Ok(Some(chunk)) => {
+                    let room = LONGEST_KEPT - kept.len();
+                    kept.extend_from_slice(&chunk[..chunk.len().min(room)]);
+                    read += chunk.len();
+                }
+                Ok(None) => break,
+                Err(error) if error.is_timeout() => return Err(failed(error)),
+                // The status stands; only the body is cut short.
+                Err(_) => break,
+            }
+        }
+        Ok(Answer { status, retry_after, body_start: answer::printable(&kept) })
+    }
+
+    fn loopback_allowed(&self, live: bool) -> bool {
+        self.loopback.is_some() && !live
+    }
+
+    fn reach(&self, url: &Url, live: bool) -> Result<Reach, Failure> {
+        policy::reach(url, self.loopback_allowed(live))
+            .map_err(|fault| Failure::new(FailureKind::Forbidden, fault.message))
+    }
+}
+
+fn build_client(reach: Reach, timeout: Duration, resolver: &Arc<dyn Resolver>) -> reqwest::Client {
+    let builder = || {
+        reqwest::Client::builder()
+            .dns_resolver(CheckedResolver { resolver: Arc::clone(resolver), reach })
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .referer(false)
+            .https_only(reach == Reach::Public)
+            .user_agent(USER_AGENT)
+            .timeout(timeout)
+            .pool_idle_timeout(IDLE_CONNECTION)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS_PER_HOST)
+            .http1_max_headers(MOST_HEADERS)
+            .http2_max_header_list_size(LONGEST_HEADER_LIST)
+    };
+    builder().build().unwrap_or_else(|error| {
+        // A machine without certificates of authorities. Better to start and to fail each secure call with a
+        // sentence than not to start; nothing is trusted meanwhile.
+        tracing::warn!(%error, "no certificate authorities found: webhooks over https will fail; install ca-certificates");
+        builder().tls_certs_only([]).build().expect("a client that trusts nobody needs nothing from the machine")
+    })
+}

@@ -1,0 +1,232 @@
+//! The layers around a small router, called in process.
+
+use axum::body::Body as HttpBody;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
+use tower::ServiceExt;
+
+use super::*;
+use crate::http::answer::Answer;
+use crate::http::body::{BodyRules, read_body};
+use crate::http::fields::Fields;
+use crate::http::json::Body;
+
+fn router() -> Router {
+    let api = Router::new()
+        .route("/things/{id}", get(async || Answer::ok(&"thing")).delete(async || Answer::no_content()))
+        .route(
+            "/things",
+            post(async |id: RequestId, body: Body| {
+                let mut f = Fields::new(&body);
+                let name = f.text("name").max(5).required();
+                let checked = f.finish()?;
+                Ok::<_, Problem>(Answer::created(&(checked.of(name), id.as_str())))
+            }),
+        )
+        .route("/panic", get(async || -> Answer { panic!("secret-value") }))
+        .layer(middleware::from_fn_with_state(BodyRules::JSON, read_body));
+    wrap(api, EdgeSettings { is_https: true })
+}
+
+struct Reply {
+    status: u16,
+    headers: http::HeaderMap,
+    text: String,
+}
+
+impl Reply {
+    fn code(&self) -> String {
+        let body: serde_json::Value = serde_json::from_str(&self.text).expect("JSON");
+        assert_eq!(body["request_id"], self.headers["x-request-id"].to_str().expect("text"));
+        assert!(body["error"].is_string());
+        body["code"].as_str().expect("a code").to_owned()
+    }
+}
+
+async fn send(request: http::request::Builder, body: impl Into<HttpBody>) -> Reply {
+    let request = request.body(body.into()).expect("a request");
+    let response = router().oneshot(request).await.expect("infallible");
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.expect("a body").to_bytes();
+    Reply {
+        status: parts.status.as_u16(),
+        headers: parts.headers,
+        text: String::from_utf8(bytes.to_vec()).expect("text"),
+    }
+}
+
+fn request(method: &str, path: &str) -> http::request::Builder {
+    Request::builder().method(method).uri(path)
+}
+
+#[tokio::test]
+async fn every_answer_has_an_id_and_its_headers() {
+    let reply = send(request("GET", "/things/1"), "").await;
+    assert_eq!((reply.status, reply.text.as_str()), (200, r#"{"data":"thing"}"#));
+    assert!(reply.headers["x-request-id"].to_str().expect("text").starts_with("req_"));
+    assert_eq!(reply.headers["content-type"], "application/json");
+    assert_eq!(reply.headers["x-content-type-options"], "nosniff");
+    assert_eq!(reply.headers["cache-control"], "no-store");
+    assert!(reply.headers["strict-transport-security"].to_str().expect("text").contains("63072000"));
+
+    let reply = send(request("DELETE", "/things/1"), "").await;
+    assert_eq!((reply.status, reply.text.as_str()), (204, ""));
+    assert!(!reply.headers.contains_key("content-type"));
+}
+
+#[tokio::test]
+async fn unknown_paths_and_verbs_are_in_the_envelope() {
+    let reply = send(request("GET", "/nothing"), "").await;
+    assert_eq!((reply.status, reply.code().as_str()), (404, "route_not_found"));
+    let reply = send(request("GET", "/things/"), "").await;
+    assert_eq!((reply.status, reply.code().as_str()), (404, "route_not_found"));
+    let reply = send(request("PATCH", "/things/1"), "").await;
+    assert_eq!((reply.status, reply.code().as_str()), (405, "method_not_allowed"));
+    assert_eq!(reply.headers["allow"], "GET,HEAD,DELETE");
+}
+
+#[tokio::test]
+async fn a_panic_is_a_500_that_says_nothing() {
+    let reply = send(request("GET", "/panic"), "").await;
+    assert_eq!((reply.status, reply.code().as_str()), (500, "internal_error"));
+    assert!(!reply.text.contains("secret"));
+}
+
+#[tokio::test]
+async fn faults_are_details() {
+    let reply = send(request("POST", "/things"), r#"{"name":"too long","b":1}"#).await;
+    assert_eq!((reply.status, reply.code().as_str()), (400, "validation_failed"));
+    let body: serde_json::Value = serde_json::from_str(&reply.text).expect("JSON");
+    assert_eq!(body["details"][0]["field"], "name");
+    assert_eq!(body["details"][1]["code"], "unknown_field");
+    let reply = send(request("POST", "/things"), r#"{"name":"#).await;
+    assert_eq!((reply.status, reply.code().as_str()), (400, "invalid_json"));
+}
+
+#[tokio::test]
+async fn an_empty_body_is_an_empty_object_whatever_its_label() {
+    let empty = request("POST", "/things").header("content-type", "text/plain").header("content-length", "0");
+    let reply = send(empty, "").await;
+    assert_eq!((reply.status, reply.code().as_str()), (400, "validation_failed"));
+    assert!(reply.text.contains("`name` is required"));
+}
+
+#[tokio::test]
+async fn the_media_type_is_json_or_missing() {
+    for (header, value, status) in [
+        ("content-type", "application/json", 201),
+        ("content-type", "Application/JSON; charset=utf-8", 201),
+        ("content-type", "application/problem+json", 201),
+        ("accept", "*/*", 201),
+        ("content-encoding", "identity", 201),
+        ("content-type", "text/plain", 415),
+        ("content-type", "application/x-www-form-urlencoded", 415),
+        ("content-type", "application/jsonp", 415),
+        ("content-encoding", "gzip", 415),
+        ("content-encoding", "br", 415),
+    ] {
+        let reply = send(request("POST", "/things").header(header, value), r#"{"name":"a"}"#).await;
+        assert_eq!(reply.status, status, "{header}: {value}");
+        if status == 415 {
+            assert_eq!(reply.code(), "unsupported_media_type");
+        }
+    }
+}
+
+/// `{"name":"a"}` with spaces up to a length.
+fn padded(length: usize) -> String {
+    let text = r#"{"name":"a"}"#;
+    format!("{text}{}", " ".repeat(length - text.len()))
+}
+
+fn chunked(length: usize) -> HttpBody {
+    let text = padded(length);
+    let chunks: Vec<_> = text
+        .as_bytes()
+        .chunks(60_000)
+        .map(|chunk| Ok::<_, std::io::Error>(Frame::data(Bytes::copy_from_slice(chunk))))
+        .collect();
+    HttpBody::new(StreamBody::new(futures_util::stream::iter(chunks)))
+}
+
+#[tokio::test]
+async fn one_byte_over_the_limit_is_too_large_chunked_or_not() {
+    let limit = BodyRules::JSON.most_bytes;
+    for (body, status) in [
+        (HttpBody::from(padded(limit)), 201),
+        (HttpBody::from(padded(limit + 1)), 413),
+        (chunked(limit), 201),
+        (chunked(limit + 1), 413),
+    ] {
+        let reply = send(request("POST", "/things"), body).await;
+        assert_eq!(reply.status, status);
+        if status == 413 {
+            assert_eq!(reply.code(), "body_too_large");
+            assert!(!reply.headers.contains_key("retry-after"));
+        }
+    }
+    // The length alone is enough; nothing is read.
+    let claimed = request("POST", "/things").header("content-length", "99999999999");
+    assert_eq!(send(claimed, "").await.status, 413);
+}
+
+#[tokio::test]
+async fn a_slow_body_is_a_timeout_and_a_broken_one_incomplete() {
+    for (kind, status, code) in [
+        (std::io::ErrorKind::TimedOut, 408, "request_timeout"),
+        (std::io::ErrorKind::ConnectionReset, 400, "incomplete_body"),
+    ] {
+        let frames = futures_util::stream::iter([Err::<Frame<Bytes>, _>(std::io::Error::from(kind))]);
+        let reply = send(request("POST", "/things"), HttpBody::new(StreamBody::new(frames))).await;
+        assert_eq!((reply.status, reply.code().as_str()), (status, code));
+    }
+}
+
+#[tokio::test]
+async fn long_addresses_and_large_headers_are_refused() {
+    let long = format!("/things/{}", "x".repeat(8 * 1024));
+    let reply = send(request("GET", &long), "").await;
+    assert_eq!((reply.status, reply.code().as_str()), (414, "address_too_long"));
+    let large = request("GET", "/things/1").header("x-large", "x".repeat(16 * 1024));
+    let reply = send(large, "").await;
+    assert_eq!((reply.status, reply.code().as_str()), (431, "headers_too_large"));
+}
+
+#[test]
+fn the_access_line_has_the_template_and_no_token() {
+    use std::sync::{Arc, Mutex};
+    use tracing_subscriber::fmt::MakeWriter;
+
+    #[derive(Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+    impl std::io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("not poisoned").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    impl<'w> MakeWriter<'w> for Sink {
+        type Writer = Self;
+        fn make_writer(&'w self) -> Self {
+            self.clone()
+        }
+    }
+
+    let sink = Sink::default();
+    let subscriber =
+        tracing_subscriber::fmt().json().with_max_level(tracing::Level::TRACE).with_writer(sink.clone()).finish();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    tracing::subscriber::with_default(subscriber, || {
+        runtime
+            .block_on(send(request("GET", "/things/secret-token?key=secret-key").header("authorization", "secret"), ""))
+    });
+    let text = String::from_utf8(sink.0.lock().expect("not poisoned").clone()).expect("text");
+    assert!(text.contains(r#""route":"/things/{id}""#), "{text}");
+    assert!(text.contains(r#""status":200"#) && text.contains("req_"));
+    assert!(!text.contains("secret"), "{text}");
+}

@@ -1,0 +1,223 @@
+//! One field in the hands of its reader: absent, null, faulty or a value, and the checks that refine it.
+//! The first fault of a field is the only one reported for it.
+
+use url::Url;
+
+use crate::http::fault::{Complaint, Fault, FaultCode, Faults};
+
+#[derive(Debug)]
+pub(crate) enum Outcome<T> {
+    Absent,
+    Null,
+    Value(T),
+    /// A fault has been pushed.
+    Faulty,
+}
+
+#[must_use = "end with required(), optional(), or(), change() or clearable()"]
+pub struct Field<'f, T> {
+    path: String,
+    outcome: Outcome<T>,
+    faults: &'f mut Faults,
+}
+
+/// What an update does to a nullable field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change<T> {
+    Keep,
+    Clear,
+    Set(T),
+}
+
+const LONGEST_URL: usize = 2048;
+const LONGEST_EMAIL: usize = 254;
+
+impl<'f, T> Field<'f, T> {
+    pub(crate) fn new(path: String, outcome: Outcome<T>, faults: &'f mut Faults) -> Self {
+        Self { path, outcome, faults }
+    }
+
+    /// Nothing only if a fault was pushed; null is as absent.
+    pub fn required(self) -> Option<T> {
+        match self.outcome {
+            Outcome::Value(value) => Some(value),
+            Outcome::Faulty => None,
+            Outcome::Absent | Outcome::Null => {
+                let message = format!("`{}` is required; send it with a value.", self.path);
+                self.faults.push(Fault::new(self.path, FaultCode::Required, message));
+                None
+            }
+        }
+    }
+
+    /// Nothing if absent, null or faulty; `Fields::has` tells an absent field from a faulty one.
+    pub fn optional(self) -> Option<T> {
+        match self.outcome {
+            Outcome::Value(value) => Some(value),
+            Outcome::Faulty | Outcome::Absent | Outcome::Null => None,
+        }
+    }
+
+    /// The default stands for a faulty value too; `finish` then refuses the request.
+    pub fn or(self, default: T) -> T {
+        self.optional().unwrap_or(default)
+    }
+
+    /// On an update, a field that has always a value: absent keeps it, null is refused.
+    pub fn change(self) -> Option<T> {
+        match self.outcome {
+            Outcome::Value(value) => Some(value),
+            Outcome::Faulty | Outcome::Absent => None,
+            Outcome::Null => {
+                let message = format!("`{}` must not be null; leave it out to keep it.", self.path);
+                self.faults.push(Fault::new(self.path, FaultCode::WrongType, message));
+                None
+            }
+        }
+    }
+
+    /// On an update, a field that null clears.
+    pub fn clearable(self) -> Change<T> {
+        match self.outcome {
+            Outcome::Value(value) => Change::Set(value),
+            Outcome::Faulty | Outcome::Absent => Change::Keep,
+            Outcome::Null => Change::Clear,
+        }
+    }
+
+    /// Refines the value by a rule that the readers here do not know.
+    pub fn check<U, E: Into<Complaint>>(self, check: impl FnOnce(T) -> Result<U, E>) -> Field<'f, U> {
+        let outcome = match self.outcome {
+            Outcome::Absent => Outcome::Absent,
+            Outcome::Null => Outcome::Null,
+            Outcome::Faulty => Outcome::Faulty,
+            Outcome::Value(value) => match check(value) {
+                Ok(value) => Outcome::Value(value),
+                Err(complaint) => {
+                    let Complaint { code, message } = complaint.into();
+                    self.faults.push(Fault::new(&self.path, code, message));
+                    Outcome::Faulty
+                }
+            },
+        };
+        Field::new(self.path, outcome, self.faults)
+    }
+}
+
+impl<'f> Field<'f, String> {
+    /// At most so many characters.
+    pub fn max(self, most: usize) -> Self {
+        let path = self.path.clone();
+        self.check(|text| {
+            let length = text.chars().count();
+            if length > most {
+                let message = format!("`{path}` must have at most {most} characters; you sent {length}.");
+                return Err((FaultCode::TooLong, message));
+            }
+            Ok(text)
+        })
+    }
+
+    /// At least so many characters.
+    pub fn min(self, least: usize) -> Self {
+        let path = self.path.clone();
+        self.check(|text| {
+            if text.chars().count() < least {
+                let message = if least == 1 {
+                    format!("`{path}` must not be empty.")
+                } else {
+                    format!("`{path}` must have at least {least} characters.")
+                };
+                return Err((FaultCode::TooShort, message));
+            }
+            Ok(text)
+        })
+    }
+
+    pub fn parse<T, E: Into<Complaint>>(self, parse: impl FnOnce(&str) -> Result<T, E>) -> Field<'f, T> {
+        self.check(|text| parse(&text))
+    }
+
+    /// One of a few words, each with what it stands for.
+    pub fn choice<T: Clone>(self, choices: &[(&str, T)]) -> Field<'f, T> {
+        let path = self.path.clone();
+        self.check(|text| {
+            if let Some((_, value)) = choices.iter().find(|(word, _)| *word == text) {
+                return Ok(value.clone());
+            }
+            let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+            let message = format!("`{path}` must be one of: {}.", words.join(", "));
+            Err((FaultCode::InvalidEnum, message))
+        })
+    }
+
+    /// An absolute http or https address without user information; the text is kept as it was sent.
+    pub fn url(self) -> Self {
+        let path = self.path.clone();
+        self.max(LONGEST_URL).check(|text| {
+            if is_web_address(&text) {
+                return Ok(text);
+            }
+            let message = format!(
+                "`{path}` must be an absolute http or https address without user name and password, \
+                 such as \"https://shop.example/thanks\"."
+            );
+            Err((FaultCode::InvalidFormat, message))
+        })
+    }
+
+    /// A plausible e-mail address; only a message that arrives proves one.
+    pub fn email(self) -> Self {
+        let path = self.path.clone();
+        self.max(LONGEST_EMAIL).check(|text| {
+            if is_email(&text) {
+                return Ok(text);
+            }
+            let message = format!("`{path}` must be an e-mail address, such as \"awa@example.gm\".");
+            Err((FaultCode::InvalidFormat, message))
+        })
+    }
+}
+
+fn is_web_address(text: &str) -> bool {
+    // The parser is as lenient as a browser (`http:\\host`, tabs inside): ask for the plain form first.
+    let lower = text.get(..8).unwrap_or(text).to_ascii_lowercase();
+    let plain = (lower.starts_with("http://") || lower.starts_with("https://"))
+        && !text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\');
+    let Ok(url) = Url::parse(text) else {
+        return false;
+    };
+    plain
+        && matches!(url.scheme(), "http" | "https")
+        && url.username().is_empty()
+        && url.password().is_none()
+        // The parser drops an empty user name (`https://@host`) and skips slashes (`https:///host`).
+        && !authority(text).is_empty()
+        && !authority(text).contains('@')
+}
+
+fn authority(text: &str) -> &str {
+    let rest = text.split_once("//").map_or("", |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().unwrap_or("")
+}
+
+fn is_email(text: &str) -> bool {
+    let Some((local, domain)) = text.rsplit_once('@') else {
+        return false;
+    };
+    let local_is_sane = !local.is_empty()
+        && local.len() <= 64
+        && !local.starts_with('.')
+        && !local.ends_with('.')
+        && !local.contains("..")
+        && local.chars().all(|c| (c.is_alphanumeric() || ".!#$%&'*+/=?^_`{|}~-".contains(c)) && !c.is_whitespace());
+    let domain_is_sane = domain.split('.').count() >= 2
+        && domain.split('.').all(|label| {
+            !label.is_empty()
+                && label.len() <= 63
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+                && label.chars().all(|c| c.is_alphanumeric() || c == '-')
+        });
+    local_is_sane && domain_is_sane
+}

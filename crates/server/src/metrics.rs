@@ -1,0 +1,138 @@
+//! What is counted, for Prometheus. Labels are few and bounded: a route's template, never its address.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+
+const REQUESTS: &str = "dalasi_http_requests_total";
+const DURATION: &str = "dalasi_http_request_duration_seconds";
+const CONNECTIONS: &str = "dalasi_connections";
+const CONNECTIONS_ACCEPTED: &str = "dalasi_connections_accepted_total";
+const CONNECTIONS_REFUSED: &str = "dalasi_connections_refused_total";
+const CONNECTIONS_CUT: &str = "dalasi_connections_cut_total";
+const RATE_LIMITED: &str = "dalasi_rate_limited_total";
+
+/// Seconds; from an answer out of memory to the longest that a client waits.
+const DURATION_BUCKETS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+
+/// The process's one recorder; made on the first call.
+pub fn install() -> &'static Metrics {
+    static INSTALLED: OnceLock<Metrics> = OnceLock::new();
+    INSTALLED.get_or_init(|| {
+        let recorder = recorder();
+        let metrics = Metrics(recorder.handle());
+        if metrics::set_global_recorder(recorder).is_err() {
+            tracing::warn!("another metrics recorder is installed; ours stays empty");
+        }
+        describe();
+        metrics
+    })
+}
+
+#[derive(Clone)]
+pub struct Metrics(PrometheusHandle);
+
+impl Metrics {
+    /// The Prometheus text format, served as `text/plain; version=0.0.4`.
+    pub fn render(&self) -> String {
+        self.0.run_upkeep();
+        self.0.render()
+    }
+}
+
+fn recorder() -> PrometheusRecorder {
+    PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Full(DURATION.into()), DURATION_BUCKETS)
+        .expect("the list of buckets is not empty")
+        .build_recorder()
+}
+
+fn describe() {
+    describe_counter!(REQUESTS, "Requests answered, by route template, method and status.");
+    describe_histogram!(
+        DURATION,
+        Unit::Seconds,
+        "Time from a request's headers to its answer's headers, by route template and method."
+    );
+    describe_gauge!(CONNECTIONS, "Connections open now.");
+    describe_counter!(CONNECTIONS_ACCEPTED, "Connections accepted.");
+    describe_counter!(
+        CONNECTIONS_REFUSED,
+        "Connections closed at once, by reason: total (too many in all) or address (too many from one address)."
+    );
+    describe_counter!(CONNECTIONS_CUT, "Connections cut because the other side was too slow, by reason.");
+    describe_counter!(RATE_LIMITED, "Requests refused for their rate, by what was limited: key or address.");
+}
+
+pub fn request_answered(route: &str, method: &http::Method, status: u16, elapsed: Duration) {
+    let method = known(method);
+    counter!(REQUESTS, "route" => route.to_owned(), "method" => method, "status" => status.to_string()).increment(1);
+    histogram!(DURATION, "route" => route.to_owned(), "method" => method).record(elapsed);
+}
+
+/// A client may invent verbs; a label may not.
+pub(crate) fn known(method: &http::Method) -> &'static str {
+    const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
+}
+
+pub fn connection_opened() {
+    counter!(CONNECTIONS_ACCEPTED).increment(1);
+    gauge!(CONNECTIONS).increment(1.0);
+}
+
+pub fn connection_closed() {
+    gauge!(CONNECTIONS).decrement(1.0);
+}
+
+pub fn connection_refused(reason: &'static str) {
+    counter!(CONNECTIONS_REFUSED, "reason" => reason).increment(1);
+}
+
+pub fn connection_cut(reason: &'static str) {
+    counter!(CONNECTIONS_CUT, "reason" => reason).increment(1);
+}
+
+pub fn rate_limited(what: &'static str) {
+    counter!(RATE_LIMITED, "limited" => what).increment(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renders_what_happened_with_help_texts() {
+        let recorder = recorder();
+        let metrics = Metrics(recorder.handle());
+        metrics::with_local_recorder(&recorder, || {
+            describe();
+            let verb = http::Method::from_bytes(b"BREW").expect("a token");
+            request_answered("/v1/checkouts/{id}", &http::Method::GET, 200, Duration::from_millis(3));
+            request_answered("unmatched", &verb, 404, Duration::ZERO);
+            connection_opened();
+            connection_refused("total");
+            connection_cut("header");
+            rate_limited("key");
+            connection_closed();
+        });
+        let text = metrics.render();
+        for line in [
+            "dalasi_http_requests_total{route=\"/v1/checkouts/{id}\",method=\"GET\",status=\"200\"} 1",
+            "dalasi_http_requests_total{route=\"unmatched\",method=\"other\",status=\"404\"} 1",
+            "dalasi_http_request_duration_seconds_bucket{route=\"/v1/checkouts/{id}\",method=\"GET\",le=\"0.005\"} 1",
+            "dalasi_connections 0",
+            "dalasi_rate_limited_total{limited=\"key\"} 1",
+            "dalasi_connections_cut_total{reason=\"header\"} 1",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+        for name in
+            [REQUESTS, DURATION, CONNECTIONS, CONNECTIONS_ACCEPTED, CONNECTIONS_REFUSED, CONNECTIONS_CUT, RATE_LIMITED]
+        {
+            assert!(text.contains(&format!("# HELP {name} ")), "{name} has no help text");
+        }
+    }
+}

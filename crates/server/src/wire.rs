@@ -1,0 +1,66 @@
+//! The shapes of answers and of event data (contract §3). Pure: an object in, a serializable view out.
+//!
+//! They stand apart from `http`, because an event's snapshot is taken inside the command's transaction.
+
+pub mod checkouts;
+pub mod payments;
+pub mod settings;
+pub mod webhooks;
+
+use serde::Serialize;
+use store::queries::{Page, PageRequest};
+use utoipa::ToSchema;
+
+/// The two public addresses that answers mention, without a trailing slash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addresses {
+    /// Where the API is: also issuer and audience of access tokens.
+    pub public_url: String,
+    /// Where the hosted pages are.
+    pub pay_url: String,
+}
+
+/// Every success: one key, `data`.
+#[derive(Serialize)]
+struct Data<'v, T> {
+    data: &'v T,
+}
+
+/// `{"data": value}` as text.
+pub fn data<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(&Data { data: value }).expect("views have nothing that JSON can't say")
+}
+
+/// One part of a list (contract §1.5).
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct List<T> {
+    pub items: Vec<T>,
+    /// The number of matching records, as `total`.
+    pub count: i64,
+    /// Exact up to 100 000.
+    pub total: i64,
+    pub offset: i64,
+    pub limit: i64,
+    pub has_more: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub total_is_capped: bool,
+}
+
+impl<T> List<T> {
+    pub fn of(page: Page<T>, request: &PageRequest) -> Self {
+        Self {
+            items: page.items,
+            count: page.total,
+            total: page.total,
+            offset: request.offset,
+            limit: request.limit,
+            has_more: page.has_more,
+            total_is_capped: page.total_is_capped,
+        }
+    }
+}
+
+/// A merchant's data as it was sent.
+pub(crate) fn raw(metadata: &domain::Metadata) -> Box<serde_json::value::RawValue> {
+    serde_json::value::RawValue::from_string(metadata.as_json().to_owned()).expect("metadata was read as JSON")
+}

@@ -1,0 +1,58 @@
+//! Time and randomness come from outside, so that a test can replay both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+pub trait Clock: Send + Sync + 'static {
+    /// Microseconds since the Unix epoch, UTC.
+    fn now_us(&self) -> i64;
+}
+
+pub trait EntropySource: Send + Sync + 'static {
+    fn fill(&self, bytes: &mut [u8; 32]);
+}
+
+const LOGGED_STEP_US: i64 = 60_000_000;
+
+/// Business time: never runs backwards within this process, whatever the system clock does.
+pub(crate) struct Monotone {
+    clock: Arc<dyn Clock>,
+    latest_us: AtomicI64,
+}
+
+impl Monotone {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, latest_us: AtomicI64::new(i64::MIN) }
+    }
+
+    pub(crate) fn now_us(&self) -> i64 {
+        let now_us = self.clock.now_us();
+        let latest_us = self.latest_us.fetch_max(now_us, Ordering::Relaxed);
+        if latest_us.saturating_sub(now_us) > LOGGED_STEP_US {
+            tracing::warn!(
+                behind_us = latest_us.saturating_sub(now_us),
+                "the system clock went back; business time stands still"
+            );
+        }
+        now_us.max(latest_us)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Steps(AtomicI64);
+
+    impl Clock for Steps {
+        fn now_us(&self) -> i64 {
+            self.0.fetch_sub(1, Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn time_never_runs_backwards() {
+        let clock = Monotone::new(Arc::new(Steps(AtomicI64::new(100))));
+        assert_eq!([clock.now_us(), clock.now_us(), clock.now_us()], [100, 100, 100]);
+    }
+}

@@ -1,0 +1,102 @@
+//! How an aggregate is kept: one row with its document and the promoted columns that are filtered,
+//! sorted, unique, summed or checked.
+//!
+//! Every statement takes the scope. A save is guarded by the version that was read.
+
+mod api_key;
+mod checkout;
+mod organization;
+mod payment;
+mod simulator;
+mod webhook;
+
+pub use payment::{CAME_TWICE, NEEDS_A_PERSON};
+
+use std::fmt::Display;
+
+use domain::{Scope, Timestamp};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::Error;
+use crate::sql::{Row, Value};
+use crate::tx::Tx;
+
+pub trait Entity: Serialize + DeserializeOwned {
+    type Id: Display + Copy;
+
+    const TABLE: &'static str;
+    /// Parameters: organization, mode, id, version, document, then [`Entity::columns`].
+    const INSERT: &'static str;
+    /// The same parameters, and last the version that must still be there.
+    const UPDATE: &'static str;
+    /// `version, doc` by organization, mode, id.
+    const SELECT: &'static str;
+
+    fn id(&self) -> Self::Id;
+    fn scope(&self) -> Scope;
+    fn version(&self) -> i64;
+    fn set_version(&mut self, version: i64);
+    fn columns(&self) -> Vec<Value>;
+}
+
+impl Tx<'_> {
+    /// The business time of this run.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.now_us())
+    }
+
+    /// The object as it stands; inside a write it is locked until the end.
+    pub fn find<E: Entity>(&mut self, scope: Scope, id: E::Id) -> Result<Option<E>, Error> {
+        let sql = format!("{}{}", E::SELECT, self.lock_suffix());
+        let row = self.query_opt(&sql, &key(scope, &id.to_string()))?;
+        row.as_ref().map(parse).transpose()
+    }
+
+    /// The object as it stands, without a lock: for what this transaction reads and does not change.
+    pub fn peek<E: Entity>(&mut self, scope: Scope, id: E::Id) -> Result<Option<E>, Error> {
+        let row = self.query_opt(E::SELECT, &key(scope, &id.to_string()))?;
+        row.as_ref().map(parse).transpose()
+    }
+
+    /// A new object, version 1.
+    pub fn insert<E: Entity>(&mut self, entity: &mut E) -> Result<(), Error> {
+        assert_eq!(entity.version(), 0, "a new object has not been stored before");
+        entity.set_version(1);
+        self.append(E::TABLE, E::INSERT, &values(entity)?)
+    }
+
+    /// The next version of an object that was found in this transaction.
+    pub fn save<E: Entity>(&mut self, entity: &mut E) -> Result<(), Error> {
+        let read = entity.version();
+        assert!(read > 0, "only a stored object is saved");
+        entity.set_version(read + 1);
+        let mut values = values(entity)?;
+        values.push(read.into());
+        self.guarded(E::TABLE, E::UPDATE, &values)
+    }
+}
+
+/// A row that begins with `version, doc`.
+pub(crate) fn parse<E: Entity>(row: &Row) -> Result<E, Error> {
+    let document: String = row.get("doc")?;
+    let mut entity: E = serde_json::from_str(&document)
+        .map_err(|error| Error::Corrupt(format!("a document in {} does not parse: {error}", E::TABLE)))?;
+    entity.set_version(row.get("version")?);
+    Ok(entity)
+}
+
+pub(crate) fn key(scope: Scope, id: &str) -> [Value; 3] {
+    [scope.organization.to_string().into(), scope.mode.as_str().into(), id.into()]
+}
+
+fn values<E: Entity>(entity: &E) -> Result<Vec<Value>, Error> {
+    let document = serde_json::to_string(entity)
+        .map_err(|error| Error::Corrupt(format!("a document for {} can't be written: {error}", E::TABLE)))?;
+    let mut values = Vec::from(key(entity.scope(), &entity.id().to_string()));
+    values.push(entity.version().into());
+    values.push(document.into());
+    values.extend(entity.columns());
+    Ok(values)
+}

@@ -1,0 +1,66 @@
+//! Leases: who may do something that only one process may do at a time. No advisory locks, because a pooler or a distributed
+//! PostgreSQL doesn't keep them.
+//!
+//! A lease that ran out can be taken by anybody, while its former holder may still believe in it. So every transaction that
+//! relies on a lease calls [`renew`] *in the same transaction*: the token tells it whether it was overtaken, and the row's
+//! lock keeps others out until the commit.
+
+use crate::error::Error;
+use crate::sql::Value;
+use crate::tx::Tx;
+
+/// Grows by one each time the lease changes hands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Token(pub i64);
+
+const INSERT: &str = "
+insert into leases (name, holder, token, expires_at)
+values ($1, $2, 1, $3)
+on conflict do nothing";
+
+const TAKE_OVER: &str = "
+update leases
+set holder = $2, token = token + 1, expires_at = $3
+where name = $1
+  and (expires_at <= $4 or holder = $2)";
+
+const TOKEN: &str = "
+select token
+from leases
+where name = $1
+  and holder = $2";
+
+const RENEW: &str = "
+update leases
+set expires_at = $4
+where name = $1
+  and holder = $2
+  and token = $3";
+
+/// `None` while somebody else holds it.
+pub fn take(tx: &mut Tx<'_>, name: &str, holder: &str, duration_us: i64) -> Result<Option<Token>, Error> {
+    let now = tx.now_us();
+    let expires_at = now.saturating_add(duration_us);
+    let inserted = tx.execute(INSERT, &[name.into(), holder.into(), expires_at.into()])?;
+    if inserted == 0 {
+        let values: [Value; 4] = [name.into(), holder.into(), expires_at.into(), now.into()];
+        if tx.execute(TAKE_OVER, &values)? == 0 {
+            return Ok(None);
+        }
+    }
+    let row = tx.query_one(TOKEN, &[name.into(), holder.into()])?;
+    Ok(Some(Token(row.get(0)?)))
+}
+
+/// `false` when the lease was overtaken: stop, and write nothing.
+pub fn renew(tx: &mut Tx<'_>, name: &str, holder: &str, token: Token, duration_us: i64) -> Result<bool, Error> {
+    let expires_at = tx.now_us().saturating_add(duration_us);
+    let values: [Value; 4] = [name.into(), holder.into(), token.0.into(), expires_at.into()];
+    Ok(tx.execute(RENEW, &values)? == 1)
+}
+
+/// Lets the next one in at once. Releasing a lease that was overtaken does nothing.
+pub fn release(tx: &mut Tx<'_>, name: &str, holder: &str, token: Token) -> Result<(), Error> {
+    tx.execute(RENEW, &[name.into(), holder.into(), token.0.into(), 0_i64.into()])?;
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! Brings the schema up to this program's. Several nodes may start at the same time: one migrates, the others wait.
+//!
+//! Each migration commits together with its row in `schema_migrations` and with the renewal of the lease, so a node that was
+//! killed resumes where it stopped, and one that was overtaken writes nothing.
+
+use std::time::Duration;
+
+use aws_lc_rs::digest::{SHA256, digest};
+
+use crate::error::{Error, SqlKind};
+use crate::lease::{self, Token};
+use crate::settings::Dialect;
+use crate::sql::text;
+use crate::store::Store;
+use crate::tx::Tx;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migration {
+    pub number: i64,
+    pub name: &'static str,
+    pub text: &'static str,
+}
+
+/// The migrations, in order, and the tables that they leave behind.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    pub migrations: &'static [Migration],
+    /// What a backup holds: every table there is but `schema_migrations` and `leases`, a referenced one before the one that
+    /// refers to it. A table that is missing here makes a backup fail.
+    pub tables: &'static [&'static str],
+}
+
+/// To be added to, never changed: the checksum of an applied migration is compared at every start.
+const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, name: "leases", text: include_str!("../migrations/0001_leases.sql") },
+    Migration { number: 2, name: "payments", text: include_str!("../migrations/0002_payments.sql") },
+];
+
+const TABLES: &[&str] = &[
+    "organizations",
+    "api_keys",
+    "signing_keys",
+    "checkouts",
+    "payment_sessions",
+    "transactions",
+    "ledger_postings",
+    "events",
+    "events_unlogged",
+    "event_log",
+    "webhook_endpoints",
+    "webhook_deliveries",
+    "jobs",
+    "idempotency_keys",
+    "simulated_payments",
+    "audit_log",
+];
+
+const LEASE: &str = "migrate";
+const LEASE_US: i64 = 30_000_000;
+const RETRY: Duration = Duration::from_millis(100);
+const RETRIES: u32 = 3000;
+
+impl Schema {
+    #[must_use]
+    pub fn product() -> Self {
+        Self { migrations: MIGRATIONS, tables: TABLES }
+    }
+
+    #[must_use]
+    pub fn latest(&self) -> i64 {
+        self.migrations.last().map_or(0, |migration| migration.number)
+    }
+}
+
+struct Applied {
+    number: i64,
+    checksum: String,
+}
+
+const APPLIED: &str = "
+select number, checksum
+from schema_migrations
+order by number";
+
+const RECORD: &str = "
+insert into schema_migrations (number, name, checksum, applied_at)
+values ($1, $2, $3, $4)
+on conflict do nothing";
+
+pub(crate) async fn migrate(store: &Store, schema: &Schema, secondary: bool) -> Result<(), Error> {
+    if secondary {
+        let applied = store.read(applied).await?;
+        return match pending(schema, &applied)? {
+            [] => Ok(()),
+            _ => Err(Error::Schema(
+                "the server that serves this file is older than this program: restart it with the same version"
+                    .to_owned(),
+            )),
+        };
+    }
+    let Some((first, rest)) = schema.migrations.split_first() else { return Ok(()) };
+    bootstrap(store, first).await?;
+    let applied = store.read(applied).await?;
+    if pending(schema, &applied)?.is_empty() {
+        return Ok(());
+    }
+    let holder = store.write(|tx| Ok::<_, Error>(hex(&tx.seed()[..16]))).await?;
+    let Some(token) = take_lease(store, schema, &holder).await? else { return Ok(()) };
+    for migration in rest {
+        apply(store, migration, &holder, token).await?;
+    }
+    store.write(move |tx| lease::release(tx, LEASE, &holder, token)).await
+}
+
+/// The first migration makes the tables that the others are guarded by, so nothing guards it but `if not exists`. On
+/// PostgreSQL that isn't safe against itself: the loser of a race gets an error and tries again.
+async fn bootstrap(store: &Store, first: &'static Migration) -> Result<(), Error> {
+    let present =
+        store.read(|tx| Ok::<_, Error>(table_names(tx)?.iter().any(|name| name == "schema_migrations"))).await?;
+    if present {
+        return Ok(());
+    }
+    let mut tries = 0;
+    loop {
+        let made = store
+            .write(move |tx| {
+                for statement in text::migration(first.text, tx.dialect()) {
+                    tx.define(&statement)?;
+                }
+                record(tx, first)
+            })
+            .await;
+        match made {
+            Err(Error::Sql { kind: SqlKind::Unique | SqlKind::Other, .. }) if tries < 20 => tries += 1,
+            made => return made,
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// `None` when another node has applied everything in the meantime.
+async fn take_lease(store: &Store, schema: &Schema, holder: &str) -> Result<Option<Token>, Error> {
+    for _ in 0..RETRIES {
+        let name = holder.to_owned();
+        match store.write(move |tx| lease::take(tx, LEASE, &name, LEASE_US)).await {
+            Ok(Some(token)) => return Ok(Some(token)),
+            // Unavailable: the holder's migration keeps the row locked for longer than a statement may wait.
+            Ok(None) | Err(Error::Unavailable(_) | Error::Conflict) => {}
+            Err(error) => return Err(error),
+        }
+        if pending(schema, &store.read(applied).await?)?.is_empty() {
+            return Ok(None);
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+    Err(Error::Unavailable("another node has been migrating this database for too long".to_owned()))
+}
+
+async fn apply(store: &Store, migration: &'static Migration, holder: &str, token: Token) -> Result<(), Error> {
+    let holder = holder.to_owned();
+    let changed = store
+        .write(move |tx| {
+            tx.unhurried();
+            if !lease::renew(tx, LEASE, &holder, token, LEASE_US)? {
+                return Err(Error::Unavailable("another node took over the migration".to_owned()));
+            }
+            if applied(tx)?.iter().any(|applied| applied.number == migration.number) {
+                return Ok(false);
+            }
+            for statement in text::migration(migration.text, tx.dialect()) {
+                tx.define(&statement)?;
+            }
+            record(tx, migration)?;
+            Ok(true)
+        })
+        .await?;
+    if changed {
+        tracing::info!(number = migration.number, name = migration.name, "migrated");
+    }
+    Ok(())
+}
+
+fn record(tx: &mut Tx<'_>, migration: &Migration) -> Result<(), Error> {
+    let now = tx.now_us();
+    let values = [migration.number.into(), migration.name.into(), checksum(migration).into(), now.into()];
+    tx.execute(RECORD, &values).map(drop)
+}
+
+/// What is still to be applied, once it is certain that what was applied is what this program knows.
+fn pending(schema: &Schema, applied: &[Applied]) -> Result<&'static [Migration], Error> {
+    if let Some(newest) = applied.last().filter(|newest| newest.number > schema.latest()) {
+        return Err(Error::NewerSchema { found: newest.number, known: schema.latest() });
+    }
+    for (migration, applied) in schema.migrations.iter().zip(applied) {
+        if migration.number != applied.number {
+            return Err(Error::Schema(format!(
+                "the database has migration {} where this program has {}",
+                applied.number, migration.number
+            )));
+        }
+        if checksum(migration) != applied.checksum {
+            return Err(Error::Schema(format!(
+                "migration {} ({}) is not the one that was applied to this database",
+                migration.number, migration.name
+            )));
+        }
+    }
+    Ok(&schema.migrations[applied.len()..])
+}
+
+fn applied(tx: &mut Tx<'_>) -> Result<Vec<Applied>, Error> {
+    let row = |row: &crate::sql::Row| Ok(Applied { number: row.get("number")?, checksum: row.get("checksum")? });
+    tx.query(APPLIED, &[])?.iter().map(row).collect()
+}
+
+const TABLE_NAMES_SQLITE: &str = "
+select name
+from sqlite_master
+where type = 'table'
+  and name not like 'sqlite_%'
+order by name";
+
+const TABLE_NAMES_POSTGRES: &str = "
+select table_name
+from information_schema.tables
+where table_schema = current_schema()
+  and table_type = 'BASE TABLE'
+order by table_name";
+
+pub(crate) fn table_names(tx: &mut Tx<'_>) -> Result<Vec<String>, Error> {
+    let sql = match tx.dialect() {
+        Dialect::Sqlite => TABLE_NAMES_SQLITE,
+        Dialect::Postgres => TABLE_NAMES_POSTGRES,
+    };
+    tx.query(sql, &[])?.iter().map(|row| row.get(0)).collect()
+}
+
+fn checksum(migration: &Migration) -> String {
+    hex(digest(&SHA256, migration.text.as_bytes()).as_ref())
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,58 @@
+//! The PostgreSQL driver: N threads, each with one connection and a small runtime of its own, that take closures from one
+//! queue. Correct at READ COMMITTED and through a pooler in transaction mode: no session state, no advisory locks, no LISTEN.
+
+mod connect;
+mod connection;
+mod fault;
+mod pipeline;
+mod value;
+mod worker;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::thread;
+
+use tokio::sync::{Mutex, mpsc, watch};
+
+use crate::clock::Monotone;
+use crate::error::Error;
+use crate::settings::Settings;
+use crate::store::{QUEUE_LIMIT, Queues, Started};
+
+/// What the threads know of one another.
+pub(crate) struct Common {
+    pub(crate) target: connect::Target,
+    pub(crate) clock: Arc<Monotone>,
+    pub(crate) waiting: Mutex<mpsc::Receiver<worker::Message>>,
+    pub(crate) connected: AtomicUsize,
+    /// Prepared statements were lost twice, so there is a pooler that doesn't know them: go on without.
+    pub(crate) unprepared: Arc<AtomicBool>,
+    pub(crate) stale: AtomicUsize,
+}
+
+pub(crate) async fn start(settings: &Settings, url: &str, clock: Arc<Monotone>) -> Result<Started, Error> {
+    let target = connect::Target::parse(url)?;
+    // Said before anything is written, and with the reason why it can't connect if it can't.
+    connect::check_settings(&target, settings.allow_unsafe).await?;
+
+    let (queue, waiting) = mpsc::channel(QUEUE_LIMIT);
+    let common = Arc::new(Common {
+        target,
+        clock,
+        waiting: Mutex::new(waiting),
+        connected: AtomicUsize::new(0),
+        unprepared: Arc::new(AtomicBool::new(false)),
+        stale: AtomicUsize::new(0),
+    });
+    let mut threads = Vec::new();
+    for index in 0..settings.connections.max(1) {
+        let worker = worker::Worker::new(Arc::clone(&common))?;
+        let thread = thread::Builder::new()
+            .name(format!("postgres-{index}"))
+            .spawn(move || worker.run())
+            .map_err(|error| Error::Unavailable(format!("a thread can't be started: {error}")))?;
+        threads.push(thread);
+    }
+    let (_, changes) = watch::channel(0);
+    Ok(Started { queues: Queues::Postgres(queue), threads, changes, folder: None })
+}

@@ -1,0 +1,463 @@
+//! One connection and the transaction on it.
+//!
+//! Writes that can't miss and guarded updates are collected and go out together, in one round trip with the statement or the
+//! COMMIT behind them. A guarded update is wrapped so that touching no row is an *error*, because PostgreSQL would commit
+//! what stands beside a miss.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, Statement};
+
+use super::fault::{self, Cause, Fault};
+use super::pipeline::{self, Reply, Step, Text};
+use super::value;
+use crate::error::{Error, SqlKind};
+use crate::settings::Dialect;
+use crate::sql::{Row, Value};
+use crate::tx::{Access, Conn};
+
+/// No answer within this time counts as a lost connection. Kept here and not in a server setting, because a pooler doesn't
+/// keep session settings; it also covers a network that swallows everything.
+const STATEMENT_LIMIT: Duration = Duration::from_secs(20);
+const UNHURRIED_LIMIT: Duration = Duration::from_secs(6 * 3600);
+const STATEMENTS: usize = 512;
+/// More than this is sent before the closure ends, so that the memory of a large load is bounded.
+const COLLECTED: usize = 256;
+
+pub(crate) struct Connection {
+    runtime: Rc<Runtime>,
+    client: Client,
+    statements: HashMap<String, Prepared>,
+    unprepared: Arc<AtomicBool>,
+    collected: Vec<Collected>,
+    access: Access,
+    begun: bool,
+    wrote: bool,
+    limit: Duration,
+    /// What the worker has to do about this connection.
+    pub(crate) state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Sound,
+    Stale,
+    Lost,
+}
+
+#[derive(Clone)]
+struct Prepared {
+    statement: Statement,
+    columns: Arc<[String]>,
+}
+
+enum Collected {
+    Write { table: String, sql: String, values: Vec<Value>, guarded: bool },
+    Savepoint { depth: u32, sql: String },
+    Command(String),
+}
+
+impl Collected {
+    /// Establishes or leaves a savepoint, so that an error before it and one behind it are not the same.
+    fn is_boundary(&self) -> bool {
+        matches!(self, Self::Savepoint { .. } | Self::Command(_))
+    }
+}
+
+enum Last<'a> {
+    Nothing,
+    Query(&'a str, &'a [Value]),
+    Execute(&'a str, &'a [Value]),
+    Commit,
+}
+
+enum Output {
+    Nothing,
+    Rows(Vec<Row>),
+    Touched(u64),
+}
+
+impl Connection {
+    pub(crate) fn new(runtime: Rc<Runtime>, client: Client, unprepared: Arc<AtomicBool>) -> Self {
+        Self {
+            runtime,
+            client,
+            statements: HashMap::new(),
+            unprepared,
+            collected: Vec::new(),
+            access: Access::Read,
+            begun: false,
+            wrote: false,
+            limit: STATEMENT_LIMIT,
+            state: State::Sound,
+        }
+    }
+
+    pub(crate) fn is_usable(&self) -> bool {
+        self.state == State::Sound && !self.client.is_closed()
+    }
+
+    /// Nothing is sent yet: BEGIN goes out with the first statement.
+    pub(crate) fn begin(&mut self, access: Access) {
+        self.collected.clear();
+        (self.access, self.begun, self.wrote, self.limit) = (access, false, false, STATEMENT_LIMIT);
+    }
+
+    pub(crate) fn commit(&mut self) -> Result<(), Error> {
+        if !self.begun && self.collected.is_empty() {
+            return Ok(());
+        }
+        let result = self.round_trip(Last::Commit).map(drop);
+        // Without a write there is nothing that could be known or unknown.
+        if self.wrote { result } else { Ok(()) }
+    }
+
+    /// Also ends a read. A failure costs the connection and nothing else: the server rolls back what isn't committed.
+    pub(crate) fn roll_back(&mut self) {
+        self.collected.clear();
+        if !self.begun || !self.is_usable() {
+            return;
+        }
+        self.begun = false;
+        match self.wait(self.client.batch_execute("rollback")) {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) | Err(_) => self.state = State::Lost,
+        }
+    }
+
+    fn wait<F: Future>(&self, future: F) -> Result<F::Output, Error> {
+        self.runtime
+            .block_on(async { tokio::time::timeout(self.limit, future).await })
+            .map_err(|_| Error::Unavailable("the database gave no answer in time".to_owned()))
+    }
+
+    /// Sends what is collected, then `last`, and waits for all answers.
+    fn round_trip(&mut self, last: Last<'_>) -> Result<Output, Error> {
+        let mut collected = std::mem::take(&mut self.collected);
+        self.wrote |= collected.iter().any(|item| matches!(item, Collected::Write { .. }));
+        let mut sent = 0;
+        let result = self.send_parts(&collected, &mut sent, &last);
+        if result.is_err() {
+            // What was never sent is still there for a savepoint to drop.
+            self.collected = collected.split_off(sent);
+        }
+        result
+    }
+
+    /// A statement that the server refuses to prepare ends the transaction as any other does, so the savepoint around it has
+    /// to be there before. That splits the round trip, but only when a statement is used for the first time.
+    fn send_parts(&mut self, collected: &[Collected], sent: &mut usize, last: &Last<'_>) -> Result<Output, Error> {
+        let writes = collected.iter().enumerate().filter_map(|(index, item)| match item {
+            Collected::Write { sql, values, .. } => Some((index, sql.as_str(), values.as_slice())),
+            Collected::Savepoint { .. } | Collected::Command(_) => None,
+        });
+        let last_statement = match last {
+            Last::Query(sql, values) | Last::Execute(sql, values) => Some((collected.len(), *sql, *values)),
+            Last::Nothing | Last::Commit => None,
+        };
+        let mut columns = None;
+        for (index, sql, values) in writes.chain(last_statement) {
+            let part = &collected[*sent..index];
+            if !self.statements.contains_key(sql) && part.iter().any(Collected::is_boundary) {
+                *sent = index;
+                self.send_part(part, &Last::Nothing, None)?;
+            }
+            columns = self.prepare(sql, values)?;
+        }
+        let part = &collected[*sent..];
+        *sent = collected.len();
+        self.send_part(part, last, columns)
+    }
+
+    fn send_part(
+        &mut self,
+        collected: &[Collected],
+        last: &Last<'_>,
+        columns: Option<Arc<[String]>>,
+    ) -> Result<Output, Error> {
+        // Were BEGIN refused, everything behind it would commit piece by piece. So writes wait for its answer; a query needn't.
+        let pipelined = collected.is_empty() && matches!(last, Last::Query(sql, _) if only_reads(sql));
+        if !self.begun && !pipelined {
+            self.send(&[Step::Command(self.begin_text())], &[])?;
+            self.begun = true;
+        }
+        let mut steps = Vec::with_capacity(collected.len() + 2);
+        let mut guards = Vec::new();
+        if !self.begun {
+            steps.push(Step::Command(self.begin_text()));
+        }
+        for item in collected {
+            match item {
+                Collected::Write { sql, values, guarded: true, .. } => {
+                    guards.push(steps.len());
+                    steps.push(Step::Query(self.text(sql), values));
+                }
+                Collected::Write { sql, values, guarded: false, .. } => {
+                    steps.push(Step::Execute(self.text(sql), values))
+                }
+                Collected::Savepoint { sql, .. } | Collected::Command(sql) => steps.push(Step::Command(sql)),
+            }
+        }
+        match last {
+            Last::Query(sql, values) => steps.push(Step::Query(self.text(sql), values)),
+            Last::Execute(sql, values) => steps.push(Step::Execute(self.text(sql), values)),
+            Last::Commit => steps.push(Step::Command("commit")),
+            Last::Nothing => {}
+        }
+        let replied = self.send_ending(&steps, &guards, matches!(last, Last::Commit));
+        self.begun = !matches!(last, Last::Commit);
+        match replied? {
+            Some(Reply::Rows(found)) => {
+                let columns =
+                    columns.unwrap_or_else(|| found.first().map_or([].into(), |row| value::columns_of(row.columns())));
+                Ok(Output::Rows(value::rows(&found, &columns)?))
+            }
+            Some(Reply::Touched(count)) => Ok(Output::Touched(count)),
+            Some(Reply::Done) | None => Ok(Output::Nothing),
+        }
+    }
+
+    fn send(&mut self, steps: &[Step<'_>], guards: &[usize]) -> Result<Option<Reply>, Error> {
+        self.send_ending(steps, guards, false)
+    }
+
+    /// The last reply, or what the first failure means.
+    fn send_ending(&mut self, steps: &[Step<'_>], guards: &[usize], commits: bool) -> Result<Option<Reply>, Error> {
+        let unknown = commits && self.wrote;
+        let replies = match self.wait(pipeline::send(&self.client, steps)) {
+            Ok(replies) => replies,
+            Err(error) => {
+                self.state = State::Lost;
+                return Err(if unknown { Error::UnknownCommit } else { error });
+            }
+        };
+        let count = replies.len();
+        let mut last = None;
+        let mut first_fault: Option<Fault> = None;
+        for (index, reply) in replies.into_iter().enumerate() {
+            let error = match reply {
+                Ok(reply) => {
+                    last = Some(reply);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            let fault = if guards.contains(&index) && fault::is_missed_guard(&error) {
+                Fault { error: Error::Conflict, cause: Cause::Statement }
+            } else {
+                fault::classify(&error)
+            };
+            match fault.cause {
+                Cause::Statement | Cause::Consequence => {}
+                Cause::Stale => self.state = State::Stale,
+                Cause::Ended | Cause::Lost => self.state = State::Lost,
+            }
+            // A statement that the server answered with an error ended the transaction before COMMIT was reached.
+            let is_commit = commits && index + 1 == count;
+            let certain = if is_commit { fault::is_certain_refusal(&error) } else { fault.cause != Cause::Lost };
+            if first_fault.is_none() {
+                let error = if unknown && !certain { Error::UnknownCommit } else { fault.error };
+                first_fault = Some(Fault { error, cause: fault.cause });
+            }
+        }
+        match first_fault {
+            None => Ok(last),
+            Some(fault) => Err(fault.error),
+        }
+    }
+
+    fn begin_text(&self) -> &'static str {
+        match self.access {
+            Access::Write => "begin isolation level read committed read write",
+            Access::Read => "begin isolation level repeatable read read only",
+        }
+    }
+
+    fn text<'a>(&self, sql: &'a str) -> Text<'a> {
+        match self.statements.get(sql) {
+            Some(prepared) => Text::Prepared(prepared.statement.clone()),
+            None => Text::Unprepared(sql),
+        }
+    }
+
+    /// Makes sure that the values can be sent. Returns the columns, unless nothing is prepared.
+    fn prepare(&mut self, sql: &str, values: &[Value]) -> Result<Option<Arc<[String]>>, Error> {
+        if self.unprepared.load(Ordering::Relaxed) {
+            self.statements.clear();
+            return Ok(None);
+        }
+        if !self.statements.contains_key(sql) {
+            let statement = match self.wait(self.client.prepare(sql)) {
+                Ok(Ok(statement)) => statement,
+                Ok(Err(error)) => {
+                    let fault = fault::classify(&error);
+                    match fault.cause {
+                        Cause::Statement | Cause::Consequence => {}
+                        Cause::Stale => self.state = State::Stale,
+                        Cause::Ended | Cause::Lost => self.state = State::Lost,
+                    }
+                    return Err(fault.error);
+                }
+                Err(error) => {
+                    self.state = State::Lost;
+                    return Err(error);
+                }
+            };
+            let columns = value::columns_of(statement.columns());
+            self.statements.insert(sql.to_owned(), Prepared { statement, columns });
+        }
+        let prepared = self.statements.get(sql).expect("it was inserted a line above");
+        value::check(values, prepared.statement.params(), sql)?;
+        Ok(Some(Arc::clone(&prepared.columns)))
+    }
+
+    /// Between transactions, so that no statement is closed that a pipeline still needs.
+    pub(crate) fn trim(&mut self) {
+        if self.statements.len() > STATEMENTS {
+            self.statements.clear();
+        }
+    }
+
+    fn collect(&mut self, table: &str, sql: String, values: &[Value], guarded: bool) -> Result<(), Error> {
+        self.collected.push(Collected::Write { table: table.to_owned(), sql, values: values.to_vec(), guarded });
+        if self.collected.len() >= COLLECTED { self.flush() } else { Ok(()) }
+    }
+
+    fn mentions_collected(&self, sql: &str) -> bool {
+        self.collected.iter().any(|item| matches!(item, Collected::Write { table, .. } if sql.contains(table.as_str())))
+    }
+}
+
+impl Conn for Connection {
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
+        let reads = only_reads(sql);
+        self.wrote |= !reads;
+        // What is collected may stay so while it can't be seen: then its row locks are taken later and held shorter.
+        let held_back = if reads && !self.mentions_collected(sql) && !self.has_unsent_savepoint() {
+            std::mem::take(&mut self.collected)
+        } else {
+            Vec::new()
+        };
+        let output = self.round_trip(Last::Query(sql, values));
+        if !held_back.is_empty() {
+            self.collected = held_back;
+        }
+        match output? {
+            Output::Rows(rows) => Ok(rows),
+            Output::Nothing | Output::Touched(_) => {
+                Err(Error::sql(SqlKind::Other, format!("no rows came from: {sql}")))
+            }
+        }
+    }
+
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Error> {
+        self.wrote = true;
+        match self.round_trip(Last::Execute(sql, values))? {
+            Output::Touched(count) => Ok(count),
+            Output::Nothing | Output::Rows(_) => Err(Error::sql(SqlKind::Other, format!("no count came from: {sql}"))),
+        }
+    }
+
+    fn append(&mut self, table: &str, sql: &str, values: &[Value]) -> Result<(), Error> {
+        self.collect(table, sql.to_owned(), values, false)
+    }
+
+    fn guarded(&mut self, table: &str, sql: &str, values: &[Value]) -> Result<(), Error> {
+        let raising = format!(
+            "with touched as ({sql} returning 1) select 1 / (case when count(*) = 1 then 1 else 0 end) from touched"
+        );
+        self.collect(table, raising, values, true)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        if self.collected.is_empty() { Ok(()) } else { self.round_trip(Last::Nothing).map(drop) }
+    }
+
+    fn define(&mut self, sql: &str) -> Result<(), Error> {
+        self.flush()?;
+        if !self.begun {
+            self.send(&[Step::Command(self.begin_text())], &[])?;
+            self.begun = true;
+        }
+        self.wrote = true;
+        self.send(&[Step::Command(sql)], &[]).map(drop)
+    }
+
+    fn pages(
+        &mut self,
+        sql: &str,
+        page: usize,
+        each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let fetch = format!("fetch {page} from dump");
+        self.define(&format!("declare dump no scroll cursor for {sql}"))?;
+        loop {
+            // Never prepared: the name of a cursor means another query each time.
+            let Some(Reply::Rows(found)) = self.send(&[Step::Query(Text::Unprepared(&fetch), &[])], &[])? else {
+                return Err(Error::sql(SqlKind::Other, "a cursor returned no rows"));
+            };
+            let Some(first) = found.first() else { break };
+            let columns = value::columns_of(first.columns());
+            each(value::rows(&found, &columns)?)?;
+        }
+        self.define("close dump")
+    }
+
+    fn unhurried(&mut self) {
+        self.limit = UNHURRIED_LIMIT;
+    }
+
+    fn savepoint(&mut self, depth: u32) -> Result<(), Error> {
+        self.collected.push(Collected::Savepoint { depth, sql: format!("savepoint part_{depth}") });
+        Ok(())
+    }
+
+    fn release(&mut self, depth: u32) -> Result<(), Error> {
+        match self.unsent_savepoint(depth) {
+            Some(position) => drop(self.collected.remove(position)),
+            None => self.collected.push(Collected::Command(format!("release savepoint part_{depth}"))),
+        }
+        Ok(())
+    }
+
+    fn rollback_to(&mut self, depth: u32) -> Result<(), Error> {
+        match self.unsent_savepoint(depth) {
+            Some(position) => self.collected.truncate(position),
+            None => {
+                // Whatever is collected was collected inside.
+                self.collected.clear();
+                let sql = format!("rollback to savepoint part_{depth}; release savepoint part_{depth}");
+                self.collected.push(Collected::Command(sql));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Connection {
+    fn unsent_savepoint(&self, depth: u32) -> Option<usize> {
+        self.collected
+            .iter()
+            .position(|item| matches!(item, Collected::Savepoint { depth: unsent, .. } if *unsent == depth))
+    }
+
+    /// A query inside an unsent savepoint may fail, so the savepoint has to be there before it.
+    fn has_unsent_savepoint(&self) -> bool {
+        self.collected.iter().any(Collected::is_boundary)
+    }
+}
+
+/// Locks aside: `select … for update` changes nothing that a missing BEGIN would keep.
+fn only_reads(sql: &str) -> bool {
+    sql.trim_start().starts_with("select")
+}

@@ -1,0 +1,76 @@
+//! What an error of PostgreSQL means: run again, go elsewhere, or tell the caller.
+
+use std::error::Error as _;
+
+use tokio_postgres::error::SqlState;
+
+use crate::error::{Error, SqlKind};
+
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) error: Error,
+    pub(crate) cause: Cause,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The server refused one statement and the transaction with it; the connection is fine.
+    Statement,
+    /// The server had refused an earlier statement.
+    Consequence,
+    /// The server forgot a prepared statement, or its plan no longer fits: another connection is needed.
+    Stale,
+    /// The server answered, and ended the connection.
+    Ended,
+    /// No answer: nobody knows what the server did.
+    Lost,
+}
+
+pub(crate) fn classify(error: &tokio_postgres::Error) -> Fault {
+    let message = describe(error);
+    let Some(code) = error.code() else {
+        return Fault { error: Error::Unavailable(message), cause: Cause::Lost };
+    };
+    let (error, cause) = match code.code() {
+        "40001" | "40P01" => (Error::Conflict, Cause::Statement),
+        "25P02" => (Error::sql(SqlKind::Other, message), Cause::Consequence),
+        "26000" | "42P05" => (Error::Unavailable(message), Cause::Stale),
+        "0A000" if message.contains("cached plan") => (Error::Unavailable(message), Cause::Stale),
+        "23505" => (Error::sql(SqlKind::Unique, message), Cause::Statement),
+        "23514" => (Error::sql(SqlKind::Check, message), Cause::Statement),
+        "23503" => (Error::sql(SqlKind::ForeignKey, message), Cause::Statement),
+        "23502" => (Error::sql(SqlKind::NotNull, message), Cause::Statement),
+        "XX001" | "XX002" => (Error::Corrupt(message), Cause::Statement),
+        // A server that became a standby: the next connection may find the new primary.
+        "25006" => (Error::Unavailable(message), Cause::Ended),
+        other => match &other[..2] {
+            "08" | "57" => (Error::Unavailable(message), Cause::Ended),
+            "53" | "55" | "58" => (Error::Unavailable(message), Cause::Statement),
+            "22" => (Error::sql(SqlKind::Type, message), Cause::Statement),
+            _ => (Error::sql(SqlKind::Other, message), Cause::Statement),
+        },
+    };
+    Fault { error, cause }
+}
+
+/// Division by zero in the wrapper of a guarded update: it touched no row.
+pub(crate) fn is_missed_guard(error: &tokio_postgres::Error) -> bool {
+    error.code() == Some(&SqlState::DIVISION_BY_ZERO)
+}
+
+/// COMMIT was answered by an error. Most of them could have come before or after the commit became durable; these can't.
+pub(crate) fn is_certain_refusal(error: &tokio_postgres::Error) -> bool {
+    error.code().is_some_and(|code| {
+        let code = code.code();
+        code != "40003" && matches!(&code[..2], "22" | "23" | "25" | "40")
+    })
+}
+
+/// Without the statement's values, which may be secrets.
+pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
+    match (error.as_db_error(), error.source()) {
+        (Some(refusal), _) => format!("{} ({})", refusal.message(), refusal.code().code()),
+        (None, Some(source)) => format!("{error}: {source}"),
+        (None, None) => error.to_string(),
+    }
+}

@@ -1,0 +1,185 @@
+//! A thread with one connection: takes a closure, runs it, commits, and runs it again when another transaction was faster.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc::error::TryRecvError;
+
+use super::Common;
+use super::connection::{Connection, State};
+use crate::error::Error;
+use crate::job::{Job, MAX_RUNS, Verdict};
+use crate::tx::{Access, Tx};
+
+pub(crate) type Message = (Access, Box<dyn Job>);
+
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// A broken connection costs a closure this many new starts at most.
+const RECONNECTIONS: u32 = 3;
+
+pub(crate) struct Worker {
+    common: Arc<Common>,
+    runtime: Runtime,
+}
+
+impl Worker {
+    pub(crate) fn new(common: Arc<Common>) -> Result<Self, Error> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Error::Unavailable(format!("a runtime can't be started: {error}")))?;
+        Ok(Self { common, runtime })
+    }
+
+    pub(crate) fn run(self) {
+        Running { common: self.common, runtime: Rc::new(self.runtime), connection: None }.run();
+    }
+}
+
+struct Running {
+    common: Arc<Common>,
+    runtime: Rc<Runtime>,
+    connection: Option<Connection>,
+}
+
+impl Running {
+    fn run(mut self) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            // Without a connection it takes no closure that another thread could serve.
+            if let Err(error) = self.connect() {
+                tracing::warn!(%error, pause_ms = pause.as_millis(), "no database connection");
+                if self.refuse_waiting(&error) {
+                    return;
+                }
+                self.sleep(pause);
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                continue;
+            }
+            pause = FIRST_PAUSE;
+            // While it waits for a closure the runtime also looks after the connection.
+            let next = self.runtime.block_on(async { self.common.waiting.lock().await.recv().await });
+            match next {
+                None => return,
+                Some((_, job)) if job.abandoned() => {}
+                Some((Access::Write, job)) => self.write(job),
+                Some((Access::Read, job)) => self.read(job),
+            }
+        }
+    }
+
+    fn connect(&mut self) -> Result<&mut Connection, Error> {
+        if self.connection.as_ref().is_some_and(|connection| !connection.is_usable()) {
+            self.connection = None;
+            self.common.connected.fetch_sub(1, Ordering::Relaxed);
+        }
+        if self.connection.is_none() {
+            let client = self.runtime.block_on(self.common.target.connect())?;
+            let unprepared = Arc::clone(&self.common.unprepared);
+            self.connection = Some(Connection::new(Rc::clone(&self.runtime), client, unprepared));
+            self.common.connected.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(self.connection.as_mut().expect("it was made a line above"))
+    }
+
+    /// When nobody has a connection, whoever waits is told so now. `true` when the store is closed.
+    fn refuse_waiting(&self, error: &Error) -> bool {
+        let Ok(mut waiting) = self.common.waiting.try_lock() else { return false };
+        loop {
+            if self.common.connected.load(Ordering::Relaxed) > 0 && !waiting.is_closed() {
+                return false;
+            }
+            match waiting.try_recv() {
+                Ok((_, job)) => job.refuse(error.clone()),
+                Err(TryRecvError::Empty) => return false,
+                Err(TryRecvError::Disconnected) => return true,
+            }
+        }
+    }
+
+    fn write(&mut self, mut job: Box<dyn Job>) {
+        let mut reconnections = 0;
+        let mut conflicts = 0;
+        loop {
+            let error = match self.run_once(job.as_mut(), Access::Write) {
+                Ok(Ended::Answer) => return job.answer(),
+                Ok(Ended::Failed(error)) | Err(error) => error,
+            };
+            let sound = self.connection.as_ref().is_some_and(Connection::is_usable);
+            if error == Error::Conflict {
+                conflicts += 1;
+                if conflicts == MAX_RUNS {
+                    return job.refuse(error);
+                }
+                self.sleep(pause_after(conflicts, job.seed()));
+            } else if error == Error::UnknownCommit || sound || reconnections == RECONNECTIONS {
+                return job.refuse(error);
+            } else {
+                reconnections += 1;
+            }
+        }
+    }
+
+    fn read(&mut self, mut job: Box<dyn Job>) {
+        for reconnections in 0..=RECONNECTIONS {
+            let error = match self.run_once(job.as_mut(), Access::Read) {
+                Ok(Ended::Answer) => {
+                    // The answer doesn't depend on how the snapshot ends.
+                    job.answer();
+                    if let Some(connection) = &mut self.connection {
+                        connection.roll_back();
+                    }
+                    return;
+                }
+                Ok(Ended::Failed(error)) | Err(error) => error,
+            };
+            if reconnections == RECONNECTIONS || self.connection.as_ref().is_some_and(Connection::is_usable) {
+                return job.refuse(error);
+            }
+        }
+    }
+
+    fn run_once(&mut self, job: &mut dyn Job, access: Access) -> Result<Ended, Error> {
+        let (now_us, seed) = (self.common.clock.now_us(), job.seed());
+        let connection = self.connect()?;
+        connection.trim();
+        connection.begin(access);
+        let verdict = job.run(&mut Tx::new(connection, access, now_us, seed));
+        let ended = match (verdict, access) {
+            (Verdict::Commit | Verdict::RollBack, Access::Read) => return Ok(Ended::Answer),
+            (Verdict::Commit, Access::Write) => match connection.commit() {
+                Ok(()) => Ended::Answer,
+                Err(error) => Ended::Failed(error),
+            },
+            (Verdict::RollBack, Access::Write) => Ended::Answer,
+            (Verdict::Failed(error), _) => Ended::Failed(error),
+        };
+        connection.roll_back();
+        if connection.state == State::Stale && self.common.stale.fetch_add(1, Ordering::Relaxed) > 0 {
+            tracing::warn!("prepared statements get lost, probably in a pooler; going on without them");
+            self.common.unprepared.store(true, Ordering::Relaxed);
+        }
+        Ok(ended)
+    }
+
+    fn sleep(&self, pause: Duration) {
+        self.runtime.block_on(async { tokio::time::sleep(pause).await });
+    }
+}
+
+enum Ended {
+    /// The closure's own answer stands, and so does what it wrote, if it said yes.
+    Answer,
+    Failed(Error),
+}
+
+/// Grows, and differs from call to call, so that two closures that collided don't do so again.
+fn pause_after(conflicts: u32, seed: [u8; 32]) -> Duration {
+    let jitter = u64::from(seed[conflicts as usize % seed.len()]);
+    let base_us = 500 << conflicts.min(6);
+    Duration::from_micros(base_us / 2 + base_us * jitter / 256)
+}

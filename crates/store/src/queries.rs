@@ -1,0 +1,127 @@
+//! Every named query, by the table it reads. All of them take the scope, but for [`locate`] (public names into scopes)
+//! and the worker's claims, which serve every organization.
+
+pub mod api_keys;
+pub mod audit;
+pub mod checkouts;
+pub mod deliveries;
+pub mod endpoints;
+pub mod events;
+pub mod idempotency;
+pub mod jobs;
+pub mod ledger;
+pub mod locate;
+pub mod organizations;
+pub mod signing_keys;
+pub mod transactions;
+
+use domain::Scope;
+
+use crate::entity::{Entity, parse};
+use crate::error::Error;
+use crate::sql::{Row, Value};
+use crate::tx::Tx;
+
+/// Totals are exact up to here (contract §1.5).
+const MAX_TOTAL: i64 = 100_000;
+
+/// Which part of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageRequest {
+    pub offset: i64,
+    pub limit: i64,
+    /// Continue behind this id instead of skipping `offset`.
+    pub after: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// Matching records, at most 100 000.
+    pub total: i64,
+    pub total_is_capped: bool,
+    pub has_more: bool,
+}
+
+impl<T> Page<T> {
+    pub fn map<U>(self, f: impl FnMut(T) -> U) -> Page<U> {
+        let Page { items, total, total_is_capped, has_more } = self;
+        Page { items: items.into_iter().map(f).collect(), total, total_is_capped, has_more }
+    }
+}
+
+/// The conditions of a list, with their values: always within one scope.
+pub(crate) struct Filter {
+    conditions: String,
+    values: Vec<Value>,
+}
+
+impl Filter {
+    pub(crate) fn within(scope: Scope) -> Self {
+        Self {
+            conditions: "organization_id = $1 and mode = $2".into(),
+            values: vec![scope.organization.to_string().into(), scope.mode.as_str().into()],
+        }
+    }
+
+    /// `condition` has one `{}` for each of the values.
+    pub(crate) fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
+        let mut parts = condition.split("{}");
+        self.conditions.push_str("\nand ");
+        self.conditions.push_str(parts.next().unwrap_or_default());
+        for (part, value) in parts.zip(values) {
+            self.values.push(value);
+            self.conditions.push_str(&format!("${}{part}", self.values.len()));
+        }
+    }
+
+    /// Newest first: ids begin with their time.
+    pub(crate) fn page(
+        mut self,
+        tx: &mut Tx<'_>,
+        table: &str,
+        columns: &str,
+        request: &PageRequest,
+    ) -> Result<Page<Row>, Error> {
+        let count = format!(
+            "select count(*) as total\nfrom (select 1 as one from {table} where {} limit {}) as matching",
+            self.conditions,
+            MAX_TOTAL + 1
+        );
+        let total: i64 = tx.query_one(&count, &self.values)?.get("total")?;
+        if let Some(after) = &request.after {
+            self.and("id < {}", [after.as_str().into()]);
+        }
+        let offset = if request.after.is_some() { 0 } else { request.offset };
+        let (limit_at, offset_at) = (self.values.len() + 1, self.values.len() + 2);
+        self.values.extend([(request.limit + 1).into(), offset.into()]);
+        let sql = format!(
+            "select {columns}\nfrom {table}\nwhere {}\norder by id desc\nlimit ${limit_at} offset ${offset_at}",
+            self.conditions
+        );
+        let mut items = tx.query(&sql, &self.values)?;
+        let limit = usize::try_from(request.limit).unwrap_or(0);
+        let has_more = items.len() > limit;
+        items.truncate(limit);
+        Ok(Page { items, total: total.min(MAX_TOTAL), total_is_capped: total > MAX_TOTAL, has_more })
+    }
+
+    pub(crate) fn entities<E: Entity>(self, tx: &mut Tx<'_>, request: &PageRequest) -> Result<Page<E>, Error> {
+        let Page { items, total, total_is_capped, has_more } = self.page(tx, E::TABLE, "version, doc", request)?;
+        let items = items.iter().map(parse).collect::<Result<_, _>>()?;
+        Ok(Page { items, total, total_is_capped, has_more })
+    }
+}
+
+pub(crate) fn scope_of(row: &Row) -> Result<Scope, Error> {
+    let organization: String = row.get("organization_id")?;
+    let mode: String = row.get("mode")?;
+    Ok(Scope {
+        organization: read_id(&organization)?,
+        mode: domain::Mode::parse(&mode).ok_or_else(|| Error::Corrupt(format!("{mode:?} is no mode")))?,
+    })
+}
+
+pub(crate) fn read_id<T: domain::Object>(text: &str) -> Result<domain::Id<T>, Error> {
+    text.parse().map_err(|_| Error::Corrupt(format!("{text:?} is not a {} id", T::NOUN)))
+}

@@ -1,0 +1,24 @@
+//! What operators did by hand. Rows are added, never changed.
+
+use domain::audit::AuditRecord;
+
+use crate::error::Error;
+use crate::tx::Tx;
+
+const INSERT: &str = "\
+insert into audit_log (organization_id, mode, id, action, object_id, actor, reason, created_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8)";
+
+pub fn append(tx: &mut Tx<'_>, record: &AuditRecord) -> Result<(), Error> {
+    let values = [
+        record.scope.organization.to_string().into(),
+        record.scope.mode.as_str().into(),
+        record.id.to_string().into(),
+        record.action.as_str().into(),
+        record.object_id.as_str().into(),
+        record.actor.as_str().into(),
+        record.reason.clone().into(),
+        record.created_at.micros().into(),
+    ];
+    tx.append("audit_log", INSERT, &values)
+}

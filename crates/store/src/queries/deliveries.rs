@@ -1,0 +1,165 @@
+//! Which event is owed to which endpoint, and the worker's claim on what is due.
+
+use domain::event::Event;
+use domain::webhook::{Delivery, DeliveryStatus, WebhookEndpoint};
+use domain::{Id, Scope, Timestamp};
+
+use super::{read_id, scope_of};
+use crate::entity::key;
+use crate::error::Error;
+use crate::sql::Row;
+use crate::tx::Tx;
+
+const TABLE: &str = "webhook_deliveries";
+
+const INSERT: &str = "\
+insert into webhook_deliveries (organization_id, mode, event_id, endpoint_id, object_id, sequence, status, by_hand,
+    attempts, round_attempts, next_retry_at, last_status_code, last_error, lease_until, lease_token)
+values ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, $10, $11, $12, 0, 0)";
+
+const SELECT_OF_EVENT: &str = "\
+select organization_id, mode, event_id, endpoint_id, object_id, sequence, status, attempts, round_attempts, next_retry_at,
+    last_status_code, last_error, lease_token
+from webhook_deliveries
+where organization_id = $1 and mode = $2 and event_id = $3
+order by endpoint_id";
+
+/// An event waits while an earlier one of the same object is open for the same endpoint.
+const DUE: &str = "\
+select due.event_id, due.endpoint_id
+from webhook_deliveries as due
+where due.status = 'pending'
+and due.next_retry_at <= $1
+and due.lease_until <= $1
+and (due.by_hand = 1 or not exists (
+    select 1
+    from webhook_deliveries as earlier
+    where earlier.endpoint_id = due.endpoint_id
+    and earlier.object_id = due.object_id
+    and earlier.sequence < due.sequence
+    and earlier.status = 'pending'
+    and earlier.by_hand = 0))
+order by due.next_retry_at
+limit $2";
+
+const LEASE: &str = "\
+update webhook_deliveries
+set lease_until = $1, lease_token = lease_token + 1
+where event_id = $2 and endpoint_id = $3 and status = 'pending' and lease_until <= $4
+returning organization_id, mode, event_id, endpoint_id, object_id, sequence, status, attempts, round_attempts, next_retry_at,
+    last_status_code, last_error, lease_token";
+
+const FINISH: &str = "\
+update webhook_deliveries
+set status = $5, by_hand = $6, attempts = $7, round_attempts = $8, next_retry_at = $9, last_status_code = $10,
+    last_error = $11, lease_until = 0
+where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and lease_token = $12";
+
+const RETRY: &str = "\
+update webhook_deliveries
+set status = $5, by_hand = 1, round_attempts = $6, next_retry_at = $7
+where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4";
+
+const NEXT_DUE: &str = "\
+select min(next_retry_at) as due_at
+from webhook_deliveries
+where status = 'pending' and lease_until <= $1";
+
+/// A delivery that a worker holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedDelivery {
+    pub delivery: Delivery,
+    pub lease_token: i64,
+}
+
+pub fn insert(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
+    let mut values = Vec::from(key(delivery.scope, &delivery.event.to_string()));
+    values.extend([
+        delivery.endpoint.to_string().into(),
+        delivery.object_id.as_str().into(),
+        delivery.sequence.into(),
+        delivery.status.as_str().into(),
+        delivery.attempts.into(),
+        delivery.round_attempts.into(),
+        delivery.next_retry_at.map(Timestamp::micros).into(),
+        delivery.last_status_code.into(),
+        delivery.last_error.clone().into(),
+    ]);
+    tx.append(TABLE, INSERT, &values)
+}
+
+pub fn of_event(tx: &mut Tx<'_>, scope: Scope, event: Id<Event>) -> Result<Vec<Delivery>, Error> {
+    let sql = format!("{SELECT_OF_EVENT}{}", tx.lock_suffix());
+    tx.query(&sql, &key(scope, &event.to_string()))?.iter().map(read).collect()
+}
+
+/// Up to `limit` due deliveries, held until `lease_until`.
+pub fn claim(tx: &mut Tx<'_>, limit: i64, lease_until: Timestamp) -> Result<Vec<ClaimedDelivery>, Error> {
+    let now = tx.now().micros();
+    let sql = format!("{DUE}{}", tx.skip_locked_suffix());
+    let due = tx.query(&sql, &[now.into(), limit.into()])?;
+    let mut claimed = Vec::with_capacity(due.len());
+    for row in &due {
+        let (event, endpoint): (String, String) = (row.get("event_id")?, row.get("endpoint_id")?);
+        let leased = tx.query(LEASE, &[lease_until.micros().into(), event.into(), endpoint.into(), now.into()])?;
+        for row in &leased {
+            claimed.push(ClaimedDelivery { delivery: read(row)?, lease_token: row.get("lease_token")? });
+        }
+    }
+    Ok(claimed)
+}
+
+/// Stores what an attempt brought; `false` when the lease had passed to another worker.
+pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error> {
+    let delivery = &claimed.delivery;
+    let by_hand = false;
+    let mut values = Vec::from(key(delivery.scope, &delivery.event.to_string()));
+    values.extend([
+        delivery.endpoint.to_string().into(),
+        delivery.status.as_str().into(),
+        by_hand.into(),
+        delivery.attempts.into(),
+        delivery.round_attempts.into(),
+        delivery.next_retry_at.map(Timestamp::micros).into(),
+        delivery.last_status_code.into(),
+        delivery.last_error.clone().into(),
+        claimed.lease_token.into(),
+    ]);
+    Ok(tx.execute(FINISH, &values)? == 1)
+}
+
+/// Opens a delivery again at an operator's or merchant's word: it waits for no other.
+pub fn retry(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
+    let mut values = Vec::from(key(delivery.scope, &delivery.event.to_string()));
+    values.extend([
+        delivery.endpoint.to_string().into(),
+        delivery.status.as_str().into(),
+        delivery.round_attempts.into(),
+        delivery.next_retry_at.map(Timestamp::micros).into(),
+    ]);
+    tx.guarded(TABLE, RETRY, &values)
+}
+
+pub fn next_due(tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Error> {
+    let now = tx.now().micros();
+    let due_at: Option<i64> = tx.query_one(NEXT_DUE, &[now.into()])?.get("due_at")?;
+    Ok(due_at.map(Timestamp::from_micros))
+}
+
+fn read(row: &Row) -> Result<Delivery, Error> {
+    let status: String = row.get("status")?;
+    Ok(Delivery {
+        scope: scope_of(row)?,
+        event: read_id(&row.get::<String>("event_id")?)?,
+        endpoint: read_id::<WebhookEndpoint>(&row.get::<String>("endpoint_id")?)?,
+        object_id: row.get("object_id")?,
+        sequence: row.get("sequence")?,
+        status: DeliveryStatus::parse(&status)
+            .ok_or_else(|| Error::Corrupt(format!("{status:?} is no delivery status")))?,
+        attempts: row.get("attempts")?,
+        round_attempts: row.get("round_attempts")?,
+        next_retry_at: row.get::<Option<i64>>("next_retry_at")?.map(Timestamp::from_micros),
+        last_status_code: row.get("last_status_code")?,
+        last_error: row.get("last_error")?,
+    })
+}

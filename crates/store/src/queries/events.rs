@@ -1,0 +1,171 @@
+//! Events: appended with the change that they tell, given a place in the log afterwards.
+
+use domain::event::{Event, EventType};
+use domain::{Id, Scope, Timestamp};
+
+use super::{Filter, Page, PageRequest, read_id, scope_of};
+use crate::entity::key;
+use crate::error::Error;
+use crate::sql::Row;
+use crate::tx::Tx;
+
+const INSERT: &str = "\
+insert into events (organization_id, mode, id, type, object_id, sequence, body, created_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8)";
+
+const INSERT_UNLOGGED: &str = "\
+insert into events_unlogged (id, organization_id, mode)
+values ($1, $2, $3)";
+
+const COLUMNS: &str = "organization_id, mode, id, type, object_id, sequence, body, created_at";
+
+const SELECT: &str = "\
+select organization_id, mode, id, type, object_id, sequence, body, created_at
+from events
+where organization_id = $1 and mode = $2 and id = $3";
+
+const SELECT_UNLOGGED: &str = "\
+select id, organization_id, mode
+from events_unlogged
+order by id
+limit $1";
+
+const SELECT_LAST_LOG_NO: &str = "\
+select coalesce(max(log_no), 0) as log_no
+from event_log
+where organization_id = $1 and mode = $2";
+
+const INSERT_LOGGED: &str = "\
+insert into event_log (organization_id, mode, log_no, event_id)
+values ($1, $2, $3, $4)";
+
+const DELETE_UNLOGGED: &str = "\
+delete from events_unlogged
+where id = $1";
+
+const SELECT_LOG_NO: &str = "\
+select log_no
+from event_log
+where organization_id = $1 and mode = $2 and event_id = $3";
+
+const FOLLOW: &str = "\
+select events.organization_id, events.mode, events.id, events.type, events.object_id, events.sequence, events.body,
+    events.created_at
+from event_log
+join events
+    on events.organization_id = event_log.organization_id
+    and events.mode = event_log.mode
+    and events.id = event_log.event_id
+where event_log.organization_id = $1 and event_log.mode = $2 and event_log.log_no > $3
+order by event_log.log_no
+limit $4";
+
+const COUNT_AFTER: &str = "\
+select count(*) as total
+from (
+    select 1 as one
+    from event_log
+    where organization_id = $1 and mode = $2 and log_no > $3
+    limit 100001) as matching";
+
+#[derive(Debug, Clone, Default)]
+pub struct EventsFilter {
+    pub kind: Option<EventType>,
+    pub from: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+}
+
+pub fn append(tx: &mut Tx<'_>, event: &Event) -> Result<(), Error> {
+    let mut values = Vec::from(key(event.scope, &event.id.to_string()));
+    values.extend([
+        event.kind.as_str().into(),
+        event.object_id.as_str().into(),
+        event.sequence.into(),
+        event.body.as_str().into(),
+        event.created_at.micros().into(),
+    ]);
+    tx.append("events", INSERT, &values)?;
+    let [organization, mode, id] = key(event.scope, &event.id.to_string());
+    tx.append("events_unlogged", INSERT_UNLOGGED, &[id, organization, mode])
+}
+
+pub fn find(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<Option<Event>, Error> {
+    tx.query_opt(SELECT, &key(scope, &id.to_string()))?.as_ref().map(read).transpose()
+}
+
+/// Newest first.
+pub fn list(tx: &mut Tx<'_>, scope: Scope, filter: &EventsFilter, page: &PageRequest) -> Result<Page<Event>, Error> {
+    let mut conditions = Filter::within(scope);
+    if let Some(kind) = filter.kind {
+        conditions.and("type = {}", [kind.as_str().into()]);
+    }
+    if let Some(from) = filter.from {
+        conditions.and("created_at >= {}", [from.micros().into()]);
+    }
+    if let Some(until) = filter.until {
+        conditions.and("created_at <= {}", [until.micros().into()]);
+    }
+    let Page { items, total, total_is_capped, has_more } = conditions.page(tx, "events", COLUMNS, page)?;
+    let items = items.iter().map(read).collect::<Result<_, _>>()?;
+    Ok(Page { items, total, total_is_capped, has_more })
+}
+
+/// In the order of the log, behind `after`: a row that commits late is not skipped, because a place is given only after
+/// the commit.
+pub fn follow(tx: &mut Tx<'_>, scope: Scope, after: Option<Id<Event>>, limit: i64) -> Result<Page<Event>, Error> {
+    let after = match after {
+        None => 0,
+        Some(id) => match tx.query_opt(SELECT_LOG_NO, &key(scope, &id.to_string()))? {
+            Some(row) => row.get("log_no")?,
+            None => return Ok(Page { items: Vec::new(), total: 0, total_is_capped: false, has_more: false }),
+        },
+    };
+    let [organization, mode, _] = key(scope, "");
+    let total: i64 = tx.query_one(COUNT_AFTER, &[organization.clone(), mode.clone(), after.into()])?.get("total")?;
+    let rows = tx.query(FOLLOW, &[organization, mode, after.into(), limit.into()])?;
+    let items = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let has_more = total > i64::try_from(items.len()).unwrap_or(i64::MAX);
+    Ok(Page { items, total: total.min(100_000), total_is_capped: total > 100_000, has_more })
+}
+
+pub fn any_unlogged(tx: &mut Tx<'_>) -> Result<bool, Error> {
+    Ok(!tx.query(SELECT_UNLOGGED, &[1_i64.into()])?.is_empty())
+}
+
+/// Gives up to `limit` committed events their place in the log of their organization and mode. For one leased sequencer.
+pub fn number(tx: &mut Tx<'_>, limit: i64) -> Result<i64, Error> {
+    let waiting = tx.query(SELECT_UNLOGGED, &[limit.into()])?;
+    let mut last: Vec<(Scope, i64)> = Vec::new();
+    for row in &waiting {
+        let (id, scope): (String, Scope) = (row.get("id")?, scope_of(row)?);
+        let [organization, mode, event] = key(scope, &id);
+        let log_no = match last.iter_mut().find(|(known, _)| *known == scope) {
+            Some((_, log_no)) => {
+                *log_no += 1;
+                *log_no
+            }
+            None => {
+                let known: i64 =
+                    tx.query_one(SELECT_LAST_LOG_NO, &[organization.clone(), mode.clone()])?.get("log_no")?;
+                last.push((scope, known + 1));
+                known + 1
+            }
+        };
+        tx.append("event_log", INSERT_LOGGED, &[organization, mode, log_no.into(), event.clone()])?;
+        tx.guarded("events_unlogged", DELETE_UNLOGGED, &[event])?;
+    }
+    Ok(i64::try_from(waiting.len()).unwrap_or(i64::MAX))
+}
+
+fn read(row: &Row) -> Result<Event, Error> {
+    let kind: String = row.get("type")?;
+    Ok(Event {
+        id: read_id(&row.get::<String>("id")?)?,
+        scope: scope_of(row)?,
+        kind: EventType::parse(&kind).ok_or_else(|| Error::Corrupt(format!("{kind:?} is no event type")))?,
+        object_id: row.get("object_id")?,
+        sequence: row.get("sequence")?,
+        body: row.get("body")?,
+        created_at: Timestamp::from_micros(row.get("created_at")?),
+    })
+}

@@ -1,0 +1,134 @@
+//! Work that is owed. There is at most one job of a kind for an object.
+
+use domain::job::{ClaimedJob, Job};
+use domain::{Scope, Timestamp};
+
+use super::scope_of;
+use crate::error::Error;
+use crate::tx::Tx;
+
+const SCHEDULE: &str = "\
+insert into jobs (kind, object_id, organization_id, mode, due_at, attempts, lease_until, lease_token)
+values ($1, $2, $3, $4, $5, 0, 0, 0)
+on conflict (kind, object_id) do update set due_at = excluded.due_at";
+
+const HOLD: &str = "\
+insert into jobs (kind, object_id, organization_id, mode, due_at, attempts, lease_until, lease_token)
+values ($1, $2, $3, $4, $5, 1, $6, 1)
+on conflict (kind, object_id) do update set lease_until = excluded.lease_until, lease_token = jobs.lease_token + 1
+returning lease_token";
+
+const DUE: &str = "\
+select kind, object_id
+from jobs
+where due_at <= $1 and lease_until <= $1
+order by due_at
+limit $2";
+
+const LEASE: &str = "\
+update jobs
+set lease_until = $1, lease_token = lease_token + 1, attempts = attempts + 1
+where kind = $2 and object_id = $3 and due_at <= $4 and lease_until <= $4
+returning kind, object_id, organization_id, mode, due_at, attempts, lease_token";
+
+const DONE: &str = "\
+delete from jobs
+where kind = $1 and object_id = $2 and lease_token = $3 and due_at = $4";
+
+const RELEASE: &str = "\
+update jobs
+set lease_until = 0
+where kind = $1 and object_id = $2 and lease_token = $3";
+
+const AGAIN: &str = "\
+update jobs
+set due_at = $4, lease_until = 0
+where kind = $1 and object_id = $2 and lease_token = $3";
+
+const CANCEL: &str = "\
+delete from jobs
+where kind = $1 and object_id = $2";
+
+const NEXT_DUE: &str = "\
+select min(due_at) as due_at
+from jobs
+where lease_until <= $1";
+
+/// Owes `job` at `due_at`. Owed already: the time moves.
+pub fn schedule(tx: &mut Tx<'_>, scope: Scope, job: Job, due_at: Timestamp) -> Result<(), Error> {
+    let values = [
+        job.kind().into(),
+        job.object_id().into(),
+        scope.organization.to_string().into(),
+        scope.mode.as_str().into(),
+        due_at.micros().into(),
+    ];
+    tx.append("jobs", SCHEDULE, &values)
+}
+
+/// Owes `job` now and holds it at once: for whoever runs it inline. If they die, the worker takes over.
+pub fn hold(tx: &mut Tx<'_>, scope: Scope, job: Job, lease_until: Timestamp) -> Result<ClaimedJob, Error> {
+    let now = tx.now();
+    let values = [
+        job.kind().into(),
+        job.object_id().into(),
+        scope.organization.to_string().into(),
+        scope.mode.as_str().into(),
+        now.micros().into(),
+        lease_until.micros().into(),
+    ];
+    let lease_token = tx.query_one(HOLD, &values)?.get("lease_token")?;
+    Ok(ClaimedJob { job, scope, due_at: now, attempts: 1, lease_token })
+}
+
+pub fn claim(tx: &mut Tx<'_>, limit: i64, lease_until: Timestamp) -> Result<Vec<ClaimedJob>, Error> {
+    let now = tx.now().micros();
+    let sql = format!("{DUE}{}", tx.skip_locked_suffix());
+    let due = tx.query(&sql, &[now.into(), limit.into()])?;
+    let mut claimed = Vec::with_capacity(due.len());
+    for row in &due {
+        let (kind, object_id): (String, String) = (row.get("kind")?, row.get("object_id")?);
+        let leased = tx.query(LEASE, &[lease_until.micros().into(), kind.into(), object_id.into(), now.into()])?;
+        for row in &leased {
+            let (kind, object_id): (String, String) = (row.get("kind")?, row.get("object_id")?);
+            claimed.push(ClaimedJob {
+                job: Job::parse(&kind, &object_id)
+                    .ok_or_else(|| Error::Corrupt(format!("no job is called {kind} of {object_id}")))?,
+                scope: scope_of(row)?,
+                due_at: Timestamp::from_micros(row.get("due_at")?),
+                attempts: row.get("attempts")?,
+                lease_token: row.get("lease_token")?,
+            });
+        }
+    }
+    Ok(claimed)
+}
+
+/// Done, unless it was owed again meanwhile: then it is only let go.
+pub fn done(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<(), Error> {
+    let key = [claimed.job.kind().into(), claimed.job.object_id().into(), claimed.lease_token.into()];
+    let mut with_time = Vec::from(key.clone());
+    with_time.push(claimed.due_at.micros().into());
+    if tx.execute(DONE, &with_time)? == 0 {
+        tx.execute(RELEASE, &key)?;
+    }
+    Ok(())
+}
+
+/// Let go, and owed again at `due_at`.
+pub fn again(tx: &mut Tx<'_>, claimed: &ClaimedJob, due_at: Timestamp) -> Result<(), Error> {
+    let values =
+        [claimed.job.kind().into(), claimed.job.object_id().into(), claimed.lease_token.into(), due_at.micros().into()];
+    tx.execute(AGAIN, &values).map(drop)
+}
+
+/// No longer owed.
+pub fn cancel(tx: &mut Tx<'_>, job: Job) -> Result<(), Error> {
+    tx.execute(CANCEL, &[job.kind().into(), job.object_id().into()]).map(drop)
+}
+
+pub fn next_due(tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Error> {
+    let now = tx.now().micros();
+    let due_at: Option<i64> = tx.query_one(NEXT_DUE, &[now.into()])?.get("due_at")?;
+    Ok(due_at.map(Timestamp::from_micros))
+}

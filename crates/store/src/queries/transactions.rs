@@ -1,0 +1,90 @@
+//! Transactions: lists for the operator, sums for the dashboard.
+
+use domain::payment::Transaction;
+use domain::{Currency, Scope, Timestamp};
+
+use crate::entity::{key, parse};
+use crate::error::Error;
+use crate::tx::Tx;
+
+pub use crate::entity::{CAME_TWICE, NEEDS_A_PERSON};
+
+const FOR_ATTENTION: &str = "\
+select version, doc
+from transactions
+where organization_id = $1 and mode = $2 and attention = $3 and id > $4
+order by id
+limit $5";
+
+const OF_OBJECT: &str = "\
+select version, doc
+from transactions
+where organization_id = $1 and mode = $2 and object_id = $3
+order by id
+limit 1000";
+
+const TOTALS: &str = "\
+select payment_method, status, count(*) as transactions, cast(sum(amount_minor) as bigint) as amount,
+    cast(sum(fee_minor) as bigint) as fee
+from transactions
+where organization_id = $1 and mode = $2 and currency = $3 and created_at >= $4
+group by payment_method, status
+order by payment_method, status";
+
+const RECENT: &str = "\
+select version, doc
+from transactions
+where organization_id = $1 and mode = $2
+order by id desc
+limit $3";
+
+/// Unknown ones, or money that came twice, oldest first, behind the id `after`.
+pub fn for_attention(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    attention: i64,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<Transaction>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    tx.query(FOR_ATTENTION, &[organization, mode, attention.into(), after.into(), limit.into()])?
+        .iter()
+        .map(parse)
+        .collect()
+}
+
+pub fn of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<Vec<Transaction>, Error> {
+    tx.query(OF_OBJECT, &key(scope, object_id))?.iter().map(parse).collect()
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Totals {
+    pub payment_method: String,
+    pub status: String,
+    pub transactions: i64,
+    pub amount_minor: i64,
+    pub fee_minor: i64,
+}
+
+/// By method and status, since a moment.
+pub fn totals(tx: &mut Tx<'_>, scope: Scope, currency: Currency, since: Timestamp) -> Result<Vec<Totals>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    let rows = tx.query(TOTALS, &[organization, mode, currency.code().into(), since.micros().into()])?;
+    rows.iter()
+        .map(|row| {
+            Ok(Totals {
+                payment_method: row.get("payment_method")?,
+                status: row.get("status")?,
+                transactions: row.get("transactions")?,
+                amount_minor: row.get("amount")?,
+                fee_minor: row.get("fee")?,
+            })
+        })
+        .collect()
+}
+
+/// Newest first.
+pub fn recent(tx: &mut Tx<'_>, scope: Scope, limit: i64) -> Result<Vec<Transaction>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    tx.query(RECENT, &[organization, mode, limit.into()])?.iter().map(parse).collect()
+}

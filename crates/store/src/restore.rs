@@ -1,0 +1,184 @@
+//! Loads a backup into an empty database: everything in one transaction that commits only when the counts and the checksum
+//! are right, so a damaged backup leaves nothing behind. Migrations newer than the backup run afterwards.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_lc_rs::digest::{Context, SHA256};
+
+use crate::backup::{FORMAT, Header, LEFT_OUT, Summary, TableHeader, Trailer, VERSION, columns_of, from_json};
+use crate::clock::{Clock, EntropySource};
+use crate::error::Error;
+use crate::migrate::{Schema, hex, table_names};
+use crate::settings::Settings;
+use crate::sql::Value;
+use crate::store::Store;
+use crate::tx::Tx;
+
+/// No row that this program writes comes near it; a damaged file must not fill the memory.
+const LINE_LIMIT: u64 = 64 * 1024 * 1024;
+const BATCH: u64 = 200;
+
+/// The database must not be in use and must hold nothing. Afterwards it has the newest schema.
+pub async fn restore(
+    settings: Settings,
+    schema: Schema,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn EntropySource>,
+    reader: impl BufRead + Send + 'static,
+) -> Result<Summary, Error> {
+    let mut input = Input { reader, digest: Context::new(&SHA256) };
+    let header: Header = input.parse_line("header")?;
+    if header.format != FORMAT || header.version != VERSION {
+        return Err(Error::Backup(format!("this is not a {FORMAT} of version {VERSION}")));
+    }
+    let known = schema.migrations.iter().position(|migration| migration.number == header.schema);
+    let Some(position) = known else {
+        return Err(Error::NewerSchema { found: header.schema, known: schema.latest() });
+    };
+    let at_the_time = Schema { migrations: &schema.migrations[..=position], tables: schema.tables };
+
+    let opened = Store::open_with(settings.clone(), at_the_time, Arc::clone(&clock), Arc::clone(&entropy)).await;
+    let store = opened.map_err(|error| match error {
+        Error::NewerSchema { .. } => Error::Backup("a backup is restored into a new, empty database".to_owned()),
+        other => other,
+    })?;
+    let loaded = load(&store, header, input).await;
+    store.close().await;
+    let summary = loaded?;
+
+    Store::open_with(settings, schema, clock, entropy).await?.close().await;
+    Ok(summary)
+}
+
+async fn load<R: BufRead + Send + 'static>(store: &Store, header: Header, input: Input<R>) -> Result<Summary, Error> {
+    let input = Mutex::new(Some(input));
+    store
+        .write(move |tx| {
+            tx.unhurried();
+            let input = input.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let input =
+                input.ok_or_else(|| Error::Unavailable("the connection broke; nothing was restored".to_owned()))?;
+            load_tables(tx, &header, input)
+        })
+        .await
+}
+
+fn load_tables(tx: &mut Tx<'_>, header: &Header, mut input: Input<impl BufRead>) -> Result<Summary, Error> {
+    let present: Vec<_> = table_names(tx)?.into_iter().filter(|name| !LEFT_OUT.contains(&name.as_str())).collect();
+    for table in &present {
+        if count_rows(tx, table)? > 0 {
+            return Err(Error::Backup(format!("the database is not empty: {table} has rows")));
+        }
+    }
+    let mut loading: Option<Loading> = None;
+    let mut rows = BTreeMap::new();
+    let mut unflushed = 0;
+    loop {
+        let before = hex(input.digest.clone().finish().as_ref());
+        let line = input.line()?;
+        if line.starts_with(b"[") {
+            let loading = loading.as_mut().ok_or_else(|| damaged("a row before its table"))?;
+            loading.insert(tx, &line)?;
+            unflushed += 1;
+            if unflushed == BATCH {
+                tx.flush()?;
+                unflushed = 0;
+            }
+            continue;
+        }
+        if let Some(done) = loading.take() {
+            rows.insert(done.table, done.count);
+        }
+        if line.starts_with(b"{\"table\":") {
+            let table: TableHeader = serde_json::from_slice(&line).map_err(|_| damaged("a table's header"))?;
+            if !present.contains(&table.table) || rows.contains_key(&table.table) {
+                return Err(damaged(&format!("the table {}", table.table)));
+            }
+            loading = Some(Loading::start(tx, table)?);
+            continue;
+        }
+        tx.flush()?;
+        let mut trailer =
+            serde_json::to_vec(&Trailer { rows: &rows, sha256: &before }).map_err(|_| damaged("the trailer"))?;
+        trailer.push(b'\n');
+        if line != trailer || !input.is_at_end()? {
+            return Err(damaged("its counts or its checksum"));
+        }
+        for table in &present {
+            let (found, expected) = (count_rows(tx, table)?, rows.get(table));
+            if expected != Some(&found) {
+                return Err(damaged(&format!("the number of rows of {table}")));
+            }
+        }
+        return Ok(Summary { schema: header.schema, created_at: header.created_at, rows, sha256: before });
+    }
+}
+
+struct Loading {
+    table: String,
+    insert: String,
+    columns: usize,
+    count: u64,
+}
+
+impl Loading {
+    fn start(tx: &mut Tx<'_>, header: TableHeader) -> Result<Self, Error> {
+        let known = columns_of(tx, &header.table)?;
+        if known != header.columns {
+            return Err(damaged(&format!("the columns of {}", header.table)));
+        }
+        let placeholders: Vec<_> = (1..=known.len()).map(|number| format!("${number}")).collect();
+        let insert =
+            format!("insert into {} ({}) values ({})", header.table, known.join(", "), placeholders.join(", "));
+        Ok(Self { table: header.table, insert, columns: known.len(), count: 0 })
+    }
+
+    fn insert(&mut self, tx: &mut Tx<'_>, line: &[u8]) -> Result<(), Error> {
+        let fields: Vec<serde_json::Value> = serde_json::from_slice(line).map_err(|_| damaged("a row"))?;
+        if fields.len() != self.columns {
+            return Err(damaged("the length of a row"));
+        }
+        let values = fields.into_iter().map(from_json).collect::<Result<Vec<Value>, _>>()?;
+        self.count += 1;
+        tx.append(&self.table, &self.insert, &values)
+    }
+}
+
+fn count_rows(tx: &mut Tx<'_>, table: &str) -> Result<u64, Error> {
+    let count: i64 = tx.query_one(&format!("select count(*) from {table}"), &[])?.get(0)?;
+    u64::try_from(count).map_err(|_| Error::Corrupt("a negative count".to_owned()))
+}
+
+fn damaged(what: &str) -> Error {
+    Error::Backup(format!("the backup is damaged or incomplete ({what}); nothing was restored"))
+}
+
+struct Input<R: BufRead> {
+    reader: R,
+    digest: Context,
+}
+
+impl<R: BufRead> Input<R> {
+    fn line(&mut self) -> Result<Vec<u8>, Error> {
+        let mut line = Vec::new();
+        let read = self.reader.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut line);
+        read.map_err(|error| Error::Backup(format!("the backup can't be read: {error}")))?;
+        if line.last() != Some(&b'\n') {
+            return Err(damaged("its end is missing"));
+        }
+        self.digest.update(&line);
+        Ok(line)
+    }
+
+    fn parse_line<T: serde::de::DeserializeOwned>(&mut self, what: &str) -> Result<T, Error> {
+        serde_json::from_slice(&self.line()?).map_err(|_| damaged(what))
+    }
+
+    fn is_at_end(&mut self) -> Result<bool, Error> {
+        let rest =
+            self.reader.fill_buf().map_err(|error| Error::Backup(format!("the backup can't be read: {error}")))?;
+        Ok(rest.is_empty())
+    }
+}

@@ -1,0 +1,209 @@
+//! Values and rows as both databases see them: 64-bit integers, text, bytes, null. Nothing else crosses this border.
+
+pub(crate) mod text;
+
+use std::sync::Arc;
+
+use crate::error::Error;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    Null,
+    Integer(i64),
+    Text(String),
+    Blob(Vec<u8>),
+}
+
+impl Value {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Integer(_) => "an integer",
+            Self::Text(_) => "text",
+            Self::Blob(_) => "bytes",
+        }
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Integer(value)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Integer(i64::from(value))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl From<&String> for Value {
+    fn from(value: &String) -> Self {
+        Self::Text(value.clone())
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(value: Vec<u8>) -> Self {
+        Self::Blob(value)
+    }
+}
+
+impl From<&[u8]> for Value {
+    fn from(value: &[u8]) -> Self {
+        Self::Blob(value.to_vec())
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+/// What a column can be read as. A wrong type is an error and never a default.
+pub trait FromValue: Sized {
+    fn from_value(value: &Value) -> Result<Self, &'static str>;
+}
+
+impl FromValue for Value {
+    fn from_value(value: &Value) -> Result<Self, &'static str> {
+        Ok(value.clone())
+    }
+}
+
+impl FromValue for i64 {
+    fn from_value(value: &Value) -> Result<Self, &'static str> {
+        match value {
+            Value::Integer(integer) => Ok(*integer),
+            _ => Err("an integer"),
+        }
+    }
+}
+
+impl FromValue for bool {
+    fn from_value(value: &Value) -> Result<Self, &'static str> {
+        match value {
+            Value::Integer(0) => Ok(false),
+            Value::Integer(1) => Ok(true),
+            _ => Err("0 or 1"),
+        }
+    }
+}
+
+impl FromValue for String {
+    fn from_value(value: &Value) -> Result<Self, &'static str> {
+        match value {
+            Value::Text(text) => Ok(text.clone()),
+            _ => Err("text"),
+        }
+    }
+}
+
+impl FromValue for Vec<u8> {
+    fn from_value(value: &Value) -> Result<Self, &'static str> {
+        match value {
+            Value::Blob(bytes) => Ok(bytes.clone()),
+            _ => Err("bytes"),
+        }
+    }
+}
+
+impl<T: FromValue> FromValue for Option<T> {
+    fn from_value(value: &Value) -> Result<Self, &'static str> {
+        match value {
+            Value::Null => Ok(None),
+            value => T::from_value(value).map(Some),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    columns: Arc<[String]>,
+    values: Vec<Value>,
+}
+
+impl Row {
+    pub(crate) fn new(columns: Arc<[String]>, values: Vec<Value>) -> Self {
+        debug_assert_eq!(columns.len(), values.len());
+        Self { columns, values }
+    }
+
+    /// By position or by name: `row.get::<i64>(0)`, `row.get::<Option<String>>("email")`.
+    pub fn get<T: FromValue>(&self, column: impl ColumnName) -> Result<T, Error> {
+        let position = column.position(&self.columns)?;
+        let value = self
+            .values
+            .get(position)
+            .ok_or_else(|| Error::Corrupt(format!("column {position} of a row with {} columns", self.values.len())))?;
+        T::from_value(value).map_err(|wanted| {
+            let name = &self.columns[position];
+            Error::Corrupt(format!("column {name} holds {}, not {wanted}", value.kind()))
+        })
+    }
+
+    #[must_use]
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+}
+
+pub trait ColumnName {
+    fn position(&self, columns: &[String]) -> Result<usize, Error>;
+}
+
+impl ColumnName for usize {
+    fn position(&self, _columns: &[String]) -> Result<usize, Error> {
+        Ok(*self)
+    }
+}
+
+impl ColumnName for &str {
+    fn position(&self, columns: &[String]) -> Result<usize, Error> {
+        columns
+            .iter()
+            .position(|column| column == self)
+            .ok_or_else(|| Error::Corrupt(format!("no column is called {self}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row() -> Row {
+        Row::new(
+            Arc::from(["count".to_owned(), "name".to_owned(), "note".to_owned()]),
+            vec![Value::Integer(7), Value::from("Ada"), Value::Null],
+        )
+    }
+
+    #[test]
+    fn reads_by_position_and_by_name() {
+        assert_eq!(row().get::<i64>(0), Ok(7));
+        assert_eq!(row().get::<String>("name"), Ok("Ada".to_owned()));
+        assert_eq!(row().get::<Option<String>>("note"), Ok(None));
+    }
+
+    #[test]
+    fn a_wrong_type_or_name_is_an_error() {
+        assert!(matches!(row().get::<i64>("name"), Err(Error::Corrupt(_))));
+        assert!(matches!(row().get::<String>("note"), Err(Error::Corrupt(_))));
+        assert!(matches!(row().get::<bool>("count"), Err(Error::Corrupt(_))));
+        assert!(matches!(row().get::<i64>("absent"), Err(Error::Corrupt(_))));
+        assert!(matches!(row().get::<i64>(3), Err(Error::Corrupt(_))));
+    }
+}

@@ -1,0 +1,76 @@
+//! The SQLite driver: one writing thread that commits waiting closures together, reading threads on snapshots, and a thread
+//! for checkpoints, so that none of them ever waits for the copying of pages.
+
+mod checkpoint;
+mod connection;
+mod file;
+mod reader;
+mod writer;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use tokio::sync::watch;
+
+pub(crate) use self::file::TemporaryFolder;
+
+use self::connection::{Connection, Durability};
+use crate::clock::Monotone;
+use crate::error::Error;
+use crate::settings::{Database, Settings};
+use crate::store::{QUEUE_LIMIT, Queues, Started};
+
+pub(crate) fn start(settings: &Settings, clock: &Arc<Monotone>) -> Result<Started, Error> {
+    connection::check_version(rusqlite::version_number())?;
+    let (path, folder, durability) = match &settings.database {
+        Database::Sqlite { path } => (path.clone(), None, Durability::Full),
+        Database::SqliteMemory => {
+            let folder = TemporaryFolder::create()?;
+            (folder.file("test.sqlite"), Some(folder), Durability::None)
+        }
+        Database::Postgres { .. } => {
+            return Err(Error::Unsafe("a PostgreSQL address was given to the SQLite driver".to_owned()));
+        }
+    };
+    let lock = if settings.secondary {
+        file::require(&path)?;
+        None
+    } else {
+        file::create(&path)?;
+        Some(file::lock(&path)?)
+    };
+
+    let writing = Connection::writing(&path, durability, settings.allow_unsafe, settings.secondary)?;
+    let reading =
+        (0..settings.connections.max(1)).map(|_| Connection::reading(&path)).collect::<Result<Vec<_>, _>>()?;
+
+    let mut threads = Vec::new();
+    let commits = Arc::new(AtomicU64::new(0));
+    let (writes, waiting_writes) = sync_channel(QUEUE_LIMIT);
+    let (reads, waiting_reads) = sync_channel(QUEUE_LIMIT);
+    let (seen, changes) = watch::channel(0);
+
+    // The checkpointing thread ends when the writer drops its end of this channel, so the last checkpoint comes last.
+    let (writer_alive, writer_gone) = std::sync::mpsc::channel();
+    if !settings.secondary {
+        let checkpoints = checkpoint::Checkpoints::open(&path, durability, Arc::clone(&commits), lock.clone())?;
+        threads.push(spawn("sqlite-checkpoint".to_owned(), move || checkpoints.run(&writer_gone))?);
+    }
+    let writer = writer::Writer::new(writing, Arc::clone(clock), commits, seen, lock, writer_alive);
+    threads.push(spawn("sqlite-writer".to_owned(), move || writer.run(&waiting_writes))?);
+    let waiting_reads = Arc::new(Mutex::new(waiting_reads));
+    for (index, connection) in reading.into_iter().enumerate() {
+        let (clock, queue) = (Arc::clone(clock), Arc::clone(&waiting_reads));
+        threads.push(spawn(format!("sqlite-reader-{index}"), move || reader::run(connection, &clock, &queue))?);
+    }
+    Ok(Started { queues: Queues::Sqlite { writes, reads }, threads, changes, folder })
+}
+
+fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> Result<thread::JoinHandle<()>, Error> {
+    thread::Builder::new()
+        .name(name)
+        .spawn(run)
+        .map_err(|error| Error::Unavailable(format!("a thread can't be started: {error}")))
+}

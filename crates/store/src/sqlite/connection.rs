@@ -1,0 +1,312 @@
+//! One SQLite connection: its settings, its statements, and what its errors mean.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{ErrorCode, OpenFlags, ffi};
+
+use crate::error::{Error, SqlKind};
+use crate::settings::Dialect;
+use crate::sql::text::numbered_placeholders;
+use crate::sql::{Row, Value};
+use crate::tx::Conn;
+
+/// Versions before this one can corrupt a database whose connections write and checkpoint at the same time.
+const OLDEST_VERSION: i32 = 3_051_003;
+const BUSY: Duration = Duration::from_secs(5);
+const STATEMENTS: usize = 256;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// A commit is on the disk before it is answered.
+    Full,
+    /// Tests only: the file is gone with the process anyway.
+    None,
+}
+
+pub(crate) struct Connection {
+    pub(crate) sqlite: rusqlite::Connection,
+    prepared: HashMap<String, Prepared>,
+}
+
+/// What is worth keeping beside SQLite's own prepared statement.
+struct Prepared {
+    spelled: String,
+    columns: Option<Arc<[String]>>,
+}
+
+pub(crate) fn check_version(number: i32) -> Result<(), Error> {
+    if number >= OLDEST_VERSION {
+        return Ok(());
+    }
+    Err(Error::Unsafe(format!(
+        "this program was built with SQLite {number}, which can corrupt a database: build it with 3.51.3 or newer"
+    )))
+}
+
+impl Connection {
+    pub(crate) fn writing(
+        path: &Path,
+        durability: Durability,
+        allow_unsafe: bool,
+        secondary: bool,
+    ) -> Result<Self, Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Self::open(path, flags, 16 * 1024)?;
+        let (sqlite, synchronous) = (&connection.sqlite, synchronous(durability));
+        let configure = || -> rusqlite::Result<(String, i64)> {
+            // Checkpoints belong to a thread of their own, and in a second process to nobody.
+            sqlite.pragma_update(None, "wal_autocheckpoint", 0)?;
+            if secondary {
+                sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            }
+            let journal = sqlite.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
+            sqlite.pragma_update(None, "synchronous", synchronous)?;
+            sqlite.pragma_update(None, "foreign_keys", true)?;
+            sqlite.pragma_update(None, "journal_size_limit", super::checkpoint::LOG_CAP_BYTES)?;
+            Ok((journal, sqlite.pragma_query_value(None, "synchronous", |row| row.get(0))?))
+        };
+        let found = configure().map_err(error)?;
+        check_durability((&found.0, found.1), synchronous, allow_unsafe)?;
+        Ok(connection)
+    }
+
+    pub(crate) fn reading(path: &Path) -> Result<Self, Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Self::open(path, flags, 4 * 1024)?;
+        connection.sqlite.pragma_update(None, "query_only", true).map_err(error)?;
+        Ok(connection)
+    }
+
+    fn open(path: &Path, flags: OpenFlags, cache_kib: i64) -> Result<Self, Error> {
+        let open = || -> rusqlite::Result<rusqlite::Connection> {
+            let sqlite = rusqlite::Connection::open_with_flags(path, flags)?;
+            sqlite.busy_timeout(BUSY)?;
+            sqlite.pragma_update(None, "cache_size", -cache_kib)?;
+            sqlite.set_prepared_statement_cache_capacity(STATEMENTS);
+            Ok(sqlite)
+        };
+        Ok(Self { sqlite: open().map_err(error)?, prepared: HashMap::new() })
+    }
+
+    /// One of the driver's own statements: begin, commit, savepoints.
+    pub(crate) fn command(&self, sql: &str) -> Result<(), Error> {
+        self.sqlite.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map_err(error)?;
+        Ok(())
+    }
+
+    fn prepared(&mut self, sql: &str) -> &mut Prepared {
+        // Texts are constants, so this is a net under the case that somebody builds them.
+        if self.prepared.len() > 4 * STATEMENTS {
+            self.prepared.clear();
+        }
+        if !self.prepared.contains_key(sql) {
+            let spelled = numbered_placeholders(sql).into_owned();
+            self.prepared.insert(sql.to_owned(), Prepared { spelled, columns: None });
+        }
+        self.prepared.get_mut(sql).expect("it was inserted a line above")
+    }
+
+    fn rows(
+        &mut self,
+        sql: &str,
+        values: &[Value],
+        page: usize,
+        each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.prepared(sql);
+        let prepared = self.prepared.get_mut(sql).expect("it was prepared a line above");
+        let mut statement = self.sqlite.prepare_cached(&prepared.spelled).map_err(error)?;
+        let count = statement.column_count();
+        let columns = match &prepared.columns {
+            Some(columns) if columns.len() == count => Arc::clone(columns),
+            _ => {
+                let columns: Arc<[String]> = statement.column_names().into_iter().map(str::to_owned).collect();
+                prepared.columns = Some(Arc::clone(&columns));
+                columns
+            }
+        };
+        let mut cursor = statement.query(rusqlite::params_from_iter(values)).map_err(error)?;
+        let mut rows = Vec::new();
+        while let Some(found) = cursor.next().map_err(error)? {
+            let values =
+                (0..count).map(|index| value(found.get_ref(index).map_err(error)?)).collect::<Result<_, _>>()?;
+            rows.push(Row::new(Arc::clone(&columns), values));
+            if rows.len() == page {
+                each(std::mem::take(&mut rows))?;
+            }
+        }
+        if rows.is_empty() { Ok(()) } else { each(rows) }
+    }
+}
+
+impl Conn for Connection {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
+        let mut all = Vec::new();
+        self.rows(sql, values, usize::MAX, &mut |rows| {
+            all = rows;
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Error> {
+        self.prepared(sql);
+        let prepared = self.prepared.get(sql).expect("it was prepared a line above");
+        let touched = self
+            .sqlite
+            .prepare_cached(&prepared.spelled)
+            .and_then(|mut statement| statement.execute(rusqlite::params_from_iter(values)))
+            .map_err(error)?;
+        Ok(touched as u64)
+    }
+
+    fn append(&mut self, _table: &str, sql: &str, values: &[Value]) -> Result<(), Error> {
+        self.execute(sql, values).map(drop)
+    }
+
+    fn guarded(&mut self, _table: &str, sql: &str, values: &[Value]) -> Result<(), Error> {
+        if self.execute(sql, values)? == 1 { Ok(()) } else { Err(Error::Conflict) }
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn define(&mut self, sql: &str) -> Result<(), Error> {
+        self.sqlite.execute_batch(sql).map_err(error)
+    }
+
+    fn pages(
+        &mut self,
+        sql: &str,
+        page: usize,
+        each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.rows(sql, &[], page, each)
+    }
+
+    fn unhurried(&mut self) {}
+
+    fn savepoint(&mut self, depth: u32) -> Result<(), Error> {
+        self.command(&format!("savepoint part_{depth}"))
+    }
+
+    fn release(&mut self, depth: u32) -> Result<(), Error> {
+        self.command(&format!("release part_{depth}"))
+    }
+
+    fn rollback_to(&mut self, depth: u32) -> Result<(), Error> {
+        self.command(&format!("rollback to part_{depth}"))?;
+        self.release(depth)
+    }
+}
+
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Integer(integer) => ValueRef::Integer(*integer),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+fn value(found: ValueRef<'_>) -> Result<Value, Error> {
+    match found {
+        ValueRef::Null => Ok(Value::Null),
+        ValueRef::Integer(integer) => Ok(Value::Integer(integer)),
+        ValueRef::Text(bytes) => String::from_utf8(bytes.to_vec())
+            .map(Value::Text)
+            .map_err(|_| Error::Corrupt("a text that is not UTF-8".to_owned())),
+        ValueRef::Blob(bytes) => Ok(Value::Blob(bytes.to_vec())),
+        ValueRef::Real(_) => Err(Error::sql(SqlKind::Type, "a statement returned a floating-point number")),
+    }
+}
+
+fn synchronous(durability: Durability) -> i64 {
+    match durability {
+        Durability::Full => 2,
+        Durability::None => 0,
+    }
+}
+
+/// Asked back, because SQLite answers a setting that it can't take with the one that it kept.
+fn check_durability(found: (&str, i64), synchronous: i64, allow_unsafe: bool) -> Result<(), Error> {
+    if allow_unsafe || (found.0 == "wal" && found.1 >= synchronous) {
+        return Ok(());
+    }
+    Err(Error::Unsafe(format!(
+        "SQLite runs with journal_mode={} and synchronous={}, so that acknowledged writes can be lost: move the data folder to a local disk, or start with --unsafe",
+        found.0, found.1
+    )))
+}
+
+/// Ends the process on a failed sync: the kernel may have dropped the pages, and trying again would report success.
+pub(crate) fn error(error: rusqlite::Error) -> Error {
+    let message = error.to_string();
+    let Some(code) = error.sqlite_error() else {
+        return match error {
+            rusqlite::Error::InvalidParameterCount(..) => Error::sql(SqlKind::Type, message),
+            _ => Error::sql(SqlKind::Other, message),
+        };
+    };
+    if matches!(code.extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) {
+        tracing::error!(
+            message,
+            "the disk failed to sync; stopping, so that the restart recovers from what is really stored"
+        );
+        std::process::abort();
+    }
+    let kind = match code.extended_code {
+        ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => {
+            SqlKind::Unique
+        }
+        ffi::SQLITE_CONSTRAINT_CHECK => SqlKind::Check,
+        ffi::SQLITE_CONSTRAINT_FOREIGNKEY => SqlKind::ForeignKey,
+        ffi::SQLITE_CONSTRAINT_NOTNULL => SqlKind::NotNull,
+        ffi::SQLITE_CONSTRAINT_DATATYPE => SqlKind::Type,
+        _ => SqlKind::Other,
+    };
+    match code.code {
+        ErrorCode::DatabaseBusy
+        | ErrorCode::DatabaseLocked
+        | ErrorCode::DiskFull
+        | ErrorCode::SystemIoFailure
+        | ErrorCode::OutOfMemory
+        | ErrorCode::CannotOpen
+        | ErrorCode::PermissionDenied => Error::Unavailable(message),
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Error::Corrupt(message),
+        ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange => Error::sql(SqlKind::Type, message),
+        _ => Error::sql(kind, message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_that_corrupt_are_refused() {
+        assert!(matches!(check_version(3_051_002), Err(Error::Unsafe(_))));
+        assert!(check_version(3_051_003).is_ok());
+        assert!(check_version(rusqlite::version_number()).is_ok());
+    }
+
+    #[test]
+    fn settings_that_lose_writes_are_refused() {
+        assert!(check_durability(("wal", 2), 2, false).is_ok());
+        assert!(matches!(check_durability(("delete", 2), 2, false), Err(Error::Unsafe(_))));
+        assert!(matches!(check_durability(("wal", 1), 2, false), Err(Error::Unsafe(_))));
+        assert!(check_durability(("wal", 1), 2, true).is_ok());
+    }
+}

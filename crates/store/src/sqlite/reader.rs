@@ -1,0 +1,36 @@
+//! A thread that reads: each closure sees one snapshot, and neither waits for the writer nor holds it up.
+
+use std::sync::mpsc::Receiver;
+use std::sync::{Mutex, PoisonError};
+
+use super::connection::Connection;
+use crate::clock::Monotone;
+use crate::job::{Job, Verdict};
+use crate::tx::{Access, Tx};
+
+pub(crate) fn run(mut connection: Connection, clock: &Monotone, waiting: &Mutex<Receiver<Box<dyn Job>>>) {
+    loop {
+        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = next else { return };
+        if !job.abandoned() {
+            read(&mut connection, clock, job);
+        }
+    }
+}
+
+fn read(connection: &mut Connection, clock: &Monotone, mut job: Box<dyn Job>) {
+    if let Err(error) = connection.command("begin") {
+        job.refuse(error);
+        return;
+    }
+    let (now_us, seed) = (clock.now_us(), job.seed());
+    match job.run(&mut Tx::new(connection, Access::Read, now_us, seed)) {
+        Verdict::Commit | Verdict::RollBack => job.answer(),
+        Verdict::Failed(error) => job.refuse(error),
+    }
+    if !connection.sqlite.is_autocommit()
+        && let Err(error) = connection.command("rollback")
+    {
+        tracing::error!(%error, "a snapshot could not be given back");
+    }
+}

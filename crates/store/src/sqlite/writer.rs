@@ -1,0 +1,162 @@
+//! The one thread that writes: it runs all waiting closures, each in a savepoint of its own, commits them together, and only
+//! then answers. One sync of the disk is shared by everybody who waited for it.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::connection::{Connection, error};
+use crate::clock::Monotone;
+use crate::error::Error;
+use crate::job::{Job, MAX_RUNS, Verdict};
+use crate::store::QUEUE_LIMIT;
+use crate::tx::{Access, Tx};
+
+/// Bounds how long the first of a batch waits for the last.
+const BATCH: usize = 128;
+const LOOK_FOR_CHANGES: Duration = Duration::from_millis(500);
+
+pub(crate) struct Writer {
+    connection: Connection,
+    clock: Arc<Monotone>,
+    commits: Arc<AtomicU64>,
+    changes: watch::Sender<u64>,
+    data_version: Option<i64>,
+    _lock: Option<Arc<File>>,
+    _alive: Sender<()>,
+}
+
+/// What will be said after the commit.
+enum Answer {
+    Own(Box<dyn Job>),
+    Refusal(Box<dyn Job>, Error),
+}
+
+impl Writer {
+    pub(crate) fn new(
+        connection: Connection,
+        clock: Arc<Monotone>,
+        commits: Arc<AtomicU64>,
+        changes: watch::Sender<u64>,
+        lock: Option<Arc<File>>,
+        alive: Sender<()>,
+    ) -> Self {
+        Self { connection, clock, commits, changes, data_version: None, _lock: lock, _alive: alive }
+    }
+
+    pub(crate) fn run(mut self, waiting: &Receiver<Box<dyn Job>>) {
+        self.look_for_changes();
+        loop {
+            match waiting.recv_timeout(LOOK_FOR_CHANGES) {
+                Ok(first) => self.batch(first, waiting),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            self.look_for_changes();
+        }
+    }
+
+    fn batch(&mut self, first: Box<dyn Job>, waiting: &Receiver<Box<dyn Job>>) {
+        if let Err(error) = self.connection.command("begin immediate") {
+            // The others would only wait for the same refusal, one busy timeout after the other.
+            for job in std::iter::once(first).chain(waiting.try_iter().take(QUEUE_LIMIT)) {
+                job.refuse(error.clone());
+            }
+            return;
+        }
+        let mut answers = Vec::new();
+        let mut broken = None;
+        let mut next = Some(first);
+        while let Some(job) = next {
+            if !job.abandoned() {
+                answers.push(self.run_one(job));
+            }
+            // A full disk and the like make SQLite roll back everything, the neighbours' writes as well.
+            if self.connection.sqlite.is_autocommit() {
+                broken = Some(Error::Unavailable("the transaction was rolled back by a storage error".to_owned()));
+                break;
+            }
+            next = if answers.len() < BATCH { waiting.try_recv().ok() } else { None };
+        }
+        let committed = match broken {
+            Some(error) => Err(error),
+            None => self.commit(),
+        };
+        for answer in answers {
+            match (answer, &committed) {
+                (Answer::Own(job), Ok(())) => job.answer(),
+                (Answer::Own(job), Err(error)) => job.refuse(error.clone()),
+                (Answer::Refusal(job, error), _) => job.refuse(error),
+            }
+        }
+    }
+
+    fn run_one(&mut self, mut job: Box<dyn Job>) -> Answer {
+        for _ in 0..MAX_RUNS {
+            if let Err(error) = self.connection.command("savepoint call") {
+                return Answer::Refusal(job, error);
+            }
+            let (now_us, seed) = (self.clock.now_us(), job.seed());
+            let verdict = job.run(&mut Tx::new(&mut self.connection, Access::Write, now_us, seed));
+            let ended = match verdict {
+                Verdict::Commit => self.connection.command("release call"),
+                Verdict::RollBack | Verdict::Failed(_) => self.roll_back_one(),
+            };
+            match (verdict, ended) {
+                (Verdict::Commit | Verdict::RollBack, Ok(())) => return Answer::Own(job),
+                (Verdict::Failed(Error::Conflict), Ok(())) => {}
+                (Verdict::Failed(error), _) | (_, Err(error)) => return Answer::Refusal(job, error),
+            }
+        }
+        Answer::Refusal(job, Error::Conflict)
+    }
+
+    fn roll_back_one(&self) -> Result<(), Error> {
+        if self.connection.sqlite.is_autocommit() {
+            return Ok(());
+        }
+        self.connection.command("rollback to call")?;
+        self.connection.command("release call")
+    }
+
+    fn commit(&mut self) -> Result<(), Error> {
+        let committed = self.connection.command("commit");
+        match &committed {
+            Ok(()) => {
+                self.commits.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(error) => {
+                tracing::error!(%error, "a commit failed");
+                if !self.connection.sqlite.is_autocommit()
+                    && let Err(error) = self.connection.command("rollback")
+                {
+                    // The next batch can't begin either, and will say so to whoever waits for it.
+                    tracing::error!(%error, "a failed commit could not be rolled back");
+                }
+            }
+        }
+        committed
+    }
+
+    /// `pragma data_version` changes when another connection has written; ours is the only one in this process that does.
+    fn look_for_changes(&mut self) {
+        let looked = self
+            .connection
+            .sqlite
+            .prepare_cached("pragma data_version")
+            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)));
+        match looked {
+            Ok(version) => {
+                if self.data_version.is_some_and(|known| known != version) {
+                    self.changes.send_modify(|count| *count += 1);
+                }
+                self.data_version = Some(version);
+            }
+            Err(failed) => tracing::warn!(error = %error(failed), "data_version could not be read"),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The handle that the rest of the program holds: it hands closures to the driver's threads and waits for their answers.
+
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::watch;
+
+use crate::clock::{Clock, EntropySource, Monotone};
+use crate::error::Error;
+use crate::job::{Call, Job};
+use crate::migrate::{Schema, migrate};
+use crate::settings::{Database, Dialect, Settings};
+use crate::tx::{Access, Tx};
+use crate::{postgres, sqlite};
+
+/// Waiting closures beyond this are refused: a longer queue would only answer later than anybody waits.
+pub(crate) const QUEUE_LIMIT: usize = 1024;
+
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    dialect: Dialect,
+    schema: Schema,
+    entropy: Arc<dyn EntropySource>,
+    queues: RwLock<Option<Queues>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    changes: watch::Receiver<u64>,
+    _folder: Option<sqlite::TemporaryFolder>,
+}
+
+pub(crate) enum Queues {
+    Sqlite { writes: SyncSender<Box<dyn Job>>, reads: SyncSender<Box<dyn Job>> },
+    Postgres(tokio::sync::mpsc::Sender<(Access, Box<dyn Job>)>),
+}
+
+/// What a driver's start returns.
+pub(crate) struct Started {
+    pub(crate) queues: Queues,
+    pub(crate) threads: Vec<JoinHandle<()>>,
+    pub(crate) changes: watch::Receiver<u64>,
+    pub(crate) folder: Option<sqlite::TemporaryFolder>,
+}
+
+impl Store {
+    /// Checks the database's settings, starts the threads and migrates.
+    pub async fn open(
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn EntropySource>,
+    ) -> Result<Self, Error> {
+        Self::open_with(settings, Schema::product(), clock, entropy).await
+    }
+
+    /// With another set of migrations than the product's: tests, and a restore that starts from an older schema.
+    pub async fn open_with(
+        settings: Settings,
+        schema: Schema,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn EntropySource>,
+    ) -> Result<Self, Error> {
+        let dialect = settings.database.dialect();
+        let secondary = settings.secondary && dialect == Dialect::Sqlite;
+        let clock = Arc::new(Monotone::new(clock));
+        let started = match settings.database.clone() {
+            Database::Postgres { url } => postgres::start(&settings, &url, clock).await?,
+            Database::Sqlite { .. } | Database::SqliteMemory => {
+                let start = tokio::task::spawn_blocking(move || sqlite::start(&settings, &clock));
+                start.await.map_err(|error| Error::Panic(error.to_string()))??
+            }
+        };
+        let store = Self {
+            shared: Arc::new(Shared {
+                dialect,
+                schema: schema.clone(),
+                entropy,
+                queues: RwLock::new(Some(started.queues)),
+                threads: Mutex::new(started.threads),
+                changes: started.changes,
+                _folder: started.folder,
+            }),
+        };
+        match migrate(&store, &schema, secondary).await {
+            Ok(()) => Ok(store),
+            Err(error) => {
+                store.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// One transaction, committed before this returns `Ok`. The closure may run several times, so it must not do anything
+    /// that can't be done again; the bytes of [`Tx::seed`] are the same each time.
+    pub async fn write<T, E, F>(&self, closure: F) -> Result<T, E>
+    where
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        // A thread that ended with the closure in its hands may have been inside COMMIT.
+        self.call(Access::Write, closure, Error::UnknownCommit).await
+    }
+
+    /// One snapshot, read-only.
+    pub async fn read<T, E, F>(&self, closure: F) -> Result<T, E>
+    where
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        self.call(Access::Read, closure, Error::Unavailable("the store has stopped".to_owned())).await
+    }
+
+    async fn call<T, E, F>(&self, access: Access, closure: F, unanswered: Error) -> Result<T, E>
+    where
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let mut seed = [0; 32];
+        self.shared.entropy.fill(&mut seed);
+        let (call, answer) = Call::new(closure, seed);
+        self.submit(access, Box::new(call))?;
+        answer.await.unwrap_or_else(|_| Err(E::from(unanswered)))
+    }
+
+    fn submit(&self, access: Access, job: Box<dyn Job>) -> Result<(), Error> {
+        let queues = self.shared.queues.read().unwrap_or_else(PoisonError::into_inner);
+        let busy = || Error::Unavailable("too many transactions are waiting".to_owned());
+        let stopped = || Error::Unavailable("the store is closed".to_owned());
+        match (queues.as_ref().ok_or_else(stopped)?, access) {
+            (Queues::Sqlite { writes: queue, .. }, Access::Write)
+            | (Queues::Sqlite { reads: queue, .. }, Access::Read) => queue.try_send(job).map_err(|error| match error {
+                std::sync::mpsc::TrySendError::Full(_) => busy(),
+                std::sync::mpsc::TrySendError::Disconnected(_) => stopped(),
+            }),
+            (Queues::Postgres(queue), access) => queue.try_send((access, job)).map_err(|error| match error {
+                TrySendError::Full(_) => busy(),
+                TrySendError::Closed(_) => stopped(),
+            }),
+        }
+    }
+
+    /// Finishes what is queued, writes the last checkpoint and ends the threads. Later calls are refused.
+    pub async fn close(&self) {
+        self.shared.queues.write().unwrap_or_else(PoisonError::into_inner).take();
+        let threads = std::mem::take(&mut *self.shared.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let joined =
+            tokio::task::spawn_blocking(move || threads.into_iter().filter_map(|thread| thread.join().err()).count());
+        match joined.await {
+            Ok(0) => {}
+            Ok(panicked) => tracing::error!(panicked, "store threads ended by a panic"),
+            Err(error) => tracing::error!(%error, "closing the store was interrupted"),
+        }
+    }
+
+    /// How often a *second process* was seen to have changed this SQLite file. Whoever caches rows drops them when it
+    /// grows. On PostgreSQL it stays 0: several nodes write there as a matter of course.
+    #[must_use]
+    pub fn data_version(&self) -> u64 {
+        *self.shared.changes.borrow()
+    }
+
+    /// Wakes when [`Store::data_version`] grows, at most a second after the other process committed.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changes.clone()
+    }
+
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        self.shared.dialect
+    }
+
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.shared.schema
+    }
+}

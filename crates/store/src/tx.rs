@@ -1,0 +1,214 @@
+//! One transaction as a command sees it, and the interface that a database driver fills.
+//!
+//! The first failed statement dooms the transaction: whatever the closure makes of the error, nothing of it is committed
+//! (PostgreSQL would refuse anyway; SQLite must not differ). Only a savepoint confines a failure.
+
+use domain::Entropy;
+
+use crate::error::{Error, SqlKind};
+use crate::settings::Dialect;
+use crate::sql::{Row, Value};
+
+/// The whole driver interface. Begin and commit belong to the driver's own thread.
+pub(crate) trait Conn {
+    fn dialect(&self) -> Dialect;
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error>;
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Error>;
+    fn append(&mut self, table: &str, sql: &str, values: &[Value]) -> Result<(), Error>;
+    fn guarded(&mut self, table: &str, sql: &str, values: &[Value]) -> Result<(), Error>;
+    /// Sends what `append` and `guarded` collected.
+    fn flush(&mut self) -> Result<(), Error>;
+    /// One statement without values that is run once and not kept: a migration's.
+    fn define(&mut self, sql: &str) -> Result<(), Error>;
+    /// All rows of a query without holding them all.
+    fn pages(
+        &mut self,
+        sql: &str,
+        page: usize,
+        each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
+    ) -> Result<(), Error>;
+    /// No time limit on the statements of this transaction: migrations, backup and restore.
+    fn unhurried(&mut self);
+    fn savepoint(&mut self, depth: u32) -> Result<(), Error>;
+    fn release(&mut self, depth: u32) -> Result<(), Error>;
+    fn rollback_to(&mut self, depth: u32) -> Result<(), Error>;
+}
+
+pub struct Tx<'c> {
+    conn: &'c mut dyn Conn,
+    access: Access,
+    now_us: i64,
+    seed: [u8; 32],
+    entropy: Entropy,
+    doom: Option<Error>,
+    depth: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+impl<'c> Tx<'c> {
+    pub(crate) fn new(conn: &'c mut dyn Conn, access: Access, now_us: i64, seed: [u8; 32]) -> Self {
+        Self { conn, access, now_us, seed, entropy: Entropy::from_seed(seed), doom: None, depth: 0 }
+    }
+
+    /// Business time in microseconds since the epoch: one reading for the whole run of the closure.
+    #[must_use]
+    pub fn now_us(&self) -> i64 {
+        self.now_us
+    }
+
+    /// 32 random bytes that belong to this call: the same each time its closure runs again.
+    #[must_use]
+    pub fn seed(&self) -> [u8; 32] {
+        self.seed
+    }
+
+    /// Where ids, secrets and jitter of this call come from: each run of the closure draws the same.
+    pub fn entropy(&mut self) -> &mut Entropy {
+        &mut self.entropy
+    }
+
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        self.conn.dialect()
+    }
+
+    /// To be put behind a `select` whose rows this transaction is about to change.
+    #[must_use]
+    pub fn lock_suffix(&self) -> &'static str {
+        match (self.conn.dialect(), self.access) {
+            (Dialect::Postgres, Access::Write) => " for update",
+            _ => "",
+        }
+    }
+
+    /// Like [`Tx::lock_suffix`], passing over rows that another transaction holds. Only an optimisation of a claim: the
+    /// lease predicate belongs into the `update` as well.
+    #[must_use]
+    pub fn skip_locked_suffix(&self) -> &'static str {
+        match (self.conn.dialect(), self.access) {
+            (Dialect::Postgres, Access::Write) => " for update skip locked",
+            _ => "",
+        }
+    }
+
+    pub fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
+        self.attempt(values, |conn| conn.query(sql, values))
+    }
+
+    pub fn query_opt(&mut self, sql: &str, values: &[Value]) -> Result<Option<Row>, Error> {
+        let mut rows = self.query(sql, values)?;
+        match rows.len() {
+            0 | 1 => Ok(rows.pop()),
+            count => Err(Error::Corrupt(format!("{count} rows where at most one can be: {sql}"))),
+        }
+    }
+
+    pub fn query_one(&mut self, sql: &str, values: &[Value]) -> Result<Row, Error> {
+        self.query_opt(sql, values)?.ok_or_else(|| Error::Corrupt(format!("no row where one must be: {sql}")))
+    }
+
+    /// Runs at once and returns the number of rows touched.
+    pub fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Error> {
+        self.attempt_write(values, |conn| conn.execute(sql, values))
+    }
+
+    /// A write that can't miss: the insert of a fresh id. It may be sent as late as with COMMIT.
+    pub fn append(&mut self, table: &str, sql: &str, values: &[Value]) -> Result<(), Error> {
+        self.attempt_write(values, |conn| conn.append(table, sql, values))
+    }
+
+    /// An update that must touch exactly one row. A miss means that another transaction was faster: nothing is committed
+    /// and the whole closure runs again.
+    pub fn guarded(&mut self, table: &str, sql: &str, values: &[Value]) -> Result<(), Error> {
+        self.attempt_write(values, |conn| conn.guarded(table, sql, values))
+    }
+
+    /// Runs `part` so that its failure undoes only itself. A conflict or an outage is never confined.
+    pub fn savepoint<T, E: From<Error>>(&mut self, part: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
+        let depth = self.depth + 1;
+        self.attempt(&[], |conn| conn.savepoint(depth))?;
+        self.depth = depth;
+        let result = part(self);
+        self.depth = depth - 1;
+        match (result, self.doom.take()) {
+            (Ok(value), None) => {
+                self.attempt(&[], |conn| conn.release(depth))?;
+                Ok(value)
+            }
+            (Err(error), None) => {
+                self.attempt(&[], |conn| conn.rollback_to(depth))?;
+                Err(error)
+            }
+            (result, Some(doom @ Error::Sql { .. })) => {
+                self.attempt(&[], |conn| conn.rollback_to(depth))?;
+                result.and(Err(E::from(doom)))
+            }
+            (_, Some(doom)) => {
+                self.doom = Some(doom.clone());
+                Err(E::from(doom))
+            }
+        }
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        self.attempt(&[], |conn| conn.flush())
+    }
+
+    pub(crate) fn define(&mut self, sql: &str) -> Result<(), Error> {
+        self.attempt_write(&[], |conn| conn.define(sql))
+    }
+
+    pub(crate) fn unhurried(&mut self) {
+        self.conn.unhurried();
+    }
+
+    pub(crate) fn pages(
+        &mut self,
+        sql: &str,
+        page: usize,
+        each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.attempt(&[], |conn| conn.pages(sql, page, each))
+    }
+
+    pub(crate) fn take_doom(&mut self) -> Option<Error> {
+        self.doom.take()
+    }
+
+    fn attempt_write<T>(
+        &mut self,
+        values: &[Value],
+        act: impl FnOnce(&mut dyn Conn) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let access = self.access;
+        self.attempt(values, |conn| match access {
+            Access::Write => act(conn),
+            Access::Read => Err(Error::sql(SqlKind::Other, "a read transaction can't write")),
+        })
+    }
+
+    fn attempt<T>(
+        &mut self,
+        values: &[Value],
+        act: impl FnOnce(&mut dyn Conn) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if let Some(doom) = &self.doom {
+            return Err(doom.clone());
+        }
+        // PostgreSQL can't store U+0000 and SQLite would: refused alike, before either sees it.
+        let result = if values.iter().any(|value| matches!(value, Value::Text(text) if text.contains('\0'))) {
+            Err(Error::sql(SqlKind::Type, "a text contains U+0000"))
+        } else {
+            act(self.conn)
+        };
+        if let Err(error) = &result {
+            self.doom = Some(error.clone());
+        }
+        result
+    }
+}

@@ -1,0 +1,182 @@
+//! Backups: taken while the server runs, whole or refused, and readable by the other database.
+
+use std::io::{Cursor, Write};
+use std::sync::{Arc, Mutex};
+
+use store::{Error, Migration, Store, Summary, Value, backup, restore};
+
+use crate::on_both;
+use crate::world::{System, World, entropy, schema, schema_of};
+use crate::writes::add_posting;
+
+on_both!(
+    a_backup_comes_back,
+    a_backup_is_one_snapshot,
+    a_damaged_backup_leaves_nothing,
+    only_into_an_empty_database,
+    a_forgotten_table_is_noticed,
+    an_older_backup_is_migrated,
+);
+
+#[derive(Clone, Default)]
+struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+async fn dump(store: &Store) -> (Vec<u8>, Summary) {
+    let buffer = Buffer::default();
+    let summary = backup(store, buffer.clone()).await.unwrap();
+    let bytes = buffer.0.lock().unwrap().clone();
+    (bytes, summary)
+}
+
+async fn load(world: &World, bytes: Vec<u8>) -> Result<Summary, Error> {
+    restore(world.settings.clone(), schema(), Arc::new(System), entropy(), Cursor::new(bytes)).await
+}
+
+async fn fill(store: &Store) {
+    store
+        .write(|tx| {
+            for number in 0..1200_i64 {
+                add_posting(tx, &format!("p{number}"))?;
+            }
+            tx.append("children", "insert into children (id, posting) values ('c', 'p7')", &[])?;
+            let insert = "insert into things (id, number, body, bytes) values ($1, $2, $3, $4)";
+            let odd = ["a".into(), i64::MIN.into(), "{\"ñ\": \"\\u0000 '\"}\n".into(), vec![0, 1, 255].into()];
+            tx.append("things", insert, &odd)?;
+            tx.append("things", insert, &["b".into(), i64::MAX.into(), "".into(), Vec::new().into()])?;
+            tx.append("things", insert, &["c".into(), Value::Null, Value::Null, Value::Null])
+        })
+        .await
+        .unwrap();
+}
+
+async fn things(store: &Store) -> Vec<Vec<Value>> {
+    let sql = "select id, number, body, bytes from things order by id";
+    let rows = store.read(move |tx| tx.query(sql, &[])).await.unwrap();
+    rows.iter().map(|row| row.values().to_vec()).collect()
+}
+
+async fn a_backup_comes_back(world: &World) {
+    let store = world.open().await;
+    fill(&store).await;
+    let expected = things(&store).await;
+    let (bytes, written) = dump(&store).await;
+    store.close().await;
+    assert_eq!(written.rows["postings"], 1200);
+
+    let mut targets = vec![world.another().await, World::sqlite()];
+    targets.extend(World::postgres("a backup of the other database").await);
+    for target in targets {
+        assert_eq!(load(&target, bytes.clone()).await.unwrap(), written);
+        let restored = target.open().await;
+        assert_eq!(things(&restored).await, expected);
+        let (again, _) = dump(&restored).await;
+        assert_eq!(again.len(), bytes.len());
+        restored.close().await;
+        target.end().await;
+    }
+}
+
+async fn a_backup_is_one_snapshot(world: &World) {
+    let store = world.open().await;
+    fill(&store).await;
+    // Each transaction adds one row to both tables: a backup that is no snapshot would find more in the later one.
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let writing = tokio::spawn({
+        let (store, stop) = (store.clone(), Arc::clone(&stop));
+        async move {
+            let mut number = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                store
+                    .write(move |tx| {
+                        add_posting(tx, &format!("extra{number}"))?;
+                        let insert = "insert into things (id) values ($1)";
+                        tx.append("things", insert, &[format!("extra{number}").into()])
+                    })
+                    .await
+                    .unwrap();
+                number += 1;
+            }
+            number
+        }
+    });
+    let mut largest = 0;
+    for _ in 0..5 {
+        let (_, summary) = dump(&store).await;
+        assert_eq!(summary.rows["postings"] - 1200, summary.rows["things"] - 3);
+        largest = summary.rows["postings"] - 1200;
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(writing.await.unwrap() >= largest && largest > 0);
+    store.close().await;
+}
+
+async fn a_damaged_backup_leaves_nothing(world: &World) {
+    let store = world.open().await;
+    fill(&store).await;
+    let (bytes, _) = dump(&store).await;
+    store.close().await;
+
+    let target = world.another().await;
+    let mut damaged =
+        vec![bytes[..bytes.len() - 1].to_vec(), bytes[..bytes.len() / 2].to_vec(), [&bytes[..], b" "].concat()];
+    damaged.push(String::from_utf8(bytes.clone()).unwrap().replacen("[\"p500\",\"\"]\n", "", 1).into_bytes());
+    for position in (0..bytes.len()).step_by(bytes.len() / 23).chain(bytes.len() - 100..bytes.len()) {
+        let mut flipped = bytes.clone();
+        flipped[position] ^= 1;
+        damaged.push(flipped);
+    }
+    for (index, bytes) in damaged.into_iter().enumerate() {
+        let refused = load(&target, bytes).await;
+        assert!(refused.is_err(), "damage {index} went unnoticed");
+        let store = target.open().await;
+        for table in ["postings", "things", "children"] {
+            assert_eq!(target.count(table).await, 0, "damage {index}: {table}");
+        }
+        store.close().await;
+    }
+    load(&target, bytes).await.unwrap();
+    target.end().await;
+}
+
+async fn only_into_an_empty_database(world: &World) {
+    let store = world.open().await;
+    fill(&store).await;
+    let (bytes, _) = dump(&store).await;
+    store.close().await;
+    let refused = load(world, bytes).await;
+    assert!(matches!(&refused, Err(Error::Backup(sentence)) if sentence.contains("not empty")), "{refused:?}");
+    assert_eq!(world.count("postings").await, 1200);
+}
+
+async fn a_forgotten_table_is_noticed(world: &World) {
+    let forgetful = store::Schema { tables: &["counters", "postings", "children", "jobs"], ..schema() };
+    let store = world.try_open(forgetful).await.unwrap();
+    let refused = backup(&store, Buffer::default()).await;
+    assert!(matches!(&refused, Err(Error::Backup(sentence)) if sentence.contains("things")), "{refused:?}");
+    store.close().await;
+}
+
+async fn an_older_backup_is_migrated(world: &World) {
+    let store = world.open().await;
+    fill(&store).await;
+    let (bytes, _) = dump(&store).await;
+    store.close().await;
+
+    let later = Migration { number: 3, name: "later", text: "alter table postings add column late text;" };
+    let newer = schema_of(vec![schema().migrations[1].clone(), later], crate::world::TABLES);
+    let target = world.another().await;
+    restore(target.settings.clone(), newer, Arc::new(System), entropy(), Cursor::new(bytes)).await.unwrap();
+    assert_eq!(target.count("postings where late is null").await, 1200);
+    assert_eq!(target.count("schema_migrations").await, 3);
+    target.end().await;
+}

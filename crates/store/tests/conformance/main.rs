@@ -1,0 +1,39 @@
+//! One suite for both drivers: what a command may rely on, whichever database runs.
+//!
+//! The PostgreSQL half needs `DALASI_TEST_POSTGRES_URL`, of a role that may create databases; each test makes one of its own.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on should panic where it stands")]
+#![expect(clippy::print_stderr, reason = "a half that was not run must say so")]
+
+mod backups;
+mod postgres_only;
+mod reads;
+mod savepoints;
+mod schemas;
+mod sqlite_only;
+mod values;
+mod world;
+mod writes;
+
+/// Each named test once for each database.
+macro_rules! on_both {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                let world = crate::world::World::sqlite();
+                super::$name(&world).await;
+                world.end().await;
+            })+
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                let Some(world) = crate::world::World::postgres(stringify!($name)).await else { return };
+                super::$name(&world).await;
+                world.end().await;
+            })+
+        }
+    };
+}
+pub(crate) use on_both;

@@ -1,0 +1,229 @@
+//! What only a server does: lose connections, forget statements, run with settings that lose writes, interleave.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+
+use store::{Database, Error, Settings, Store};
+
+use crate::world::{System, World, entropy, raw_postgres, schema};
+use crate::writes::add_posting;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_that_lose_writes_are_refused() {
+    let Some(world) = World::postgres("settings_that_lose_writes_are_refused").await else { return };
+    let url = format!(
+        "{}{}options=-c%20synchronous_commit%3Doff",
+        world.url(),
+        if world.url().contains('?') { "&" } else { "?" }
+    );
+    let settings = Settings::new(Database::Postgres { url });
+    let refused = Store::open_with(settings.clone(), schema(), Arc::new(System), entropy()).await.err();
+    assert!(
+        matches!(&refused, Some(Error::Unsafe(sentence)) if sentence.contains("synchronous_commit=off")),
+        "{refused:?}"
+    );
+    let allowed = Settings { allow_unsafe: true, ..settings };
+    Store::open_with(allowed, schema(), Arc::new(System), entropy()).await.unwrap().close().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_there_is_said_so() {
+    let settings = Settings::new(Database::Postgres { url: "postgres://nobody@127.0.0.1:1/none".to_owned() });
+    let refused = Store::open_with(settings, schema(), Arc::new(System), entropy()).await.err();
+    assert!(matches!(refused, Some(Error::Unavailable(_))), "{refused:?}");
+}
+
+/// The real interleaving: the other connection commits between the reading and the writing of this transaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_update_in_between_leaves_no_posting() {
+    let Some(world) = World::postgres("an_update_in_between_leaves_no_posting").await else { return };
+    let (first, second) = (world.open().await, world.open().await);
+    let insert = "insert into counters (name, version, value) values ('a', 1, 0)";
+    first.write(move |tx| tx.execute(insert, &[])).await.unwrap();
+    let (reached, wait_reached) = mpsc::channel();
+    let (go_on, wait_go_on) = mpsc::channel::<()>();
+    let (reached, wait_go_on) = (Mutex::new(Some(reached)), Mutex::new(wait_go_on));
+    let slow = tokio::spawn({
+        let first = first.clone();
+        async move {
+            first
+                .write(move |tx| {
+                    let row = tx.query_one("select version, value from counters where name = 'a'", &[])?;
+                    let (version, value): (i64, i64) = (row.get("version")?, row.get("value")?);
+                    if let Some(reached) = reached.lock().unwrap().take() {
+                        reached.send(()).unwrap();
+                        wait_go_on.lock().unwrap().recv().unwrap();
+                    }
+                    add_posting(tx, &format!("before the guard, on top of {value}"))?;
+                    let update =
+                        "update counters set version = version + 1, value = $2 where name = 'a' and version = $1";
+                    tx.guarded("counters", update, &[version.into(), (value + 1).into()])?;
+                    add_posting(tx, &format!("behind the guard, on top of {value}"))
+                })
+                .await
+        }
+    });
+    tokio::task::spawn_blocking(move || wait_reached.recv().unwrap()).await.unwrap();
+    let update = "update counters set version = 2, value = 100 where name = 'a'";
+    second.write(move |tx| tx.execute(update, &[])).await.unwrap();
+    go_on.send(()).unwrap();
+    slow.await.unwrap().unwrap();
+    assert_eq!(world.count("postings").await, 2);
+    assert_eq!(world.count("postings where id like '%on top of 100'").await, 2);
+    assert_eq!(world.count("counters where value = 101 and version = 3").await, 1);
+    first.close().await;
+    second.close().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deadlocks_run_again() {
+    let Some(world) = World::postgres("deadlocks_run_again").await else { return };
+    let store = world.open().await;
+    let insert = "insert into counters (name, version, value) values ('a', 1, 0), ('b', 1, 0)";
+    store.write(move |tx| tx.execute(insert, &[])).await.unwrap();
+    let writes: Vec<_> = (0..24)
+        .map(|number| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let names = if number % 2 == 0 { ["a", "b"] } else { ["b", "a"] };
+                store
+                    .write(move |tx| {
+                        for name in names {
+                            tx.execute("update counters set value = value + 1 where name = $1", &[name.into()])?;
+                            tx.query("select pg_sleep(0.005)::text", &[])?;
+                        }
+                        Ok::<_, Error>(())
+                    })
+                    .await
+            })
+        })
+        .collect();
+    for write in writes {
+        write.await.unwrap().unwrap();
+    }
+    assert_eq!(world.count("counters where value = 24").await, 2);
+    store.close().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_connection_runs_again_unless_it_was_committing() {
+    let Some(world) = World::postgres("a_lost_connection_runs_again_unless_it_was_committing").await else { return };
+    let store = world.open().await;
+    let runs = Arc::new(AtomicU32::new(0));
+    let (seen, url) = (Arc::clone(&runs), world.url().to_owned());
+    store
+        .write(move |tx| {
+            let run = seen.fetch_add(1, Ordering::Relaxed);
+            add_posting(tx, &format!("run{run}"))?;
+            let pid: i64 = tx.query_one("select pg_backend_pid()::bigint from postings", &[])?.get(0)?;
+            if run == 0 {
+                terminate(&url, pid);
+            }
+            tx.query("select count(*) from postings", &[]).map(drop)
+        })
+        .await
+        .unwrap();
+    assert_eq!(runs.load(Ordering::Relaxed), 2);
+    assert_eq!(world.count("postings").await, 1);
+
+    // With the writes unsent and COMMIT next, nobody can know. Running again would be a guess.
+    let url = world.url().to_owned();
+    let unknown = store
+        .write(move |tx| {
+            let pid: i64 = tx.query_one("select pg_backend_pid()::bigint", &[])?.get(0)?;
+            add_posting(tx, "unknown")?;
+            terminate(&url, pid);
+            Ok::<_, Error>(())
+        })
+        .await;
+    assert!(matches!(unknown, Err(Error::UnknownCommit | Error::Unavailable(_))) || unknown.is_ok(), "{unknown:?}");
+    for number in 0..20 {
+        store.write(move |tx| add_posting(tx, &format!("later{number}"))).await.unwrap();
+        store.read(|tx| tx.query("select id from postings", &[])).await.unwrap();
+    }
+    store.close().await;
+    world.end().await;
+}
+
+/// Ends a backend from outside, and waits until it is gone. On a thread of its own: closures have no runtime.
+fn terminate(url: &str, pid: i64) {
+    let url = url.to_owned();
+    let ending = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let client = raw_postgres(&url).await;
+            client.batch_execute(&format!("select pg_terminate_backend({pid}, 5000)")).await.unwrap();
+        });
+    });
+    ending.join().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_connection_may_be_lost_while_idle() {
+    let Some(world) = World::postgres("every_connection_may_be_lost_while_idle").await else { return };
+    let store = world.open().await;
+    for round in 0..5 {
+        let others = "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
+        raw_postgres(world.url()).await.batch_execute(others).await.unwrap();
+        for number in 0..8 {
+            store.write(move |tx| add_posting(tx, &format!("{round}.{number}"))).await.unwrap();
+            store.read(|tx| tx.query("select id from postings", &[])).await.unwrap();
+        }
+    }
+    assert_eq!(world.count("postings").await, 40);
+    store.close().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_that_no_longer_fit_are_made_anew() {
+    let Some(world) = World::postgres("plans_that_no_longer_fit_are_made_anew").await else { return };
+    let store = world.open().await;
+    store.write(|tx| add_posting(tx, "a")).await.unwrap();
+    let client = raw_postgres(world.url()).await;
+    for width in [100, 200, 300] {
+        for _ in 0..8 {
+            let row = store.read(|tx| tx.query_one("select id, note from postings", &[])).await.unwrap();
+            assert_eq!(row.get::<String>("id").unwrap(), "a");
+        }
+        let sql = format!("alter table postings alter column note type varchar({width})");
+        client.batch_execute(&sql).await.unwrap();
+    }
+    store.close().await;
+    world.end().await;
+}
+
+/// As behind a pooler that hands out another server connection each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn forgotten_statements_are_no_obstacle() {
+    let Some(world) = World::postgres("forgotten_statements_are_no_obstacle").await else { return };
+    let store = world.open().await;
+    for round in 0..6 {
+        for number in 0..6 {
+            store
+                .write(move |tx| {
+                    add_posting(tx, &format!("{round}.{number}"))?;
+                    let update = "update postings set note = $2 where id = $1";
+                    tx.guarded("postings", update, &[format!("{round}.{number}").into(), "seen".into()])?;
+                    let body =
+                        "insert into things (id, number, body, bytes) values ($1, $2, $3, $4) on conflict do nothing";
+                    let count = tx.execute(
+                        body,
+                        &[format!("{round}.{number}").into(), None::<i64>.into(), "b".into(), vec![1_u8].into()],
+                    )?;
+                    assert_eq!(count, 1);
+                    assert!(tx.query("select id from postings where id = $1", &["absent".into()])?.is_empty());
+                    Ok::<_, Error>(())
+                })
+                .await
+                .unwrap();
+        }
+        store.write(|tx| tx.execute("deallocate all", &[])).await.unwrap();
+    }
+    assert_eq!(world.count("postings where note = 'seen'").await, 36);
+    store.close().await;
+    world.end().await;
+}

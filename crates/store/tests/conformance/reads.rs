@@ -1,0 +1,60 @@
+//! Reads: one snapshot, no writing.
+
+use std::sync::{Arc, Mutex, mpsc};
+
+use store::{Error, SqlKind};
+
+use crate::on_both;
+use crate::world::World;
+use crate::writes::add_posting;
+
+on_both!(a_read_sees_one_snapshot, a_read_cannot_write, a_read_sees_what_was_answered);
+
+async fn a_read_sees_one_snapshot(world: &World) {
+    let store = world.open().await;
+    store.write(|tx| add_posting(tx, "a")).await.unwrap();
+    let (reached, wait_reached) = mpsc::channel();
+    let (go_on, wait_go_on) = mpsc::channel();
+    let wait_go_on = Arc::new(Mutex::new(wait_go_on));
+    let reading = tokio::spawn({
+        let store = store.clone();
+        async move {
+            store
+                .read(move |tx| {
+                    let before = tx.query("select id from postings", &[])?.len();
+                    reached.send(()).unwrap();
+                    wait_go_on.lock().unwrap().recv().unwrap();
+                    Ok::<_, Error>((before, tx.query("select id, note from postings", &[])?.len()))
+                })
+                .await
+        }
+    });
+    tokio::task::spawn_blocking(move || wait_reached.recv().unwrap()).await.unwrap();
+    store.write(|tx| add_posting(tx, "b")).await.unwrap();
+    go_on.send(()).unwrap();
+    assert_eq!(reading.await.unwrap(), Ok((1, 1)));
+    assert_eq!(world.count("postings").await, 2);
+    store.close().await;
+}
+
+async fn a_read_cannot_write(world: &World) {
+    let store = world.open().await;
+    let refused = store.read(|tx| tx.execute("insert into postings (id, note) values ('a', '')", &[])).await;
+    assert!(matches!(refused, Err(Error::Sql { kind: SqlKind::Other, .. })), "{refused:?}");
+    let returning = "insert into postings (id, note) values ('a', '') returning id";
+    let refused = store.read(move |tx| tx.query(returning, &[])).await;
+    assert!(matches!(&refused, Err(Error::Sql { .. } | Error::Unavailable(_))), "{refused:?}");
+    assert_eq!(store.read(|tx| Ok::<_, Error>(tx.lock_suffix())).await, Ok(""));
+    assert_eq!(world.count("postings").await, 0);
+    store.close().await;
+}
+
+async fn a_read_sees_what_was_answered(world: &World) {
+    let store = world.open().await;
+    for number in 1..=50 {
+        store.write(move |tx| add_posting(tx, &format!("p{number}"))).await.unwrap();
+        let seen = store.read(|tx| tx.query_one("select count(*) from postings", &[])?.get::<i64>(0)).await;
+        assert_eq!(seen, Ok(number));
+    }
+    store.close().await;
+}

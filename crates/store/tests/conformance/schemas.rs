@@ -1,0 +1,101 @@
+//! Migrations: several nodes at once, older and newer programs, texts that were changed afterwards.
+
+use std::sync::Arc;
+
+use store::{Database, Dialect, Error, Migration, Schema, Settings, Store};
+
+use crate::on_both;
+use crate::world::{System, TABLES, World, entropy, schema, schema_of};
+
+on_both!(
+    four_nodes_start_at_once,
+    a_newer_schema_is_refused,
+    a_changed_migration_is_refused,
+    a_failed_migration_leaves_nothing_and_resumes,
+    the_product_schema_opens,
+);
+
+async fn four_nodes_start_at_once(world: &World) {
+    let slow = (3..12).map(|number| Migration {
+        number,
+        name: "more",
+        text: format!("create table more_{number} (id bigint primary key); insert into more_{number} (id) values (1);")
+            .leak(),
+    });
+    let mut migrations = schema().migrations[1..].to_vec();
+    migrations.extend(slow);
+    let schema = schema_of(migrations, TABLES);
+    let nodes: Vec<_> = (0..4)
+        .map(|_| {
+            let (settings, schema) = (world.settings.clone(), schema.clone());
+            tokio::spawn(async move { Store::open_with(settings, schema, Arc::new(System), entropy()).await })
+        })
+        .collect();
+    let mut opened = Vec::new();
+    for node in nodes {
+        match (node.await.unwrap(), world.dialect()) {
+            (Ok(store), _) => opened.push(store),
+            // One process at a time serves a file.
+            (Err(Error::InUse(_)), Dialect::Sqlite) => {}
+            (Err(error), _) => panic!("{error}"),
+        }
+    }
+    assert_eq!(opened.len(), if world.dialect() == Dialect::Sqlite { 1 } else { 4 });
+    assert_eq!(world.count("schema_migrations").await, 11);
+    assert_eq!(world.count("more_11").await, 1);
+    for store in opened {
+        store.close().await;
+    }
+}
+
+async fn a_newer_schema_is_refused(world: &World) {
+    world.open().await.close().await;
+    let refused = world.try_open(schema_of(Vec::new(), &[])).await.err();
+    assert_eq!(refused, Some(Error::NewerSchema { found: 2, known: 1 }));
+    world.open().await.close().await;
+}
+
+async fn a_changed_migration_is_refused(world: &World) {
+    world.open().await.close().await;
+    let changed = Migration { number: 2, name: "test_tables", text: "create table other (id bigint);" };
+    let refused = world.try_open(schema_of(vec![changed], TABLES)).await.err();
+    assert!(matches!(refused, Some(Error::Schema(_))), "{refused:?}");
+}
+
+async fn a_failed_migration_leaves_nothing_and_resumes(world: &World) {
+    let wrong =
+        Migration { number: 2, name: "wrong", text: "create table half (id bigint); create table half (id bigint);" };
+    let refused = world.try_open(schema_of(vec![wrong], TABLES)).await.err();
+    assert!(matches!(refused, Some(Error::Sql { .. })), "{refused:?}");
+    assert_eq!(world.count("schema_migrations").await, 1);
+    // As after a crash: the lease of the failed node has to run out, unless it is the same node that comes back.
+    let store = expire_lease_and_open(world).await;
+    assert_eq!(world.count("schema_migrations").await, 2);
+    store.close().await;
+}
+
+async fn expire_lease_and_open(world: &World) -> Store {
+    let store = world.try_open(schema_of(Vec::new(), &[])).await.unwrap();
+    store.write(|tx| tx.execute("update leases set expires_at = 0", &[])).await.unwrap();
+    store.close().await;
+    world.open().await
+}
+
+async fn the_product_schema_opens(world: &World) {
+    let store = Store::open(world.settings.clone(), Arc::new(System), entropy()).await.unwrap();
+    let applied = world.count("schema_migrations").await;
+    assert_eq!(applied, i64::try_from(Schema::product().migrations.len()).unwrap());
+    store.close().await;
+    let numbers: Vec<_> = Schema::product().migrations.iter().map(|migration| migration.number).collect();
+    assert!(numbers.is_sorted() && numbers[0] == 1, "{numbers:?}");
+}
+
+#[tokio::test]
+async fn the_memory_store_opens_and_leaves_no_file() {
+    let settings = Settings::new(Database::SqliteMemory);
+    let store = Store::open_with(settings, schema(), Arc::new(System), entropy()).await.unwrap();
+    store.write(|tx| crate::writes::add_posting(tx, "a")).await.unwrap();
+    let rows = store.read(|tx| tx.query("select id from postings", &[])).await.unwrap();
+    assert_eq!(rows.len(), 1);
+    store.close().await;
+}

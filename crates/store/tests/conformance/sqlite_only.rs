@@ -1,0 +1,172 @@
+//! What only a file has: a lock, permissions, a second process, neighbours in one commit.
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use store::{Database, Error, Settings, Store};
+
+use crate::world::{System, World, entropy, schema};
+use crate::writes::add_posting;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_commit_is_told_to_all_its_neighbours() {
+    let world = World::sqlite();
+    let store = world.open().await;
+    let (reached, wait_reached) = mpsc::channel();
+    let (go_on, wait_go_on) = mpsc::channel();
+    let wait_go_on = Arc::new(Mutex::new(wait_go_on));
+    let holding = tokio::spawn({
+        let store = store.clone();
+        async move {
+            store
+                .write(move |tx| {
+                    add_posting(tx, "first")?;
+                    reached.send(()).unwrap();
+                    wait_go_on.lock().unwrap().recv().unwrap();
+                    Ok::<_, Error>(())
+                })
+                .await
+        }
+    });
+    tokio::task::spawn_blocking(move || wait_reached.recv().unwrap()).await.unwrap();
+    // The writer is busy, so these three will be in its batch. The second one makes the commit fail.
+    let neighbours = ["a", "b", "c"].map(|id| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            store
+                .write(move |tx| {
+                    add_posting(tx, id)?;
+                    if id == "b" {
+                        let late = "insert into children (id, posting, late) values ('c', 'b', 'absent')";
+                        tx.append("children", late, &[])?;
+                    }
+                    Ok::<_, Error>(())
+                })
+                .await
+        })
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    go_on.send(()).unwrap();
+    assert!(holding.await.unwrap().is_err());
+    for neighbour in neighbours {
+        assert!(neighbour.await.unwrap().is_err());
+    }
+    assert_eq!(world.count("postings").await, 0);
+    store.write(|tx| add_posting(tx, "later")).await.unwrap();
+    assert_eq!(world.count("postings").await, 1);
+    store.close().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_process_serves_a_file() {
+    let world = World::sqlite();
+    let store = world.open().await;
+    let refused = world.try_open(schema()).await.err();
+    assert!(matches!(&refused, Some(Error::InUse(_))), "{refused:?}");
+    store.close().await;
+    world.open().await.close().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_process_is_seen() {
+    let world = World::sqlite();
+    let serving = world.open().await;
+    let mut changes = serving.changes();
+    for number in 0..50 {
+        serving.write(move |tx| add_posting(tx, &format!("own{number}"))).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    let before = serving.data_version();
+    changes.mark_unchanged();
+
+    let second = world.open_second().await;
+    second.write(|tx| add_posting(tx, "foreign")).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(1), changes.changed()).await.unwrap().unwrap();
+    assert!(serving.data_version() > before);
+    let rows = serving.read(|tx| tx.query("select id from postings where id = 'foreign'", &[])).await.unwrap();
+    assert_eq!(rows.len(), 1);
+    second.close().await;
+    serving.close().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn own_writes_are_no_foreign_change() {
+    let world = World::sqlite();
+    let store = world.open().await;
+    let before = store.data_version();
+    for number in 0..20 {
+        store.write(move |tx| add_posting(tx, &format!("own{number}"))).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(store.data_version(), before);
+    store.close().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_process_needs_a_database() {
+    let world = World::sqlite();
+    let settings = Settings { secondary: true, ..world.settings.clone() };
+    let refused = Store::open_with(settings, schema(), Arc::new(System), entropy()).await.err();
+    assert!(matches!(refused, Some(Error::Unavailable(_))), "{refused:?}");
+    assert!(!world.path().exists());
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_owner_may_read_the_file() {
+    let world = World::sqlite();
+    std::fs::write(world.path(), "").unwrap();
+    std::fs::set_permissions(world.path(), PermissionsExt::from_mode(0o644)).unwrap();
+    let store = world.open().await;
+    store.write(|tx| add_posting(tx, "a")).await.unwrap();
+    let folder = world.path().parent().unwrap();
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.path());
+        seen += 1;
+    }
+    assert_eq!(seen, 4, "the database, its log, the log's index, the lock");
+    store.close().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_is_emptied_in_a_lull_and_at_the_end() {
+    let world = World::sqlite();
+    let store = world.open().await;
+    let log = world.path().with_extension("sqlite-wal");
+    for number in 0..20 {
+        store
+            .write(move |tx| {
+                let insert = "insert into things (id, bytes) values ($1, $2)";
+                tx.execute(insert, &[format!("t{number}").into(), vec![7; 200_000].into()])
+            })
+            .await
+            .unwrap();
+    }
+    assert!(std::fs::metadata(&log).unwrap().len() > 1024 * 1024);
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
+    store.write(|tx| add_posting(tx, "a")).await.unwrap();
+    store.close().await;
+    assert!(std::fs::metadata(&log).map_or(0, |metadata| metadata.len()) == 0);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_database_is_refused() {
+    let world = World::sqlite();
+    std::fs::write(world.path(), "x".repeat(10_000)).unwrap();
+    let refused = world.try_open(schema()).await.err();
+    assert!(matches!(refused, Some(Error::Corrupt(_))), "{refused:?}");
+    let nowhere = Settings::new(Database::Sqlite { path: "/nowhere/at/all".into() });
+    let refused = Store::open_with(nowhere, schema(), Arc::new(System), entropy()).await.err();
+    assert!(matches!(refused, Some(Error::Unavailable(_))), "{refused:?}");
+    world.end().await;
+}

@@ -1,0 +1,69 @@
+// What a payer does, step by step, in the words of the pages.
+
+import { button, heading, link, reach } from './browser.mjs'
+
+export const MERCHANT = 'Kairaba Books'
+/** Waits for a click on the simulator's page. */
+export const QUIET_PHONE = '+220 765 4321'
+
+export async function open(page, checkout) {
+  await page.goto(checkout.payment_url)
+  await reach(page, /How do you want to pay|Check and pay/)
+}
+
+/** From the choice of methods to the simulator's page; the pages between go on by themselves or by a link. */
+export async function toSimulator(page, method) {
+  const [choice, opens, far] = {
+    wave: [/^Pay with Wave/, 'Open Wave', 'Wave, simulated'],
+    card: [/^Pay by card/, 'Open the card page', 'Card page, simulated'],
+  }[method]
+  await button(page, choice).click()
+  await heading(page, far).or(link(page, opens)).first().waitFor()
+  // It may be gone before we click: then we are where it leads to.
+  if (!(await heading(page, far).isVisible())) await link(page, opens).click({ timeout: 3000 }).catch(() => {})
+  await reach(page, far)
+}
+
+/** Chooses a wallet and gives its phone. */
+export async function withPhone(page, method, phone) {
+  const [choice, title] = {
+    afrimoney: [/^Pay with Afrimoney/, 'Your Afrimoney number'],
+    qmoney: [/^Pay with QMoney/, 'Your QMoney number'],
+  }[method]
+  await button(page, choice).click()
+  await reach(page, title)
+  await givePhone(page, phone)
+}
+
+export async function givePhone(page, phone) {
+  await page.getByLabel('Phone number').fill(phone)
+  await button(page, 'Continue').click()
+}
+
+export async function giveCode(page, code) {
+  await page.getByLabel('Code from the SMS').fill(code)
+  await button(page, /^Pay /).click()
+}
+
+/** Plays the payer on the simulator's page of a wallet, and returns to the payment. */
+export async function decide(page, outcome) {
+  const rare = page.getByText('Rarer outcomes')
+  if (!(await button(page, outcome).isVisible())) await rare.click()
+  await button(page, outcome).click()
+  await backToPayment(page)
+}
+
+/** Pays on the simulated card page. */
+export async function useCard(page, number) {
+  await page.locator(`input[name=number][value="${number}"]`).check()
+  await button(page, /^Pay /).click()
+}
+
+/** The simulator sends the payer back, or shows the way. */
+export async function backToPayment(page) {
+  const way = link(page, 'Back to the payment')
+  await way.or(page.locator('body[data-revision]')).first().waitFor()
+  if (await way.isVisible()) await way.click()
+}
+
+export const paid = (page, seconds) => reach(page, 'Paid', seconds)

@@ -1,0 +1,71 @@
+"""The worker is killed in mid-delivery; every event still arrives, in order (contract §6)."""
+
+import time
+
+from jokoor import Jokoor
+
+from checks import ok
+
+CHECKOUTS = 25
+
+
+def test_kill_and_restart_lose_nothing(new_server, receiver):
+    server = new_server()
+    mailbox = receiver.mailbox()
+    mailbox.delay = 0.05
+    with Jokoor(server.keys["test"]["secret"], base_url=server.url) as sdk:
+        secret = ok(sdk.webhooks.create(url=mailbox.url, enabled_events=["*"]))["secret"]
+        expected = {}
+        for index in range(CHECKOUTS):
+            checkout = ok(sdk.checkouts.create(amount="10.00"))
+            ok(
+                sdk.payments.initialize(
+                    client_secret=checkout["client_secret"],
+                    payment_method="afrimoney",
+                    # Every fifth payer fails first, so that objects have one, two or three events.
+                    customer_phone="+2207000001" if index % 5 == 0 else "+2207000000",
+                )
+            )
+            expected[checkout["id"]] = (
+                ["payment.failed"] if index % 5 == 0 else ["payment.succeeded", "checkout.completed"]
+            )
+
+    for _ in range(3):
+        seen = len(mailbox.deliveries)
+        mailbox.wait(lambda deliveries, seen=seen: len(deliveries) > seen or len(deliveries) >= CHECKOUTS, timeout=120)
+        server.kill()
+        time.sleep(0.2)
+        server.start()
+
+    def complete(deliveries):
+        return len({delivery.id for delivery in deliveries}) >= sum(map(len, expected.values()))
+
+    mailbox.wait(complete, timeout=240)
+    for object_id, types in expected.items():
+        arrived = {}
+        for delivery in mailbox.of(object_id):
+            delivery.verify(secret)
+            arrived.setdefault(delivery.id, delivery)
+        first_arrivals = list(arrived.values())
+        assert [one.type for one in first_arrivals] == types
+        assert [one.sequence for one in first_arrivals] == list(range(1, len(types) + 1))
+    by_id = {}
+    for delivery in mailbox.deliveries:
+        assert by_id.setdefault(delivery.id, delivery.body) == delivery.body, "each attempt sends the same bytes"
+
+    server.stop()
+    result = server.store.verify()
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_what_was_acknowledged_survives_a_kill(new_server):
+    server = new_server()
+    ids = []
+    for _ in range(3):
+        with Jokoor(server.keys["test"]["secret"], base_url=server.url) as sdk:
+            ids += [ok(sdk.checkouts.create(amount="1.00", metadata={"n": str(n)}))["id"] for n in range(10)]
+            server.kill()
+            server.start()
+        with Jokoor(server.keys["test"]["secret"], base_url=server.url) as sdk:
+            for id in ids:
+                assert ok(sdk.checkouts.get(id))["status"] == "pending"

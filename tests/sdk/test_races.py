@@ -1,0 +1,120 @@
+"""Many at once: one key makes one session, one contender wins (contract §1.8, §4.1)."""
+
+import http.client
+import json
+import threading
+from collections import Counter
+from urllib.parse import urlsplit
+
+from checks import data, eventually, ok
+
+
+def at_once(server, requests):
+    """Sends all requests at the same moment, a connection each; their (status, headers, body) in the same order."""
+    host = urlsplit(server.url)
+    start = threading.Barrier(len(requests))
+    answers = [None] * len(requests)
+
+    def send(index, path, body):
+        payload = json.dumps(body).encode()
+        connection = http.client.HTTPConnection(host.hostname, host.port, timeout=60)
+        try:
+            try:
+                connection.connect()
+            except OSError:
+                start.abort()  # nobody waits for one that can't come
+                raise
+            start.wait(timeout=60)
+            connection.request(
+                "POST",
+                path,
+                payload,
+                {
+                    "Authorization": f"Bearer {server.keys['test']['secret']}",
+                    "Content-Type": "application/json",
+                },
+            )
+            response = connection.getresponse()
+            answers[index] = (response.status, dict(response.getheaders()), response.read())
+        except (OSError, http.client.HTTPException, threading.BrokenBarrierError) as fault:
+            answers[index] = (0, {}, repr(fault).encode())
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=send, args=(index, *request)) for index, request in enumerate(requests)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def codes(answers):
+    return Counter(json.loads(body).get("code", "ok") if status else body for status, _, body in answers)
+
+
+def test_500_creates_with_one_key_make_one_session(server, api):
+    body = {"amount": "12.00", "reference": "race-500", "idempotency_key": "race-500"}
+    answers = at_once(server, [("/v1/checkouts", body)] * 500)
+    assert Counter(status for status, _, _ in answers) == {201: 500}, answers[0]
+    assert len({content for _, _, content in answers}) == 1
+    names = Counter(
+        {name.lower(): value for name, value in headers.items()}.get("idempotent-replayed", "first")
+        for _, headers, _ in answers
+    )
+    assert names == {"first": 1, "true": 499}
+    assert data(api.get("/v1/checkouts", params={"reference": "race-500"}))["total"] == 1
+
+
+def test_of_64_cancels_one_wins(server, api, sdk):
+    for _ in range(3):
+        checkout = ok(sdk.checkouts.create(amount="1.00"))
+        answers = at_once(server, [(f"/v1/checkouts/{checkout['id']}/cancel", {})] * 64)
+        assert codes(answers) == {"ok": 1, "checkout_already_cancelled": 63}
+
+        def cancellations(checkout=checkout):
+            items = ok(sdk.webhook_events.list(limit=100, type="checkout.cancelled"))["items"]
+            return [event for event in items if event["object_id"] == checkout["id"]]
+
+        assert len(eventually(cancellations)) == 1
+
+
+def test_pays_against_cancels(server, sdk):
+    for _ in range(3):
+        checkout = ok(sdk.checkouts.create(amount="50.00"))
+        start = {
+            "client_secret": checkout["client_secret"],
+            "payment_method": "afrimoney",
+            "customer_phone": "+2207000000",
+        }
+        pays = [("/v1/pay/initialize", start)] * 32
+        cancels = [(f"/v1/checkouts/{checkout['id']}/cancel", {})] * 32
+        answers = at_once(server, [one for pair in zip(pays, cancels) for one in pair])
+        assert {status for status, _, _ in answers} <= {200, 400}, codes(answers)
+        started = {json.loads(body)["data"]["id"] for status, _, body in answers[0::2] if status == 200}
+        cancelled = [body for status, _, body in answers[1::2] if status == 200]
+        assert len(started) <= 1, "one session at most was opened"
+        assert len(cancelled) <= 1
+        assert started or cancelled
+        assert set(codes(answers)) <= {
+            "ok", "payment_in_progress", "checkout_already_cancelled", "checkout_already_completed",
+        }, codes(answers)  # fmt: skip
+
+        def settled(checkout=checkout, started=started):
+            found = ok(sdk.checkouts.get(checkout["id"]))
+            waiting = started and (found["transaction"] or {}).get("status") not in ("completed", "cancelled")
+            return None if found["status"] == "pending" or waiting else found
+
+        found = eventually(settled)
+        if cancelled:
+            assert found["status"] == "cancelled", "money that comes after is recorded, the end stays what it was"
+        else:
+            assert found["status"] == "completed"
+
+
+def test_starts_of_one_checkout_share_one_attempt(server, sdk):
+    checkout = ok(sdk.checkouts.create(amount="50.00"))
+    start = {"client_secret": checkout["client_secret"], "payment_method": "card"}
+    answers = at_once(server, [("/v1/pay/initialize", start)] * 64)
+    assert {status for status, _, _ in answers} == {200}, codes(answers)
+    assert len({json.loads(body)["data"]["id"] for _, _, body in answers}) == 1

@@ -1,0 +1,69 @@
+"""What an operator and a newcomer see from outside: health, metrics, reference, backup."""
+
+import re
+
+from jokoor import Jokoor
+
+from checks import data, ok
+from server import Server
+from store import PostgresStore, dalasi
+
+
+def test_health(anonymous):
+    for path in ("/health", "/v1/health"):
+        assert data(anonymous.get(path)) == {"status": "ok"}
+    assert anonymous.get("/health/invariants").status_code == 200
+
+
+def test_metrics_are_prometheus_text(anonymous, api):
+    data(api.get("/v1/checkouts"))
+    answer = anonymous.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("text/plain")
+    assert re.search(r"^# TYPE \w+ (counter|histogram|gauge|summary)$", answer.text, re.MULTILINE)
+
+
+def test_the_reference_needs_nobody_else(anonymous):
+    document = anonymous.get("/openapi.json")
+    assert document.status_code == 200
+    assert document.json()["openapi"].startswith("3.1")
+    assert {"/v1/checkouts", "/v1/pay/initialize", "/v1/webhook_endpoints", "/v1/events"} <= set(
+        document.json()["paths"]
+    )
+    page = anonymous.get("/docs")
+    assert page.status_code == 200
+    assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", page.text), "no request goes to another host"
+
+
+def test_logs_tell_no_secrets(server, api, pay):
+    checkout, _ = pay("+2207111222", customer_email="secret-payer@example.com")
+    log = server.log.read_text(errors="replace")
+    assert log, "the server logs"
+    for secret in (
+        server.keys["test"]["secret"],
+        checkout["client_secret"],
+        "2207111222",
+        "secret-payer@example.com",
+    ):
+        assert secret not in log, secret
+
+
+def test_a_backup_taken_while_running_is_whole(server, sdk, new_store, tmp_path, paid):
+    checkout = paid()
+    dalasi("backup", *server.store.location, tmp_path / "backup")
+    restored = new_store()
+    key_file = (
+        server.store.location[-1] if isinstance(server.store, PostgresStore) else server.store.folder / "master.key"
+    )
+    target = restored.location[-1] if isinstance(restored, PostgresStore) else restored.folder / "master.key"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(key_file.read_bytes())
+    target.chmod(0o600)
+    dalasi("restore", *restored.location, tmp_path / "backup")
+    assert restored.verify().returncode == 0
+    copy = Server(restored, tmp_path / "restored.log").start()
+    try:
+        with Jokoor(server.keys["test"]["secret"], base_url=copy.url) as client:
+            assert ok(client.checkouts.get(checkout["id"]))["status"] == "completed"
+    finally:
+        copy.stop()

@@ -1,0 +1,113 @@
+"""webhook_events: get, list, retry through the SDK; the log in its own order (contract §2.11, §4.16)."""
+
+from datetime import datetime, timedelta, timezone
+
+from checks import data, error, eventually, faults, ok, refusal
+
+FIELDS = {
+    "id", "type", "data", "webhook_endpoint_id", "status", "attempts", "next_retry_at", "livemode", "object_id",
+    "sequence", "created_at", "updated_at", "deliveries",
+}  # fmt: skip
+ABSENT = "evt_01h455vb4pex5vsknk084sn02q"
+
+
+def events_of(sdk, object_id, count):
+    """The object's events once there are `count` of them, oldest first."""
+
+    def found():
+        items = ok(sdk.webhook_events.list(limit=100))["items"]
+        mine = [event for event in items if event["object_id"] == object_id]
+        return mine if len(mine) >= count else None
+
+    return sorted(eventually(found), key=lambda event: event["sequence"])
+
+
+def test_an_event_tells_of_its_deliveries(sdk, endpoint, paid):
+    checkout = paid()
+    first, second = endpoint.mailbox.wait_for(checkout["id"], "payment.succeeded", "checkout.completed")
+    event = eventually(lambda: (one := ok(sdk.webhook_events.get(first.id)))["status"] == "delivered" and one)
+    assert set(event) == FIELDS
+    assert (event["type"], event["object_id"], event["sequence"]) == ("payment.succeeded", checkout["id"], 1)
+    assert event["data"] == first.event["data"]
+    assert event["attempts"] == 1
+    assert event["next_retry_at"] is None
+    [delivery] = [one for one in event["deliveries"] if one["webhook_endpoint_id"] == endpoint.id]
+    assert set(delivery) == {
+        "webhook_endpoint_id", "status", "attempts", "next_retry_at", "last_status_code", "last_error",
+    }  # fmt: skip
+    assert (delivery["status"], delivery["last_status_code"], delivery["last_error"]) == ("delivered", 200, None)
+    assert ok(sdk.webhook_events.get(second.id))["sequence"] == 2
+
+
+def test_an_event_that_nobody_asked_for_is_done(sdk, paid):
+    checkout = paid()
+    event = events_of(sdk, checkout["id"], 2)[0]
+    assert (event["status"], event["attempts"], event["webhook_endpoint_id"]) == ("delivered", 0, None)
+
+
+def test_lists_filter_by_type_and_time(sdk, api, paid):
+    checkout = paid()
+    events_of(sdk, checkout["id"], 2)
+    now = datetime.now(timezone.utc)
+    recent = ok(
+        sdk.webhook_events.list(
+            type="checkout.completed", start_date=now - timedelta(minutes=5), end_date=now + timedelta(minutes=5)
+        )
+    )
+    assert recent["items"][0]["object_id"] == checkout["id"]
+    assert {event["type"] for event in recent["items"]} == {"checkout.completed"}
+    naive = ok(sdk.webhook_events.list(end_date=datetime(2020, 1, 1)))
+    assert (naive["items"], naive["total"], naive["has_more"]) == ([], 0, False)
+    assert error(sdk.webhook_events.list(type="checkout.paid")).startswith("JokoorValidationError: ")
+    assert set(faults(api.get("/v1/events", params={"type": "checkout.paid"}))) == {"type"}
+
+
+def test_the_log_is_followed_without_a_gap(sdk, api, paid):
+    start = ok(sdk.webhook_events.list(limit=1))["items"]
+    cursor = start[0]["id"] if start else None
+    checkouts = [paid()["id"] for _ in range(3)]
+    for checkout in checkouts:
+        events_of(sdk, checkout, 2)
+
+    def follow():
+        seen, after = [], cursor
+        while True:
+            query = {"order": "asc", "limit": 2} | ({"after": after} if after else {})
+            page = data(api.get("/v1/events", params=query))
+            seen += page["items"]
+            if not page["has_more"]:
+                return seen
+            after = page["items"][-1]["id"]
+
+    def complete():
+        seen = follow()
+        return seen if {event["object_id"] for event in seen} >= set(checkouts) and len(seen) >= 6 else None
+
+    seen = eventually(complete)
+    assert len({event["id"] for event in seen}) == len(seen)
+    for checkout in checkouts:
+        assert [event["sequence"] for event in seen if event["object_id"] == checkout] == [1, 2]
+
+
+def test_a_retry_sends_the_same_event_again(sdk, endpoint, paid):
+    checkout = paid()
+    first, _ = endpoint.mailbox.wait_for(checkout["id"], "payment.succeeded", "checkout.completed")
+    eventually(lambda: ok(sdk.webhook_events.get(first.id))["status"] == "delivered")
+    assert ok(sdk.webhook_events.retry(first.id))["status"] == "pending"
+    endpoint.mailbox.wait(lambda deliveries: len([one for one in deliveries if one.id == first.id]) == 2)
+    again = [one for one in endpoint.mailbox.deliveries if one.id == first.id]
+    assert again[0].body == again[1].body
+    again[1].verify(endpoint.secret)
+
+
+def test_a_retry_needs_someone_to_send_to(sdk, api, paid):
+    checkout = paid()
+    event = events_of(sdk, checkout["id"], 2)[0]
+    assert error(sdk.webhook_events.retry(event["id"])).startswith("JokoorValidationError: ")
+    refusal(api.post(f"/v1/events/{event['id']}/retry"), 400, "no_active_endpoint")
+
+
+def test_an_absent_one_is_not_found(sdk, api):
+    assert error(sdk.webhook_events.get(ABSENT)).startswith("JokoorNotFoundError: ")
+    assert error(sdk.webhook_events.retry(ABSENT)).startswith("JokoorNotFoundError: ")
+    refusal(api.get(f"/v1/events/{ABSENT}"), 404, "event_not_found")

@@ -1,0 +1,242 @@
+"""webhooks: endpoints through the SDK, and what an endpoint receives (contract §2.11, §4.15, §6)."""
+
+import pytest
+from jokoor import Jokoor
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+from checks import data, error, eventually, faults, ok, refusal
+
+FIELDS = {
+    "id", "url", "description", "api_version", "enabled_events", "status", "metadata", "consecutive_failures",
+    "last_success_at", "last_failure_at", "disabled_at", "disable_reason", "created", "created_at", "updated_at",
+}  # fmt: skip
+ABSENT = "we_01h455vb4pex5vsknk084sn02q"
+
+
+@pytest.fixture
+def create(sdk, receiver):
+    """Creates endpoints that are deleted at the end."""
+    ids = []
+
+    def create(**fields):
+        fields = {"url": receiver.mailbox().url, "enabled_events": ["*"]} | fields
+        created = ok(sdk.webhooks.create(**fields))
+        ids.append(created["id"])
+        return created
+
+    yield create
+    for id in ids:
+        sdk.webhooks.delete(id)
+
+
+class TestCreate:
+    def test_the_secret_is_shown_once(self, sdk, create):
+        created = create(description="Orders", enabled_events=["checkout.completed", "payment.*"])
+        assert set(created) == FIELDS | {"secret"}
+        assert created["id"].startswith("we_")
+        assert created["secret"].startswith("whsec_")
+        assert created["enabled_events"] == ["checkout.completed", "payment.*"]
+        assert (created["status"], created["api_version"], created["description"]) == ("active", "v1", "Orders")
+        assert created["created"] == created["created_at"]
+        assert created["consecutive_failures"] == 0
+        found = ok(sdk.webhooks.get(created["id"]))
+        assert found == {name: value for name, value in created.items() if name != "secret"}
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "javascript:alert(1)", "ftp://shop.example/hook", "not a url", "", "https://", "//shop.example/hook",
+            "https://user:password@shop.example/hook",
+            "http://shop.example/hook",
+            "https://10.0.0.1/hook", "https://192.168.1.1/hook", "https://172.16.0.1/hook",
+            "https://169.254.169.254/latest/meta-data", "https://[fe80::1]/hook", "https://[fd00::1]/hook",
+            "https://0.0.0.0/hook", "https://[::ffff:10.0.0.1]/hook", "https://2130706433/hook", "https://0x0a000001/hook",
+            "https://100.64.0.1/hook", "https://224.0.0.1/hook",
+            "https://93.184.215.14:22/hook",
+        ],
+    )  # fmt: skip
+    def test_a_url_that_reaches_inside_is_refused(self, sdk, api, url):
+        assert error(sdk.webhooks.create(url=url, enabled_events=["*"])).startswith("JokoorValidationError: ")
+        assert set(faults(api.post("/v1/webhook_endpoints", {"url": url, "enabled_events": ["*"]}))) == {"url"}
+
+    def test_live_mode_never_delivers_to_loopback_without_tls(self, server, receiver):
+        with Jokoor(server.keys["live"]["secret"], base_url=server.url, max_retries=0) as live:
+            result = live.webhooks.create(url=receiver.url + "/live", enabled_events=["*"])
+            assert error(result).startswith("JokoorValidationError: ")
+
+    @pytest.mark.parametrize("events", [[], ["checkout.paid"], ["nothing.*"], ["**"], [7]])
+    def test_events_must_exist(self, api, receiver, events):
+        body = {"url": receiver.url + "/x", "enabled_events": events}
+        assert any(field.startswith("enabled_events") for field in faults(api.post("/v1/webhook_endpoints", body)))
+
+    def test_both_are_required(self, api):
+        assert faults(api.post("/v1/webhook_endpoints", {})) == {"url": "required", "enabled_events": "required"}
+
+
+class TestList:
+    def test_newest_first(self, sdk, create):
+        first, second = create(), create()
+        page = ok(sdk.webhooks.list(limit=2))
+        assert [item["id"] for item in page["items"]] == [second["id"], first["id"]]
+        assert all(set(item) == FIELDS for item in page["items"]), "a list never shows a secret"
+        assert page["total"] == page["count"] >= 2
+
+
+class TestUpdate:
+    def test_only_what_is_given_changes(self, sdk, create, receiver):
+        created = create(description="Before")
+        url = receiver.mailbox().url
+        updated = ok(sdk.webhooks.update(created["id"], url=url, enabled_events=["refund.*"], description="After"))
+        assert set(updated) == FIELDS
+        assert (updated["url"], updated["enabled_events"], updated["description"]) == (url, ["refund.*"], "After")
+        assert updated["status"] == "active"
+        assert ok(sdk.webhooks.update(created["id"], status="inactive"))["status"] == "inactive"
+        assert ok(sdk.webhooks.get(created["id"]))["description"] == "After"
+
+    def test_three_verbs_mean_the_same(self, api, create):
+        path = f"/v1/webhook_endpoints/{create()['id']}"
+        for verb in (api.post, api.put, api.patch):
+            assert data(verb(path, {"description": verb.__name__}))["description"] == verb.__name__
+
+    def test_nonsense_is_refused(self, sdk, api, create):
+        created = create()
+        assert error(sdk.webhooks.update(created["id"], status="paused")).startswith("JokoorValidationError: ")
+        path = f"/v1/webhook_endpoints/{created['id']}"
+        assert set(faults(api.post(path, {"status": "paused", "url": "http://10.0.0.1/", "enabled_events": []}))) == {
+            "status", "url", "enabled_events",
+        }  # fmt: skip
+
+    def test_an_inactive_endpoint_is_owed_nothing(self, sdk, endpoint, paid):
+        ok(sdk.webhooks.update(endpoint.id, status="inactive"))
+        missed = paid()
+        ok(sdk.webhooks.update(endpoint.id, status="active"))
+        seen = paid()
+        endpoint.mailbox.wait_for(seen["id"], "payment.succeeded", "checkout.completed")
+        assert endpoint.mailbox.of(missed["id"]) == []
+
+
+class TestDelete:
+    def test_it_is_gone(self, sdk, api, create):
+        created = create()
+        assert ok(sdk.webhooks.delete(created["id"])) == {"success": True}
+        assert error(sdk.webhooks.get(created["id"])).startswith("JokoorNotFoundError: ")
+        assert error(sdk.webhooks.delete(created["id"])).startswith("JokoorNotFoundError: ")
+        refusal(api.get(f"/v1/webhook_endpoints/{created['id']}"), 404, "webhook_endpoint_not_found")
+
+    def test_an_absent_one_is_not_found(self, sdk):
+        for result in (
+            sdk.webhooks.get(ABSENT),
+            sdk.webhooks.update(ABSENT, description="x"),
+            sdk.webhooks.delete(ABSENT),
+            sdk.webhooks.test(ABSENT),
+        ):
+            assert error(result).startswith("JokoorNotFoundError: ")
+
+
+class TestTest:
+    def test_a_test_event_arrives(self, sdk, endpoint):
+        result = ok(sdk.webhooks.test(endpoint.id))
+        assert set(result) == {"success", "status_code", "event_id", "error"}
+        assert (result["success"], result["status_code"], result["error"]) == (True, 200, None)
+        [delivery] = [one for one in endpoint.mailbox.deliveries if one.id == result["event_id"]]
+        assert delivery.type == "webhook.test"
+        delivery.verify(endpoint.secret)
+
+    def test_a_failure_is_told(self, sdk, endpoint):
+        endpoint.mailbox.answer(500)
+        result = ok(sdk.webhooks.test(endpoint.id))
+        assert (result["success"], result["status_code"]) == (False, 500)
+
+    def test_a_redirect_is_not_followed(self, sdk, endpoint, receiver):
+        elsewhere = receiver.mailbox()
+        endpoint.mailbox.headers = {"Location": elsewhere.url}
+        endpoint.mailbox.answer(302)
+        result = ok(sdk.webhooks.test(endpoint.id))
+        assert (result["success"], result["status_code"]) == (False, 302)
+        assert elsewhere.deliveries == []
+
+    def test_nobody_listening_is_told(self, sdk, create):
+        result = ok(sdk.webhooks.test(create(url="http://127.0.0.1:9/closed")["id"]))
+        assert (result["success"], result["status_code"]) == (False, None)
+        assert result["error"]
+
+
+class TestRotateSecret:
+    def test_both_secrets_sign_for_a_day(self, sdk, api, endpoint):
+        rotated = data(api.post(f"/v1/webhook_endpoints/{endpoint.id}/rotate-secret"))
+        assert rotated["secret"].startswith("whsec_") and rotated["secret"] != endpoint.secret
+        event = ok(sdk.webhooks.test(endpoint.id))["event_id"]
+        [delivery] = [one for one in endpoint.mailbox.deliveries if one.id == event]
+        assert len(delivery.headers["webhook-signature"].split(" ")) == 2
+        Webhook(rotated["secret"]).verify(delivery.body, delivery.headers)
+        Webhook(endpoint.secret).verify(delivery.body, delivery.headers)
+        delivery.verify_jokoor(endpoint.secret)
+
+
+class TestDelivery:
+    def test_a_paid_checkout_arrives_signed_and_in_order(self, sdk, endpoint, paid):
+        checkout = paid(amount="100.00", reference="order-7", metadata={"order": "7"})
+        deliveries = endpoint.mailbox.wait_for(checkout["id"], "payment.succeeded", "checkout.completed")
+        for delivery in deliveries:
+            delivery.verify(endpoint.secret)
+            assert delivery.event["livemode"] is False
+            record = delivery.event["data"]
+            assert record["id"] == checkout["id"]
+            assert record["status"] == "completed"
+            assert (record["reference"], record["metadata"]) == ("order-7", {"order": "7"})
+            assert record["amount"] == "100.00"
+            assert record["transaction"]["id"] == checkout["transaction"]["id"]
+        assert [delivery.sequence for delivery in deliveries] == [1, 2]
+        payment = deliveries[0].event["data"]
+        assert payment["checkout_id"] == checkout["id"]
+        assert payment["transaction_id"] == checkout["transaction"]["id"]
+        assert (payment["object_type"], payment["object_id"]) == ("checkout", checkout["id"])
+        assert payment["payment_session_id"] == checkout["payment_session_id"]
+        assert payment["payment_method"] == "afrimoney"
+
+    def test_a_changed_byte_is_seen(self, endpoint, paid):
+        """The receiver's own checks can fail."""
+        checkout = paid()
+        delivery = endpoint.mailbox.wait_for(checkout["id"], "payment.succeeded", "checkout.completed")[0]
+        delivery.body = delivery.body.replace(b"completed", b"cOmpleted", 1)
+        with pytest.raises(WebhookVerificationError):
+            delivery.verify(endpoint.secret)
+
+    def test_a_failed_attempt_and_a_cancellation(self, sdk, endpoint, pay):
+        checkout, _ = pay("+2207000001")
+        [failed] = endpoint.mailbox.wait_for(checkout["id"], "payment.failed")
+        assert failed.event["data"]["status"] == "pending"
+        ok(sdk.checkouts.cancel(checkout["id"]))
+        both = endpoint.mailbox.wait_for(checkout["id"], "payment.failed", "checkout.cancelled")
+        assert [delivery.sequence for delivery in both] == [1, 2]
+
+    def test_only_enabled_events_arrive(self, sdk, create, receiver, paid):
+        mailbox = receiver.mailbox()
+        create(url=mailbox.url, enabled_events=["checkout.completed"])
+        checkout = paid()
+        [completed] = mailbox.wait_for(checkout["id"], "checkout.completed")
+        assert completed.sequence == 2, "the sequence counts the object's events, not the endpoint's"
+
+    def test_a_failed_delivery_is_repeated_and_holds_the_next(self, sdk, endpoint, paid):
+        endpoint.mailbox.answer(500)
+        checkout = paid()
+        endpoint.mailbox.wait_for(checkout["id"], "payment.succeeded", "checkout.completed", timeout=30)
+        deliveries = endpoint.mailbox.of(checkout["id"])
+        assert [one.type for one in deliveries] == ["payment.succeeded", "payment.succeeded", "checkout.completed"]
+        first, second = deliveries[:2]
+        assert first.id == second.id and first.body == second.body
+        assert 4 <= second.at - first.at <= 15, "the second attempt comes after five seconds"
+        assert int(second.headers["webhook-timestamp"]) > int(first.headers["webhook-timestamp"])
+        for delivery in deliveries:
+            delivery.verify(endpoint.secret)
+
+    def test_gone_switches_the_endpoint_off(self, sdk, endpoint, paid):
+        endpoint.mailbox.answer(410)
+        paid()
+        endpoint.mailbox.wait(lambda deliveries: len(deliveries) >= 1)
+
+        found = eventually(lambda: (one := ok(sdk.webhooks.get(endpoint.id)))["status"] == "inactive" and one)
+        assert found["disable_reason"] == "gone"
+        assert found["disabled_at"] and found["last_failure_at"]
+        again = ok(sdk.webhooks.update(endpoint.id, status="active"))
+        assert (again["consecutive_failures"], again["disabled_at"], again["disable_reason"]) == (0, None, None)

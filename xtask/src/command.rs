@@ -1,0 +1,62 @@
+//! Running other programs: found on the path, with their output on the terminal or captured.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::Result;
+
+/// Runs to the end with its output on our terminal; anything but exit code 0 is an error.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let shown = shown(command);
+    let status = command.stdin(Stdio::null()).status().map_err(|error| format!("{shown}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{shown}: {status}")) }
+}
+
+/// Standard output of a command that must succeed; what it says on standard error stands in the error.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let shown = shown(command);
+    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{shown}: {error}"))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(format!("{shown}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
+    }
+}
+
+/// True when the command starts and exits with 0; its output is dropped.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// The first of `names` that stands on the path.
+pub(crate) fn find(names: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    names.iter().find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|candidate| candidate.is_file()))
+}
+
+/// The cargo that runs us, without what it tells *this* package in the environment: build scripts that watch those
+/// variables would otherwise run again at every change between a direct call and ours.
+pub(crate) fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    for (name, _) in std::env::vars_os() {
+        if let Some(name) = name.to_str()
+            && (name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+        {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+fn shown(command: &Command) -> String {
+    let mut words = vec![command.get_program().to_string_lossy().into_owned()];
+    words.extend(command.get_args().map(|argument| argument.to_string_lossy().into_owned()));
+    words.join(" ")
+}

@@ -1,0 +1,167 @@
+//! What the checks need and a machine may lack: found, or installed, or named in one line with the way to install it.
+//!
+//! Debian packages are installed for root only. Everything else goes below the target folder or `node_modules` and is
+//! gone with them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Result;
+use crate::command::{self, find};
+
+const CARGO_DENY_VERSION: &str = "0.20.2";
+
+/// The oldest that playwright-core runs on.
+const NODE_VERSION: u32 = 20;
+
+/// Keeps Debian's package from starting a cluster of its own on port 5432 while it is being installed.
+const NO_MAIN_CLUSTER: &str = "/etc/postgresql-common/createcluster.d/dalasi-checks.conf";
+
+/// The folder with `initdb` and `pg_ctl`, which Debian keeps off the path.
+pub(crate) fn postgresql() -> Result<PathBuf> {
+    if let Some(folder) = postgresql_folder() {
+        return Ok(folder);
+    }
+    let conf = Path::new(NO_MAIN_CLUSTER);
+    if is_root()
+        && let Some(folder) = conf.parent()
+    {
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(conf, "create_main_cluster = false\n"))
+            .map_err(|error| format!("{NO_MAIN_CLUSTER}: {error}"))?;
+    }
+    let installed = debian("PostgreSQL", &["postgresql"]);
+    if is_root() {
+        // A leftover would only keep a later installation from making its cluster; nothing here depends on it.
+        let _ = fs::remove_file(conf);
+    }
+    installed?;
+    postgresql_folder().ok_or_else(|| "PostgreSQL was installed, but initdb is nowhere".to_owned())
+}
+
+fn postgresql_folder() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
+    let newest = versions
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let version: u32 = entry.file_name().to_str()?.parse().ok()?;
+            Some((version, entry.path().join("bin")))
+        })
+        .filter(|(_, folder)| folder.join("initdb").is_file())
+        .max();
+    newest.map(|(_, folder)| folder).or_else(|| {
+        let initdb = fs::canonicalize(find(&["initdb"])?).ok()?;
+        initdb.parent().map(Path::to_path_buf)
+    })
+}
+
+pub(crate) fn chromium() -> Result<PathBuf> {
+    const NAMES: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
+    if let Some(path) = std::env::var_os("CHROMIUM") {
+        return Ok(path.into());
+    }
+    if let Some(path) = find(NAMES) {
+        return Ok(path);
+    }
+    debian("Chromium", &["chromium", "fonts-dejavu-core"])?;
+    find(NAMES).ok_or_else(|| "Chromium was installed, but is not on the path".to_owned())
+}
+
+/// `node_modules` of a folder with a package-lock.json, made anew when the lock file has changed.
+pub(crate) fn node_modules(folder: &Path) -> Result<()> {
+    if find(&["node"]).is_none() || find(&["npm"]).is_none() {
+        debian("Node.js", &["nodejs", "npm"])?;
+    }
+    let version = command::output(Command::new("node").arg("--version"))?;
+    let major = version.trim_start_matches('v').split('.').next().and_then(|word| word.parse().ok());
+    if major.is_none_or(|major: u32| major < NODE_VERSION) {
+        return Err(format!(
+            "Node.js {NODE_VERSION} or newer is needed for the browser tests; this is {}",
+            version.trim()
+        ));
+    }
+    let modules = folder.join("node_modules");
+    unless_current(&folder.join("package-lock.json"), &modules.join(".installed-from"), || {
+        command::run(
+            Command::new("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(folder),
+        )
+    })
+}
+
+/// The Python of a virtual environment with exactly what `requirements` pins.
+pub(crate) fn python(environment: &Path, requirements: &Path) -> Result<PathBuf> {
+    let has_venv = || command::succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"]));
+    if !has_venv() {
+        debian("Python", &["python3", "python3-venv"])?;
+    }
+    let python = environment.join("bin/python");
+    unless_current(requirements, &environment.join("installed-from"), || {
+        if environment.exists() {
+            fs::remove_dir_all(environment).map_err(|error| format!("{}: {error}", environment.display()))?;
+        }
+        command::run(Command::new("python3").args(["-m", "venv"]).arg(environment))?;
+        command::run(
+            Command::new(&python)
+                .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+                .arg("--requirement")
+                .arg(requirements),
+        )
+    })?;
+    Ok(python)
+}
+
+/// cargo-deny on the path, or our own below the target folder. Built without optimisation: that takes under a minute on
+/// two cores, and a check takes half a second all the same.
+pub(crate) fn cargo_deny(root: &Path, target: &Path) -> Result<PathBuf> {
+    let tools = target.join("tools");
+    let own = tools.join("bin/cargo-deny");
+    if own.is_file() {
+        return Ok(own);
+    }
+    if let Some(path) = find(&["cargo-deny"]) {
+        return Ok(path);
+    }
+    command::run(
+        command::cargo(root)
+            .args(["install", "--quiet", "--locked", "--no-default-features"])
+            .args(["--version", CARGO_DENY_VERSION, "cargo-deny", "--root"])
+            .arg(&tools)
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
+            .env("CARGO_PROFILE_RELEASE_LTO", "off")
+            .env("CARGO_PROFILE_RELEASE_DEBUG", "0")
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256")
+            // A folder of its own, thrown away below: these half-optimised crates are of no use to anyone else.
+            .env("CARGO_TARGET_DIR", tools.join("build")),
+    )?;
+    // The binary is there; a build folder that can't be removed costs disk space only.
+    let _ = fs::remove_dir_all(tools.join("build"));
+    Ok(own)
+}
+
+pub(crate) fn is_root() -> bool {
+    command::output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
+/// Runs `install` unless `marker` holds a copy of what `source` says now.
+fn unless_current(source: &Path, marker: &Path, install: impl FnOnce() -> Result<()>) -> Result<()> {
+    let wanted = fs::read(source).map_err(|error| format!("{}: {error}", source.display()))?;
+    if fs::read(marker).is_ok_and(|found| found == wanted) {
+        return Ok(());
+    }
+    install()?;
+    fs::write(marker, wanted).map_err(|error| format!("{}: {error}", marker.display()))
+}
+
+fn debian(what: &str, packages: &[&str]) -> Result<()> {
+    if !is_root() || find(&["apt-get"]).is_none() {
+        return Err(format!("{what} is missing. Install it, on Debian with: apt-get install {}", packages.join(" ")));
+    }
+    let apt_get = || {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    };
+    command::run(apt_get().args(["--quiet", "--quiet", "update"]))?;
+    command::run(apt_get().args(["install", "--quiet", "--yes", "--no-install-recommends"]).args(packages))
+}

@@ -1,0 +1,220 @@
+//! The steps of `cargo xtask test`, in the order in which they run: what costs least and fails most comes first.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::postgres::Cluster;
+use crate::{Result, command, install};
+
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    run: fn(&mut Machine, &[String]) -> Result<()>,
+    /// What the step checks; where it isn't there, there is nothing to run yet.
+    subject: Option<&'static str>,
+}
+
+pub(crate) const STEPS: &[Step] = &[
+    Step { name: "format", title: "formatting", run: format_check, subject: None },
+    Step { name: "clippy", title: "lints, warnings denied", run: clippy, subject: None },
+    Step { name: "test", title: "unit and API tests, on SQLite and PostgreSQL", run: test, subject: None },
+    Step { name: "doctest", title: "examples in the documentation", run: doctest, subject: None },
+    Step { name: "rustdoc", title: "documentation, warnings denied", run: rustdoc, subject: None },
+    Step { name: "deny", title: "dependencies: bans, licences, sources", run: deny, subject: Some("deny.toml") },
+    Step { name: "openapi", title: "openapi.json is what the routes say", run: openapi, subject: Some("openapi.json") },
+    Step {
+        name: "sdk",
+        title: "the published Python SDK, on SQLite and PostgreSQL",
+        run: sdk,
+        subject: Some("tests/sdk"),
+    },
+    Step { name: "browser", title: "the hosted pages in Chromium", run: browser, subject: Some("tests/browser") },
+];
+
+pub(crate) fn names() -> String {
+    let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+    names.join(", ")
+}
+
+impl Step {
+    pub(crate) fn has_subject(&self, machine: &Machine) -> bool {
+        self.subject.is_none_or(|path| machine.root.join(path).exists())
+    }
+
+    pub(crate) fn run(&self, machine: &mut Machine, arguments: &[String]) -> Result<()> {
+        (self.run)(machine, arguments)
+    }
+}
+
+/// What the steps share: where things are, and the database cluster, which starts when a step first asks for it.
+pub(crate) struct Machine {
+    root: PathBuf,
+    target: PathBuf,
+    cluster: Option<Cluster>,
+}
+
+impl Machine {
+    pub(crate) fn new() -> Result<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask is not in a workspace")?.to_path_buf();
+        let target = match std::env::var_os("CARGO_TARGET_DIR") {
+            Some(folder) => std::path::absolute(folder).map_err(|error| error.to_string())?,
+            None => root.join("target"),
+        };
+        Ok(Self { root, target, cluster: None })
+    }
+
+    fn cargo(&self) -> Command {
+        command::cargo(&self.root)
+    }
+
+    /// A database that is already there (`DALASI_TEST_POSTGRES_URL`) is used as it is.
+    fn postgres_url(&mut self) -> Result<String> {
+        if let Ok(url) = std::env::var("DALASI_TEST_POSTGRES_URL") {
+            return Ok(url);
+        }
+        let cluster = match self.cluster.take() {
+            Some(cluster) => cluster,
+            None => Cluster::start()?,
+        };
+        Ok(self.cluster.insert(cluster).url().to_owned())
+    }
+
+    /// The real binary, unless `DALASI_BIN` names another. Built for itself, so that its dependencies have the features
+    /// that a user's build gives them and not those that the tests' own dependencies add.
+    fn dalasi(&self) -> Result<PathBuf> {
+        if let Some(path) = std::env::var_os("DALASI_BIN") {
+            return Ok(path.into());
+        }
+        command::run(self.cargo().args(["build", "--locked", "--package", "dalasi"]))?;
+        Ok(self.target.join("debug/dalasi"))
+    }
+}
+
+fn format_check(machine: &mut Machine, arguments: &[String]) -> Result<()> {
+    command::run(machine.cargo().args(["fmt", "--all", "--check"]).args(arguments))
+}
+
+fn clippy(machine: &mut Machine, arguments: &[String]) -> Result<()> {
+    command::run(
+        machine
+            .cargo()
+            .args(["clippy", "--workspace", "--all-targets", "--locked"])
+            .args(["--", "--deny", "warnings"])
+            .args(arguments),
+    )
+}
+
+fn test(machine: &mut Machine, arguments: &[String]) -> Result<()> {
+    let url = machine.postgres_url()?;
+    let runner: &[&str] = if command::find(&["cargo-nextest"]).is_some() {
+        &["nextest", "run", "--no-fail-fast"]
+    } else {
+        &["test", "--tests", "--no-fail-fast"]
+    };
+    command::run(
+        machine
+            .cargo()
+            .args(runner)
+            .args(["--workspace", "--locked"])
+            .args(arguments)
+            .env("DALASI_TEST_POSTGRES_URL", url),
+    )
+}
+
+fn doctest(machine: &mut Machine, arguments: &[String]) -> Result<()> {
+    let url = machine.postgres_url()?;
+    command::run(
+        machine
+            .cargo()
+            .args(["test", "--workspace", "--locked", "--doc", "--quiet"])
+            .args(arguments)
+            .env("DALASI_TEST_POSTGRES_URL", url),
+    )
+}
+
+fn rustdoc(machine: &mut Machine, arguments: &[String]) -> Result<()> {
+    command::run(
+        machine
+            .cargo()
+            .args(["doc", "--workspace", "--locked", "--no-deps"])
+            .arg("--document-private-items")
+            .args(arguments)
+            .env("RUSTDOCFLAGS", "--deny warnings"),
+    )
+}
+
+fn deny(machine: &mut Machine, arguments: &[String]) -> Result<()> {
+    let cargo_deny = install::cargo_deny(&machine.root, &machine.target)?;
+    // The offline check reads every crate of the lock file, those for other systems too.
+    command::run(machine.cargo().args(["fetch", "--locked", "--quiet"]))?;
+    command::run(
+        Command::new(cargo_deny)
+            .args(["--offline", "--locked", "check"])
+            .args(arguments)
+            .args(["bans", "licenses", "sources"])
+            .current_dir(&machine.root),
+    )
+}
+
+fn openapi(machine: &mut Machine, _arguments: &[String]) -> Result<()> {
+    let binary = machine.dalasi()?;
+    let path = machine.root.join("openapi.json");
+    let committed = fs::read_to_string(&path).map_err(|error| format!("openapi.json: {error}"))?;
+    let generated = command::output(Command::new(binary).arg("openapi"))?;
+    if committed.trim_end() == generated.trim_end() {
+        return Ok(());
+    }
+    let line = committed.lines().zip(generated.lines()).take_while(|(old, new)| old == new).count();
+    Err(format!(
+        "openapi.json is stale from line {} on; write it anew: cargo run --package dalasi -- openapi > openapi.json",
+        line + 1
+    ))
+}
+
+fn sdk(machine: &mut Machine, arguments: &[String]) -> Result<()> {
+    let binary = machine.dalasi()?;
+    let url = machine.postgres_url()?;
+    let folder = machine.root.join("tests/sdk");
+    let python = install::python(&machine.target.join("venv"), &folder.join("requirements.txt"))?;
+    command::run(
+        Command::new(python)
+            .args(["-m", "pytest"])
+            .args(arguments)
+            .current_dir(folder)
+            .env("DALASI_BIN", binary)
+            .env("DALASI_TEST_POSTGRES_URL", url)
+            .env("PYTHONDONTWRITEBYTECODE", "1"),
+    )
+}
+
+fn browser(machine: &mut Machine, arguments: &[String]) -> Result<()> {
+    let binary = machine.dalasi()?;
+    let folder = machine.root.join("tests/browser");
+    let chromium = install::chromium()?;
+    install::node_modules(&folder)?;
+    command::run(
+        Command::new("node")
+            .args(["--test", "--test-reporter=spec", "--test-concurrency=1", "--test-timeout=180000"])
+            .args(arguments)
+            .args(tests_in(&folder)?)
+            .current_dir(&folder)
+            .env("DALASI_BIN", binary)
+            .env("CHROMIUM", chromium)
+            .env("SCREENSHOTS", machine.target.join("screenshots")),
+    )
+}
+
+/// `*.test.mjs`, by name: what `node --test` makes of a folder has changed between its versions.
+fn tests_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.to_string_lossy().ends_with(".test.mjs"))
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(format!("no *.test.mjs in {}", folder.display()));
+    }
+    Ok(files)
+}
