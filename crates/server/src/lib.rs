@@ -15,6 +15,7 @@ pub mod listener;
 pub mod logging;
 pub mod metrics;
 pub mod monotonic;
+pub mod pages;
 pub mod rails;
 pub mod rate_limit;
 pub mod secrets;
