@@ -197,7 +197,7 @@ mod tests {
             assert_eq!((budget.limit, budget.remaining), (200, 200 - sent));
         }
         let refused = limiter.take(&1).expect_err("limit + 1");
-        assert_eq!((refused.status.as_u16(), refused.code), (429, "rate_limited"));
+        assert_eq!((refused.status.as_u16(), &*refused.code), (429, "rate_limited"));
         assert_eq!(header(&refused, "retry-after"), "1");
         assert_eq!(header(&refused, "ratelimit-limit"), "200");
         assert_eq!(header(&refused, "ratelimit-remaining"), "0");

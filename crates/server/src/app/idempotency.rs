@@ -7,6 +7,7 @@ use store::queries::idempotency::{self, Claimed, IdempotencyKey};
 
 use super::{App, Context};
 use crate::error::Failure;
+use crate::monotonic;
 
 /// A second request with the same key waits so long for the first.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -67,12 +68,12 @@ impl App {
         T: Send + 'static,
         O: Send + 'static,
     {
-        let deadline = tokio::time::Instant::now() + LONGEST_WAIT;
+        let deadline = monotonic::now() + LONGEST_WAIT;
         loop {
             let (key, command, render) = (key.clone(), command.clone(), render.clone());
             let run = self.commit(move |tx, context| once(tx, context, key.as_ref(), &command, &render)).await?;
             match run {
-                Run::Wait if tokio::time::Instant::now() < deadline => tokio::time::sleep(WAIT_STEP).await,
+                Run::Wait if monotonic::now() < deadline => tokio::time::sleep(WAIT_STEP).await,
                 run => return Ok(run),
             }
         }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::fault::Fault;
 use super::json::InvalidJson;
 use super::request_id::RequestId;
+use crate::error::Failure;
 
 /// A finished answer: its status and the exact bytes of its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +80,7 @@ impl IntoResponse for Answer {
 #[derive(Debug, Clone)]
 pub struct Problem {
     pub status: StatusCode,
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// A sentence that says what to do.
     pub error: Cow<'static, str>,
     pub details: Vec<Fault>,
@@ -88,8 +89,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub fn new(status: StatusCode, code: &'static str, error: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, code, error: error.into(), details: Vec::new(), headers: Vec::new() }
+    pub fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, error: impl Into<Cow<'static, str>>) -> Self {
+        Self { status, code: code.into(), error: error.into(), details: Vec::new(), headers: Vec::new() }
     }
 
     /// Clients of the published SDK see only the sentence, so it holds the first fault.
@@ -182,7 +183,7 @@ impl Problem {
             request_id: &'p str,
         }
         let envelope =
-            Envelope { error: &self.error, code: self.code, details: &self.details, request_id: request_id.as_str() };
+            Envelope { error: &self.error, code: &self.code, details: &self.details, request_id: request_id.as_str() };
         let body = serde_json::to_vec(&envelope).expect("an envelope holds only texts");
         Answer::stored(self.status, body)
     }
@@ -191,6 +192,23 @@ impl Problem {
 impl From<Vec<Fault>> for Problem {
     fn from(faults: Vec<Fault>) -> Self {
         Self::validation(faults)
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        if failure.is_fault() {
+            tracing::error!(%failure, "a request failed");
+        }
+        let status = StatusCode::from_u16(failure.status()).expect("the map of failures holds statuses");
+        let problem = match failure {
+            Failure::Invalid(faults) => Self::validation(faults),
+            failure => Self::new(status, failure.code(), failure.sentence()),
+        };
+        match status {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => problem.retry_after(1),
+            _ => problem,
+        }
     }
 }
 
