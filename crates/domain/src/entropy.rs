@@ -7,29 +7,61 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use crate::id::{Id, Object};
 use crate::time::Timestamp;
 
-pub struct Entropy(ChaCha20Rng);
+pub struct Entropy {
+    random: ChaCha20Rng,
+    /// The 12 bits of an id behind its milliseconds: they count, so that ids drawn by one command sort as drawn.
+    id_counter: Option<u16>,
+}
 
 impl Entropy {
     pub fn from_seed(seed: [u8; 32]) -> Self {
-        Self(ChaCha20Rng::from_seed(seed))
+        Self { random: ChaCha20Rng::from_seed(seed), id_counter: None }
     }
 
     pub fn id<T: Object>(&mut self, now: Timestamp) -> Id<T> {
         let mut random = [0; 10];
-        self.0.fill_bytes(&mut random);
+        self.random.fill_bytes(&mut random);
+        // The first is random with its highest bit free, so that two thousand more fit.
+        let counter = match self.id_counter {
+            None => u16::from_be_bytes([random[0], random[1]]) & 0x07ff,
+            Some(counter) => (counter + 1) & 0x0fff,
+        };
+        self.id_counter = Some(counter);
+        random[..2].copy_from_slice(&counter.to_be_bytes());
         Id::new(now, random)
     }
 
     /// 256 bits for a secret.
     pub fn secret(&mut self) -> [u8; 32] {
         let mut bytes = [0; 32];
-        self.0.fill_bytes(&mut bytes);
+        self.random.fill_bytes(&mut bytes);
         bytes
     }
 
     /// A number from 0 to `bound` - 1; good enough for jitter, not for lotteries.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "nothing is below zero");
-        self.0.next_u64() % bound
+        self.random.next_u64() % bound
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Thing;
+    impl Object for Thing {
+        const PREFIX: &'static str = "cs";
+        const NOUN: &'static str = "thing";
+    }
+
+    #[test]
+    fn ids_of_one_command_sort_as_drawn() {
+        let now = Timestamp::from_micros(1_700_000_000_000_000);
+        for seed in 0..100 {
+            let mut entropy = Entropy::from_seed([seed; 32]);
+            let ids: Vec<Id<Thing>> = (0..500).map(|_| entropy.id(now)).collect();
+            assert!(ids.is_sorted_by(|one, next| one < next), "seed {seed}");
+        }
     }
 }
