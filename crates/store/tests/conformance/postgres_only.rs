@@ -11,12 +11,8 @@ use crate::writes::add_posting;
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_that_lose_writes_are_refused() {
     let Some(world) = World::postgres("settings_that_lose_writes_are_refused").await else { return };
-    let url = format!(
-        "{}{}options=-c%20synchronous_commit%3Doff",
-        world.url(),
-        if world.url().contains('?') { "&" } else { "?" }
-    );
-    let settings = Settings::new(Database::Postgres { url });
+    world.alter("synchronous_commit = off").await;
+    let settings = world.settings.clone();
     let refused = Store::open_with(settings.clone(), schema(), Arc::new(System), entropy()).await.err();
     assert!(
         matches!(&refused, Some(Error::Unsafe(sentence)) if sentence.contains("synchronous_commit=off")),
@@ -81,8 +77,7 @@ async fn an_update_in_between_leaves_no_posting() {
 async fn deadlocks_run_again() {
     let Some(world) = World::postgres("deadlocks_run_again").await else { return };
     // A second otherwise, for each of them.
-    let soon = "do $$ begin execute format('alter database %I set deadlock_timeout = 20', current_database()); end $$";
-    raw_postgres(world.url()).await.batch_execute(soon).await.unwrap();
+    world.alter("deadlock_timeout = 20").await;
     let store = world.open().await;
     let insert = "insert into counters (name, version, value) values ('a', 1, 0), ('b', 1, 0)";
     store.write(move |tx| tx.execute(insert, &[])).await.unwrap();

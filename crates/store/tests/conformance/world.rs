@@ -40,6 +40,7 @@ create table things (
 
 pub(crate) struct System;
 
+#[expect(clippy::disallowed_methods, reason = "a clock has to take its time from somewhere")]
 impl Clock for System {
     fn now_us(&self) -> i64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -146,6 +147,13 @@ impl World {
         url
     }
 
+    /// Changes a setting of the database, for connections that are made afterwards.
+    pub(crate) async fn alter(&self, setting: &str) {
+        let Place::Database { admin, name } = &self.place else { panic!("not PostgreSQL") };
+        let sql = format!("alter database {name} set {setting}");
+        raw_postgres(admin).await.batch_execute(&sql).await.unwrap();
+    }
+
     /// Asked on a connection that the store knows nothing of: only what is committed is seen.
     pub(crate) async fn count(&self, from: &str) -> i64 {
         let sql = format!("select count(*) from {from}");
@@ -153,7 +161,7 @@ impl World {
             Place::Folder(_) => {
                 rusqlite::Connection::open(self.path()).unwrap().query_row(&sql, [], |row| row.get(0)).unwrap()
             }
-            Place::Database { .. } => raw_postgres(self.url()).await.query_one(&sql, &[]).await.unwrap().get(0),
+            Place::Database { .. } => raw_postgres(self.url()).await.query_typed_one(&sql, &[]).await.unwrap().get(0),
         }
     }
 
