@@ -1,8 +1,9 @@
 //! A database of its own for each test, and a way to look into it that does not go through the store.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use store::{Clock, Database, Dialect, EntropySource, Error, Migration, Schema, Settings, Store};
@@ -96,7 +97,12 @@ impl World {
     pub(crate) async fn postgres(test: &str) -> Option<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let Ok(admin) = std::env::var("DALASI_TEST_POSTGRES_URL") else {
-            eprintln!("NOT RUN: {test} on PostgreSQL (DALASI_TEST_POSTGRES_URL is not set)");
+            // Not `eprintln`: the harness swallows what a test prints that passes.
+            static SAID: Once = Once::new();
+            SAID.call_once(|| {
+                let text = "\nNOT RUN: the PostgreSQL half (DALASI_TEST_POSTGRES_URL is not set), beginning with";
+                std::io::stderr().write_all(format!("{text} {test}\n").as_bytes()).unwrap();
+            });
             return None;
         };
         let name = format!("conformance_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
