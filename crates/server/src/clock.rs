@@ -7,10 +7,7 @@
 use std::sync::Mutex;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Reads the time in microseconds since 1970-01-01T00:00:00Z.
-pub trait Clock: Send + Sync {
-    fn now_us(&self) -> i64;
-}
+use store::Clock;
 
 /// A difference between wall clock and monotonic clock that changes by more than this is a jump.
 const JUMP_US: i64 = 60 * 1_000_000;
@@ -26,6 +23,7 @@ pub struct SystemClock {
 
 impl SystemClock {
     pub fn new() -> Self {
+        #[expect(clippy::disallowed_methods, reason = "jumps of the wall clock show against the monotonic one")]
         let origin = Instant::now();
         Self { origin, state: Mutex::new(MonotoneTime::starting_at(wall_us(), 0)) }
     }
@@ -51,6 +49,7 @@ impl Clock for SystemClock {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the one reader of the wall clock")]
 fn wall_us() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),

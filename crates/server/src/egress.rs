@@ -140,6 +140,7 @@ impl Egress {
 }
 
 fn build_client(reach: Reach, timeout: Duration, resolver: &Arc<dyn Resolver>) -> reqwest::Client {
+    #[expect(clippy::disallowed_methods, reason = "this is the client that all others would have to be")]
     let builder = || {
         reqwest::Client::builder()
             .dns_resolver(CheckedResolver { resolver: Arc::clone(resolver), reach })

@@ -3,10 +3,7 @@
 //!
 //! It does not derive anything itself and is not a general random number generator.
 
-/// A source of bytes that nobody can predict.
-pub trait EntropySource: Send + Sync {
-    fn fill(&self, into: &mut [u8; 32]);
-}
+use store::EntropySource;
 
 /// The operating system's generator, by way of aws-lc.
 #[derive(Debug, Clone, Copy, Default)]

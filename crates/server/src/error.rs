@@ -67,25 +67,19 @@ impl Failure {
     pub fn sentence(&self) -> String {
         match self {
             Failure::Refused(refusal) => refusal.to_string(),
-            Failure::Invalid(faults) => match faults.as_slice() {
-                [only] => only.message.clone(),
-                faults => format!("{} fields are invalid; `details` names each.", faults.len()),
-            },
+            Failure::Invalid(faults) => faults.first().map(|fault| fault.message.clone()).unwrap_or_default(),
             Failure::KeyReused => {
                 "This idempotency key was used for a different request. Use a new key for a new request.".into()
             }
-            Failure::KeyInUse => "The first request with this idempotency key is still running. Try again in a second.".into(),
+            Failure::KeyInUse => {
+                "The first request with this idempotency key is still running. Try again in a second.".into()
+            }
             Failure::Store(store::Error::Unavailable(_) | store::Error::Conflict) => {
                 "The service can't write right now. Nothing was changed; try again.".into()
             }
-            Failure::Store(_) | Failure::Broken(_) => "Something broke on our side. Quote the request id when you ask.".into(),
-        }
-    }
-
-    pub fn details(&self) -> &[Fault] {
-        match self {
-            Failure::Invalid(faults) => faults,
-            _ => &[],
+            Failure::Store(_) | Failure::Broken(_) => {
+                "Something broke on our side. Quote the request id when you ask.".into()
+            }
         }
     }
 

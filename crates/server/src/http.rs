@@ -2,12 +2,111 @@
 //! Decides nothing about money; handlers parse, call a command, render.
 
 pub mod answer;
+pub mod auth;
 pub mod body;
+pub mod caller;
 pub mod card_guard;
+mod checkouts;
 pub mod envelope;
+mod events;
 pub mod fields;
 pub mod json;
+mod openapi;
+mod payments;
 pub mod query;
+mod read;
+mod reference;
 pub mod request_id;
+mod service;
+mod tokens;
+mod webhook_endpoints;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{HeaderName, Method, header};
+use tower_http::cors::{Any, CorsLayer};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::metrics::Metrics;
+use crate::rate_limit::{Rate, RateLimits};
 
 pub use crate::fault;
+pub use openapi::document;
+
+/// What the API needs beside the commands.
+#[derive(Clone)]
+pub struct Api {
+    pub app: App,
+    pub limits: Arc<RateLimits>,
+    pub credentials: Arc<auth::Credentials>,
+    pub metrics: Metrics,
+    /// The address rules of webhooks allow loopback in test mode.
+    pub revision: &'static str,
+}
+
+impl Api {
+    pub fn new(app: App, rate: Option<Rate>, metrics: Metrics) -> Self {
+        let credentials = Arc::new(auth::Credentials::new(app.clone()));
+        Self { app, limits: Arc::new(RateLimits::new(rate)), credentials, metrics, revision: env!("CARGO_PKG_VERSION") }
+    }
+}
+
+/// Every address of the API, on one page.
+fn operations() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(service::health))
+        .routes(routes!(service::versioned_health))
+        .routes(routes!(tokens::create))
+        .routes(routes!(tokens::key_set))
+        .routes(routes!(checkouts::create, checkouts::list))
+        .routes(routes!(checkouts::get))
+        .routes(routes!(checkouts::cancel))
+        .routes(routes!(payments::settings))
+        .routes(routes!(payments::dashboard))
+        .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
+        .routes(routes!(
+            webhook_endpoints::get,
+            webhook_endpoints::update,
+            webhook_endpoints::replace,
+            webhook_endpoints::patch,
+            webhook_endpoints::delete
+        ))
+        .routes(routes!(webhook_endpoints::test))
+        .routes(routes!(webhook_endpoints::rotate_secret))
+        .routes(routes!(events::list))
+        .routes(routes!(events::get))
+        .routes(routes!(events::retry))
+        .merge(from_browsers())
+}
+
+/// The four operations that a publishable key may call, from any page.
+fn from_browsers() -> OpenApiRouter<Api> {
+    let cors = CorsLayer::new()
+        .allow_origin(Any)
+        .allow_methods([Method::GET, Method::POST])
+        .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE, HeaderName::from_static("idempotency-key")])
+        .expose_headers([
+            HeaderName::from_static("x-request-id"),
+            HeaderName::from_static("idempotent-replayed"),
+            header::RETRY_AFTER,
+        ]);
+    OpenApiRouter::new()
+        .routes(routes!(payments::initialize))
+        .routes(routes!(payments::status))
+        .routes(routes!(payments::session))
+        .routes(routes!(payments::methods))
+        .layer(cors)
+}
+
+/// All of it, with the pages that explain it. Unknown paths and the envelope are the caller's to add.
+pub fn router(api: Api) -> Router {
+    let (router, _) = operations().split_for_parts();
+    router
+        .merge(service::router())
+        .merge(reference::router())
+        .layer(axum::middleware::from_fn(caller::show_budget))
+        .with_state(api)
+}

@@ -7,9 +7,9 @@ pub mod simulator;
 
 use std::sync::Arc;
 
+use domain::payment::Transaction;
 use domain::rail::{Called, Capability, Report, Started};
 use domain::{Method, Mode};
-use domain::payment::Transaction;
 use futures_util::future::BoxFuture;
 
 pub use simulator::Simulator;

@@ -130,6 +130,12 @@ impl MasterKey {
 }
 
 impl Subkey {
+    /// 32 bytes that belong to `label` and nobody without the key can tell.
+    pub fn derive(&self, label: &str) -> [u8; 32] {
+        let tag = hmac::sign(&self.hmac_key(), label.as_bytes());
+        tag.as_ref().try_into().expect("HMAC-SHA256 has 32 bytes")
+    }
+
     pub(crate) fn hmac_key(&self) -> hmac::Key {
         hmac::Key::new(hmac::HMAC_SHA256, &*self.0)
     }

@@ -7,11 +7,13 @@
 
 mod backup;
 mod clock;
+mod entity;
 mod error;
 mod job;
 pub mod lease;
 mod migrate;
 mod postgres;
+pub mod queries;
 mod restore;
 mod settings;
 mod sql;
@@ -21,6 +23,7 @@ mod tx;
 
 pub use backup::{Summary, backup};
 pub use clock::{Clock, EntropySource};
+pub use entity::Entity;
 pub use error::{Error, SqlKind};
 pub use migrate::{Migration, Schema};
 pub use restore::restore;

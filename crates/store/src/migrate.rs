@@ -31,10 +31,29 @@ pub struct Schema {
 }
 
 /// To be added to, never changed: the checksum of an applied migration is compared at every start.
-const MIGRATIONS: &[Migration] =
-    &[Migration { number: 1, name: "leases", text: include_str!("../migrations/0001_leases.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, name: "leases", text: include_str!("../migrations/0001_leases.sql") },
+    Migration { number: 2, name: "payments", text: include_str!("../migrations/0002_payments.sql") },
+];
 
-const TABLES: &[&str] = &[];
+const TABLES: &[&str] = &[
+    "organizations",
+    "api_keys",
+    "signing_keys",
+    "checkouts",
+    "payment_sessions",
+    "transactions",
+    "ledger_postings",
+    "events",
+    "events_unlogged",
+    "event_log",
+    "webhook_endpoints",
+    "webhook_deliveries",
+    "jobs",
+    "idempotency_keys",
+    "simulated_payments",
+    "audit_log",
+];
 
 const LEASE: &str = "migrate";
 const LEASE_US: i64 = 30_000_000;

@@ -3,6 +3,8 @@
 //! The first failed statement dooms the transaction: whatever the closure makes of the error, nothing of it is committed
 //! (PostgreSQL would refuse anyway; SQLite must not differ). Only a savepoint confines a failure.
 
+use domain::Entropy;
+
 use crate::error::{Error, SqlKind};
 use crate::settings::Dialect;
 use crate::sql::{Row, Value};
@@ -37,6 +39,7 @@ pub struct Tx<'c> {
     access: Access,
     now_us: i64,
     seed: [u8; 32],
+    entropy: Entropy,
     doom: Option<Error>,
     depth: u32,
 }
@@ -49,7 +52,7 @@ pub(crate) enum Access {
 
 impl<'c> Tx<'c> {
     pub(crate) fn new(conn: &'c mut dyn Conn, access: Access, now_us: i64, seed: [u8; 32]) -> Self {
-        Self { conn, access, now_us, seed, doom: None, depth: 0 }
+        Self { conn, access, now_us, seed, entropy: Entropy::from_seed(seed), doom: None, depth: 0 }
     }
 
     /// Business time in microseconds since the epoch: one reading for the whole run of the closure.
@@ -62,6 +65,11 @@ impl<'c> Tx<'c> {
     #[must_use]
     pub fn seed(&self) -> [u8; 32] {
         self.seed
+    }
+
+    /// Where ids, secrets and jitter of this call come from: each run of the closure draws the same.
+    pub fn entropy(&mut self) -> &mut Entropy {
+        &mut self.entropy
     }
 
     #[must_use]

@@ -134,7 +134,12 @@ impl App {
     }
 
     /// Asks the rail what became of an attempt: the job `AskRail`, or a payer who says "I approved it".
-    pub async fn ask_rail(&self, scope: Scope, id: Id<Transaction>, claimed: Option<ClaimedJob>) -> Result<(), Failure> {
+    pub async fn ask_rail(
+        &self,
+        scope: Scope,
+        id: Id<Transaction>,
+        claimed: Option<ClaimedJob>,
+    ) -> Result<(), Failure> {
         let order = self.order(scope, id).await?;
         let called = match self.rails().named(scope.mode, &order.transaction.rail) {
             None => Called::Lost("the rail is not configured any more".into()),

@@ -168,8 +168,7 @@ fn available_methods(
         return Vec::new();
     }
     let code = new.currency.code();
-    let usable: Vec<Method> =
-        chosen.into_iter().filter(|method| context.takes(mode, *method, new.currency)).collect();
+    let usable: Vec<Method> = chosen.into_iter().filter(|method| context.takes(mode, *method, new.currency)).collect();
     if usable.is_empty() {
         refuse("currency", FaultCode::NotAllowed, format!("`currency` {code} is taken by none of the methods."));
     }

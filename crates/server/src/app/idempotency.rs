@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use store::queries::idempotency::{self, Claimed, IdempotencyKey};
 use store::Tx;
+use store::queries::idempotency::{self, Claimed, IdempotencyKey};
 
 use super::{App, Context};
 use crate::error::Failure;
+use crate::monotonic;
 
 /// A second request with the same key waits so long for the first.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -45,9 +46,8 @@ impl App {
         R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
         T: Send + 'static,
     {
-        let run = self
-            .write_or_leave(key, move |tx, context| command(tx, context).map(Outcome::Answer), render)
-            .await?;
+        let run =
+            self.write_or_leave(key, move |tx, context| command(tx, context).map(Outcome::Answer), render).await?;
         match run {
             Run::Done(reply) => Ok(reply),
             Run::Open(()) => Err(Failure::Broken("a command left its answer open".into())),
@@ -68,12 +68,12 @@ impl App {
         T: Send + 'static,
         O: Send + 'static,
     {
-        let deadline = tokio::time::Instant::now() + LONGEST_WAIT;
+        let deadline = monotonic::now() + LONGEST_WAIT;
         loop {
             let (key, command, render) = (key.clone(), command.clone(), render.clone());
             let run = self.commit(move |tx, context| once(tx, context, key.as_ref(), &command, &render)).await?;
             match run {
-                Run::Wait if tokio::time::Instant::now() < deadline => tokio::time::sleep(WAIT_STEP).await,
+                Run::Wait if monotonic::now() < deadline => tokio::time::sleep(WAIT_STEP).await,
                 run => return Ok(run),
             }
         }

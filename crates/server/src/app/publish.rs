@@ -15,7 +15,12 @@ use crate::wire::checkouts::{CheckoutView, PaymentEventData};
 use crate::wire::webhooks::envelope;
 
 /// Something happened to the checkout itself.
-pub fn checkout_event(tx: &mut Tx<'_>, context: &Context, checkout: &mut Checkout, kind: EventType) -> Result<(), Failure> {
+pub fn checkout_event(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    checkout: &mut Checkout,
+    kind: EventType,
+) -> Result<(), Failure> {
     let sequence = checkout.next_sequence();
     let data = CheckoutView::of(checkout, &context.addresses, tx.now());
     publish(tx, checkout.scope, kind, &checkout.id.to_string(), sequence, &data)

@@ -5,13 +5,14 @@ use std::borrow::Cow;
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
-use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 
 use super::fault::Fault;
 use super::json::InvalidJson;
 use super::request_id::RequestId;
+use crate::error::Failure;
 
 /// A finished answer: its status and the exact bytes of its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,16 +80,17 @@ impl IntoResponse for Answer {
 #[derive(Debug, Clone)]
 pub struct Problem {
     pub status: StatusCode,
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// A sentence that says what to do.
     pub error: Cow<'static, str>,
     pub details: Vec<Fault>,
-    pub headers: HeaderMap,
+    /// Sent with the answer; not part of what is stored.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Problem {
-    pub fn new(status: StatusCode, code: &'static str, error: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, code, error: error.into(), details: Vec::new(), headers: HeaderMap::new() }
+    pub fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, error: impl Into<Cow<'static, str>>) -> Self {
+        Self { status, code: code.into(), error: error.into(), details: Vec::new(), headers: Vec::new() }
     }
 
     /// Clients of the published SDK see only the sentence, so it holds the first fault.
@@ -166,7 +168,7 @@ impl Problem {
     }
 
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.insert(name, value);
+        self.headers.push((name, value));
         self
     }
 
@@ -181,7 +183,7 @@ impl Problem {
             request_id: &'p str,
         }
         let envelope =
-            Envelope { error: &self.error, code: self.code, details: &self.details, request_id: request_id.as_str() };
+            Envelope { error: &self.error, code: &self.code, details: &self.details, request_id: request_id.as_str() };
         let body = serde_json::to_vec(&envelope).expect("an envelope holds only texts");
         Answer::stored(self.status, body)
     }
@@ -190,6 +192,23 @@ impl Problem {
 impl From<Vec<Fault>> for Problem {
     fn from(faults: Vec<Fault>) -> Self {
         Self::validation(faults)
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        if failure.is_fault() {
+            tracing::error!(%failure, "a request failed");
+        }
+        let status = StatusCode::from_u16(failure.status()).expect("the map of failures holds statuses");
+        let problem = match failure {
+            Failure::Invalid(faults) => Self::validation(faults),
+            failure => Self::new(status, failure.code(), failure.sentence()),
+        };
+        match status {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => problem.retry_after(1),
+            _ => problem,
+        }
     }
 }
 
@@ -202,7 +221,9 @@ impl From<InvalidJson> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
-        response.headers_mut().extend(self.headers.clone());
+        for (name, value) in &self.headers {
+            response.headers_mut().append(name, value.clone());
+        }
         response.extensions_mut().insert(self);
         response
     }
@@ -242,8 +263,9 @@ mod tests {
     #[test]
     fn a_wait_is_one_to_five_seconds() {
         for (asked, sent) in [(0, "1"), (3, "3"), (900, "5")] {
-            assert_eq!(Problem::rate_limited(asked).headers[RETRY_AFTER], sent);
+            let headers = Problem::rate_limited(asked).headers;
+            assert_eq!(headers, [(RETRY_AFTER, HeaderValue::from_static(sent))]);
         }
-        assert!(!Problem::body_too_large(1).headers.contains_key(RETRY_AFTER));
+        assert!(Problem::body_too_large(1).headers.is_empty());
     }
 }

@@ -11,11 +11,10 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
-use tokio::time::Instant;
 
 use super::answer::Problem;
 use super::request_id::RequestId;
-use crate::metrics;
+use crate::{metrics, monotonic};
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EdgeSettings {
@@ -35,7 +34,7 @@ pub fn wrap(router: Router, settings: EdgeSettings) -> Router {
 }
 
 async fn edge(State(settings): State<EdgeSettings>, mut request: Request, next: Next) -> Response {
-    let started = Instant::now();
+    let started = monotonic::now();
     let id = RequestId::new();
     request.extensions_mut().insert(id.clone());
     let method = request.method().clone();

@@ -16,7 +16,9 @@ impl RequestId {
     pub fn new() -> Self {
         let mut random = [0; 10];
         rand::fill(&mut random).expect("the system's random source does not fail once it has started");
-        let now_ms = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0);
+        #[expect(clippy::disallowed_methods, reason = "an id sorts by its time and nothing is decided by it")]
+        let now = jiff::Timestamp::now();
+        let now_ms = u64::try_from(now.as_millisecond()).unwrap_or(0);
         let uuid = Builder::from_unix_timestamp_millis(now_ms, &random).into_uuid();
         let kind = DynamicType::new("req").expect("`req` is a valid prefix");
         Self(TypeSafeId::from_type_and_uuid(kind, uuid).to_string().into())

@@ -167,10 +167,7 @@ impl Rail for Simulator {
     fn query(&self, order: Order) -> BoxFuture<'_, Called<Report>> {
         async move {
             let transaction = order.transaction;
-            let found = self
-                .store
-                .read(move |tx| tx.peek::<SimulatedPayment>(transaction.scope, transaction.id))
-                .await;
+            let found = self.store.read(move |tx| tx.peek::<SimulatedPayment>(transaction.scope, transaction.id)).await;
             match found {
                 Ok(Some(payment)) => Called::Answered(payment.report()),
                 Ok(None) => Called::Answered(Report::NotFound),

@@ -121,12 +121,15 @@ pub fn follow(tx: &mut Tx<'_>, scope: Scope, after: Option<Id<Event>>, limit: i6
         },
     };
     let [organization, mode, _] = key(scope, "");
-    let total: i64 =
-        tx.query_one(COUNT_AFTER, &[organization.clone(), mode.clone(), after.into()])?.get("total")?;
+    let total: i64 = tx.query_one(COUNT_AFTER, &[organization.clone(), mode.clone(), after.into()])?.get("total")?;
     let rows = tx.query(FOLLOW, &[organization, mode, after.into(), limit.into()])?;
     let items = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let has_more = total > i64::try_from(items.len()).unwrap_or(i64::MAX);
     Ok(Page { items, total: total.min(100_000), total_is_capped: total > 100_000, has_more })
+}
+
+pub fn any_unlogged(tx: &mut Tx<'_>) -> Result<bool, Error> {
+    Ok(!tx.query(SELECT_UNLOGGED, &[1_i64.into()])?.is_empty())
 }
 
 /// Gives up to `limit` committed events their place in the log of their organization and mode. For one leased sequencer.

@@ -51,7 +51,10 @@ pub struct IdempotencyKey {
 pub enum Claimed {
     /// First use: execute, then [`finish`].
     First,
-    Finished { status: i64, body: String },
+    Finished {
+        status: i64,
+        body: String,
+    },
     /// The first request has not ended yet.
     Running,
     /// Another request used this key.

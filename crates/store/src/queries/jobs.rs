@@ -117,12 +117,8 @@ pub fn done(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<(), Error> {
 
 /// Let go, and owed again at `due_at`.
 pub fn again(tx: &mut Tx<'_>, claimed: &ClaimedJob, due_at: Timestamp) -> Result<(), Error> {
-    let values = [
-        claimed.job.kind().into(),
-        claimed.job.object_id().into(),
-        claimed.lease_token.into(),
-        due_at.micros().into(),
-    ];
+    let values =
+        [claimed.job.kind().into(), claimed.job.object_id().into(), claimed.lease_token.into(), due_at.micros().into()];
     tx.execute(AGAIN, &values).map(drop)
 }
 

@@ -78,7 +78,7 @@ fn sound_values_come_out() {
     let mut f = Fields::new(&body);
     let name = f.text("name").min(1).max(3).required();
     let amount = f.amount("amount", cents).required();
-    assert_eq!(f.boolean("on").or(false), true);
+    assert!(f.boolean("on").or(false));
     assert_eq!(f.text("colour").choice(COLOURS).or(Colour::Red), Colour::Blue);
     assert_eq!(f.number("tax_rate").optional().as_deref(), Some("12.50"));
     assert_eq!(f.text("note").optional(), None);

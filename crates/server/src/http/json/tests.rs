@@ -78,6 +78,18 @@ fn refuses_what_is_no_json() {
 }
 
 #[test]
+fn every_character_can_be_escaped_and_no_half_of_one() {
+    for character in (1..=u32::from(char::MAX)).filter_map(char::from_u32) {
+        let escaped: String = character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04X}")).collect();
+        let body = parse(format!("\"{escaped}\"").as_bytes()).expect("valid");
+        assert_eq!(body.value, Json::String(character.to_string().into()), "{escaped}");
+    }
+    for half in 0xd800..=0xdfff {
+        assert!(problem(format!("\"\\u{half:04x}\"").as_bytes()).contains("surrogate"));
+    }
+}
+
+#[test]
 fn names_the_place() {
     let error = parse("{\n  \"ä\": x}".as_bytes()).expect_err("refused");
     assert_eq!((error.line, error.column), (2, 8));

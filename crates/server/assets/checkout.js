@@ -1,0 +1,59 @@
+// Makes the checkout page quicker; it is complete without. It listens for a change, asks when the phone wakes up, and
+// asks now and then in any case, since phones cut the line of a page in the background. A change draws the page anew.
+(() => {
+const d = document, { self, revision, events, status, go, back, busy, offline } = d.body.dataset
+const by = id => d.getElementById(id)
+const say = text => { const live = by('live'); if (live && live.textContent !== text) live.textContent = text }
+let sent = false, pause = 4000, timer
+
+// Not while a form is on its way: that would cut it off.
+const anew = () => { if (!sent) location.replace(self) }
+const look = now => { if (now && now.revision && now.revision !== revision) anew() }
+
+// One tap, one request. After a while the form may go again, since its token pays once in any case.
+d.addEventListener('submit', e => {
+if (sent) return e.preventDefault()
+sent = true
+if (e.submitter) e.submitter.classList.add('busy')
+say(busy)
+setTimeout(() => { sent = false; say(''); d.querySelectorAll('.busy').forEach(b => b.classList.remove('busy')) }, 2e4)
+})
+addEventListener('pageshow', e => { if (e.persisted) { sent = false; anew() } })
+
+const ask = async () => {
+clearTimeout(timer)
+try {
+const answer = await fetch(status, { cache: 'no-store' })
+if (answer.ok) look(await answer.json())
+} catch {}
+pause = Math.min(pause * 1.4, 3e4)
+timer = setTimeout(ask, pause)
+}
+if (status) {
+if (window.EventSource) new EventSource(events).onmessage = e => { try { look(JSON.parse(e.data)) } catch {} }
+d.addEventListener('visibilitychange', () => { if (!d.hidden) { pause = 4000; ask() } })
+addEventListener('online', () => { say(''); ask() })
+addEventListener('offline', () => say(offline))
+timer = setTimeout(ask, pause)
+}
+
+d.querySelectorAll('[data-wait]').forEach(b => {
+b.disabled = true
+setTimeout(() => { b.disabled = false }, b.dataset.wait * 1000)
+})
+
+// Outward at once, but who comes back by the back button stays.
+const [visit] = performance.getEntriesByType('navigation')
+const first = !visit || visit.type === 'navigate'
+if (go && first) {
+history.replaceState(null, '', self)
+setTimeout(() => location.assign(go), 600)
+}
+if (back && first) {
+const timer = setTimeout(() => location.assign(back), 8000)
+by('auto').hidden = false
+by('stay').onclick = () => { clearTimeout(timer); by('auto').hidden = true }
+}
+const print = by('print')
+if (print) { print.hidden = false; print.onclick = () => window.print() }
+})()

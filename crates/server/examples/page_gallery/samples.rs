@@ -1,0 +1,304 @@
+//! Every state of every page, with sample data: for looking at, for the accessibility check, and for the
+//! tests of size and escaping, which all have to see the same pages.
+
+use super::pages::headers::Nonce;
+use super::pages::text::{Language, Locale};
+use super::pages::view::*;
+use super::pages::{checkout, mask, message, simulator};
+
+pub(crate) struct Sample {
+    pub(crate) name: String,
+    pub(crate) html: String,
+    /// Which files the page loads beside the style sheet.
+    pub(crate) script: bool,
+}
+
+/// Whose data the samples hold.
+#[derive(Clone, Copy)]
+pub(crate) enum Voice {
+    Friendly,
+    /// This text in every place that takes text.
+    Hostile(&'static str),
+}
+
+impl Voice {
+    fn say(self, friendly: &str) -> String {
+        match self {
+            Self::Friendly => friendly.to_owned(),
+            Self::Hostile(text) => text.to_owned(),
+        }
+    }
+
+    fn option(self, friendly: &str) -> Option<String> {
+        Some(self.say(friendly))
+    }
+}
+
+const SHOP: &str = "https://kairababooks.example/thanks?session_id=cs_01";
+
+pub(crate) fn every(locale: Locale, voice: Voice) -> Vec<Sample> {
+    let language = Language { locale, chosen: true };
+    let nonce = Nonce::from_random([0x5a; 16]);
+    let mut samples = Vec::new();
+
+    for (name, state) in states(voice) {
+        let page = page(state, language, voice);
+        samples.push(Sample { name: format!("checkout-{name}"), html: checkout::render(&page, &nonce), script: true });
+    }
+    for (name, page) in variations(language, voice) {
+        samples.push(Sample { name: format!("checkout-{name}"), html: checkout::render(&page, &nonce), script: true });
+    }
+    for (name, scene) in scenes(voice) {
+        let page = SimulatorPage {
+            merchant_name: voice.say("Kairaba Books"),
+            amount: gmd(150_000),
+            language,
+            path: voice.say("/simulator/sim_token"),
+            form_token: voice.say("ft_0123456789abcdef0123456789abcdef"),
+            scene,
+        };
+        samples.push(Sample {
+            name: format!("simulator-{name}"),
+            html: simulator::render(&page, &nonce),
+            script: false,
+        });
+    }
+    let messages = [
+        ("not-found", Message::NotFound),
+        ("foreign-form", Message::ForeignForm),
+        ("too-many", Message::TooMany),
+        ("unavailable", Message::Unavailable),
+        ("fault", Message::Fault { request_id: voice.say("req_01jd3v9k2m4x8q7") }),
+    ];
+    for (name, message) in messages {
+        let page = MessagePage { language, path: voice.say("/checkout/cs_01jd3v"), message };
+        samples.push(Sample { name: format!("message-{name}"), html: message::render(&page, &nonce), script: false });
+    }
+    samples
+}
+
+fn gmd(minor: i64) -> Amount {
+    Amount { minor, exponent: 2, currency: "GMD".to_owned() }
+}
+
+fn page(state: State, language: Language, voice: Voice) -> CheckoutPage {
+    CheckoutPage {
+        merchant: Merchant { name: voice.say("Kairaba Books"), logo_path: None, accent: voice.option("#0b5d50") },
+        amount: Amount { currency: voice.say("GMD"), ..gmd(150_000) },
+        description: voice.option("Two books and a map of the river"),
+        reference: voice.option("ORDER-2026-0417"),
+        items: vec![
+            Item { description: voice.say("Reading the River"), quantity: 2, total: gmd(110_000) },
+            Item { description: voice.say("Map of the Gambia, folded"), quantity: 1, total: gmd(40_000) },
+        ],
+        payer: match voice {
+            Voice::Friendly => {
+                vec![mask::phone("+2207123412"), mask::email("fatou@example.gm")]
+            }
+            Voice::Hostile(text) => vec![text.to_owned()],
+        },
+        test_mode: false,
+        language,
+        path: voice.say("/checkout/cs_01jd3v9k2m4x8q7b5n6p0r1s2t"),
+        revision: voice.say("7-2"),
+        form_token: voice.say("ft_0123456789abcdef0123456789abcdef"),
+        time_left: None,
+        reads: 2,
+        can_return: true,
+        state,
+    }
+}
+
+const ALL: [Method; 4] = [Method::Wave, Method::Afrimoney, Method::Qmoney, Method::Card];
+
+fn states(voice: Voice) -> Vec<(&'static str, State)> {
+    let phone = || match voice {
+        Voice::Friendly => mask::phone("+2207123412"),
+        Voice::Hostile(text) => text.to_owned(),
+    };
+    let receipt =
+        |method| Receipt { method, paid_at: 1_795_273_500, payment: voice.say("txn_01jd3v9k2m4x8q7b5n6p0r1s2t") };
+    let shop = || voice.option(SHOP);
+    vec![
+        ("choose", State::Choose { methods: ALL.to_vec(), problem: None }),
+        ("choose-one", State::Choose { methods: vec![Method::Wave], problem: None }),
+        ("choose-none", State::Choose { methods: Vec::new(), problem: None }),
+        ("choose-problem", State::Choose { methods: ALL.to_vec(), problem: Some(Problem::NotStarted(Method::Wave)) }),
+        (
+            "phone",
+            State::NeedsPhone { method: Method::Afrimoney, known: None, typed: None, error: None, other_methods: true },
+        ),
+        (
+            "phone-known",
+            State::NeedsPhone {
+                method: Method::Qmoney,
+                known: Some(phone()),
+                typed: None,
+                error: None,
+                other_methods: true,
+            },
+        ),
+        (
+            "phone-error",
+            State::NeedsPhone {
+                method: Method::Qmoney,
+                known: None,
+                typed: voice.option("+220 712 34"),
+                error: Some(PhoneError::Format),
+                other_methods: true,
+            },
+        ),
+        (
+            "approve",
+            State::ApproveOnPhone {
+                method: Method::Afrimoney,
+                phone: phone(),
+                can_resend_in: Some(30),
+                problem: None,
+                other_methods: true,
+                simulator_url: None,
+            },
+        ),
+        (
+            "approve-problem",
+            State::ApproveOnPhone {
+                method: Method::Afrimoney,
+                phone: phone(),
+                can_resend_in: Some(0),
+                problem: Some(Problem::TooOften),
+                other_methods: false,
+                simulator_url: None,
+            },
+        ),
+        (
+            "code",
+            State::EnterCode {
+                method: Method::Qmoney,
+                phone: phone(),
+                length: 6,
+                attempts_left: 3,
+                error: None,
+                can_resend_in: Some(30),
+                other_methods: true,
+                simulator_code: None,
+            },
+        ),
+        (
+            "code-wrong",
+            State::EnterCode {
+                method: Method::Qmoney,
+                phone: phone(),
+                length: 6,
+                attempts_left: 1,
+                error: Some(CodeError::Wrong),
+                can_resend_in: Some(0),
+                other_methods: true,
+                simulator_code: None,
+            },
+        ),
+        (
+            "redirect",
+            State::Redirecting {
+                method: Method::Wave,
+                url: voice.say("https://pay.wave.com/c/cos-1b01sghpg100j"),
+                automatic: true,
+                other_methods: true,
+            },
+        ),
+        (
+            "redirect-again",
+            State::Redirecting {
+                method: Method::Card,
+                url: voice.say("https://cards.example/pay"),
+                automatic: false,
+                other_methods: true,
+            },
+        ),
+        ("checking", State::Checking { method: Method::Wave, simulator_url: None }),
+        ("checking-card", State::Checking { method: Method::Card, simulator_url: None }),
+        ("leaving", State::Leaving { return_url: voice.say(SHOP) }),
+        ("paid", State::Paid { receipt: receipt(Method::Wave), return_url: shop() }),
+        ("paid-no-shop", State::Paid { receipt: receipt(Method::Card), return_url: None }),
+        ("not-paid", State::NotPaid { method: Method::Wave, reason: Reason::InsufficientFunds, methods: ALL.to_vec() }),
+        (
+            "not-paid-one",
+            State::NotPaid { method: Method::Card, reason: Reason::Declined, methods: vec![Method::Card] },
+        ),
+        ("expired", State::Expired { standing: Standing::NothingTaken, return_url: shop() }),
+        ("expired-unknown", State::Expired { standing: Standing::Unknown(Method::Afrimoney), return_url: shop() }),
+        ("cancelled", State::Cancelled { standing: Standing::NothingTaken, return_url: shop() }),
+        ("cancelled-unknown", State::Cancelled { standing: Standing::Unknown(Method::Card), return_url: None }),
+        ("paid-late", State::PaidLate { after: End::Expiry, receipt: receipt(Method::Afrimoney), return_url: shop() }),
+        (
+            "paid-late-cancelled",
+            State::PaidLate { after: End::Cancellation, receipt: receipt(Method::Wave), return_url: None },
+        ),
+        (
+            "already-paid",
+            State::AlreadyPaid { receipt: receipt(Method::Qmoney), second_payment: None, return_url: shop() },
+        ),
+        (
+            "paid-twice",
+            State::AlreadyPaid {
+                receipt: receipt(Method::Qmoney),
+                second_payment: voice.option("txn_01jd3vzzzzzzzzzzzzzzzzzzzz"),
+                return_url: shop(),
+            },
+        ),
+    ]
+}
+
+/// Test mode, long and foreign names, little time, other accents.
+fn variations(language: Language, voice: Voice) -> Vec<(String, CheckoutPage)> {
+    let simulator = || voice.option("/simulator/sim_token");
+    let mut pages = Vec::new();
+    for (name, mut state) in states(voice) {
+        match &mut state {
+            State::ApproveOnPhone { simulator_url, .. } | State::Checking { simulator_url, .. } => {
+                *simulator_url = simulator()
+            }
+            State::EnterCode { simulator_code, .. } => *simulator_code = voice.option("123456"),
+            _ => {}
+        }
+        let page = CheckoutPage { test_mode: true, ..page(state, language, voice) };
+        pages.push((format!("test-{name}"), page));
+    }
+
+    let choose = || State::Choose { methods: ALL.to_vec(), problem: None };
+    let mut long = page(choose(), language, voice);
+    long.merchant.name = voice.say("Serekunda Market Women’s Co-operative Society for Rice and Groundnuts");
+    long.merchant.accent = Some("#ffd400".to_owned());
+    long.amount = gmd(123_456_789_000);
+    long.description =
+        voice.option("Season order of the whole co-operative, first part of three, with transport to Basse");
+    long.time_left = Some(TimeLeft::Minutes(12));
+    pages.push(("long".to_owned(), long));
+
+    let mut arabic = page(choose(), language, voice);
+    arabic.merchant.name = voice.say("مكتبة كايرابا");
+    arabic.merchant.accent = Some("#c2185b".to_owned());
+    arabic.description = None;
+    arabic.items = Vec::new();
+    arabic.reference = None;
+    arabic.payer = Vec::new();
+    arabic.time_left = Some(TimeLeft::Hours(3));
+    arabic.can_return = false;
+    pages.push(("arabic".to_owned(), arabic));
+    pages
+}
+
+fn scenes(voice: Voice) -> Vec<(&'static str, Scene)> {
+    let phone = || voice.say("+220 712 3412");
+    vec![
+        ("wave", Scene::WalletApproval { phone: Some(phone()) }),
+        ("afrimoney", Scene::PhonePrompt { method: Method::Afrimoney, phone: phone() }),
+        ("qmoney", Scene::PhonePrompt { method: Method::Qmoney, phone: phone() }),
+        ("card", Scene::CardPage { problem: None }),
+        ("card-problem", Scene::CardPage { problem: Some(CardProblem::NotChosen) }),
+        ("bank", Scene::CardChallenge { last4: voice.say("3155") }),
+        (
+            "done",
+            Scene::Done { outcome: Outcome::Approve, back: voice.option("/checkout/cs_01jd3v9k2m4x8q7b5n6p0r1s2t") },
+        ),
+    ]
+}

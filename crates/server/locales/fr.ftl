@@ -1,0 +1,251 @@
+### Les mots des pages de paiement. Des phrases courtes, sans jargon.
+### Chaque clé se trouve dans chaque fichier de ce dossier ; un test les compare.
+
+## Le cadre
+payment-to = Paiement à
+test-mode = Mode test
+test-mode-body = Sans argent réel.
+language-switch = Langue
+busy = Un instant…
+offline = Vous êtes hors ligne. Cette page vérifie de nouveau dès que la connexion revient.
+details = Détails
+detail-reference = Référence
+detail-payer = Vos coordonnées
+detail-total = Total
+moment = { $day } à { $time } (heure de Banjul)
+month-1 = janvier
+month-2 = février
+month-3 = mars
+month-4 = avril
+month-5 = mai
+month-6 = juin
+month-7 = juillet
+month-8 = août
+month-9 = septembre
+month-10 = octobre
+month-11 = novembre
+month-12 = décembre
+left-hours = { $count ->
+    [one] Il vous reste environ { $count } heure pour payer.
+   *[other] Il vous reste environ { $count } heures pour payer.
+}
+left-minutes = { $count ->
+    [one] Il vous reste environ { $count } minute pour payer.
+   *[other] Il vous reste environ { $count } minutes pour payer.
+}
+left-seconds = Il vous reste moins d’une minute pour payer.
+error-title = À vérifier
+title-error = Erreur : { $title }
+title-pay = Payer
+title-phone = Votre numéro
+title-checking = Vérification
+
+## Moyens de paiement
+wave = Wave
+afrimoney = Afrimoney
+qmoney = QMoney
+card = carte
+card-bank = la banque
+pay-with-wave = Payer avec Wave
+pay-with-afrimoney = Payer avec Afrimoney
+pay-with-qmoney = Payer avec QMoney
+pay-with-card = Payer par carte
+will-wave = ouvre l’application Wave
+will-afrimoney = vous validez sur votre téléphone
+will-qmoney = vous recevez un code par SMS
+will-card = ouvre la page de la carte
+
+## Choix
+choose-title = Comment voulez-vous payer ?
+choose-one-title = Vérifiez et payez
+choose-none-title = Aucun moyen de payer en ce moment
+choose-none-body = { $merchant } ne peut pas recevoir ce paiement pour l’instant.
+choose-promise = Rien n’est prélevé avant votre accord.
+leave-shop = Annuler et revenir à la boutique
+leave-here = Annuler ce paiement
+problem-not-started = { $method } n’a pas pu lancer le paiement. Rien n’a été prélevé. Réessayez ou payez autrement.
+problem-card-not-started = La page de la carte n’a pas pu être ouverte. Rien n’a été prélevé. Réessayez ou payez autrement.
+problem-in-progress = Un paiement est encore en cours de vérification. Attendez la réponse avant de payer de nouveau.
+problem-too-often = Trop d’essais en peu de temps. Attendez une minute, puis réessayez.
+problem-stale-form = Cette page était trop ancienne. Rien n’a été envoyé. Veuillez réessayer.
+
+## Téléphone
+phone-title-afrimoney = Votre numéro Afrimoney
+phone-title-qmoney = Votre numéro QMoney
+phone-title-wave = Votre numéro Wave
+phone-why-push = Nous envoyons la demande de paiement à ce téléphone.
+phone-why-code = Nous envoyons un code par SMS à ce téléphone.
+phone-why-wave = Le paiement est validé avec ce numéro.
+phone-known = Continuer avec { $phone }
+phone-another = Utiliser un autre numéro
+phone-label = Numéro de téléphone
+phone-hint = +220 et 7 chiffres, par exemple +220 712 3456
+phone-continue = Continuer
+phone-missing = Saisissez votre numéro de téléphone.
+phone-format = Saisissez un numéro avec +220 et 7 chiffres, par exemple +220 712 3456.
+phone-not-started = La demande n’a pas pu être envoyée à ce numéro. Rien n’a été prélevé. Vérifiez le numéro ou payez autrement.
+other-method = Payer autrement
+test-numbers = Numéros de test
+test-number-0 = accepté
+test-number-1 = pas assez d’argent
+test-number-2 = refusé par le payeur
+test-number-3 = ne répond jamais
+test-number-4 = payé, mais la réponse se perd
+test-number-5 = accepté après 30 secondes
+test-number-6 = annonce le résultat deux fois
+test-number-other = Tout autre numéro vous attend sur la page du simulateur.
+
+## Validation sur le téléphone
+approve-title = Validez sur votre téléphone
+approve-sent = Nous avons envoyé une demande au { $phone }. Ouvrez-la et saisissez votre code PIN.
+approve-done = J’ai validé
+approve-nothing = Rien sur votre téléphone ?
+approve-nothing-1 = Vérifiez que le téléphone est allumé et a du réseau. Cela peut prendre une minute.
+approve-nothing-2 = Vérifiez que le numéro ci-dessus est le vôtre.
+approve-nothing-3 = Renvoyez la demande.
+approve-wait = Cette page affiche la réponse toute seule.
+resend = Renvoyer
+resend-after = { $count ->
+    [one] Vous pourrez renvoyer après { $count } seconde.
+   *[other] Vous pourrez renvoyer après { $count } secondes.
+}
+simulator-open-phone = Ouvrir le téléphone simulé
+simulator-open-wave = Ouvrir Wave simulé
+simulator-open-card = Ouvrir la page de carte simulée
+simulator-code = Mode test : le code est { $code }.
+
+## Code
+code-title = Saisissez le code
+code-sent = { $count ->
+    [one] Nous avons envoyé { $count } chiffre par SMS au { $phone }.
+   *[other] Nous avons envoyé { $count } chiffres par SMS au { $phone }.
+}
+code-label = Code reçu par SMS
+code-left = { $count ->
+    [one] Il vous reste { $count } essai.
+   *[other] Il vous reste { $count } essais.
+}
+code-pay = Payer { $amount }
+code-missing = Saisissez le code reçu par SMS.
+code-format = { $count ->
+    [one] Le code a { $count } chiffre.
+   *[other] Le code a { $count } chiffres.
+}
+code-wrong = Ce code n’est pas le bon. Regardez le dernier SMS.
+code-expired = Ce code est trop ancien. Demandez-en un nouveau.
+code-nothing = Pas encore de SMS ?
+
+## Redirection
+redirect-title-wave = Continuez dans Wave
+redirect-body-wave = Validez le paiement dans Wave, puis revenez sur cette page.
+redirect-open-wave = Ouvrir Wave
+redirect-title-card = Continuez sur la page de la carte
+redirect-body-card = Saisissez votre carte là-bas. Ensuite, vous revenez sur cette page.
+redirect-open-card = Ouvrir la page de la carte
+redirect-title-afrimoney = Continuez avec Afrimoney
+redirect-body-afrimoney = Validez le paiement là-bas, puis revenez sur cette page.
+redirect-open-afrimoney = Ouvrir Afrimoney
+redirect-title-qmoney = Continuez avec QMoney
+redirect-body-qmoney = Validez le paiement là-bas, puis revenez sur cette page.
+redirect-open-qmoney = Ouvrir QMoney
+redirect-opens = La page s’ouvre toute seule dans un instant.
+leaving-title = Retour à la boutique
+leaving-body = Vous n’avez pas payé. Vous revenez chez { $merchant }.
+
+## Vérification
+checking-title = Nous demandons à { $who } si vous avez payé
+checking-warning = Ne payez pas une deuxième fois.
+checking-body = Cette page affiche la réponse toute seule.
+checking-close = Vous pouvez fermer cette page ; la boutique sera prévenue.
+look-again = Vérifier maintenant
+
+## Payé
+paid-title = Payé
+paid-thanks = { $merchant } sera prévenu.
+paid-with = Payé avec
+paid-with-card = Carte
+paid-at = Quand
+paid-number = Numéro du paiement
+back-to-shop = Retour chez { $merchant }
+back-soon = Vous revenez à la boutique dans quelques secondes.
+stay = Rester sur cette page
+print = Imprimer
+can-close = Vous pouvez fermer cette page.
+
+## Non payé
+not-paid-title = Pas payé
+not-paid-again = Réessayez ou payez autrement
+reason-funds = Il n’y a pas assez d’argent sur le compte { $method }.
+reason-card-funds = Il n’y a pas assez d’argent sur cette carte.
+reason-declined = Le paiement a été refusé dans { $method }.
+reason-card-declined = La banque a refusé cette carte.
+reason-wrong-code = Le code était faux trop de fois.
+reason-expired = La demande n’a pas été validée à temps.
+reason-cancelled = Le paiement a été arrêté avant d’être validé.
+reason-error = { $method } n’a pas pu terminer le paiement.
+reason-card-error = La banque n’a pas pu terminer le paiement.
+nothing-taken = Rien n’a été prélevé.
+
+## Les fins
+expired-title = Le délai de paiement est passé
+expired-body = Cette page ne peut plus recevoir le paiement.
+cancelled-title = Annulé
+cancelled-body = Ce paiement a été annulé.
+start-again = Pour payer, recommencez dans la boutique.
+not-certain = Nous ne savons pas encore si de l’argent a été prélevé : { $method } n’a pas répondu. Ne payez pas une deuxième fois. Nous continuons de demander, et la boutique sera prévenue.
+late-title = Votre argent est arrivé en retard
+late-expired = Il est arrivé après la fin du délai de paiement.
+late-cancelled = Il est arrivé après l’annulation du paiement.
+late-body = Rien n’est perdu. { $merchant } sera prévenu, et va livrer ou vous rembourser. Gardez le numéro du paiement.
+already-title = C’est déjà payé
+already-body = Rien de plus n’a été prélevé.
+already-second = Un deuxième paiement est arrivé aussi. Il est gardé à part, et { $merchant } peut le rembourser. Donnez ce numéro à la boutique :
+
+## Simulateur
+simulator = Simulateur
+simulator-body = Vous jouez le payeur.
+simulated-wave = Wave, simulé
+simulated-afrimoney = Afrimoney sur le téléphone, simulé
+simulated-qmoney = QMoney sur le téléphone, simulé
+simulated-card = Page de carte, simulée
+simulated-bank = La banque demande, simulée
+simulated-done = C’est fait
+simulated-asks = { $merchant } demande { $amount }.
+simulated-phone = Téléphone { $phone }
+simulated-choose = Que fait le payeur ?
+simulated-faults = Résultats plus rares
+simulated-bank-asks = Carte finissant par { $last4 } : est-ce vous qui payez ?
+simulated-bank-yes = Oui, c’est moi
+simulated-bank-no = Non, refuser
+simulated-result = Choisi : { $outcome }.
+simulated-result-body = La page du paiement montre le résultat.
+simulated-back = Retour au paiement
+outcome-approve = Accepter
+outcome-funds = Pas assez d’argent
+outcome-refuse = Refuser
+outcome-silent = Ne jamais répondre
+outcome-lost = Payer, mais perdre la réponse
+outcome-later = Accepter après 30 secondes
+outcome-twice = Annoncer le résultat deux fois
+card-choose = Carte de test
+card-pay = Payer { $amount }
+card-cancel = Revenir sans payer
+card-approved = acceptée
+card-declined = refusée
+card-no-funds = pas assez d’argent
+card-challenge = la banque demande d’abord (3-D Secure)
+card-not-chosen = Choisissez une des cartes de test.
+card-unknown = Ce n’est pas une carte de test.
+
+## Messages
+not-found-title = Il n’y a pas de paiement ici
+not-found-body = L’adresse est peut-être incomplète. Retournez à la boutique et ouvrez de nouveau son lien.
+foreign-title = Ce formulaire ne vient pas de cette page
+foreign-body = Il n’a pas été utilisé. Ouvrez de nouveau le paiement.
+too-many-title = Trop de demandes
+too-many-body = Attendez une minute, puis réessayez.
+unavailable-title = Indisponible pour un instant
+unavailable-body = Nous n’avons pas pu traiter votre demande. Attendez un instant, puis vérifiez. La page vous dit si vous avez payé.
+fault-title = Un problème est survenu chez nous
+fault-body = Vérifiez de nouveau dans un instant. La page vous dit si vous avez payé.
+fault-number = Donnez ce numéro à la boutique :

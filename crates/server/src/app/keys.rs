@@ -1,0 +1,129 @@
+//! API keys and the keys that sign access tokens: made, shown once, revoked, rotated.
+
+use std::time::Duration;
+
+use domain::api_key::{ApiKey, KeyKind, Rights};
+use domain::audit::AuditRecord;
+use domain::signing_key::SigningKey as StoredSigningKey;
+use domain::{Id, Mode, Scope, Timestamp};
+use store::Tx;
+use store::queries::{audit, signing_keys};
+
+use super::{Context, load};
+use crate::credentials;
+use crate::error::Failure;
+use crate::tokens::{LONGEST_LIFETIME_S, PublicKey, SigningKey, SigningKeys};
+
+/// The next key is published so long before it signs.
+const PUBLISHED_BEFORE: Duration = Duration::from_secs(24 * 3600);
+
+/// A key as it is remembered, with its text, which is shown this once.
+#[derive(Debug, Clone)]
+pub struct CreatedKey {
+    pub key: ApiKey,
+    pub text: credentials::ApiKey,
+}
+
+pub fn create(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    scope: Scope,
+    kind: KeyKind,
+    rights: Rights,
+    name: Option<String>,
+) -> Result<CreatedKey, Failure> {
+    let now = tx.now();
+    let text = credentials::ApiKey::generate(kind, scope.mode, &tx.entropy().secret());
+    let mut key = ApiKey {
+        id: tx.entropy().id(now),
+        scope,
+        version: 0,
+        kind,
+        digest: text.digest(&context.api_key_pepper),
+        last4: text.last4().to_owned(),
+        rights: match kind {
+            KeyKind::Secret => rights,
+            KeyKind::Publishable => Rights::none(),
+        },
+        name,
+        created_at: now,
+        revoked_at: None,
+    };
+    tx.insert(&mut key)?;
+    Ok(CreatedKey { key, text })
+}
+
+pub fn revoke(tx: &mut Tx<'_>, scope: Scope, id: Id<ApiKey>) -> Result<ApiKey, Failure> {
+    let mut key = load::<ApiKey>(tx, scope, id)?;
+    key.revoke(tx.now())?;
+    tx.save(&mut key)?;
+    Ok(key)
+}
+
+/// Writes down what an operator did by hand.
+pub fn record(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    action: &str,
+    object_id: String,
+    actor: &str,
+    reason: Option<String>,
+) -> Result<(), Failure> {
+    let now = tx.now();
+    let id = tx.entropy().id(now);
+    let record =
+        AuditRecord { id, scope, action: action.into(), object_id, actor: actor.into(), reason, created_at: now };
+    Ok(audit::append(tx, &record)?)
+}
+
+/// The first signing key signs at once; a later one a day after it was published, and then retires the one before.
+pub fn add_signing_key(tx: &mut Tx<'_>, context: &Context) -> Result<StoredSigningKey, Failure> {
+    let now = tx.now();
+    let known = signing_keys::all(tx)?;
+    let key = SigningKey::generate(&tx.entropy().secret());
+    let active_from = if known.is_empty() { now } else { now.plus(PUBLISHED_BEFORE) };
+    let kid = key.public().id().to_owned();
+    let wrapped = context.master.wrap(key.expose_pkcs8(), &additional_data(&kid));
+    let stored = StoredSigningKey { kid, wrapped, created_at: now, active_from, retired_at: None };
+    for older in known.iter().filter(|older| older.retired_at.is_none()) {
+        signing_keys::retire(tx, &older.kid, active_from)?;
+    }
+    signing_keys::insert(tx, &stored)?;
+    Ok(stored)
+}
+
+fn additional_data(kid: &str) -> String {
+    format!("signing_keys:{kid}")
+}
+
+/// The keys as they are at `now`: one signs, the next is published, the retired ones verify until the longest token ran out.
+pub fn signing_keys_at(context: &Context, stored: &[StoredSigningKey], now: Timestamp) -> Result<SigningKeys, Failure> {
+    let open = |key: &StoredSigningKey| {
+        let pkcs8 = context
+            .master
+            .unwrap(&key.wrapped, &additional_data(&key.kid))
+            .map_err(|fault| Failure::Broken(format!("signing key {}: {fault}", key.kid)))?;
+        SigningKey::from_pkcs8(pkcs8.expose())
+            .map_err(|_| Failure::Broken(format!("signing key {} is damaged", key.kid)))
+    };
+    let longest = Duration::from_secs(u64::try_from(LONGEST_LIFETIME_S).unwrap_or(0));
+    let (mut current, mut next, mut retired) = (None, None, Vec::new());
+    for key in stored {
+        let signing = open(key)?;
+        let public = PublicKey::from_bytes(*signing.public().bytes());
+        if key.active_from > now {
+            next = Some(public);
+        } else if key.retired_at.is_none_or(|at| at > now) {
+            current = Some(signing);
+        } else if key.retired_at.is_some_and(|at| at.plus(longest) > now) {
+            retired.push(public);
+        }
+    }
+    let current = current.ok_or_else(|| Failure::Broken("no key signs access tokens: run `dalasi init`".into()))?;
+    Ok(SigningKeys::new(current, next, retired))
+}
+
+/// A token's key, wherever it lives: the scope that the token claims.
+pub fn claimed_scope(organization: &str, mode: Mode) -> Option<Scope> {
+    Some(Scope { organization: organization.parse().ok()?, mode })
+}

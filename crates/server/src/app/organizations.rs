@@ -1,0 +1,172 @@
+//! The merchant's installation and settings.
+
+use domain::api_key::{KeyKind, Rights};
+use domain::organization::{Locale, Organization};
+use domain::{Currency, Id, Method, Mode, Money, Scope};
+use store::Tx;
+use store::queries::{organizations, transactions};
+
+use super::keys::{self, CreatedKey};
+use super::{Context, load, look_up};
+use crate::error::Failure;
+use crate::fault::{Fault, FaultCode};
+use crate::wire::settings::{MethodTotal, Methods, PayDashboard, Period, Settings};
+
+/// The dashboard looks back so far.
+const DASHBOARD_PERIOD: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
+
+/// What `init` hands over. The keys are shown this once.
+#[derive(Debug, Clone)]
+pub struct Installed {
+    pub organization: Id<Organization>,
+    pub keys: Vec<CreatedKey>,
+}
+
+/// Whether anybody is installed here.
+pub fn is_installed(tx: &mut Tx<'_>) -> Result<bool, Failure> {
+    Ok(!organizations::scopes(tx)?.is_empty())
+}
+
+/// The first organization, in both modes, with its keys, and the key that signs tokens. `None`: there is one already.
+pub fn install(tx: &mut Tx<'_>, context: &Context, name: &str) -> Result<Option<Installed>, Failure> {
+    if is_installed(tx)? {
+        return Ok(None);
+    }
+    let now = tx.now();
+    let id: Id<Organization> = tx.entropy().id(now);
+    let mut created = Vec::new();
+    for mode in [Mode::Test, Mode::Live] {
+        let mut organization = Organization::new(id, mode, name.to_owned(), now);
+        tx.insert(&mut organization)?;
+        for kind in [KeyKind::Secret, KeyKind::Publishable] {
+            let scope = Scope { organization: id, mode };
+            created.push(keys::create(tx, context, scope, kind, Rights::all(), None)?);
+        }
+    }
+    keys::add_signing_key(tx, context)?;
+    Ok(Some(Installed { organization: id, keys: created }))
+}
+
+/// A change of some settings: `None` leaves one as it is, `Some(None)` clears it.
+#[derive(Debug, Clone, Default)]
+pub struct SettingsChange {
+    pub enabled_methods: Option<Vec<Method>>,
+    pub name: Option<String>,
+    pub logo_url: Option<Option<String>>,
+    pub accent_color: Option<Option<String>>,
+    pub address: Option<Option<String>>,
+    pub phone: Option<Option<String>>,
+    pub email: Option<Option<String>>,
+    pub tax_id: Option<Option<String>>,
+    pub locale: Option<Locale>,
+    pub allow_partial_payments: Option<bool>,
+    pub settlement_delay_s: Option<u32>,
+    pub allow_negative_balance: Option<bool>,
+    /// Not on the wire: an operator's setting.
+    pub fees: Vec<(Method, domain::money::BasisPoints)>,
+}
+
+pub fn change_settings(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    scope: Scope,
+    change: &SettingsChange,
+) -> Result<Organization, Failure> {
+    let mut organization = load::<Organization>(tx, scope, scope.organization)?;
+    let before = organization.clone();
+    let (profile, payments) = (&mut organization.profile, &mut organization.payments);
+    if let Some(methods) = &change.enabled_methods {
+        check_offered(context, scope, methods)?;
+        payments.enabled_methods = Method::ALL.into_iter().filter(|method| methods.contains(method)).collect();
+    }
+    set(&mut profile.name, change.name.as_ref());
+    set(&mut profile.logo_url, change.logo_url.as_ref());
+    set(&mut profile.accent_color, change.accent_color.as_ref());
+    set(&mut profile.address, change.address.as_ref());
+    set(&mut profile.phone, change.phone.as_ref());
+    set(&mut profile.email, change.email.as_ref());
+    set(&mut profile.tax_id, change.tax_id.as_ref());
+    set(&mut profile.locale, change.locale.as_ref());
+    set(&mut payments.allow_partial_payments, change.allow_partial_payments.as_ref());
+    set(&mut payments.settlement_delay_s, change.settlement_delay_s.as_ref());
+    set(&mut payments.allow_negative_balance, change.allow_negative_balance.as_ref());
+    for (method, rate) in &change.fees {
+        payments.fees = std::mem::take(&mut payments.fees).with(*method, *rate);
+    }
+    if organization != before {
+        organization.updated_at = organization.updated_at.max(tx.now());
+        tx.save(&mut organization)?;
+    }
+    Ok(organization)
+}
+
+fn set<T: Clone>(field: &mut T, value: Option<&T>) {
+    if let Some(value) = value {
+        field.clone_from(value);
+    }
+}
+
+/// Enabling what no rail stands behind would promise too much; without any rail it is the merchant's plan and harmless.
+fn check_offered(context: &Context, scope: Scope, methods: &[Method]) -> Result<(), Failure> {
+    if !context.has_rails(scope.mode) {
+        return Ok(());
+    }
+    let missing: Vec<Fault> = methods
+        .iter()
+        .enumerate()
+        .filter(|(_, method)| context.offer(scope.mode, **method).is_none())
+        .map(|(index, method)| {
+            let message = format!("No payment provider is configured for {}.", method.as_str());
+            Fault::new(format!("enabled_methods[{index}]"), FaultCode::NotAllowed, message)
+        })
+        .collect();
+    if missing.is_empty() { Ok(()) } else { Err(missing.into()) }
+}
+
+pub fn methods(tx: &mut Tx<'_>, context: &Context, scope: Scope) -> Result<Methods, Failure> {
+    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    Ok(Methods::of(&organization, &context.offered(scope.mode)))
+}
+
+pub fn settings(context: &Context, organization: &Organization) -> Settings {
+    Settings::of(organization, &context.offered(organization.mode))
+}
+
+/// The last 30 days, in dalasi.
+pub fn dashboard(tx: &mut Tx<'_>, scope: Scope) -> Result<PayDashboard, Failure> {
+    let (now, currency) = (tx.now(), Currency::gmd());
+    let start = now.minus(DASHBOARD_PERIOD);
+    let totals = transactions::totals(tx, scope, currency, start)?;
+    let money = |minor| Money::new(minor, currency).to_string();
+    let sum = |pick: fn(&transactions::Totals) -> i64, status: &[&str]| -> i64 {
+        totals.iter().filter(|total| status.contains(&total.status.as_str())).map(pick).sum()
+    };
+    let paid: &[&str] = &["completed", "partially_refunded", "refunded"];
+    let (amount, fees) = (sum(|total| total.amount_minor, paid), sum(|total| total.fee_minor, paid));
+    let mut by_method: Vec<MethodTotal> = Vec::new();
+    for method in Method::ALL {
+        let of_method = totals
+            .iter()
+            .filter(|total| total.payment_method == method.as_str() && paid.contains(&total.status.as_str()));
+        let (count, minor) =
+            of_method.fold((0, 0), |(count, minor), total| (count + total.transactions, minor + total.amount_minor));
+        if count > 0 {
+            by_method.push(MethodTotal { payment_method: method.as_str().into(), count, amount: money(minor) });
+        }
+    }
+    let recent = transactions::recent(tx, scope, 10)?;
+    Ok(PayDashboard {
+        currency: currency.code().into(),
+        total_amount: money(amount),
+        total_fees: money(fees),
+        total_net: money(amount - fees),
+        refunded_amount: money(0),
+        transaction_count: totals.iter().map(|total| total.transactions).sum(),
+        completed_count: sum(|total| total.transactions, paid),
+        failed_count: sum(|total| total.transactions, &["failed", "cancelled", "expired"]),
+        pending_count: sum(|total| total.transactions, &["pending", "processing"]),
+        by_method,
+        recent_transactions: recent.iter().map(|transaction| (&transaction.summary()).into()).collect(),
+        period: Period { start: start.to_text(), end: now.to_text() },
+    })
+}

@@ -1,0 +1,309 @@
+//! Webhook endpoints and deliveries: what is owed to whom, and what an attempt brought.
+
+use std::time::Duration;
+
+use domain::event::{Event, EventType};
+use domain::webhook::{Attempted, EndpointStatus, EventFilter, WebhookEndpoint};
+use domain::{Id, Metadata, Refusal, Scope, Timestamp};
+use store::Tx;
+use store::queries::deliveries::{self, ClaimedDelivery};
+use store::queries::{endpoints, events};
+
+use super::{Context, load};
+use crate::error::Failure;
+use crate::signing::{self, WebhookSecret};
+use crate::wire::webhooks::{EndpointView, EventView, envelope};
+
+#[derive(Debug, Clone)]
+pub struct NewEndpoint {
+    pub url: String,
+    pub enabled_events: Vec<EventFilter>,
+    pub description: Option<String>,
+    pub metadata: Metadata,
+}
+
+/// An endpoint with the secret that is shown this once.
+#[derive(Debug, Clone)]
+pub struct WithSecret {
+    pub endpoint: WebhookEndpoint,
+    pub secret: WebhookSecret,
+}
+
+impl WithSecret {
+    pub fn view(&self) -> EndpointView {
+        let mut view = EndpointView::of(&self.endpoint);
+        view.secret = Some(self.secret.expose().to_owned());
+        view
+    }
+}
+
+pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewEndpoint) -> Result<WithSecret, Failure> {
+    let now = tx.now();
+    let id: Id<WebhookEndpoint> = tx.entropy().id(now);
+    let secret = WebhookSecret::generate(&tx.entropy().secret());
+    let mut endpoint = WebhookEndpoint {
+        id,
+        scope,
+        version: 0,
+        url: new.url.clone(),
+        description: new.description.clone(),
+        enabled_events: new.enabled_events.clone(),
+        status: EndpointStatus::Active,
+        secret: context.master.wrap(secret.expose().as_bytes(), &additional_data(scope, id)),
+        previous_secret: None,
+        metadata: new.metadata.clone(),
+        consecutive_failures: 0,
+        failing_since: None,
+        last_success_at: None,
+        last_failure_at: None,
+        disabled_at: None,
+        disable_reason: None,
+        created_at: now,
+        updated_at: now,
+    };
+    tx.insert(&mut endpoint)?;
+    Ok(WithSecret { endpoint, secret })
+}
+
+/// `None` leaves a field as it is, `Some(None)` clears it.
+#[derive(Debug, Clone, Default)]
+pub struct EndpointChange {
+    pub url: Option<String>,
+    pub enabled_events: Option<Vec<EventFilter>>,
+    pub description: Option<Option<String>>,
+    pub status: Option<EndpointStatus>,
+    pub metadata: Option<Metadata>,
+}
+
+pub fn update(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    id: Id<WebhookEndpoint>,
+    change: &EndpointChange,
+) -> Result<WebhookEndpoint, Failure> {
+    let mut endpoint = load::<WebhookEndpoint>(tx, scope, id)?;
+    let before = endpoint.clone();
+    if let Some(url) = &change.url {
+        endpoint.url.clone_from(url);
+    }
+    if let Some(enabled_events) = &change.enabled_events {
+        endpoint.enabled_events.clone_from(enabled_events);
+    }
+    if let Some(description) = &change.description {
+        endpoint.description.clone_from(description);
+    }
+    if let Some(metadata) = &change.metadata {
+        endpoint.metadata.clone_from(metadata);
+    }
+    match change.status {
+        Some(EndpointStatus::Active) if !endpoint.is_active() => endpoint.activate(),
+        Some(EndpointStatus::Inactive) if endpoint.is_active() => {
+            endpoint.deactivate();
+            endpoints::give_up_open(tx, &endpoint)?;
+        }
+        Some(EndpointStatus::Active | EndpointStatus::Inactive) | None => {}
+    }
+    if endpoint != before {
+        endpoint.updated_at = endpoint.updated_at.max(tx.now());
+        tx.save(&mut endpoint)?;
+    }
+    Ok(endpoint)
+}
+
+pub fn delete(tx: &mut Tx<'_>, scope: Scope, id: Id<WebhookEndpoint>) -> Result<(), Failure> {
+    let endpoint = load::<WebhookEndpoint>(tx, scope, id)?;
+    Ok(endpoints::delete(tx, &endpoint)?)
+}
+
+pub fn rotate_secret(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    scope: Scope,
+    id: Id<WebhookEndpoint>,
+) -> Result<WithSecret, Failure> {
+    let mut endpoint = load::<WebhookEndpoint>(tx, scope, id)?;
+    let secret = WebhookSecret::generate(&tx.entropy().secret());
+    let wrapped = context.master.wrap(secret.expose().as_bytes(), &additional_data(scope, id));
+    let now = tx.now();
+    endpoint.rotate(wrapped, now);
+    endpoint.updated_at = endpoint.updated_at.max(now);
+    tx.save(&mut endpoint)?;
+    Ok(WithSecret { endpoint, secret })
+}
+
+fn additional_data(scope: Scope, id: Id<WebhookEndpoint>) -> String {
+    format!("webhook_endpoints:{}:{}:{id}", scope.organization, scope.mode)
+}
+
+/// The secret that signs, and the new one beside it while a rotation lasts.
+#[derive(Debug, Clone)]
+pub struct Secrets {
+    pub signing: WebhookSecret,
+    pub incoming: Option<WebhookSecret>,
+}
+
+pub fn secrets(context: &Context, endpoint: &WebhookEndpoint, now: Timestamp) -> Result<Secrets, Failure> {
+    let open = |wrapped: &str| {
+        let opened = context
+            .master
+            .unwrap(wrapped, &additional_data(endpoint.scope, endpoint.id))
+            .map_err(|fault| Failure::Broken(format!("the secret of {}: {fault}", endpoint.id)))?;
+        let text = String::from_utf8(opened.expose().to_vec())
+            .map_err(|_| Failure::Broken(format!("the secret of {} is no text", endpoint.id)))?;
+        WebhookSecret::parse(&text).map_err(|_| Failure::Broken(format!("the secret of {} is damaged", endpoint.id)))
+    };
+    let newest = open(&endpoint.secret)?;
+    Ok(match endpoint.old_secret(now) {
+        Some(old) => Secrets { signing: open(old)?, incoming: Some(newest) },
+        None => Secrets { signing: newest, incoming: None },
+    })
+}
+
+/// The bytes of a test event, which belongs to no object and is not stored.
+pub fn test_event(tx: &mut Tx<'_>, endpoint: &WebhookEndpoint) -> (Id<Event>, String) {
+    let now = tx.now();
+    let id: Id<Event> = tx.entropy().id(now);
+    let data = EndpointView::of(endpoint);
+    let mode = endpoint.scope.mode;
+    let body = envelope(id, EventType::WebhookTest, mode, &endpoint.id.to_string(), 1, now, &data);
+    (id, body)
+}
+
+pub fn event(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<EventView, Failure> {
+    let event = events::find(tx, scope, id)?.ok_or_else(Refusal::not_found::<Event>)?;
+    let deliveries = deliveries::of_event(tx, scope, id)?;
+    Ok(EventView::of(&event, &deliveries))
+}
+
+/// Sends an event again to every active endpoint that it was owed to, or that wants it now.
+pub fn retry(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<EventView, Failure> {
+    let event = events::find(tx, scope, id)?.ok_or_else(Refusal::not_found::<Event>)?;
+    let now = tx.now();
+    let active = endpoints::active(tx, scope)?;
+    let mut known = deliveries::of_event(tx, scope, id)?;
+    let mut reopened = 0;
+    for delivery in &mut known {
+        if active.iter().any(|endpoint| endpoint.id == delivery.endpoint) {
+            delivery.retry(now);
+            deliveries::retry(tx, delivery)?;
+            reopened += 1;
+        }
+    }
+    for endpoint in active.iter().filter(|endpoint| endpoint.wants(event.kind)) {
+        if known.iter().all(|delivery| delivery.endpoint != endpoint.id) {
+            let delivery = domain::webhook::Delivery::owed(&event, endpoint.id, now);
+            deliveries::insert(tx, &delivery)?;
+            known.push(delivery);
+            reopened += 1;
+        }
+    }
+    if reopened == 0 {
+        return Err(Refusal::NoActiveEndpoint.into());
+    }
+    Ok(EventView::of(&event, &known))
+}
+
+/// What a delivery needs outside: read when it is claimed.
+#[derive(Debug, Clone)]
+pub struct Dispatch {
+    pub claimed: ClaimedDelivery,
+    pub event: Event,
+    /// `None`: it was deleted or is inactive; nothing is sent.
+    pub endpoint: Option<WebhookEndpoint>,
+}
+
+pub fn claim(tx: &mut Tx<'_>, limit: i64, lease_until: Timestamp) -> Result<Vec<Dispatch>, Failure> {
+    let mut dispatches = Vec::new();
+    for claimed in deliveries::claim(tx, limit, lease_until)? {
+        let (scope, id) = (claimed.delivery.scope, claimed.delivery.event);
+        let event = events::find(tx, scope, id)?
+            .ok_or_else(|| Failure::Broken(format!("a delivery of the event {id}, which is not there")))?;
+        let endpoint = tx.peek::<WebhookEndpoint>(scope, claimed.delivery.endpoint)?;
+        dispatches.push(Dispatch { claimed, event, endpoint: endpoint.filter(WebhookEndpoint::is_active) });
+    }
+    Ok(dispatches)
+}
+
+/// Stores what an attempt brought: done, again later, or given up. A holder that was overtaken stores nothing.
+pub fn attempted(tx: &mut Tx<'_>, claimed: &ClaimedDelivery, outcome: Option<&Attempted>) -> Result<(), Failure> {
+    let now = tx.now();
+    let mut claimed = claimed.clone();
+    let jitter = tx.entropy().below(2_001);
+    match outcome {
+        Some(outcome) => claimed.delivery.attempted(outcome, now, jitter),
+        None => claimed.delivery.give_up(),
+    }
+    if !deliveries::finish(tx, &claimed)? {
+        return Ok(());
+    }
+    let (Some(outcome), scope) = (outcome, claimed.delivery.scope) else { return Ok(()) };
+    standing(tx, scope, claimed.delivery.endpoint, outcome)
+}
+
+/// The endpoint's counters; what it is still owed is given up when this attempt disabled it.
+pub fn standing(tx: &mut Tx<'_>, scope: Scope, id: Id<WebhookEndpoint>, outcome: &Attempted) -> Result<(), Failure> {
+    let Some(mut endpoint) = tx.find::<WebhookEndpoint>(scope, id)? else { return Ok(()) };
+    let was_active = endpoint.is_active();
+    endpoint.attempted(outcome, tx.now());
+    if was_active && !endpoint.is_active() {
+        endpoints::give_up_open(tx, &endpoint)?;
+    }
+    Ok(tx.save(&mut endpoint)?)
+}
+
+impl super::App {
+    /// One signed attempt to deliver `body`, outside any transaction.
+    pub async fn post_event(
+        &self,
+        endpoint: &WebhookEndpoint,
+        event_id: &str,
+        kind: EventType,
+        body: &str,
+    ) -> Result<Attempted, Failure> {
+        let now = self.read(|tx, _| Ok(tx.now())).await?;
+        let secrets = secrets(self.context(), endpoint, now)?;
+        let live = endpoint.scope.mode.is_live();
+        let url = match self.egress().check_url(&endpoint.url, live) {
+            Ok(url) => url,
+            Err(fault) => return Ok(failed(None, fault.message)),
+        };
+        let attempt = signing::Attempt { event_id, timestamp_s: now.seconds(), body: body.as_bytes() };
+        let signatures = signing::sign(&attempt, &secrets.signing, secrets.incoming.as_ref());
+        let headers = headers(&[
+            ("content-type", "application/json"),
+            (signing::ID_HEADER, event_id),
+            (signing::TIMESTAMP_HEADER, &now.seconds().to_string()),
+            (signing::SIGNATURE_HEADER, &signatures.standard),
+            (signing::COMPATIBILITY_HEADER, &signatures.compatibility),
+            ("x-jokoor-event", kind.as_str()),
+            ("x-jokoor-event-id", event_id),
+        ])?;
+        Ok(match self.egress().post(&url, headers, body.to_owned().into(), live).await {
+            Ok(answer) if answer.status.is_success() => Attempted::Succeeded { status: answer.status.as_u16() },
+            Ok(answer) => Attempted::Failed {
+                status: Some(answer.status.as_u16()),
+                error: format!("the endpoint answered {}", answer.status.as_u16()),
+                retry_after: answer
+                    .retry_after
+                    .map(|retry_after| Duration::from_secs(retry_after.wait_s(now.seconds()))),
+                gone: answer.status.as_u16() == 410,
+            },
+            Err(failure) => failed(None, failure.message),
+        })
+    }
+}
+
+fn failed(status: Option<u16>, error: String) -> Attempted {
+    Attempted::Failed { status, error, retry_after: None, gone: false }
+}
+
+fn headers(pairs: &[(&'static str, &str)]) -> Result<http::HeaderMap, Failure> {
+    pairs
+        .iter()
+        .map(|(name, value)| {
+            let value = http::HeaderValue::from_str(value)
+                .map_err(|_| Failure::Broken(format!("{name} can't be sent as a header")))?;
+            Ok((http::HeaderName::from_static(name), value))
+        })
+        .collect()
+}

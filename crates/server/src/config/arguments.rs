@@ -1,0 +1,137 @@
+//! The settings as they are given, by flag, environment variable or file. One struct serves all three, so that no
+//! setting can be missing from one of them.
+
+use std::path::PathBuf;
+
+use clap::builder::BoolishValueParser;
+use serde::Deserialize;
+
+use super::{SettingsFaults, StoreSettings};
+use crate::logging::LogFormat;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct ServeArguments {
+    /// A TOML file with any of these settings; flags and environment win over it
+    #[arg(long, env = "DALASI_CONFIG", value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:8080]
+    #[arg(long, env = "DALASI_LISTEN", value_name = "ADDRESS:PORT")]
+    pub listen: Option<String>,
+
+    /// The folder of the embedded database, made if missing [default: ./dalasi-data]
+    #[arg(long, env = "DALASI_DATA_DIR", value_name = "FOLDER")]
+    pub data_dir: Option<PathBuf>,
+
+    /// PostgreSQL instead of the embedded database; better given as a variable, it holds a password
+    #[arg(long, env = "DALASI_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+
+    /// The master key; required with PostgreSQL [default: FOLDER/master.key]
+    #[arg(long, env = "DALASI_KEY_FILE", value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+
+    /// The address of the API as clients see it, without a path [default: the listen address]
+    #[arg(long, env = "DALASI_PUBLIC_URL", value_name = "URL")]
+    pub public_url: Option<String>,
+
+    /// The address of the hosted pages [default: the public URL]
+    #[arg(long, env = "DALASI_PAY_URL", value_name = "URL")]
+    pub pay_url: Option<String>,
+
+    /// The address of donation pages [default: the public URL]
+    #[arg(long, env = "DALASI_DONATE_URL", value_name = "URL")]
+    pub donate_url: Option<String>,
+
+    /// How many proxies in front append to X-Forwarded-For [default: 0]
+    #[arg(long, env = "DALASI_TRUSTED_PROXIES", value_name = "N")]
+    pub trusted_proxies: Option<u8>,
+
+    /// The certificate chain for TLS, as PEM
+    #[arg(long, env = "DALASI_TLS_CERT", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// The private key for TLS, as PEM
+    #[arg(long, env = "DALASI_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Let test mode send webhooks to http addresses on this machine
+    #[arg(long, env = "DALASI_ALLOW_LOOPBACK_WEBHOOKS", value_parser = BoolishValueParser::new(),
+          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub allow_loopback_webhooks: Option<bool>,
+
+    /// Requests a second per key and per address without one; 0 = off [default: 100]
+    #[arg(long, env = "DALASI_RATE_LIMIT", value_name = "N")]
+    pub rate_limit: Option<u32>,
+
+    /// What this process does; split it with PostgreSQL only [default: api,worker]
+    #[arg(long, env = "DALASI_ROLE", value_name = "ROLES")]
+    pub role: Option<String>,
+
+    /// Start on database settings that can lose acknowledged payments
+    #[arg(long = "unsafe", env = "DALASI_UNSAFE", value_parser = BoolishValueParser::new(),
+          num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    #[serde(rename = "unsafe")]
+    pub allow_unsafe: Option<bool>,
+
+    /// How log lines look on standard error [default: text]
+    #[arg(long, env = "DALASI_LOG_FORMAT", value_enum)]
+    pub log_format: Option<LogFormat>,
+}
+
+impl ServeArguments {
+    /// These settings, and for those that are not given the ones below. An empty text is as not given: that is how a
+    /// variable is unset in many a deployment.
+    pub(super) fn over(self, below: Self) -> Self {
+        Self {
+            config: path(self.config).or(path(below.config)),
+            listen: text(self.listen).or(text(below.listen)),
+            data_dir: path(self.data_dir).or(path(below.data_dir)),
+            database_url: text(self.database_url).or(text(below.database_url)),
+            key_file: path(self.key_file).or(path(below.key_file)),
+            public_url: text(self.public_url).or(text(below.public_url)),
+            pay_url: text(self.pay_url).or(text(below.pay_url)),
+            donate_url: text(self.donate_url).or(text(below.donate_url)),
+            trusted_proxies: self.trusted_proxies.or(below.trusted_proxies),
+            tls_cert: path(self.tls_cert).or(path(below.tls_cert)),
+            tls_key: path(self.tls_key).or(path(below.tls_key)),
+            allow_loopback_webhooks: self.allow_loopback_webhooks.or(below.allow_loopback_webhooks),
+            rate_limit: self.rate_limit.or(below.rate_limit),
+            role: text(self.role).or(text(below.role)),
+            allow_unsafe: self.allow_unsafe.or(below.allow_unsafe),
+            log_format: self.log_format.or(below.log_format),
+        }
+    }
+}
+
+/// Where the data is, for commands that open it without serving.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct StoreArguments {
+    /// The folder of the embedded database [default: ./dalasi-data]
+    #[arg(long, env = "DALASI_DATA_DIR", value_name = "FOLDER")]
+    pub data_dir: Option<PathBuf>,
+
+    /// PostgreSQL instead of the embedded database; better given as a variable, it holds a password
+    #[arg(long, env = "DALASI_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+
+    /// The master key; required with PostgreSQL [default: FOLDER/master.key]
+    #[arg(long, env = "DALASI_KEY_FILE", value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+}
+
+impl StoreArguments {
+    pub fn check(self) -> Result<StoreSettings, SettingsFaults> {
+        StoreSettings::check(path(self.data_dir), text(self.database_url), path(self.key_file))
+    }
+}
+
+fn text(given: Option<String>) -> Option<String> {
+    given.filter(|text| !text.is_empty())
+}
+
+fn path(given: Option<PathBuf>) -> Option<PathBuf> {
+    given.filter(|path| !path.as_os_str().is_empty())
+}

@@ -1,0 +1,161 @@
+//! Who is asking: a bearer credential becomes an actor, or the request ends with 401.
+//!
+//! What was looked up is remembered for a second, so that a revoked key stops working within one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use domain::api_key::{ApiKey, KeyKind, Rights};
+use http::StatusCode;
+use store::queries::{locate, signing_keys};
+use tokio::time::Instant;
+
+use super::answer::Problem;
+use crate::app::{Actor, App, Credential, keys};
+use crate::credentials;
+use crate::error::Failure;
+use crate::monotonic;
+use crate::tokens::{SigningKeys, TokenFault};
+
+const REMEMBERED: Duration = Duration::from_secs(1);
+const MOST_REMEMBERED: usize = 10_000;
+
+/// Finds keys and verifies tokens.
+pub struct Credentials {
+    app: App,
+    keys: Mutex<HashMap<String, (Instant, Option<ApiKey>)>>,
+    signing: Mutex<Option<(Instant, Arc<SigningKeys>)>>,
+}
+
+impl Credentials {
+    pub fn new(app: App) -> Self {
+        Self { app, keys: Mutex::default(), signing: Mutex::default() }
+    }
+
+    /// The actor behind the text of an `Authorization` header.
+    pub async fn authenticate(&self, header: &str) -> Result<Actor, Problem> {
+        let Some((scheme, token)) = header.split_once(' ') else { return Err(missing()) };
+        let token = token.trim();
+        if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
+            return Err(missing());
+        }
+        if token.contains('.') { self.by_token(token).await } else { self.by_key(token).await }
+    }
+
+    async fn by_key(&self, text: &str) -> Result<Actor, Problem> {
+        let key = credentials::ApiKey::parse(text).map_err(|_| invalid_key())?;
+        let digest = key.digest(&self.app.context().api_key_pepper);
+        let lookup = digest.clone();
+        let found =
+            self.remember(&digest, async |app| app.read(move |tx, _| Ok(locate::key(tx, &lookup)?)).await).await?;
+        let stored = found.filter(|stored| stored.revoked_at.is_none()).ok_or_else(invalid_key)?;
+        if !credentials::digests_match(&stored.digest, &digest) || stored.scope.mode != key.mode() {
+            return Err(invalid_key());
+        }
+        Ok(actor(&stored, stored.rights.clone(), false))
+    }
+
+    async fn by_token(&self, token: &str) -> Result<Actor, Problem> {
+        let signing = self.signing_keys().await?;
+        let now = self.app.read(|tx, _| Ok(tx.now())).await?;
+        let issuer = &self.app.context().addresses.public_url;
+        let claims = signing.verify(token, now.seconds(), issuer).map_err(|fault| match fault {
+            TokenFault::Expired => {
+                unauthorized("token_expired", "This access token has expired. Get a new one from POST /v1/auth/token.")
+            }
+            TokenFault::Invalid => invalid_token(),
+        })?;
+        let scope = keys::claimed_scope(&claims.grant.organization_id, claims.grant.mode).ok_or_else(invalid_token)?;
+        let id = claims.grant.key_id.clone();
+        let found = self
+            .remember(&claims.grant.key_id, async |app| {
+                app.read(move |tx, _| Ok(locate::key_by_id(tx, scope, &id)?)).await
+            })
+            .await?;
+        let stored =
+            found.filter(|stored| stored.revoked_at.is_none() && stored.scope == scope).ok_or_else(invalid_token)?;
+        let rights = Rights::parse(&claims.grant.scope).map_err(|_| invalid_token())?;
+        // A token never does more than its key.
+        if !rights.is_within(&stored.rights) {
+            return Err(invalid_token());
+        }
+        Ok(actor(&stored, rights, true))
+    }
+
+    async fn remember(
+        &self,
+        name: &str,
+        look_up: impl AsyncFnOnce(App) -> Result<Option<ApiKey>, Failure>,
+    ) -> Result<Option<ApiKey>, Problem> {
+        let now = monotonic::now();
+        {
+            let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((at, key)) = keys.get(name)
+                && now.duration_since(*at) < REMEMBERED
+            {
+                return Ok(key.clone());
+            }
+        }
+        let found = look_up(self.app.clone()).await?;
+        // Guesses are not remembered: they would fill the table.
+        if found.is_some() {
+            let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            if keys.len() >= MOST_REMEMBERED {
+                keys.clear();
+            }
+            keys.insert(name.to_owned(), (now, found.clone()));
+        }
+        Ok(found)
+    }
+
+    pub async fn signing_keys(&self) -> Result<Arc<SigningKeys>, Problem> {
+        let now = monotonic::now();
+        {
+            let signing = self.signing.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((at, keys)) = signing.as_ref()
+                && now.duration_since(*at) < REMEMBERED
+            {
+                return Ok(Arc::clone(keys));
+            }
+        }
+        let keys = self
+            .app
+            .read(|tx, context| {
+                let stored = signing_keys::all(tx)?;
+                keys::signing_keys_at(context, &stored, tx.now())
+            })
+            .await?;
+        let keys = Arc::new(keys);
+        *self.signing.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, Arc::clone(&keys)));
+        Ok(keys)
+    }
+}
+
+fn actor(stored: &ApiKey, rights: Rights, is_token: bool) -> Actor {
+    let credential = match stored.kind {
+        KeyKind::Secret => Credential::Secret { key: stored.id, rights, is_token },
+        KeyKind::Publishable => Credential::Publishable { key: stored.id },
+    };
+    Actor { scope: stored.scope, credential }
+}
+
+pub(super) fn missing() -> Problem {
+    unauthorized(
+        "authentication_required",
+        "Authentication is required: log in, or send a key as `Authorization: Bearer sk_test_…`.",
+    )
+}
+
+fn invalid_key() -> Problem {
+    unauthorized("invalid_api_key", "Invalid API key")
+}
+
+fn invalid_token() -> Problem {
+    unauthorized("invalid_token", "This access token is not valid here. Get a new one from POST /v1/auth/token.")
+}
+
+fn unauthorized(code: &'static str, sentence: &'static str) -> Problem {
+    let challenge = http::HeaderValue::from_static("Bearer");
+    Problem::new(StatusCode::UNAUTHORIZED, code, sentence).header(http::header::WWW_AUTHENTICATE, challenge)
+}

@@ -1,0 +1,229 @@
+//! One authenticated request: its actor, its rights, its idempotency key.
+
+use std::sync::{Arc, OnceLock};
+
+use aws_lc_rs::digest;
+use axum::extract::{FromRequestParts, Request};
+use axum::middleware::Next;
+use axum::response::Response;
+use domain::api_key::{ApiKey, Right};
+use domain::{Id, Scope};
+use http::request::Parts;
+use http::{HeaderMap, StatusCode, header};
+use store::queries::idempotency::IdempotencyKey;
+
+use super::Api;
+use super::answer::{Answer, Problem};
+use super::auth;
+use super::json::Body;
+use super::request_id::RequestId;
+use crate::app::idempotency::Reply;
+use crate::app::{Actor, Credential};
+use crate::error::Failure;
+use crate::listener::ClientAddress;
+use crate::rate_limit::Budget;
+use crate::wire;
+
+/// Whoever sent this request, known and within the rate limit.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub actor: Actor,
+    pub request_id: RequestId,
+    verb: String,
+    path: String,
+    header_key: Option<String>,
+}
+
+/// Where the extractor leaves the caller's budget for the answer's headers.
+#[derive(Clone, Default)]
+struct BudgetSlot(Arc<OnceLock<Budget>>);
+
+/// Sets the `RateLimit-*` headers of whatever the handler answers.
+pub async fn show_budget(mut request: Request, next: Next) -> Response {
+    let slot = BudgetSlot::default();
+    request.extensions_mut().insert(slot.clone());
+    let mut response = next.run(request).await;
+    if let Some(budget) = slot.0.get() {
+        budget.set_headers(&mut response);
+    }
+    response
+}
+
+impl FromRequestParts<Api> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
+        let actor = match authorization(&parts.headers) {
+            Ok(header) => api.credentials.authenticate(header).await,
+            Err(problem) => Err(problem),
+        };
+        let actor = match actor {
+            Ok(actor) => actor,
+            Err(problem) => {
+                // A fault of ours is no guess of theirs.
+                if problem.status == StatusCode::UNAUTHORIZED
+                    && let Some(address) = parts.extensions.get::<ClientAddress>()
+                {
+                    api.limits.of_address(*address)?;
+                }
+                return Err(problem);
+            }
+        };
+        let (Credential::Secret { key, .. } | Credential::Publishable { key }) = &actor.credential;
+        if let Some(budget) = api.limits.of_key(&key.to_string())?
+            && let Some(slot) = parts.extensions.get::<BudgetSlot>()
+        {
+            let _ = slot.0.set(budget);
+        }
+        Ok(Self {
+            actor,
+            request_id: RequestId::from_request_parts(parts, api).await.unwrap_or_default(),
+            verb: parts.method.to_string(),
+            path: parts.uri.path().to_owned(),
+            header_key: idempotency_header(&parts.headers)?,
+        })
+    }
+}
+
+fn authorization(headers: &HeaderMap) -> Result<&str, Problem> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    match (values.next(), values.next()) {
+        (Some(only), None) => only.to_str().map_err(|_| auth::missing()),
+        _ => Err(auth::missing()),
+    }
+}
+
+fn idempotency_header(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(only), None) => only.to_str().map(|key| Some(key.to_owned())).map_err(|_| invalid_key()),
+        (Some(_), Some(_)) => Err(invalid_key()),
+    }
+}
+
+fn invalid_key() -> Problem {
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "invalid_idempotency_key",
+        "An idempotency key has 1 to 255 printable ASCII characters, sent once.",
+    )
+}
+
+impl Caller {
+    pub fn scope(&self) -> Scope {
+        self.actor.scope
+    }
+
+    /// A secret key or a token with this right; a publishable key has none.
+    pub fn require(&self, right: Right) -> Result<Scope, Problem> {
+        match &self.actor.credential {
+            Credential::Publishable { .. } => Err(secret_key_required()),
+            Credential::Secret { .. } if self.actor.may(right) => Ok(self.scope()),
+            Credential::Secret { .. } => Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "insufficient_scope",
+                format!("This credential lacks the scope `{right}`. Use one that has it."),
+            )),
+        }
+    }
+
+    /// As [`Caller::require`], and a publishable key as well: the four operations of a payment page.
+    pub fn require_or_publishable(&self, right: Right) -> Result<Scope, Problem> {
+        match &self.actor.credential {
+            Credential::Publishable { .. } => Ok(self.scope()),
+            Credential::Secret { .. } => self.require(right),
+        }
+    }
+
+    pub fn is_publishable(&self) -> bool {
+        matches!(self.actor.credential, Credential::Publishable { .. })
+    }
+
+    /// The secret key itself, not a token made with it.
+    pub fn secret_key(&self) -> Result<Id<ApiKey>, Problem> {
+        match &self.actor.credential {
+            Credential::Secret { key, is_token: false, .. } => Ok(*key),
+            Credential::Secret { is_token: true, .. } | Credential::Publishable { .. } => Err(secret_key_required()),
+        }
+    }
+
+    /// The key of header or body, with the fingerprint of this request.
+    ///
+    /// `space` keeps the keys of a page's visitors apart from the merchant's.
+    pub fn idempotency_key(
+        &self,
+        body: &Body,
+        body_key: Option<String>,
+        space: &str,
+    ) -> Result<Option<IdempotencyKey>, Problem> {
+        let key = match (self.header_key.clone(), body_key) {
+            (Some(header), Some(body)) if header != body => {
+                return Err(Problem::new(
+                    StatusCode::BAD_REQUEST,
+                    "idempotency_key_conflict",
+                    "`Idempotency-Key` and `idempotency_key` differ. Send one of them, or the same in both.",
+                ));
+            }
+            (Some(key), _) | (None, Some(key)) => key,
+            (None, None) => return Ok(None),
+        };
+        let printable = key.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
+        if key.is_empty() || key.len() > 255 || !printable {
+            return Err(invalid_key());
+        }
+        let canonical = body.value.to_canonical_text("idempotency_key");
+        let text = format!("{}\n{}\n{canonical}", self.verb, self.path);
+        let fingerprint = digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec();
+        Ok(Some(IdempotencyKey { scope: self.scope(), space: space.to_owned(), key, fingerprint }))
+    }
+
+    /// The merchant's own keys.
+    pub fn merchant_key(&self, body: &Body, body_key: Option<String>) -> Result<Option<IdempotencyKey>, Problem> {
+        self.idempotency_key(body, body_key, "secret")
+    }
+
+    /// How a command's result becomes a stored answer: `status` and `{"data": view}`, or the error envelope.
+    pub fn renderer<T, V: serde::Serialize>(
+        &self,
+        status: u16,
+        view: impl Fn(&T) -> V + Send + Sync + Clone + 'static,
+    ) -> impl Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static {
+        let request_id = self.request_id.clone();
+        move |result| match result {
+            Ok(value) => Reply::new(status, wire::data(&view(value))),
+            Err(failure) => refusal(failure, &request_id),
+        }
+    }
+
+    /// The same for an operation that answers without a body.
+    pub fn empty_renderer<T>(&self) -> impl Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static {
+        let request_id = self.request_id.clone();
+        move |result| match result {
+            Ok(_) => Reply::new(204, String::new()),
+            Err(failure) => refusal(failure, &request_id),
+        }
+    }
+}
+
+fn refusal(failure: &Failure, request_id: &RequestId) -> Reply {
+    let answer = Problem::from(failure.clone()).answer(request_id);
+    let body = String::from_utf8(answer.body.to_vec()).expect("JSON is UTF-8");
+    Reply::new(answer.status.as_u16(), body)
+}
+
+fn secret_key_required() -> Problem {
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        "secret_key_required",
+        "This operation needs a secret key (sk_…), used on your server only.",
+    )
+}
+
+impl From<Reply> for Answer {
+    fn from(reply: Reply) -> Self {
+        let status = StatusCode::from_u16(reply.status).expect("stored statuses are statuses");
+        let answer = Answer::stored(status, reply.body);
+        if reply.replayed { answer.replayed() } else { answer }
+    }
+}

@@ -1,0 +1,241 @@
+//! `/v1/checkouts`: create, get, list, cancel.
+
+use axum::extract::{Path, State};
+use domain::api_key::{Area, Right};
+use domain::checkout::{Checkout, Customer, Status};
+use domain::{Currency, Metadata, Refusal};
+use serde::{Deserialize, Serialize};
+use store::queries::checkouts::{self as queries, CheckoutFilter};
+use utoipa::ToSchema;
+
+use super::answer::{Answer, Problem};
+use super::caller::Caller;
+use super::card_guard;
+use super::fault::FaultCode;
+use super::fields::{Fields, MetadataValues};
+use super::json::Body;
+use super::openapi::{Data, Refusals};
+use super::query::Query;
+use super::{Api, read};
+use crate::app::checkouts::{self, Created, NewCheckout, NewItem, Price};
+use crate::app::look_up;
+use crate::error::Failure;
+use crate::wire::List;
+use crate::wire::checkouts::{CancelledCheckout, CheckoutView};
+
+const MOST_ITEMS: usize = 200;
+const SHORTEST_S: i64 = 60;
+const LONGEST_S: i64 = 86_400;
+
+/// The body of a creation, as documented; it is read field by field below.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[schema(as = CreateCheckout)]
+pub(super) struct CreateBody {
+    /// Decimal string. Either this or `items`.
+    #[schema(examples("100.00"))]
+    amount: Option<String>,
+    #[schema(default = "GMD")]
+    currency: Option<String>,
+    /// At most 200. The amount is their sum.
+    items: Option<Vec<ItemBody>>,
+    /// Only these of the enabled methods.
+    payment_method_types: Option<Vec<String>>,
+    #[schema(default = true)]
+    automatic_payment_methods: Option<bool>,
+    /// `card`, `wave`, `afrimoney` or `qmoney`: ready for this method at once, and for no other.
+    payment_method: Option<String>,
+    customer_id: Option<String>,
+    customer_phone: Option<String>,
+    customer_email: Option<String>,
+    customer_name: Option<String>,
+    /// Seconds.
+    #[schema(minimum = 60, maximum = 86400, default = 86400)]
+    expires_in: Option<i64>,
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<serde_json::Value>,
+    description: Option<String>,
+    reference: Option<String>,
+    /// The same key, the same answer.
+    idempotency_key: Option<String>,
+    success_url: Option<String>,
+    failure_url: Option<String>,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+#[schema(as = CreateCheckoutItem)]
+pub(super) struct ItemBody {
+    product_id: Option<String>,
+    description: Option<String>,
+    #[schema(minimum = 1, maximum = 1000000)]
+    quantity: i64,
+    #[schema(examples("50.00"))]
+    unit_price: Option<String>,
+}
+
+/// Create a checkout session.
+#[utoipa::path(
+    post, path = "/v1/checkouts", tag = "Checkouts", operation_id = "create_checkout",
+    request_body = CreateBody,
+    params(("Idempotency-Key" = Option<String>, Header, description = "The same key, the same answer, for 30 days.")),
+    responses((status = 201, description = "The new checkout, with its client secret.", body = Data<CheckoutView>), Refusals),
+)]
+pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Checkouts))?;
+    let (new, body_key) = parse(&body)?;
+    if scope.mode.is_live()
+        && let Some(field) = card_guard::find(&body.value, &["customer_phone"])
+    {
+        return Err(Problem::card_data_not_allowed(&field));
+    }
+    let key = caller.merchant_key(&body, body_key)?;
+    let context = api.app.context().clone();
+    let view = move |created: &Created| {
+        let mut view = CheckoutView::of(&created.checkout, &context.addresses, created.checkout.created_at);
+        view.client_secret = Some(created.client_secret.expose().to_owned());
+        view
+    };
+    let command =
+        move |tx: &mut store::Tx<'_>, context: &crate::app::Context| checkouts::create(tx, context, scope, &new);
+    Ok(api.app.write(key, command, caller.renderer(201, view)).await?.into())
+}
+
+fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Problem> {
+    let mut fields = Fields::new(body);
+    let currency = fields.text("currency").parse(read::currency).or(Currency::gmd());
+    let amount = fields.amount("amount", read::amount("amount", currency)).optional();
+    let items = fields.objects("items", MOST_ITEMS, |item| parse_item(item, currency)).optional();
+    let items = items.filter(|items| !items.is_empty());
+    if !fields.has("amount") && items.is_none() && !has_items(body) {
+        fields.fault("amount", FaultCode::Required, "Either `amount` or `items` is required.");
+    }
+    let payment_method_types =
+        fields.texts("payment_method_types", 4, |text| text.parse(read::method).required()).optional();
+    let automatic_payment_methods = fields.boolean("automatic_payment_methods").or(true);
+    let payment_method = fields.text("payment_method").parse(read::method).optional();
+    let customer = Customer {
+        id: fields.text("customer_id").min(1).max(64).optional(),
+        phone: fields.text("customer_phone").parse(read::phone_or_empty).optional(),
+        email: fields.text("customer_email").email().optional(),
+        name: fields.text("customer_name").min(1).max(200).optional(),
+    };
+    let expires_in = fields.integer("expires_in", SHORTEST_S..=LONGEST_S).or(LONGEST_S);
+    let metadata = fields.metadata("metadata", MetadataValues::Any).optional();
+    let description = fields.text("description").max(2000).optional();
+    let reference = fields.text("reference").max(255).optional();
+    let body_key = read::idempotency_key(&mut fields);
+    let success_url = fields.text("success_url").url().optional();
+    let failure_url = fields.text("failure_url").url().optional();
+    let checked = fields.finish()?;
+    let price = match items {
+        Some(items) => Price::Items(items),
+        None => Price::Amount(checked.of(amount)),
+    };
+    let new = NewCheckout {
+        price,
+        currency,
+        payment_method_types: payment_method_types.filter(|types| !types.is_empty()),
+        automatic_payment_methods,
+        payment_method,
+        customer,
+        expires_in_s: u32::try_from(expires_in).expect("within its range"),
+        metadata: metadata.map(Metadata::from_canonical).unwrap_or_default(),
+        description,
+        reference,
+        success_url,
+        failure_url,
+    };
+    Ok((new, body_key))
+}
+
+/// Whether `items` was sent with something in it: then its own faults say what is wrong.
+fn has_items(body: &Body) -> bool {
+    match body.value.get("items") {
+        None | Some(super::json::Json::Null) => false,
+        Some(super::json::Json::Array(items)) => !items.is_empty(),
+        Some(_) => true,
+    }
+}
+
+fn parse_item(item: &mut Fields<'_>, currency: Currency) -> Option<NewItem> {
+    let product_id = item.text("product_id").min(1).max(64).optional();
+    let description = item.text("description").max(2000).optional();
+    let quantity = item.integer("quantity", 1..=1_000_000).required();
+    let unit_price = item.amount("unit_price", read::amount("unit_price", currency)).optional();
+    // Its value is always computed.
+    item.ignore("amount");
+    Some(NewItem { product_id, description, quantity: quantity?, unit_price })
+}
+
+/// Get a checkout session.
+#[utoipa::path(
+    get, path = "/v1/checkouts/{id}", tag = "Checkouts", operation_id = "get_checkout",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "The checkout as it stands.", body = Data<CheckoutView>), Refusals),
+)]
+pub(super) async fn get(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::read(Area::Checkouts))?;
+    let id = id.parse().map_err(|_| Failure::from(Refusal::not_found::<Checkout>()))?;
+    let view = api
+        .app
+        .read(move |tx, context| {
+            let checkout = look_up::<Checkout>(tx, scope, id)?;
+            Ok(CheckoutView::of(&checkout, &context.addresses, tx.now()))
+        })
+        .await?;
+    Ok(Answer::ok(&view))
+}
+
+/// List checkout sessions, newest first.
+#[utoipa::path(
+    get, path = "/v1/checkouts", tag = "Checkouts", operation_id = "list_checkouts",
+    params(
+        ("offset" = Option<i64>, Query), ("limit" = Option<i64>, Query), ("after" = Option<String>, Query),
+        ("status" = Option<String>, Query), ("reference" = Option<String>, Query), ("customer_id" = Option<String>, Query),
+        ("start_date" = Option<String>, Query), ("end_date" = Option<String>, Query),
+    ),
+    responses((status = 200, description = "One part of the list.", body = Data<List<CheckoutView>>), Refusals),
+)]
+pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::read(Area::Checkouts))?;
+    let page = read::page(&mut query);
+    let filter = CheckoutFilter {
+        status: query.text("status").choice(&Status::ALL.map(|status| (status.as_str(), status))).optional(),
+        reference: query.text("reference").max(255).optional(),
+        customer_id: query.text("customer_id").max(64).optional(),
+        from: query.text("start_date").parse(read::from_time).optional(),
+        until: query.text("end_date").parse(read::until_time).optional(),
+    };
+    query.finish()?;
+    let list = api
+        .app
+        .read(move |tx, context| {
+            let found = queries::list(tx, scope, &filter, &page)?;
+            let now = tx.now();
+            Ok(List::of(found.map(|checkout| CheckoutView::of(&checkout, &context.addresses, now)), &page))
+        })
+        .await?;
+    Ok(Answer::ok(&list))
+}
+
+/// Cancel a pending checkout session.
+#[utoipa::path(
+    post, path = "/v1/checkouts/{id}/cancel", tag = "Checkouts", operation_id = "cancel_checkout",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "It is cancelled.", body = Data<CancelledCheckout>), Refusals),
+)]
+pub(super) async fn cancel(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Checkouts))?;
+    read::nothing(&body)?;
+    let key = caller.merchant_key(&body, None)?;
+    let id = id.parse().map_err(|_| Failure::from(Refusal::not_found::<Checkout>()))?;
+    let command =
+        move |tx: &mut store::Tx<'_>, context: &crate::app::Context| checkouts::cancel(tx, context, scope, id);
+    let reply = api.app.write(key, command, caller.renderer(200, CancelledCheckout::of)).await?;
+    api.app.tell(format!("{id}"));
+    Ok(reply.into())
+}

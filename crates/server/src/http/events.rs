@@ -1,0 +1,127 @@
+//! `/v1/events`: get, list, follow, retry.
+
+use axum::extract::{Path, State};
+use domain::api_key::{Area, Right};
+use domain::event::{Event, EventType};
+use domain::{Id, Refusal, Scope};
+use store::Tx;
+use store::queries::deliveries;
+use store::queries::events::{self, EventsFilter};
+use store::queries::{Page, PageRequest};
+
+use super::answer::{Answer, Problem};
+use super::caller::Caller;
+use super::fault::FaultCode;
+use super::json::Body;
+use super::openapi::{Data, Refusals};
+use super::query::Query;
+use super::{Api, read};
+use crate::app::webhooks;
+use crate::error::Failure;
+use crate::wire::List;
+use crate::wire::webhooks::EventView;
+
+/// Get an event.
+#[utoipa::path(
+    get, path = "/v1/events/{id}", tag = "Webhook events", operation_id = "get_event",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "The event and its deliveries.", body = Data<EventView>), Refusals),
+)]
+pub(super) async fn get(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::read(Area::Webhooks))?;
+    let id = parse(&id)?;
+    let view = api.app.read(move |tx, _| webhooks::event(tx, scope, id)).await?;
+    Ok(Answer::ok(&view))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    NewestFirst,
+    /// As they were committed: nothing that commits late is skipped.
+    Log,
+}
+
+/// List events, newest first; with `order=asc`, follow the log behind `after`.
+#[utoipa::path(
+    get, path = "/v1/events", tag = "Webhook events", operation_id = "list_events",
+    params(
+        ("offset" = Option<i64>, Query), ("limit" = Option<i64>, Query), ("after" = Option<String>, Query),
+        ("order" = Option<String>, Query, description = "`desc` (default) or `asc`: the order of the log."),
+        ("type" = Option<String>, Query), ("start_date" = Option<String>, Query), ("end_date" = Option<String>, Query),
+    ),
+    responses((status = 200, description = "One part of the list.", body = Data<List<EventView>>), Refusals),
+)]
+pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::read(Area::Webhooks))?;
+    let page = read::page(&mut query);
+    let order = query.text("order").choice(&[("desc", Order::NewestFirst), ("asc", Order::Log)]).or(Order::NewestFirst);
+    let kind = query.text("type").parse(|text| {
+        let message = || format!("`type` {text:?} is no event type; leave it out to see all.");
+        EventType::parse(text).ok_or_else(|| (FaultCode::InvalidEnum, message()))
+    });
+    let filter = EventsFilter {
+        kind: kind.optional(),
+        from: query.text("start_date").parse(read::from_time).optional(),
+        until: query.text("end_date").parse(read::until_time).optional(),
+    };
+    let is_filtered = filter.kind.is_some() || filter.from.is_some() || filter.until.is_some();
+    if order == Order::Log && (is_filtered || page.offset > 0) {
+        let message = "`order=asc` follows the whole log: use it with `after` and `limit` only.";
+        query.fault("order", FaultCode::Conflict, message);
+    }
+    let after = match (&page.after, order) {
+        (Some(after), Order::Log) => match after.parse::<Id<Event>>() {
+            Ok(id) => Some(id),
+            Err(_) => {
+                query.fault("after", FaultCode::NotFound, "`after` names no event.");
+                None
+            }
+        },
+        _ => None,
+    };
+    query.finish()?;
+    let list = api
+        .app
+        .read(move |tx, _| {
+            let found = match order {
+                Order::NewestFirst => events::list(tx, scope, &filter, &page)?,
+                Order::Log => events::follow(tx, scope, after, page.limit)?,
+            };
+            views(tx, scope, found, &page)
+        })
+        .await?;
+    Ok(Answer::ok(&list))
+}
+
+fn views(tx: &mut Tx<'_>, scope: Scope, page: Page<Event>, request: &PageRequest) -> Result<List<EventView>, Failure> {
+    let Page { items, total, total_is_capped, has_more } = page;
+    let items = items
+        .iter()
+        .map(|event| Ok(EventView::of(event, &deliveries::of_event(tx, scope, event.id)?)))
+        .collect::<Result<_, Failure>>()?;
+    Ok(List::of(Page { items, total, total_is_capped, has_more }, request))
+}
+
+/// Deliver an event again.
+#[utoipa::path(
+    post, path = "/v1/events/{id}/retry", tag = "Webhook events", operation_id = "retry_event",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "It is due now.", body = Data<EventView>), Refusals),
+)]
+pub(super) async fn retry(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Webhooks))?;
+    read::nothing(&body)?;
+    let key = caller.merchant_key(&body, None)?;
+    let id = parse(&id)?;
+    let command = move |tx: &mut Tx<'_>, _: &crate::app::Context| webhooks::retry(tx, scope, id);
+    Ok(api.app.write(key, command, caller.renderer(200, EventView::clone)).await?.into())
+}
+
+fn parse(id: &str) -> Result<Id<Event>, Failure> {
+    id.parse().map_err(|_| Refusal::not_found::<Event>().into())
+}

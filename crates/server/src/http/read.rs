@@ -1,0 +1,88 @@
+//! Readers of values that several resources take: the domain's parsers behind the field readers' words.
+
+use domain::{Currency, Method, Money, Msisdn, Timestamp};
+use store::queries::PageRequest;
+
+use super::answer::Problem;
+use super::fault::FaultCode;
+use super::fields::Fields;
+use super::query::Query;
+
+type Read<T> = Result<T, (FaultCode, String)>;
+
+/// A positive amount. `field` is only for the sentence.
+pub(super) fn amount(field: &'static str, currency: Currency) -> impl Fn(&str) -> Read<Money> {
+    move |text| {
+        use domain::money::AmountFault;
+        Money::parse_positive(text, currency).map_err(|fault| {
+            let code = match fault {
+                AmountFault::Malformed => FaultCode::InvalidFormat,
+                AmountFault::NotPositive => FaultCode::AmountNotPositive,
+                AmountFault::TooManyDecimals { .. } => FaultCode::TooManyDecimals,
+                AmountFault::TooLarge => FaultCode::AmountTooLarge,
+            };
+            (code, format!("`{field}` {}", fault.sentence()))
+        })
+    }
+}
+
+pub(super) fn currency(text: &str) -> Read<Currency> {
+    Currency::parse(text).ok_or_else(|| {
+        (FaultCode::InvalidEnum, "`currency` must be an ISO 4217 code in upper case, such as \"GMD\".".into())
+    })
+}
+
+pub(super) fn method(text: &str) -> Read<Method> {
+    Method::parse(text)
+        .ok_or_else(|| (FaultCode::InvalidEnum, "A payment method is one of card, wave, afrimoney, qmoney.".into()))
+}
+
+/// E.164; what people in The Gambia write is completed.
+pub(super) fn phone(text: &str) -> Read<Msisdn> {
+    Msisdn::parse(text)
+        .map_err(|_| (FaultCode::InvalidFormat, "A phone number is written as \"+2207000000\" or as 7 digits.".into()))
+}
+
+/// An empty phone is kept as it is.
+pub(super) fn phone_or_empty(text: &str) -> Read<String> {
+    if text.is_empty() { Ok(String::new()) } else { phone(text).map(|phone| phone.as_str().to_owned()) }
+}
+
+/// The first moment that a date or date-time means.
+pub(super) fn from_time(text: &str) -> Read<Timestamp> {
+    Timestamp::parse_day(text).map(|(start, _)| start).or_else(|_| time(text))
+}
+
+/// The last moment that a date or date-time means: a bare date is its whole day.
+pub(super) fn until_time(text: &str) -> Read<Timestamp> {
+    Timestamp::parse_day(text).map(|(_, end)| end).or_else(|_| {
+        let whole_second = std::time::Duration::from_micros(999_999);
+        time(text).map(|at| if at == at.floor_to_second() { at.plus(whole_second) } else { at })
+    })
+}
+
+fn time(text: &str) -> Read<Timestamp> {
+    // A `+` that was not escaped arrives as a space.
+    let text = text.replacen(' ', "+", usize::from(text.len() > 19));
+    Timestamp::parse(&text).map_err(|_| {
+        (FaultCode::InvalidFormat, "A time is written as \"2026-01-31\" or \"2026-01-31T12:00:00Z\".".into())
+    })
+}
+
+/// `offset`, `limit` and `after` of a list.
+pub(super) fn page(query: &mut Query) -> PageRequest {
+    let page = query.page();
+    let after = query.text("after").min(1).max(64).optional();
+    PageRequest { offset: page.offset, limit: page.limit, after }
+}
+
+/// The body's idempotency key; its rules are checked together with the header's.
+pub(super) fn idempotency_key(fields: &mut Fields<'_>) -> Option<String> {
+    fields.text("idempotency_key").optional()
+}
+
+/// An operation without a body: nothing in it is known.
+pub(super) fn nothing(body: &super::json::Body) -> Result<(), Problem> {
+    Fields::new(body).finish()?;
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Access tokens: minted with a secret key, verified by anybody against the published keys.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use domain::api_key::{ApiKey, Rights};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Api;
+use super::answer::{Answer, Problem};
+use super::caller::Caller;
+use super::fault::FaultCode;
+use super::fields::Fields;
+use super::json::Body;
+use super::openapi::{Data, Refusals};
+use crate::app::look_up;
+use crate::tokens::{DEFAULT_LIFETIME_S, Grant, LONGEST_LIFETIME_S, SHORTEST_LIFETIME_S};
+
+/// The body, as documented; all of it may be left out.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[schema(as = CreateToken)]
+pub(super) struct TokenBody {
+    /// Seconds.
+    #[schema(minimum = 60, maximum = 86400, default = 3600)]
+    expires_in: Option<i64>,
+    /// Space-separated, a part of the key's own scopes.
+    scope: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct AccessToken {
+    access_token: String,
+    #[schema(pattern = "^Bearer$")]
+    token_type: &'static str,
+    /// Seconds.
+    expires_in: i64,
+    scope: String,
+}
+
+/// Get an access token for a secret key.
+#[utoipa::path(
+    post, path = "/v1/auth/token", tag = "Authentication", operation_id = "create_access_token",
+    request_body = TokenBody,
+    responses((status = 200, description = "A JWT, for the header Authorization.", body = Data<AccessToken>), Refusals),
+)]
+pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
+    let key_id = caller.secret_key()?;
+    let scope = caller.scope();
+    let key = api.app.read(move |tx, _| look_up::<ApiKey>(tx, scope, key_id)).await?;
+    let mut fields = Fields::new(&body);
+    let lifetime_s = fields.integer("expires_in", SHORTEST_LIFETIME_S..=LONGEST_LIFETIME_S).or(DEFAULT_LIFETIME_S);
+    let wanted = fields.text("scope").min(1).check(|text| {
+        let rights =
+            Rights::parse(&text).map_err(|word| (FaultCode::InvalidEnum, format!("`scope`: {word:?} is none.")))?;
+        if rights.is_empty() || !rights.is_within(&key.rights) {
+            return Err((FaultCode::NotAllowed, "`scope` must be a part of the key's own scopes.".to_owned()));
+        }
+        Ok(rights)
+    });
+    let rights = wanted.or(key.rights.clone());
+    fields.finish()?;
+    let signing = api.credentials.signing_keys().await?;
+    let (now, token_id) = api
+        .app
+        .commit(|tx, _| {
+            let now = tx.now();
+            let id: domain::Id<domain::event::Event> = tx.entropy().id(now);
+            Ok((now, id.to_string().replacen("evt", "jti", 1)))
+        })
+        .await?;
+    let grant = Grant {
+        key_id: key_id.to_string(),
+        organization_id: scope.organization.to_string(),
+        mode: scope.mode,
+        scope: rights.to_string(),
+        token_id,
+    };
+    let issuer = &api.app.context().addresses.public_url;
+    let access_token = signing
+        .mint(&grant, issuer, now.seconds(), lifetime_s)
+        .map_err(|fault| crate::error::Failure::Broken(fault.to_string()))?;
+    Ok(Answer::ok(&AccessToken { access_token, token_type: "Bearer", expires_in: lifetime_s, scope: grant.scope }))
+}
+
+/// The keys that verify access tokens.
+#[utoipa::path(
+    get, path = "/.well-known/jwks.json", tag = "Authentication", operation_id = "get_key_set",
+    responses((status = 200, description = "A JSON Web Key Set.", body = Object)),
+    security(()),
+)]
+pub(super) async fn key_set(State(api): State<Api>) -> Result<Response, Problem> {
+    let keys = api.credentials.signing_keys().await?;
+    let cache = [(http::header::CACHE_CONTROL, "public, max-age=300")];
+    Ok((cache, axum::Json(keys.jwks())).into_response())
+}

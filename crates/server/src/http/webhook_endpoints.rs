@@ -1,0 +1,309 @@
+//! `/v1/webhook_endpoints`: create, get, list, update, delete, test, rotate the secret.
+
+use axum::extract::{Path, State};
+use domain::api_key::{Area, Right};
+use domain::webhook::{Attempted, EndpointStatus, EventFilter, WebhookEndpoint};
+use domain::{Id, Metadata, Mode, Refusal};
+use serde::{Deserialize, Serialize};
+use store::Tx;
+use store::queries::endpoints;
+use utoipa::ToSchema;
+
+use super::answer::{Answer, Problem};
+use super::caller::Caller;
+use super::fault::{Fault, FaultCode};
+use super::fields::{Change, Field, Fields, MetadataValues};
+use super::json::Body;
+use super::openapi::{Data, Refusals};
+use super::query::Query;
+use super::{Api, read};
+use crate::app::webhooks::{self, EndpointChange, NewEndpoint, WithSecret};
+use crate::app::{Context, look_up};
+use crate::egress::FailureKind;
+use crate::error::Failure;
+use crate::wire::List;
+use crate::wire::webhooks::{EndpointView, TestResult};
+
+const MOST_FILTERS: usize = 100;
+
+/// The body of a creation, as documented.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[schema(as = CreateWebhookEndpoint)]
+pub(super) struct CreateBody {
+    /// https; in test mode http to this machine as well, where the server allows it.
+    url: String,
+    /// Types, `<resource>.*`, or `*`.
+    enabled_events: Vec<String>,
+    description: Option<String>,
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<serde_json::Value>,
+}
+
+/// The body of an update, as documented. Only what is given changes.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[schema(as = UpdateWebhookEndpoint)]
+pub(super) struct UpdateBody {
+    url: Option<String>,
+    enabled_events: Option<Vec<String>>,
+    description: Option<String>,
+    /// `active` or `inactive`
+    status: Option<String>,
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<serde_json::Value>,
+}
+
+/// Create a webhook endpoint.
+#[utoipa::path(
+    post, path = "/v1/webhook_endpoints", tag = "Webhook endpoints", operation_id = "create_webhook_endpoint",
+    request_body = CreateBody,
+    responses((status = 201, description = "The endpoint, with its secret.", body = Data<EndpointView>), Refusals),
+)]
+pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Webhooks))?;
+    let mut fields = Fields::new(&body);
+    let url = url(&api, scope.mode, &mut fields).required();
+    let enabled_events = enabled_events(&mut fields).required();
+    let description = fields.text("description").max(2000).optional();
+    let metadata = fields.metadata("metadata", MetadataValues::Any).optional();
+    let checked = fields.finish()?;
+    let new = NewEndpoint {
+        url: checked.of(url),
+        enabled_events: checked.of(enabled_events),
+        description,
+        metadata: metadata.map(Metadata::from_canonical).unwrap_or_default(),
+    };
+    check_destination(&api, scope.mode, &new.url).await?;
+    let key = caller.merchant_key(&body, None)?;
+    let command = move |tx: &mut Tx<'_>, context: &Context| webhooks::create(tx, context, scope, &new);
+    Ok(api.app.write(key, command, caller.renderer(201, WithSecret::view)).await?.into())
+}
+
+fn url<'f>(api: &Api, mode: Mode, fields: &'f mut Fields<'_>) -> Field<'f, String> {
+    let egress = api.app.egress().clone();
+    fields.text("url").url().check(move |text| match egress.check_url(&text, mode.is_live()) {
+        Ok(_) => Ok(text),
+        Err(fault) => {
+            let code = match fault.code {
+                "not_allowed" => FaultCode::NotAllowed,
+                "too_long" => FaultCode::TooLong,
+                _ => FaultCode::InvalidFormat,
+            };
+            Err((code, format!("`url`: {}", fault.message)))
+        }
+    })
+}
+
+fn enabled_events<'f>(fields: &'f mut Fields<'_>) -> Field<'f, Vec<EventFilter>> {
+    let filters = fields.texts("enabled_events", MOST_FILTERS, |text| {
+        let filter = text.parse(|text| {
+            let message = format!("{text:?} is no event type, `<resource>.*` or `*`.");
+            EventFilter::parse(text).ok_or((FaultCode::InvalidEnum, message))
+        });
+        filter.required()
+    });
+    filters.check(|filters| match filters.is_empty() {
+        true => Err((FaultCode::TooShort, "`enabled_events` must name at least one event.".to_owned())),
+        false => Ok(filters),
+    })
+}
+
+/// Where the name leads today. A name that does not resolve says nothing against the address.
+async fn check_destination(api: &Api, mode: Mode, url: &str) -> Result<(), Problem> {
+    let Ok(url) = api.app.egress().check_url(url, mode.is_live()) else { return Ok(()) };
+    match api.app.egress().check_destination(&url, mode.is_live()).await {
+        Err(failure) if failure.kind == FailureKind::Forbidden => {
+            let message = "`url` leads to a private or reserved address; webhooks go to public ones.";
+            Err(vec![Fault::new("url", FaultCode::NotAllowed, message)].into())
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Get a webhook endpoint.
+#[utoipa::path(
+    get, path = "/v1/webhook_endpoints/{id}", tag = "Webhook endpoints", operation_id = "get_webhook_endpoint",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "The endpoint.", body = Data<EndpointView>), Refusals),
+)]
+pub(super) async fn get(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::read(Area::Webhooks))?;
+    let id = parse(&id)?;
+    let endpoint = api.app.read(move |tx, _| look_up::<WebhookEndpoint>(tx, scope, id)).await?;
+    Ok(Answer::ok(&EndpointView::of(&endpoint)))
+}
+
+/// List webhook endpoints, newest first.
+#[utoipa::path(
+    get, path = "/v1/webhook_endpoints", tag = "Webhook endpoints", operation_id = "list_webhook_endpoints",
+    params(("offset" = Option<i64>, Query), ("limit" = Option<i64>, Query), ("after" = Option<String>, Query)),
+    responses((status = 200, description = "One part of the list.", body = Data<List<EndpointView>>), Refusals),
+)]
+pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::read(Area::Webhooks))?;
+    let page = read::page(&mut query);
+    query.finish()?;
+    let list = api
+        .app
+        .read(move |tx, _| {
+            let found = endpoints::list(tx, scope, &page)?;
+            Ok(List::of(found.map(|endpoint| EndpointView::of(&endpoint)), &page))
+        })
+        .await?;
+    Ok(Answer::ok(&list))
+}
+
+/// Update a webhook endpoint.
+#[utoipa::path(
+    post, path = "/v1/webhook_endpoints/{id}", tag = "Webhook endpoints", operation_id = "update_webhook_endpoint",
+    params(("id" = String, Path)), request_body = UpdateBody,
+    responses((status = 200, description = "The endpoint as it is now.", body = Data<EndpointView>), Refusals),
+)]
+pub(super) async fn update(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Answer, Problem> {
+    change(&api, &caller, &id, &body).await
+}
+
+/// Update a webhook endpoint; the same as POST.
+#[utoipa::path(
+    put, path = "/v1/webhook_endpoints/{id}", tag = "Webhook endpoints", operation_id = "put_webhook_endpoint",
+    params(("id" = String, Path)), request_body = UpdateBody,
+    responses((status = 200, description = "The endpoint as it is now.", body = Data<EndpointView>), Refusals),
+)]
+pub(super) async fn replace(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Answer, Problem> {
+    change(&api, &caller, &id, &body).await
+}
+
+/// Update a webhook endpoint; the same as POST.
+#[utoipa::path(
+    patch, path = "/v1/webhook_endpoints/{id}", tag = "Webhook endpoints", operation_id = "patch_webhook_endpoint",
+    params(("id" = String, Path)), request_body = UpdateBody,
+    responses((status = 200, description = "The endpoint as it is now.", body = Data<EndpointView>), Refusals),
+)]
+pub(super) async fn patch(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Answer, Problem> {
+    change(&api, &caller, &id, &body).await
+}
+
+async fn change(api: &Api, caller: &Caller, id: &str, body: &Body) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Webhooks))?;
+    let mut fields = Fields::new(body);
+    let url = url(api, scope.mode, &mut fields).change();
+    let enabled_events = enabled_events(&mut fields).change();
+    let description = fields.text("description").max(2000).clearable();
+    let statuses = [("active", EndpointStatus::Active), ("inactive", EndpointStatus::Inactive)];
+    let status = fields.text("status").choice(&statuses).change();
+    let metadata = fields.metadata("metadata", MetadataValues::Any).change();
+    fields.finish()?;
+    let change = EndpointChange {
+        url,
+        enabled_events,
+        description: match description {
+            Change::Keep => None,
+            Change::Clear => Some(None),
+            Change::Set(text) => Some(Some(text)),
+        },
+        status,
+        metadata: metadata.map(Metadata::from_canonical),
+    };
+    if let Some(url) = &change.url {
+        check_destination(api, scope.mode, url).await?;
+    }
+    let key = caller.merchant_key(body, None)?;
+    let id = parse(id)?;
+    let command = move |tx: &mut Tx<'_>, _: &Context| webhooks::update(tx, scope, id, &change);
+    Ok(api.app.write(key, command, caller.renderer(200, EndpointView::of)).await?.into())
+}
+
+/// Delete a webhook endpoint.
+#[utoipa::path(
+    delete, path = "/v1/webhook_endpoints/{id}", tag = "Webhook endpoints", operation_id = "delete_webhook_endpoint",
+    params(("id" = String, Path)),
+    responses((status = 204, description = "It is gone."), Refusals),
+)]
+pub(super) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Webhooks))?;
+    read::nothing(&body)?;
+    let key = caller.merchant_key(&body, None)?;
+    let id = parse(&id)?;
+    let command = move |tx: &mut Tx<'_>, _: &Context| webhooks::delete(tx, scope, id);
+    Ok(api.app.write(key, command, caller.empty_renderer()).await?.into())
+}
+
+/// Send a test event, once, now.
+#[utoipa::path(
+    post, path = "/v1/webhook_endpoints/{id}/test", tag = "Webhook endpoints", operation_id = "test_webhook_endpoint",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "What the endpoint answered.", body = Data<TestResult>), Refusals),
+)]
+pub(super) async fn test(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Webhooks))?;
+    read::nothing(&body)?;
+    let id = parse(&id)?;
+    let prepared = api.app.commit(move |tx, _| {
+        let endpoint = look_up::<WebhookEndpoint>(tx, scope, id)?;
+        let (event_id, body) = webhooks::test_event(tx, &endpoint);
+        Ok((endpoint, event_id.to_string(), body))
+    });
+    let (endpoint, event_id, event) = prepared.await?;
+    let kind = domain::event::EventType::WebhookTest;
+    let outcome = api.app.post_event(&endpoint, &event_id, kind, &event).await?;
+    let standing = outcome.clone();
+    api.app.commit(move |tx, _| webhooks::standing(tx, scope, id, &standing)).await?;
+    let result = match outcome {
+        Attempted::Succeeded { status } => {
+            TestResult { success: true, status_code: Some(status), event_id, error: None }
+        }
+        Attempted::Failed { status, error, .. } => {
+            TestResult { success: false, status_code: status, event_id, error: Some(error) }
+        }
+    };
+    Ok(Answer::ok(&result))
+}
+
+/// Replace the secret; the old one signs beside the new one for 24 hours.
+#[utoipa::path(
+    post, path = "/v1/webhook_endpoints/{id}/rotate-secret", tag = "Webhook endpoints",
+    operation_id = "rotate_webhook_secret",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "The endpoint, with its new secret.", body = Data<EndpointView>), Refusals),
+)]
+pub(super) async fn rotate_secret(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Webhooks))?;
+    read::nothing(&body)?;
+    let key = caller.merchant_key(&body, None)?;
+    let id = parse(&id)?;
+    let command = move |tx: &mut Tx<'_>, context: &Context| webhooks::rotate_secret(tx, context, scope, id);
+    Ok(api.app.write(key, command, caller.renderer(200, WithSecret::view)).await?.into())
+}
+
+fn parse(id: &str) -> Result<Id<WebhookEndpoint>, Failure> {
+    id.parse().map_err(|_| Refusal::not_found::<WebhookEndpoint>().into())
+}

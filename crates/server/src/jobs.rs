@@ -1,0 +1,138 @@
+//! The worker: claims what is due, does it outside any transaction, stores what came of it.
+//!
+//! It wakes by a signal *and* by time, so that a lost signal delays work and never loses it. Any number of workers may
+//! run beside one database; a lease keeps them apart, and a job that runs twice does nothing twice.
+
+mod deliver;
+mod housekeeping;
+mod payer;
+mod sequence;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::job::{ClaimedJob, Job};
+use store::queries::{deliveries, jobs};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::app::{App, checkouts};
+use crate::error::Failure;
+
+/// Work in flight of one process, jobs and deliveries each.
+const CONCURRENCY: usize = 64;
+const CLAIM_LIMIT: usize = 32;
+/// After so long a silent worker's job goes to another.
+const JOB_LEASE: Duration = Duration::from_secs(30);
+/// Without a signal the worker looks this often.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
+/// A job that failed by a fault of ours waits so long, doubling, up to an hour.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+
+/// Runs until `stop` says true, then ends what it has begun.
+pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
+    let mut loops = JoinSet::new();
+    loops.spawn(run_jobs(app.clone(), stop.clone()));
+    loops.spawn(deliver::run(app.clone(), stop.clone()));
+    loops.spawn(sequence::run(app.clone(), stop.clone()));
+    loops.spawn(housekeeping::run(app, stop.clone()));
+    // An error means that the other end is gone: stop as well.
+    let _ = stop.wait_for(|stop| *stop).await;
+    while loops.join_next().await.is_some() {}
+}
+
+async fn run_jobs(app: App, mut stop: watch::Receiver<bool>) {
+    let slots = Arc::new(Semaphore::new(CONCURRENCY));
+    let mut running = JoinSet::new();
+    while !*stop.borrow() {
+        while running.try_join_next().is_some() {}
+        let free = slots.available_permits().min(CLAIM_LIMIT);
+        let claimed = if free == 0 { Vec::new() } else { claim(&app, free).await };
+        let got_some = !claimed.is_empty();
+        for job in claimed {
+            let permit = Arc::clone(&slots).acquire_owned().await.expect("the semaphore is never closed");
+            let app = app.clone();
+            running.spawn(async move {
+                run_one(&app, job).await;
+                drop(permit);
+            });
+        }
+        if got_some {
+            continue;
+        }
+        let sleep = sleep_until_due(&app).await;
+        tokio::select! {
+            () = app.woken() => {}
+            () = tokio::time::sleep(sleep) => {}
+            _ = stop.changed() => {}
+        }
+    }
+    while running.join_next().await.is_some() {}
+}
+
+async fn claim(app: &App, limit: usize) -> Vec<ClaimedJob> {
+    let limit = i64::try_from(limit).unwrap_or(1);
+    // Looking costs no write: most looks find nothing.
+    let due = app.read(move |tx, _| Ok(jobs::next_due(tx)?.is_some_and(|due_at| due_at <= tx.now()))).await;
+    let claimed = match due {
+        Ok(false) => return Vec::new(),
+        Ok(true) => {
+            let store = app.store().clone();
+            store
+                .write(move |tx| {
+                    let until = tx.now().plus(JOB_LEASE);
+                    jobs::claim(tx, limit, until).map_err(Failure::from)
+                })
+                .await
+        }
+        Err(failure) => Err(failure),
+    };
+    claimed.unwrap_or_else(|failure| {
+        tracing::error!(%failure, "jobs can't be claimed");
+        Vec::new()
+    })
+}
+
+async fn run_one(app: &App, claimed: ClaimedJob) {
+    let Err(failure) = dispatch(app, &claimed).await else { return };
+    tracing::error!(job = claimed.job.kind(), object = claimed.job.object_id(), attempts = claimed.attempts, %failure, "a job failed");
+    let doublings = u32::try_from(claimed.attempts).unwrap_or(u32::MAX).min(12);
+    let pause = (FIRST_PAUSE * 2_u32.pow(doublings)).min(LONGEST_PAUSE);
+    let later = app.commit(move |tx, _| Ok(jobs::again(tx, &claimed, tx.now().plus(pause))?)).await;
+    if let Err(failure) = later {
+        // Its lease runs out, and it is claimed again.
+        tracing::error!(%failure, "a failed job can't be put off");
+    }
+}
+
+/// What to do for each kind of job. Each ends by letting go of its claim in the transaction of its outcome.
+async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
+    match claimed.job {
+        Job::ExpireCheckout(id) => {
+            let claimed = claimed.clone();
+            app.commit(move |tx, context| {
+                checkouts::expire(tx, context, claimed.scope, id)?;
+                Ok(jobs::done(tx, &claimed)?)
+            })
+            .await?;
+            app.tell(id.to_string());
+            Ok(())
+        }
+        Job::StartAttempt(_) => app.start_attempt(claimed).await,
+        Job::AskRail(id) => app.ask_rail(claimed.scope, id, Some(claimed.clone())).await,
+        Job::WithdrawAttempt(_) => app.withdraw_attempt(claimed).await,
+        Job::SimulatePayer(_) => payer::simulate(app, claimed).await,
+    }
+}
+
+async fn sleep_until_due(app: &App) -> Duration {
+    let next = app
+        .read(|tx, _| {
+            let due_at = [jobs::next_due(tx)?, deliveries::next_due(tx)?].into_iter().flatten().min();
+            Ok(due_at.map(|due_at| due_at.since(tx.now())))
+        })
+        .await;
+    next.ok().flatten().unwrap_or(LONGEST_SLEEP).clamp(SHORTEST_SLEEP, LONGEST_SLEEP)
+}

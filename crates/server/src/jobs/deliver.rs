@@ -1,0 +1,72 @@
+//! Sends webhooks: claim, sign, post, store the outcome. The bytes of an event never change between attempts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::queries::deliveries;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use super::{CLAIM_LIMIT, CONCURRENCY, LONGEST_SLEEP};
+use crate::app::App;
+use crate::app::webhooks::{self, Dispatch};
+use crate::error::Failure;
+
+/// Longer than an attempt can last (15 s).
+const LEASE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(50);
+
+pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
+    let slots = Arc::new(Semaphore::new(CONCURRENCY));
+    let mut running = JoinSet::new();
+    while !*stop.borrow() {
+        while running.try_join_next().is_some() {}
+        let free = slots.available_permits().min(CLAIM_LIMIT);
+        let claimed = if free == 0 { Vec::new() } else { claim(&app, free).await };
+        let got_some = !claimed.is_empty();
+        for dispatch in claimed {
+            let permit = Arc::clone(&slots).acquire_owned().await.expect("the semaphore is never closed");
+            let app = app.clone();
+            running.spawn(async move {
+                if let Err(failure) = attempt(&app, dispatch).await {
+                    tracing::error!(%failure, "a webhook attempt can't be stored");
+                }
+                drop(permit);
+            });
+        }
+        if got_some {
+            continue;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(if running.is_empty() { POLL } else { POLL / 5 }.min(LONGEST_SLEEP)) => {}
+            _ = stop.changed() => {}
+        }
+    }
+    while running.join_next().await.is_some() {}
+}
+
+async fn claim(app: &App, limit: usize) -> Vec<Dispatch> {
+    let limit = i64::try_from(limit).unwrap_or(1);
+    let due = app.read(move |tx, _| Ok(deliveries::next_due(tx)?.is_some_and(|due_at| due_at <= tx.now()))).await;
+    let claimed = match due {
+        Ok(false) => return Vec::new(),
+        Ok(true) => {
+            let store = app.store().clone();
+            store.write(move |tx| webhooks::claim(tx, limit, tx.now().plus(LEASE))).await
+        }
+        Err(failure) => Err(failure),
+    };
+    claimed.unwrap_or_else(|failure| {
+        tracing::error!(%failure, "webhook deliveries can't be claimed");
+        Vec::new()
+    })
+}
+
+async fn attempt(app: &App, dispatch: Dispatch) -> Result<(), Failure> {
+    let Dispatch { claimed, event, endpoint } = dispatch;
+    let outcome = match &endpoint {
+        None => None,
+        Some(endpoint) => Some(app.post_event(endpoint, &event.id.to_string(), event.kind, &event.body).await?),
+    };
+    app.commit(move |tx, _| webhooks::attempted(tx, &claimed, outcome.as_ref())).await
+}

@@ -1,0 +1,224 @@
+//! The accept loop: who may connect, how slow they may be, and how the server stops.
+//!
+//! The usual default server waits for a slow client for ever; here every wait has an end: first byte, headers, body,
+//! an answer that nobody takes, idleness. It hands requests to a router and knows nothing of what they mean.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+
+use crate::metrics;
+
+mod activity;
+mod client_address;
+mod connection;
+mod tls;
+
+pub use client_address::{ClientAddress, network};
+pub use tls::{TlsFault, tls_config};
+
+#[derive(Debug, Clone)]
+pub struct ListenerSettings {
+    /// From the connection to its first byte.
+    pub first_byte_timeout: Duration,
+    /// From a request's first byte to the end of its headers; also for a TLS handshake.
+    pub header_timeout: Duration,
+    /// From the end of the headers to the end of the body.
+    pub body_timeout: Duration,
+    /// How long a part of an answer may wait to be taken.
+    pub write_timeout: Duration,
+    /// Between two requests.
+    pub idle_timeout: Duration,
+    /// How long requests that run at shutdown may still take.
+    pub drain_timeout: Duration,
+    pub most_connections: usize,
+    /// An address is an IPv4 address or an IPv6 /64. Not applied to loopback, nor behind trusted proxies.
+    pub most_connections_per_address: usize,
+    /// How many proxies in front of us append to `X-Forwarded-For`.
+    pub trusted_proxies: usize,
+    pub tls: Option<Arc<ServerConfig>>,
+}
+
+impl Default for ListenerSettings {
+    fn default() -> Self {
+        Self {
+            first_byte_timeout: Duration::from_secs(5),
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(60),
+            drain_timeout: Duration::from_secs(25),
+            most_connections: 16_384,
+            most_connections_per_address: 1024,
+            trusted_proxies: 0,
+            tls: None,
+        }
+    }
+}
+
+/// Serves until `shutdown` ends; then accepts no more, lets running requests finish, and returns.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    settings: ListenerSettings,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let settings = Arc::new(settings);
+    let tls = settings.tls.clone().map(TlsAcceptor::from);
+    let places = Places::new(&settings);
+    let (drain, draining) = watch::channel(false);
+    let mut connections = JoinSet::new();
+
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                pause_after(&error).await;
+                continue;
+            }
+        };
+        let Some(place) = places.take(peer.ip()) else {
+            continue;
+        };
+        let (router, settings) = (router.clone(), settings.clone());
+        let (tls, draining) = (tls.clone(), draining.clone());
+        connections.spawn(async move {
+            // Held until the connection ends.
+            let _place = place;
+            serve_connection(stream, peer, tls, router, settings, draining).await;
+        });
+    }
+
+    drop(listener);
+    drain.send_replace(true);
+    let all_done = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(settings.drain_timeout, all_done).await.is_err() {
+        let left = connections.len();
+        tracing::warn!(connections = left, "shutdown does not wait for them any longer");
+        connections.shutdown().await;
+    }
+    Ok(())
+}
+
+async fn serve_connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    settings: Arc<ListenerSettings>,
+    draining: watch::Receiver<bool>,
+) {
+    // Answers are written whole, so waiting for more only delays them.
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let Some(tls) = tls else {
+        return connection::run(stream, peer, router, settings, draining).await;
+    };
+    match tokio::time::timeout(settings.header_timeout, tls.accept(stream)).await {
+        Ok(Ok(stream)) => connection::run(stream, peer, router, settings, draining).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+        Err(_) => metrics::connection_cut("tls_handshake"),
+    }
+}
+
+/// Most accept errors are of one connection; without descriptors left, a short rest lets others end.
+async fn pause_after(error: &io::Error) {
+    let is_of_one_connection = matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
+    );
+    if !is_of_one_connection {
+        tracing::error!(%error, "no connection can be accepted; trying again");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// The connections that are open, in all and by address.
+struct Places {
+    open: Mutex<Open>,
+    most: usize,
+    most_per_address: usize,
+    counts_addresses: bool,
+}
+
+#[derive(Default)]
+struct Open {
+    all: usize,
+    by_address: HashMap<IpAddr, usize>,
+}
+
+struct Place {
+    places: Arc<Places>,
+    address: Option<IpAddr>,
+}
+
+impl Places {
+    fn new(settings: &ListenerSettings) -> Arc<Self> {
+        Arc::new(Self {
+            open: Mutex::default(),
+            most: settings.most_connections,
+            most_per_address: settings.most_connections_per_address,
+            counts_addresses: settings.trusted_proxies == 0,
+        })
+    }
+
+    /// A place for one more connection, unless there are too many: those are closed at once.
+    fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.all >= self.most {
+            metrics::connection_refused("total");
+            return None;
+        }
+        let peer = peer.to_canonical();
+        let address = (self.counts_addresses && !peer.is_loopback()).then(|| network(peer));
+        if let Some(address) = address {
+            let count = open.by_address.entry(address).or_default();
+            if *count >= self.most_per_address {
+                metrics::connection_refused("address");
+                return None;
+            }
+            *count += 1;
+        }
+        open.all += 1;
+        metrics::connection_opened();
+        let places = self.clone();
+        Some(Place { places, address })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.places.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.all -= 1;
+        if let Some(address) = self.address
+            && let Some(count) = open.by_address.get_mut(&address)
+        {
+            *count -= 1;
+            if *count == 0 {
+                open.by_address.remove(&address);
+            }
+        }
+        metrics::connection_closed();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,419 @@
+//! Real sockets against the accept loop, with short times.
+
+use std::io::ErrorKind;
+use std::net::Ipv4Addr;
+
+use axum::extract::Extension;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::*;
+use crate::http::body::{BodyRules, read_body};
+use crate::http::envelope::{EdgeSettings, wrap};
+use crate::monotonic;
+
+struct Server {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<io::Result<()>>,
+}
+
+fn short() -> ListenerSettings {
+    ListenerSettings {
+        first_byte_timeout: Duration::from_millis(200),
+        header_timeout: Duration::from_millis(400),
+        body_timeout: Duration::from_millis(400),
+        write_timeout: Duration::from_millis(400),
+        idle_timeout: Duration::from_millis(700),
+        drain_timeout: Duration::from_millis(2000),
+        ..ListenerSettings::default()
+    }
+}
+
+async fn start(settings: ListenerSettings) -> Server {
+    let router = Router::new()
+        .route("/", get(async || "hello"))
+        .route("/echo", post(async |body: Bytes| body))
+        .route("/address", get(async |Extension(ClientAddress(address)): Extension<ClientAddress>| address.to_string()))
+        .route(
+            "/slow",
+            get(async || {
+                sleep(Duration::from_millis(600)).await;
+                "done"
+            }),
+        )
+        .route("/large", get(async || vec![b'x'; LARGE]))
+        .layer(axum::middleware::from_fn_with_state(BodyRules::JSON, read_body));
+    let router = wrap(router, EdgeSettings::default());
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let (stop, stopped) = oneshot::channel();
+    let shutdown = async move {
+        let _ = stopped.await;
+    };
+    let task = tokio::spawn(serve(listener, router, settings, shutdown));
+    Server { address, stop, task }
+}
+
+impl Server {
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.expect("connects")
+    }
+}
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// Everything until the other side closes, and how long that took.
+async fn read_to_end(stream: &mut TcpStream) -> (String, Duration) {
+    let began = monotonic::now();
+    let mut bytes = Vec::new();
+    match timeout(Duration::from_secs(5), stream.read_to_end(&mut bytes)).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+        Err(_) => panic!("the connection was not closed"),
+    }
+    (String::from_utf8_lossy(&bytes).into_owned(), began.elapsed())
+}
+
+async fn read_some(stream: &mut TcpStream) -> String {
+    let mut bytes = vec![0; 16 * 1024];
+    let read = timeout(Duration::from_secs(5), stream.read(&mut bytes)).await;
+    let count = read.expect("in time").expect("reads");
+    String::from_utf8_lossy(&bytes[..count]).into_owned()
+}
+
+fn about(measured: Duration, expected_ms: u64) {
+    let expected = Duration::from_millis(expected_ms);
+    // Two cores are shared with other tests; what matters is that it is neither at once nor for ever.
+    assert!(
+        measured > expected / 2 && measured < expected + Duration::from_millis(1500),
+        "{measured:?} is not about {expected:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_silent_connection_is_cut_at_its_first_byte() {
+    let server = start(short()).await;
+    let (text, after) = read_to_end(&mut server.connect().await).await;
+    assert_eq!(text, "");
+    about(after, 200);
+}
+
+#[tokio::test]
+async fn slow_headers_are_cut_however_they_drip() {
+    let server = start(short()).await;
+    for start in [&b"G"[..], b"GET / HTTP/1.1\r\nHost: a\r\nX-A"] {
+        let mut stream = server.connect().await;
+        let began = monotonic::now();
+        stream.write_all(start).await.expect("writes");
+        let mut is_cut = false;
+        while began.elapsed() < Duration::from_secs(3) && !is_cut {
+            sleep(Duration::from_millis(50)).await;
+            let mut byte = [0];
+            let read = timeout(Duration::from_millis(1), stream.read(&mut byte)).await;
+            is_cut = matches!(read, Ok(Ok(0) | Err(_))) || stream.write_all(b"a").await.is_err();
+        }
+        assert!(is_cut, "{start:?}");
+        about(began.elapsed(), 400);
+    }
+}
+
+#[tokio::test]
+async fn a_stalled_http2_preface_is_cut() {
+    let server = start(short()).await;
+    for start in [&b"PRI"[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+        let mut stream = server.connect().await;
+        stream.write_all(start).await.expect("writes");
+        let (_, after) = read_to_end(&mut stream).await;
+        about(after, 400);
+    }
+}
+
+#[tokio::test]
+async fn the_second_request_has_a_header_time_too_and_idleness_a_longer_one() {
+    let server = start(short()).await;
+    let mut stream = server.connect().await;
+    stream.write_all(GET).await.expect("writes");
+    assert!(read_some(&mut stream).await.contains("hello"));
+    stream.write_all(b"GET / HT").await.expect("writes");
+    let (text, after) = read_to_end(&mut stream).await;
+    assert_eq!(text, "");
+    about(after, 400);
+    assert!(after < Duration::from_millis(650), "cut by idleness, not by the header time: {after:?}");
+
+    let mut stream = server.connect().await;
+    stream.write_all(GET).await.expect("writes");
+    assert!(read_some(&mut stream).await.contains("hello"));
+    sleep(Duration::from_millis(500)).await;
+    stream.write_all(GET).await.expect("writes");
+    assert!(read_some(&mut stream).await.contains("hello"), "kept alive within the idle time");
+    let (_, after) = read_to_end(&mut stream).await;
+    about(after, 700);
+}
+
+#[tokio::test]
+async fn a_slow_body_is_answered_408_and_cut() {
+    let server = start(short()).await;
+    let head = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n";
+    for framing in ["Content-Length: 100\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"] {
+        let mut stream = server.connect().await;
+        stream.write_all(format!("{head}{framing}").as_bytes()).await.expect("writes");
+        let (text, after) = read_to_end(&mut stream).await;
+        assert!(text.starts_with("HTTP/1.1 408 "), "{text}");
+        assert!(text.contains("\"request_timeout\"") && text.contains("x-request-id: req_"));
+        about(after, 400);
+    }
+}
+
+#[tokio::test]
+async fn an_endless_chunked_body_ends_at_the_limit() {
+    let server = start(short()).await;
+    let mut stream = server.connect().await;
+    let head = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.expect("writes");
+    let (mut reader, mut writer) = stream.split();
+    let flood = async {
+        let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
+        while writer.write_all(chunk.as_bytes()).await.is_ok() {}
+    };
+    let mut bytes = vec![0; 4096];
+    let text = tokio::select! {
+        () = flood => String::new(),
+        read = reader.read(&mut bytes) => {
+            String::from_utf8_lossy(&bytes[..read.expect("reads")]).into_owned()
+        }
+    };
+    // A reset may overtake the answer; if it came, it is this one.
+    assert!(text.is_empty() || text.starts_with("HTTP/1.1 413 "), "{text}");
+}
+
+const LARGE: usize = 32 * 1024 * 1024;
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_is_cut() {
+    let server = start(ListenerSettings { idle_timeout: Duration::from_secs(60), ..short() }).await;
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("writes");
+    sleep(Duration::from_millis(1500)).await;
+    let (text, _) = read_to_end(&mut stream).await;
+    assert!(text.len() < LARGE, "the whole answer came");
+}
+
+#[tokio::test]
+async fn a_slow_reader_gets_the_whole_answer() {
+    let server = start(short()).await;
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("writes");
+    let began = monotonic::now();
+    let mut count = 0;
+    let mut bytes = vec![0; 1024 * 1024];
+    while count < LARGE {
+        let read = timeout(Duration::from_secs(5), stream.read(&mut bytes)).await;
+        let read = read.expect("in time").expect("reads");
+        assert!(read > 0, "cut after {count} bytes and {:?}", began.elapsed());
+        count += read;
+        if began.elapsed() < Duration::from_millis(1500) {
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+    assert!(began.elapsed() > Duration::from_millis(1000), "longer than the idle time");
+}
+
+#[tokio::test]
+async fn oversized_headers_are_answered_in_the_envelope() {
+    let server = start(short()).await;
+    for (request, status) in [
+        (format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(9000)), "414"),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\nX-A: {}\r\n\r\n", "x".repeat(17_000)), "431"),
+    ] {
+        let mut stream = server.connect().await;
+        stream.write_all(request.as_bytes()).await.expect("writes");
+        let text = read_some(&mut stream).await;
+        assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{text}");
+        assert!(text.contains("\"request_id\":\"req_"), "{text}");
+    }
+    // Beyond what is read at all the answer is bare, but still a 4xx.
+    let mut stream = server.connect().await;
+    let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X-A: b\r\n".repeat(1000));
+    let _ = stream.write_all(request.as_bytes()).await;
+    assert!(read_some(&mut stream).await.starts_with("HTTP/1.1 431 "));
+}
+
+#[tokio::test]
+async fn draining_finishes_what_runs_and_refuses_what_is_new() {
+    let server = start(short()).await;
+    let mut idle = server.connect().await;
+    idle.write_all(GET).await.expect("writes");
+    assert!(read_some(&mut idle).await.contains("hello"));
+    let mut running = server.connect().await;
+    running.write_all(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("writes");
+    sleep(Duration::from_millis(100)).await;
+
+    let began = monotonic::now();
+    server.stop.send(()).expect("runs");
+    let (text, _) = read_to_end(&mut idle).await;
+    assert_eq!(text, "", "an idle connection is closed");
+    assert!(began.elapsed() < Duration::from_millis(400), "and at once");
+    let refused = TcpStream::connect(server.address).await;
+    assert!(refused.is_err(), "a new connection is refused");
+    let (text, _) = read_to_end(&mut running).await;
+    assert!(text.ends_with("done"), "{text}");
+    server.task.await.expect("no panic").expect("no error");
+    assert!(began.elapsed() < Duration::from_millis(1800), "it does not wait for the whole time");
+}
+
+#[tokio::test]
+async fn draining_does_not_wait_for_ever() {
+    let settings = ListenerSettings { drain_timeout: Duration::from_millis(100), ..short() };
+    let server = start(settings).await;
+    let mut running = server.connect().await;
+    running.write_all(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("writes");
+    sleep(Duration::from_millis(100)).await;
+    let began = monotonic::now();
+    server.stop.send(()).expect("runs");
+    server.task.await.expect("no panic").expect("no error");
+    assert!(began.elapsed() < Duration::from_millis(400));
+    assert_eq!(read_to_end(&mut running).await.0, "");
+}
+
+#[tokio::test]
+async fn connections_have_a_cap_and_get_it_back() {
+    let settings = ListenerSettings { most_connections: 2, ..short() };
+    let server = start(settings).await;
+    let (one, two) = (server.connect().await, server.connect().await);
+    sleep(Duration::from_millis(50)).await;
+    let (text, after) = read_to_end(&mut server.connect().await).await;
+    assert!(text.is_empty() && after < Duration::from_millis(150), "closed at once");
+    drop((one, two));
+    sleep(Duration::from_millis(50)).await;
+    let mut stream = server.connect().await;
+    stream.write_all(GET).await.expect("writes");
+    assert!(read_some(&mut stream).await.contains("hello"));
+}
+
+#[test]
+fn an_address_has_a_cap_of_its_own() {
+    let settings = ListenerSettings { most_connections_per_address: 2, ..short() };
+    let places = Places::new(&settings);
+    let take = |address: &str| places.take(address.parse().expect("an address"));
+    let held = (take("2001:db8::1"), take("2001:db8::2"));
+    assert!(held.0.is_some() && held.1.is_some());
+    assert!(take("2001:db8::3").is_none(), "the same /64");
+    let other = take("2001:db8:0:1::3");
+    assert!(other.is_some(), "another /64");
+    let loopback: Vec<_> = (0..5).map(|_| take("127.0.0.1")).collect();
+    assert!(loopback.iter().all(Option::is_some), "loopback is exempt");
+    drop(held);
+    assert!(take("2001:db8::3").is_some());
+    drop((other, loopback));
+    assert!(places.open.lock().expect("not poisoned").by_address.is_empty());
+
+    let behind = Places::new(&ListenerSettings { trusted_proxies: 1, ..settings });
+    let held: Vec<_> = (0..5).map(|_| behind.take("10.0.0.1".parse().expect("an address"))).collect();
+    assert!(held.iter().all(Option::is_some), "a proxy is not one client");
+}
+
+#[tokio::test]
+async fn the_client_is_seen_through_trusted_proxies_only() {
+    for (trusted_proxies, expected) in [(0, "127.0.0.1"), (1, "5.5.5.5")] {
+        let server = start(ListenerSettings { trusted_proxies, ..short() }).await;
+        let mut stream = server.connect().await;
+        let request = "GET /address HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1, 5.5.5.5\r\n\r\n";
+        stream.write_all(request.as_bytes()).await.expect("writes");
+        assert!(read_some(&mut stream).await.ends_with(expected));
+    }
+}
+
+#[tokio::test]
+async fn http2_works_and_drains() {
+    let server = start(short()).await;
+    let io = TokioIo::new(server.connect().await);
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.expect("a handshake");
+    let connection = tokio::spawn(connection);
+    let request = |path: &str| {
+        let uri = format!("http://{}{path}", server.address);
+        http::Request::get(uri).body(Full::<Bytes>::default()).expect("a request")
+    };
+    let response = sender.send_request(request("/")).await.expect("an answer");
+    assert_eq!(response.status(), 200);
+    let text = response.into_body().collect().await.expect("a body").to_bytes();
+    assert_eq!(text, "hello");
+    let slow = sender.send_request(request("/slow"));
+    let slow = tokio::spawn(slow);
+    sleep(Duration::from_millis(100)).await;
+    server.stop.send(()).expect("runs");
+    let response = slow.await.expect("no panic").expect("an answer");
+    let text = response.into_body().collect().await.expect("a body").to_bytes();
+    assert_eq!(text, "done");
+    server.task.await.expect("no panic").expect("no error");
+    drop(connection.await);
+}
+
+#[tokio::test]
+async fn an_http2_answer_behind_a_closed_window_is_cut() {
+    let server = start(short()).await;
+    let io = TokioIo::new(server.connect().await);
+    let (mut sender, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(0)
+        .handshake::<_, Empty<Bytes>>(io)
+        .await
+        .expect("a handshake");
+    let connection = tokio::spawn(connection);
+    let uri = format!("http://{}/", server.address);
+    let request = http::Request::get(uri).body(Empty::new()).expect("a request");
+    let began = monotonic::now();
+    let response = sender.send_request(request).await.expect("headers");
+    let body = timeout(Duration::from_secs(5), response.into_body().collect()).await;
+    assert!(body.expect("not for ever").is_err());
+    about(began.elapsed(), 400);
+    drop(connection.await);
+}
+
+#[tokio::test]
+async fn tls_works_and_a_half_open_handshake_is_cut() {
+    use tokio_rustls::TlsConnector;
+    use tokio_rustls::rustls::pki_types::ServerName;
+    use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+    let folder = std::env::temp_dir().join(format!("dalasi-tls-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).expect("writes");
+    std::fs::write(&key, made.signing_key.serialize_pem()).expect("writes");
+    let tls = tls_config(&certificate, &key).expect("fits");
+    let missing = tls_config(&folder.join("no.pem"), &key).expect_err("no file");
+    assert!(missing.to_string().contains("no.pem can't be read as PEM"), "{missing}");
+    let swapped = tls_config(&key, &key).expect_err("no certificate");
+    assert!(swapped.to_string().contains("holds no certificate"), "{swapped}");
+    std::fs::remove_dir_all(&folder).expect("removes");
+
+    let server = start(ListenerSettings { tls: Some(tls), ..short() }).await;
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).expect("a root");
+    let provider = Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider());
+    let client = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connector = TlsConnector::from(Arc::new(client));
+    let name = ServerName::try_from("localhost").expect("a name");
+    let mut stream = connector.connect(name, server.connect().await).await.expect("a handshake");
+    stream.write_all(GET).await.expect("writes");
+    let mut bytes = vec![0; 4096];
+    let count = stream.read(&mut bytes).await.expect("reads");
+    assert!(String::from_utf8_lossy(&bytes[..count]).contains("hello"));
+
+    let mut half = server.connect().await;
+    half.write_all(b"\x16\x03\x01").await.expect("writes");
+    let (_, after) = read_to_end(&mut half).await;
+    about(after, 400);
+}

@@ -1,0 +1,79 @@
+//! An amount as a person reads it, in the manner of the page's language. Integers throughout: the
+//! digits that are shown are the digits that are charged.
+
+use super::text::Locale;
+use super::view::Amount;
+
+/// U+202F, which French puts between thousands.
+const NARROW_SPACE: char = '\u{202f}';
+/// U+00A0, so that the currency never stands alone on a line.
+const FIXED_SPACE: char = '\u{a0}';
+
+/// `1,500.00 GMD`, in French `1 500,00 GMD`.
+pub fn format(amount: &Amount, locale: Locale) -> String {
+    format!("{}{FIXED_SPACE}{}", digits(amount, locale), amount.currency)
+}
+
+/// The number without its currency.
+pub fn digits(amount: &Amount, locale: Locale) -> String {
+    let (group, point) = match locale {
+        Locale::English => (',', '.'),
+        Locale::French => (NARROW_SPACE, ','),
+    };
+    let exponent = usize::from(amount.exponent);
+    let all = format!("{:0>width$}", amount.minor.unsigned_abs(), width = exponent + 1);
+    let (whole, fraction) = all.split_at(all.len() - exponent);
+
+    let mut out = String::with_capacity(all.len() + all.len() / 3 + 4);
+    if amount.minor < 0 {
+        out.push('\u{2212}');
+    }
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            out.push(group);
+        }
+        out.push(digit);
+    }
+    if !fraction.is_empty() {
+        out.push(point);
+        out.push_str(fraction);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_read_as_their_language_writes_them() {
+        let table = [
+            (150_000, 2, "1,500.00", "1\u{202f}500,00"),
+            (0, 2, "0.00", "0,00"),
+            (5, 2, "0.05", "0,05"),
+            (99_999, 2, "999.99", "999,99"),
+            (100_000_000, 2, "1,000,000.00", "1\u{202f}000\u{202f}000,00"),
+            (1500, 0, "1,500", "1\u{202f}500"),
+            (1, 3, "0.001", "0,001"),
+            (-123_456, 2, "\u{2212}1,234.56", "\u{2212}1\u{202f}234,56"),
+            (i64::MAX, 2, "92,233,720,368,547,758.07", "92\u{202f}233\u{202f}720\u{202f}368\u{202f}547\u{202f}758,07"),
+            (
+                i64::MIN,
+                2,
+                "\u{2212}92,233,720,368,547,758.08",
+                "\u{2212}92\u{202f}233\u{202f}720\u{202f}368\u{202f}547\u{202f}758,08",
+            ),
+        ];
+        for (minor, exponent, english, french) in table {
+            let amount = Amount { minor, exponent, currency: "GMD".into() };
+            assert_eq!(digits(&amount, Locale::English), english);
+            assert_eq!(digits(&amount, Locale::French), french);
+        }
+    }
+
+    #[test]
+    fn the_currency_stays_with_its_number() {
+        let amount = Amount { minor: 150_000, exponent: 2, currency: "GMD".into() };
+        assert_eq!(format(&amount, Locale::English), "1,500.00\u{a0}GMD");
+    }
+}

@@ -1,0 +1,338 @@
+//! What the pages are told: plain structs without behaviour, in words of their own, so that a page
+//! can be drawn (and tested, and looked at) without a session, a database or a rail. The caller
+//! maps its objects to these; nothing here knows how a payment works.
+
+use super::text::Language;
+
+/// The checkout page in one of its states.
+#[derive(Debug, Clone)]
+pub struct CheckoutPage {
+    pub merchant: Merchant,
+    pub amount: Amount,
+    pub description: Option<String>,
+    /// The shop's own reference for what is paid.
+    pub reference: Option<String>,
+    pub items: Vec<Item>,
+    /// Already masked (`mask::phone`, `mask::email`): the address of a page is all it takes to read it.
+    pub payer: Vec<String>,
+    pub test_mode: bool,
+    pub language: Language,
+    /// The path of this page, without a query and without a slash at its end: `/checkout/cs_…`.
+    /// Forms post to `<path>/method` and so on.
+    pub path: String,
+    /// Opaque. The page is drawn anew when `<path>/status` or `<path>/events` names another one, so it has
+    /// to change when the state does and only then.
+    pub revision: String,
+    /// Rides in every form; it is the idempotency key of what the form does.
+    pub form_token: String,
+    /// Set it through [`super::moment::time_left`], which speaks only in the last quarter.
+    pub time_left: Option<TimeLeft>,
+    /// How often a waiting page without script has asked already (`?reads=`); longer pauses each time.
+    pub reads: u32,
+    /// Whether leaving unpaid leads back to the shop, or only closes the payment.
+    pub can_return: bool,
+    pub state: State,
+}
+
+#[derive(Debug, Clone)]
+pub struct Merchant {
+    pub name: String,
+    /// A path on this host; anything else is not shown.
+    pub logo_path: Option<String>,
+    /// `#rrggbb`; anything else falls back to the default accent.
+    pub accent: Option<String>,
+}
+
+/// Integer minor units with the exponent of their currency.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Amount {
+    pub minor: i64,
+    pub exponent: u8,
+    pub currency: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct Item {
+    pub description: String,
+    pub quantity: i64,
+    pub total: Amount,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    Wave,
+    Afrimoney,
+    Qmoney,
+    Card,
+}
+
+impl Method {
+    /// The word of the API; also the value of the form field `method`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Wave => "wave",
+            Self::Afrimoney => "afrimoney",
+            Self::Qmoney => "qmoney",
+            Self::Card => "card",
+        }
+    }
+}
+
+/// Time in words, to the precision that a person plans with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeLeft {
+    Hours(u32),
+    Minutes(u32),
+    LessThanAMinute,
+}
+
+#[derive(Debug, Clone)]
+pub enum State {
+    Choose {
+        methods: Vec<Method>,
+        problem: Option<Problem>,
+    },
+    NeedsPhone {
+        method: Method,
+        /// Masked number that the shop gave: one tap posts `use=known` instead of `phone`.
+        known: Option<String>,
+        /// What the payer typed before an error, given back to them.
+        typed: Option<String>,
+        error: Option<PhoneError>,
+        other_methods: bool,
+    },
+    ApproveOnPhone {
+        method: Method,
+        phone: String,
+        /// Seconds; 0 is now, `None` does not offer it.
+        can_resend_in: Option<u32>,
+        problem: Option<Problem>,
+        other_methods: bool,
+        /// The simulator's page in test mode.
+        simulator_url: Option<String>,
+    },
+    EnterCode {
+        method: Method,
+        phone: String,
+        length: u8,
+        attempts_left: u8,
+        error: Option<CodeError>,
+        can_resend_in: Option<u32>,
+        other_methods: bool,
+        /// The right code, in test mode, so that nobody has to look it up.
+        simulator_code: Option<String>,
+    },
+    /// A page of ours that leads outward by a link and, when `automatic`, by itself. Pass `automatic` only on the
+    /// first showing after the choice: who comes back by the back button has to be able to stay.
+    Redirecting {
+        method: Method,
+        url: String,
+        automatic: bool,
+        other_methods: bool,
+    },
+    Checking {
+        method: Method,
+        simulator_url: Option<String>,
+    },
+    /// Left unpaid: outward to the shop.
+    Leaving {
+        return_url: String,
+    },
+    Paid {
+        receipt: Receipt,
+        return_url: Option<String>,
+    },
+    NotPaid {
+        method: Method,
+        reason: Reason,
+        methods: Vec<Method>,
+    },
+    Expired {
+        standing: Standing,
+        return_url: Option<String>,
+    },
+    Cancelled {
+        standing: Standing,
+        return_url: Option<String>,
+    },
+    /// Money that arrived after the end.
+    PaidLate {
+        after: End,
+        receipt: Receipt,
+        return_url: Option<String>,
+    },
+    AlreadyPaid {
+        receipt: Receipt,
+        /// Set when a second payment arrived: its number, for the shop to find it.
+        second_payment: Option<String>,
+        return_url: Option<String>,
+    },
+}
+
+/// Whether it is certain that no money moved. Only a final answer of the rail makes it so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    NothingTaken,
+    /// The rail has not said yet.
+    Unknown(Method),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Expiry,
+    Cancellation,
+}
+
+#[derive(Debug, Clone)]
+pub struct Receipt {
+    pub method: Method,
+    /// Unix seconds.
+    pub paid_at: i64,
+    /// The number of the payment (`txn_…`), by which shop and payer find it again.
+    pub payment: String,
+}
+
+/// A start that did not work; stays on the page until the next try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Problem {
+    /// The rail refused or could not be reached, and certainly started nothing.
+    NotStarted(Method),
+    /// Another attempt is still with its rail.
+    InProgress,
+    TooOften,
+    /// The form was not ours or too old.
+    StaleForm,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PhoneError {
+    Missing,
+    Format,
+    NotStarted,
+    TooOften,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodeError {
+    Missing,
+    Format,
+    Wrong,
+    Expired,
+    TooOften,
+}
+
+/// Why an attempt failed; the words of the API's `failure_reason`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    InsufficientFunds,
+    Declined,
+    WrongCode,
+    Expired,
+    Cancelled,
+    ProviderError,
+}
+
+/// The simulator's pages: the far side of a payment in test mode.
+#[derive(Debug, Clone)]
+pub struct SimulatorPage {
+    pub merchant_name: String,
+    pub amount: Amount,
+    pub language: Language,
+    /// `/simulator/<token>`; the forms post to it.
+    pub path: String,
+    pub form_token: String,
+    pub scene: Scene,
+}
+
+#[derive(Debug, Clone)]
+pub enum Scene {
+    /// What Wave's app or page would ask.
+    WalletApproval {
+        phone: Option<String>,
+    },
+    /// A push on the handset.
+    PhonePrompt {
+        method: Method,
+        phone: String,
+    },
+    /// A choice of test cards: no field on our pages can take a card number.
+    CardPage {
+        problem: Option<CardProblem>,
+    },
+    CardChallenge {
+        last4: String,
+    },
+    Done {
+        outcome: Outcome,
+        back: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CardProblem {
+    NotChosen,
+    UnknownCard,
+}
+
+/// What the tester lets happen; the value of the form field `outcome`. They mirror the test numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Approve,
+    InsufficientFunds,
+    Refuse,
+    Silent,
+    AnswerLost,
+    Later,
+    Twice,
+}
+
+impl Outcome {
+    pub const ALL: [Self; 7] = [
+        Self::Approve,
+        Self::InsufficientFunds,
+        Self::Refuse,
+        Self::Silent,
+        Self::AnswerLost,
+        Self::Later,
+        Self::Twice,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::InsufficientFunds => "insufficient_funds",
+            Self::Refuse => "refuse",
+            Self::Silent => "silent",
+            Self::AnswerLost => "answer_lost",
+            Self::Later => "later",
+            Self::Twice => "twice",
+        }
+    }
+
+    pub fn parse(value: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.as_str() == value)
+    }
+}
+
+/// A page that says only one thing.
+#[derive(Debug, Clone)]
+pub struct MessagePage {
+    pub language: Language,
+    /// Path for the language links and for *try again*.
+    pub path: String,
+    pub message: Message,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    NotFound,
+    /// A form from elsewhere, or one without its token.
+    ForeignForm,
+    TooMany,
+    /// For a while; try again.
+    Unavailable,
+    /// Our fault; the request id finds it in the log.
+    Fault {
+        request_id: String,
+    },
+}

@@ -1,0 +1,273 @@
+//! How often someone may ask: per API key, and per client address for requests that bring no valid key.
+//! Counted in this process only; the tables are bounded, so that inventing addresses costs us nothing.
+
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use axum::response::Response;
+use governor::clock::{Clock, QuantaClock};
+use governor::middleware::StateInformationMiddleware;
+use governor::nanos::Nanos;
+use governor::state::direct::NotKeyed;
+use governor::state::keyed::{DashMapStateStore, ShrinkableKeyedStateStore};
+use governor::state::{InMemoryState, StateStore};
+use governor::{Quota, RateLimiter};
+use http::header::{HeaderName, HeaderValue};
+
+use crate::http::answer::Problem;
+use crate::listener::{ClientAddress, network};
+use crate::metrics;
+
+/// Requests a second, and how many may come at once after a rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    pub per_second: NonZeroU32,
+    pub burst: NonZeroU32,
+}
+
+impl Rate {
+    /// A burst of two seconds' worth; 0 is no limit.
+    pub fn new(per_second: u32) -> Option<Self> {
+        let per_second = NonZeroU32::new(per_second)?;
+        let burst = per_second.saturating_mul(NonZeroU32::MIN.saturating_add(1));
+        Some(Self { per_second, burst })
+    }
+}
+
+/// Where a caller stands after a request that was let through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    pub limit: u32,
+    pub remaining: u32,
+    /// Until the whole burst is there again.
+    pub reset_seconds: u64,
+}
+
+impl Budget {
+    pub fn set_headers(&self, response: &mut Response) {
+        for (name, value) in self.headers() {
+            response.headers_mut().insert(name, value);
+        }
+    }
+
+    fn headers(&self) -> [(HeaderName, HeaderValue); 3] {
+        [
+            (HeaderName::from_static("ratelimit-limit"), self.limit.into()),
+            (HeaderName::from_static("ratelimit-remaining"), self.remaining.into()),
+            (HeaderName::from_static("ratelimit-reset"), self.reset_seconds.into()),
+        ]
+    }
+}
+
+/// Both limits of one server.
+pub struct RateLimits {
+    keys: Option<Limiter<String>>,
+    addresses: Option<Limiter<IpAddr>>,
+}
+
+impl RateLimits {
+    /// Without a rate nothing is limited.
+    pub fn new(rate: Option<Rate>) -> Self {
+        Self {
+            keys: rate.map(|rate| Limiter::new(rate, "key", MOST_CALLERS, QuantaClock::default())),
+            addresses: rate.map(|rate| Limiter::new(rate, "address", MOST_CALLERS, QuantaClock::default())),
+        }
+    }
+
+    /// One request with a valid credential. A token counts as the key that it was made with.
+    pub fn of_key(&self, key_id: &str) -> Result<Option<Budget>, Problem> {
+        let limiter = self.keys.as_ref();
+        limiter.map(|limiter| limiter.take(&key_id.to_owned())).transpose()
+    }
+
+    /// One request without a valid credential.
+    pub fn of_address(&self, ClientAddress(address): ClientAddress) -> Result<Option<Budget>, Problem> {
+        let limiter = self.addresses.as_ref();
+        limiter.map(|limiter| limiter.take(&network(address))).transpose()
+    }
+}
+
+const MOST_CALLERS: usize = 100_000;
+/// So often the table is looked at for callers that have rested long enough to be forgotten.
+const REQUESTS_BETWEEN_CLEANINGS: u32 = 1000;
+
+/// A limit for each caller of a kind.
+struct Limiter<K: Hash + Eq + Clone, C: Clock = QuantaClock> {
+    callers: RateLimiter<K, Table<K>, C, StateInformationMiddleware>,
+    requests: AtomicU32,
+    clock: C,
+    rate: Rate,
+    what: &'static str,
+}
+
+impl<K: Hash + Eq + Clone, C: Clock + Clone> Limiter<K, C> {
+    fn new(rate: Rate, what: &'static str, most_callers: usize, clock: C) -> Self {
+        let quota = Quota::per_second(rate.per_second).allow_burst(rate.burst);
+        let table = Table { states: DashMapStateStore::default(), shared: InMemoryState::default(), most_callers };
+        let callers = RateLimiter::new(quota, table, clock.clone());
+        Self { callers, requests: AtomicU32::new(0), clock, rate, what }
+    }
+
+    fn take(&self, caller: &K) -> Result<Budget, Problem> {
+        if self.requests.fetch_add(1, Ordering::Relaxed).is_multiple_of(REQUESTS_BETWEEN_CLEANINGS) {
+            self.callers.retain_recent();
+        }
+        match self.callers.check_key(caller) {
+            Ok(state) => Ok(self.budget(state.remaining_burst_capacity())),
+            Err(not_until) => {
+                metrics::rate_limited(self.what);
+                let wait = not_until.wait_time_from(self.clock.now());
+                let problem = Problem::rate_limited(wait.as_millis().div_ceil(1000) as u64);
+                let headers = self.budget(0).headers();
+                Err(headers.into_iter().fold(problem, |problem, (name, value)| problem.header(name, value)))
+            }
+        }
+    }
+
+    fn budget(&self, remaining: u32) -> Budget {
+        let limit = self.rate.burst.get();
+        let missing = limit.saturating_sub(remaining);
+        Budget { limit, remaining, reset_seconds: u64::from(missing.div_ceil(self.rate.per_second.get())) }
+    }
+}
+
+/// The callers of late. When it is full, new ones share one state, so that a flood of invented addresses neither grows
+/// the table nor gets past the limit.
+struct Table<K: Hash + Eq + Clone> {
+    states: DashMapStateStore<K>,
+    shared: InMemoryState,
+    most_callers: usize,
+}
+
+impl<K: Hash + Eq + Clone> StateStore for Table<K> {
+    type Key = K;
+
+    fn measure_and_replace<T, F, E>(&self, caller: &K, f: F) -> Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
+    {
+        if self.states.contains_key(caller) || self.states.len() < self.most_callers {
+            self.states.measure_and_replace(caller, f)
+        } else {
+            self.shared.measure_and_replace(&NotKeyed::NonKey, f)
+        }
+    }
+}
+
+impl<K: Hash + Eq + Clone> ShrinkableKeyedStateStore<K> for Table<K> {
+    fn retain_recent(&self, drop_below: Nanos) {
+        ShrinkableKeyedStateStore::retain_recent(&self.states, drop_below);
+    }
+
+    fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use governor::clock::FakeRelativeClock;
+
+    use super::*;
+
+    fn limiter(per_second: u32, most_callers: usize) -> (Limiter<u32, FakeRelativeClock>, FakeRelativeClock) {
+        let clock = FakeRelativeClock::default();
+        let rate = Rate::new(per_second).expect("not 0");
+        (Limiter::new(rate, "key", most_callers, clock.clone()), clock)
+    }
+
+    fn header(problem: &Problem, name: &str) -> String {
+        let found = problem.headers.iter().find(|(other, _)| other == name);
+        found.expect("is there").1.to_str().expect("text").to_owned()
+    }
+
+    #[test]
+    fn one_more_than_the_limit_is_refused() {
+        let (limiter, clock) = limiter(100, 10);
+        for sent in 1..=200 {
+            let budget = limiter.take(&1).expect("within the burst");
+            assert_eq!((budget.limit, budget.remaining), (200, 200 - sent));
+        }
+        let refused = limiter.take(&1).expect_err("limit + 1");
+        assert_eq!((refused.status.as_u16(), &*refused.code), (429, "rate_limited"));
+        assert_eq!(header(&refused, "retry-after"), "1");
+        assert_eq!(header(&refused, "ratelimit-limit"), "200");
+        assert_eq!(header(&refused, "ratelimit-remaining"), "0");
+        assert_eq!(header(&refused, "ratelimit-reset"), "2");
+        assert!(limiter.take(&2).is_ok(), "another caller has a limit of its own");
+
+        clock.advance(Duration::from_millis(10));
+        assert!(limiter.take(&1).is_ok(), "a hundredth of a second earns one");
+        assert!(limiter.take(&1).is_err(), "and no more");
+        clock.advance(Duration::from_secs(1));
+        let taken = (0..200).filter(|_| limiter.take(&1).is_ok()).count();
+        assert_eq!(taken, 100, "a second earns a hundred");
+        clock.advance(Duration::from_secs(60));
+        let taken = (0..300).filter(|_| limiter.take(&1).is_ok()).count();
+        assert_eq!(taken, 200, "a long rest earns a burst and no more");
+    }
+
+    #[test]
+    fn a_full_table_neither_grows_nor_lets_new_callers_pass() {
+        let (limiter, clock) = limiter(1, 10);
+        let passed = (0..5000).filter(|caller| limiter.take(caller).is_ok()).count();
+        assert_eq!(passed, 12, "ten callers and a shared burst of two");
+        assert_eq!(limiter.callers.len(), 10);
+        assert!(limiter.take(&3).is_ok(), "a known caller is not affected");
+        clock.advance(Duration::from_secs(10));
+        let passed = (0..3000).filter(|caller| limiter.take(&(caller + 9000)).is_ok()).count();
+        assert!(passed >= 12, "callers that rest are forgotten: {passed}");
+        assert_eq!(limiter.callers.len(), 10);
+    }
+
+    #[test]
+    fn a_caller_who_has_rested_is_forgotten_without_a_gain() {
+        let (limiter, clock) = limiter(1, 10);
+        assert!(limiter.take(&1).is_ok() && limiter.take(&1).is_ok() && limiter.take(&1).is_err());
+        limiter.callers.retain_recent();
+        assert!(limiter.take(&1).is_err(), "still remembered");
+        clock.advance(Duration::from_secs(4));
+        limiter.callers.retain_recent();
+        assert_eq!(limiter.callers.len(), 0);
+    }
+
+    #[test]
+    fn an_ipv6_client_has_one_limit_for_its_64() {
+        let limits = RateLimits::new(Rate::new(1));
+        let take = |text: &str| limits.of_address(ClientAddress(text.parse().expect("an address"))).is_ok();
+        assert!(take("2001:db8::1") && take("2001:db8::2") && !take("2001:db8::3"));
+        assert!(take("2001:db8:0:1::1"));
+    }
+
+    #[test]
+    fn zero_is_no_limit() {
+        let limits = RateLimits::new(Rate::new(0));
+        assert!((0..10_000).all(|_| matches!(limits.of_key("key_1"), Ok(None))));
+    }
+
+    #[test]
+    fn many_threads_get_no_more_than_one() {
+        let (limiter, _clock) = limiter(100, 10);
+        let passed = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        if limiter.take(&1).is_ok() {
+                            passed.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(passed.into_inner(), 200);
+    }
+}
