@@ -173,11 +173,20 @@ impl World {
 
     pub(crate) async fn end(self) {
         match &self.place {
-            Place::Folder(folder) => std::fs::remove_dir_all(folder).unwrap(),
+            Place::Folder(_) => {}
             Place::Database { admin, name } => {
                 let sql = format!("drop database {name} with (force)");
                 raw_postgres(admin).await.batch_execute(&sql).await.unwrap();
             }
+        }
+    }
+}
+
+/// Also after a test that failed.
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Place::Folder(folder) = &self.place {
+            let _ = std::fs::remove_dir_all(folder);
         }
     }
 }
