@@ -89,14 +89,7 @@ on conflict do nothing";
 
 pub(crate) async fn migrate(store: &Store, schema: &Schema, secondary: bool) -> Result<(), Error> {
     if secondary {
-        let applied = store.read(applied).await?;
-        return match pending(schema, &applied)? {
-            [] => Ok(()),
-            _ => Err(Error::Schema(
-                "the server that serves this file is older than this program: restart it with the same version"
-                    .to_owned(),
-            )),
-        };
+        return check(store, schema).await;
     }
     let Some((first, rest)) = schema.migrations.split_first() else { return Ok(()) };
     bootstrap(store, first).await?;
@@ -118,12 +111,25 @@ pub(crate) async fn migrate(store: &Store, schema: &Schema, secondary: bool) -> 
     migrated.and(released)
 }
 
+/// A second process takes the schema as it is, or leaves it alone.
+async fn check(store: &Store, schema: &Schema) -> Result<(), Error> {
+    if !is_begun(store).await? {
+        return Err(Error::Schema("the database is empty: start the server, or run `init`".to_owned()));
+    }
+    match pending(schema, &store.read(applied).await?)? {
+        [] => Ok(()),
+        _ => Err(Error::Schema("the database has an older schema: start the server of this version first".to_owned())),
+    }
+}
+
+async fn is_begun(store: &Store) -> Result<bool, Error> {
+    store.read(|tx| Ok(table_names(tx)?.iter().any(|name| name == "schema_migrations"))).await
+}
+
 /// The first migration makes the tables that the others are guarded by, so nothing guards it but `if not exists`. On
 /// PostgreSQL that isn't safe against itself: the loser of a race gets an error and tries again.
 async fn bootstrap(store: &Store, first: &'static Migration) -> Result<(), Error> {
-    let present =
-        store.read(|tx| Ok::<_, Error>(table_names(tx)?.iter().any(|name| name == "schema_migrations"))).await?;
-    if present {
+    if is_begun(store).await? {
         return Ok(());
     }
     let mut tries = 0;

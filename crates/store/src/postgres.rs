@@ -5,6 +5,7 @@ mod connect;
 mod connection;
 mod fault;
 mod pipeline;
+mod pooler;
 mod value;
 mod worker;
 
@@ -25,7 +26,7 @@ pub(crate) struct Common {
     pub(crate) clock: Arc<Monotone>,
     pub(crate) waiting: Mutex<mpsc::Receiver<worker::Message>>,
     pub(crate) connected: AtomicUsize,
-    /// Prepared statements were lost twice, so there is a pooler that doesn't know them: go on without.
+    /// There is a pooler in between, or prepared statements got lost as if there were: go on without.
     pub(crate) unprepared: Arc<AtomicBool>,
     pub(crate) stale: AtomicUsize,
 }

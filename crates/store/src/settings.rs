@@ -9,8 +9,8 @@ pub struct Settings {
     pub allow_unsafe: bool,
     /// PostgreSQL: threads with one connection each. SQLite: reading threads beside the one writer.
     pub connections: usize,
-    /// A second process beside the one that serves this SQLite file: it neither takes the lock, migrates nor checkpoints.
-    /// PostgreSQL ignores it.
+    /// A second process beside the one that serves: it never migrates, and on SQLite neither locks the file nor
+    /// checkpoints.
     pub secondary: bool,
 }
 

@@ -64,7 +64,7 @@ impl Store {
         entropy: Arc<dyn EntropySource>,
     ) -> Result<Self, Error> {
         let dialect = settings.database.dialect();
-        let secondary = settings.secondary && dialect == Dialect::Sqlite;
+        let secondary = settings.secondary;
         let clock = Arc::new(Monotone::new(clock));
         let started = match settings.database.clone() {
             Database::Postgres { url } => postgres::start(&settings, &url, clock).await?,

@@ -163,11 +163,14 @@ impl<'c> Tx<'c> {
         self.attempt_write(&[], |conn| conn.define(sql))
     }
 
-    pub(crate) fn unhurried(&mut self) {
+    /// Takes the time limit off this transaction's statements, for what looks at everything there is.
+    pub fn unhurried(&mut self) {
         self.conn.unhurried();
     }
 
-    pub(crate) fn pages(
+    /// All rows of a `select` without values, `page` of them at a time, so that they are never held all at once. `each`
+    /// can't use this transaction meanwhile; its error ends it.
+    pub fn pages(
         &mut self,
         sql: &str,
         page: usize,

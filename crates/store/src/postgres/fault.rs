@@ -40,6 +40,7 @@ pub(crate) fn classify(error: &tokio_postgres::Error) -> Fault {
         "23514" => (Error::sql(SqlKind::Check, message), Cause::Statement),
         "23503" => (Error::sql(SqlKind::ForeignKey, message), Cause::Statement),
         "23502" => (Error::sql(SqlKind::NotNull, message), Cause::Statement),
+        "08P01" | "42804" | "42P08" | "42P18" => (Error::sql(SqlKind::Type, message), Cause::Statement),
         "XX001" | "XX002" => (Error::Corrupt(message), Cause::Statement),
         // A server that became a standby: the next connection may find the new primary.
         "25006" => (Error::Unavailable(message), Cause::Ended),

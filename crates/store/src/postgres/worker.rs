@@ -9,7 +9,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::Common;
+use super::connect::CONNECT_LIMIT;
 use super::connection::{Connection, State};
+use super::pooler;
 use crate::error::Error;
 use crate::job::{Job, MAX_RUNS, Verdict};
 use crate::tx::{Access, Tx};
@@ -78,7 +80,19 @@ impl Running {
             self.common.connected.fetch_sub(1, Ordering::Relaxed);
         }
         if self.connection.is_none() {
-            let client = self.runtime.block_on(self.common.target.connect())?;
+            let connecting = async {
+                let client = self.common.target.connect().await?;
+                let pooled = pooler::is_between(&client);
+                let pooled = tokio::time::timeout(CONNECT_LIMIT, pooled).await;
+                let unanswered = |_| Error::Unavailable("the new connection gave no answer".to_owned());
+                Ok::<_, Error>((client, pooled.map_err(unanswered)??))
+            };
+            let (client, pooled) = self.runtime.block_on(connecting)?;
+            if pooled && !self.common.unprepared.swap(true, Ordering::Relaxed) {
+                tracing::info!(
+                    "a connection pooler is in between: statements are not prepared, which costs some speed"
+                );
+            }
             let unprepared = Arc::clone(&self.common.unprepared);
             self.connection = Some(Connection::new(Rc::clone(&self.runtime), client, unprepared));
             self.common.connected.fetch_add(1, Ordering::Relaxed);

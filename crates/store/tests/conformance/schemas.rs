@@ -13,6 +13,7 @@ on_both!(
     a_changed_migration_is_refused,
     a_failed_migration_leaves_nothing_and_resumes,
     the_product_schema_opens,
+    a_second_process_never_migrates,
 );
 
 async fn four_nodes_start_at_once(world: &World) {
@@ -71,6 +72,19 @@ async fn a_failed_migration_leaves_nothing_and_resumes(world: &World) {
     let store = world.open().await;
     assert_eq!(world.count("schema_migrations").await, 2);
     store.close().await;
+}
+
+async fn a_second_process_never_migrates(world: &World) {
+    let second = Settings { secondary: true, ..world.settings.clone() };
+    let open = |schema| Store::open_with(second.clone(), schema, Arc::new(System), entropy());
+    let refused = open(schema()).await.err();
+    assert!(matches!(refused, Some(Error::Unavailable(_) | Error::Schema(_))), "{refused:?}");
+    world.open().await.close().await;
+    let more = Migration { number: 3, name: "more", text: "create table more (id bigint);" };
+    let refused = open(schema_of(vec![schema().migrations[1].clone(), more], TABLES)).await.err();
+    assert!(matches!(refused, Some(Error::Schema(_))), "{refused:?}");
+    open(schema()).await.unwrap().close().await;
+    assert_eq!(world.count("schema_migrations").await, 2);
 }
 
 async fn the_product_schema_opens(world: &World) {

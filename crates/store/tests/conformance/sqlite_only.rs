@@ -170,3 +170,30 @@ async fn what_is_no_database_is_refused() {
     assert!(matches!(refused, Some(Error::Unavailable(_))), "{refused:?}");
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_refuses_writes_until_there_is_space() {
+    let world = World::sqlite();
+    let store = world.open().await;
+    store.write(|tx| add_posting(tx, "before")).await.unwrap();
+    let pages = store.write(|tx| tx.query_one("pragma page_count", &[])?.get::<i64>(0)).await.unwrap();
+    let limit = format!("pragma max_page_count = {}", pages + 4);
+    store.write(move |tx| tx.query(&limit, &[])).await.unwrap();
+    for round in 0..5 {
+        let refused = store
+            .write(move |tx| {
+                add_posting(tx, &format!("lost{round}"))?;
+                let insert = "insert into things (id, bytes) values ($1, $2)";
+                tx.execute(insert, &["large".into(), vec![7; 100_000].into()])
+            })
+            .await;
+        assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
+        let rows = store.read(|tx| tx.query("select id from postings", &[])).await.unwrap();
+        assert_eq!(rows.len(), 1);
+    }
+    store.write(|tx| tx.query("pragma max_page_count = 1000000", &[])).await.unwrap();
+    store.write(|tx| add_posting(tx, "after")).await.unwrap();
+    assert_eq!(world.count("postings").await, 2);
+    store.close().await;
+    world.end().await;
+}

@@ -1,8 +1,9 @@
 //! A database of its own for each test, and a way to look into it that does not go through the store.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use store::{Clock, Database, Dialect, EntropySource, Error, Migration, Schema, Settings, Store};
@@ -40,6 +41,7 @@ create table things (
 
 pub(crate) struct System;
 
+#[expect(clippy::disallowed_methods, reason = "a clock has to take its time from somewhere")]
 impl Clock for System {
     fn now_us(&self) -> i64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -95,7 +97,12 @@ impl World {
     pub(crate) async fn postgres(test: &str) -> Option<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let Ok(admin) = std::env::var("DALASI_TEST_POSTGRES_URL") else {
-            eprintln!("NOT RUN: {test} on PostgreSQL (DALASI_TEST_POSTGRES_URL is not set)");
+            // Not `eprintln`: the harness swallows what a test prints that passes.
+            static SAID: Once = Once::new();
+            SAID.call_once(|| {
+                let text = "\nNOT RUN: the PostgreSQL half (DALASI_TEST_POSTGRES_URL is not set), beginning with";
+                std::io::stderr().write_all(format!("{text} {test}\n").as_bytes()).unwrap();
+            });
             return None;
         };
         let name = format!("conformance_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -146,6 +153,13 @@ impl World {
         url
     }
 
+    /// Changes a setting of the database, for connections that are made afterwards.
+    pub(crate) async fn alter(&self, setting: &str) {
+        let Place::Database { admin, name } = &self.place else { panic!("not PostgreSQL") };
+        let sql = format!("alter database {name} set {setting}");
+        raw_postgres(admin).await.batch_execute(&sql).await.unwrap();
+    }
+
     /// Asked on a connection that the store knows nothing of: only what is committed is seen.
     pub(crate) async fn count(&self, from: &str) -> i64 {
         let sql = format!("select count(*) from {from}");
@@ -153,17 +167,26 @@ impl World {
             Place::Folder(_) => {
                 rusqlite::Connection::open(self.path()).unwrap().query_row(&sql, [], |row| row.get(0)).unwrap()
             }
-            Place::Database { .. } => raw_postgres(self.url()).await.query_one(&sql, &[]).await.unwrap().get(0),
+            Place::Database { .. } => raw_postgres(self.url()).await.query_typed_one(&sql, &[]).await.unwrap().get(0),
         }
     }
 
     pub(crate) async fn end(self) {
         match &self.place {
-            Place::Folder(folder) => std::fs::remove_dir_all(folder).unwrap(),
+            Place::Folder(_) => {}
             Place::Database { admin, name } => {
                 let sql = format!("drop database {name} with (force)");
                 raw_postgres(admin).await.batch_execute(&sql).await.unwrap();
             }
+        }
+    }
+}
+
+/// Also after a test that failed.
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Place::Folder(folder) = &self.place {
+            let _ = std::fs::remove_dir_all(folder);
         }
     }
 }

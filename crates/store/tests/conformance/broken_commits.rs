@@ -1,0 +1,139 @@
+//! A connection that breaks around COMMIT: the only moment at which nobody can know, and so nobody may guess.
+//!
+//! A small proxy stands between the store and PostgreSQL and cuts the connection at a chosen moment.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+use store::{Database, Error, Settings, Store};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::world::{System, World, entropy, schema};
+use crate::writes::add_posting;
+
+const PASS: u8 = 0;
+/// COMMIT reaches the server, its answer doesn't come back.
+const SWALLOW_ANSWER: u8 = 1;
+/// COMMIT never reaches the server.
+const SWALLOW_COMMIT: u8 = 2;
+/// The connection breaks at the first insert, long before COMMIT.
+const CUT_AT_INSERT: u8 = 3;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_without_an_answer_is_unknown_and_not_repeated() {
+    for (mode, stored) in [(SWALLOW_ANSWER, 1), (SWALLOW_COMMIT, 0)] {
+        let Some(world) = World::postgres("a_commit_without_an_answer").await else { return };
+        let proxy = Proxy::start(world.url()).await;
+        let store = proxy.open().await;
+        proxy.mode.store(mode, Ordering::SeqCst);
+        let (answer, runs) = write(&store).await;
+        assert_eq!((answer, runs), (Err(Error::UnknownCommit), 1));
+        wait_until_settled(&world, stored).await;
+        // The next one finds a new connection by itself.
+        store.write(|tx| add_posting(tx, "later")).await.unwrap();
+        assert_eq!(world.count("postings").await, stored + 1);
+        store.close().await;
+        world.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_breaks_before_the_commit_runs_again() {
+    let Some(world) = World::postgres("a_connection_that_breaks_before_the_commit").await else { return };
+    let proxy = Proxy::start(world.url()).await;
+    let store = proxy.open().await;
+    proxy.mode.store(CUT_AT_INSERT, Ordering::SeqCst);
+    let (answer, runs) = write(&store).await;
+    assert_eq!((answer, runs), (Ok(()), 2));
+    assert_eq!(world.count("postings").await, 1);
+    store.close().await;
+    world.end().await;
+}
+
+async fn write(store: &Store) -> (Result<(), Error>, u32) {
+    let runs = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&runs);
+    let answer = store.write(move |tx| {
+        seen.fetch_add(1, Ordering::SeqCst);
+        tx.execute("insert into postings (id, note) values ('written', '')", &[])?;
+        Ok(())
+    });
+    (answer.await, runs.load(Ordering::SeqCst))
+}
+
+/// The server may still be at it when the client has given up.
+async fn wait_until_settled(world: &World, expected: i64) {
+    for _ in 0..100 {
+        if world.count("postings").await == expected {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("{expected} postings were expected");
+}
+
+struct Proxy {
+    url: String,
+    mode: Arc<AtomicU8>,
+}
+
+impl Proxy {
+    async fn start(url: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let own = listener.local_addr().unwrap().to_string();
+        let start = url.rfind('@').map_or_else(|| url.find("://").unwrap() + 3, |at| at + 1);
+        let end = start + url[start..].find('/').unwrap();
+        let server = url[start..end].to_owned();
+        let mode = Arc::new(AtomicU8::new(PASS));
+        let modes = Arc::clone(&mode);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(&server).await.unwrap();
+                tokio::spawn(pass(client, server, Arc::clone(&modes)));
+            }
+        });
+        Self { url: format!("{}{own}{}", &url[..start], &url[end..]), mode }
+    }
+
+    async fn open(&self) -> Store {
+        let database = Database::Postgres { url: self.url.clone() };
+        let settings = Settings { connections: 1, ..Settings::new(database) };
+        Store::open_with(settings, schema(), Arc::new(System), entropy()).await.unwrap()
+    }
+}
+
+async fn pass(mut client: TcpStream, mut server: TcpStream, mode: Arc<AtomicU8>) {
+    let (mut from_client, mut from_server) = (vec![0; 65536], vec![0; 65536]);
+    loop {
+        tokio::select! {
+            read = client.read(&mut from_client) => {
+                let Ok(count @ 1..) = read else { return };
+                let sent = &from_client[..count];
+                let holds = |text: &[u8]| sent.windows(text.len()).any(|window| window == text);
+                let cut = match mode.load(Ordering::SeqCst) {
+                    SWALLOW_ANSWER | SWALLOW_COMMIT => holds(b"commit\0"),
+                    CUT_AT_INSERT => holds(b"insert into postings"),
+                    _ => false,
+                };
+                if cut {
+                    if mode.swap(PASS, Ordering::SeqCst) == SWALLOW_ANSWER {
+                        server.write_all(sent).await.unwrap();
+                        // Until the server has answered, so that it can't notice the cut before it commits.
+                        let _ = server.read(&mut from_server).await;
+                    }
+                    return;
+                }
+                if server.write_all(sent).await.is_err() {
+                    return;
+                }
+            }
+            read = server.read(&mut from_server) => {
+                let Ok(count @ 1..) = read else { return };
+                if client.write_all(&from_server[..count]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
