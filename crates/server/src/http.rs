@@ -93,7 +93,13 @@ fn from_browsers() -> OpenApiRouter<Api> {
             HeaderName::from_static("idempotent-replayed"),
             header::RETRY_AFTER,
         ]);
+    // The preflight needs a route of its own, or it would meet the 405 of the envelope.
+    let preflight = || axum::routing::options(async || http::StatusCode::NO_CONTENT);
     OpenApiRouter::new()
+        .route("/v1/pay/initialize", preflight())
+        .route("/v1/pay/status/{session_id}", preflight())
+        .route("/v1/pay/session/{session_id}", preflight())
+        .route("/v1/pay/methods", preflight())
         .routes(routes!(payments::initialize))
         .routes(routes!(payments::status))
         .routes(routes!(payments::session))
