@@ -96,9 +96,6 @@ impl Timestamp {
             }
             _ => return Err(MalformedTime),
         };
-        if rest.starts_with('.') && fraction == 0 {
-            return Err(MalformedTime);
-        }
         let stamp = if zoned {
             text.parse::<jiff::Timestamp>().map_err(|_| MalformedTime)?
         } else {
