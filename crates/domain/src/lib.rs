@@ -20,9 +20,13 @@ pub mod payment;
 pub mod phone;
 pub mod rail;
 pub mod refusal;
+#[cfg(test)]
+mod sample;
 pub mod scope;
 pub mod signing_key;
 pub mod simulator;
+#[cfg(test)]
+mod table;
 pub mod time;
 pub mod webhook;
 

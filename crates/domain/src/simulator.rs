@@ -298,3 +298,6 @@ impl SimulatedPayment {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
