@@ -554,6 +554,16 @@ impl PaymentSession {
         Moved::On
     }
 
+    /// From when on a new code may be sent in place of the one that is awaited; `None` where none is.
+    pub fn code_again_at(&self, transaction: &Transaction) -> Option<Timestamp> {
+        match (self.status, &self.next_action) {
+            (SessionStatus::Pending, Some(NextAction::Otp { resend_after_s, .. })) => {
+                Some(transaction.created_at.plus(Duration::from_secs(u64::from(*resend_after_s))))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the provider has the attempt and its outcome is open.
     pub fn is_with_provider(&self) -> bool {
         self.status == SessionStatus::Processing

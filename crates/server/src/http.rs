@@ -8,6 +8,5 @@ pub mod envelope;
 pub mod fields;
 pub mod json;
 pub mod query;
-pub mod request_id;
 
-pub use crate::fault;
+pub use crate::{fault, request_id};

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use domain::checkout::Checkout;
 use domain::job::{ClaimedJob, Job};
 use domain::organization::Organization;
 use domain::payment::{Moved, Payable, PaymentSession, Step, Transaction};
@@ -39,9 +40,45 @@ impl App {
     where
         R: Fn(Result<&Payment, &Failure>) -> Reply + Send + Sync + Clone + 'static,
     {
+        let begin = move |tx: &mut Tx<'_>, context: &Context, key| payments::begin(tx, context, scope, &request, key);
+        self.begin_and_call(scope, begin, code, key, render).await
+    }
+
+    /// Sends a new code in place of one that never came: a new attempt of the same method.
+    pub async fn start_again<R>(
+        &self,
+        scope: Scope,
+        checkout: Id<Checkout>,
+        key: Option<IdempotencyKey>,
+        render: R,
+    ) -> Result<Reply, Failure>
+    where
+        R: Fn(Result<&Payment, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+    {
+        let begin =
+            move |tx: &mut Tx<'_>, context: &Context, key| payments::begin_again(tx, context, scope, checkout, key);
+        self.begin_and_call(scope, begin, None, key, render).await
+    }
+
+    async fn begin_and_call<B, R>(
+        &self,
+        scope: Scope,
+        begin: B,
+        code: Option<String>,
+        key: Option<IdempotencyKey>,
+        render: R,
+    ) -> Result<Reply, Failure>
+    where
+        B: Fn(&mut Tx<'_>, &Context, Option<(String, String)>) -> Result<Begun, Failure>
+            + Send
+            + Sync
+            + Clone
+            + 'static,
+        R: Fn(Result<&Payment, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+    {
         let stored_key = key.as_ref().map(|key| (key.space.clone(), key.key.clone()));
         let begin = move |tx: &mut Tx<'_>, context: &Context| {
-            Ok(match payments::begin(tx, context, scope, &request, stored_key.clone())? {
+            Ok(match begin(tx, context, stored_key.clone())? {
                 Begun::Nothing(payment) => Outcome::Answer(*payment),
                 outside @ (Begun::Start(..) | Begun::SubmitCode(..)) => Outcome::Leave(outside),
             })

@@ -109,6 +109,45 @@ pub fn begin(
     }
 }
 
+/// Closes a session that waits for a code and starts the same once more, for a payer whose code never came.
+///
+/// It is safe there and nowhere else: without its code the attempt before can't take money. Before its pause is over it
+/// does nothing.
+pub fn begin_again(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    scope: Scope,
+    id: Id<Checkout>,
+    key: Option<(String, String)>,
+) -> Result<Begun, Failure> {
+    let mut checkout = load::<Checkout>(tx, scope, id)?;
+    checkout.payable(tx.now())?;
+    let session = checkout.payment_session.ok_or(Refusal::CodeNotExpected)?;
+    let mut current = load_payment(tx, scope, session)?;
+    if current.session.is_with_provider() {
+        return Err(Refusal::PaymentInProgress.into());
+    }
+    let (Some(method), Some(transaction)) = (current.session.method, &mut current.transaction) else {
+        return Err(Refusal::CodeNotExpected.into());
+    };
+    let again_at = current.session.code_again_at(transaction).ok_or(Refusal::CodeNotExpected)?;
+    if tx.now() < again_at {
+        return Ok(Begun::Nothing(Box::new(current)));
+    }
+    checkouts::close(tx, &mut current.session, Some(transaction), false)?;
+    let request = Initialize {
+        target: Target::Checkout(id),
+        method: Some(method),
+        amount: None,
+        payer: current.session.payer.clone(),
+        metadata: Some(current.session.metadata.clone()),
+        has_code: false,
+    };
+    let mut payment = open(tx, &mut checkout, Some(method), &request)?;
+    let job = start(tx, context, &mut checkout, &mut payment.session, method, key)?;
+    Ok(Begun::Start(job, payment.session.id))
+}
+
 fn check_request(checkout: &Checkout, request: &Initialize) -> Result<(), Failure> {
     let order = &checkout.order;
     if let (Some(fixed), Some(wanted)) = (order.fixed_method, request.method)
