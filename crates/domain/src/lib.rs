@@ -20,6 +20,7 @@ pub mod payment;
 pub mod phone;
 pub mod rail;
 pub mod refusal;
+pub mod return_address;
 #[cfg(test)]
 mod sample;
 pub mod scope;
@@ -37,5 +38,6 @@ pub use method::Method;
 pub use money::{Currency, Money};
 pub use phone::Msisdn;
 pub use refusal::Refusal;
+pub use return_address::return_address;
 pub use scope::{Mode, Scope};
 pub use time::Timestamp;

@@ -690,6 +690,16 @@ impl PaymentSession {
         assert_eq!(self.status == SessionStatus::Succeeded, is_paid, "both are paid, or neither");
     }
 
+    /// From when on a new code may be sent in place of the one that is awaited; `None` where none is.
+    pub fn code_again_at(&self, transaction: &Transaction) -> Option<Timestamp> {
+        match (self.status, &self.next_action) {
+            (SessionStatus::Pending, Some(NextAction::Otp { resend_after_s, .. })) => {
+                Some(transaction.created_at.plus(Duration::from_secs(u64::from(*resend_after_s))))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the provider has the attempt and its outcome is open.
     pub fn is_with_provider(&self) -> bool {
         self.status == SessionStatus::Processing

@@ -5,6 +5,7 @@
 
 pub mod attempts;
 pub mod checkouts;
+pub mod hosted;
 pub mod idempotency;
 pub mod keys;
 pub mod organizations;

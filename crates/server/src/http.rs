@@ -16,7 +16,6 @@ mod payments;
 pub mod query;
 mod read;
 mod reference;
-pub mod request_id;
 mod service;
 mod tokens;
 mod webhook_endpoints;
@@ -33,7 +32,7 @@ use crate::app::App;
 use crate::metrics::Metrics;
 use crate::rate_limit::{Rate, RateLimits};
 
-pub use crate::fault;
+pub use crate::{fault, request_id};
 pub use openapi::document;
 
 /// What the API needs beside the commands.

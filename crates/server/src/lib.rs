@@ -19,6 +19,7 @@ pub mod monotonic;
 pub mod pages;
 pub mod rails;
 pub mod rate_limit;
+pub mod request_id;
 pub mod secrets;
 pub mod signing;
 pub mod tokens;

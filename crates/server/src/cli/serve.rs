@@ -26,6 +26,7 @@ use crate::config::{Database, ServeArguments, ServeSettings};
 use crate::egress::{Egress, EgressSettings};
 use crate::http::envelope::{EdgeSettings, wrap};
 use crate::http::{self as api, Api};
+use crate::pages::{self, PageSettings};
 use crate::rails::{Rail, Rails, Simulator};
 use crate::secrets::Purpose;
 use crate::wire::Addresses;
@@ -88,7 +89,7 @@ async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bo
         Egress::new(EgressSettings { allow_loopback: settings.allow_loopback_webhooks, ..EgressSettings::default() });
     let app = App::new(store.clone(), context, rails, egress);
     let worker = settings.roles.worker.then(|| tokio::spawn(jobs::work(app.clone(), stop.clone())));
-    let router = if settings.roles.api { service(&app, settings) } else { watched(&app) };
+    let router = if settings.roles.api { service(&app, settings, stop.clone()) } else { watched(&app) };
 
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
     output::line(&format!("listening on {scheme}://{address}"))?;
@@ -122,9 +123,13 @@ fn offers(rails: &Rails) -> Vec<Offer> {
 }
 
 /// Everything that is served over HTTP by the role `api`.
-fn service(app: &App, settings: &ServeSettings) -> Router {
-    let router = api::router(Api::new(app.clone(), settings.rate, metrics::install().clone()));
-    wrap(router, EdgeSettings { is_https: settings.tls.is_some() })
+fn service(app: &App, settings: &ServeSettings, stopping: watch::Receiver<bool>) -> Router {
+    let Addresses { public_url, pay_url } = &app.context().addresses;
+    // What browsers see, which a proxy in front may have made so.
+    let is_https = |address: &str| address.starts_with("https://");
+    let pages = PageSettings { is_https: is_https(pay_url), rate: settings.rate, stopping };
+    let router = api::router(Api::new(app.clone(), settings.rate, metrics::install()));
+    wrap(router.merge(pages::router(app.clone(), pages)), EdgeSettings { is_https: is_https(public_url) })
 }
 
 /// A worker serves nobody, but can be watched.
