@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::checkout::{Checkout, Status};
@@ -21,7 +21,7 @@ use super::routes::Site;
 use super::state::{self, Simulator};
 use super::text::Language;
 use super::view::{self, CheckoutPage, Item, Merchant};
-use super::visit::{Visit, address};
+use super::visit::{InPath, Visit, address};
 use super::{checkout, moment};
 use crate::app::Context;
 use crate::app::hosted::{self, HostedCheckout};
@@ -79,7 +79,7 @@ impl Call {
     }
 }
 
-pub(super) async fn show(State(site): State<Arc<Site>>, visit: Visit, path: Option<Path<String>>) -> Response {
+pub(super) async fn show(State(site): State<Arc<Site>>, visit: Visit, path: InPath<String>) -> Response {
     let id = path.map(|path| path.0).unwrap_or_default();
     match Call::open(&site, &visit, &id).await {
         Ok(call) => draw(&call, &visit),
@@ -91,7 +91,7 @@ pub(super) async fn show(State(site): State<Arc<Site>>, visit: Visit, path: Opti
 pub(super) async fn show_instead(
     State(site): State<Arc<Site>>,
     visit: Visit,
-    path: Option<Path<(String, String)>>,
+    path: InPath<(String, String)>,
 ) -> Response {
     let (id, action) = path.map(|path| path.0).unwrap_or_default();
     let call = match Action::parse(&action) {
@@ -160,7 +160,7 @@ fn in_language(mut state: view::State, pay_url: &str, language: Language) -> vie
 }
 
 /// The rail's own page sends the payer back here. That is no proof of anything: the rail is asked.
-pub(super) async fn returned(State(site): State<Arc<Site>>, visit: Visit, path: Option<Path<String>>) -> Response {
+pub(super) async fn returned(State(site): State<Arc<Site>>, visit: Visit, path: InPath<String>) -> Response {
     let id = path.map(|path| path.0).unwrap_or_default();
     let result = async {
         let call = Call::open(&site, &visit, &id).await?;
@@ -224,7 +224,7 @@ impl Action {
 pub(super) async fn act(
     State(site): State<Arc<Site>>,
     visit: Visit,
-    path: Option<Path<(String, String)>>,
+    path: InPath<(String, String)>,
     request: Request,
 ) -> Response {
     let (id, action) = path.map(|path| path.0).unwrap_or_default();

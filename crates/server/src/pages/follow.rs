@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
@@ -23,6 +23,7 @@ use super::checkout_handlers::{look_up, stored_state};
 use super::routes::{Site, client};
 use super::state;
 use super::streams::Place;
+use super::visit::InPath;
 use crate::error::Failure;
 use crate::monotonic::now;
 
@@ -48,7 +49,7 @@ async fn read(site: &Site, id: Id<Checkout>) -> Result<Read, Failure> {
     Ok(Read { revision, is_busy: hosted.unsettled().is_some() })
 }
 
-pub(super) async fn status(State(site): State<Arc<Site>>, path: Option<Path<String>>) -> Response {
+pub(super) async fn status(State(site): State<Arc<Site>>, path: InPath<String>) -> Response {
     let Some(id) = parsed(path) else { return StatusCode::NOT_FOUND.into_response() };
     match read(&site, id).await {
         Ok(Read { revision, .. }) => ([(CACHE_CONTROL, "no-store")], Json(Revision { revision })).into_response(),
@@ -56,7 +57,7 @@ pub(super) async fn status(State(site): State<Arc<Site>>, path: Option<Path<Stri
     }
 }
 
-pub(super) async fn events(State(site): State<Arc<Site>>, path: Option<Path<String>>, request: Request) -> Response {
+pub(super) async fn events(State(site): State<Arc<Site>>, path: InPath<String>, request: Request) -> Response {
     let Some(id) = parsed(path) else { return StatusCode::NOT_FOUND.into_response() };
     // Before the first read, so that nothing is missed between the two.
     let changes = site.app.changes();
@@ -157,8 +158,8 @@ async fn changed(changes: &mut broadcast::Receiver<String>, object_id: &str) {
     }
 }
 
-fn parsed(path: Option<Path<String>>) -> Option<Id<Checkout>> {
-    path?.0.parse().ok()
+fn parsed(path: InPath<String>) -> Option<Id<Checkout>> {
+    path.ok()?.0.parse().ok()
 }
 
 fn refused(failure: &Failure) -> Response {

@@ -7,7 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::HeaderMap;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::answer::Wrong;
 use super::note::Notes;
 use super::streams::Streams;
-use super::visit::Visit;
+use super::visit::{InPath, Visit};
 use super::{assets, checkout_handlers, follow, headers, simulator_handlers};
 use crate::app::App;
 use crate::listener::ClientAddress;
@@ -97,8 +97,8 @@ fn panicked(_: Box<dyn Any + Send>, visit: &Visit) -> Wrong {
     Wrong::Panicked
 }
 
-async fn asset(State(site): State<Arc<Site>>, visit: Visit, file: Path<String>) -> Response {
-    match assets::find(&format!("/assets/{}", file.0)) {
+async fn asset(State(site): State<Arc<Site>>, visit: Visit, file: InPath<String>) -> Response {
+    match file.ok().and_then(|file| assets::find(&format!("/assets/{}", file.0))) {
         Some(asset) => (headers::for_asset(asset), asset.body.as_str()).into_response(),
         None => Wrong::NotFound.answer(&visit, visit.language(None), site.is_https),
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::method::Method;
@@ -16,7 +16,7 @@ use super::form::{self, Form, Token};
 use super::routes::Site;
 use super::text::Language;
 use super::view::{CardProblem, Outcome, Scene, SimulatorPage};
-use super::visit::{Visit, address};
+use super::visit::{InPath, Visit, address};
 use super::{mask, simulator, state};
 use crate::error::Failure;
 use crate::form_token;
@@ -36,8 +36,8 @@ struct Call {
 }
 
 impl Call {
-    async fn open(site: &Arc<Site>, visit: &Visit, token: Option<Path<String>>) -> Result<Self, Wrong> {
-        let token = token.ok_or(Wrong::NotFound)?.0;
+    async fn open(site: &Arc<Site>, visit: &Visit, token: InPath<String>) -> Result<Self, Wrong> {
+        let token = token.map_err(|_| Wrong::NotFound)?.0;
         let digest = rail::token_digest(&site.app.context().page_token_key, &token);
         let (payment, now) =
             site.app.read(move |tx, _| Ok((locate::simulated_payment(tx, &digest)?, tx.now()))).await?;
@@ -66,7 +66,7 @@ impl Call {
     }
 }
 
-pub(super) async fn show(State(site): State<Arc<Site>>, visit: Visit, token: Option<Path<String>>) -> Response {
+pub(super) async fn show(State(site): State<Arc<Site>>, visit: Visit, token: InPath<String>) -> Response {
     match Call::open(&site, &visit, token).await {
         Ok(call) => match scene(&call, &visit) {
             Some(scene) => draw(&call, scene),
@@ -136,7 +136,7 @@ fn draw(call: &Call, scene: Scene) -> Response {
 pub(super) async fn act(
     State(site): State<Arc<Site>>,
     visit: Visit,
-    token: Option<Path<String>>,
+    token: InPath<String>,
     request: Request,
 ) -> Response {
     let result = async {

@@ -2,7 +2,8 @@
 
 use std::convert::Infallible;
 
-use axum::extract::FromRequestParts;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequestParts, Path};
 use axum::http::header::ACCEPT_LANGUAGE;
 use axum::http::request::Parts;
 use domain::Method;
@@ -10,6 +11,9 @@ use url::form_urlencoded;
 
 use super::text::Language;
 use crate::request_id::RequestId;
+
+/// What an address names. One that is malformed names nothing, and gets our page for that.
+pub(super) type InPath<T> = Result<Path<T>, PathRejection>;
 
 #[derive(Debug, Clone)]
 pub(super) struct Visit {
