@@ -11,6 +11,7 @@ pub mod keys;
 pub mod organizations;
 pub mod payments;
 pub mod publish;
+pub mod verify;
 pub mod webhooks;
 
 use std::sync::Arc;
