@@ -512,9 +512,16 @@ impl PaymentSession {
     }
 
     fn await_code(&mut self, transaction: &mut Transaction, left: u8, now: Timestamp) -> Moved {
-        if self.status != SessionStatus::Processing
-            || transaction.status != TransactionStatus::Pending && !self.outcome_unknown
-        {
+        let is_submitted = self.status == SessionStatus::Processing
+            && (transaction.status == TransactionStatus::Pending || self.outcome_unknown);
+        // The answer to a question of before may have overtaken the rail's word about the code.
+        let was_tried = match self.next_action {
+            Some(NextAction::Otp { attempts_left, .. }) => {
+                self.status == SessionStatus::Pending && left < attempts_left
+            }
+            _ => false,
+        };
+        if !is_submitted && !was_tried {
             return Moved::Nowhere;
         }
         if let Some(NextAction::Otp { attempts_left, .. }) = &mut self.next_action {
@@ -548,6 +555,8 @@ impl PaymentSession {
         }
         if transaction.status == TransactionStatus::Pending {
             transaction.go(TransactionStatus::Processing, now);
+            // Now somebody waits for the outcome: the rail is asked often again.
+            transaction.questions = 0;
         }
         self.touch(now);
         transaction.updated_at = transaction.updated_at.max(now);
@@ -620,5 +629,7 @@ impl Transaction {
     }
 }
 
+#[cfg(test)]
+mod code_race_tests;
 #[cfg(test)]
 mod tests;
