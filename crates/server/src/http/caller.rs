@@ -183,10 +183,11 @@ impl Caller {
         Ok(Some(IdempotencyKey { scope: self.scope(), space: space.to_owned(), key, fingerprint }))
     }
 
-    /// The key of a request that brought none: nobody else can use it, so it needs no fingerprint.
+    /// The key of a request that brought none: nobody else can use it.
     fn own_key(&self) -> IdempotencyKey {
         let key = self.request_id.to_string();
-        IdempotencyKey { scope: self.scope(), space: "request".into(), key, fingerprint: Vec::new() }
+        let fingerprint = digest::digest(&digest::SHA256, key.as_bytes()).as_ref().to_vec();
+        IdempotencyKey { scope: self.scope(), space: "request".into(), key, fingerprint }
     }
 
     /// The merchant's own keys.
