@@ -6,6 +6,7 @@
 pub mod attempts;
 pub mod checkouts;
 pub mod idempotency;
+pub mod invariants;
 pub mod keys;
 pub mod organizations;
 pub mod payments;
@@ -119,12 +120,14 @@ struct Inner {
     egress: Egress,
     wake: Notify,
     changes: broadcast::Sender<String>,
+    invariants: invariants::LatestInvariants,
 }
 
 impl App {
     pub fn new(store: Store, context: Arc<Context>, rails: Rails, egress: Egress) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
-        Self { inner: Arc::new(Inner { store, context, rails, egress, wake: Notify::new(), changes }) }
+        let invariants = invariants::LatestInvariants::default();
+        Self { inner: Arc::new(Inner { store, context, rails, egress, wake: Notify::new(), changes, invariants }) }
     }
 
     pub fn store(&self) -> &Store {
@@ -141,6 +144,11 @@ impl App {
 
     pub fn egress(&self) -> &Egress {
         &self.inner.egress
+    }
+
+    /// What the background check found last.
+    pub fn invariants(&self) -> &invariants::LatestInvariants {
+        &self.inner.invariants
     }
 
     /// One transaction; afterwards the worker looks for what it owes.
