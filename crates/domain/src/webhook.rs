@@ -116,7 +116,7 @@ impl EventFilter {
         &self.0
     }
 
-    fn matches(&self, kind: EventType) -> bool {
+    pub fn matches(&self, kind: EventType) -> bool {
         self.0 == "*" || self.0 == kind.as_str() || self.0.strip_suffix(".*") == Some(kind.resource())
     }
 }

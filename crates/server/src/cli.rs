@@ -3,11 +3,21 @@
 //! Data goes to standard output, messages to standard error; an error names the cause and the next step, and its kind
 //! is the exit code. The commands themselves are `app`'s; nothing here decides about money.
 
+mod attempts;
+mod backup;
+mod client;
 mod init;
 mod installation;
+mod keys;
+mod listen;
+mod organization;
 mod output;
 mod problem;
+mod restore;
 mod serve;
+mod signing_keys;
+mod trigger;
+mod verify;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -45,12 +55,30 @@ enum Command {
     Serve(serve::Arguments),
     /// Make a new installation: an organization with its keys
     Init(init::Arguments),
+    Organization(organization::Arguments),
+    Keys(keys::Arguments),
+    SigningKeys(signing_keys::Arguments),
+    Attempts(attempts::Arguments),
+    Listen(listen::Arguments),
+    Trigger(trigger::Arguments),
+    Verify(verify::Arguments),
+    Backup(backup::Arguments),
+    Restore(restore::Arguments),
 }
 
 pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Init(arguments) => block_on(init::run(arguments)),
+        Command::Organization(arguments) => block_on(organization::run(arguments)),
+        Command::Keys(arguments) => block_on(keys::run(arguments)),
+        Command::SigningKeys(arguments) => block_on(signing_keys::run(arguments)),
+        Command::Attempts(arguments) => block_on(attempts::run(arguments)),
+        Command::Listen(arguments) => block_on(listen::run(arguments)),
+        Command::Trigger(arguments) => block_on(trigger::run(arguments)),
+        Command::Verify(arguments) => block_on(verify::run(arguments)),
+        Command::Backup(arguments) => block_on(backup::run(arguments)),
+        Command::Restore(arguments) => block_on(restore::run(arguments)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

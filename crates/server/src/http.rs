@@ -42,14 +42,12 @@ pub struct Api {
     pub limits: Arc<RateLimits>,
     pub credentials: Arc<auth::Credentials>,
     pub metrics: &'static Metrics,
-    /// The address rules of webhooks allow loopback in test mode.
-    pub revision: &'static str,
 }
 
 impl Api {
     pub fn new(app: App, rate: Option<Rate>, metrics: &'static Metrics) -> Self {
         let credentials = Arc::new(auth::Credentials::new(app.clone()));
-        Self { app, limits: Arc::new(RateLimits::new(rate)), credentials, metrics, revision: env!("CARGO_PKG_VERSION") }
+        Self { app, limits: Arc::new(RateLimits::new(rate)), credentials, metrics }
     }
 }
 

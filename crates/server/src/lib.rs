@@ -17,6 +17,7 @@ pub mod logging;
 pub mod metrics;
 pub mod monotonic;
 pub mod pages;
+pub mod plausible;
 pub mod rails;
 pub mod rate_limit;
 pub mod request_id;

@@ -33,6 +33,31 @@ pub(super) fn message(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
+/// A line that the next one replaces. For terminals only.
+pub(super) fn progress(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = write!(stderr, "\r\x1b[K{text}").and_then(|()| stderr.flush());
+}
+
+/// Ends the line that `progress` keeps.
+pub(super) fn progress_done() {
+    let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
+}
+
+/// Asks a person at a terminal. A program that runs the command has decided already.
+pub(super) fn confirm(question: &str) -> Result<(), Problem> {
+    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
+    if !stdin.is_terminal() || !stderr.is_terminal() {
+        return Ok(());
+    }
+    let mut answer = String::new();
+    let asked = write!(stderr.lock(), "{question} [y/N] ").and_then(|()| stdin.read_line(&mut answer));
+    match asked {
+        Ok(_) if matches!(answer.trim(), "y" | "Y" | "yes") => Ok(()),
+        Ok(_) | Err(_) => Err(Problem::failed("nothing was changed.")),
+    }
+}
+
 pub(super) fn table(headings: &[&str], rows: &[Vec<String>]) -> Result<(), Problem> {
     let text = if std::io::stdout().is_terminal() { aligned(headings, rows) } else { separated(rows) };
     text.iter().try_for_each(|text| line(text))

@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets what can't be has to stop")]
 
 mod pages;
+mod tidy;
 mod world;

@@ -13,7 +13,7 @@ use dalasi::app::hosted::{self, HostedCheckout};
 use dalasi::app::{App, Context, Offer, organizations};
 use dalasi::clock::{Clock as _, SystemClock};
 use dalasi::egress::{Egress, EgressSettings};
-use dalasi::entropy::{EntropySource as _, SystemEntropy};
+use dalasi::entropy::SystemEntropy;
 use dalasi::http::envelope::{self, EdgeSettings};
 use dalasi::listener::ClientAddress;
 use dalasi::pages::{self, PageSettings};
