@@ -70,9 +70,10 @@ export async function payer(browser, { scripts = true, locale = 'en-GB', allowed
   }
 }
 
-export const heading = (page, text) => page.getByRole('heading', { level: 1, name: text })
-export const button = (page, text) => page.getByRole('button', { name: text })
-export const link = (page, text) => page.getByRole('link', { name: text })
+// A name given as text is the whole name: "Paid" is not "We are asking Wave whether you paid".
+export const heading = (page, text) => page.getByRole('heading', { level: 1, name: text, exact: true })
+export const button = (page, text) => page.getByRole('button', { name: text, exact: true })
+export const link = (page, text) => page.getByRole('link', { name: text, exact: true })
 
 /** Until the page's title heading says this. */
 export const reach = (page, text, seconds = 15) => heading(page, text).waitFor({ timeout: seconds * 1000 })
@@ -87,12 +88,13 @@ export async function look(page, name) {
     )
     assert.ok(inner <= outer, `${name}: ${inner} px of content at ${outer} px`)
     for (const colorScheme of ['light', 'dark']) {
-      await page.emulateMedia({ colorScheme })
+      // Without motion the colours are there at once; halfway to dark nobody could read anything.
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       const path = join(SCREENSHOTS, `${file}-${width}-${colorScheme}.png`)
       await steadily(page, () => page.screenshot({ path, fullPage: true }))
       assert.deepEqual(await steadily(page, () => violations(page)), [], `${name}, ${width}, ${colorScheme}`)
     }
-    await page.emulateMedia({ colorScheme: 'light' })
+    await page.emulateMedia({ colorScheme: 'light', reducedMotion: null })
   }
   await page.setViewportSize(VIEWPORTS.phone)
 }

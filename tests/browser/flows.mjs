@@ -5,6 +5,8 @@ import { button, heading, link, reach } from './browser.mjs'
 export const MERCHANT = 'Kairaba Books'
 /** Waits for a click on the simulator's page. */
 export const QUIET_PHONE = '+220 765 4321'
+/** The button that names the amount; "Pay another way" is another one. */
+const PAY_NOW = /^Pay [\d.,]+/
 
 export async function open(page, checkout) {
   await page.goto(checkout.payment_url)
@@ -42,7 +44,7 @@ export async function givePhone(page, phone) {
 
 export async function giveCode(page, code) {
   await page.getByLabel('Code from the SMS').fill(code)
-  await button(page, /^Pay /).click()
+  await button(page, PAY_NOW).click()
 }
 
 /** Plays the payer on the simulator's page of a wallet, and returns to the payment. */
@@ -56,7 +58,7 @@ export async function decide(page, outcome) {
 /** Pays on the simulated card page. */
 export async function useCard(page, number) {
   await page.locator(`input[name=number][value="${number}"]`).check()
-  await button(page, /^Pay /).click()
+  await button(page, PAY_NOW).click()
 }
 
 /** The simulator sends the payer back, or shows the way. */

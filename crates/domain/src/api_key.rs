@@ -206,4 +206,37 @@ mod tests {
         assert!(narrow.is_within(&all) && !all.is_within(&narrow));
         assert!(!narrow.contains(Right::read(Area::Checkouts)), "write does not include read");
     }
+
+    #[test]
+    fn a_set_of_rights_has_one_spelling() {
+        let rights = Rights::parse("write:sms,read:checkouts  read:checkouts").unwrap();
+        assert_eq!(rights.to_string(), "read:checkouts write:sms");
+        assert_eq!(Rights::parse(""), Ok(Rights::none()));
+        assert!(Rights::none().is_empty() && Rights::none().is_within(&rights));
+        for wrong in ["read", "read:", ":checkouts", "Read:checkouts", "read:Checkouts", "admin:checkouts", "read:a:b"]
+        {
+            assert_eq!(Rights::parse(wrong), Err(wrong.to_owned()));
+        }
+        assert_eq!(Area::ALL.len(), 13, "the areas of contract §1.2");
+        assert!(serde_json::from_str::<Rights>("\"read:everything\"").is_err());
+    }
+
+    #[test]
+    fn a_key_is_revoked_once() {
+        let mut key = ApiKey {
+            id: crate::sample::id(1),
+            scope: crate::sample::scope(),
+            version: 1,
+            kind: KeyKind::Secret,
+            digest: String::new(),
+            last4: "abcd".into(),
+            rights: Rights::all(),
+            name: None,
+            created_at: crate::sample::at(0),
+            revoked_at: None,
+        };
+        assert_eq!(key.revoke(crate::sample::at(1)), Ok(()));
+        assert_eq!(key.revoke(crate::sample::at(2)), Err(Refusal::KeyAlreadyRevoked));
+        assert_eq!(key.revoked_at, Some(crate::sample::at(1)), "the first time counts");
+    }
 }

@@ -177,6 +177,7 @@ impl Checkout {
     ) -> Self {
         assert!(order.amount.minor > 0, "a checkout costs something");
         assert!(!order.available_methods.is_empty(), "a checkout can be paid");
+        assert!(expires_in_s > 0, "a checkout can be paid for a while");
         // Whole seconds, so that what is printed is what decides.
         let created_at = now.floor_to_second();
         Self {
@@ -224,11 +225,16 @@ impl Checkout {
     }
 
     fn is_overdue(&self, now: Timestamp) -> bool {
-        now >= self.next_deadline()
+        self.clock(now) >= self.next_deadline()
     }
 
     pub fn is_past_expiry(&self, now: Timestamp) -> bool {
-        now >= self.expires_at
+        self.clock(now) >= self.expires_at
+    }
+
+    /// What this checkout has seen already does not become the future again (P9).
+    fn clock(&self, now: Timestamp) -> Timestamp {
+        now.max(self.updated_at)
     }
 
     /// Stores the expiry that the clock has decided.
@@ -236,13 +242,19 @@ impl Checkout {
         if self.state != State::Pending || !self.is_overdue(now) {
             return None;
         }
-        self.state = State::Expired { at: self.touch(now) };
+        let at = self.touch(now);
+        assert!(at >= self.expires_at, "nothing expires early");
+        self.state = State::Expired { at };
+        assert_eq!(self.status(now), Status::Expired, "what is stored is what readers were told");
         Some(EventType::CheckoutExpired)
     }
 
     pub fn cancel(&mut self, now: Timestamp) -> Result<EventType, Refusal> {
         self.refuse_if_closed(now)?;
-        self.state = State::Cancelled { at: self.touch(now) };
+        assert_eq!(self.state, State::Pending, "only a pending checkout is cancelled");
+        let at = self.touch(now);
+        assert!(at >= self.created_at, "nothing ends before it began");
+        self.state = State::Cancelled { at };
         Ok(EventType::CheckoutCancelled)
     }
 
@@ -264,45 +276,59 @@ impl Checkout {
 
     pub fn session_opened(&mut self, session: Id<PaymentSession>, now: Timestamp) {
         assert_eq!(self.state, State::Pending, "a session opens on a pending checkout");
+        assert!(!self.is_past_expiry(now), "a session opens before the time runs out");
+        assert_ne!(self.payment_session, Some(session), "a session opens once");
         self.payment_session = Some(session);
         self.touch(now);
     }
 
     /// The latest attempt moved. `with_provider` tells whether its outcome is open over there.
     pub fn attempt_moved(&mut self, transaction: TransactionSummary, with_provider: bool, now: Timestamp) {
-        if self.transaction.as_ref().is_none_or(|known| known.id != transaction.id) {
+        assert_eq!(transaction.amount, self.order.amount, "an attempt is for the whole checkout");
+        assert_ne!(transaction.status, "completed", "money goes through `money_arrived`");
+        self.touch(now);
+        let known = self.transaction.as_ref();
+        let is_new = known.is_none_or(|known| known.id != transaction.id);
+        // Once money is shown, no other attempt hides it: a loser that ends later is over, and that is all.
+        if known.is_some_and(TransactionSummary::is_completed) {
+            assert!(is_new, "paid is final");
+            return;
+        }
+        if is_new {
             self.attempt_count += 1;
         }
+        // Readers were told `expired` from the moment the time ran out; nothing takes that back.
+        let is_held = with_provider && !self.is_overdue(now);
         self.transaction = Some(transaction);
-        self.attempt_with_provider = with_provider;
-        self.touch(now);
+        self.attempt_with_provider = is_held;
+        assert!(self.attempt_count > 0, "an attempt that is shown is counted");
     }
 
     /// A provider confirmed an attempt of this checkout. Call [`Checkout::observe`] first.
     pub fn money_arrived(&mut self, transaction: TransactionSummary, now: Timestamp) -> Settlement {
-        let settlement = match self.state {
-            State::Pending => {
-                self.state = State::Completed { at: self.touch(now) };
+        assert!(transaction.is_completed(), "only a completed attempt brings money");
+        assert_eq!(transaction.amount, self.order.amount, "the whole amount arrives, or none of it counts");
+        assert_eq!(self.status(now), self.stored_status(), "what the clock decided is stored first");
+        assert!(self.attempt_count > 0, "money arrives for an attempt that began");
+        let was_paid = self.transaction.as_ref().filter(|known| known.is_completed()).map(|known| known.id);
+        assert_ne!(was_paid, Some(transaction.id), "one attempt brings money once");
+        let at = self.touch(now);
+        let settlement = match (self.state, was_paid) {
+            (State::Pending, None) => {
+                self.state = State::Completed { at };
                 Settlement::Paid
             }
-            State::Expired { .. } | State::Cancelled { .. } => {
-                // The first late money is shown; a further one would hide it.
-                if self
-                    .transaction
-                    .as_ref()
-                    .is_some_and(|known| known.status == "completed" && known.id != transaction.id)
-                {
-                    self.touch(now);
-                    return Settlement::Second;
-                }
-                Settlement::Late
-            }
-            State::Completed { .. } => {
-                self.touch(now);
+            (State::Expired { .. } | State::Cancelled { .. }, None) => Settlement::Late,
+            // The first money is shown; a further one would hide it.
+            (State::Completed { .. } | State::Expired { .. } | State::Cancelled { .. }, Some(_)) => {
                 return Settlement::Second;
             }
+            (State::Pending, Some(_)) => unreachable!("a pending checkout has no money"),
+            (State::Completed { .. }, None) => unreachable!("a completed checkout shows what paid it"),
         };
-        self.attempt_moved(transaction, false, now);
+        self.transaction = Some(transaction);
+        self.attempt_with_provider = false;
+        assert_ne!(self.stored_status(), Status::Pending, "money leaves nothing open");
         settlement
     }
 
@@ -319,6 +345,7 @@ impl Checkout {
 
     /// The number of the next event of this checkout.
     pub fn next_sequence(&mut self) -> i64 {
+        assert!(self.event_sequence >= 0, "events are counted from one");
         self.event_sequence += 1;
         self.event_sequence
     }

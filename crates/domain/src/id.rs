@@ -140,4 +140,28 @@ mod tests {
             assert_eq!(wrong.parse::<Id<Thing>>(), Err(MalformedId), "{wrong}");
         }
     }
+
+    #[test]
+    fn ids_are_ordered_by_their_time() {
+        let id = |micros, random| Id::<Thing>::new(Timestamp::from_micros(micros), [random; 10]);
+        let (early, late) = (id(1_700_000_000_000_000, 255), id(1_700_000_000_001_000, 0));
+        assert!(early < late && early.to_string() < late.to_string(), "both ways of comparing agree");
+        assert_ne!(id(0, 1), id(0, 2));
+    }
+
+    #[test]
+    fn an_id_of_another_kind_names_nothing() {
+        let text = Id::<Thing>::new(Timestamp::from_micros(0), [7; 10]).to_string();
+        let other = text.replace("cs_", "ps_");
+        // The first character of 26 carries three bits only.
+        let overflow = format!("cs_8{}", &text[4..]);
+        let lookalike = format!("{}u", &text[..28]);
+        for wrong in [other, overflow, lookalike, format!(" {text}"), format!("{text}\n"), text.replace("cs_", "cs__")]
+        {
+            assert_eq!(wrong.parse::<Id<Thing>>(), Err(MalformedId), "{wrong:?}");
+            assert!(serde_json::from_str::<Id<Thing>>(&format!("{wrong:?}")).is_err());
+        }
+        let read: Id<Thing> = serde_json::from_str(&format!("{text:?}")).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), format!("{text:?}"));
+    }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::id::{Id, Object};
 use crate::money::{Currency, Money};
-use crate::payment::Transaction;
+use crate::payment::{Transaction, TransactionStatus};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Account {
@@ -66,12 +66,16 @@ impl Entry {
         let sum: i128 = postings.iter().map(|posting| i128::from(posting.amount_minor)).sum();
         assert_eq!(sum, 0, "an entry is balanced");
         assert!(postings[0].amount_minor > 0, "money moves forward");
+        assert!(postings.len() >= 2, "money goes somewhere");
+        assert!(postings[1..].iter().all(|posting| posting.amount_minor < 0), "what is not the debit is a credit");
         Self { id, transaction, currency, postings }
     }
 
     /// An online payment completed: the rail holds the gross, the merchant is owed the net.
     pub fn payment_completed(id: Id<Entry>, transaction: &Transaction) -> Self {
+        assert_eq!(transaction.status(), TransactionStatus::Completed, "only money that arrived is posted");
         let (amount, fee, net) = (transaction.amount, transaction.fee, transaction.net());
+        assert!(net.minor >= 0, "a fee is a part of the amount");
         let credits = vec![
             Posting { account: Account::Merchant, amount_minor: -net.minor },
             Posting { account: Account::Fees, amount_minor: -fee.minor },
@@ -81,6 +85,8 @@ impl Entry {
 
     /// The object was paid already: the money waits outside the available balance.
     pub fn second_money(id: Id<Entry>, transaction: &Transaction) -> Self {
+        assert_eq!(transaction.status(), TransactionStatus::Completed, "only money that arrived is posted");
+        assert!(transaction.duplicate, "second money is marked as such");
         let amount = transaction.amount;
         let credits = vec![Posting { account: Account::Unapplied, amount_minor: -amount.minor }];
         Self::balanced(id, transaction.id, amount.currency, rail_debit(transaction), credits)

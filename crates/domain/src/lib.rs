@@ -20,9 +20,14 @@ pub mod payment;
 pub mod phone;
 pub mod rail;
 pub mod refusal;
+pub mod return_address;
+#[cfg(test)]
+mod sample;
 pub mod scope;
 pub mod signing_key;
 pub mod simulator;
+#[cfg(test)]
+mod table;
 pub mod time;
 pub mod webhook;
 
@@ -33,5 +38,6 @@ pub use method::Method;
 pub use money::{Currency, Money};
 pub use phone::Msisdn;
 pub use refusal::Refusal;
+pub use return_address::return_address;
 pub use scope::{Mode, Scope};
 pub use time::Timestamp;

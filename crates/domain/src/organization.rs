@@ -146,3 +146,38 @@ impl Organization {
         Scope { organization: self.id, mode: self.mode }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::dalasi;
+
+    fn rate(basis_points: u32) -> BasisPoints {
+        BasisPoints::new(basis_points).unwrap()
+    }
+
+    #[test]
+    fn a_fee_is_two_and_a_half_percent_unless_told_otherwise() {
+        let fees = FeeSchedule::default().with(Method::Card, rate(300)).with(Method::Wave, rate(0));
+        let of = |method| fees.fee(method, dalasi(10_000)).to_string();
+        assert_eq!(Method::ALL.map(of), ["0.00", "2.50", "2.50", "3.00"]);
+        let again: FeeSchedule = serde_json::from_str(&serde_json::to_string(&fees).unwrap()).unwrap();
+        assert_eq!(again, fees);
+    }
+
+    #[test]
+    fn a_rate_is_at_most_all_of_it() {
+        assert_eq!(BasisPoints::new(10_001), None);
+        assert!(serde_json::from_str::<BasisPoints>("10001").is_err());
+        let fees = FeeSchedule::default().with(Method::Wave, rate(10_000));
+        assert_eq!(fees.fee(Method::Wave, dalasi(1)), dalasi(1));
+        assert_eq!(fees.fee(Method::Wave, dalasi(i64::MAX)), dalasi(i64::MAX));
+    }
+
+    #[test]
+    fn both_modes_are_apart() {
+        let new = |mode| Organization::new(crate::sample::id(1), mode, "Shop".into(), crate::sample::at(0));
+        assert_ne!(new(Mode::Test).scope(), new(Mode::Live).scope());
+        assert_eq!(new(Mode::Test).payments.enabled_methods, Method::ALL);
+    }
+}

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::checkout::Checkout;
 use crate::id::{Id, Object};
 use crate::metadata::Metadata;
-use crate::method::Method;
+use crate::method::{Flow, Method};
 use crate::money::Money;
 use crate::phone::Msisdn;
 use crate::rail::{Called, FailureReason, NextAction, Report, Started};
@@ -21,6 +21,9 @@ use crate::time::Timestamp;
 
 /// Between two questions to a rail, at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+/// A one-time code where the rail's own answer about it was lost (contract §5).
+const CODE_LENGTH: u8 = 6;
+const RESEND_AFTER_S: u32 = 30;
 
 /// What is being paid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -182,6 +185,17 @@ impl TransactionStatus {
             TransactionStatus::Expired => "expired",
         }
     }
+
+    /// The edges of contract §4.3, and no others.
+    fn may_become(self, next: Self) -> bool {
+        use TransactionStatus::{Cancelled, Completed, Expired, Failed, Pending, Processing};
+        match self {
+            Pending => matches!(next, Processing | Completed | Failed | Cancelled | Expired),
+            Processing => matches!(next, Completed | Failed),
+            Failed | Cancelled | Expired => next == Completed,
+            Completed => false,
+        }
+    }
 }
 
 /// Where the attempt stands with its rail, which the wire does not show.
@@ -218,6 +232,23 @@ pub struct TransactionSummary {
     pub net: Money,
 }
 
+impl TransactionSummary {
+    pub fn is_completed(&self) -> bool {
+        self.status == TransactionStatus::Completed.as_str()
+    }
+}
+
+/// What asking to pay once more means for the session that was opened last (contract §2.2 rule 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// It goes on.
+    Same,
+    /// It is closed, and another one opens.
+    Replace,
+    /// It is over; another one opens.
+    New,
+}
+
 /// What a rail's word did to an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moved {
@@ -241,6 +272,8 @@ impl PaymentSession {
         expires_at: Timestamp,
         now: Timestamp,
     ) -> Self {
+        assert!(amount.minor > 0, "a payment costs something");
+        assert!(now < expires_at, "a session opens before the time runs out");
         Self {
             id,
             scope,
@@ -275,6 +308,19 @@ impl PaymentSession {
         }
     }
 
+    /// Somebody asks by the paid object to pay with `method`, or leaves it open.
+    pub fn again(&self, method: Option<Method>) -> Result<Again, Refusal> {
+        match self.status {
+            SessionStatus::Processing => Err(Refusal::PaymentInProgress),
+            SessionStatus::Succeeded => Err(Refusal::PaymentAlreadySucceeded),
+            SessionStatus::Failed | SessionStatus::Cancelled => Ok(Again::New),
+            SessionStatus::Pending => match (self.method, method) {
+                (Some(open), Some(wanted)) if open != wanted => Ok(Again::Replace),
+                (Some(_), Some(_)) | (None, _) | (_, None) => Ok(Again::Same),
+            },
+        }
+    }
+
     /// Hands the session to a rail: the transaction is the intent that is committed before the call.
     pub fn begin(
         &mut self,
@@ -286,10 +332,14 @@ impl PaymentSession {
     ) -> Transaction {
         assert_eq!(self.status, SessionStatus::Pending, "only a pending session starts");
         assert!(self.transaction.is_none(), "one attempt a session");
+        assert!(now < self.expires_at, "an attempt begins before the time runs out");
+        assert_eq!(fee.currency, self.amount.currency, "a fee is taken of the amount");
+        assert!(fee.minor >= 0, "a fee is never negative");
         assert!(fee.minor <= self.amount.minor, "a fee is a part of the amount");
         self.method = Some(method);
         self.transaction = Some(id);
         self.touch(now);
+        let now = self.updated_at;
         Transaction {
             id,
             scope: self.scope,
@@ -319,6 +369,8 @@ impl PaymentSession {
     /// Closes a session that nobody will use any more. An attempt that the provider has goes on:
     /// its outcome decides.
     pub fn close(&mut self, transaction: Option<&mut Transaction>, expired: bool, now: Timestamp) {
+        let attempt = transaction.as_ref().map(|transaction| transaction.id);
+        assert_eq!(self.transaction, attempt, "a session is closed with its attempt");
         if self.status != SessionStatus::Pending {
             return;
         }
@@ -334,8 +386,10 @@ impl PaymentSession {
 
     /// The payer came back from the rail's page: no proof of anything, but nothing new may begin.
     pub fn returned(&mut self, transaction: &mut Transaction, now: Timestamp) -> Moved {
-        assert_eq!(self.transaction, Some(transaction.id), "session and transaction belong together");
-        if self.status != SessionStatus::Pending || transaction.step == Step::Settled {
+        self.assert_pair(transaction);
+        let was_sent_away = transaction.method.flow() == Flow::Redirect;
+        let counts = was_sent_away && self.status == SessionStatus::Pending && !self.is_past_expiry(now);
+        if !counts || transaction.step == Step::Settled {
             return Moved::Nowhere;
         }
         self.process(transaction, now)
@@ -343,39 +397,57 @@ impl PaymentSession {
 
     /// What the call that starts the payment brought.
     pub fn started(&mut self, transaction: &mut Transaction, called: Called<Started>, now: Timestamp) -> Moved {
-        assert_eq!(self.transaction, Some(transaction.id), "session and transaction belong together");
-        // The outcome, or another run of the same call, may have been faster than this answer.
-        if transaction.step != Step::Sending && transaction.step != Step::Unknown {
-            return Moved::Nowhere;
-        }
-        match called {
-            Called::Answered(started) => {
-                transaction.step = Step::Waiting;
-                transaction.rail_reference = started.rail_reference.or(transaction.rail_reference.take());
-                self.outcome_unknown = false;
-                let with_provider = matches!(started.next_action, NextAction::ApproveOnPhone { .. });
-                if self.status == SessionStatus::Pending || self.status == SessionStatus::Processing {
-                    self.next_action = Some(started.next_action);
-                }
-                if with_provider && self.status == SessionStatus::Pending {
-                    return self.process(transaction, now);
-                }
-                self.touch(now);
-                transaction.updated_at = transaction.updated_at.max(now);
-                Moved::On
+        self.assert_pair(transaction);
+        match (transaction.step, called) {
+            // The outcome was faster than this answer.
+            (Step::Settled, _) => Moved::Nowhere,
+            // Another run of the same call was faster, or the rail's word: that tells no payer where to go.
+            (Step::Waiting, Called::Answered(started)) if self.next_action.is_none() && self.is_open() => {
+                self.accepted(transaction, started, now)
             }
-            Called::Refused(reason) => self.fail(transaction, reason, now),
-            Called::Lost(_) => self.lose(transaction, now),
+            (Step::Waiting, _) => Moved::Nowhere,
+            // What it reports is not what was asked for: no answer clears that.
+            (Step::Unknown, _) if transaction.parked.is_some() => Moved::Nowhere,
+            (Step::Sending | Step::Unknown, Called::Answered(started)) => self.accepted(transaction, started, now),
+            (Step::Sending | Step::Unknown, Called::Refused(reason)) => self.fail(transaction, reason, now),
+            (Step::Sending | Step::Unknown, Called::Lost(_)) => self.lose(transaction, now),
         }
+    }
+
+    fn accepted(&mut self, transaction: &mut Transaction, started: Started, now: Timestamp) -> Moved {
+        assert_ne!(transaction.step, Step::Settled, "an attempt that is over is not accepted");
+        let was_unknown = transaction.step == Step::Unknown;
+        transaction.step = Step::Waiting;
+        transaction.rail_reference = started.rail_reference.or(transaction.rail_reference.take());
+        self.outcome_unknown = false;
+        let with_provider = matches!(started.next_action, NextAction::ApproveOnPhone { .. });
+        if self.is_open() {
+            self.next_action = Some(started.next_action);
+        }
+        if with_provider && self.status == SessionStatus::Pending {
+            return self.process(transaction, now);
+        }
+        // Known again, and nothing happened yet: a code is taken by a pending session only.
+        if was_unknown && self.awaits_code() {
+            self.status = SessionStatus::Pending;
+        }
+        self.touch_both(transaction, now);
+        Moved::On
     }
 
     /// A code is on its way to the rail: from here on the provider has the attempt.
     pub fn submit_code(&mut self, transaction: Option<&Transaction>, now: Timestamp) -> Result<(), Refusal> {
         self.refuse_if_closed()?;
-        let awaits_code = matches!(self.next_action, Some(NextAction::Otp { .. })) && transaction.is_some();
+        let attempt = transaction.map(|transaction| transaction.id);
+        assert_eq!(self.transaction, attempt, "a code is for the session's own attempt");
         match self.status {
             SessionStatus::Processing => Err(Refusal::PaymentInProgress),
-            SessionStatus::Pending if awaits_code => {
+            SessionStatus::Pending if self.awaits_code() => {
+                assert!(transaction.is_some(), "only an attempt asks for a code");
+                assert!(
+                    transaction.is_some_and(|transaction| transaction.step != Step::Settled),
+                    "an attempt that is over asks for nothing"
+                );
                 self.status = SessionStatus::Processing;
                 self.failure_reason = None;
                 self.touch(now);
@@ -389,18 +461,25 @@ impl PaymentSession {
 
     /// What the call that submits a code brought.
     pub fn code_submitted(&mut self, transaction: &mut Transaction, called: Called<Report>, now: Timestamp) -> Moved {
-        match called {
-            Called::Answered(report) => self.reported(transaction, &report, now),
-            Called::Refused(reason) => self.fail(transaction, reason, now),
-            Called::Lost(_) if transaction.step == Step::Waiting => self.lose(transaction, now),
-            Called::Lost(_) => Moved::Nowhere,
+        self.assert_pair(transaction);
+        match (transaction.step, called) {
+            (_, Called::Answered(report)) => self.reported(transaction, &report, now),
+            // The outcome was faster than this answer: a refusal of the call takes nothing back.
+            (Step::Settled, _) => Moved::Nowhere,
+            (Step::Unknown, Called::Refused(_)) if transaction.parked.is_some() => Moved::Nowhere,
+            (Step::Sending | Step::Waiting | Step::Unknown, Called::Refused(reason)) => {
+                self.fail(transaction, reason, now)
+            }
+            (Step::Waiting, Called::Lost(_)) => self.lose(transaction, now),
+            (Step::Sending | Step::Unknown, Called::Lost(_)) => Moved::Nowhere,
         }
     }
 
     /// The rail's verified word. The last verified word wins, but paid is final.
     pub fn reported(&mut self, transaction: &mut Transaction, report: &Report, now: Timestamp) -> Moved {
-        assert_eq!(self.transaction, Some(transaction.id), "session and transaction belong together");
+        self.assert_pair(transaction);
         if transaction.status == TransactionStatus::Completed {
+            assert_eq!(transaction.step, Step::Settled, "nobody asks about money that arrived");
             return Moved::Nowhere;
         }
         match report {
@@ -419,17 +498,28 @@ impl PaymentSession {
                 Step::Settled => Moved::Nowhere,
                 Step::Sending | Step::Waiting | Step::Unknown => self.fail(transaction, *reason, now),
             },
+            // Not an outcome: it does not clear what a person has to look at.
+            Report::AwaitingCode { .. } | Report::Open | Report::Processing if transaction.parked.is_some() => {
+                Moved::Nowhere
+            }
             Report::AwaitingCode { attempts_left } => self.await_code(transaction, *attempts_left, now),
             Report::Open => self.open_at_rail(transaction, now),
             Report::Processing => match (self.status, transaction.step) {
                 (_, Step::Settled)
                 | (SessionStatus::Succeeded | SessionStatus::Failed | SessionStatus::Cancelled, _) => Moved::Nowhere,
-                (SessionStatus::Processing, Step::Waiting) if transaction.status == TransactionStatus::Processing => {
+                (SessionStatus::Pending, Step::Waiting) if self.is_past_expiry(now) => Moved::Nowhere,
+                (SessionStatus::Processing, Step::Waiting)
+                    if transaction.status == TransactionStatus::Processing && !self.awaits_code() =>
+                {
                     Moved::Nowhere
                 }
-                (SessionStatus::Pending | SessionStatus::Processing, _) => {
+                (SessionStatus::Pending | SessionStatus::Processing, Step::Sending | Step::Waiting | Step::Unknown) => {
                     transaction.step = Step::Waiting;
                     self.outcome_unknown = false;
+                    if self.awaits_code() {
+                        // The rail took the code: there is nothing left to type.
+                        self.next_action = None;
+                    }
                     self.process(transaction, now)
                 }
             },
@@ -440,12 +530,14 @@ impl PaymentSession {
 
     /// A person who looked it up decides what nobody else can tell.
     pub fn resolved(&mut self, transaction: &mut Transaction, paid: bool, now: Timestamp) -> Result<Moved, Refusal> {
+        self.assert_pair(transaction);
         let undecided = transaction.step == Step::Unknown
             || transaction.parked.is_some()
             || (transaction.step != Step::Settled && transaction.status == TransactionStatus::Processing);
         if !undecided {
             return Err(Refusal::AttemptNotUnknown { status: transaction.status.as_str() });
         }
+        assert_ne!(transaction.status, TransactionStatus::Completed, "paid is final");
         transaction.parked = None;
         Ok(if paid {
             self.succeed(transaction, now)
@@ -455,8 +547,11 @@ impl PaymentSession {
     }
 
     fn succeed(&mut self, transaction: &mut Transaction, now: Timestamp) -> Moved {
+        assert_ne!(transaction.status, TransactionStatus::Completed, "an attempt is paid once");
+        assert_ne!(self.status, SessionStatus::Succeeded, "a session succeeds once");
         transaction.step = Step::Settled;
         transaction.failure_reason = None;
+        transaction.parked = None;
         transaction.go(TransactionStatus::Completed, now);
         self.status = SessionStatus::Succeeded;
         self.failure_reason = None;
@@ -467,15 +562,24 @@ impl PaymentSession {
     }
 
     fn fail(&mut self, transaction: &mut Transaction, reason: FailureReason, now: Timestamp) -> Moved {
+        assert_ne!(transaction.status, TransactionStatus::Completed, "paid is final");
+        assert_ne!(self.status, SessionStatus::Succeeded, "paid is final for its session too");
         transaction.step = Step::Settled;
-        // A session that was closed before keeps its word; the attempt behind it is over as well.
-        if self.status == SessionStatus::Cancelled {
-            self.touch(now);
-            transaction.updated_at = transaction.updated_at.max(now);
+        let was_open = self.is_open();
+        match transaction.status {
+            TransactionStatus::Pending | TransactionStatus::Processing => {
+                transaction.failure_reason = Some(reason);
+                transaction.go(TransactionStatus::Failed, now);
+            }
+            TransactionStatus::Failed | TransactionStatus::Cancelled | TransactionStatus::Expired => {}
+            TransactionStatus::Completed => unreachable!("asserted above"),
+        }
+        // A session that was closed or failed before keeps its word; the attempt behind it is over as well.
+        if !was_open {
+            self.outcome_unknown = false;
+            self.touch_both(transaction, now);
             return Moved::On;
         }
-        transaction.failure_reason = Some(reason);
-        transaction.go(TransactionStatus::Failed, now);
         self.status = SessionStatus::Failed;
         self.failure_reason = Some(reason);
         self.outcome_unknown = false;
@@ -485,49 +589,61 @@ impl PaymentSession {
     }
 
     fn lose(&mut self, transaction: &mut Transaction, now: Timestamp) -> Moved {
+        assert_ne!(transaction.step, Step::Settled, "what is decided is not lost");
         if transaction.step == Step::Unknown {
             return Moved::Nowhere;
         }
         transaction.step = Step::Unknown;
         self.outcome_unknown = true;
-        if self.status == SessionStatus::Cancelled {
-            self.touch(now);
-            return Moved::On;
-        }
         self.process(transaction, now)
     }
 
     fn park(&mut self, transaction: &mut Transaction, why: String, now: Timestamp) -> Moved {
+        assert_ne!(transaction.status, TransactionStatus::Completed, "paid is final");
         if transaction.parked.as_deref() == Some(&why) {
             return Moved::Nowhere;
         }
         transaction.parked = Some(why);
         self.outcome_unknown = true;
         transaction.step = Step::Unknown;
-        if self.status == SessionStatus::Pending {
-            return self.process(transaction, now);
-        }
-        self.touch(now);
-        Moved::On
+        self.process(transaction, now)
     }
 
     fn await_code(&mut self, transaction: &mut Transaction, left: u8, now: Timestamp) -> Moved {
-        if self.status != SessionStatus::Processing
-            || transaction.status != TransactionStatus::Pending && !self.outcome_unknown
-        {
+        let is_submitted = self.status == SessionStatus::Processing && (self.awaits_code() || self.outcome_unknown);
+        // The answer to a question of before may have overtaken the rail's word about the code.
+        let was_tried = match self.next_action {
+            Some(NextAction::Otp { attempts_left, .. }) => {
+                self.status == SessionStatus::Pending && left < attempts_left
+            }
+            _ => false,
+        };
+        if transaction.step == Step::Settled || (!is_submitted && !was_tried) {
             return Moved::Nowhere;
         }
-        if let Some(NextAction::Otp { attempts_left, .. }) = &mut self.next_action {
-            if left < *attempts_left {
-                self.failure_reason = Some(FailureReason::WrongCode);
+        if transaction.method.flow() != Flow::Otp {
+            return Moved::Nowhere;
+        }
+        match &mut self.next_action {
+            // An older word than the one that is known.
+            Some(NextAction::Otp { attempts_left, .. }) if left > *attempts_left => return Moved::Nowhere,
+            Some(NextAction::Otp { attempts_left, .. }) => {
+                if left < *attempts_left {
+                    self.failure_reason = Some(FailureReason::WrongCode);
+                }
+                *attempts_left = left;
             }
-            *attempts_left = left;
+            // The answer that told so was lost.
+            Some(_) | None => {
+                self.next_action =
+                    Some(NextAction::Otp { length: CODE_LENGTH, resend_after_s: RESEND_AFTER_S, attempts_left: left })
+            }
         }
         transaction.step = Step::Waiting;
         self.outcome_unknown = false;
         self.status = SessionStatus::Pending;
-        self.touch(now);
-        transaction.updated_at = transaction.updated_at.max(now);
+        self.touch_both(transaction, now);
+        assert!(self.awaits_code(), "a code that is awaited can be submitted");
         Moved::On
     }
 
@@ -536,22 +652,61 @@ impl PaymentSession {
         if transaction.step == Step::Unknown || transaction.step == Step::Sending {
             transaction.step = Step::Waiting;
             self.outcome_unknown = false;
-            self.touch(now);
+            self.touch_both(transaction, now);
             return Moved::On;
         }
         Moved::Nowhere
     }
 
     fn process(&mut self, transaction: &mut Transaction, now: Timestamp) -> Moved {
-        if self.status == SessionStatus::Pending {
+        assert_ne!(transaction.step, Step::Settled, "an attempt that is over goes nowhere");
+        assert_ne!(transaction.status, TransactionStatus::Completed, "paid is final");
+        // A session that nobody had used when its time ran out is expired, whether or not the timer ran.
+        let begins = self.status == SessionStatus::Pending && !self.is_past_expiry(now);
+        if begins {
             self.status = SessionStatus::Processing;
         }
-        if transaction.status == TransactionStatus::Pending {
+        if self.status == SessionStatus::Processing && transaction.status == TransactionStatus::Pending {
             transaction.go(TransactionStatus::Processing, now);
+            // Now somebody waits for the outcome: the rail is asked often again.
+            transaction.questions = 0;
         }
-        self.touch(now);
-        transaction.updated_at = transaction.updated_at.max(now);
+        self.touch_both(transaction, now);
         Moved::On
+    }
+
+    fn is_open(&self) -> bool {
+        match self.status {
+            SessionStatus::Pending | SessionStatus::Processing => true,
+            SessionStatus::Succeeded | SessionStatus::Failed | SessionStatus::Cancelled => false,
+        }
+    }
+
+    fn awaits_code(&self) -> bool {
+        matches!(self.next_action, Some(NextAction::Otp { .. }))
+    }
+
+    fn is_past_expiry(&self, now: Timestamp) -> bool {
+        now.max(self.updated_at) >= self.expires_at
+    }
+
+    /// What enters every transition: two halves of one payment.
+    fn assert_pair(&self, transaction: &Transaction) {
+        assert_eq!(self.transaction, Some(transaction.id), "session and transaction belong together");
+        assert_eq!(transaction.session, self.id, "transaction and session belong together");
+        assert_eq!(transaction.amount, self.amount, "both are about the same money");
+        let is_paid = transaction.status == TransactionStatus::Completed;
+        assert_eq!(self.status == SessionStatus::Succeeded, is_paid, "both are paid, or neither");
+    }
+
+    /// From when on a new code may be sent in place of the one that is awaited; `None` where none is.
+    pub fn code_again_at(&self, transaction: &Transaction) -> Option<Timestamp> {
+        match (self.status, &self.next_action) {
+            (SessionStatus::Pending, Some(NextAction::Otp { resend_after_s, .. })) => {
+                Some(transaction.created_at.plus(Duration::from_secs(u64::from(*resend_after_s))))
+            }
+            _ => None,
+        }
     }
 
     /// Whether the provider has the attempt and its outcome is open.
@@ -561,6 +716,11 @@ impl PaymentSession {
 
     fn touch(&mut self, now: Timestamp) {
         self.updated_at = self.updated_at.max(now);
+    }
+
+    fn touch_both(&mut self, transaction: &mut Transaction, now: Timestamp) {
+        self.touch(now);
+        transaction.updated_at = transaction.updated_at.max(now);
     }
 }
 
@@ -604,11 +764,15 @@ impl Transaction {
 
     fn go(&mut self, status: TransactionStatus, now: Timestamp) {
         let at = self.updated_at.max(now);
+        assert!(self.status.may_become(status), "{} never becomes {}", self.status.as_str(), status.as_str());
+        assert!(self.transitions.last().is_none_or(|last| last.at <= at), "moves are stored in their order");
         self.status = status;
         self.transitions.push(Transition { status, at });
         self.updated_at = at;
     }
 }
 
+#[cfg(test)]
+mod code_race_tests;
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,7 @@ use crate::time::Timestamp;
 const REACTION: Duration = Duration::from_millis(300);
 const SLOW_REACTION: Duration = Duration::from_secs(30);
 pub const CODE_LENGTH: u8 = 6;
-const RIGHT_CODE: &str = "123456";
+pub const RIGHT_CODE: &str = "123456";
 const CODE_TRIES: u8 = 3;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -202,9 +202,35 @@ impl SimulatedPayment {
     /// A click on the approval page or on the simulated handset.
     pub fn payer_decides(&mut self, approves: bool, now: Timestamp) {
         // The silent number stays silent whatever anybody clicks.
-        if self.state == State::AwaitingPayer && self.script == Script::Wait && self.method != Method::Card {
+        if self.waits_for_click() {
             let outcome = if approves { Outcome::Paid } else { Outcome::Declined };
             self.state = State::Deciding { outcome, at: now.plus(REACTION) };
+        }
+    }
+
+    /// A click that chooses what happens, as the test numbers do. It does nothing once anything was chosen.
+    pub fn payer_plays(&mut self, script: Script, now: Timestamp) {
+        if self.waits_for_click() {
+            self.script = script;
+            self.play_script(now);
+        }
+    }
+
+    /// Whether a click on the approval page or on the handset decides.
+    fn waits_for_click(&self) -> bool {
+        self.state == State::AwaitingPayer && self.script == Script::Wait && self.method != Method::Card
+    }
+
+    /// What was chosen, by the phone number or by a click.
+    pub fn script(&self) -> Script {
+        self.script
+    }
+
+    /// What was decided, whether or not the network has told it.
+    pub fn outcome(&self) -> Option<Outcome> {
+        match self.state {
+            State::Deciding { outcome, .. } | State::Done { outcome } => Some(outcome),
+            State::AwaitingCode { .. } | State::AwaitingPayer | State::AwaitingCardHolder | State::Withdrawn => None,
         }
     }
 
@@ -298,3 +324,6 @@ impl SimulatedPayment {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

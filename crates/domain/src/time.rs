@@ -7,8 +7,8 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 const MICROS: i64 = 1_000_000;
-/// 9999-12-31T23:59:59Z: what every client can still print.
-const LATEST_S: i64 = 253_402_300_799;
+/// 9999-12-30T21:59:59Z: the last second that the calendar library and every client can still print.
+const LATEST_S: i64 = 253_402_207_199;
 
 /// Microseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -84,7 +84,18 @@ impl Timestamp {
             return Err(MalformedTime);
         }
         let rest = &text[19..];
-        let zoned = rest.ends_with(['Z', 'z']) || rest.contains(['+', '-']);
+        let fraction = rest.strip_prefix('.').map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
+        let zone = if rest.starts_with('.') { &rest[1 + fraction..] } else { rest };
+        let zoned = match zone.as_bytes() {
+            [] => false,
+            [b'Z' | b'z'] => true,
+            [b'+' | b'-', hour, hours, b':', minute, minutes]
+                if [hour, hours, minute, minutes].iter().all(|digit| digit.is_ascii_digit()) =>
+            {
+                true
+            }
+            _ => return Err(MalformedTime),
+        };
         let stamp = if zoned {
             text.parse::<jiff::Timestamp>().map_err(|_| MalformedTime)?
         } else {
@@ -102,11 +113,15 @@ impl Timestamp {
         }
         let date = text.parse::<civil::Date>().map_err(|_| MalformedTime)?;
         let start = Self::in_range(date.to_zoned(TimeZone::UTC).map_err(|_| MalformedTime)?.timestamp())?;
-        Ok((start, Self(start.0 + 86_400 * MICROS - 1)))
+        let end = Self::in_range_micros(start.0 + 86_400 * MICROS - 1)?;
+        Ok((start, end))
     }
 
     fn in_range(stamp: jiff::Timestamp) -> Result<Self, MalformedTime> {
-        let micros = stamp.as_microsecond();
+        Self::in_range_micros(stamp.as_microsecond())
+    }
+
+    fn in_range_micros(micros: i64) -> Result<Self, MalformedTime> {
         if (0..=LATEST_S * MICROS + MICROS - 1).contains(&micros) { Ok(Self(micros)) } else { Err(MalformedTime) }
     }
 
@@ -152,5 +167,59 @@ mod tests {
         assert_eq!(start.to_text(), "2024-02-29T00:00:00Z");
         assert_eq!(end.to_text_micros(), "2024-02-29T23:59:59.999999Z");
         assert!(Timestamp::parse_day("2023-02-29").is_err());
+    }
+
+    #[test]
+    fn refuses_what_the_calendar_library_would_take() {
+        for text in [
+            "2024-01-01T00:00:00Z[UTC]",
+            "2024-01-01T00:00:00[Africa/Banjul]",
+            "2024-01-01T00:00:00+00:00[UTC]",
+            "2024-01-01T00:00:00+02",
+            "2024-01-01T00:00:00+0200",
+            "2024-01-01T00:00:00+02:00:00",
+            "2024-01-01T00:00:00,5Z",
+            "2024-01-01T00:00:00.Z",
+            "2024-01-01T00:00:00 Z",
+            "2024-01-01T24:00:00Z",
+            "2024-01-01T00:00:00Zjunk",
+            "2024-01-01T00:00:00é",
+            "+2024-01-01T00:00:00Z",
+        ] {
+            assert_eq!(Timestamp::parse(text), Err(MalformedTime), "{text}");
+        }
+    }
+
+    #[test]
+    fn offsets_and_fractions_are_kept_to_the_microsecond() {
+        let micros = |text| Timestamp::parse(text).map(Timestamp::micros);
+        assert_eq!(micros("1970-01-01T00:00:00.000001Z"), Ok(1));
+        assert_eq!(micros("1970-01-01T05:30:00.5+05:30"), Ok(500_000));
+        assert_eq!(micros("1969-12-31T23:59:59Z"), Err(MalformedTime));
+        assert_eq!(micros("1969-12-31T23:00:00-01:00"), Ok(0));
+    }
+
+    #[test]
+    fn everything_that_is_accepted_can_be_printed() {
+        let last = Timestamp(LATEST_S * MICROS + MICROS - 1);
+        assert_eq!(Timestamp::parse(&last.to_text_micros()), Ok(last));
+        assert_eq!(last.to_text(), "9999-12-30T21:59:59Z");
+        assert_eq!(last.plus(Duration::MAX).to_text(), last.to_text());
+        assert_eq!(Timestamp(0).plus(Duration::MAX).to_text(), last.to_text());
+        assert!(Timestamp::parse("9999-12-30T22:00:00Z").is_err() && Timestamp::parse("9999-12-31T23:59:59Z").is_err());
+        let (_, end) = Timestamp::parse_day("9999-12-29").unwrap();
+        assert_eq!(end.to_text(), "9999-12-29T23:59:59Z");
+        assert!(Timestamp::parse_day("9999-12-30").is_err(), "its end can't be printed");
+        for wrong in ["2024-1-01", "2024-01-1 ", "20240101--", "2024-01-01T", "٢٠٢٤-01"] {
+            assert!(Timestamp::parse_day(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn differences_never_go_below_zero() {
+        let (early, late) = (Timestamp(1), Timestamp(MICROS + 2));
+        assert_eq!((late.since(early), early.since(late)), (Duration::from_micros(1_000_001), Duration::ZERO));
+        assert_eq!((late.seconds(), late.floor_to_second()), (1, Timestamp(MICROS)));
+        assert_eq!((Timestamp(-1).seconds(), Timestamp(-1).floor_to_second()), (-1, Timestamp(-MICROS)));
     }
 }

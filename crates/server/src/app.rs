@@ -5,12 +5,14 @@
 
 pub mod attempts;
 pub mod checkouts;
+pub mod hosted;
 pub mod idempotency;
 pub mod invariants;
 pub mod keys;
 pub mod organizations;
 pub mod payments;
 pub mod publish;
+pub mod verify;
 pub mod webhooks;
 
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use domain::api_key::{ApiKey, Right, Rights};
 use domain::rail::Capability;
 use domain::{Currency, Id, Method, Mode, Refusal, Scope};
 use store::{Entity, Store, Tx};
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{broadcast, watch};
 
 use crate::egress::Egress;
 use crate::error::Failure;
@@ -118,7 +120,7 @@ struct Inner {
     context: Arc<Context>,
     rails: Rails,
     egress: Egress,
-    wake: Notify,
+    bell: watch::Sender<u64>,
     changes: broadcast::Sender<String>,
     invariants: invariants::LatestInvariants,
 }
@@ -127,7 +129,8 @@ impl App {
     pub fn new(store: Store, context: Arc<Context>, rails: Rails, egress: Egress) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
         let invariants = invariants::LatestInvariants::default();
-        Self { inner: Arc::new(Inner { store, context, rails, egress, wake: Notify::new(), changes, invariants }) }
+        let bell = watch::Sender::new(0);
+        Self { inner: Arc::new(Inner { store, context, rails, egress, bell, changes, invariants }) }
     }
 
     pub fn store(&self) -> &Store {
@@ -159,7 +162,7 @@ impl App {
     {
         let context = Arc::clone(&self.inner.context);
         let result = self.inner.store.write(move |tx| command(tx, &context)).await;
-        self.inner.wake.notify_one();
+        self.inner.bell.send_modify(|rings| *rings += 1);
         result
     }
 
@@ -172,9 +175,9 @@ impl App {
         self.inner.store.read(move |tx| query(tx, &context)).await
     }
 
-    /// The worker's bell.
-    pub async fn woken(&self) {
-        self.inner.wake.notified().await;
+    /// Rings after every commit: the worker looks for what it owes.
+    pub fn bell(&self) -> watch::Receiver<u64> {
+        self.inner.bell.subscribe()
     }
 
     /// Tells open pages that an object changed: its public id, nothing else.

@@ -7,7 +7,7 @@
 use std::sync::Mutex;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use store::Clock;
+pub use store::Clock;
 
 /// A difference between wall clock and monotonic clock that changes by more than this is a jump.
 const JUMP_US: i64 = 60 * 1_000_000;

@@ -13,7 +13,7 @@ use crate::rate_limit::Rate;
 
 mod arguments;
 
-pub use arguments::{ServeArguments, StoreArguments};
+pub use arguments::{AddressArguments, ServeArguments, StoreArguments};
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 const DEFAULT_DATA_DIR: &str = "./dalasi-data";

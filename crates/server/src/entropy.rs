@@ -3,7 +3,7 @@
 //!
 //! It does not derive anything itself and is not a general random number generator.
 
-use store::EntropySource;
+pub use store::EntropySource;
 
 /// The operating system's generator, by way of aws-lc.
 #[derive(Debug, Clone, Copy, Default)]

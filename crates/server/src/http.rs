@@ -16,7 +16,6 @@ mod payments;
 pub mod query;
 mod read;
 mod reference;
-pub mod request_id;
 mod service;
 mod tokens;
 mod webhook_endpoints;
@@ -33,7 +32,7 @@ use crate::app::App;
 use crate::metrics::Metrics;
 use crate::rate_limit::{Rate, RateLimits};
 
-pub use crate::fault;
+pub use crate::{fault, request_id};
 pub use openapi::document_text;
 
 /// What the API needs beside the commands.
@@ -43,14 +42,12 @@ pub struct Api {
     pub limits: Arc<RateLimits>,
     pub credentials: Arc<auth::Credentials>,
     pub metrics: &'static Metrics,
-    /// The address rules of webhooks allow loopback in test mode.
-    pub revision: &'static str,
 }
 
 impl Api {
     pub fn new(app: App, rate: Option<Rate>, metrics: &'static Metrics) -> Self {
         let credentials = Arc::new(auth::Credentials::new(app.clone()));
-        Self { app, limits: Arc::new(RateLimits::new(rate)), credentials, metrics, revision: env!("CARGO_PKG_VERSION") }
+        Self { app, limits: Arc::new(RateLimits::new(rate)), credentials, metrics }
     }
 }
 
@@ -94,7 +91,13 @@ fn from_browsers() -> OpenApiRouter<Api> {
             HeaderName::from_static("idempotent-replayed"),
             header::RETRY_AFTER,
         ]);
+    // The preflight needs a route of its own, or it would meet the 405 of the envelope.
+    let preflight = || axum::routing::options(async || http::StatusCode::NO_CONTENT);
     OpenApiRouter::new()
+        .route("/v1/pay/initialize", preflight())
+        .route("/v1/pay/status/{session_id}", preflight())
+        .route("/v1/pay/session/{session_id}", preflight())
+        .route("/v1/pay/methods", preflight())
         .routes(routes!(payments::initialize))
         .routes(routes!(payments::status))
         .routes(routes!(payments::session))

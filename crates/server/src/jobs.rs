@@ -5,14 +5,16 @@
 
 mod deliver;
 mod housekeeping;
+mod invariants;
 mod payer;
 mod sequence;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::Timestamp;
 use domain::job::{ClaimedJob, Job};
-use store::queries::{deliveries, jobs};
+use store::queries::jobs;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -27,6 +29,7 @@ const JOB_LEASE: Duration = Duration::from_secs(30);
 /// Without a signal the worker looks this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
+const FULL_SLEEP: Duration = Duration::from_millis(20);
 /// A job that failed by a fault of ours waits so long, doubling, up to an hour.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
@@ -37,7 +40,8 @@ pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
     loops.spawn(run_jobs(app.clone(), stop.clone()));
     loops.spawn(deliver::run(app.clone(), stop.clone()));
     loops.spawn(sequence::run(app.clone(), stop.clone()));
-    loops.spawn(housekeeping::run(app, stop.clone()));
+    loops.spawn(housekeeping::run(app.clone(), stop.clone()));
+    loops.spawn(invariants::run(app, stop.clone()));
     // An error means that the other end is gone: stop as well.
     let _ = stop.wait_for(|stop| *stop).await;
     while loops.join_next().await.is_some() {}
@@ -46,6 +50,7 @@ pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
 async fn run_jobs(app: App, mut stop: watch::Receiver<bool>) {
     let slots = Arc::new(Semaphore::new(CONCURRENCY));
     let mut running = JoinSet::new();
+    let mut bell = app.bell();
     while !*stop.borrow() {
         while running.try_join_next().is_some() {}
         let free = slots.available_permits().min(CLAIM_LIMIT);
@@ -62,12 +67,13 @@ async fn run_jobs(app: App, mut stop: watch::Receiver<bool>) {
         if got_some {
             continue;
         }
-        let sleep = sleep_until_due(&app).await;
-        tokio::select! {
-            () = app.woken() => {}
-            () = tokio::time::sleep(sleep) => {}
-            _ = stop.changed() => {}
-        }
+        let next = app
+            .read(|tx, _| {
+                let due_at = jobs::next_due(tx)?;
+                Ok(until(tx.now(), due_at))
+            })
+            .await;
+        rest(next, running.len() >= CONCURRENCY, &mut bell, &mut stop).await;
     }
     while running.join_next().await.is_some() {}
 }
@@ -127,12 +133,23 @@ async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
     }
 }
 
-async fn sleep_until_due(app: &App) -> Duration {
-    let next = app
-        .read(|tx, _| {
-            let due_at = [jobs::next_due(tx)?, deliveries::next_due(tx)?].into_iter().flatten().min();
-            Ok(due_at.map(|due_at| due_at.since(tx.now())))
-        })
-        .await;
-    next.ok().flatten().unwrap_or(LONGEST_SLEEP).clamp(SHORTEST_SLEEP, LONGEST_SLEEP)
+fn until(now: Timestamp, due_at: Option<Timestamp>) -> Option<Duration> {
+    due_at.map(|due_at| due_at.since(now))
+}
+
+/// Until the next thing is due, something was committed, or the worker stops.
+async fn rest(
+    next: Result<Option<Duration>, Failure>,
+    is_full: bool,
+    bell: &mut watch::Receiver<u64>,
+    stop: &mut watch::Receiver<bool>,
+) {
+    // A full worker has nothing to look for; it waits for a place.
+    let sleep = if is_full { FULL_SLEEP } else { next.ok().flatten().unwrap_or(LONGEST_SLEEP) };
+    tokio::select! {
+        () = tokio::time::sleep(sleep.clamp(SHORTEST_SLEEP, LONGEST_SLEEP)) => {}
+        // An error means that the service is gone; `stop` says so too.
+        Ok(()) = bell.changed(), if !is_full => {}
+        _ = stop.changed() => {}
+    }
 }

@@ -1,6 +1,7 @@
 //! The shell around the pure core: what talks to the network, the clock and the operator.
 
 pub mod app;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod credentials;
@@ -16,8 +17,10 @@ pub mod logging;
 pub mod metrics;
 pub mod monotonic;
 pub mod pages;
+pub mod plausible;
 pub mod rails;
 pub mod rate_limit;
+pub mod request_id;
 pub mod secrets;
 pub mod signing;
 pub mod tokens;

@@ -1,20 +1,32 @@
 //! The pages that a payer sees: the checkout, the simulator behind test mode, and the pages that
-//! say that something is not there. Everything here is a pure function from a plain struct to
-//! HTML; it reads no clock, no database and no request, and decides nothing about money. The
-//! handlers that load a session, map it to a view and answer with these pages live beside it.
+//! say that something is not there. Rendering (`checkout`, `simulator`, `message`) is a pure
+//! function from a plain struct to HTML. The handlers read a request, load what is stored, map it
+//! by `state` to such a struct, or run a command; they decide nothing about money.
 
 pub mod amount;
+mod answer;
 pub mod assets;
 pub mod checkout;
+mod checkout_handlers;
 pub mod contrast;
+mod follow;
+mod form;
 pub mod headers;
 mod html;
 pub mod mask;
 pub mod message;
 pub mod moment;
+mod note;
+mod routes;
 pub mod simulator;
+mod simulator_handlers;
+mod state;
+mod streams;
 pub mod text;
 pub mod view;
+mod visit;
+
+pub use routes::{PageSettings, router};
 
 #[cfg(test)]
 mod tests;

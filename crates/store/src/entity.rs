@@ -91,7 +91,7 @@ pub(crate) fn key(scope: Scope, id: &str) -> [Value; 3] {
     [scope.organization.to_string().into(), scope.mode.as_str().into(), id.into()]
 }
 
-fn values<E: Entity>(entity: &E) -> Result<Vec<Value>, Error> {
+pub(crate) fn values<E: Entity>(entity: &E) -> Result<Vec<Value>, Error> {
     let document = serde_json::to_string(entity)
         .map_err(|error| Error::Corrupt(format!("a document for {} can't be written: {error}", E::TABLE)))?;
     let mut values = Vec::from(key(entity.scope(), &entity.id().to_string()));

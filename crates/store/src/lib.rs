@@ -6,6 +6,7 @@
 //! Not here: rules. What a row means is decided in `domain`; this crate remembers it, whole or not at all.
 
 mod backup;
+mod check;
 mod clock;
 mod entity;
 mod error;
@@ -22,6 +23,7 @@ mod store;
 mod tx;
 
 pub use backup::{Summary, backup};
+pub use check::check_backup;
 pub use clock::{Clock, EntropySource};
 pub use entity::Entity;
 pub use error::{Error, SqlKind};

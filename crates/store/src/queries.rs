@@ -14,6 +14,7 @@ pub mod locate;
 pub mod organizations;
 pub mod signing_keys;
 pub mod transactions;
+pub mod verify;
 
 use domain::Scope;
 

@@ -28,11 +28,8 @@ pub async fn restore(
     entropy: Arc<dyn EntropySource>,
     reader: impl BufRead + Send + 'static,
 ) -> Result<Summary, Error> {
-    let mut input = Input { reader, digest: Context::new(&SHA256) };
-    let header: Header = input.parse_line("header")?;
-    if header.format != FORMAT || header.version != VERSION {
-        return Err(Error::Backup(format!("this is not a {FORMAT} of version {VERSION}")));
-    }
+    let mut input = Input::new(reader);
+    let header = input.header()?;
     let known = schema.migrations.iter().position(|migration| migration.number == header.schema);
     let Some(position) = known else {
         return Err(Error::NewerSchema { found: header.schema, known: schema.latest() });
@@ -76,7 +73,7 @@ fn load_tables(tx: &mut Tx<'_>, header: &Header, mut input: Input<impl BufRead>)
     let mut rows = BTreeMap::new();
     let mut unflushed = 0;
     loop {
-        let before = hex(input.digest.clone().finish().as_ref());
+        let before = input.sha256();
         let line = input.line()?;
         if line.starts_with(b"[") {
             let loading = loading.as_mut().ok_or_else(|| damaged("a row before its table"))?;
@@ -155,13 +152,30 @@ fn damaged(what: &str) -> Error {
     Error::Backup(format!("the backup is damaged or incomplete ({what}); nothing was restored"))
 }
 
-struct Input<R: BufRead> {
+pub(crate) struct Input<R: BufRead> {
     reader: R,
     digest: Context,
 }
 
 impl<R: BufRead> Input<R> {
-    fn line(&mut self) -> Result<Vec<u8>, Error> {
+    pub(crate) fn new(reader: R) -> Self {
+        Self { reader, digest: Context::new(&SHA256) }
+    }
+
+    /// The SHA-256 of the lines so far, in hex.
+    pub(crate) fn sha256(&self) -> String {
+        hex(self.digest.clone().finish().as_ref())
+    }
+
+    pub(crate) fn header(&mut self) -> Result<Header, Error> {
+        let header: Header = self.parse_line("header")?;
+        if header.format != FORMAT || header.version != VERSION {
+            return Err(Error::Backup(format!("this is not a {FORMAT} of version {VERSION}")));
+        }
+        Ok(header)
+    }
+
+    pub(crate) fn line(&mut self) -> Result<Vec<u8>, Error> {
         let mut line = Vec::new();
         let read = self.reader.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut line);
         read.map_err(|error| Error::Backup(format!("the backup can't be read: {error}")))?;
@@ -176,7 +190,7 @@ impl<R: BufRead> Input<R> {
         serde_json::from_slice(&self.line()?).map_err(|_| damaged(what))
     }
 
-    fn is_at_end(&mut self) -> Result<bool, Error> {
+    pub(crate) fn is_at_end(&mut self) -> Result<bool, Error> {
         let rest =
             self.reader.fill_buf().map_err(|error| Error::Backup(format!("the backup can't be read: {error}")))?;
         Ok(rest.is_empty())

@@ -4,10 +4,11 @@
 
 use std::time::Duration;
 
+use domain::checkout::Checkout;
 use domain::job::{ClaimedJob, Job};
 use domain::organization::Organization;
 use domain::payment::{Moved, Payable, PaymentSession, Step, Transaction};
-use domain::rail::{Called, Report};
+use domain::rail::{Called, Report, Started};
 use domain::{Id, Scope};
 use store::Tx;
 use store::queries::idempotency::{self, IdempotencyKey};
@@ -17,7 +18,7 @@ use super::idempotency::{Outcome, Reply, Run};
 use super::payments::{self, Begun, Initialize, Payment, settle};
 use super::{App, Context, look_up};
 use crate::error::Failure;
-use crate::rails::Order;
+use crate::rails::{Order, Rail};
 use crate::wire;
 use crate::wire::payments::PaymentSessionView;
 
@@ -39,9 +40,45 @@ impl App {
     where
         R: Fn(Result<&Payment, &Failure>) -> Reply + Send + Sync + Clone + 'static,
     {
+        let begin = move |tx: &mut Tx<'_>, context: &Context, key| payments::begin(tx, context, scope, &request, key);
+        self.begin_and_call(scope, begin, code, key, render).await
+    }
+
+    /// Sends a new code in place of one that never came: a new attempt of the same method.
+    pub async fn start_again<R>(
+        &self,
+        scope: Scope,
+        checkout: Id<Checkout>,
+        key: Option<IdempotencyKey>,
+        render: R,
+    ) -> Result<Reply, Failure>
+    where
+        R: Fn(Result<&Payment, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+    {
+        let begin =
+            move |tx: &mut Tx<'_>, context: &Context, key| payments::begin_again(tx, context, scope, checkout, key);
+        self.begin_and_call(scope, begin, None, key, render).await
+    }
+
+    async fn begin_and_call<B, R>(
+        &self,
+        scope: Scope,
+        begin: B,
+        code: Option<String>,
+        key: Option<IdempotencyKey>,
+        render: R,
+    ) -> Result<Reply, Failure>
+    where
+        B: Fn(&mut Tx<'_>, &Context, Option<(String, String)>) -> Result<Begun, Failure>
+            + Send
+            + Sync
+            + Clone
+            + 'static,
+        R: Fn(Result<&Payment, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+    {
         let stored_key = key.as_ref().map(|key| (key.space.clone(), key.key.clone()));
         let begin = move |tx: &mut Tx<'_>, context: &Context| {
-            Ok(match payments::begin(tx, context, scope, &request, stored_key.clone())? {
+            Ok(match begin(tx, context, stored_key.clone())? {
                 Begun::Nothing(payment) => Outcome::Answer(*payment),
                 outside @ (Begun::Start(..) | Begun::SubmitCode(..)) => Outcome::Leave(outside),
             })
@@ -90,23 +127,25 @@ impl App {
     pub async fn start_attempt(&self, claimed: &ClaimedJob) -> Result<(), Failure> {
         let (scope, id) = (claimed.scope, transaction_of(claimed));
         let order = self.order(scope, id).await?;
+        let session = order.transaction.session;
+        let has_next_action =
+            self.read(move |tx, _| Ok(look_up::<PaymentSession>(tx, scope, session)?.next_action.is_some())).await?;
         let rerun = claimed.attempts > 1;
         let idempotent = self
             .context()
             .offer(scope.mode, order.transaction.method)
             .is_some_and(|offer| offer.capability.start_is_idempotent);
         let called = match (order.transaction.step(), self.rails().named(scope.mode, &order.transaction.rail)) {
-            (Step::Settled | Step::Waiting, _) => None,
+            (Step::Settled, _) => None,
+            // Asked for again: the answer with the way on was lost.
+            (Step::Waiting, Some(rail)) if idempotent && !has_next_action => Some(started(rail.as_ref(), order).await),
+            (Step::Waiting, _) => None,
             // Whether the first call arrived is not known, and this rail would take a second one for another payment.
             (Step::Sending | Step::Unknown, _) if rerun && !idempotent => {
                 Some(Called::Lost("the process that called the rail died".into()))
             }
             (Step::Sending | Step::Unknown, None) => Some(Called::Lost("the rail is not configured any more".into())),
-            (Step::Sending | Step::Unknown, Some(rail)) => Some(
-                tokio::time::timeout(RAIL_TIMEOUT, rail.start(order))
-                    .await
-                    .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into())),
-            ),
+            (Step::Sending | Step::Unknown, Some(rail)) => Some(started(rail.as_ref(), order).await),
         };
         let claimed = claimed.clone();
         self.settle_and_tell(scope, id, Some(claimed), move |session, transaction, now| {
@@ -152,7 +191,21 @@ impl App {
             // A question without an answer changes nothing.
             Called::Refused(_) | Called::Lost(_) => Report::NotFound,
         };
+        if claimed.is_none() && self.is_known(scope, id, report.clone()).await? {
+            return Ok(());
+        }
         self.report(scope, id, report, claimed).await
+    }
+
+    /// Whether a report would change nothing. A payer who asks in vain, however often, does not put off the worker's own
+    /// question.
+    async fn is_known(&self, scope: Scope, id: Id<Transaction>, report: Report) -> Result<bool, Failure> {
+        self.read(move |tx, _| {
+            let mut transaction = look_up::<Transaction>(tx, scope, id)?;
+            let mut session = look_up::<PaymentSession>(tx, scope, transaction.session)?;
+            Ok(session.reported(&mut transaction, &report, tx.now()) == Moved::Nowhere)
+        })
+        .await
     }
 
     /// A rail's verified word, by callback or query.
@@ -225,6 +278,12 @@ impl App {
         })
         .await
     }
+}
+
+async fn started(rail: &dyn Rail, order: Order) -> Called<Started> {
+    tokio::time::timeout(RAIL_TIMEOUT, rail.start(order))
+        .await
+        .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into()))
 }
 
 /// Stores the session as the answer to the request that waits for it; whether there was one.

@@ -12,6 +12,10 @@ use crate::monotonic;
 /// A second request with the same key waits so long for the first.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const WAIT_STEP: Duration = Duration::from_millis(50);
+/// A commit of unknown outcome is looked for this often, until it was absent for two seconds.
+const SETTLE_TRIES: u32 = 40;
+const SETTLE_STEP: Duration = Duration::from_millis(250);
+const ABSENT_FOR_SURE: u32 = 8;
 
 /// A finished answer: status and body, new or stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,13 +74,46 @@ impl App {
     {
         let deadline = monotonic::now() + LONGEST_WAIT;
         loop {
-            let (key, command, render) = (key.clone(), command.clone(), render.clone());
-            let run = self.commit(move |tx, context| once(tx, context, key.as_ref(), &command, &render)).await?;
+            let (key_again, command, render) = (key.clone(), command.clone(), render.clone());
+            let run = self.commit(move |tx, context| once(tx, context, key_again.as_ref(), &command, &render)).await;
+            let run = match (run, &key) {
+                (Err(Failure::Store(store::Error::UnknownCommit)), Some(key)) => {
+                    return self.settle_commit(key).await.map(Run::Done);
+                }
+                (run, _) => run?,
+            };
             match run {
                 Run::Wait if monotonic::now() < deadline => tokio::time::sleep(WAIT_STEP).await,
                 run => return Ok(run),
             }
         }
+    }
+}
+
+impl App {
+    /// The connection broke during COMMIT: the key's row tells whether it happened.
+    async fn settle_commit(&self, key: &IdempotencyKey) -> Result<Reply, Failure> {
+        let mut absent = 0;
+        for _ in 0..SETTLE_TRIES {
+            tokio::time::sleep(SETTLE_STEP).await;
+            let key = key.clone();
+            match self.read(move |tx, _| Ok(idempotency::find(tx, &key)?)).await {
+                Ok(Some(Claimed::Finished { status, body })) => {
+                    let status = u16::try_from(status);
+                    let status = status.map_err(|_| Failure::Broken("a stored status is no status".into()))?;
+                    return Ok(Reply { status, body, replayed: false });
+                }
+                // It was committed, and its answer waits for a rail: a retry with the same key gets it.
+                Ok(Some(Claimed::Running)) => return Err(Failure::KeyInUse),
+                Ok(Some(Claimed::First | Claimed::Reused)) | Err(_) => {}
+                // The old connection may still be committing: absent once proves nothing.
+                Ok(None) => absent += 1,
+            }
+            if absent >= ABSENT_FOR_SURE {
+                return Err(store::Error::Unavailable("the commit did not happen".into()).into());
+            }
+        }
+        Err(store::Error::UnknownCommit.into())
     }
 }
 

@@ -8,8 +8,11 @@ use domain::checkout::{Checkout, Settlement, Status};
 use domain::event::EventType;
 use domain::job::{ClaimedJob, Job};
 use domain::ledger::Entry;
+use domain::method::Flow;
 use domain::organization::Organization;
-use domain::payment::{Moved, Payable, Payer, PaymentSession, SessionStatus, Step, Transaction};
+use domain::payment::{
+    Again, Moved, Payable, Payer, PaymentSession, SessionStatus, Step, Transaction, TransactionStatus,
+};
 use domain::{Id, Metadata, Method, Money, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::{jobs, ledger};
@@ -109,6 +112,45 @@ pub fn begin(
     }
 }
 
+/// Closes a session that waits for a code and starts the same once more, for a payer whose code never came.
+///
+/// It is safe there and nowhere else: without its code the attempt before can't take money. Before its pause is over it
+/// does nothing.
+pub fn begin_again(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    scope: Scope,
+    id: Id<Checkout>,
+    key: Option<(String, String)>,
+) -> Result<Begun, Failure> {
+    let mut checkout = load::<Checkout>(tx, scope, id)?;
+    checkout.payable(tx.now())?;
+    let session = checkout.payment_session.ok_or(Refusal::CodeNotExpected)?;
+    let mut current = load_payment(tx, scope, session)?;
+    if current.session.is_with_provider() {
+        return Err(Refusal::PaymentInProgress.into());
+    }
+    let (Some(method), Some(transaction)) = (current.session.method, &mut current.transaction) else {
+        return Err(Refusal::CodeNotExpected.into());
+    };
+    let again_at = current.session.code_again_at(transaction).ok_or(Refusal::CodeNotExpected)?;
+    if tx.now() < again_at {
+        return Ok(Begun::Nothing(Box::new(current)));
+    }
+    checkouts::close(tx, &mut current.session, Some(transaction), false)?;
+    let request = Initialize {
+        target: Target::Checkout(id),
+        method: Some(method),
+        amount: None,
+        payer: current.session.payer.clone(),
+        metadata: Some(current.session.metadata.clone()),
+        has_code: false,
+    };
+    let mut payment = open(tx, &mut checkout, Some(method), &request)?;
+    let job = start(tx, context, &mut checkout, &mut payment.session, method, key)?;
+    Ok(Begun::Start(job, payment.session.id))
+}
+
 fn check_request(checkout: &Checkout, request: &Initialize) -> Result<(), Failure> {
     let order = &checkout.order;
     if let (Some(fixed), Some(wanted)) = (order.fixed_method, request.method)
@@ -164,19 +206,13 @@ fn continue_or_replace(
     method: Option<Method>,
     request: &Initialize,
 ) -> Result<Payment, Failure> {
-    match current.session.status() {
-        SessionStatus::Processing => return Err(Refusal::PaymentInProgress.into()),
-        SessionStatus::Succeeded => return Err(Refusal::PaymentAlreadySucceeded.into()),
-        SessionStatus::Failed | SessionStatus::Cancelled => return open(tx, checkout, method, request),
-        SessionStatus::Pending => {}
+    let again = current.session.again(method)?;
+    if again == Again::New {
+        return open(tx, checkout, method, request);
     }
-    let same_method = match (current.session.method, method) {
-        (Some(open), Some(wanted)) => open == wanted,
-        (None, _) | (_, None) => true,
-    };
     let other_phone = request.payer.phone.is_some() && request.payer.phone != current.session.payer.phone;
     // A phone that was handed to a rail can't be changed there.
-    if !same_method || (other_phone && current.transaction.is_some()) {
+    if again == Again::Replace || (other_phone && current.transaction.is_some()) {
         checkouts::close(tx, &mut current.session, current.transaction.as_mut(), false)?;
         return open(tx, checkout, method, request);
     }
@@ -312,9 +348,16 @@ pub fn settle(
             if is_current {
                 checkout.attempt_moved(transaction.summary(), false, now);
             }
-            publish::payment_event(tx, context, &mut checkout, &transaction, EventType::PaymentFailed)?;
+            // Nobody waits for an attempt at what is paid, expired or cancelled.
+            if checkout.stored_status() == Status::Pending {
+                publish::payment_event(tx, context, &mut checkout, &transaction, EventType::PaymentFailed)?;
+            }
         }
         Moved::ToPaid => money_arrived(tx, context, &mut checkout, &session, &mut transaction)?,
+    }
+    // The rail has it, but its answer with the way on was lost: a rail that knows the reference gives it again.
+    if transaction.step() == Step::Waiting && session.next_action.is_none() && restarts(context, &transaction) {
+        jobs::schedule(tx, scope, Job::StartAttempt(id), now)?;
     }
     // What held an outdated checkout open may be over now.
     if let Some(event) = checkout.observe(now) {
@@ -328,6 +371,15 @@ pub fn settle(
     tx.save(&mut session)?;
     tx.save(&mut transaction)?;
     Ok(Payment { session, transaction: Some(transaction) })
+}
+
+/// Whether starting again would give the same payment, with the way on that the payer needs.
+fn restarts(context: &Context, transaction: &Transaction) -> bool {
+    transaction.method.flow() == Flow::Redirect
+        && transaction.status() != TransactionStatus::Completed
+        && context
+            .offer(transaction.scope.mode, transaction.method)
+            .is_some_and(|offer| offer.capability.start_is_idempotent)
 }
 
 fn money_arrived(

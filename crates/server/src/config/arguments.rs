@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::BoolishValueParser;
 use serde::Deserialize;
 
-use super::{SettingsFaults, StoreSettings};
+use super::{Addresses, ServeSettings, SettingsFaults, StoreSettings};
 use crate::logging::LogFormat;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args, Deserialize)]
@@ -109,6 +109,10 @@ impl ServeArguments {
 /// Where the data is, for commands that open it without serving.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct StoreArguments {
+    /// The settings file of the server; flags and environment win over it
+    #[arg(long, env = "DALASI_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
     /// The folder of the embedded database [default: ./dalasi-data]
     #[arg(long, env = "DALASI_DATA_DIR", value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
@@ -124,8 +128,47 @@ pub struct StoreArguments {
 
 impl StoreArguments {
     pub fn check(self) -> Result<StoreSettings, SettingsFaults> {
-        StoreSettings::check(path(self.data_dir), text(self.database_url), path(self.key_file))
+        let below = match path(self.config.clone()) {
+            Some(file) => super::read_file(&file)?,
+            None => ServeArguments::default(),
+        };
+        let given = self.as_serve().over(below);
+        StoreSettings::check(given.data_dir, given.database_url, given.key_file)
     }
+
+    /// The same, with the addresses that the server beside it would show.
+    pub fn check_with(self, addresses: AddressArguments) -> Result<(StoreSettings, Addresses), SettingsFaults> {
+        let AddressArguments { listen, public_url, pay_url } = addresses;
+        let settings = ServeSettings::load(ServeArguments { listen, public_url, pay_url, ..self.as_serve() })?;
+        let addresses = settings.addresses(settings.listen);
+        Ok((settings.store, addresses))
+    }
+
+    fn as_serve(&self) -> ServeArguments {
+        ServeArguments {
+            config: self.config.clone(),
+            data_dir: self.data_dir.clone(),
+            database_url: self.database_url.clone(),
+            key_file: self.key_file.clone(),
+            ..ServeArguments::default()
+        }
+    }
+}
+
+/// What events and answers say about where pages are, for commands that cause some.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct AddressArguments {
+    /// Where the server listens [default: 127.0.0.1:8080]
+    #[arg(long, env = "DALASI_LISTEN", value_name = "ADDRESS:PORT")]
+    pub listen: Option<String>,
+
+    /// The address of the API as clients see it [default: the listen address]
+    #[arg(long, env = "DALASI_PUBLIC_URL", value_name = "URL")]
+    pub public_url: Option<String>,
+
+    /// The address of the hosted pages [default: the public URL]
+    #[arg(long, env = "DALASI_PAY_URL", value_name = "URL")]
+    pub pay_url: Option<String>,
 }
 
 fn text(given: Option<String>) -> Option<String> {

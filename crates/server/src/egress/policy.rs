@@ -65,6 +65,11 @@ pub(super) fn check_text(text: &str, loopback: bool) -> Result<Url, UrlFault> {
     if url.as_str().len() > LONGEST_URL {
         return Err(UrlFault { code: "too_long", message: format!("The URL has more than {LONGEST_URL} characters.") });
     }
+    // 127.1, 0x7f.1 and 2130706433 all mean an address that nobody would recognise.
+    let is_address = matches!(url.host(), Some(Host::Ipv4(_) | Host::Ipv6(_)));
+    if is_address && !url.host_str().is_some_and(|host| authority.starts_with(host)) {
+        return Err(not_allowed("The IP address has to be written in its usual form."));
+    }
     reach(&url, loopback)?;
     Ok(url)
 }

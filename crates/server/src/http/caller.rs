@@ -10,6 +10,7 @@ use domain::api_key::{ApiKey, Right};
 use domain::{Id, Scope};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
+use store::Dialect;
 use store::queries::idempotency::IdempotencyKey;
 
 use super::Api;
@@ -32,6 +33,8 @@ pub struct Caller {
     verb: String,
     path: String,
     header_key: Option<String>,
+    /// Whether a write without a key gets one of ours, by which a commit of unknown outcome is settled.
+    needs_key: bool,
 }
 
 /// Where the extractor leaves the caller's budget for the answer's headers.
@@ -81,6 +84,7 @@ impl FromRequestParts<Api> for Caller {
             verb: parts.method.to_string(),
             path: parts.uri.path().to_owned(),
             header_key: idempotency_header(&parts.headers)?,
+            needs_key: api.app.store().dialect() == Dialect::Postgres,
         })
     }
 }
@@ -158,6 +162,7 @@ impl Caller {
                 return Err(key_conflict());
             }
             (Some(key), _) | (None, Some(key)) => key,
+            (None, None) if self.needs_key => return Ok(Some(self.own_key())),
             (None, None) => return Ok(None),
         };
         let printable = key.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
@@ -168,6 +173,13 @@ impl Caller {
         let text = format!("{}\n{}\n{canonical}", self.verb, self.path);
         let fingerprint = digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec();
         Ok(Some(IdempotencyKey { scope: self.scope(), space: space.to_owned(), key, fingerprint }))
+    }
+
+    /// The key of a request that brought none: nobody else can use it.
+    fn own_key(&self) -> IdempotencyKey {
+        let key = self.request_id.to_string();
+        let fingerprint = digest::digest(&digest::SHA256, key.as_bytes()).as_ref().to_vec();
+        IdempotencyKey { scope: self.scope(), space: "request".into(), key, fingerprint }
     }
 
     /// The merchant's own keys.

@@ -7,18 +7,18 @@ use store::queries::deliveries;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::{CLAIM_LIMIT, CONCURRENCY, LONGEST_SLEEP};
+use super::{CLAIM_LIMIT, CONCURRENCY, rest, until};
 use crate::app::App;
 use crate::app::webhooks::{self, Dispatch};
 use crate::error::Failure;
 
 /// Longer than an attempt can last (15 s).
 const LEASE: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
     let slots = Arc::new(Semaphore::new(CONCURRENCY));
     let mut running = JoinSet::new();
+    let mut bell = app.bell();
     while !*stop.borrow() {
         while running.try_join_next().is_some() {}
         let free = slots.available_permits().min(CLAIM_LIMIT);
@@ -37,10 +37,13 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
         if got_some {
             continue;
         }
-        tokio::select! {
-            () = tokio::time::sleep(if running.is_empty() { POLL } else { POLL / 5 }.min(LONGEST_SLEEP)) => {}
-            _ = stop.changed() => {}
-        }
+        let next = app
+            .read(|tx, _| {
+                let due_at = deliveries::next_due(tx)?;
+                Ok(until(tx.now(), due_at))
+            })
+            .await;
+        rest(next, running.len() >= CONCURRENCY, &mut bell, &mut stop).await;
     }
     while running.join_next().await.is_some() {}
 }

@@ -6,16 +6,18 @@ use store::lease;
 use store::queries::events;
 use tokio::sync::watch;
 
+use super::LONGEST_SLEEP;
 use crate::app::App;
 use crate::error::Failure;
 
 const LEASE: &str = "event_sequencer";
 const LEASE_US: i64 = 10_000_000;
 const BATCH: i64 = 256;
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
     let holder = holder();
+    let mut bell = app.bell();
     while !*stop.borrow() {
         match number(&app, &holder).await {
             Ok(BATCH) => continue,
@@ -23,9 +25,12 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
             Err(failure) => tracing::error!(%failure, "events can't be numbered"),
         }
         tokio::select! {
-            () = tokio::time::sleep(PAUSE) => {}
+            () = tokio::time::sleep(LONGEST_SLEEP) => {}
+            Ok(()) = bell.changed() => {}
             _ = stop.changed() => {}
         }
+        // One look for the commits of a moment, not one for each.
+        tokio::time::sleep(PAUSE).await;
     }
 }
 

@@ -131,7 +131,6 @@ pub struct PaymentStatusView {
     pub transaction: Option<SummaryView>,
     #[schema(value_type = Option<words::FailureReason>)]
     pub failure_reason: Option<String>,
-    pub outcome_unknown: bool,
     pub livemode: bool,
 }
 
@@ -149,7 +148,6 @@ impl PaymentStatusView {
             transaction_id: session.transaction.map(|id| id.to_string()),
             transaction: transaction.map(|transaction| SummaryView::from(&transaction.summary())),
             failure_reason: session.failure_reason.map(|reason| reason.as_str().into()),
-            outcome_unknown: session.outcome_unknown,
             livemode: session.scope.mode.is_live(),
         }
     }

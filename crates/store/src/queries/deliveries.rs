@@ -60,10 +60,22 @@ update webhook_deliveries
 set status = $5, by_hand = 1, round_attempts = $6, next_retry_at = $7
 where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4";
 
+/// Without those that wait for an earlier one: they are due when that one is done.
 const NEXT_DUE: &str = "\
-select min(next_retry_at) as due_at
-from webhook_deliveries
-where status = 'pending' and lease_until <= $1";
+select due.next_retry_at as due_at
+from webhook_deliveries as due
+where due.status = 'pending'
+and due.lease_until <= $1
+and (due.by_hand = 1 or not exists (
+    select 1
+    from webhook_deliveries as earlier
+    where earlier.endpoint_id = due.endpoint_id
+    and earlier.object_id = due.object_id
+    and earlier.sequence < due.sequence
+    and earlier.status = 'pending'
+    and earlier.by_hand = 0))
+order by due.next_retry_at
+limit 1";
 
 /// A delivery that a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,8 +154,8 @@ pub fn retry(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
 
 pub fn next_due(tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Error> {
     let now = tx.now().micros();
-    let due_at: Option<i64> = tx.query_one(NEXT_DUE, &[now.into()])?.get("due_at")?;
-    Ok(due_at.map(Timestamp::from_micros))
+    let row = tx.query_opt(NEXT_DUE, &[now.into()])?;
+    row.map(|row| Ok(Timestamp::from_micros(row.get("due_at")?))).transpose()
 }
 
 fn read(row: &Row) -> Result<Delivery, Error> {

@@ -86,6 +86,15 @@ pub fn claim(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Claimed, Error> {
     }
 }
 
+/// What became of a request, without claiming its key; `None` where nothing of it was committed.
+pub fn find(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Option<Claimed>, Error> {
+    let Some(row) = tx.query_opt(SELECT, &columns(key))? else { return Ok(None) };
+    Ok(Some(match row.get::<String>("state")?.as_str() {
+        "running" => Claimed::Running,
+        _ => Claimed::Finished { status: row.get("status")?, body: row.get("body")? },
+    }))
+}
+
 /// Stores the answer.
 pub fn finish(tx: &mut Tx<'_>, key: &IdempotencyKey, status: i64, body: &str) -> Result<(), Error> {
     let mut values = columns(key);

@@ -16,6 +16,15 @@ where organization_id = $1 and mode = $2 and attention = $3 and id > $4
 order by id
 limit $5";
 
+const UNDECIDED: &str = "\
+select version, doc
+from transactions
+where organization_id = $1 and mode = $2
+    and (attention = $3 or status = 'processing' and step <> 'settled' and created_at < $4)
+    and id > $5
+order by id
+limit $6";
+
 const OF_OBJECT: &str = "\
 select version, doc
 from transactions
@@ -51,6 +60,19 @@ pub fn for_attention(
         .iter()
         .map(parse)
         .collect()
+}
+
+/// Whose outcome nobody knows: lost, parked, or with a rail that has been silent since `before`.
+pub fn undecided(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    before: Timestamp,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<Transaction>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    let values = [organization, mode, NEEDS_A_PERSON.into(), before.micros().into(), after.into(), limit.into()];
+    tx.query(UNDECIDED, &values)?.iter().map(parse).collect()
 }
 
 pub fn of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<Vec<Transaction>, Error> {

@@ -1,9 +1,8 @@
 //! One field in the hands of its reader: absent, null, faulty or a value, and the checks that refine it.
 //! The first fault of a field is the only one reported for it.
 
-use url::Url;
-
 use crate::http::fault::{Complaint, Fault, FaultCode, Faults};
+use crate::plausible::{LONGEST_EMAIL, LONGEST_URL, is_email, is_web_address};
 
 #[derive(Debug)]
 pub(crate) enum Outcome<T> {
@@ -28,9 +27,6 @@ pub enum Change<T> {
     Clear,
     Set(T),
 }
-
-const LONGEST_URL: usize = 2048;
-const LONGEST_EMAIL: usize = 254;
 
 impl<'f, T> Field<'f, T> {
     pub(crate) fn new(path: String, outcome: Outcome<T>, faults: &'f mut Faults) -> Self {
@@ -177,47 +173,4 @@ impl<'f> Field<'f, String> {
             Err((FaultCode::InvalidFormat, message))
         })
     }
-}
-
-fn is_web_address(text: &str) -> bool {
-    // The parser is as lenient as a browser (`http:\\host`, tabs inside): ask for the plain form first.
-    let lower = text.get(..8).unwrap_or(text).to_ascii_lowercase();
-    let plain = (lower.starts_with("http://") || lower.starts_with("https://"))
-        && !text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\');
-    let Ok(url) = Url::parse(text) else {
-        return false;
-    };
-    plain
-        && matches!(url.scheme(), "http" | "https")
-        && url.username().is_empty()
-        && url.password().is_none()
-        // The parser drops an empty user name (`https://@host`) and skips slashes (`https:///host`).
-        && !authority(text).is_empty()
-        && !authority(text).contains('@')
-}
-
-fn authority(text: &str) -> &str {
-    let rest = text.split_once("//").map_or("", |(_, rest)| rest);
-    rest.split(['/', '?', '#']).next().unwrap_or("")
-}
-
-fn is_email(text: &str) -> bool {
-    let Some((local, domain)) = text.rsplit_once('@') else {
-        return false;
-    };
-    let local_is_sane = !local.is_empty()
-        && local.len() <= 64
-        && !local.starts_with('.')
-        && !local.ends_with('.')
-        && !local.contains("..")
-        && local.chars().all(|c| (c.is_alphanumeric() || ".!#$%&'*+/=?^_`{|}~-".contains(c)) && !c.is_whitespace());
-    let domain_is_sane = domain.split('.').count() >= 2
-        && domain.split('.').all(|label| {
-            !label.is_empty()
-                && label.len() <= 63
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-                && label.chars().all(|c| c.is_alphanumeric() || c == '-')
-        });
-    local_is_sane && domain_is_sane
 }

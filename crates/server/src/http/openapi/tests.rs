@@ -48,7 +48,7 @@ fn the_file_in_the_tree_is_fresh() {
     let kept = include_str!("../../../../../openapi.json");
     assert!(
         kept == document_text(),
-        "openapi.json is stale; write it anew: cargo run -p dalasi --example openapi > openapi.json"
+        "openapi.json is stale; write it anew: cargo run -p dalasi -- openapi > openapi.json"
     );
 }
 

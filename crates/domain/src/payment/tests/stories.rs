@@ -1,0 +1,232 @@
+//! One attempt, told from its beginning to its end.
+
+use super::*;
+
+fn check(pair: &Pair, expected: &str) {
+    assert_eq!(pair.stand(), expected);
+}
+
+#[test]
+fn three_wrong_codes_end_it() {
+    let mut pair = Pair::waiting(Method::Qmoney);
+    for left in [2, 1] {
+        pair.code().expect("a code is expected");
+        assert_eq!(pair.code(), Err(Refusal::PaymentInProgress), "one code at a time");
+        let wrong = Called::Answered(Report::AwaitingCode { attempts_left: left });
+        assert_eq!(pair.code_submitted(wrong), Moved::On);
+        check(&pair, &format!("pending/pending, waiting, wrong_code, otp, {left} left"));
+    }
+    pair.code().expect("a code is expected");
+    let last = Called::Answered(Report::Failed { reason: FailureReason::WrongCode });
+    assert_eq!(pair.code_submitted(last), Moved::ToFailed);
+    check(&pair, "failed/failed, settled, wrong_code");
+    assert_eq!(pair.code(), Err(Refusal::PaymentSessionClosed));
+}
+
+#[test]
+fn a_right_code_is_asked_for_once() {
+    let mut pair = Pair::with_code();
+    assert_eq!(pair.code_submitted(Called::Answered(Report::Processing)), Moved::On);
+    check(&pair, "processing/processing, waiting");
+    // An old word, overtaken by the one above.
+    assert_eq!(pair.report(&WRONG_CODE), Moved::Nowhere);
+    assert_eq!(pair.report(&paid(dalasi(10_000))), Moved::ToPaid);
+    check(&pair, "succeeded/completed, settled");
+    assert_eq!(pair.code(), Err(Refusal::PaymentAlreadySucceeded));
+}
+
+/// After a lost start the payer can still type the code, and mistype it.
+#[test]
+fn a_code_survives_a_lost_start() {
+    for by_report in [true, false] {
+        let mut pair = Pair::sending(Method::Qmoney);
+        pair.started(Called::Lost("a timeout".into()));
+        check(&pair, "processing/processing, unknown, outcome_unknown");
+        let moved = if by_report {
+            pair.report(&Report::AwaitingCode { attempts_left: 3 })
+        } else {
+            pair.started(Called::Answered(started(Method::Qmoney)))
+        };
+        assert_eq!(moved, Moved::On);
+        check(&pair, "pending/processing, waiting, otp, 3 left");
+        pair.code().expect("a code is expected");
+        pair.code_submitted(Called::Answered(WRONG_CODE));
+        check(&pair, "pending/processing, waiting, wrong_code, otp, 2 left");
+        pair.code().expect("a code is expected");
+        assert_eq!(pair.code_submitted(Called::Answered(Report::Processing)), Moved::On);
+        check(&pair, "processing/processing, waiting");
+    }
+}
+
+/// The process died between the code and its answer: the rail says how many tries are left.
+#[test]
+fn a_code_whose_call_was_never_made_can_be_typed_again() {
+    let mut pair = Pair::with_code();
+    assert_eq!(pair.report(&Report::AwaitingCode { attempts_left: 3 }), Moved::On);
+    check(&pair, "pending/pending, waiting, otp, 3 left");
+    pair.code().expect("a code is expected");
+    assert_eq!(pair.report(&WRONG_CODE), Moved::On);
+    pair.code().expect("a code is expected");
+    assert_eq!(pair.report(&Report::AwaitingCode { attempts_left: 3 }), Moved::Nowhere, "an older word");
+}
+
+/// Everybody can open the address to which a rail sends payers back.
+#[test]
+fn coming_back_means_nothing_where_nobody_was_sent_away() {
+    let mut pair = Pair::waiting(Method::Qmoney);
+    assert_eq!(pair.returned(), Moved::Nowhere);
+    pair.code().expect("a code is expected");
+}
+
+#[test]
+fn paid_is_final() {
+    let mut pair = Pair::with_code();
+    assert_eq!(pair.report(&paid(dalasi(10_000))), Moved::ToPaid, "a callback before the answer to the code");
+    let before = pair.clone();
+    assert_eq!(pair.code_submitted(Called::Refused(FailureReason::ProviderError)), Moved::Nowhere);
+    assert_eq!(pair.code_submitted(Called::Lost("a reset".into())), Moved::Nowhere);
+    assert_eq!(pair.code_submitted(Called::Answered(FAILED)), Moved::Nowhere);
+    assert_eq!(pair.report(&paid(dalasi(1))), Moved::Nowhere);
+    assert_eq!(pair.resolve(false), Err(Refusal::AttemptNotUnknown { status: "completed" }));
+    assert_eq!(pair.resolve(true), Err(Refusal::AttemptNotUnknown { status: "completed" }));
+    assert_eq!((&pair.session, &pair.transaction), (&before.session, &before.transaction));
+}
+
+#[test]
+fn a_provider_corrects_itself() {
+    let mut pair = Pair::reported_from(Method::Wave, &FAILED);
+    check(&pair, "failed/failed, settled, declined");
+    assert_eq!(pair.report(&paid(dalasi(10_000))), Moved::ToPaid);
+    check(&pair, "succeeded/completed, settled");
+    let moves: Vec<&str> = pair.transaction.transitions.iter().map(|moved| moved.status.as_str()).collect();
+    assert_eq!(moves, ["pending", "failed", "completed"]);
+    assert_eq!(pair.transaction.reached(TransactionStatus::Failed), Some(seconds(6)));
+}
+
+/// Refused, and refused again while the first word is stored: one failure, one event.
+#[test]
+fn a_failure_is_told_once() {
+    let mut pair = Pair::with_code();
+    assert_eq!(pair.report(&FAILED), Moved::ToFailed);
+    assert_eq!(pair.code_submitted(Called::Refused(FailureReason::ProviderError)), Moved::Nowhere);
+    assert_eq!(pair.report(&paid(dalasi(1))), Moved::On, "parked");
+    check(&pair, "failed/failed, unknown, outcome_unknown, declined, parked");
+    assert_eq!(pair.report(&FAILED), Moved::On);
+    check(&pair, "failed/failed, settled, declined, parked");
+    assert_eq!(pair.resolve(false), Ok(Moved::On), "looked at: nothing new to tell");
+    check(&pair, "failed/failed, settled, declined");
+}
+
+#[test]
+fn another_amount_or_currency_is_parked_and_never_paid() {
+    let xof = Money::new(10_000, crate::money::Currency::parse("XOF").expect("in ISO 4217"));
+    for wrong in [dalasi(9_999), dalasi(10_001), xof] {
+        let mut pair = Pair::waiting(Method::Wave);
+        assert_eq!(pair.report(&paid(wrong)), Moved::On);
+        check(&pair, "processing/processing, unknown, outcome_unknown, redirect, parked");
+        let why = pair.transaction.parked.clone().expect("it says why");
+        assert!(why.contains(&wrong.to_string()) && why.contains(wrong.currency.code()), "{why}");
+        // Nothing that is no outcome takes it from the operator's list.
+        for report in [Report::Processing, Report::Open, WRONG_CODE, Report::NotFound, paid(wrong)] {
+            assert_eq!(pair.report(&report), Moved::Nowhere, "{report:?}");
+        }
+        assert_eq!(pair.started(Called::Answered(started(Method::Wave))), Moved::Nowhere);
+        assert_eq!(pair.started(Called::Refused(FailureReason::ProviderError)), Moved::Nowhere);
+        check(&pair, "processing/processing, unknown, outcome_unknown, redirect, parked");
+    }
+}
+
+#[test]
+fn the_right_amount_settles_what_was_parked_for_good() {
+    let mut pair = Pair::waiting(Method::Wave);
+    pair.report(&paid(dalasi(1)));
+    assert_eq!(pair.report(&paid(dalasi(10_000))), Moved::ToPaid);
+    check(&pair, "succeeded/completed, settled");
+    assert_eq!(pair.resolve(false), Err(Refusal::AttemptNotUnknown { status: "completed" }));
+}
+
+#[test]
+fn a_closed_session_whose_attempt_gets_paid() {
+    for expired in [false, true] {
+        let mut pair = Pair::closed(expired);
+        let word = if expired { "cancelled/expired, waiting, expired" } else { "cancelled/cancelled, waiting" };
+        check(&pair, word);
+        assert_eq!(pair.report(&Report::Processing), Moved::Nowhere);
+        assert_eq!(pair.report(&paid(dalasi(10_000))), Moved::ToPaid);
+        check(&pair, "succeeded/completed, settled");
+        assert_eq!(pair.report(&paid(dalasi(10_000))), Moved::Nowhere);
+    }
+}
+
+#[test]
+fn a_closed_session_whose_attempt_fails_keeps_its_word() {
+    let mut pair = Pair::closed(true);
+    assert_eq!(pair.report(&FAILED), Moved::On);
+    check(&pair, "cancelled/expired, settled, expired");
+    // An attempt that the rail was working on is over nevertheless (§4.3: processing, failure → failed).
+    let mut pair = Pair::sending(Method::Qmoney);
+    pair.started(Called::Lost("a timeout".into()));
+    pair.report(&Report::AwaitingCode { attempts_left: 3 });
+    pair.close(false);
+    check(&pair, "cancelled/processing, waiting");
+    assert_eq!(pair.report(&FAILED), Moved::On);
+    check(&pair, "cancelled/failed, settled");
+}
+
+#[test]
+fn only_a_person_decides_what_nobody_else_can_tell() {
+    let undecided = [Pair::lost(), Pair::waiting(Method::Afrimoney), {
+        let mut pair = Pair::waiting(Method::Wave);
+        pair.report(&paid(dalasi(1)));
+        pair
+    }];
+    for pair in undecided {
+        let mut yes = pair.clone();
+        assert_eq!(yes.resolve(true), Ok(Moved::ToPaid));
+        check(&yes, "succeeded/completed, settled");
+        assert_eq!(yes.resolve(true), Err(Refusal::AttemptNotUnknown { status: "completed" }));
+        let mut no = pair.clone();
+        assert_eq!(no.resolve(false), Ok(Moved::ToFailed));
+        check(&no, "failed/failed, settled, provider_error");
+        assert_eq!(no.resolve(false), Err(Refusal::AttemptNotUnknown { status: "failed" }));
+    }
+    for (mut pair, status) in [
+        (Pair::waiting(Method::Wave), "pending"),
+        (Pair::reported_from(Method::Wave, &FAILED), "failed"),
+        (Pair::closed(false), "cancelled"),
+        (Pair::closed(true), "expired"),
+    ] {
+        assert_eq!(pair.resolve(true), Err(Refusal::AttemptNotUnknown { status }));
+    }
+}
+
+#[test]
+fn times_never_go_back() {
+    let mut pair = Pair::waiting(Method::Wave);
+    pair.session.reported(&mut pair.transaction, &Report::Processing, seconds(100));
+    pair.session.reported(&mut pair.transaction, &paid(dalasi(10_000)), seconds(50));
+    let times: Vec<Timestamp> = pair.transaction.transitions.iter().map(|moved| moved.at).collect();
+    assert_eq!(times, [seconds(2), seconds(100), seconds(100)]);
+    assert_eq!(pair.transaction.updated_at, seconds(100));
+    assert_eq!(pair.session.updated_at, seconds(100));
+}
+
+#[test]
+fn a_rail_is_asked_less_and_less_often_and_never_about_what_is_settled() {
+    let mut pair = Pair::waiting(Method::Wave);
+    let pauses: Vec<u64> = (0..14).map(|_| pair.transaction.next_question().expect("it is open").as_secs()).collect();
+    assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600]);
+    pair.report(&FAILED);
+    assert_eq!(pair.transaction.next_question(), None);
+}
+
+#[test]
+fn only_the_pair_moves_together() {
+    let mut one = Pair::waiting(Method::Wave);
+    let mut session = session(id(9), &checkout(dalasi(10_000)), Method::Wave, seconds(1));
+    begin(&mut session, id(10), 250, seconds(2));
+    let mixed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        session.reported(&mut one.transaction, &FAILED, seconds(3))
+    }));
+    assert!(mixed.is_err(), "a report for another session's attempt is a bug of ours");
+}

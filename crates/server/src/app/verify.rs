@@ -1,0 +1,147 @@
+//! Whether what is stored can be what this program wrote: the ledger against the payments, the payments against what is
+//! paid, states against the moves that lead to them, events without a gap.
+//!
+//! It reads one snapshot, page by page, and changes nothing. A fault names its row. What is altered together with
+//! everything that could tell (a fresh checkout's amount in column and document, say) it can't see.
+
+mod checkouts;
+mod events;
+mod payments;
+mod rest;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use domain::Scope;
+use serde::Serialize;
+use store::queries::organizations;
+use store::queries::verify::{self as stored, Stored};
+use store::{Entity, Tx};
+
+use crate::error::Failure;
+
+/// More than these are counted and not kept.
+const MOST_FAULTS: usize = 1000;
+
+/// Something that can't be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    pub table: &'static str,
+    pub row: String,
+    pub what: String,
+}
+
+/// What was looked at, and what was wrong.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    /// Rows by table.
+    pub checked: BTreeMap<&'static str, u64>,
+    /// The sum of all postings by mode and currency: zero.
+    pub ledger: BTreeMap<String, i128>,
+    pub faults: Vec<Fault>,
+    /// All of them, those that were not kept included.
+    pub fault_count: u64,
+    #[serde(skip)]
+    progress: Progress,
+}
+
+/// How many rows were looked at so far, for somebody who waits.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<AtomicU64>);
+
+impl Progress {
+    pub fn rows(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Report {
+    pub fn is_clean(&self) -> bool {
+        self.fault_count == 0
+    }
+
+    fn fault(&mut self, table: &'static str, row: impl Into<String>, what: impl Into<String>) {
+        self.fault_count += 1;
+        if self.faults.len() < MOST_FAULTS {
+            self.faults.push(Fault { table, row: row.into(), what: what.into() });
+        }
+    }
+
+    /// A fault unless `holds`.
+    fn expect(&mut self, holds: bool, table: &'static str, row: &str, what: impl FnOnce() -> String) {
+        if !holds {
+            self.fault(table, row, what());
+        }
+    }
+
+    fn count(&mut self, table: &'static str, rows: usize) {
+        let rows = u64::try_from(rows).unwrap_or(u64::MAX);
+        *self.checked.entry(table).or_default() += rows;
+        self.progress.0.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// The documents that can be read; those that can't, and columns that differ from theirs, are faults.
+    fn readable<E: Entity>(&mut self, rows: Vec<Stored<E>>) -> Vec<E> {
+        self.count(E::TABLE, rows.len());
+        let mut readable = Vec::with_capacity(rows.len());
+        for Stored { id, entity, differing } in rows {
+            for column in differing {
+                self.fault(E::TABLE, id.as_str(), format!("the column {column} differs from the document"));
+            }
+            match entity {
+                Ok(entity) => readable.push(entity),
+                Err(why) => self.fault(E::TABLE, id, why),
+            }
+        }
+        readable
+    }
+}
+
+/// Everything of every organization in both modes.
+pub fn everything(tx: &mut Tx<'_>, progress: &Progress) -> Result<Report, Failure> {
+    stored::take_time(tx);
+    let mut report = Report { progress: progress.clone(), ..Report::default() };
+    for scope in organizations::scopes(tx)? {
+        of_scope(tx, scope, &mut report)?;
+    }
+    for stray in stored::strays(tx)? {
+        report.fault(stray.table, stray.row, stray.what);
+    }
+    rest::jobs(tx, &mut report)?;
+    let sums: Vec<(String, i128)> = report.ledger.iter().map(|(of, sum)| (of.clone(), *sum)).collect();
+    for (of, sum) in sums {
+        report.expect(sum == 0, "ledger_postings", &of, || format!("the postings sum to {sum} and not to zero"));
+    }
+    Ok(report)
+}
+
+fn of_scope(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+    rest::documents(tx, scope, report)?;
+    checkouts::check(tx, scope, report)?;
+    payments::sessions(tx, scope, report)?;
+    payments::transactions(tx, scope, report)?;
+    events::log(tx, scope, report)?;
+    rest::idempotency_keys(tx, scope, report)
+}
+
+/// Walks over all documents of one kind, a page at a time; `each` gets the page and the span of ids that it covers. The
+/// last span has no end, so that what lies behind the last document is covered too.
+fn pages<E: Entity>(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    report: &mut Report,
+    mut each: impl FnMut(&mut Tx<'_>, &mut Report, Vec<E>, stored::Span<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut after = String::new();
+    loop {
+        let rows = stored::documents::<E>(tx, scope, &after)?;
+        let last = (rows.len() == stored::PAGE).then(|| rows.last().map(|row| row.id.clone())).flatten();
+        let readable = report.readable(rows);
+        each(tx, report, readable, stored::Span { after: &after, until: last.as_deref() })?;
+        match last {
+            Some(last) => after = last,
+            None => return Ok(()),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! A checkout is completed if and only if money paid it; what it shows of its latest attempt is that attempt.
+
+use std::collections::{HashMap, HashSet};
+
+use domain::checkout::{self, Checkout, Status};
+use domain::payment::{Payable, PaymentSession, Transaction, TransactionStatus, TransactionSummary};
+use domain::{Id, Scope};
+use store::queries::verify::{self as stored, Span};
+use store::{Entity, Tx};
+
+use super::payments::by_id;
+use super::{Report, events, pages};
+use crate::error::Failure;
+
+const TABLE: &str = Checkout::TABLE;
+
+/// What the attempts to pay one checkout add up to.
+#[derive(Default)]
+pub(super) struct Attempts {
+    pub(super) count: i64,
+    /// That failed, though they may have been corrected afterwards.
+    pub(super) failed: i64,
+    pub(super) completed: i64,
+    paid: Vec<Id<Transaction>>,
+    late: Vec<Id<Transaction>>,
+    shown: Option<(TransactionSummary, TransactionStatus)>,
+}
+
+pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+    pages::<Checkout>(tx, scope, report, |tx, report, checkouts, span| {
+        let attempts = attempts(tx, scope, span, report, &checkouts)?;
+        let sessions = checkouts.iter().filter_map(|checkout| checkout.payment_session);
+        let sessions: Vec<String> = sessions.map(|id| id.to_string()).collect();
+        let sessions = by_id::<PaymentSession>(tx, scope, &sessions)?;
+        let pending = checkouts.iter().filter(|checkout| checkout.stored_status() == Status::Pending);
+        let pending: Vec<String> = pending.map(|checkout| checkout.id.to_string()).collect();
+        let owed: HashSet<String> = stored::owed(tx, scope, &["expire_checkout"], &pending)?.into_iter().collect();
+        for checkout in &checkouts {
+            let id = checkout.id.to_string();
+            order(report, checkout);
+            if let Some(named) = checkout.payment_session {
+                let session = sessions.get(&named.to_string());
+                let is_its_own = session.is_some_and(|session| session.payable == Payable::Checkout(checkout.id));
+                report.expect(is_its_own, TABLE, &id, || format!("{named} is no session of it"));
+            }
+            paid(report, checkout, attempts.get(&id).unwrap_or(&Attempts::default()));
+            report.expect(checkout.stored_status() != Status::Pending || owed.contains(&id), TABLE, &id, || {
+                "it is pending and no timer will expire it".into()
+            });
+        }
+        events::of_checkouts(tx, scope, span, report, &checkouts, &attempts)
+    })
+}
+
+/// The attempts at the checkouts of a span, which includes those that are not there.
+fn attempts(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    span: Span<'_>,
+    report: &mut Report,
+    checkouts: &[Checkout],
+) -> Result<HashMap<String, Attempts>, Failure> {
+    let known: HashMap<String, &Checkout> =
+        checkouts.iter().map(|checkout| (checkout.id.to_string(), checkout)).collect();
+    let mut attempts: HashMap<String, Attempts> = HashMap::new();
+    let mut cursor = None;
+    loop {
+        for row in stored::documents_between::<Transaction>(tx, scope, "object_id", span, &mut cursor)? {
+            // What can't be read is reported where transactions are walked.
+            let Ok(transaction) = row.entity else { continue };
+            let object = transaction.payable.object_id();
+            let Some(checkout) = known.get(&object) else {
+                report.fault(Transaction::TABLE, row.id, format!("it pays {object}, of which nothing can be read"));
+                continue;
+            };
+            report.expect(transaction.amount == checkout.order.amount, Transaction::TABLE, &row.id, || {
+                format!("its amount is not that of {object}")
+            });
+            add(attempts.entry(object).or_default(), checkout, &transaction);
+        }
+        if cursor.is_none() {
+            return Ok(attempts);
+        }
+    }
+}
+
+fn add(attempts: &mut Attempts, checkout: &Checkout, transaction: &Transaction) {
+    attempts.count += 1;
+    attempts.failed += i64::from(transaction.reached(TransactionStatus::Failed).is_some());
+    if transaction.status() == TransactionStatus::Completed {
+        attempts.completed += 1;
+        match (transaction.duplicate, transaction.late) {
+            (true, _) => {}
+            (false, true) => attempts.late.push(transaction.id),
+            (false, false) => attempts.paid.push(transaction.id),
+        }
+    }
+    let is_shown = checkout.transaction.as_ref().is_some_and(|shown| shown.id == transaction.id);
+    let can_be_shown = transaction.fee.currency == transaction.amount.currency
+        && (0..=transaction.amount.minor).contains(&transaction.fee.minor);
+    if is_shown && can_be_shown {
+        attempts.shown = Some((transaction.summary(), transaction.status()));
+    }
+}
+
+fn order(report: &mut Report, checkout: &Checkout) {
+    let (id, order) = (checkout.id.to_string(), &checkout.order);
+    report.expect(order.amount.minor > 0, TABLE, &id, || "it costs nothing".into());
+    if let Some(items) = &order.items {
+        let adds_up = items.iter().all(|item| {
+            item.unit_price.currency == order.amount.currency
+                && item.total.currency == order.amount.currency
+                && item.quantity > 0
+                && item.unit_price.checked_times(item.quantity) == Some(item.total)
+        });
+        report.expect(adds_up && checkout::sum(items) == Some(order.amount), TABLE, &id, || {
+            "its items don't add up to its amount".into()
+        });
+    }
+}
+
+fn paid(report: &mut Report, checkout: &Checkout, attempts: &Attempts) {
+    let id = checkout.id.to_string();
+    let status = checkout.stored_status();
+    let decisive = match status {
+        Status::Completed => Some(&attempts.paid),
+        Status::Expired | Status::Cancelled => Some(&attempts.late),
+        Status::Pending => None,
+    };
+    report.expect(attempts.paid.len() == usize::from(status == Status::Completed), TABLE, &id, || {
+        format!("it is {} and was paid {} times", status.as_str(), attempts.paid.len())
+    });
+    let takes_late = matches!(status, Status::Expired | Status::Cancelled);
+    report.expect(attempts.late.len() <= usize::from(takes_late), TABLE, &id, || {
+        format!("it is {} and got late money {} times", status.as_str(), attempts.late.len())
+    });
+    report.expect(status != Status::Pending || attempts.completed == 0, TABLE, &id, || {
+        "it is pending although money came".into()
+    });
+    // An older attempt that moves again counts again, so it may be more than there are.
+    report.expect(checkout.attempt_count >= attempts.count, TABLE, &id, || {
+        format!("it counts {} attempts and has {}", checkout.attempt_count, attempts.count)
+    });
+    match (&checkout.transaction, &attempts.shown) {
+        (None, _) => report.expect(attempts.count == 0, TABLE, &id, || "it shows none of its attempts".into()),
+        (Some(shown), None) => {
+            report.fault(TABLE, id.as_str(), format!("it shows {}, which is no attempt of it", shown.id))
+        }
+        (Some(shown), Some((truth, status))) => report.expect(shows(shown, truth, *status), TABLE, &id, || {
+            format!("what it shows of {} is not what that is", shown.id)
+        }),
+    }
+    if let Some([only]) = decisive.map(Vec::as_slice) {
+        let shown = checkout.transaction.as_ref().map(|shown| shown.id);
+        report.expect(shown == Some(*only), TABLE, &id, || format!("it was paid by {only} and shows another attempt"));
+    }
+}
+
+/// An attempt that is closed together with its session may be shown as it was before.
+fn shows(shown: &TransactionSummary, truth: &TransactionSummary, status: TransactionStatus) -> bool {
+    let is_closed = matches!(status, TransactionStatus::Cancelled | TransactionStatus::Expired);
+    let was_open = matches!(shown.status.as_str(), "pending" | "processing");
+    let same_money = shown.amount == truth.amount && shown.fee == truth.fee && shown.net == truth.net;
+    same_money && (shown.status == truth.status || is_closed && was_open)
+}

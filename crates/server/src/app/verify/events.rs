@@ -1,0 +1,237 @@
+//! Events: 1, 2, 3 … for each object without a gap, one for each thing that happened, each told as it happened, and each
+//! with one place in the log or waiting for one.
+
+use std::collections::{HashMap, HashSet};
+
+use domain::checkout::{Checkout, Status};
+use domain::event::EventType;
+use domain::payment::Transaction;
+use domain::{Mode, Scope, Timestamp};
+use serde::Deserialize;
+use store::queries::verify::{self as stored, EventRow, Span};
+use store::{Entity, Tx};
+
+use super::Report;
+use super::checkouts::Attempts;
+use super::payments::by_id;
+use crate::error::Failure;
+
+const TABLE: &str = "events";
+const LOG: &str = "event_log";
+
+/// What an event's bytes say.
+#[derive(Deserialize)]
+struct Envelope {
+    id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    api_version: String,
+    created_at: String,
+    created: String,
+    livemode: bool,
+    object_id: String,
+    sequence: i64,
+    data: Data,
+}
+
+/// The part of it that is about money and state.
+#[derive(Deserialize)]
+struct Data {
+    id: String,
+    status: String,
+    amount: String,
+    currency: String,
+    livemode: bool,
+    transaction: Option<Summary>,
+    transaction_id: Option<String>,
+    client_secret: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Summary {
+    id: String,
+    status: String,
+    amount: String,
+    fee: String,
+    net_amount: String,
+}
+
+/// The events of one checkout so far.
+#[derive(Default)]
+struct Told {
+    last: i64,
+    by_kind: HashMap<EventType, i64>,
+}
+
+pub(super) fn of_checkouts(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    span: Span<'_>,
+    report: &mut Report,
+    checkouts: &[Checkout],
+    attempts: &HashMap<String, Attempts>,
+) -> Result<(), Failure> {
+    let known: HashMap<String, &Checkout> =
+        checkouts.iter().map(|checkout| (checkout.id.to_string(), checkout)).collect();
+    let mut told: HashMap<String, Told> = HashMap::new();
+    let mut cursor = None;
+    loop {
+        let rows = stored::events(tx, scope, span, &mut cursor)?;
+        report.count(TABLE, rows.len());
+        let mut events = Vec::with_capacity(rows.len());
+        for row in rows {
+            match row {
+                Ok(event) => events.push(event),
+                Err(why) => report.fault(TABLE, "?", why),
+            }
+        }
+        places(tx, scope, report, &events)?;
+        let envelopes: Vec<Option<Envelope>> = events.iter().map(|event| read(report, event)).collect();
+        let ids: HashSet<String> = envelopes
+            .iter()
+            .flatten()
+            .filter_map(|envelope| Some(envelope.data.transaction.as_ref()?.id.clone()))
+            .collect();
+        let transactions = by_id::<Transaction>(tx, scope, &ids.into_iter().collect::<Vec<_>>())?;
+        for (event, envelope) in events.iter().zip(&envelopes) {
+            let Some(checkout) = known.get(&event.object_id) else {
+                report.fault(
+                    TABLE,
+                    event.id.as_str(),
+                    format!("it tells of {}, of which nothing can be read", event.object_id),
+                );
+                continue;
+            };
+            let told = told.entry(event.object_id.clone()).or_default();
+            report.expect(event.sequence == told.last + 1, TABLE, &event.id, || {
+                format!("it is number {} of {} behind number {}", event.sequence, event.object_id, told.last)
+            });
+            told.last = event.sequence;
+            if let Some(kind) = EventType::parse(&event.kind) {
+                *told.by_kind.entry(kind).or_default() += 1;
+            }
+            if let Some(envelope) = envelope {
+                snapshot(report, scope, event, envelope, checkout, &transactions);
+            }
+        }
+        if cursor.is_none() {
+            break;
+        }
+    }
+    for (id, checkout) in known {
+        complete(report, checkout, told.get(&id).unwrap_or(&Told::default()), attempts.get(&id));
+    }
+    Ok(())
+}
+
+/// Each in the log or waiting for its place there, never both.
+fn places(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, events: &[EventRow]) -> Result<(), Failure> {
+    let ids: Vec<String> = events.iter().map(|event| event.id.clone()).collect();
+    let (logged, waiting) = stored::logged(tx, scope, &ids)?;
+    let (logged, waiting): (HashSet<_>, HashSet<_>) = (logged.into_iter().collect(), waiting.into_iter().collect());
+    for id in &ids {
+        match (logged.contains(id), waiting.contains(id)) {
+            (true, false) | (false, true) => {}
+            (false, false) => report.fault(TABLE, id.as_str(), "it has no place in the log and waits for none"),
+            (true, true) => report.fault(LOG, id.as_str(), "it has a place in the log and waits for another"),
+        }
+    }
+    Ok(())
+}
+
+fn read(report: &mut Report, event: &EventRow) -> Option<Envelope> {
+    match serde_json::from_str(&event.body) {
+        Ok(envelope) => Some(envelope),
+        Err(error) => {
+            report.fault(TABLE, event.id.as_str(), format!("its body does not parse: {error}"));
+            None
+        }
+    }
+}
+
+fn snapshot(
+    report: &mut Report,
+    scope: Scope,
+    event: &EventRow,
+    envelope: &Envelope,
+    checkout: &Checkout,
+    transactions: &HashMap<String, Transaction>,
+) {
+    let data = &envelope.data;
+    let second = Ok(Timestamp::from_micros(event.created_at).floor_to_second());
+    let row_agrees = envelope.id == event.id
+        && envelope.kind == event.kind
+        && envelope.api_version == "v1"
+        && envelope.object_id == event.object_id
+        && envelope.sequence == event.sequence
+        && Timestamp::parse(&envelope.created_at) == second
+        && envelope.created == envelope.created_at;
+    report.expect(row_agrees, TABLE, &event.id, || "its columns differ from its body".into());
+    let live = scope.mode == Mode::Live;
+    let is_its_checkout = data.id == event.object_id
+        && data.amount == checkout.order.amount.to_string()
+        && data.currency == checkout.order.amount.currency.code()
+        && envelope.livemode == live
+        && data.livemode == live
+        && data.client_secret.is_none();
+    report.expect(is_its_checkout, TABLE, &event.id, || format!("its body does not show {}", event.object_id));
+    let Some(kind) = EventType::parse(&event.kind) else {
+        report.fault(TABLE, event.id.as_str(), format!("{:?} is no event", event.kind));
+        return;
+    };
+    let attempt = data.transaction.as_ref();
+    let said = match kind {
+        EventType::CheckoutCompleted => data.status == "completed",
+        EventType::CheckoutExpired => data.status == "expired",
+        EventType::CheckoutCancelled => data.status == "cancelled",
+        EventType::PaymentSucceeded => attempt.is_some_and(|attempt| attempt.status == "completed"),
+        EventType::PaymentFailed => attempt.is_some_and(|attempt| attempt.status == "failed"),
+        _ => false,
+    };
+    report.expect(said, TABLE, &event.id, || format!("its body does not say {}", event.kind));
+    if let Some(attempt) = attempt {
+        let is_true = transactions.get(&attempt.id).is_some_and(|truth| {
+            let net = truth.amount.minor.checked_sub(truth.fee.minor);
+            attempt.amount == truth.amount.to_string()
+                && attempt.fee == truth.fee.to_string()
+                && net
+                    .is_some_and(|net| attempt.net_amount == domain::Money::new(net, truth.amount.currency).to_string())
+        });
+        let is_named = data.transaction_id.as_ref().is_none_or(|id| *id == attempt.id);
+        report.expect(is_true && is_named, TABLE, &event.id, || format!("its body does not show {}", attempt.id));
+    }
+}
+
+/// One event for each thing that happened, and none for what did not.
+fn complete(report: &mut Report, checkout: &Checkout, told: &Told, attempts: Option<&Attempts>) {
+    let id = checkout.id.to_string();
+    report.expect(told.last == checkout.event_sequence, Checkout::TABLE, &id, || {
+        format!("it counts {} events and has {}", checkout.event_sequence, told.last)
+    });
+    let status = checkout.stored_status();
+    let (completed, failed) = attempts.map_or((0, 0), |attempts| (attempts.completed, attempts.failed));
+    let expected = [
+        (EventType::CheckoutCompleted, i64::from(status == Status::Completed)),
+        (EventType::CheckoutExpired, i64::from(status == Status::Expired)),
+        (EventType::CheckoutCancelled, i64::from(status == Status::Cancelled)),
+        (EventType::PaymentSucceeded, completed),
+        (EventType::PaymentFailed, failed),
+    ];
+    for (kind, expected) in expected {
+        let found = told.by_kind.get(&kind).copied().unwrap_or(0);
+        report.expect(found == expected, Checkout::TABLE, &id, || {
+            format!("{} was told {found} times and happened {expected} times", kind.as_str())
+        });
+    }
+}
+
+/// The log's numbers have no gap.
+pub(super) fn log(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+    let (places, first, last) = stored::log(tx, scope)?;
+    report.count(LOG, usize::try_from(places).unwrap_or(0));
+    let name = format!("{} {}", scope.organization, scope.mode);
+    report.expect(first == 1 && last == places, LOG, &name, || {
+        format!("{places} places are numbered from {first} to {last}")
+    });
+    Ok(())
+}

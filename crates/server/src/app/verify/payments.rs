@@ -1,0 +1,252 @@
+//! Sessions, their transactions, and the ledger: each move is a legal one, and each completed payment is posted once,
+//! to the accounts of contract §5, and no other is.
+
+use std::collections::{HashMap, HashSet};
+
+use domain::checkout::Checkout;
+use domain::ledger::{Account, Posting};
+use domain::payment::{Payable, PaymentSession, SessionStatus, Step, Transaction, TransactionStatus};
+use domain::{Id, Scope};
+use store::queries::verify::{self as stored, PostingRow, Span};
+use store::{Entity, Tx};
+
+use super::{Report, pages};
+use crate::error::Failure;
+
+const SESSIONS: &str = PaymentSession::TABLE;
+const TRANSACTIONS: &str = Transaction::TABLE;
+const POSTINGS: &str = "ledger_postings";
+/// An entry has three lines at most; of a transaction with more postings the rest tells nothing new.
+const MOST_POSTINGS_KEPT: usize = 16;
+
+pub(super) fn sessions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+    pages::<PaymentSession>(tx, scope, report, |tx, report, sessions, _| {
+        let ids: Vec<String> =
+            sessions.iter().filter_map(|session| session.transaction).map(|id| id.to_string()).collect();
+        let transactions = by_id::<Transaction>(tx, scope, &ids)?;
+        let paid: Vec<String> = sessions.iter().map(|session| session.payable.object_id()).collect();
+        let checkouts = by_id::<Checkout>(tx, scope, &paid)?;
+        for session in &sessions {
+            let id = session.id.to_string();
+            let Payable::Checkout(checkout) = session.payable;
+            match checkouts.get(&checkout.to_string()) {
+                None => report.fault(SESSIONS, id.as_str(), format!("it pays {checkout}, which is not there")),
+                Some(checkout) => of_checkout(report, session, checkout),
+            }
+            match session.transaction {
+                None => {
+                    let idle = matches!(session.status(), SessionStatus::Pending | SessionStatus::Cancelled);
+                    report.expect(idle, SESSIONS, &id, || {
+                        format!("it is {} without a transaction", session.status().as_str())
+                    });
+                }
+                Some(named) => match transactions.get(&named.to_string()) {
+                    None => report.fault(SESSIONS, id.as_str(), format!("its transaction {named} is not there")),
+                    Some(transaction) => of_transaction(report, session, transaction),
+                },
+            }
+        }
+        Ok(())
+    })
+}
+
+fn of_checkout(report: &mut Report, session: &PaymentSession, checkout: &Checkout) {
+    let id = session.id.to_string();
+    let same = session.amount == checkout.order.amount;
+    report.expect(same, SESSIONS, &id, || format!("its amount is not that of {}", checkout.id));
+    let is_open = matches!(session.status(), SessionStatus::Pending | SessionStatus::Processing);
+    let is_current = checkout.payment_session == Some(session.id);
+    report.expect(!is_open || is_current, SESSIONS, &id, || format!("it is open, but {} has another", checkout.id));
+}
+
+fn of_transaction(report: &mut Report, session: &PaymentSession, transaction: &Transaction) {
+    let id = session.id.to_string();
+    report.expect(transaction.session == session.id, SESSIONS, &id, || {
+        format!("its transaction {} belongs to another session", transaction.id)
+    });
+    let same = transaction.amount == session.amount
+        && transaction.payable == session.payable
+        && Some(transaction.method) == session.method;
+    report.expect(same, SESSIONS, &id, || {
+        format!("amount, method or object differ from those of its transaction {}", transaction.id)
+    });
+    let (one, other) = (session.status(), transaction.status());
+    report.expect(fit(one, other), SESSIONS, &id, || {
+        format!("it is {} while its transaction is {}", one.as_str(), other.as_str())
+    });
+}
+
+/// Which states of session and transaction go together (contract §4.2, §4.3).
+fn fit(session: SessionStatus, transaction: TransactionStatus) -> bool {
+    use TransactionStatus as T;
+    match session {
+        SessionStatus::Pending | SessionStatus::Processing => matches!(transaction, T::Pending | T::Processing),
+        SessionStatus::Succeeded => transaction == T::Completed,
+        SessionStatus::Failed => transaction == T::Failed,
+        // An attempt that the provider has goes on after its session was closed.
+        SessionStatus::Cancelled => matches!(transaction, T::Cancelled | T::Expired | T::Processing),
+    }
+}
+
+pub(super) fn transactions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+    pages::<Transaction>(tx, scope, report, |tx, report, transactions, span| {
+        let ids: Vec<String> = transactions.iter().map(|transaction| transaction.session.to_string()).collect();
+        let sessions = by_id::<PaymentSession>(tx, scope, &ids)?;
+        let open = transactions.iter().filter(|transaction| transaction.step() != Step::Settled);
+        let open: Vec<String> = open.map(|transaction| transaction.id.to_string()).collect();
+        let owed = stored::owed(tx, scope, &["start_attempt", "ask_rail", "withdraw_attempt"], &open)?;
+        let owed: HashSet<String> = owed.into_iter().collect();
+        for transaction in &transactions {
+            let id = transaction.id.to_string();
+            match sessions.get(&transaction.session.to_string()) {
+                None => {
+                    report.fault(TRANSACTIONS, id.as_str(), format!("its session {} is not there", transaction.session))
+                }
+                Some(session) => report.expect(session.transaction == Some(transaction.id), TRANSACTIONS, &id, || {
+                    format!("its session {} has another transaction", session.id)
+                }),
+            }
+            moves(report, transaction);
+            report.expect(transaction.step() == Step::Settled || owed.contains(&id), TRANSACTIONS, &id, || {
+                "its outcome is open and nobody will ask for it".into()
+            });
+        }
+        let mut postings = posted(tx, scope, span, report)?;
+        for transaction in &transactions {
+            let of_it = postings.remove(&transaction.id.to_string()).unwrap_or_default();
+            check_postings(report, transaction, &of_it);
+        }
+        for (transaction, orphans) in postings {
+            for posting in orphans {
+                report.fault(POSTINGS, row_of(&posting), format!("there is no readable transaction {transaction}"));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The way to the present state is one that contract §4.3 draws.
+fn moves(report: &mut Report, transaction: &Transaction) {
+    use TransactionStatus as T;
+    let (id, path) = (transaction.id.to_string(), &transaction.transitions);
+    let begins = path.first().is_some_and(|first| first.status == T::Pending);
+    let ends = path.last().is_some_and(|last| last.status == transaction.status());
+    report.expect(begins && ends, TRANSACTIONS, &id, || {
+        format!("its history does not lead from pending to {}", transaction.status().as_str())
+    });
+    for step in path.windows(2) {
+        let (from, to) = (step[0], step[1]);
+        let legal = match from.status {
+            T::Pending => to.status != T::Pending,
+            T::Processing => matches!(to.status, T::Completed | T::Failed),
+            T::Failed | T::Cancelled | T::Expired => to.status == T::Completed,
+            T::Completed => false,
+        };
+        report.expect(legal && from.at <= to.at, TRANSACTIONS, &id, || {
+            format!("it can't have gone from {} to {}", from.status.as_str(), to.status.as_str())
+        });
+    }
+    let fee = transaction.fee;
+    let whole = fee.currency == transaction.amount.currency && (0..=transaction.amount.minor).contains(&fee.minor);
+    report
+        .expect(whole && transaction.amount.minor > 0, TRANSACTIONS, &id, || "its fee is no part of its amount".into());
+    let is_decided = matches!(transaction.status(), T::Completed | T::Failed);
+    report.expect(!is_decided || transaction.step() == Step::Settled, TRANSACTIONS, &id, || {
+        format!("it is {} and yet {}", transaction.status().as_str(), transaction.step().as_str())
+    });
+    let flagged = transaction.late || transaction.duplicate;
+    report.expect(!flagged || transaction.status() == T::Completed, TRANSACTIONS, &id, || {
+        "late or second money, but it never came".into()
+    });
+}
+
+/// The postings of a span of transactions, by transaction; their sums are added to the report's.
+fn posted(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    span: Span<'_>,
+    report: &mut Report,
+) -> Result<HashMap<String, Vec<PostingRow>>, Failure> {
+    let mut by_transaction: HashMap<String, Vec<PostingRow>> = HashMap::new();
+    let mut cursor = None;
+    loop {
+        let rows = stored::postings(tx, scope, span, &mut cursor)?;
+        report.count(POSTINGS, rows.len());
+        for row in rows {
+            match row {
+                Err(why) => report.fault(POSTINGS, "?", why),
+                Ok(posting) => {
+                    let of = format!("{} {}", scope.mode, posting.currency);
+                    *report.ledger.entry(of).or_default() += i128::from(posting.amount_minor);
+                    let kept = by_transaction.entry(posting.transaction_id.clone()).or_default();
+                    if kept.len() < MOST_POSTINGS_KEPT {
+                        kept.push(posting);
+                    }
+                }
+            }
+        }
+        if cursor.is_none() {
+            return Ok(by_transaction);
+        }
+    }
+}
+
+fn check_postings(report: &mut Report, transaction: &Transaction, postings: &[PostingRow]) {
+    let id = transaction.id.to_string();
+    let expected = if transaction.status() == TransactionStatus::Completed { lines(transaction) } else { Vec::new() };
+    let Some(first) = postings.first() else {
+        report.expect(expected.is_empty(), TRANSACTIONS, &id, || "it is completed and not in the ledger".into());
+        return;
+    };
+    if expected.is_empty() {
+        report.fault(
+            POSTINGS,
+            row_of(first),
+            format!("{id} is {}, so nothing is posted", transaction.status().as_str()),
+        );
+        return;
+    }
+    report.expect(first.entry_id.parse::<Id<domain::ledger::Entry>>().is_ok(), POSTINGS, &row_of(first), || {
+        "its entry's id is none".into()
+    });
+    report.expect(postings.len() == expected.len(), POSTINGS, &row_of(first), || {
+        format!("{id} has {} postings and not {}", postings.len(), expected.len())
+    });
+    let sum: i128 = postings.iter().map(|posting| i128::from(posting.amount_minor)).sum();
+    report.expect(sum == 0, POSTINGS, &row_of(first), || format!("the entry sums to {sum} and not to zero"));
+    for (line, (posting, expected)) in (1..).zip(postings.iter().zip(&expected)) {
+        let same_entry = posting.entry_id == first.entry_id && posting.created_at == first.created_at;
+        let right = same_entry
+            && posting.line == line
+            && posting.account == expected.account.to_string()
+            && posting.currency == transaction.amount.currency.code()
+            && posting.amount_minor == expected.amount_minor;
+        report.expect(right, POSTINGS, &row_of(posting), || {
+            let (account, amount) = (&expected.account, expected.amount_minor);
+            format!("{id} needs line {line} of one entry: {account} {amount} {}", transaction.amount.currency)
+        });
+    }
+}
+
+/// What the chart of accounts says of a completed payment, computed anew and not by the code that posted it.
+fn lines(transaction: &Transaction) -> Vec<Posting> {
+    let (amount, fee) = (transaction.amount.minor, transaction.fee.minor);
+    let line = |account, amount_minor| Posting { account, amount_minor };
+    let rail = line(Account::RailClearing { rail: transaction.rail.clone() }, amount);
+    let mut lines = match transaction.duplicate {
+        true => vec![rail, line(Account::Unapplied, -amount)],
+        false => vec![rail, line(Account::Merchant, fee.saturating_sub(amount)), line(Account::Fees, -fee)],
+    };
+    lines.retain(|line| line.amount_minor != 0);
+    lines
+}
+
+fn row_of(posting: &PostingRow) -> String {
+    format!("{} line {}", posting.entry_id, posting.line)
+}
+
+/// A page's partners. What can't be read is reported where its own table is walked.
+pub(super) fn by_id<E: Entity>(tx: &mut Tx<'_>, scope: Scope, ids: &[String]) -> Result<HashMap<String, E>, Failure> {
+    let rows = stored::documents_with::<E>(tx, scope, ids)?;
+    Ok(rows.into_iter().filter_map(|row| Some((row.id, row.entity.ok()?))).collect())
+}

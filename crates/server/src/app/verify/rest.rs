@@ -1,0 +1,79 @@
+//! Rows that stand by themselves: settings, keys, endpoints, stored answers, work that is owed.
+
+use domain::Scope;
+use domain::api_key::ApiKey;
+use domain::job::Job;
+use domain::organization::Organization;
+use domain::simulator::SimulatedPayment;
+use domain::webhook::WebhookEndpoint;
+use store::queries::verify as stored;
+use store::{Entity, Tx};
+
+use super::{Report, pages};
+use crate::error::Failure;
+
+pub(super) fn documents(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+    walk::<Organization>(tx, scope, report)?;
+    walk::<ApiKey>(tx, scope, report)?;
+    walk::<WebhookEndpoint>(tx, scope, report)?;
+    walk::<SimulatedPayment>(tx, scope, report)
+}
+
+fn walk<E: Entity>(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+    pages::<E>(tx, scope, report, |_, _, _, _| Ok(()))
+}
+
+/// A stored answer is what a retry will be told.
+pub(super) fn idempotency_keys(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+    const TABLE: &str = "idempotency_keys";
+    let mut after = (String::new(), String::new());
+    loop {
+        let rows = stored::idempotency_keys(tx, scope, &after)?;
+        report.count(TABLE, rows.len());
+        let is_last = rows.len() < stored::PAGE;
+        for (key, row) in rows {
+            let name = format!("{} {}", key.0, key.1);
+            after = key;
+            let row = match row {
+                Ok(row) => row,
+                Err(error) => {
+                    report.fault(TABLE, name, error.to_string());
+                    continue;
+                }
+            };
+            report.expect(row.fingerprint.len() == 32, TABLE, &name, || "its fingerprint is no SHA-256".into());
+            let sound = match (row.state.as_str(), row.status, &row.body) {
+                ("running", None, None) => true,
+                ("finished", Some(204), Some(body)) => body.is_empty(),
+                ("finished", Some(200..=599), Some(body)) => {
+                    serde_json::from_str::<Box<serde_json::value::RawValue>>(body).is_ok()
+                }
+                _ => false,
+            };
+            report.expect(sound, TABLE, &name, || format!("its {} answer can't be given again", row.state));
+        }
+        if is_last {
+            return Ok(());
+        }
+    }
+}
+
+/// Work that no worker would understand is never done.
+pub(super) fn jobs(tx: &mut Tx<'_>, report: &mut Report) -> Result<(), Failure> {
+    const TABLE: &str = "jobs";
+    let mut after = (String::new(), String::new());
+    loop {
+        let rows = stored::jobs(tx, &after)?;
+        report.count(TABLE, rows.len());
+        let is_last = rows.len() < stored::PAGE;
+        for (kind, object_id) in rows {
+            report.expect(Job::parse(&kind, &object_id).is_some(), TABLE, &object_id, || {
+                format!("no worker knows {kind:?} of this")
+            });
+            after = (kind, object_id);
+        }
+        if is_last {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The command line: what an operator and a developer type.
+//!
+//! Data goes to standard output, messages to standard error; an error names the cause and the next step, and its kind
+//! is the exit code. The commands themselves are `app`'s; nothing here decides about money.
+
+mod attempts;
+mod backup;
+mod client;
+mod init;
+mod installation;
+mod keys;
+mod listen;
+mod organization;
+mod output;
+mod problem;
+mod restore;
+mod serve;
+mod signing_keys;
+mod trigger;
+mod verify;
+
+use std::future::Future;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use problem::Problem;
+
+const EXAMPLES: &str = "\
+Examples:
+  dalasi serve                                      start on http://127.0.0.1:8080, data in ./dalasi-data
+  dalasi keys create --name shop                    a secret key for test mode, shown once
+  dalasi listen --forward-to http://localhost:3000  see webhooks arrive while you develop
+  dalasi trigger checkout.completed                 make some happen
+  dalasi backup dalasi.backup                       while the server runs";
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 3 not authorized, 4 not found, 5 conflict with what is there.
+Test mode unless --live is given. Flags win over DALASI_* variables, those over the settings file (--config).";
+
+const TEMPLATE: &str = "{before-help}{about-with-newline}\n{usage-heading} {usage}\n\n{all-args}{after-help}";
+
+/// Take payments with one program: checkout sessions, hosted pages, webhooks
+#[derive(Parser)]
+#[command(name = "dalasi", version, before_help = EXAMPLES, after_help = EXIT_CODES, help_template = TEMPLATE)]
+#[command(disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the service
+    Serve(serve::Arguments),
+    /// Make a new installation: an organization with its keys
+    Init(init::Arguments),
+    Organization(organization::Arguments),
+    Keys(keys::Arguments),
+    SigningKeys(signing_keys::Arguments),
+    Attempts(attempts::Arguments),
+    Listen(listen::Arguments),
+    Trigger(trigger::Arguments),
+    Verify(verify::Arguments),
+    Backup(backup::Arguments),
+    Restore(restore::Arguments),
+    /// Print the OpenAPI document of this version
+    Openapi,
+}
+
+pub fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Init(arguments) => block_on(init::run(arguments)),
+        Command::Organization(arguments) => block_on(organization::run(arguments)),
+        Command::Keys(arguments) => block_on(keys::run(arguments)),
+        Command::SigningKeys(arguments) => block_on(signing_keys::run(arguments)),
+        Command::Attempts(arguments) => block_on(attempts::run(arguments)),
+        Command::Listen(arguments) => block_on(listen::run(arguments)),
+        Command::Trigger(arguments) => block_on(trigger::run(arguments)),
+        Command::Verify(arguments) => block_on(verify::run(arguments)),
+        Command::Backup(arguments) => block_on(backup::run(arguments)),
+        Command::Restore(arguments) => block_on(restore::run(arguments)),
+        Command::Openapi => output::line(crate::http::document_text().trim_end()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => problem.report(),
+    }
+}
+
+/// Commands other than `serve` do one thing and need one thread for it.
+fn block_on(command: impl Future<Output = Result<(), Problem>>) -> Result<(), Problem> {
+    // Asked for by name: a command's own words are enough otherwise.
+    if std::env::var_os(crate::logging::FILTER_VARIABLE).is_some() {
+        crate::logging::install(crate::logging::LogFormat::Text);
+    }
+    crate::tokens::install_crypto_provider();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Problem::failed(format!("the program can't start: {error}")))?;
+    runtime.block_on(command)
+}

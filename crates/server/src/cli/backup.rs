@@ -1,0 +1,208 @@
+//! `dalasi backup`: a consistent copy of everything, taken while the server runs.
+//!
+//! The file gets its name only when it is whole, on the disk, and has been read back.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+use store::{EntropySource, Summary};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::installation::{self, Part};
+use super::output::{self, Format};
+use super::problem::Problem;
+use crate::config::StoreArguments;
+use crate::entropy::SystemEntropy;
+
+const EXAMPLES: &str = "\
+Examples:
+  dalasi backup /backups/dalasi-$(date +%F).backup
+  dalasi backup - | gzip | ssh safe 'cat > dalasi.backup.gz'";
+
+const TELL_EVERY: Duration = Duration::from_millis(500);
+
+/// Copy everything into a file while the server runs
+#[derive(clap::Args)]
+#[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
+pub(super) struct Arguments {
+    /// Where to; - is standard output
+    file: PathBuf,
+
+    #[command(flatten)]
+    store: StoreArguments,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+/// What a backup holds.
+#[derive(Serialize)]
+pub(super) struct Answer<'a> {
+    pub(super) file: &'a Path,
+    pub(super) rows: u64,
+    pub(super) sha256: &'a str,
+    pub(super) created_at: String,
+}
+
+impl<'a> Answer<'a> {
+    pub(super) fn of(file: &'a Path, summary: &'a Summary) -> Self {
+        Self {
+            file,
+            rows: summary.rows.values().sum(),
+            sha256: &summary.sha256,
+            created_at: domain::Timestamp::from_micros(summary.created_at).to_text(),
+        }
+    }
+}
+
+pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
+    let settings = arguments.store.check()?;
+    let to_stdout = arguments.file.as_os_str() == "-";
+    let store = installation::open_store(&settings, Part::Guest).await?;
+    let written = async {
+        if to_stdout {
+            return write(&store, io::stdout()).await;
+        }
+        to_file(&store, &arguments.file).await
+    };
+    let written = written.await;
+    store.close().await;
+    let summary = written?;
+    let answer = Answer::of(&arguments.file, &summary);
+    if arguments.format.json && !to_stdout {
+        output::json(&answer)?;
+    } else {
+        let checked = if to_stdout { "written" } else { "written and read back" };
+        output::message(&format!("{} rows {checked}; SHA-256 {}.", answer.rows, answer.sha256));
+    }
+    output::message(&format!(
+        "The master key {} is not in it: keep a copy of that file apart. Without it the backup's secrets can't be used.",
+        settings.key_file.display()
+    ));
+    Ok(())
+}
+
+async fn to_file(store: &store::Store, file: &Path) -> Result<Summary, Problem> {
+    let failed = |error: io::Error| Problem::failed(format!("{}: {error}", file.display()));
+    let unfinished = Unfinished::beside(file).map_err(failed)?;
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished.0).map_err(failed)?;
+    let summary = write(store, opened.try_clone().map_err(failed)?).await?;
+    opened.sync_all().map_err(failed)?;
+    let read = store::check_backup(BufReader::new(File::open(&unfinished.0).map_err(failed)?))?;
+    if read != summary {
+        return Err(Problem::failed("the backup reads back differently from what was written; it was thrown away."));
+    }
+    // A backup of that name from before is replaced at once by a whole one.
+    fs::rename(&unfinished.0, file).map_err(failed)?;
+    File::open(folder_of(file)).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    Ok(summary)
+}
+
+/// A file that is not whole yet; gone when the command ends, however it ends.
+struct Unfinished(PathBuf);
+
+impl Unfinished {
+    fn beside(file: &Path) -> io::Result<Self> {
+        let name = file.file_name().ok_or_else(|| io::Error::other("this is no name of a file"))?;
+        let mut random = [0; 32];
+        SystemEntropy.fill(&mut random);
+        let suffix: String = random[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self(folder_of(file).join(format!(".{}.{suffix}.unfinished", name.to_string_lossy()))))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+async fn write(store: &store::Store, writer: impl Write + Send + 'static) -> Result<Summary, Problem> {
+    let failed = |error: io::Error| Problem::failed(format!("signals can't be handled: {error}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let flow = Arc::new(Flow::default());
+    let backup = store::backup(store, Counted { inner: writer, flow: Arc::clone(&flow) });
+    let mut backup = std::pin::pin!(backup);
+    let is_watched = io::stderr().is_terminal();
+    loop {
+        tokio::select! {
+            summary = &mut backup => {
+                if is_watched {
+                    output::progress_done();
+                }
+                return match summary {
+                    Err(_) if flow.is_stopped() => Err(Problem::failed("interrupted; no backup was made.")),
+                    summary => Ok(summary?),
+                };
+            }
+            _ = terminate.recv() => flow.stop(),
+            _ = interrupt.recv() => flow.stop(),
+            () = tokio::time::sleep(TELL_EVERY) => {
+                if is_watched {
+                    output::progress(&format!("{} MB written", flow.bytes() / 1_000_000));
+                }
+            }
+        }
+    }
+}
+
+/// How much passed through, and whether it shall go on.
+#[derive(Default)]
+pub(super) struct Flow {
+    bytes: AtomicU64,
+    stopped: AtomicBool,
+}
+
+impl Flow {
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    fn passed(&self, bytes: usize) -> io::Result<usize> {
+        self.bytes.fetch_add(u64::try_from(bytes).unwrap_or(0), Ordering::Relaxed);
+        if self.is_stopped() { Err(io::Error::other("interrupted")) } else { Ok(bytes) }
+    }
+}
+
+/// A reader or writer whose flow is watched.
+pub(super) struct Counted<T> {
+    pub(super) inner: T,
+    pub(super) flow: Arc<Flow>,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.flow.passed(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<R: io::Read> io::Read for Counted<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(bytes)?;
+        self.flow.passed(read)
+    }
+}

@@ -1,0 +1,195 @@
+//! The API as a developer's commands call it: over HTTP, with a key, as any client would.
+
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use domain::Mode;
+use domain::api_key::KeyKind;
+use http::{HeaderMap, Method, StatusCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use super::problem::Problem;
+use crate::credentials::ApiKey;
+use crate::egress::USER_AGENT;
+use crate::plausible::is_web_address;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const LONGEST_KEY_FILE: u64 = 4096;
+
+/// Where the API is and who calls it
+#[derive(clap::Args)]
+pub(super) struct ClientArguments {
+    /// The address of the API
+    #[arg(long, env = "DALASI_API_URL", value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    api_url: String,
+
+    /// A file with a secret key; without it DALASI_API_KEY is read, or standard input
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+}
+
+#[derive(Clone)]
+pub(super) struct Client {
+    http: reqwest::Client,
+    base: String,
+    key: ApiKey,
+}
+
+/// Why a call brought no answer that can be used.
+#[derive(Debug)]
+pub(super) enum CallFault {
+    /// It may be different in a moment.
+    Away(String),
+    /// It will not.
+    Refused(Problem),
+}
+
+impl From<CallFault> for Problem {
+    fn from(fault: CallFault) -> Self {
+        match fault {
+            CallFault::Away(why) => Problem::failed(why),
+            CallFault::Refused(problem) => problem,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Success<T> {
+    data: T,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    error: String,
+}
+
+impl Client {
+    pub(super) fn new(arguments: ClientArguments) -> Result<Self, Problem> {
+        let base = arguments.api_url.trim_end_matches('/').to_owned();
+        if !is_web_address(&base) {
+            return Err(Problem::usage("--api-url: an http or https address, such as http://127.0.0.1:8080."));
+        }
+        let key = ApiKey::parse(read_key(arguments.key_file)?.trim())
+            .map_err(|_| Problem::not_authorized("what was given is no API key. `dalasi keys create` makes one."))?;
+        if key.kind() != KeyKind::Secret {
+            return Err(Problem::not_authorized("a secret key is needed (sk_…), not a publishable one."));
+        }
+        Ok(Self { http: http_client()?, base, key })
+    }
+
+    pub(super) fn mode(&self) -> Mode {
+        self.key.mode()
+    }
+
+    /// For what belongs to this key and to no other.
+    pub(super) fn key(&self) -> &ApiKey {
+        &self.key
+    }
+
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallFault> {
+        self.call(Method::GET, path, None).await
+    }
+
+    pub(super) async fn post<T: DeserializeOwned>(&self, path: &str, body: &serde_json::Value) -> Result<T, CallFault> {
+        self.call(Method::POST, path, Some(body.to_string())).await
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<String>,
+    ) -> Result<T, CallFault> {
+        let away = |why: String| CallFault::Away(format!("{} {why}", self.base));
+        let mut request = self.http.request(method, format!("{}{path}", self.base)).bearer_auth(self.key.expose());
+        if let Some(body) = body {
+            request = request.header(http::header::CONTENT_TYPE, "application/json").body(body);
+        }
+        let answer = request.send().await.map_err(|error| {
+            let hint = if error.is_connect() {
+                ". Is `dalasi serve` running there? --api-url names another place"
+            } else {
+                ""
+            };
+            away(format!("can't be reached: {}{hint}", cause(&error)))
+        })?;
+        let status = answer.status();
+        let bytes = answer.bytes().await.map_err(|error| away(format!("broke off its answer: {}", cause(&error))))?;
+        if status.is_success() {
+            let success: Success<T> = serde_json::from_slice(&bytes).map_err(|_| {
+                CallFault::Refused(Problem::failed(format!(
+                    "{} does not answer as Dalasi does; check --api-url.",
+                    self.base
+                )))
+            })?;
+            return Ok(success.data);
+        }
+        let sentence =
+            serde_json::from_slice(&bytes).map_or_else(|_| format!("it answered {status}"), |Refusal { error }| error);
+        Err(match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => CallFault::Refused(Problem::not_authorized(sentence)),
+            StatusCode::NOT_FOUND => CallFault::Refused(Problem::not_found(sentence)),
+            StatusCode::TOO_MANY_REQUESTS => away(sentence),
+            status if status.is_server_error() => away(format!("answered {status}: {sentence}")),
+            _ => CallFault::Refused(Problem::failed(sentence)),
+        })
+    }
+
+    /// Hands bytes to an address of the developer's choice; the status, or why there is none.
+    pub(super) async fn forward(&self, url: &Url, headers: HeaderMap, body: Bytes) -> Result<StatusCode, String> {
+        let sent = self.http.post(url.clone()).headers(headers).body(body).timeout(PATIENCE / 2).send().await;
+        sent.map(|answer| answer.status()).map_err(|error| cause(&error))
+    }
+}
+
+fn http_client() -> Result<reqwest::Client, Problem> {
+    #[expect(clippy::disallowed_methods, reason = "the developer names the addresses, this machine's among them")]
+    let builder = || {
+        reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .user_agent(USER_AGENT)
+            .timeout(PATIENCE)
+    };
+    // Without certificates of authorities, http to this machine still works.
+    let built = builder().build().or_else(|_| builder().tls_certs_only([]).build());
+    built.map_err(|error| Problem::failed(format!("no HTTP client can be made: {}", cause(&error))))
+}
+
+/// The innermost cause, without the address that everybody knows.
+fn cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+fn read_key(file: Option<PathBuf>) -> Result<String, Problem> {
+    let mut text = String::new();
+    if let Some(path) = file {
+        let read = std::fs::File::open(&path).and_then(|file| file.take(LONGEST_KEY_FILE).read_to_string(&mut text));
+        return match read {
+            Ok(_) => Ok(text),
+            Err(error) => Err(Problem::usage(format!("--key-file {}: {error}", path.display()))),
+        };
+    }
+    if let Ok(key) = std::env::var("DALASI_API_KEY")
+        && !key.is_empty()
+    {
+        return Ok(key);
+    }
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() && stdin.take(LONGEST_KEY_FILE).read_to_string(&mut text).is_ok() && !text.trim().is_empty()
+    {
+        return Ok(text);
+    }
+    Err(Problem::not_authorized(
+        "a secret key is needed: set DALASI_API_KEY, or give --key-file, or pass it on standard input. \
+         `dalasi keys create` makes one.",
+    ))
+}

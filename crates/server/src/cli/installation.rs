@@ -1,0 +1,212 @@
+//! Opening an installation: its database, its master key, and whether the two belong together.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use domain::{Id, organization::Organization};
+use store::queries::{organizations as stored_organizations, signing_keys};
+use store::{EntropySource, Store, Tx};
+
+use super::problem::Problem;
+use crate::app::organizations::{self, Installed};
+use crate::app::{Context, keys};
+use crate::clock::SystemClock;
+use crate::config::{Database, StoreSettings};
+use crate::entropy::SystemEntropy;
+use crate::error::Failure;
+use crate::secrets::{KeyFileFault, MasterKey, create_key_file, load_key_file};
+use crate::wire::Addresses;
+
+const DATABASE_FILE: &str = "dalasi.db";
+
+/// How a process stands to a database that others may serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// It makes the database where it is missing, migrates it and, embedded, is the only one to serve it.
+    Owner { allow_unsafe: bool },
+    /// It looks or changes a little, beside a server or without one.
+    Guest,
+}
+
+pub(super) fn store_settings(settings: &StoreSettings, part: Part) -> Result<store::Settings, Problem> {
+    let database = match &settings.database {
+        Database::Sqlite { data_dir } => {
+            if let Part::Owner { .. } = part {
+                create_folder(data_dir)?;
+            }
+            store::Database::Sqlite { path: data_dir.join(DATABASE_FILE) }
+        }
+        Database::Postgres { url } => store::Database::Postgres { url: url.expose().to_owned() },
+    };
+    let mut opened = store::Settings::new(database);
+    match part {
+        Part::Owner { allow_unsafe } => opened.allow_unsafe = allow_unsafe,
+        Part::Guest => {
+            // The settings of the database are the server's concern: a guest must be able to repair and look.
+            opened.allow_unsafe = true;
+            opened.secondary = true;
+            opened.connections = 1;
+        }
+    }
+    Ok(opened)
+}
+
+pub(super) async fn open_store(settings: &StoreSettings, part: Part) -> Result<Store, Problem> {
+    let opened = store_settings(settings, part)?;
+    if let (Part::Guest, store::Database::Sqlite { path }) = (part, &opened.database)
+        && !path.exists()
+    {
+        return Err(nothing_installed(Some(path)));
+    }
+    Ok(Store::open(opened, Arc::new(SystemClock::new()), Arc::new(SystemEntropy)).await?)
+}
+
+fn create_folder(folder: &Path) -> Result<(), Problem> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|error| Problem::failed(format!("the folder {} can't be made: {error}", folder.display())))
+}
+
+fn nothing_installed(path: Option<&Path>) -> Problem {
+    let place = path.map_or_else(|| "in this database".to_owned(), |path| format!("at {}", path.display()));
+    Problem::not_found(format!(
+        "there is no installation {place}. Name its folder with --data-dir (or --database-url), or make one with `dalasi init`."
+    ))
+}
+
+pub(super) async fn is_installed(store: &Store) -> Result<bool, Problem> {
+    Ok(store.read(organizations::is_installed).await?)
+}
+
+/// The master key, and the file that this call had to make for it.
+pub(super) struct FoundKey {
+    pub(super) key: MasterKey,
+    made: Option<PathBuf>,
+}
+
+/// Reads the key file. Where nothing is installed yet it may be missing, and is made.
+pub(super) async fn master_key(store: &Store, settings: &StoreSettings) -> Result<FoundKey, Problem> {
+    let path = &settings.key_file;
+    match load_key_file(path) {
+        Ok(key) => return Ok(FoundKey { key, made: None }),
+        Err(KeyFileFault::Missing(_)) => {}
+        Err(fault) => return Err(fault.into()),
+    }
+    if is_installed(store).await? {
+        return Err(Problem::failed(format!(
+            "the master key {} is missing, and this installation's secrets open with no other. \
+             Put the file back (backups of the database leave it out), or name it with --key-file.",
+            path.display()
+        )));
+    }
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        create_folder(folder)?;
+    }
+    let mut random = [0; 32];
+    SystemEntropy.fill(&mut random);
+    match create_key_file(path, random) {
+        Ok(key) => Ok(FoundKey { key, made: Some(path.clone()) }),
+        // Another process was faster; its key is the one.
+        Err(KeyFileFault::Exists(_)) => Ok(FoundKey { key: load_key_file(path)?, made: None }),
+        Err(fault) => Err(fault.into()),
+    }
+}
+
+/// The first organization, or nothing where there is one: then the key has to be the one that it was made with.
+pub(super) async fn install(
+    store: &Store,
+    context: &Arc<Context>,
+    name: &str,
+    key: &FoundKey,
+) -> Result<Option<Installed>, Problem> {
+    let (command_context, name) = (Arc::clone(context), name.to_owned());
+    let installed = store.write(move |tx| organizations::install(tx, &command_context, &name)).await?;
+    if installed.is_none() {
+        let checked = check_key(store, context).await;
+        if let (Err(_), Some(made)) = (&checked, &key.made) {
+            // Another node installed meanwhile, with a key of its own: a second one would only mislead.
+            let _ = std::fs::remove_file(made);
+        }
+        checked?;
+    }
+    Ok(installed)
+}
+
+/// Digests made under another master key would match nothing, and no stored secret would open.
+pub(super) async fn check_key(store: &Store, context: &Arc<Context>) -> Result<(), Problem> {
+    let context = Arc::clone(context);
+    let checked = store.read(move |tx| {
+        let stored = signing_keys::all(tx)?;
+        keys::signing_keys_at(&context, &stored, tx.now()).map(drop)
+    });
+    checked.await.map_err(|failure: Failure| {
+        Problem::failed(format!("the master key does not belong to this database: {failure}"))
+    })
+}
+
+/// An installation as the operator's commands see it: beside the server, or without one.
+pub(super) struct Installation {
+    pub(super) store: Store,
+    pub(super) context: Arc<Context>,
+    pub(super) organization: Id<Organization>,
+}
+
+impl Installation {
+    pub(super) async fn open(settings: &StoreSettings, addresses: Addresses) -> Result<Self, Problem> {
+        let store = open_store(settings, Part::Guest).await?;
+        let opened = Self::complete(&store, settings, addresses).await;
+        match opened {
+            Ok((context, organization)) => Ok(Self { store, context, organization }),
+            Err(problem) => {
+                store.close().await;
+                Err(problem)
+            }
+        }
+    }
+
+    async fn complete(
+        store: &Store,
+        settings: &StoreSettings,
+        addresses: Addresses,
+    ) -> Result<(Arc<Context>, Id<Organization>), Problem> {
+        let organization = only_organization(store).await?;
+        let FoundKey { key, .. } = master_key(store, settings).await?;
+        let context = Arc::new(Context::new(addresses, key, Vec::new()));
+        check_key(store, &context).await?;
+        Ok((context, organization))
+    }
+
+    /// One transaction; the server beside us sees it within a second.
+    pub(super) async fn write<T, E, F>(&self, command: F) -> Result<T, Problem>
+    where
+        F: Fn(&mut Tx<'_>, &Context) -> Result<T, E> + Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<store::Error> + Into<Problem> + Send + 'static,
+    {
+        let context = Arc::clone(&self.context);
+        self.store.write(move |tx| command(tx, &context)).await.map_err(Into::into)
+    }
+
+    /// Gives the database back, whatever the command came to.
+    pub(super) async fn close<T>(self, result: Result<T, Problem>) -> Result<T, Problem> {
+        self.store.close().await;
+        result
+    }
+}
+
+/// There is one organization in an installation so far.
+pub(super) async fn only_organization(store: &Store) -> Result<Id<Organization>, Problem> {
+    let scopes = store.read(stored_organizations::scopes).await?;
+    scopes.first().map(|scope| scope.organization).ok_or_else(|| nothing_installed(None))
+}
+
+/// Who is at the keyboard, for the audit log.
+pub(super) fn actor() -> String {
+    let name = ["SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    let name: String = name.unwrap_or_else(|| "unknown".into()).chars().filter(|c| !c.is_control()).take(64).collect();
+    format!("cli:{name}")
+}

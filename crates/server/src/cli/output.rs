@@ -1,0 +1,93 @@
+//! What a command says: data on standard output, messages on standard error.
+//!
+//! Tables have headings and columns for a person at a terminal, and are tab-separated lines for everyone else.
+
+use std::io::{IsTerminal, Write};
+
+use serde::Serialize;
+
+use super::problem::Problem;
+
+/// Whether a command answers in JSON.
+#[derive(clap::Args)]
+pub(super) struct Format {
+    /// Answer with JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// A line of data.
+pub(super) fn line(text: &str) -> Result<(), Problem> {
+    let mut stdout = std::io::stdout().lock();
+    // Flushed at once: a program that waits for this line reads it through a pipe.
+    writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(|error| Problem::output(&error))
+}
+
+pub(super) fn json(value: &impl Serialize) -> Result<(), Problem> {
+    line(&serde_json::to_string(value).expect("what commands answer has nothing that JSON can't say"))
+}
+
+/// A line for the person who typed the command.
+pub(super) fn message(text: &str) {
+    // If nobody can be told, the exit code still says it.
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// A line that the next one replaces. For terminals only.
+pub(super) fn progress(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = write!(stderr, "\r\x1b[K{text}").and_then(|()| stderr.flush());
+}
+
+/// Ends the line that `progress` keeps.
+pub(super) fn progress_done() {
+    let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
+}
+
+/// Asks a person at a terminal. A program that runs the command has decided already.
+pub(super) fn confirm(question: &str) -> Result<(), Problem> {
+    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
+    if !stdin.is_terminal() || !stderr.is_terminal() {
+        return Ok(());
+    }
+    let mut answer = String::new();
+    let asked = write!(stderr.lock(), "{question} [y/N] ").and_then(|()| stdin.read_line(&mut answer));
+    match asked {
+        Ok(_) if matches!(answer.trim(), "y" | "Y" | "yes") => Ok(()),
+        Ok(_) | Err(_) => Err(Problem::failed("nothing was changed.")),
+    }
+}
+
+pub(super) fn table(headings: &[&str], rows: &[Vec<String>]) -> Result<(), Problem> {
+    let text = if std::io::stdout().is_terminal() { aligned(headings, rows) } else { separated(rows) };
+    text.iter().try_for_each(|text| line(text))
+}
+
+fn separated(rows: &[Vec<String>]) -> Vec<String> {
+    let clean = |cell: &String| cell.replace(['\t', '\n', '\r'], " ");
+    rows.iter().map(|row| row.iter().map(clean).collect::<Vec<_>>().join("\t")).collect()
+}
+
+fn aligned(headings: &[&str], rows: &[Vec<String>]) -> Vec<String> {
+    let headings: Vec<String> = headings.iter().map(|heading| (*heading).to_owned()).collect();
+    let lines: Vec<&Vec<String>> = std::iter::once(&headings).chain(rows).collect();
+    let width = |column: usize| lines.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..headings.len()).map(width).collect();
+    let shown = |row: &&Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    lines.iter().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_get_columns_and_programs_get_tabs() {
+        let rows = [vec!["a".to_owned(), "1\t2".to_owned()], vec!["longer".to_owned(), "é".to_owned()]];
+        assert_eq!(aligned(&["name", "n"], &rows), ["name    n", "a       1\t2", "longer  é"]);
+        assert_eq!(separated(&rows), ["a\t1 2", "longer\té"]);
+    }
+}

@@ -1,0 +1,113 @@
+//! Why a command failed, in a sentence or two, and with which exit code.
+
+use std::process::ExitCode;
+
+use crate::config::SettingsFaults;
+use crate::error::Failure;
+use crate::listener::TlsFault;
+use crate::secrets::KeyFileFault;
+
+/// A failed command: its kind is the exit code, its text the cause and the next step.
+#[derive(Debug)]
+pub(super) struct Problem {
+    kind: Kind,
+    text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Failed = 1,
+    Usage = 2,
+    NotAuthorized = 3,
+    NotFound = 4,
+    Conflict = 5,
+    /// Whoever read the output went away: nobody is left to tell.
+    NobodyListens = 0,
+}
+
+impl Problem {
+    pub(super) fn failed(text: impl Into<String>) -> Self {
+        Self { kind: Kind::Failed, text: text.into() }
+    }
+
+    pub(super) fn usage(text: impl Into<String>) -> Self {
+        Self { kind: Kind::Usage, text: text.into() }
+    }
+
+    pub(super) fn not_authorized(text: impl Into<String>) -> Self {
+        Self { kind: Kind::NotAuthorized, text: text.into() }
+    }
+
+    pub(super) fn not_found(text: impl Into<String>) -> Self {
+        Self { kind: Kind::NotFound, text: text.into() }
+    }
+
+    pub(super) fn conflict(text: impl Into<String>) -> Self {
+        Self { kind: Kind::Conflict, text: text.into() }
+    }
+
+    pub(super) fn output(error: &std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self { kind: Kind::NobodyListens, text: String::new() },
+            _ => Self::failed(format!("the output can't be written: {error}")),
+        }
+    }
+
+    /// Tells the operator, on standard error.
+    pub(super) fn report(self) -> ExitCode {
+        if self.kind != Kind::NobodyListens {
+            super::output::message(&format!("dalasi: {}", self.text));
+        }
+        ExitCode::from(self.kind as u8)
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(domain::Refusal::NotFound { .. }) => Self::not_found(failure.to_string()),
+            Failure::Refused(_) | Failure::KeyReused | Failure::KeyInUse => Self::conflict(failure.to_string()),
+            Failure::Invalid(_) => Self::usage(failure.to_string()),
+            Failure::Store(error) => error.into(),
+            Failure::Broken(_) => Self::failed(failure.to_string()),
+        }
+    }
+}
+
+impl From<store::Error> for Problem {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::InUse(_) => Self::conflict(error.to_string()),
+            store::Error::Unsafe(sentence) => Self::failed(format!(
+                "{sentence}\n--unsafe starts all the same: acknowledged payments may then be lost."
+            )),
+            store::Error::Conflict
+            | store::Error::Unavailable(_)
+            | store::Error::UnknownCommit
+            | store::Error::Corrupt(_)
+            | store::Error::NewerSchema { .. }
+            | store::Error::Schema(_)
+            | store::Error::Backup(_)
+            | store::Error::Sql { .. }
+            | store::Error::Panic(_) => Self::failed(error.to_string()),
+        }
+    }
+}
+
+impl From<SettingsFaults> for Problem {
+    fn from(faults: SettingsFaults) -> Self {
+        Self::usage(faults.to_string())
+    }
+}
+
+impl From<KeyFileFault> for Problem {
+    fn from(fault: KeyFileFault) -> Self {
+        Self::failed(fault.to_string())
+    }
+}
+
+impl From<TlsFault> for Problem {
+    fn from(fault: TlsFault) -> Self {
+        Self::failed(fault.to_string())
+    }
+}

@@ -1,0 +1,125 @@
+//! `dalasi restore`: a backup into a new, empty database, and the books checked before anybody serves it.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::{Schema, Summary};
+
+use super::backup::{Answer, Counted, Flow};
+use super::installation::{self, Part};
+use super::output::{self, Format};
+use super::problem::Problem;
+use super::verify;
+use crate::clock::SystemClock;
+use crate::config::StoreArguments;
+use crate::entropy::SystemEntropy;
+
+const EXAMPLES: &str = "\
+Examples:
+  dalasi restore dalasi.backup --data-dir ./restored && cp master.key ./restored/
+  gunzip < dalasi.backup.gz | dalasi restore - --data-dir ./restored";
+
+const TELL_EVERY: Duration = Duration::from_millis(500);
+
+/// Load a backup into a new, empty database
+#[derive(clap::Args)]
+#[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
+pub(super) struct Arguments {
+    /// The backup; - is standard input
+    file: PathBuf,
+
+    #[command(flatten)]
+    store: StoreArguments,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
+    let settings = arguments.store.check()?;
+    let read = Arc::new(Flow::default());
+    let (reader, size) = open(&arguments.file, Arc::clone(&read))?;
+    let opened = installation::store_settings(&settings, Part::Owner { allow_unsafe: true })?;
+    let summary = load(opened, reader, &read, size).await?;
+
+    let store = installation::open_store(&settings, Part::Guest).await?;
+    let report = verify::check(&store).await;
+    store.close().await;
+    let report = report?;
+    if !report.is_clean() {
+        for fault in &report.faults {
+            output::message(&format!("{} {}: {}", fault.table, fault.row, fault.what));
+        }
+        return Err(Problem::failed(
+            "the backup was restored as it is, but its books are not right: see the rows above.",
+        ));
+    }
+    if arguments.format.json {
+        output::json(&Answer::of(&arguments.file, &summary))?;
+    } else {
+        output::message(&verify::summary(&report));
+    }
+    if !settings.key_file.exists() {
+        output::message(&format!(
+            "Now put the master key that belongs to it at {}: it is not in the backup, and `dalasi serve` needs it.",
+            settings.key_file.display()
+        ));
+    }
+    Ok(())
+}
+
+type Reader = Box<dyn BufRead + Send>;
+
+fn open(path: &Path, read: Arc<Flow>) -> Result<(Reader, Option<u64>), Problem> {
+    if path.as_os_str() == "-" {
+        return Ok((Box::new(BufReader::new(Counted { inner: io::stdin(), flow: read })), None));
+    }
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => Problem::not_found(format!("there is no file {}", path.display())),
+        _ => Problem::failed(format!("{}: {error}", path.display())),
+    };
+    let file = File::open(path).map_err(failed)?;
+    let size = file.metadata().map_err(failed)?.len();
+    Ok((Box::new(BufReader::new(Counted { inner: file, flow: read })), Some(size)))
+}
+
+async fn load(settings: store::Settings, reader: Reader, read: &Flow, size: Option<u64>) -> Result<Summary, Problem> {
+    let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
+    let restored = store::restore(settings, Schema::product(), clock, entropy, reader);
+    let mut restored = std::pin::pin!(restored);
+    let is_watched = io::stderr().is_terminal();
+    loop {
+        tokio::select! {
+            summary = &mut restored => {
+                if is_watched {
+                    output::progress_done();
+                }
+                return summary.map_err(refused);
+            }
+            () = tokio::time::sleep(TELL_EVERY) => {
+                if is_watched {
+                    output::progress(&told(read.bytes(), size));
+                }
+            }
+        }
+    }
+}
+
+fn told(read: u64, size: Option<u64>) -> String {
+    match size.filter(|size| *size > 0) {
+        Some(size) => format!("{} % of {} MB read", read.saturating_mul(100) / size, size / 1_000_000),
+        None => format!("{} MB read", read / 1_000_000),
+    }
+}
+
+fn refused(error: store::Error) -> Problem {
+    match &error {
+        store::Error::Backup(sentence) if sentence.contains("empty") => {
+            Problem::conflict(format!("{sentence}. Name a new folder with --data-dir, or an empty database."))
+        }
+        _ => error.into(),
+    }
+}

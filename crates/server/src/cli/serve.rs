@@ -1,0 +1,217 @@
+//! `dalasi serve`: opens the store, listens, works, and stops in good order.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use domain::Mode;
+use http::{StatusCode, header};
+use store::Store;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::init::{Pair, pair};
+use super::installation::{self, Part};
+use super::output;
+use super::problem::Problem;
+use crate::app::organizations::Installed;
+use crate::app::{App, Context, Offer};
+use crate::config::{Database, ServeArguments, ServeSettings};
+use crate::egress::{Egress, EgressSettings};
+use crate::http::envelope::{EdgeSettings, wrap};
+use crate::http::{self as api, Api};
+use crate::pages::{self, PageSettings};
+use crate::rails::{Rail, Rails, Simulator};
+use crate::secrets::Purpose;
+use crate::wire::Addresses;
+use crate::{jobs, listener, logging, metrics, tokens};
+
+const EXAMPLES: &str = "\
+Examples:
+  dalasi serve                                        everything in ./dalasi-data, on http://127.0.0.1:8080
+  dalasi serve --listen 127.0.0.1:0                   on a free port; the line `listening on …` names it
+  dalasi serve --config /etc/dalasi/dalasi.toml
+  dalasi serve --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem --public-url https://pay.shop.example";
+
+/// Until it is renamed.
+const FIRST_ORGANIZATION: &str = "My shop";
+/// What was accepted is finished within this (promise P17).
+const DRAIN: Duration = Duration::from_secs(25);
+
+#[derive(clap::Args)]
+#[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    settings: ServeArguments,
+}
+
+pub(super) fn run(arguments: Arguments) -> Result<(), Problem> {
+    let settings = ServeSettings::load(arguments.settings)?;
+    logging::install(settings.log_format);
+    tokens::install_crypto_provider();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Problem::failed(format!("the server can't start: {error}")))?;
+    runtime.block_on(async {
+        // From here on a signal ends the server in good order, however far it has come.
+        let stop = stop_signal()?;
+        let store =
+            installation::open_store(&settings.store, Part::Owner { allow_unsafe: settings.allow_unsafe_database })
+                .await?;
+        let served = serve(&settings, &store, stop).await;
+        store.close().await;
+        served
+    })
+}
+
+async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bool>) -> Result<(), Problem> {
+    let listener_settings = settings.listener()?;
+    // Bound before anything is installed: keys that are shown once must not be lost to a port that is taken.
+    let (listener, address) = bind(settings.listen).await?;
+    let key = installation::master_key(store, &settings.store).await?;
+    let addresses = settings.addresses(address);
+    let addresses = Addresses { public_url: addresses.public_url, pay_url: addresses.pay_url };
+    let simulator = Simulator::new(store.clone(), addresses.pay_url.clone(), key.key.subkey(Purpose::PageToken));
+    let rails = Rails::new(vec![(Mode::Test, Arc::new(simulator) as Arc<dyn Rail>)]);
+    let context = Arc::new(Context::new(addresses.clone(), key.key.clone(), offers(&rails)));
+    if let Some(installed) = installation::install(store, &context, FIRST_ORGANIZATION, &key).await? {
+        welcome(settings, &addresses, &installed)?;
+    }
+
+    let egress =
+        Egress::new(EgressSettings { allow_loopback: settings.allow_loopback_webhooks, ..EgressSettings::default() });
+    let app = App::new(store.clone(), context, rails, egress);
+    let worker = settings.roles.worker.then(|| tokio::spawn(jobs::work(app.clone(), stop.clone())));
+    let router = if settings.roles.api { service(&app, settings, stop.clone()) } else { watched(&app) };
+
+    let scheme = if settings.tls.is_some() { "https" } else { "http" };
+    output::line(&format!("listening on {scheme}://{address}"))?;
+    tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serving");
+    // Both stop at the signal, side by side.
+    let ending = finish(worker, stop.clone());
+    let (served, ()) = tokio::join!(listener::serve(listener, router, listener_settings, stopped(stop)), ending);
+    tracing::info!("stopped");
+    served.map_err(|error| Problem::failed(format!("the server broke: {error}")))
+}
+
+async fn bind(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Problem> {
+    let failed = |error: std::io::Error| {
+        Problem::failed(format!(
+            "can't listen on {wanted}: {error}. --listen takes another address; port 0 a free port."
+        ))
+    };
+    let listener = TcpListener::bind(wanted).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
+}
+
+/// What each rail stands behind.
+fn offers(rails: &Rails) -> Vec<Offer> {
+    let of_rail = |(mode, rail): (Mode, &Arc<dyn Rail>)| {
+        let name = rail.name();
+        let offer = move |(method, capability)| Offer { mode, method, rail: name, capability };
+        rail.capabilities().into_iter().map(offer).collect::<Vec<_>>()
+    };
+    rails.iter().flat_map(of_rail).collect()
+}
+
+/// Everything that is served over HTTP by the role `api`.
+fn service(app: &App, settings: &ServeSettings, stopping: watch::Receiver<bool>) -> Router {
+    let Addresses { public_url, pay_url } = &app.context().addresses;
+    // What browsers see, which a proxy in front may have made so.
+    let is_https = |address: &str| address.starts_with("https://");
+    let pages = PageSettings { is_https: is_https(pay_url), rate: settings.rate, stopping };
+    let router = api::router(Api::new(app.clone(), settings.rate, metrics::install()));
+    wrap(router.merge(pages::router(app.clone(), pages)), EdgeSettings { is_https: is_https(public_url) })
+}
+
+/// A worker serves nobody, but can be watched.
+fn watched(app: &App) -> Router {
+    let health = async |State(app): State<App>| {
+        let well = app.read(|tx, _| Ok(tx.query("select 1 as one", &[]).map(drop)?)).await.is_ok();
+        let (status, body) = match well {
+            true => (StatusCode::OK, r#"{"data":{"status":"ok"}}"#),
+            false => (StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"The store is down.","code":"unavailable"}"#),
+        };
+        (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+    };
+    let installed = metrics::install();
+    let shown = async || ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], installed.render());
+    Router::new().route("/health", get(health)).route("/metrics", get(shown)).with_state(app.clone())
+}
+
+/// Turns true at the first SIGTERM or SIGINT; the second ends the process as it stands.
+fn stop_signal() -> Result<watch::Receiver<bool>, Problem> {
+    let failed = |error: std::io::Error| Problem::failed(format!("signals can't be handled: {error}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let (stop, stopping) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping: finishing what was accepted; a second signal ends at once");
+        stop.send_replace(true);
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::warn!("ended at once");
+        std::process::exit(1);
+    });
+    Ok(stopping)
+}
+
+async fn stopped(mut stop: watch::Receiver<bool>) {
+    // An error means that the other end is gone: stop as well.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// The worker ends what it has begun; whatever takes longer is leased and runs again elsewhere.
+async fn finish(worker: Option<JoinHandle<()>>, stop: watch::Receiver<bool>) {
+    let Some(mut worker) = worker else { return };
+    stopped(stop).await;
+    match tokio::time::timeout(DRAIN, &mut worker).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "the worker broke"),
+        Err(_) => {
+            tracing::warn!("the worker is not waited for any longer");
+            worker.abort();
+        }
+    }
+}
+
+fn welcome(settings: &ServeSettings, addresses: &Addresses, installed: &Installed) -> Result<(), Problem> {
+    let Pair { secret, publishable } = pair(installed, Mode::Test);
+    let place = match &settings.store.database {
+        Database::Sqlite { data_dir } => format!("in {}", data_dir.display()),
+        Database::Postgres { .. } => "in PostgreSQL".to_owned(),
+    };
+    let Addresses { public_url, .. } = addresses;
+    output::line(&format!(
+        "\
+A new installation {place}. Its test keys, shown only now:
+
+  secret key       {secret}
+  publishable key  {publishable}
+
+Create a checkout session:
+
+  curl {public_url}/v1/checkouts -H 'Authorization: Bearer {secret}' -H 'Content-Type: application/json' \
+-d '{{\"amount\": \"100.00\", \"description\": \"First payment\"}}'
+
+Open the `payment_url` of its answer in a browser: with the phone +2207000000 the payment is approved.
+The API, explained:  {public_url}/docs
+See webhooks arrive: dalasi listen --forward-to URL
+Keys for live mode:  dalasi keys create --live
+"
+    ))
+}

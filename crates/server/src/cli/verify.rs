@@ -1,0 +1,82 @@
+//! `dalasi verify`: whether what is stored can be what this program wrote.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use super::installation::{self, Part};
+use super::output::{self, Format};
+use super::problem::Problem;
+use crate::app::verify::{self, Progress, Report};
+use crate::config::StoreArguments;
+
+const EXAMPLES: &str = "\
+Examples:
+  dalasi verify                     beside the running server, or without one
+  dalasi verify --json | jq .faults";
+
+const TELL_AFTER: Duration = Duration::from_secs(1);
+
+/// Check the books: ledger, payments, states, events
+#[derive(clap::Args)]
+#[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    store: StoreArguments,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
+    let settings = arguments.store.check()?;
+    let store = installation::open_store(&settings, Part::Guest).await?;
+    let report = check(&store).await;
+    store.close().await;
+    let report = report?;
+    if arguments.format.json {
+        output::json(&report)?;
+    } else {
+        for fault in &report.faults {
+            output::line(&format!("{} {}: {}", fault.table, fault.row, fault.what))?;
+        }
+        output::message(&summary(&report));
+    }
+    match report.is_clean() {
+        true => Ok(()),
+        false => Err(Problem::failed(
+            "the books are not right. Keep a copy of the data as it is before anything is mended, and see the rows named above.",
+        )),
+    }
+}
+
+/// One snapshot, read while the server goes on; a person at a terminal sees how far it is.
+pub(super) async fn check(store: &store::Store) -> Result<Report, Problem> {
+    let progress = Progress::default();
+    let shared = progress.clone();
+    let checked = store.read(move |tx| verify::everything(tx, &shared));
+    let mut checked = std::pin::pin!(checked);
+    let is_watched = std::io::stderr().is_terminal();
+    loop {
+        tokio::select! {
+            report = &mut checked => {
+                if is_watched && progress.rows() > 0 {
+                    output::progress_done();
+                }
+                return Ok(report?);
+            }
+            () = tokio::time::sleep(TELL_AFTER) => {
+                if is_watched {
+                    output::progress(&format!("{} rows checked", progress.rows()));
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn summary(report: &Report) -> String {
+    let rows: u64 = report.checked.values().sum();
+    match report.fault_count {
+        0 => format!("{rows} rows checked, no fault; the ledger sums to zero."),
+        faults => format!("{rows} rows checked, {faults} faults."),
+    }
+}

@@ -1,0 +1,90 @@
+//! How a page leaves: with its headers, as a redirect to another page of ours, or as the page that says what is wrong.
+
+use axum::http::header::{HeaderValue, LOCATION, RETRY_AFTER};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use domain::Refusal;
+
+use super::headers::{Nonce, for_page};
+use super::message;
+use super::text::Language;
+use super::view::{Message, MessagePage};
+use super::visit::Visit;
+use crate::entropy::{EntropySource, SystemEntropy};
+use crate::error::Failure;
+
+/// Fresh for one answer.
+pub(super) fn nonce() -> Nonce {
+    let bytes = random();
+    Nonce::from_random(std::array::from_fn(|index| bytes[index]))
+}
+
+pub(super) fn random() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    SystemEntropy.fill(&mut bytes);
+    bytes
+}
+
+pub(super) fn html(status: StatusCode, nonce: &Nonce, is_https: bool, body: String) -> Response {
+    (status, for_page(nonce, is_https), body).into_response()
+}
+
+/// Always to an address of ours, so that a form never leads to another host.
+pub(super) fn see_other(address: &str) -> Response {
+    let location = HeaderValue::from_str(address).unwrap_or(HeaderValue::from_static("/"));
+    (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
+}
+
+/// Why there is no page.
+#[derive(Debug)]
+pub(super) enum Wrong {
+    NotFound,
+    /// A form from elsewhere, or one without its token.
+    ForeignForm,
+    TooLarge,
+    TooMany(HeaderMap),
+    Failed(Failure),
+    Panicked,
+}
+
+impl From<Failure> for Wrong {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(Refusal::NotFound { .. }) => Self::NotFound,
+            failure => Self::Failed(failure),
+        }
+    }
+}
+
+impl Wrong {
+    pub(super) fn answer(self, visit: &Visit, language: Language, is_https: bool) -> Response {
+        let fault = || Message::Fault { request_id: visit.request_id.to_string() };
+        let (status, message, more) = match self {
+            Self::NotFound => (StatusCode::NOT_FOUND, Message::NotFound, HeaderMap::new()),
+            Self::ForeignForm => (StatusCode::FORBIDDEN, Message::ForeignForm, HeaderMap::new()),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, Message::ForeignForm, HeaderMap::new()),
+            Self::TooMany(headers) => (StatusCode::TOO_MANY_REQUESTS, Message::TooMany, headers),
+            Self::Failed(failure) if failure.status() == 503 => {
+                tracing::error!(request_id = %visit.request_id, %failure, "a page can't be served");
+                let wait = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static("2"))]);
+                (StatusCode::SERVICE_UNAVAILABLE, Message::Unavailable, wait)
+            }
+            Self::Failed(failure) => {
+                tracing::error!(request_id = %visit.request_id, %failure, "a page failed");
+                (StatusCode::INTERNAL_SERVER_ERROR, fault(), HeaderMap::new())
+            }
+            Self::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, fault(), HeaderMap::new()),
+        };
+        // "Look again" leads to the page and never to a form's own address, which only takes forms.
+        let page = MessagePage { language, path: page_path(&visit.path), message };
+        let nonce = nonce();
+        let mut response = html(status, &nonce, is_https, message::render(&page, &nonce));
+        response.headers_mut().extend(more);
+        response
+    }
+}
+
+/// `/checkout/cs_…/method` is an action of `/checkout/cs_…`.
+fn page_path(path: &str) -> String {
+    path.split('/').take(3).collect::<Vec<_>>().join("/")
+}

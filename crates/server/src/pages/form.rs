@@ -1,0 +1,115 @@
+//! Reads a posted form and decides whether it is one of ours: browser headers where there are any, and the signed token
+//! in any case. There is no cookie to steal or to miss.
+
+use axum::extract::Request;
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
+use domain::Timestamp;
+use http_body_util::{BodyExt, Limited};
+use url::{Url, form_urlencoded};
+
+use super::answer::Wrong;
+use crate::form_token::{self, FormTokenFault};
+use crate::secrets::Subkey;
+
+/// Our forms hold a token and a word or a number.
+const MOST_BYTES: usize = 16 * 1024;
+const MOST_FIELDS: usize = 16;
+
+pub(super) struct Form(Vec<(String, String)>);
+
+impl Form {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// The fields of a form that came from a page of this host, as far as the browser tells.
+pub(super) async fn read(request: Request, pay_url: &str) -> Result<Form, Wrong> {
+    let (parts, body) = request.into_parts();
+    let media = parts.headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let media = media.split(';').next().unwrap_or_default().trim();
+    if !media.eq_ignore_ascii_case("application/x-www-form-urlencoded") || !is_same_origin(&parts.headers, pay_url) {
+        return Err(Wrong::ForeignForm);
+    }
+    let bytes = Limited::new(body, MOST_BYTES).collect().await.map_err(|_| Wrong::TooLarge)?.to_bytes();
+    let fields = form_urlencoded::parse(&bytes).take(MOST_FIELDS);
+    Ok(Form(fields.map(|(key, value)| (key.into_owned(), value.into_owned())).collect()))
+}
+
+/// Both headers are the browser's own word, which a page can't forge; views inside apps may lack them. `Origin: null` is
+/// what our own pages send, since they tell no referrer; it is no proof, so the token decides.
+fn is_same_origin(headers: &HeaderMap, pay_url: &str) -> bool {
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    let site_is_ours = text("sec-fetch-site").is_none_or(|site| matches!(site, "same-origin" | "none"));
+    let origin_is_ours = match text(ORIGIN.as_str()) {
+        None | Some("null") => true,
+        Some(origin) => {
+            let public = Url::parse(pay_url).is_ok_and(|url| url.origin().ascii_serialization() == origin);
+            // Reached by another name, such as `localhost`: then that name is where the form came from.
+            let host = text(HOST.as_str()).unwrap_or_default();
+            let named = ["http://", "https://"].iter().any(|scheme| origin.strip_prefix(scheme) == Some(host));
+            public || named
+        }
+    };
+    site_is_ours && origin_is_ours
+}
+
+/// A token that was on a page of this object, and is not too old.
+pub(super) enum Token<'f> {
+    Good(&'f str),
+    Stale,
+}
+
+pub(super) fn token<'f>(
+    form: &'f Form,
+    key: &Subkey,
+    purpose: &str,
+    object_id: &str,
+    now: Timestamp,
+) -> Result<Token<'f>, Wrong> {
+    let token = form.get("form_token").ok_or(Wrong::ForeignForm)?;
+    match form_token::verify(key, purpose, object_id, token, now.seconds()) {
+        Ok(()) => Ok(Token::Good(token)),
+        Err(FormTokenFault::Expired) => Ok(Token::Stale),
+        Err(FormTokenFault::Invalid) => Err(Wrong::ForeignForm),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_comes_from_a_page_of_this_host() {
+        let table = [
+            (None, None, true),
+            (Some("https://pay.example"), None, true),
+            (Some("https://pay.example"), Some("same-origin"), true),
+            (Some("http://internal:8080"), None, true),
+            (Some("null"), Some("same-origin"), true),
+            (Some("null"), None, true),
+            (None, Some("none"), true),
+            (Some("null"), Some("cross-site"), false),
+            (None, Some("cross-site"), false),
+            (None, Some("same-site"), false),
+            (Some("https://evil.example"), None, false),
+            (Some("https://pay.example.evil.example"), None, false),
+            (Some("https://pay.example:444"), None, false),
+            (Some("http://pay.example"), None, false),
+            (Some("https://evil.example"), Some("same-origin"), false),
+            (Some(""), None, false),
+        ];
+        for (origin, site, ours) in table {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, "internal:8080".parse().unwrap());
+            if let Some(origin) = origin {
+                headers.insert(ORIGIN, origin.parse().unwrap());
+            }
+            if let Some(site) = site {
+                headers.insert("sec-fetch-site", site.parse().unwrap());
+            }
+            assert_eq!(is_same_origin(&headers, "https://pay.example"), ours, "{origin:?} {site:?}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Every address that a payer's browser asks for, and what is watched over all of them: how often one address may ask,
+//! and that even a defect of ours answers with a page.
+
+use std::any::Any;
+use std::net::{IpAddr, Ipv4Addr};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::HeaderMap;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::FutureExt;
+use tokio::sync::watch;
+
+use super::answer::Wrong;
+use super::note::Notes;
+use super::streams::Streams;
+use super::visit::{InPath, Visit};
+use super::{assets, checkout_handlers, follow, headers, simulator_handlers};
+use crate::app::App;
+use crate::listener::ClientAddress;
+use crate::rate_limit::{Rate, RateLimits};
+
+pub struct PageSettings {
+    /// Payers reach us by TLS.
+    pub is_https: bool,
+    /// For one client address, over all pages; `None` is no limit.
+    pub rate: Option<Rate>,
+    /// Says true when the server stops: open streams end, so that nobody waits for them.
+    pub stopping: watch::Receiver<bool>,
+}
+
+/// What the handlers share.
+pub(super) struct Site {
+    pub(super) app: App,
+    pub(super) is_https: bool,
+    pub(super) notes: Notes,
+    pub(super) streams: Streams,
+    pub(super) stopping: watch::Receiver<bool>,
+    limits: RateLimits,
+}
+
+impl Site {
+    pub(super) fn pay_url(&self) -> &str {
+        &self.app.context().addresses.pay_url
+    }
+}
+
+pub fn router(app: App, settings: PageSettings) -> Router {
+    let site = Arc::new(Site {
+        is_https: settings.is_https,
+        notes: Notes::new(&app.context().form_token_key),
+        streams: Streams::default(),
+        stopping: settings.stopping,
+        limits: RateLimits::new(settings.rate),
+        app,
+    });
+    Router::new()
+        .route("/checkout/{id}", get(checkout_handlers::show))
+        .route("/checkout/{id}/returned", get(checkout_handlers::returned))
+        .route("/checkout/{id}/status", get(follow::status))
+        .route("/checkout/{id}/events", get(follow::events))
+        .route("/checkout/{id}/{action}", get(checkout_handlers::show_instead).post(checkout_handlers::act))
+        .route("/simulator/{token}", get(simulator_handlers::show).post(simulator_handlers::act))
+        .layer(middleware::from_fn_with_state(Arc::clone(&site), watch_over))
+        // Kept by browsers for ever, and the same for everybody.
+        .route("/assets/{file}", get(asset))
+        .with_state(site)
+}
+
+/// The client's address, set by the listener; without one all share a limit.
+pub(super) fn client(request: &Request) -> ClientAddress {
+    let known = request.extensions().get::<ClientAddress>().copied();
+    known.unwrap_or(ClientAddress(IpAddr::V4(Ipv4Addr::UNSPECIFIED)))
+}
+
+async fn watch_over(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+    let client = client(&request);
+    let (mut parts, body) = request.into_parts();
+    let Ok(visit) = Visit::from_request_parts(&mut parts, &()).await;
+    let wrong = match site.limits.of_address(client) {
+        Err(problem) => Wrong::TooMany(HeaderMap::from_iter(problem.headers)),
+        Ok(_) => match AssertUnwindSafe(next.run(Request::from_parts(parts, body))).catch_unwind().await {
+            Ok(response) => return response,
+            Err(panic) => panicked(panic, &visit),
+        },
+    };
+    wrong.answer(&visit, visit.language(None), site.is_https)
+}
+
+/// The panic's message stays out of the page and the log: it may hold what a payer has sent. The panic hook says where.
+fn panicked(_: Box<dyn Any + Send>, visit: &Visit) -> Wrong {
+    tracing::error!(request_id = %visit.request_id, "a page's handler panicked");
+    Wrong::Panicked
+}
+
+async fn asset(State(site): State<Arc<Site>>, visit: Visit, file: InPath<String>) -> Response {
+    match file.ok().and_then(|file| assets::find(&format!("/assets/{}", file.0))) {
+        Some(asset) => (headers::for_asset(asset), asset.body.as_str()).into_response(),
+        None => Wrong::NotFound.answer(&visit, visit.language(None), site.is_https),
+    }
+}

@@ -1,0 +1,379 @@
+//! From what is stored to what a page shows. Pure: it decides which state is true at the moment of the read, never what
+//! happens next.
+//!
+//! *Nothing was taken* is said only when every attempt has its final word and none of them took money.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use domain::checkout::Status;
+use domain::method::Flow;
+use domain::payment::{Payer, SessionStatus, Step, Transaction, TransactionStatus};
+use domain::rail::{FailureReason, NextAction};
+use domain::simulator::{RIGHT_CODE, Screen, Script};
+use domain::{Money, Msisdn, return_address};
+
+use super::mask;
+use super::note::{CodeFault, Note, PhoneFault};
+use super::view::{Amount, CodeError, End, Method, PhoneError, Problem, Reason, Receipt, Standing, State};
+use crate::app::hosted::HostedCheckout;
+use crate::rails::simulator;
+use crate::secrets::Subkey;
+
+/// Where the simulator's pages are, and the key under their tokens.
+pub(super) struct Simulator<'a> {
+    pub(super) pay_url: &'a str,
+    pub(super) token_key: &'a Subkey,
+}
+
+/// What is true for everybody who looks now.
+pub(super) fn stored(hosted: &HostedCheckout, simulator: &Simulator<'_>) -> State {
+    match hosted.checkout.status(hosted.now) {
+        Status::Completed => completed(hosted),
+        Status::Expired => ended(hosted, End::Expiry),
+        Status::Cancelled => ended(hosted, End::Cancellation),
+        Status::Pending => pending(hosted, simulator),
+    }
+}
+
+/// Opaque; the same as long as the state is, whoever looks and whenever.
+pub(super) fn revision(state: &State) -> String {
+    let mut state = state.clone();
+    match &mut state {
+        State::ApproveOnPhone { can_resend_in, .. } | State::EnterCode { can_resend_in, .. } => {
+            *can_resend_in = can_resend_in.map(|_| 0);
+        }
+        State::Choose { .. }
+        | State::NeedsPhone { .. }
+        | State::Redirecting { .. }
+        | State::Checking { .. }
+        | State::Leaving { .. }
+        | State::Paid { .. }
+        | State::NotPaid { .. }
+        | State::Expired { .. }
+        | State::Cancelled { .. }
+        | State::PaidLate { .. }
+        | State::AlreadyPaid { .. } => {}
+    }
+    let hash = digest(&SHA256, format!("{state:?}").as_bytes());
+    hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn completed(hosted: &HostedCheckout) -> State {
+    let paid = hosted.is_paid_by().find(|attempt| !attempt.duplicate);
+    let Some(paid) = paid else {
+        return checking(hosted, None);
+    };
+    let return_url = address(hosted, hosted.checkout.order.success_url.as_deref());
+    let receipt = receipt(paid);
+    match hosted.is_paid_by().find(|attempt| attempt.duplicate) {
+        Some(second) => State::AlreadyPaid { receipt, second_payment: Some(second.id.to_string()), return_url },
+        None => State::Paid { receipt, return_url },
+    }
+}
+
+fn ended(hosted: &HostedCheckout, end: End) -> State {
+    let return_url = failure_address(hosted);
+    let mut paid = hosted.is_paid_by().filter(|attempt| !attempt.duplicate);
+    if let Some(late) = paid.next() {
+        let receipt = receipt(late);
+        return match hosted.is_paid_by().find(|attempt| attempt.duplicate) {
+            Some(second) => State::AlreadyPaid { receipt, second_payment: Some(second.id.to_string()), return_url },
+            None => State::PaidLate { after: end, receipt, return_url },
+        };
+    }
+    let standing = match hosted.unsettled() {
+        Some(attempt) => Standing::Unknown(shown(attempt.method)),
+        None => Standing::NothingTaken,
+    };
+    match end {
+        End::Expiry => State::Expired { standing, return_url },
+        End::Cancellation => State::Cancelled { standing, return_url },
+    }
+}
+
+fn pending(hosted: &HostedCheckout, simulator: &Simulator<'_>) -> State {
+    let Some(payment) = &hosted.payment else {
+        return unstarted(hosted, None);
+    };
+    let session = &payment.session;
+    match (session.status(), &payment.transaction) {
+        (SessionStatus::Pending, None) => unstarted(hosted, session.payer.phone.as_ref()),
+        (SessionStatus::Pending | SessionStatus::Processing, Some(attempt)) => open(hosted, attempt, simulator),
+        (SessionStatus::Failed, Some(attempt)) => not_paid(hosted, attempt),
+        (SessionStatus::Failed | SessionStatus::Cancelled, _) => unstarted(hosted, None),
+        (SessionStatus::Succeeded | SessionStatus::Processing, _) => checking(hosted, None),
+    }
+}
+
+/// Nothing is with a rail: the payer chooses, or says which phone the fixed method is to ask.
+fn unstarted(hosted: &HostedCheckout, phone: Option<&Msisdn>) -> State {
+    match hosted.checkout.order.fixed_method {
+        Some(method) if method.needs_phone() => State::NeedsPhone {
+            method: shown(method),
+            known: phone.cloned().or_else(|| shop_phone(hosted)).filter(Msisdn::is_gambian).map(masked),
+            typed: None,
+            error: None,
+            other_methods: false,
+        },
+        Some(_) | None => State::Choose { methods: methods(hosted), problem: None },
+    }
+}
+
+fn open(hosted: &HostedCheckout, attempt: &Transaction, simulator: &Simulator<'_>) -> State {
+    let Some(payment) = &hosted.payment else {
+        return unstarted(hosted, None);
+    };
+    let session = &payment.session;
+    let method = shown(attempt.method);
+    let phone = attempt.payer.phone.clone().map(masked).unwrap_or_default();
+    let is_waiting = attempt.step() == Step::Waiting && !session.outcome_unknown;
+    let simulator_url = simulator_url(hosted, attempt, simulator);
+    match (&session.next_action, session.status()) {
+        (Some(NextAction::Redirect { url }), SessionStatus::Pending) if is_waiting => {
+            State::Redirecting { method, url: url.clone(), automatic: false, other_methods: can_choose(hosted) }
+        }
+        (Some(NextAction::Otp { length, attempts_left, .. }), SessionStatus::Pending) if is_waiting => {
+            State::EnterCode {
+                method,
+                phone,
+                length: *length,
+                attempts_left: *attempts_left,
+                error: (session.failure_reason == Some(FailureReason::WrongCode)).then_some(CodeError::Wrong),
+                can_resend_in: session.code_again_at(attempt).map(|at| seconds_until(at, hosted.now)),
+                other_methods: can_choose(hosted),
+                simulator_code: hosted.simulated.as_ref().map(|_| RIGHT_CODE.to_owned()),
+            }
+        }
+        // The request is with the payer; sending another one would be a second payment.
+        (Some(NextAction::ApproveOnPhone { .. }), _) if is_waiting => State::ApproveOnPhone {
+            method,
+            phone,
+            can_resend_in: None,
+            problem: None,
+            other_methods: false,
+            simulator_url,
+        },
+        (
+            None
+            | Some(
+                NextAction::Redirect { .. }
+                | NextAction::Otp { .. }
+                | NextAction::ApproveOnPhone { .. }
+                | NextAction::ConfirmDone {}
+                | NextAction::DialUssd { .. }
+                | NextAction::ShowQr { .. },
+            ),
+            _,
+        ) => checking(hosted, simulator_url),
+    }
+}
+
+fn not_paid(hosted: &HostedCheckout, attempt: &Transaction) -> State {
+    if hosted.unsettled().is_some() {
+        // An attempt before this one has no final word: then nobody can say that nothing was taken.
+        return State::Choose { methods: methods(hosted), problem: Some(Problem::InProgress) };
+    }
+    State::NotPaid {
+        method: shown(attempt.method),
+        reason: match attempt.failure_reason.unwrap_or(FailureReason::ProviderError) {
+            FailureReason::InsufficientFunds => Reason::InsufficientFunds,
+            FailureReason::Declined => Reason::Declined,
+            FailureReason::WrongCode => Reason::WrongCode,
+            FailureReason::Expired => Reason::Expired,
+            FailureReason::Cancelled => Reason::Cancelled,
+            FailureReason::ProviderError => Reason::ProviderError,
+        },
+        methods: methods(hosted),
+    }
+}
+
+fn checking(hosted: &HostedCheckout, simulator_url: Option<String>) -> State {
+    let session_method = hosted.payment.as_ref().and_then(|payment| payment.session.method);
+    let method = session_method.unwrap_or(hosted.checkout.order.available_methods[0]);
+    State::Checking { method: shown(method), simulator_url }
+}
+
+/// What this one showing says beyond the state, where the state allows it.
+pub(super) fn noted(
+    state: State,
+    hosted: &HostedCheckout,
+    note: Option<Note>,
+    chosen: Option<domain::Method>,
+) -> State {
+    match (state, note) {
+        (State::Redirecting { method, url, other_methods, .. }, Some(Note::Go {})) => {
+            State::Redirecting { method, url, automatic: true, other_methods }
+        }
+        (
+            State::Cancelled { standing: Standing::NothingTaken, return_url: Some(return_url) },
+            Some(Note::Leaving {}),
+        ) => State::Leaving { return_url },
+        (State::ApproveOnPhone { method, simulator_url, .. }, Some(Note::Approved {})) => {
+            State::Checking { method, simulator_url }
+        }
+        (state @ State::ApproveOnPhone { .. }, Some(note)) => with_problem(state, &note),
+        (
+            State::EnterCode {
+                method,
+                phone,
+                length,
+                attempts_left,
+                can_resend_in,
+                other_methods,
+                simulator_code,
+                error,
+            },
+            note,
+        ) => {
+            let error = match note {
+                Some(Note::Code { fault: CodeFault::Missing }) => Some(CodeError::Missing),
+                Some(Note::Code { fault: CodeFault::Format }) => Some(CodeError::Format),
+                Some(Note::Code { fault: CodeFault::TooOften } | Note::TooOften {}) => Some(CodeError::TooOften),
+                Some(_) | None => error,
+            };
+            State::EnterCode {
+                method,
+                phone,
+                length,
+                attempts_left,
+                error,
+                can_resend_in,
+                other_methods,
+                simulator_code,
+            }
+        }
+        (state @ (State::Choose { .. } | State::NeedsPhone { .. } | State::NotPaid { .. }), note) => {
+            unstarted_noted(state, hosted, note, chosen)
+        }
+        (state, _) => state,
+    }
+}
+
+fn unstarted_noted(state: State, hosted: &HostedCheckout, note: Option<Note>, chosen: Option<domain::Method>) -> State {
+    let offered =
+        |method: &domain::Method| method.needs_phone() && hosted.checkout.order.available_methods.contains(method);
+    let (method, error, typed) = match note {
+        Some(Note::Phone { method, fault, typed }) => {
+            let error = match fault {
+                PhoneFault::Missing => PhoneError::Missing,
+                PhoneFault::Format => PhoneError::Format,
+                PhoneFault::NotStarted => PhoneError::NotStarted,
+                PhoneFault::TooOften => PhoneError::TooOften,
+            };
+            (Some(method), Some(error), typed)
+        }
+        Some(note @ (Note::NotStarted { .. } | Note::InProgress {} | Note::TooOften {} | Note::StaleForm {})) => {
+            return match state {
+                State::NotPaid { methods, .. } => with_problem(State::Choose { methods, problem: None }, &note),
+                state => with_problem(state, &note),
+            };
+        }
+        Some(Note::Go {} | Note::Leaving {} | Note::Approved {} | Note::Code { .. }) | None => (chosen, None, None),
+    };
+    match (method.filter(offered), state) {
+        (Some(method), _) => State::NeedsPhone {
+            method: shown(method),
+            known: known_phone(hosted).map(masked),
+            typed,
+            error,
+            other_methods: can_choose(hosted),
+        },
+        (None, state) => state,
+    }
+}
+
+fn with_problem(mut state: State, note: &Note) -> State {
+    let said = match note {
+        Note::NotStarted { method } => Problem::NotStarted(shown(*method)),
+        Note::InProgress {} => Problem::InProgress,
+        Note::TooOften {} => Problem::TooOften,
+        Note::StaleForm {} => Problem::StaleForm,
+        Note::Go {} | Note::Leaving {} | Note::Approved {} | Note::Phone { .. } | Note::Code { .. } => return state,
+    };
+    if let State::Choose { problem, .. } | State::ApproveOnPhone { problem, .. } = &mut state {
+        *problem = Some(said);
+    }
+    state
+}
+
+/// The number that the shop gave, where a Gambian wallet can have it.
+pub(super) fn known_phone(hosted: &HostedCheckout) -> Option<Msisdn> {
+    shop_phone(hosted).filter(Msisdn::is_gambian)
+}
+
+fn shop_phone(hosted: &HostedCheckout) -> Option<Msisdn> {
+    hosted.checkout.order.customer.phone.as_deref().and_then(|phone| Msisdn::parse(phone).ok())
+}
+
+/// Who pays, masked: the address of a page is all it takes to read it.
+pub(super) fn payer(hosted: &HostedCheckout) -> Vec<String> {
+    let customer = &hosted.checkout.order.customer;
+    let empty = Payer::default();
+    let payer = hosted.payment.as_ref().map_or(&empty, |payment| &payment.session.payer);
+    let phone = payer.phone.clone().or_else(|| shop_phone(hosted)).map(masked);
+    let email = payer.email.as_deref().or(customer.email.as_deref()).map(mask::email);
+    phone.into_iter().chain(email).collect()
+}
+
+fn masked(phone: Msisdn) -> String {
+    mask::phone(phone.as_str())
+}
+
+/// Only while a click over there decides something.
+fn simulator_url(hosted: &HostedCheckout, attempt: &Transaction, simulator: &Simulator<'_>) -> Option<String> {
+    let simulated = hosted.simulated.as_ref()?;
+    let decides = match simulated.screen() {
+        Screen::Approve => simulated.script() == Script::Wait,
+        Screen::Card | Screen::CardHolder => true,
+        Screen::WaitingForCode | Screen::Decided { .. } | Screen::Withdrawn => false,
+    };
+    let token = || simulator::page_token(simulator.token_key, &attempt.id.to_string());
+    decides.then(|| format!("{}/simulator/{}", simulator.pay_url, token()))
+}
+
+fn receipt(attempt: &Transaction) -> Receipt {
+    let paid_at = attempt.reached(TransactionStatus::Completed).unwrap_or(attempt.updated_at);
+    Receipt { method: shown(attempt.method), paid_at: paid_at.seconds(), payment: attempt.id.to_string() }
+}
+
+pub(super) fn failure_address(hosted: &HostedCheckout) -> Option<String> {
+    address(hosted, hosted.checkout.order.failure_url.as_deref())
+}
+
+fn address(hosted: &HostedCheckout, url: Option<&str>) -> Option<String> {
+    url.map(|url| return_address(url, hosted.checkout.id, hosted.checkout.payment_session))
+}
+
+fn methods(hosted: &HostedCheckout) -> Vec<Method> {
+    hosted.checkout.order.available_methods.iter().copied().map(shown).collect()
+}
+
+fn can_choose(hosted: &HostedCheckout) -> bool {
+    let order = &hosted.checkout.order;
+    order.fixed_method.is_none() && order.available_methods.len() > 1
+}
+
+fn seconds_until(at: domain::Timestamp, now: domain::Timestamp) -> u32 {
+    u32::try_from(at.since(now).as_micros().div_ceil(1_000_000)).unwrap_or(u32::MAX)
+}
+
+/// Whether the rail's own page sends the payer back to us.
+pub(super) fn leads_outward(method: domain::Method) -> bool {
+    method.flow() == Flow::Redirect
+}
+
+pub(super) fn shown(method: domain::Method) -> Method {
+    match method {
+        domain::Method::Wave => Method::Wave,
+        domain::Method::Afrimoney => Method::Afrimoney,
+        domain::Method::Qmoney => Method::Qmoney,
+        domain::Method::Card => Method::Card,
+    }
+}
+
+pub(super) fn amount(money: Money) -> Amount {
+    Amount {
+        minor: money.minor,
+        exponent: u8::try_from(money.currency.exponent()).unwrap_or(0),
+        currency: money.currency.code().to_owned(),
+    }
+}

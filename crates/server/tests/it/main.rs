@@ -1,0 +1,7 @@
+//! The one integration binary: the real application on a temporary database, driven from outside.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets what can't be has to stop")]
+
+mod pages;
+mod tidy;
+mod world;

@@ -1,0 +1,6 @@
+//! The hosted pages, driven by their forms as a browser without script would.
+
+mod methods;
+mod numbers;
+mod protection;
+mod states;

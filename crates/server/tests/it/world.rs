@@ -1,0 +1,362 @@
+//! A whole installation in this process: router, application, worker, a database of its own, and a clock that a test can
+//! stop and move. And a payer who sees nothing but pages.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use dalasi::app::checkouts::{self, NewCheckout, Price};
+use dalasi::app::hosted::{self, HostedCheckout};
+use dalasi::app::{App, Context, Offer, organizations};
+use dalasi::clock::{Clock as _, SystemClock};
+use dalasi::egress::{Egress, EgressSettings};
+use dalasi::entropy::SystemEntropy;
+use dalasi::http::envelope::{self, EdgeSettings};
+use dalasi::listener::ClientAddress;
+use dalasi::pages::{self, PageSettings};
+use dalasi::rails::{Rail, Rails, Simulator};
+use dalasi::rate_limit::Rate;
+use dalasi::secrets::{MasterKey, Purpose};
+use dalasi::wire::Addresses;
+use domain::checkout::{Checkout, Customer};
+use domain::{Currency, Id, Metadata, Method, Mode, Money, Scope};
+use http_body_util::BodyExt as _;
+use store::{Database, Settings, Store};
+use tokio::sync::watch;
+use tower::ServiceExt as _;
+
+pub(crate) const PAY_URL: &str = "http://pay.test";
+/// Waits for a click on the simulator's page.
+pub(crate) const QUIET: &str = "+220 765 4321";
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The machine's time, until a test stops or moves it.
+pub(crate) struct TestClock {
+    system: SystemClock,
+    ahead_us: AtomicI64,
+    stopped_at_us: AtomicI64,
+}
+
+impl store::Clock for TestClock {
+    fn now_us(&self) -> i64 {
+        let ahead_us = self.ahead_us.load(Ordering::SeqCst);
+        match self.stopped_at_us.load(Ordering::SeqCst) {
+            0 => self.system.now_us() + ahead_us,
+            stopped_at_us => stopped_at_us + ahead_us,
+        }
+    }
+}
+
+impl TestClock {
+    pub(crate) fn stop(&self) {
+        self.stopped_at_us.store(self.system.now_us(), Ordering::SeqCst);
+    }
+
+    pub(crate) fn advance(&self, by: Duration) {
+        self.ahead_us.fetch_add(i64::try_from(by.as_micros()).unwrap(), Ordering::SeqCst);
+    }
+}
+
+struct StoreEntropy;
+
+impl store::EntropySource for StoreEntropy {
+    fn fill(&self, bytes: &mut [u8; 32]) {
+        SystemEntropy.fill(bytes);
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) app: App,
+    pub(crate) clock: Arc<TestClock>,
+    pub(crate) scope: Scope,
+    pub(crate) router: Router,
+    stop: watch::Sender<bool>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(false, None).await
+    }
+
+    /// Reached by TLS, and so often a second by one address; 0 is no limit.
+    pub(crate) async fn limited(per_second: u32) -> Self {
+        Self::with(true, Rate::new(per_second)).await
+    }
+
+    async fn with(is_https: bool, rate: Option<Rate>) -> Self {
+        let clock =
+            TestClock { system: SystemClock::new(), ahead_us: AtomicI64::new(0), stopped_at_us: AtomicI64::new(0) };
+        let clock = Arc::new(clock);
+        let memory = Settings::new(Database::SqliteMemory);
+        let store = Store::open(memory, Arc::clone(&clock) as _, Arc::new(StoreEntropy)).await.unwrap();
+        let master = MasterKey::from_bytes([7; 32]);
+        let simulator = Simulator::new(store.clone(), PAY_URL.into(), master.subkey(Purpose::PageToken));
+        let offer = |(method, capability)| Offer { mode: Mode::Test, method, rail: "simulator", capability };
+        let offers = simulator.capabilities().into_iter().map(offer).collect();
+        let addresses = Addresses { public_url: PAY_URL.into(), pay_url: PAY_URL.into() };
+        let context = Arc::new(Context::new(addresses, master, offers));
+        let rails = Rails::new(vec![(Mode::Test, Arc::new(simulator))]);
+        let app = App::new(store, context, rails, Egress::new(EgressSettings::default()));
+        let installed = app.commit(|tx, context| organizations::install(tx, context, "Kairaba Books")).await.unwrap();
+        let scope = Scope { organization: installed.unwrap().organization, mode: Mode::Test };
+        let (stop, stopped) = watch::channel(false);
+        let settings = PageSettings { is_https, rate, stopping: stopped.clone() };
+        tokio::spawn(dalasi::jobs::work(app.clone(), stopped));
+        let router = envelope::wrap(pages::router(app.clone(), settings), EdgeSettings { is_https });
+        Self { app, clock, scope, router, stop }
+    }
+
+    pub(crate) async fn create(&self, change: impl FnOnce(&mut NewCheckout)) -> Checkout {
+        let mut new = NewCheckout {
+            price: Price::Amount(Money::new(125_000, Currency::gmd())),
+            currency: Currency::gmd(),
+            payment_method_types: None,
+            automatic_payment_methods: true,
+            payment_method: None,
+            customer: Customer::default(),
+            expires_in_s: 86_400,
+            metadata: Metadata::default(),
+            description: Some("Two books and a map".into()),
+            reference: Some("order-1042".into()),
+            success_url: Some("https://shop.example/thanks?order=1042#top".into()),
+            failure_url: Some("https://shop.example/sorry".into()),
+        };
+        change(&mut new);
+        let scope = self.scope;
+        let created = self.app.commit(move |tx, context| checkouts::create(tx, context, scope, &new)).await;
+        created.unwrap().checkout
+    }
+
+    pub(crate) async fn cancel(&self, id: Id<Checkout>) {
+        let scope = self.scope;
+        self.app.commit(move |tx, context| checkouts::cancel(tx, context, scope, id)).await.unwrap();
+    }
+
+    pub(crate) async fn stored(&self, id: Id<Checkout>) -> HostedCheckout {
+        self.app.read(move |tx, _| hosted::look_up_hosted(tx, id)).await.unwrap()
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Page {
+        let mut request = request;
+        request.extensions_mut().insert(ClientAddress("192.0.2.1".parse().unwrap()));
+        let path = request.uri().to_string();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
+        Page { status: parts.status, headers: parts.headers, body, path }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Page {
+        self.send(Request::get(path).body(Body::empty()).unwrap()).await
+    }
+
+    /// A payer at the checkout's page.
+    pub(crate) async fn payer(&self, checkout: &Checkout) -> Payer<'_> {
+        let home = format!("/checkout/{}", checkout.id);
+        let page = self.get(&home).await;
+        Payer { world: self, home, page }
+    }
+}
+
+pub(crate) struct Page {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+    pub(crate) path: String,
+}
+
+impl Page {
+    pub(crate) fn heading(&self) -> String {
+        let inside = between(&self.body, "<h1", "</h1>").unwrap_or_default();
+        plain(inside.split_once('>').unwrap_or_default().1)
+    }
+
+    pub(crate) fn says(&self, text: &str) -> bool {
+        plain(&self.body).contains(text)
+    }
+
+    pub(crate) fn revision(&self) -> &str {
+        between(&self.body, "data-revision=\"", "\"").expect("a checkout page")
+    }
+
+    /// The address of the link with this text.
+    pub(crate) fn link(&self, text: &str) -> Option<String> {
+        self.body.split("<a ").skip(1).find_map(|rest| {
+            let (tag, inside) = rest.split_once('>')?;
+            let found = plain(inside.split("</a>").next()?) == text;
+            found.then(|| unescaped(between(tag, "href=\"", "\"").unwrap()))
+        })
+    }
+
+    pub(crate) fn has_form(&self, action: &str) -> bool {
+        self.form(action).is_some()
+    }
+
+    /// Action and hidden fields of the first form whose action ends so, a query left aside.
+    pub(crate) fn form(&self, action: &str) -> Option<(String, Vec<(String, String)>)> {
+        self.body.split("<form").skip(1).find_map(|rest| {
+            let form = rest.split("</form>").next()?;
+            let to = unescaped(between(form, "action=\"", "\"")?);
+            if !to.split('?').next()?.ends_with(action) {
+                return None;
+            }
+            let hidden = form.split("<input").skip(1).filter(|input| input.contains("type=\"hidden\""));
+            let field = |input: &str| {
+                let value = |name| unescaped(between(input, name, "\"").unwrap());
+                (value("name=\""), value("value=\""))
+            };
+            Some((to, hidden.map(field).collect()))
+        })
+    }
+
+    pub(crate) fn location(&self) -> &str {
+        self.headers[header::LOCATION].to_str().unwrap()
+    }
+}
+
+pub(crate) struct Payer<'w> {
+    world: &'w World,
+    home: String,
+    pub(crate) page: Page,
+}
+
+impl Payer<'_> {
+    pub(crate) async fn open(&mut self, address: &str) {
+        let path = address.strip_prefix(PAY_URL).unwrap_or(address);
+        self.page = self.world.get(path).await;
+        self.follow().await;
+    }
+
+    pub(crate) async fn reload(&mut self) {
+        let home = self.home.clone();
+        self.open(&home).await;
+    }
+
+    /// Sends a form of the page, and follows to where it leads.
+    pub(crate) async fn press(&mut self, action: &str, fields: &[(&str, &str)]) {
+        let request = self.prepare(action, fields);
+        self.page = self.world.send(request).await;
+        assert_eq!(self.page.status, StatusCode::SEE_OTHER, "a form ends in a redirect: {}", self.page.body);
+        self.follow().await;
+    }
+
+    /// The form as it would be sent.
+    pub(crate) fn prepare(&self, action: &str, fields: &[(&str, &str)]) -> Request<Body> {
+        let found = self.page.form(action);
+        let (to, mut all) =
+            found.unwrap_or_else(|| panic!("no form {action} on {}: {}", self.page.path, self.page.heading()));
+        all.extend(fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        post(&to, &all)
+    }
+
+    async fn follow(&mut self) {
+        for _ in 0..5 {
+            if self.page.status != StatusCode::SEE_OTHER {
+                return;
+            }
+            let to = self.page.location().to_owned();
+            assert!(to.starts_with('/') && !to.starts_with("//"), "never to another host: {to}");
+            self.page = self.world.get(&to).await;
+        }
+        panic!("redirects without an end at {}", self.page.path);
+    }
+
+    /// Looks at the page again and again, as it does by itself, until its heading is this.
+    pub(crate) async fn reach(&mut self, heading: &str) {
+        let reached = async {
+            while self.page.heading() != heading {
+                tokio::time::sleep(Duration::from_millis(25)).await;
+                self.reload().await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, reached).await.is_err() {
+            panic!("waited for {heading:?}, and the page says {:?}", self.page.heading());
+        }
+    }
+
+    pub(crate) async fn choose(&mut self, method: Method) {
+        self.press("/method", &[("method", method.as_str())]).await;
+    }
+
+    /// Sends the choice of a method whatever the page shows, as a choice page from the history would.
+    pub(crate) async fn choose_again(&mut self, method: Method) {
+        let (_, mut fields) = self.page.form("/other").expect("a page with a token");
+        fields.push(("method".into(), method.as_str().into()));
+        self.page = self.world.send(post(&format!("{}/method", self.home), &fields)).await;
+        self.follow().await;
+    }
+
+    pub(crate) async fn with_phone(&mut self, method: Method, phone: &str) {
+        self.choose(method).await;
+        self.press("/phone", &[("phone", phone)]).await;
+    }
+
+    /// From the page that leads outward to the rail's own.
+    pub(crate) async fn go_out(&mut self, link: &str) {
+        let address = self.page.link(link).unwrap_or_else(|| panic!("no link {link:?} on {}", self.page.heading()));
+        assert!(address.starts_with(PAY_URL), "{address}");
+        self.open(&address).await;
+    }
+
+    pub(crate) async fn decide(&mut self, outcome: &str) {
+        let simulator = self.page.path.split('?').next().unwrap().to_owned();
+        self.press(&simulator, &[("outcome", outcome)]).await;
+    }
+
+    pub(crate) async fn card(&mut self, number: &str) {
+        let simulator = self.page.path.split('?').next().unwrap().to_owned();
+        self.press(&simulator, &[("number", number)]).await;
+    }
+
+    /// By the link whose address holds this.
+    pub(crate) async fn go_by(&mut self, part: &str) {
+        let mut links = self.page.body.split("href=\"").map(|rest| rest.split('"').next().unwrap());
+        let address = unescaped(links.find(|link| link.contains(part)).unwrap());
+        self.open(&address).await;
+    }
+
+    pub(crate) async fn back(&mut self) {
+        self.go_out("Back to the payment").await;
+    }
+}
+
+pub(crate) fn post(to: &str, fields: &[(String, String)]) -> Request<Body> {
+    let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+    Request::post(to)
+        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .header(header::ORIGIN, "null")
+        .header("sec-fetch-site", "same-origin")
+        .body(Body::from(body))
+        .unwrap()
+}
+
+fn between<'t>(text: &'t str, start: &str, end: &str) -> Option<&'t str> {
+    let rest = &text[text.find(start)? + start.len()..];
+    rest.split(end).next()
+}
+
+/// The text of HTML, as somebody reads it.
+fn plain(html: &str) -> String {
+    let mut text = String::new();
+    let mut rest = html;
+    while let Some((before, tag)) = rest.split_once('<') {
+        text.push_str(before);
+        rest = tag.split_once('>').map_or("", |(_, rest)| rest);
+    }
+    text.push_str(rest);
+    unescaped(&text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn unescaped(text: &str) -> String {
+    let entities = [("&#38;", "&"), ("&amp;", "&"), ("&#60;", "<"), ("&#62;", ">"), ("&#34;", "\""), ("&#39;", "'")];
+    entities.iter().fold(text.to_owned(), |text, (entity, character)| text.replace(entity, character))
+}

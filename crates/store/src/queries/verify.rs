@@ -1,0 +1,423 @@
+//! Reading for `dalasi verify`: pages of everything, as it is, whatever somebody made of it.
+//!
+//! A row that does not parse is a finding here and not an error. Nothing is judged but whether a row agrees with its own
+//! document; what rows mean together is the caller's. Every page is bounded, so memory is too.
+
+use domain::Scope;
+
+use crate::entity::{Entity, key, values};
+use crate::error::Error;
+use crate::sql::{FromValue, Row, Value};
+use crate::tx::Tx;
+
+/// Rows of a page, and ids of a look-up.
+pub const PAGE: usize = 200;
+/// Further rows of the same kind tell nothing new.
+const MOST_STRAYS: i64 = 100;
+
+/// A row with a document.
+#[derive(Debug)]
+pub struct Stored<E> {
+    pub id: String,
+    /// Or why it can't be read.
+    pub entity: Result<E, String>,
+    /// Columns that say something else than the document.
+    pub differing: Vec<String>,
+}
+
+/// Lifts the time limit of the statements that follow.
+pub fn take_time(tx: &mut Tx<'_>) {
+    tx.unhurried();
+}
+
+/// The documents of one kind behind the id `after`, in the database's order.
+pub fn documents<E: Entity>(tx: &mut Tx<'_>, scope: Scope, after: &str) -> Result<Vec<Stored<E>>, Error> {
+    let (columns, id) = (columns::<E>().join(", "), id_column::<E>());
+    let sql = format!(
+        "select {columns}\nfrom {}\nwhere organization_id = $1 and mode = $2 and {id} > $3\norder by {id}\nlimit {PAGE}",
+        E::TABLE
+    );
+    Ok(tx.query(&sql, &key(scope, after))?.iter().map(stored).collect())
+}
+
+/// The documents with these ids, at most a page.
+pub fn documents_with<E: Entity>(tx: &mut Tx<'_>, scope: Scope, ids: &[String]) -> Result<Vec<Stored<E>>, Error> {
+    let columns = columns::<E>();
+    Ok(rows_with(tx, scope, E::TABLE, &columns, id_column::<E>(), ids)?.iter().map(stored).collect())
+}
+
+/// The documents whose column `by` lies behind `span.0` and not behind `span.1`; continues behind `cursor`.
+pub fn documents_between<E: Entity>(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    by: &str,
+    span: Span<'_>,
+    cursor: &mut Option<Vec<Value>>,
+) -> Result<Vec<Stored<E>>, Error> {
+    let keys = [by, id_column::<E>()];
+    let rows = between(tx, scope, E::TABLE, &columns::<E>(), &keys, span, cursor, &[EMPTY, EMPTY])?;
+    Ok(rows.iter().map(stored).collect())
+}
+
+/// From an id, excluded, to an id, included, or to the end.
+#[derive(Debug, Clone, Copy)]
+pub struct Span<'a> {
+    pub after: &'a str,
+    pub until: Option<&'a str>,
+}
+
+const EMPTY: Start = Start::Text;
+
+/// What comes before every value of a key column.
+#[derive(Debug, Clone, Copy)]
+enum Start {
+    Text,
+    Number,
+}
+
+impl Start {
+    fn value(self) -> Value {
+        match self {
+            Start::Text => "".into(),
+            Start::Number => i64::MIN.into(),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct PostingRow {
+    pub entry_id: String,
+    pub line: i64,
+    pub transaction_id: String,
+    pub account: String,
+    pub currency: String,
+    pub amount_minor: i64,
+    pub created_at: i64,
+}
+
+pub fn postings(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    span: Span<'_>,
+    cursor: &mut Option<Vec<Value>>,
+) -> Result<Vec<Result<PostingRow, String>>, Error> {
+    let columns = ["entry_id", "line", "transaction_id", "account", "currency", "amount_minor", "created_at"];
+    let keys = ["transaction_id", "entry_id", "line"];
+    let starts = [Start::Text, Start::Text, Start::Number];
+    let rows = between(tx, scope, "ledger_postings", &columns, &keys, span, cursor, &starts)?;
+    let read = |row: &Row| {
+        Ok(PostingRow {
+            entry_id: row.get("entry_id")?,
+            line: row.get("line")?,
+            transaction_id: row.get("transaction_id")?,
+            account: row.get("account")?,
+            currency: row.get("currency")?,
+            amount_minor: row.get("amount_minor")?,
+            created_at: row.get("created_at")?,
+        })
+    };
+    Ok(rows.iter().map(|row| read(row).map_err(|error: Error| named(row, &["entry_id", "line"], &error))).collect())
+}
+
+#[derive(Debug)]
+pub struct EventRow {
+    pub id: String,
+    pub kind: String,
+    pub object_id: String,
+    pub sequence: i64,
+    pub body: String,
+    pub created_at: i64,
+}
+
+pub fn events(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    span: Span<'_>,
+    cursor: &mut Option<Vec<Value>>,
+) -> Result<Vec<Result<EventRow, String>>, Error> {
+    let columns = ["id", "type", "object_id", "sequence", "body", "created_at"];
+    let keys = ["object_id", "sequence"];
+    let rows = between(tx, scope, "events", &columns, &keys, span, cursor, &[Start::Text, Start::Number])?;
+    let read = |row: &Row| {
+        Ok(EventRow {
+            id: row.get("id")?,
+            kind: row.get("type")?,
+            object_id: row.get("object_id")?,
+            sequence: row.get("sequence")?,
+            body: row.get("body")?,
+            created_at: row.get("created_at")?,
+        })
+    };
+    Ok(rows.iter().map(|row| read(row).map_err(|error: Error| named(row, &["id"], &error))).collect())
+}
+
+/// Which of these events have a place in the log, and which wait for one.
+pub fn logged(tx: &mut Tx<'_>, scope: Scope, ids: &[String]) -> Result<(Vec<String>, Vec<String>), Error> {
+    let logged = rows_with(tx, scope, "event_log", &["event_id"], "event_id", ids)?;
+    let waiting = rows_with(tx, scope, "events_unlogged", &["id"], "id", ids)?;
+    Ok((first_column(&logged)?, first_column(&waiting)?))
+}
+
+const LOG: &str = "\
+select count(*) as places, coalesce(min(log_no), 1) as first, coalesce(max(log_no), 0) as last
+from event_log
+where organization_id = $1 and mode = $2";
+
+/// How many places the log has, its first and its last number.
+pub fn log(tx: &mut Tx<'_>, scope: Scope) -> Result<(i64, i64, i64), Error> {
+    let [organization, mode, _] = key(scope, "");
+    let row = tx.query_one(LOG, &[organization, mode])?;
+    Ok((row.get("places")?, row.get("first")?, row.get("last")?))
+}
+
+/// The objects among `ids` for which work of one of `kinds` is owed.
+pub fn owed(tx: &mut Tx<'_>, scope: Scope, kinds: &[&str], ids: &[String]) -> Result<Vec<String>, Error> {
+    let rows = rows_with(tx, scope, "jobs", &["object_id", "kind"], "object_id", ids)?;
+    let mut owed = Vec::new();
+    for row in rows {
+        if kinds.contains(&row.get::<String>("kind")?.as_str()) {
+            owed.push(row.get("object_id")?);
+        }
+    }
+    Ok(owed)
+}
+
+#[derive(Debug)]
+pub struct IdempotencyRow {
+    pub fingerprint: Vec<u8>,
+    pub state: String,
+    pub status: Option<i64>,
+    pub body: Option<String>,
+}
+
+/// A key's space and text.
+pub type IdempotencyName = (String, String);
+
+const IDEMPOTENCY: &str = "\
+select space, idempotency_key, fingerprint, state, status, body
+from idempotency_keys
+where organization_id = $1 and mode = $2 and (space, idempotency_key) > ($3, $4)
+order by space, idempotency_key
+limit $5";
+
+/// A key, and its row as far as it can be read.
+pub type ReadKey = (IdempotencyName, Result<IdempotencyRow, Error>);
+
+pub fn idempotency_keys(tx: &mut Tx<'_>, scope: Scope, after: &IdempotencyName) -> Result<Vec<ReadKey>, Error> {
+    let [organization, mode, space] = key(scope, &after.0);
+    let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
+    let rows = tx.query(IDEMPOTENCY, &[organization, mode, space, after.1.as_str().into(), limit.into()])?;
+    let read = |row: &Row| {
+        Ok(IdempotencyRow {
+            fingerprint: row.get("fingerprint")?,
+            state: row.get("state")?,
+            status: row.get("status")?,
+            body: row.get("body")?,
+        })
+    };
+    rows.iter().map(|row| Ok(((row.get("space")?, row.get("idempotency_key")?), read(row)))).collect()
+}
+
+const JOBS: &str = "\
+select kind, object_id
+from jobs
+where (kind, object_id) > ($1, $2)
+order by kind, object_id
+limit $3";
+
+/// Kind and object of what is owed, behind `after`.
+pub fn jobs(tx: &mut Tx<'_>, after: &(String, String)) -> Result<Vec<(String, String)>, Error> {
+    let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
+    let rows = tx.query(JOBS, &[after.0.as_str().into(), after.1.as_str().into(), limit.into()])?;
+    rows.iter().map(|row| Ok((row.get("kind")?, row.get("object_id")?))).collect()
+}
+
+/// A row that belongs to nothing.
+#[derive(Debug)]
+pub struct Stray {
+    pub table: &'static str,
+    pub row: String,
+    pub what: &'static str,
+}
+
+/// Tables whose rows live in a scope, with the column that names a row best.
+const SCOPED: [(&str, &str); 13] = [
+    ("api_keys", "id"),
+    ("checkouts", "id"),
+    ("payment_sessions", "id"),
+    ("transactions", "id"),
+    ("ledger_postings", "entry_id"),
+    ("events", "id"),
+    ("events_unlogged", "id"),
+    ("event_log", "event_id"),
+    ("webhook_endpoints", "id"),
+    ("webhook_deliveries", "event_id"),
+    ("jobs", "object_id"),
+    ("idempotency_keys", "idempotency_key"),
+    ("simulated_payments", "transaction_id"),
+];
+
+/// Tables that point at events, with the columns that have to agree.
+const OF_EVENTS: [(&str, &str, &str); 3] = [
+    ("events_unlogged", "id", ""),
+    ("event_log", "event_id", ""),
+    (
+        "webhook_deliveries",
+        "event_id",
+        " and events.object_id = webhook_deliveries.object_id and events.sequence = webhook_deliveries.sequence",
+    ),
+];
+
+const SIMULATED: &str = "\
+select simulated_payments.transaction_id
+from simulated_payments
+where not exists (
+    select 1
+    from transactions
+    where transactions.organization_id = simulated_payments.organization_id
+    and transactions.mode = simulated_payments.mode
+    and transactions.id = simulated_payments.transaction_id)
+order by simulated_payments.transaction_id";
+
+/// Rows of no organization, of no event, of no transaction.
+pub fn strays(tx: &mut Tx<'_>) -> Result<Vec<Stray>, Error> {
+    let mut strays = Vec::new();
+    for (table, id) in SCOPED {
+        let sql = format!(
+            "select {id}\nfrom {table}\nwhere not exists (\n    select 1\n    from organizations\n    \
+             where organizations.organization_id = {table}.organization_id\n    \
+             and organizations.mode = {table}.mode)\norder by {id}"
+        );
+        collect(tx, &sql, table, "it belongs to no organization and mode", &mut strays)?;
+    }
+    for (table, id, more) in OF_EVENTS {
+        let sql = format!(
+            "select {id}\nfrom {table}\nwhere not exists (\n    select 1\n    from events\n    \
+             where events.organization_id = {table}.organization_id\n    and events.mode = {table}.mode\n    \
+             and events.id = {table}.{id}{more})\norder by {id}"
+        );
+        collect(tx, &sql, table, "there is no such event", &mut strays)?;
+    }
+    collect(tx, SIMULATED, "simulated_payments", "there is no such transaction", &mut strays)?;
+    Ok(strays)
+}
+
+fn collect(
+    tx: &mut Tx<'_>,
+    sql: &str,
+    table: &'static str,
+    what: &'static str,
+    strays: &mut Vec<Stray>,
+) -> Result<(), Error> {
+    let rows = tx.query(&format!("{sql}\nlimit $1"), &[MOST_STRAYS.into()])?;
+    strays.extend(rows.iter().map(|row| Stray { table, row: shown(&row.values()[0]), what }));
+    Ok(())
+}
+
+/// The columns of a table with documents, as its `insert` names them: the scope, the id, the version, the document, and
+/// what is promoted.
+fn columns<E: Entity>() -> Vec<&'static str> {
+    let list = E::INSERT.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map(|(list, _)| list);
+    list.expect("an insert names its columns").split(',').map(str::trim).collect()
+}
+
+fn id_column<E: Entity>() -> &'static str {
+    columns::<E>()[2]
+}
+
+/// A row of [`columns`], against what its document would write today.
+fn stored<E: Entity>(row: &Row) -> Stored<E> {
+    let found = row.values();
+    let id = shown(&found[2]);
+    let unreadable = |why: String| Stored { id: id.clone(), entity: Err(why), differing: Vec::new() };
+    let Value::Text(document) = &found[4] else {
+        return unreadable("its document is no text".into());
+    };
+    let entity: E = match serde_json::from_str(document) {
+        Ok(entity) => entity,
+        Err(error) => return unreadable(format!("its document does not parse: {error}")),
+    };
+    match values(&entity) {
+        Err(error) => unreadable(error.to_string()),
+        Ok(expected) => {
+            let differs = |index: &usize| *index != 4 && found[*index] != expected[*index];
+            let names = columns::<E>();
+            let differing = (0..names.len()).filter(differs).map(|index| names[index].to_owned()).collect();
+            Stored { id, entity: Ok(entity), differing }
+        }
+    }
+}
+
+fn rows_with(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    table: &str,
+    columns: &[&str],
+    id: &str,
+    ids: &[String],
+) -> Result<Vec<Row>, Error> {
+    assert!(ids.len() <= PAGE, "a look-up is bounded");
+    let Some(last) = ids.last() else { return Ok(Vec::new()) };
+    let [organization, mode, _] = key(scope, "");
+    let mut values = vec![organization, mode];
+    // One statement whatever the number of ids: the last is repeated.
+    values.extend(ids.iter().chain(std::iter::repeat(last)).take(PAGE).map(|id| Value::from(id.as_str())));
+    let placeholders: Vec<String> = (3..PAGE + 3).map(|number| format!("${number}")).collect();
+    let sql = format!(
+        "select {}\nfrom {table}\nwhere organization_id = $1 and mode = $2 and {id} in ({})",
+        columns.join(", "),
+        placeholders.join(", ")
+    );
+    tx.query(&sql, &values)
+}
+
+/// A page in the order of `keys`, the first of which is bounded by the span. `cursor` is where the last page ended.
+#[expect(clippy::too_many_arguments, reason = "one place that writes this statement for three tables")]
+fn between(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    table: &str,
+    columns: &[&str],
+    keys: &[&str],
+    span: Span<'_>,
+    cursor: &mut Option<Vec<Value>>,
+    starts: &[Start],
+) -> Result<Vec<Row>, Error> {
+    let [organization, mode, after] = key(scope, span.after);
+    let mut values = vec![organization, mode, after];
+    values.extend(cursor.take().unwrap_or_else(|| starts.iter().map(|start| start.value()).collect()));
+    let placeholders: Vec<String> = (4..keys.len() + 4).map(|number| format!("${number}")).collect();
+    let (by, order) = (keys[0], keys.join(", "));
+    let mut sql = format!(
+        "select {}, {}\nfrom {table}\nwhere organization_id = $1 and mode = $2 and {by} > $3 and ({order}) > ({})",
+        columns.join(", "),
+        keys.join(", "),
+        placeholders.join(", ")
+    );
+    if let Some(until) = span.until {
+        values.push(until.into());
+        sql.push_str(&format!(" and {by} <= ${}", values.len()));
+    }
+    sql.push_str(&format!("\norder by {order}\nlimit {PAGE}"));
+    let rows = tx.query(&sql, &values)?;
+    if let (true, Some(last)) = (rows.len() == PAGE, rows.last()) {
+        *cursor = Some(last.values()[columns.len()..].to_vec());
+    }
+    Ok(rows)
+}
+
+fn first_column(rows: &[Row]) -> Result<Vec<String>, Error> {
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+fn named(row: &Row, columns: &[&str], error: &Error) -> String {
+    let names: Vec<String> =
+        columns.iter().filter_map(|column| row.get::<Value>(*column).ok()).map(|value| shown(&value)).collect();
+    format!("{}: {error}", names.join(" "))
+}
+
+fn shown(value: &Value) -> String {
+    String::from_value(value)
+        .or_else(|_| i64::from_value(value).map(|number| number.to_string()))
+        .unwrap_or_else(|_| "?".into())
+}
