@@ -610,8 +610,15 @@ impl PaymentSession {
     }
 
     fn await_code(&mut self, transaction: &mut Transaction, left: u8, now: Timestamp) -> Moved {
-        let is_open_question = self.awaits_code() || self.outcome_unknown;
-        if self.status != SessionStatus::Processing || !is_open_question || transaction.step == Step::Settled {
+        let is_submitted = self.status == SessionStatus::Processing && (self.awaits_code() || self.outcome_unknown);
+        // The answer to a question of before may have overtaken the rail's word about the code.
+        let was_tried = match self.next_action {
+            Some(NextAction::Otp { attempts_left, .. }) => {
+                self.status == SessionStatus::Pending && left < attempts_left
+            }
+            _ => false,
+        };
+        if transaction.step == Step::Settled || (!is_submitted && !was_tried) {
             return Moved::Nowhere;
         }
         if transaction.method.flow() != Flow::Otp {
@@ -661,6 +668,8 @@ impl PaymentSession {
         }
         if self.status == SessionStatus::Processing && transaction.status == TransactionStatus::Pending {
             transaction.go(TransactionStatus::Processing, now);
+            // Now somebody waits for the outcome: the rail is asked often again.
+            transaction.questions = 0;
         }
         self.touch_both(transaction, now);
         Moved::On
@@ -763,5 +772,7 @@ impl Transaction {
     }
 }
 
+#[cfg(test)]
+mod code_race_tests;
 #[cfg(test)]
 mod tests;

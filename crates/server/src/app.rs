@@ -7,6 +7,7 @@ pub mod attempts;
 pub mod checkouts;
 pub mod hosted;
 pub mod idempotency;
+pub mod invariants;
 pub mod keys;
 pub mod organizations;
 pub mod payments;
@@ -121,12 +122,15 @@ struct Inner {
     egress: Egress,
     bell: watch::Sender<u64>,
     changes: broadcast::Sender<String>,
+    invariants: invariants::LatestInvariants,
 }
 
 impl App {
     pub fn new(store: Store, context: Arc<Context>, rails: Rails, egress: Egress) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
-        Self { inner: Arc::new(Inner { store, context, rails, egress, bell: watch::Sender::new(0), changes }) }
+        let invariants = invariants::LatestInvariants::default();
+        let bell = watch::Sender::new(0);
+        Self { inner: Arc::new(Inner { store, context, rails, egress, bell, changes, invariants }) }
     }
 
     pub fn store(&self) -> &Store {
@@ -143,6 +147,11 @@ impl App {
 
     pub fn egress(&self) -> &Egress {
         &self.inner.egress
+    }
+
+    /// What the background check found last.
+    pub fn invariants(&self) -> &invariants::LatestInvariants {
+        &self.inner.invariants
     }
 
     /// One transaction; afterwards the worker looks for what it owes.

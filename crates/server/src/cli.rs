@@ -64,6 +64,8 @@ enum Command {
     Verify(verify::Arguments),
     Backup(backup::Arguments),
     Restore(restore::Arguments),
+    /// Print the OpenAPI document of this version
+    Openapi,
 }
 
 pub fn main() -> ExitCode {
@@ -79,6 +81,7 @@ pub fn main() -> ExitCode {
         Command::Verify(arguments) => block_on(verify::run(arguments)),
         Command::Backup(arguments) => block_on(backup::run(arguments)),
         Command::Restore(arguments) => block_on(restore::run(arguments)),
+        Command::Openapi => output::line(crate::http::document_text().trim_end()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

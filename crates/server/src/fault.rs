@@ -2,9 +2,10 @@
 //! All faults of a request are reported at once, so readers push faults and go on.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The stable field codes. A sentence may change, a code may not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultCode {
     Required,

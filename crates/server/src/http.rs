@@ -33,7 +33,7 @@ use crate::metrics::Metrics;
 use crate::rate_limit::{Rate, RateLimits};
 
 pub use crate::{fault, request_id};
-pub use openapi::document;
+pub use openapi::document_text;
 
 /// What the API needs beside the commands.
 #[derive(Clone)]
@@ -56,6 +56,7 @@ fn operations() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(service::health))
         .routes(routes!(service::versioned_health))
+        .routes(routes!(service::invariants))
         .routes(routes!(tokens::create))
         .routes(routes!(tokens::key_set))
         .routes(routes!(checkouts::create, checkouts::list))

@@ -5,6 +5,7 @@
 
 mod deliver;
 mod housekeeping;
+mod invariants;
 mod payer;
 mod sequence;
 
@@ -39,7 +40,8 @@ pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
     loops.spawn(run_jobs(app.clone(), stop.clone()));
     loops.spawn(deliver::run(app.clone(), stop.clone()));
     loops.spawn(sequence::run(app.clone(), stop.clone()));
-    loops.spawn(housekeeping::run(app, stop.clone()));
+    loops.spawn(housekeeping::run(app.clone(), stop.clone()));
+    loops.spawn(invariants::run(app, stop.clone()));
     // An error means that the other end is gone: stop as well.
     let _ = stop.wait_for(|stop| *stop).await;
     while loops.join_next().await.is_some() {}

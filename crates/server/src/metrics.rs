@@ -13,6 +13,7 @@ const CONNECTIONS_ACCEPTED: &str = "dalasi_connections_accepted_total";
 const CONNECTIONS_REFUSED: &str = "dalasi_connections_refused_total";
 const CONNECTIONS_CUT: &str = "dalasi_connections_cut_total";
 const RATE_LIMITED: &str = "dalasi_rate_limited_total";
+const INVARIANT_FAULTS: &str = "dalasi_invariant_faults";
 
 /// Seconds; from an answer out of memory to the longest that a client waits.
 const DURATION_BUCKETS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -63,6 +64,7 @@ fn describe() {
         "Connections closed at once, by reason: total (too many in all) or address (too many from one address)."
     );
     describe_counter!(CONNECTIONS_CUT, "Connections cut because the other side was too slow, by reason.");
+    describe_gauge!(INVARIANT_FAULTS, "Rows that the latest background check of the books found wrong.");
     describe_counter!(RATE_LIMITED, "Requests refused for their rate, by what was limited: key or address.");
 }
 
@@ -93,6 +95,13 @@ pub fn connection_refused(reason: &'static str) {
 
 pub fn connection_cut(reason: &'static str) {
     counter!(CONNECTIONS_CUT, "reason" => reason).increment(1);
+}
+
+/// The background check has ended with so many faults.
+pub fn invariants_checked(faults: u64) {
+    // A count beyond 2^53 loses its last digits, and nobody counts them.
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+    gauge!(INVARIANT_FAULTS).set(faults as f64);
 }
 
 pub fn rate_limited(what: &'static str) {

@@ -6,6 +6,7 @@ pub mod checkouts;
 pub mod payments;
 pub mod settings;
 pub mod webhooks;
+pub mod words;
 
 use serde::Serialize;
 use store::queries::{Page, PageRequest};
@@ -31,7 +32,7 @@ pub fn data<T: Serialize>(value: &T) -> String {
     serde_json::to_string(&Data { data: value }).expect("views have nothing that JSON can't say")
 }
 
-/// One part of a list (contract §1.5).
+/// One part of a list.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct List<T> {
     pub items: Vec<T>,

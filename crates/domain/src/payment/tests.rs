@@ -211,7 +211,7 @@ fn sessions_go_as_the_contract_says() {
     insta::assert_snapshot!(table(&states, &actions, |state, action| cell(state, action, |pair| pair.session.status.as_str(), "=")), @r"
                        | same method               | other method              | code                      | returned   | handed over | paid      | failed | wrong code | silent | cancel    | expire
     pending, wave      | =                         | cancelled, new session    | code_not_expected         | processing | processing  | succeeded | failed | –          | =      | cancelled | cancelled
-    pending, qmoney    | =                         | cancelled, new session    | processing                | –          | processing  | succeeded | failed | –          | =      | cancelled | cancelled
+    pending, qmoney    | =                         | cancelled, new session    | processing                | –          | processing  | succeeded | failed | =          | =      | cancelled | cancelled
     processing, push   | payment_in_progress       | payment_in_progress       | payment_in_progress       | –          | –           | succeeded | failed | –          | =      | =         | =
     processing, code   | payment_in_progress       | payment_in_progress       | payment_in_progress       | –          | =           | succeeded | failed | pending    | =      | =         | =
     processing, lost   | payment_in_progress       | payment_in_progress       | payment_in_progress       | –          | =           | succeeded | failed | –          | =      | =         | =

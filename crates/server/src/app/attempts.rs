@@ -191,7 +191,21 @@ impl App {
             // A question without an answer changes nothing.
             Called::Refused(_) | Called::Lost(_) => Report::NotFound,
         };
+        if claimed.is_none() && self.is_known(scope, id, report.clone()).await? {
+            return Ok(());
+        }
         self.report(scope, id, report, claimed).await
+    }
+
+    /// Whether a report would change nothing. A payer who asks in vain, however often, does not put off the worker's own
+    /// question.
+    async fn is_known(&self, scope: Scope, id: Id<Transaction>, report: Report) -> Result<bool, Failure> {
+        self.read(move |tx, _| {
+            let mut transaction = look_up::<Transaction>(tx, scope, id)?;
+            let mut session = look_up::<PaymentSession>(tx, scope, transaction.session)?;
+            Ok(session.reported(&mut transaction, &report, tx.now()) == Moved::Nowhere)
+        })
+        .await
     }
 
     /// A rail's verified word, by callback or query.

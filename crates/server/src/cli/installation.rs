@@ -200,7 +200,7 @@ impl Installation {
 
 /// There is one organization in an installation so far.
 pub(super) async fn only_organization(store: &Store) -> Result<Id<Organization>, Problem> {
-    let scopes = store.read(|tx| stored_organizations::scopes(tx)).await?;
+    let scopes = store.read(stored_organizations::scopes).await?;
     scopes.first().map(|scope| scope.organization).ok_or_else(|| nothing_installed(None))
 }
 

@@ -61,9 +61,7 @@ impl Credentials {
         let now = self.app.read(|tx, _| Ok(tx.now())).await?;
         let issuer = &self.app.context().addresses.public_url;
         let claims = signing.verify(token, now.seconds(), issuer).map_err(|fault| match fault {
-            TokenFault::Expired => {
-                unauthorized("token_expired", "This access token has expired. Get a new one from POST /v1/auth/token.")
-            }
+            TokenFault::Expired => expired_token(),
             TokenFault::Invalid => invalid_token(),
         })?;
         let scope = keys::claimed_scope(&claims.grant.organization_id, claims.grant.mode).ok_or_else(invalid_token)?;
@@ -147,12 +145,16 @@ pub(super) fn missing() -> Problem {
     )
 }
 
-fn invalid_key() -> Problem {
+pub(super) fn invalid_key() -> Problem {
     unauthorized("invalid_api_key", "Invalid API key")
 }
 
-fn invalid_token() -> Problem {
+pub(super) fn invalid_token() -> Problem {
     unauthorized("invalid_token", "This access token is not valid here. Get a new one from POST /v1/auth/token.")
+}
+
+pub(super) fn expired_token() -> Problem {
+    unauthorized("token_expired", "This access token has expired. Get a new one from POST /v1/auth/token.")
 }
 
 fn unauthorized(code: &'static str, sentence: &'static str) -> Problem {

@@ -85,22 +85,28 @@ fn unread(error: &(dyn Error + 'static), most_bytes: usize) -> Problem {
         if cause.is::<LengthLimitError>() {
             Some(Problem::body_too_large(most_bytes))
         } else if cause.downcast_ref().is_some_and(is_timeout) {
-            Some(Problem::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "request_timeout",
-                "The body took too long to arrive; send it again, faster.",
-            ))
+            Some(timed_out())
         } else {
             None
         }
     });
-    known.unwrap_or_else(|| {
-        Problem::new(
-            StatusCode::BAD_REQUEST,
-            "incomplete_body",
-            "The body ended before its end or is not framed as HTTP asks; send it again.",
-        )
-    })
+    known.unwrap_or_else(incomplete)
+}
+
+pub(super) fn timed_out() -> Problem {
+    Problem::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "request_timeout",
+        "The body took too long to arrive; send it again, faster.",
+    )
+}
+
+pub(super) fn incomplete() -> Problem {
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "incomplete_body",
+        "The body ended before its end or is not framed as HTTP asks; send it again.",
+    )
 }
 
 fn check_media(media: Media, headers: &HeaderMap) -> Result<(), Problem> {

@@ -106,7 +106,7 @@ fn idempotency_header(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     }
 }
 
-fn invalid_key() -> Problem {
+pub(super) fn invalid_key() -> Problem {
     Problem::new(
         StatusCode::BAD_REQUEST,
         "invalid_idempotency_key",
@@ -124,11 +124,7 @@ impl Caller {
         match &self.actor.credential {
             Credential::Publishable { .. } => Err(secret_key_required()),
             Credential::Secret { .. } if self.actor.may(right) => Ok(self.scope()),
-            Credential::Secret { .. } => Err(Problem::new(
-                StatusCode::FORBIDDEN,
-                "insufficient_scope",
-                format!("This credential lacks the scope `{right}`. Use one that has it."),
-            )),
+            Credential::Secret { .. } => Err(insufficient_scope(right)),
         }
     }
 
@@ -163,11 +159,7 @@ impl Caller {
     ) -> Result<Option<IdempotencyKey>, Problem> {
         let key = match (self.header_key.clone(), body_key) {
             (Some(header), Some(body)) if header != body => {
-                return Err(Problem::new(
-                    StatusCode::BAD_REQUEST,
-                    "idempotency_key_conflict",
-                    "`Idempotency-Key` and `idempotency_key` differ. Send one of them, or the same in both.",
-                ));
+                return Err(key_conflict());
             }
             (Some(key), _) | (None, Some(key)) => key,
             (None, None) if self.needs_key => return Ok(Some(self.own_key())),
@@ -183,10 +175,11 @@ impl Caller {
         Ok(Some(IdempotencyKey { scope: self.scope(), space: space.to_owned(), key, fingerprint }))
     }
 
-    /// The key of a request that brought none: nobody else can use it, so it needs no fingerprint.
+    /// The key of a request that brought none: nobody else can use it.
     fn own_key(&self) -> IdempotencyKey {
         let key = self.request_id.to_string();
-        IdempotencyKey { scope: self.scope(), space: "request".into(), key, fingerprint: Vec::new() }
+        let fingerprint = digest::digest(&digest::SHA256, key.as_bytes()).as_ref().to_vec();
+        IdempotencyKey { scope: self.scope(), space: "request".into(), key, fingerprint }
     }
 
     /// The merchant's own keys.
@@ -223,7 +216,23 @@ fn refusal(failure: &Failure, request_id: &RequestId) -> Reply {
     Reply::new(answer.status.as_u16(), body)
 }
 
-fn secret_key_required() -> Problem {
+pub(super) fn key_conflict() -> Problem {
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "idempotency_key_conflict",
+        "`Idempotency-Key` and `idempotency_key` differ. Send one of them, or the same in both.",
+    )
+}
+
+pub(super) fn insufficient_scope(right: Right) -> Problem {
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        "insufficient_scope",
+        format!("This credential lacks the scope `{right}`. Use one that has it."),
+    )
+}
+
+pub(super) fn secret_key_required() -> Problem {
     Problem::new(
         StatusCode::FORBIDDEN,
         "secret_key_required",

@@ -14,7 +14,7 @@ use super::card_guard;
 use super::fault::FaultCode;
 use super::fields::{Fields, MetadataValues};
 use super::json::Body;
-use super::openapi::{Data, Refusals};
+use super::openapi::Data;
 use super::query::Query;
 use super::{Api, read};
 use crate::app::checkouts::{self, Created, NewCheckout, NewItem, Price};
@@ -22,6 +22,7 @@ use crate::app::look_up;
 use crate::error::Failure;
 use crate::wire::List;
 use crate::wire::checkouts::{CancelledCheckout, CheckoutView};
+use crate::wire::words;
 
 const MOST_ITEMS: usize = 200;
 const SHORTEST_S: i64 = 60;
@@ -31,53 +32,81 @@ const LONGEST_S: i64 = 86_400;
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = CreateCheckout)]
 pub(super) struct CreateBody {
-    /// Decimal string. Either this or `items`.
-    #[schema(examples("100.00"))]
+    /// Either this or `items`. With `items` it is overruled by their sum.
+    #[schema(value_type = Option<words::AmountIn>)]
     amount: Option<String>,
-    #[schema(default = "GMD")]
+    /// Only a currency that an enabled method takes.
+    #[schema(value_type = Option<words::CurrencyCode>, default = "GMD")]
     currency: Option<String>,
-    /// At most 200. The amount is their sum.
+    /// What is paid for; the amount is the sum. An empty list counts as none.
+    #[schema(max_items = 200)]
     items: Option<Vec<ItemBody>>,
-    /// Only these of the enabled methods.
+    /// Offer only these of the enabled methods.
+    #[schema(value_type = Option<Vec<words::MethodName>>, max_items = 4)]
     payment_method_types: Option<Vec<String>>,
+    /// Stored and echoed.
     #[schema(default = true)]
     automatic_payment_methods: Option<bool>,
-    /// `card`, `wave`, `afrimoney` or `qmoney`: ready for this method at once, and for no other.
+    /// Ready for this method at once, and for no other.
+    #[schema(value_type = Option<words::MethodName>)]
     payment_method: Option<String>,
+    /// A customer of yours. Unknown ones are refused.
+    #[schema(min_length = 1, max_length = 64)]
     customer_id: Option<String>,
+    /// Spares the payer the typing. May be empty.
+    #[schema(value_type = Option<words::PhoneIn>)]
     customer_phone: Option<String>,
+    /// Spares the payer the typing.
+    #[schema(format = "email", max_length = 254)]
     customer_email: Option<String>,
+    /// Spares the payer the typing.
+    #[schema(min_length = 1, max_length = 200)]
     customer_name: Option<String>,
-    /// Seconds.
+    /// Seconds until it expires.
     #[schema(minimum = 60, maximum = 86400, default = 86400)]
     expires_in: Option<i64>,
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<words::MetadataIn>)]
     metadata: Option<serde_json::Value>,
+    /// What the payer sees on the page.
+    #[schema(max_length = 2000)]
     description: Option<String>,
+    /// Your own number of the order. Lists can be filtered by it.
+    #[schema(max_length = 255)]
     reference: Option<String>,
-    /// The same key, the same answer.
+    /// The same as the header `Idempotency-Key`.
+    #[schema(min_length = 1, max_length = 255, pattern = "^[ -~]+$")]
     idempotency_key: Option<String>,
+    /// Where the payer goes once paid, with `session_id` and `payment_session_id` added.
+    #[schema(value_type = Option<words::Url>)]
     success_url: Option<String>,
+    /// Where the payer goes who leaves unpaid.
+    #[schema(value_type = Option<words::Url>)]
     failure_url: Option<String>,
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = CreateCheckoutItem)]
 pub(super) struct ItemBody {
+    /// A product of yours. Unknown ones are refused.
+    #[schema(min_length = 1, max_length = 64)]
     product_id: Option<String>,
+    #[schema(max_length = 2000)]
     description: Option<String>,
     #[schema(minimum = 1, maximum = 1000000)]
     quantity: i64,
-    #[schema(examples("50.00"))]
+    /// Of one; without it, the price of the product.
+    #[schema(value_type = Option<words::AmountIn>)]
     unit_price: Option<String>,
+    /// Not read: its value is always computed.
+    #[schema(value_type = Option<words::Ignored>)]
+    amount: Option<serde_json::Value>,
 }
 
 /// Create a checkout session.
 #[utoipa::path(
     post, path = "/v1/checkouts", tag = "Checkouts", operation_id = "create_checkout",
     request_body = CreateBody,
-    params(("Idempotency-Key" = Option<String>, Header, description = "The same key, the same answer, for 30 days.")),
-    responses((status = 201, description = "The new checkout, with its client secret.", body = Data<CheckoutView>), Refusals),
+    responses((status = 201, description = "The new checkout, with its client secret.", body = Data<CheckoutView>)),
 )]
 pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Checkouts))?;
@@ -170,7 +199,7 @@ fn parse_item(item: &mut Fields<'_>, currency: Currency) -> Option<NewItem> {
 #[utoipa::path(
     get, path = "/v1/checkouts/{id}", tag = "Checkouts", operation_id = "get_checkout",
     params(("id" = String, Path)),
-    responses((status = 200, description = "The checkout as it stands.", body = Data<CheckoutView>), Refusals),
+    responses((status = 200, description = "The checkout as it stands.", body = Data<CheckoutView>)),
 )]
 pub(super) async fn get(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Checkouts))?;
@@ -193,7 +222,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, Path(id): Path<S
         ("status" = Option<String>, Query), ("reference" = Option<String>, Query), ("customer_id" = Option<String>, Query),
         ("start_date" = Option<String>, Query), ("end_date" = Option<String>, Query),
     ),
-    responses((status = 200, description = "One part of the list.", body = Data<List<CheckoutView>>), Refusals),
+    responses((status = 200, description = "One part of the list.", body = Data<List<CheckoutView>>)),
 )]
 pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Checkouts))?;
@@ -221,7 +250,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
 #[utoipa::path(
     post, path = "/v1/checkouts/{id}/cancel", tag = "Checkouts", operation_id = "cancel_checkout",
     params(("id" = String, Path)),
-    responses((status = 200, description = "It is cancelled.", body = Data<CancelledCheckout>), Refusals),
+    responses((status = 200, description = "It is cancelled.", body = Data<CancelledCheckout>)),
 )]
 pub(super) async fn cancel(
     State(api): State<Api>,

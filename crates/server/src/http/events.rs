@@ -13,7 +13,7 @@ use super::answer::{Answer, Problem};
 use super::caller::Caller;
 use super::fault::FaultCode;
 use super::json::Body;
-use super::openapi::{Data, Refusals};
+use super::openapi::Data;
 use super::query::Query;
 use super::{Api, read};
 use crate::app::webhooks;
@@ -25,7 +25,7 @@ use crate::wire::webhooks::EventView;
 #[utoipa::path(
     get, path = "/v1/events/{id}", tag = "Webhook events", operation_id = "get_event",
     params(("id" = String, Path)),
-    responses((status = 200, description = "The event and its deliveries.", body = Data<EventView>), Refusals),
+    responses((status = 200, description = "The event and its deliveries.", body = Data<EventView>)),
 )]
 pub(super) async fn get(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Webhooks))?;
@@ -49,7 +49,7 @@ enum Order {
         ("order" = Option<String>, Query, description = "`desc` (default) or `asc`: the order of the log."),
         ("type" = Option<String>, Query), ("start_date" = Option<String>, Query), ("end_date" = Option<String>, Query),
     ),
-    responses((status = 200, description = "One part of the list.", body = Data<List<EventView>>), Refusals),
+    responses((status = 200, description = "One part of the list.", body = Data<List<EventView>>)),
 )]
 pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Webhooks))?;
@@ -106,7 +106,7 @@ fn views(tx: &mut Tx<'_>, scope: Scope, page: Page<Event>, request: &PageRequest
 #[utoipa::path(
     post, path = "/v1/events/{id}/retry", tag = "Webhook events", operation_id = "retry_event",
     params(("id" = String, Path)),
-    responses((status = 200, description = "It is due now.", body = Data<EventView>), Refusals),
+    responses((status = 200, description = "It is due now.", body = Data<EventView>)),
 )]
 pub(super) async fn retry(
     State(api): State<Api>,

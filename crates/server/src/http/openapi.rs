@@ -1,15 +1,28 @@
-//! The OpenAPI document, made from the routes themselves.
+//! The OpenAPI document. Routes, parameters and schemas come from the handlers' own annotations; what those can't say
+//! (which codes an operation refuses with, examples, samples, webhooks) is added here, from the same constructors that
+//! make the real answers where there are such.
+//!
+//! The text is kept in the tree as `openapi.json`; a test holds the two together.
 
-use std::collections::BTreeMap;
+mod answers;
+mod examples;
+mod operations;
+mod parameters;
+mod problems;
+mod samples;
+mod schemas;
+mod webhooks;
+
+use std::sync::LazyLock;
 
 use serde::Serialize;
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{
-    ContentBuilder, InfoBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, SecurityRequirement,
-};
-use utoipa::{IntoResponses, PartialSchema, ToSchema};
+use serde_json::{Value, json};
+use utoipa::{PartialSchema, ToSchema};
 
-use super::operations;
+use super::operations as routes;
+use crate::fault::FaultCode;
+use crate::wire::checkouts::PaymentEventData;
+use crate::wire::words;
 
 /// Every success: one key, `data`.
 #[derive(Serialize, ToSchema)]
@@ -20,69 +33,112 @@ pub(super) struct Data<T: ToSchema> {
 /// Every refusal and failure.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Error {
-    /// A sentence that says what to do.
+    /// A sentence that says what to do. It may change.
     error: String,
     /// Stable: branch on this.
     code: String,
-    /// Only for invalid requests: every fault at once.
-    #[schema(required = false)]
+    /// Only with `validation_failed`: every fault at once.
+    #[schema(required = false, nullable = false)]
     details: Option<Vec<ErrorDetail>>,
-    #[schema(pattern = "^req_[0-9a-z]{26}$")]
+    #[schema(value_type = words::RequestId)]
     request_id: String,
 }
 
+/// One fault of a request.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ErrorDetail {
-    /// Where: `items[0].quantity`.
+    /// Where: `items[0].quantity`, or the name of a query parameter.
+    #[schema(examples("items[0].quantity"))]
     field: String,
-    code: String,
+    /// Stable: branch on this.
+    code: FaultCode,
     message: String,
 }
 
-/// What any authenticated operation may answer beside its success.
-pub(super) struct Refusals;
+/// The address that samples show; `/docs` and the quick start put the real one in its place.
+pub(super) const SHOWN_URL: &str = "http://127.0.0.1:8080";
 
-impl IntoResponses for Refusals {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let statuses = [
-            ("400", "The request is invalid, or the object's state forbids it."),
-            ("401", "No valid credential."),
-            ("403", "The credential may not do this."),
-            ("404", "Nothing here by that name."),
-            ("408", "The body did not arrive in time."),
-            ("413", "The body is too large."),
-            ("415", "The body is not JSON."),
-            ("429", "Too many requests, or the same idempotency key is still running."),
-            ("500", "Something broke on our side."),
-            ("503", "The service can't write right now."),
-        ];
-        let response = |description: &str| {
-            let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Error"))).build();
-            RefOr::T(ResponseBuilder::new().description(description).content("application/json", content).build())
-        };
-        statuses.into_iter().map(|(status, description)| (status.to_owned(), response(description))).collect()
-    }
+/// The document as it is served at `/openapi.json` and kept in the tree: indented, with a last line feed.
+pub fn document_text() -> String {
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        let mut text = serde_json::to_string_pretty(&document()).expect("the document is JSON");
+        text.push('\n');
+        text
+    });
+    TEXT.clone()
 }
 
-/// The document as it is served at `/openapi.json` and kept in the tree.
-pub fn document() -> OpenApi {
-    let (_, mut document) = operations().split_for_parts();
-    document.info = InfoBuilder::new()
-        .title("Dalasi")
-        .version(env!("CARGO_PKG_VERSION"))
-        .description(Some(
-            "Payments for merchants in The Gambia and West Africa: checkout sessions, hosted pages, signed webhooks.",
-        ))
-        .license(Some(utoipa::openapi::LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
-        .build();
-    let components = document.components.get_or_insert_default();
-    components.schemas.insert("Error".into(), Error::schema());
-    components.schemas.insert("ErrorDetail".into(), ErrorDetail::schema());
-    let bearer = HttpBuilder::new()
-        .scheme(HttpAuthScheme::Bearer)
-        .description(Some("An API key (`sk_test_…`) or an access token (JWT)."))
-        .build();
-    components.security_schemes.insert("bearer".into(), SecurityScheme::Http(bearer).into());
-    document.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
-    document
+fn document() -> Value {
+    let (_, routes) = routes().split_for_parts();
+    let mut document = serde_json::to_value(routes).expect("the document is JSON");
+    let mut components = document["components"].take();
+    let named = &mut components["schemas"];
+    named["Error"] = schema::<Error>();
+    named["ErrorDetail"] = schema::<ErrorDetail>();
+    named["RequestId"] = schema::<words::RequestId>();
+    named["FaultCode"] = schema::<FaultCode>();
+    named["KeySet"] = key_set();
+    named["PaymentEventData"] = schema::<PaymentEventData>();
+    let mut paths = document["paths"].take();
+    schemas::finish(&mut paths, named);
+    operations::finish(&mut paths, &mut components);
+    let webhooks = webhooks::all(&mut components);
+    components["headers"] = answers::headers();
+    components["securitySchemes"] = security();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Dalasi",
+            "version": env!("CARGO_PKG_VERSION"),
+            "summary": "Payments for merchants in The Gambia and West Africa.",
+            "description": include_str!("openapi/introduction.md"),
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": "/", "description": "This server: test mode with a test key, live mode with a live key." }],
+        "security": [{ "secret_key": [] }, { "access_token": [] }],
+        "tags": [
+            { "name": "Checkouts", "description": "A checkout session is one thing to be paid: an amount, a hosted page to pay it on, and a time when it expires." },
+            { "name": "Payments", "description": "The embedded flow, for a payment page of your own; and how your payments are set up and doing." },
+            { "name": "Webhook endpoints", "description": "Where events are sent, signed as Standard Webhooks say." },
+            { "name": "Webhook events", "description": "What happened, in order, and how its deliveries stand." },
+            { "name": "Authentication", "description": "Short-lived access tokens, and the keys that verify them." },
+            { "name": "Service", "description": "Whether the service is well. Needs no key." },
+        ],
+        "paths": paths,
+        "webhooks": webhooks,
+        "components": components,
+    })
 }
+
+fn schema<T: PartialSchema>() -> Value {
+    serde_json::to_value(T::schema()).expect("a schema is JSON")
+}
+
+/// The only answer that is no envelope of ours: its shape is RFC 7517's.
+fn key_set() -> Value {
+    let text = json!({ "type": "string" });
+    let word = |word: &str| json!({ "type": "string", "enum": [word] });
+    let key = json!({
+        "type": "object",
+        "required": ["kty", "crv", "x", "kid", "alg", "use"],
+        "properties": {
+            "kty": word("OKP"), "crv": word("Ed25519"), "x": text, "kid": text, "alg": word("EdDSA"), "use": word("sig"),
+        },
+    });
+    let keys = json!({ "type": "array", "items": key });
+    json!({ "type": "object", "required": ["keys"], "properties": { "keys": keys } })
+}
+
+fn security() -> Value {
+    let bearer = |description: &str| json!({ "type": "http", "scheme": "bearer", "description": description });
+    let mut token = bearer("An access token from `POST /v1/auth/token`, with all or some of the scopes of its key.");
+    token["bearerFormat"] = "JWT".into();
+    json!({
+        "secret_key": bearer("A secret key, `sk_test_…` or `sk_live_…`. It stays on your server."),
+        "publishable_key": bearer("A publishable key, `pk_test_…` or `pk_live_…`: for pages in a payer's browser, from any origin."),
+        "access_token": token,
+    })
+}
+
+#[cfg(test)]
+mod tests;

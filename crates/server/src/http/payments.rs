@@ -16,7 +16,7 @@ use super::card_guard;
 use super::fault::{Fault, FaultCode};
 use super::fields::{Change, Fields, MetadataValues};
 use super::json::Body;
-use super::openapi::{Data, Refusals};
+use super::openapi::Data;
 use super::{Api, read};
 use crate::app::organizations::{self, SettingsChange};
 use crate::app::payments::{self, Initialize, Payment, Target};
@@ -25,6 +25,7 @@ use crate::credentials::ClientSecret;
 use crate::error::Failure;
 use crate::wire::payments::{PaymentSessionView, PaymentStatusView};
 use crate::wire::settings::{Methods, PayDashboard, Settings};
+use crate::wire::words;
 
 const OBJECT_TYPES: [&str; 5] = ["payment_link", "invoice", "checkout", "donation", "topup"];
 /// A year: no rail settles later.
@@ -35,28 +36,50 @@ const LONGEST_SETTLEMENT_S: i64 = 366 * 86_400;
 #[schema(as = InitializePayment)]
 pub(super) struct InitializeBody {
     /// Continue this session.
+    #[schema(min_length = 1, max_length = 64)]
     session_id: Option<String>,
     /// Pay the checkout that this secret belongs to.
+    #[schema(min_length = 1, max_length = 128)]
     client_secret: Option<String>,
-    /// With `object_id`: what is paid.
+    /// With `object_id`: what is paid. Only `checkout` has something to pay today.
+    #[schema(value_type = Option<words::PayableIn>)]
     object_type: Option<String>,
+    /// The id of what is paid.
+    #[schema(min_length = 1, max_length = 64)]
     object_id: Option<String>,
+    /// Of a top-up. There are none yet, so any is refused.
+    #[schema(max_length = 64)]
     plan_id: Option<String>,
-    /// `card`, `wave`, `afrimoney` or `qmoney`. Without one the payer chooses on the hosted page.
+    /// Without one the payer chooses on the hosted page.
+    #[schema(value_type = Option<words::MethodName>)]
     payment_method: Option<String>,
+    /// Leave it out, or send the amount of the checkout: any other is refused.
+    #[schema(value_type = Option<words::AmountIn>)]
     amount: Option<String>,
+    /// There are no customers yet, so any is refused.
+    #[schema(max_length = 64)]
     customer_id: Option<String>,
+    #[schema(format = "email", max_length = 254)]
     customer_email: Option<String>,
+    /// Needed by afrimoney and qmoney, unless the checkout has one.
+    #[schema(value_type = Option<words::PhoneIn>)]
     customer_phone: Option<String>,
+    #[schema(min_length = 1, max_length = 200)]
     customer_name: Option<String>,
-    /// The one-time code of the second step. Never stored.
+    /// The one-time code of the second step, with `session_id`. Never stored.
+    #[schema(min_length = 1, max_length = 12, examples("123456"))]
     customer_pin: Option<String>,
+    /// Of payment links. Refused for checkouts.
     #[schema(value_type = Option<Object>)]
     custom_field_values: Option<serde_json::Value>,
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<words::MetadataTexts>)]
     metadata: Option<serde_json::Value>,
+    #[schema(value_type = Option<words::Url>)]
     success_url: Option<String>,
+    #[schema(value_type = Option<words::Url>)]
     failure_url: Option<String>,
+    /// The same as the header `Idempotency-Key`.
+    #[schema(min_length = 1, max_length = 255, pattern = "^[ -~]+$")]
     idempotency_key: Option<String>,
 }
 
@@ -77,8 +100,7 @@ struct Parsed {
 #[utoipa::path(
     post, path = "/v1/pay/initialize", tag = "Payments", operation_id = "initialize_payment",
     request_body = InitializeBody,
-    params(("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, description = "The session as it stands.", body = Data<PaymentSessionView>), Refusals),
+    responses((status = 200, description = "The session as it stands.", body = Data<PaymentSessionView>)),
 )]
 pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
     let scope = caller.require_or_publishable(Right::write(Area::Payments))?;
@@ -232,7 +254,7 @@ fn unknown(field: &'static str) -> Fault {
 #[utoipa::path(
     get, path = "/v1/pay/status/{session_id}", tag = "Payments", operation_id = "get_payment_status",
     params(("session_id" = String, Path)),
-    responses((status = 200, description = "How the payment stands.", body = Data<PaymentStatusView>), Refusals),
+    responses((status = 200, description = "How the payment stands.", body = Data<PaymentStatusView>)),
 )]
 pub(super) async fn status(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
     let view = find(&api, &caller, &id, |payment, context| {
@@ -245,7 +267,7 @@ pub(super) async fn status(State(api): State<Api>, caller: Caller, Path(id): Pat
 #[utoipa::path(
     get, path = "/v1/pay/session/{session_id}", tag = "Payments", operation_id = "get_payment_session",
     params(("session_id" = String, Path)),
-    responses((status = 200, description = "The session as it stands.", body = Data<PaymentSessionView>), Refusals),
+    responses((status = 200, description = "The session as it stands.", body = Data<PaymentSessionView>)),
 )]
 pub(super) async fn session(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
     let view = find(&api, &caller, &id, |payment, context| {
@@ -268,7 +290,7 @@ async fn find<V: Send + 'static>(
 /// The payment methods and which are enabled.
 #[utoipa::path(
     get, path = "/v1/pay/methods", tag = "Payments", operation_id = "list_payment_methods",
-    responses((status = 200, description = "The methods of this mode.", body = Data<Methods>), Refusals),
+    responses((status = 200, description = "The methods of this mode.", body = Data<Methods>)),
 )]
 pub(super) async fn methods(State(api): State<Api>, caller: Caller) -> Result<Answer, Problem> {
     let scope = caller.require_or_publishable(Right::read(Area::Payments))?;
@@ -279,7 +301,7 @@ pub(super) async fn methods(State(api): State<Api>, caller: Caller) -> Result<An
 /// The last 30 days.
 #[utoipa::path(
     get, path = "/v1/pay/dashboard", tag = "Payments", operation_id = "get_payment_dashboard",
-    responses((status = 200, description = "Totals of the last 30 days.", body = Data<PayDashboard>), Refusals),
+    responses((status = 200, description = "Totals of the last 30 days.", body = Data<PayDashboard>)),
 )]
 pub(super) async fn dashboard(State(api): State<Api>, caller: Caller) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Payments))?;
@@ -291,20 +313,39 @@ pub(super) async fn dashboard(State(api): State<Api>, caller: Caller) -> Result<
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = UpdateSettings)]
 pub(super) struct SettingsBody {
+    /// What payers may choose from. Each at most once.
+    #[schema(value_type = Option<Vec<words::MethodName>>, min_items = 1, max_items = 4, nullable = false)]
     enabled_methods: Option<Vec<String>>,
+    /// What payers see.
+    #[schema(min_length = 1, max_length = 200, nullable = false)]
     name: Option<String>,
+    /// null clears it.
+    #[schema(value_type = Option<words::Url>)]
     logo_url: Option<String>,
-    /// `#rrggbb`
+    /// As `#1a2b3c`; null clears it.
+    #[schema(pattern = "^#[0-9a-fA-F]{6}$")]
     accent_color: Option<String>,
+    /// null clears it.
+    #[schema(max_length = 2000)]
     address: Option<String>,
+    /// null clears it.
+    #[schema(value_type = Option<words::PhoneIn>)]
     phone: Option<String>,
+    /// null clears it.
+    #[schema(format = "email", max_length = 254)]
     email: Option<String>,
+    /// null clears it.
+    #[schema(max_length = 200)]
     tax_id: Option<String>,
-    /// `en` or `fr`
+    /// The language of pages for payers whose browser asks for neither.
+    #[schema(value_type = Option<words::LocaleName>, nullable = false)]
     locale: Option<String>,
+    #[schema(nullable = false)]
     allow_partial_payments: Option<bool>,
-    /// Seconds.
+    /// Seconds until money counts as available.
+    #[schema(minimum = 0, maximum = 31622400, nullable = false)]
     settlement_delay: Option<i64>,
+    #[schema(nullable = false)]
     allow_negative_balance: Option<bool>,
 }
 
@@ -312,7 +353,7 @@ pub(super) struct SettingsBody {
 #[utoipa::path(
     put, path = "/v1/pay/settings", tag = "Payments", operation_id = "update_payment_settings",
     request_body = SettingsBody,
-    responses((status = 200, description = "The settings as they are now.", body = Data<Settings>), Refusals),
+    responses((status = 200, description = "The settings as they are now.", body = Data<Settings>)),
 )]
 pub(super) async fn settings(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Payments))?;

@@ -5,13 +5,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::header;
 
-use super::{Api, document};
+use super::{Api, document_text};
 
 pub(super) fn router() -> Router<Api> {
     Router::new().route("/openapi.json", get(openapi))
 }
 
 async fn openapi() -> Response {
-    let text = document().to_pretty_json().expect("the document is JSON");
+    let text = document_text();
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use super::Api;
 use super::answer::{Answer, Problem};
 use super::openapi::Data;
+use crate::wire::words;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Health {
@@ -37,6 +38,43 @@ pub(super) async fn health(State(api): State<Api>) -> Result<Answer, Problem> {
 )]
 pub(super) async fn versioned_health(state: State<Api>) -> Result<Answer, Problem> {
     health(state).await
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Invariants)]
+pub(super) struct InvariantsView {
+    /// `faults` as soon as one was found: look into the log.
+    #[schema(value_type = words::InvariantsStatus)]
+    status: &'static str,
+    /// When the check ended; null while it has not run since the start.
+    #[schema(value_type = Option<words::Time>)]
+    last_run: Option<String>,
+    /// The names of the checks that ran.
+    checked: Vec<&'static str>,
+    /// How many faults it found.
+    #[schema(minimum = 0)]
+    faults: usize,
+}
+
+/// What the background check found.
+#[utoipa::path(
+    get, path = "/health/invariants", tag = "Service", operation_id = "get_invariants",
+    responses((status = 200, description = "The latest run.", body = Data<InvariantsView>)),
+    security(()),
+)]
+pub(super) async fn invariants(State(api): State<Api>) -> Answer {
+    let found = api.app.invariants().get();
+    let status = match (found.last_run, found.faults.is_empty()) {
+        (None, _) => "not_run",
+        (Some(_), true) => "ok",
+        (Some(_), false) => "faults",
+    };
+    Answer::ok(&InvariantsView {
+        status,
+        last_run: found.last_run.map(domain::Timestamp::to_text),
+        checked: found.checked,
+        faults: found.faults.len(),
+    })
 }
 
 /// What is no part of the merchant's API.

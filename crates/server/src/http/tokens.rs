@@ -12,9 +12,10 @@ use super::caller::Caller;
 use super::fault::FaultCode;
 use super::fields::Fields;
 use super::json::Body;
-use super::openapi::{Data, Refusals};
+use super::openapi::Data;
 use crate::app::look_up;
 use crate::tokens::{DEFAULT_LIFETIME_S, Grant, LONGEST_LIFETIME_S, SHORTEST_LIFETIME_S};
+use crate::wire::words;
 
 /// The body, as documented; all of it may be left out.
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -23,17 +24,21 @@ pub(super) struct TokenBody {
     /// Seconds.
     #[schema(minimum = 60, maximum = 86400, default = 3600)]
     expires_in: Option<i64>,
-    /// Space-separated, a part of the key's own scopes.
+    /// Space-separated, a part of the key's own scopes. Without it, all of them.
+    #[schema(examples("read:checkouts write:checkouts"))]
     scope: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct AccessToken {
+    /// A JWT, signed with Ed25519.
     access_token: String,
-    #[schema(pattern = "^Bearer$")]
+    #[schema(value_type = words::Bearer)]
     token_type: &'static str,
     /// Seconds.
     expires_in: i64,
+    /// What the token may do, space-separated.
+    #[schema(examples("read:checkouts write:checkouts"))]
     scope: String,
 }
 
@@ -41,7 +46,7 @@ pub(super) struct AccessToken {
 #[utoipa::path(
     post, path = "/v1/auth/token", tag = "Authentication", operation_id = "create_access_token",
     request_body = TokenBody,
-    responses((status = 200, description = "A JWT, for the header Authorization.", body = Data<AccessToken>), Refusals),
+    responses((status = 200, description = "A JWT, for the header Authorization.", body = Data<AccessToken>)),
 )]
 pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
     let key_id = caller.secret_key()?;
@@ -85,7 +90,7 @@ pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -
 /// The keys that verify access tokens.
 #[utoipa::path(
     get, path = "/.well-known/jwks.json", tag = "Authentication", operation_id = "get_key_set",
-    responses((status = 200, description = "A JSON Web Key Set.", body = Object)),
+    responses((status = 200, description = "A JSON Web Key Set.", body = inline(Object))),
     security(()),
 )]
 pub(super) async fn key_set(State(api): State<Api>) -> Result<Response, Problem> {

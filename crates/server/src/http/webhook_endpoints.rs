@@ -14,7 +14,7 @@ use super::caller::Caller;
 use super::fault::{Fault, FaultCode};
 use super::fields::{Change, Field, Fields, MetadataValues};
 use super::json::Body;
-use super::openapi::{Data, Refusals};
+use super::openapi::Data;
 use super::query::Query;
 use super::{Api, read};
 use crate::app::webhooks::{self, EndpointChange, NewEndpoint, WithSecret};
@@ -23,6 +23,7 @@ use crate::egress::FailureKind;
 use crate::error::Failure;
 use crate::wire::List;
 use crate::wire::webhooks::{EndpointView, TestResult};
+use crate::wire::words;
 
 const MOST_FILTERS: usize = 100;
 
@@ -31,11 +32,14 @@ const MOST_FILTERS: usize = 100;
 #[schema(as = CreateWebhookEndpoint)]
 pub(super) struct CreateBody {
     /// https; in test mode http to this machine as well, where the server allows it.
+    #[schema(value_type = words::Url)]
     url: String,
     /// Types, `<resource>.*`, or `*`.
+    #[schema(value_type = Vec<words::EventFilter>, min_items = 1, max_items = 100)]
     enabled_events: Vec<String>,
+    #[schema(max_length = 2000)]
     description: Option<String>,
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<words::MetadataIn>)]
     metadata: Option<serde_json::Value>,
 }
 
@@ -43,12 +47,19 @@ pub(super) struct CreateBody {
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = UpdateWebhookEndpoint)]
 pub(super) struct UpdateBody {
+    /// https; in test mode http to this machine as well, where the server allows it.
+    #[schema(value_type = Option<words::Url>, nullable = false)]
     url: Option<String>,
+    /// Types, `<resource>.*`, or `*`.
+    #[schema(value_type = Option<Vec<words::EventFilter>>, min_items = 1, max_items = 100, nullable = false)]
     enabled_events: Option<Vec<String>>,
+    /// null clears it.
+    #[schema(max_length = 2000)]
     description: Option<String>,
-    /// `active` or `inactive`
+    /// `active` also clears the counters of failures.
+    #[schema(value_type = Option<words::EndpointStatus>, nullable = false)]
     status: Option<String>,
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<words::MetadataIn>, nullable = false)]
     metadata: Option<serde_json::Value>,
 }
 
@@ -56,7 +67,7 @@ pub(super) struct UpdateBody {
 #[utoipa::path(
     post, path = "/v1/webhook_endpoints", tag = "Webhook endpoints", operation_id = "create_webhook_endpoint",
     request_body = CreateBody,
-    responses((status = 201, description = "The endpoint, with its secret.", body = Data<EndpointView>), Refusals),
+    responses((status = 201, description = "The endpoint, with its secret.", body = Data<EndpointView>)),
 )]
 pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;
@@ -123,7 +134,7 @@ async fn check_destination(api: &Api, mode: Mode, url: &str) -> Result<(), Probl
 #[utoipa::path(
     get, path = "/v1/webhook_endpoints/{id}", tag = "Webhook endpoints", operation_id = "get_webhook_endpoint",
     params(("id" = String, Path)),
-    responses((status = 200, description = "The endpoint.", body = Data<EndpointView>), Refusals),
+    responses((status = 200, description = "The endpoint.", body = Data<EndpointView>)),
 )]
 pub(super) async fn get(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Webhooks))?;
@@ -136,7 +147,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, Path(id): Path<S
 #[utoipa::path(
     get, path = "/v1/webhook_endpoints", tag = "Webhook endpoints", operation_id = "list_webhook_endpoints",
     params(("offset" = Option<i64>, Query), ("limit" = Option<i64>, Query), ("after" = Option<String>, Query)),
-    responses((status = 200, description = "One part of the list.", body = Data<List<EndpointView>>), Refusals),
+    responses((status = 200, description = "One part of the list.", body = Data<List<EndpointView>>)),
 )]
 pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Webhooks))?;
@@ -156,7 +167,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
 #[utoipa::path(
     post, path = "/v1/webhook_endpoints/{id}", tag = "Webhook endpoints", operation_id = "update_webhook_endpoint",
     params(("id" = String, Path)), request_body = UpdateBody,
-    responses((status = 200, description = "The endpoint as it is now.", body = Data<EndpointView>), Refusals),
+    responses((status = 200, description = "The endpoint as it is now.", body = Data<EndpointView>)),
 )]
 pub(super) async fn update(
     State(api): State<Api>,
@@ -171,7 +182,7 @@ pub(super) async fn update(
 #[utoipa::path(
     put, path = "/v1/webhook_endpoints/{id}", tag = "Webhook endpoints", operation_id = "put_webhook_endpoint",
     params(("id" = String, Path)), request_body = UpdateBody,
-    responses((status = 200, description = "The endpoint as it is now.", body = Data<EndpointView>), Refusals),
+    responses((status = 200, description = "The endpoint as it is now.", body = Data<EndpointView>)),
 )]
 pub(super) async fn replace(
     State(api): State<Api>,
@@ -186,7 +197,7 @@ pub(super) async fn replace(
 #[utoipa::path(
     patch, path = "/v1/webhook_endpoints/{id}", tag = "Webhook endpoints", operation_id = "patch_webhook_endpoint",
     params(("id" = String, Path)), request_body = UpdateBody,
-    responses((status = 200, description = "The endpoint as it is now.", body = Data<EndpointView>), Refusals),
+    responses((status = 200, description = "The endpoint as it is now.", body = Data<EndpointView>)),
 )]
 pub(super) async fn patch(
     State(api): State<Api>,
@@ -231,7 +242,7 @@ async fn change(api: &Api, caller: &Caller, id: &str, body: &Body) -> Result<Ans
 #[utoipa::path(
     delete, path = "/v1/webhook_endpoints/{id}", tag = "Webhook endpoints", operation_id = "delete_webhook_endpoint",
     params(("id" = String, Path)),
-    responses((status = 204, description = "It is gone."), Refusals),
+    responses((status = 204, description = "It is gone.")),
 )]
 pub(super) async fn delete(
     State(api): State<Api>,
@@ -251,7 +262,7 @@ pub(super) async fn delete(
 #[utoipa::path(
     post, path = "/v1/webhook_endpoints/{id}/test", tag = "Webhook endpoints", operation_id = "test_webhook_endpoint",
     params(("id" = String, Path)),
-    responses((status = 200, description = "What the endpoint answered.", body = Data<TestResult>), Refusals),
+    responses((status = 200, description = "What the endpoint answered.", body = Data<TestResult>)),
 )]
 pub(super) async fn test(
     State(api): State<Api>,
@@ -288,7 +299,7 @@ pub(super) async fn test(
     post, path = "/v1/webhook_endpoints/{id}/rotate-secret", tag = "Webhook endpoints",
     operation_id = "rotate_webhook_secret",
     params(("id" = String, Path)),
-    responses((status = 200, description = "The endpoint, with its new secret.", body = Data<EndpointView>), Refusals),
+    responses((status = 200, description = "The endpoint, with its new secret.", body = Data<EndpointView>)),
 )]
 pub(super) async fn rotate_secret(
     State(api): State<Api>,

@@ -300,7 +300,10 @@ fn answer(call: &Call, result: Result<Reply, Failure>, method: Option<Method>) -
         Ok(reply) if reply.status == 200 => None,
         Ok(reply) if reply.body == Refusal::PaymentInProgress.code() => Some(Note::InProgress {}),
         Ok(reply) if reply.body == Refusal::NoPaymentMethodAvailable.code() => {
-            method.map(|method| Note::NotStarted { method })
+            method.map(|method| match method.needs_phone() {
+                true => Note::Phone { method, fault: PhoneFault::NotStarted, typed: None },
+                false => Note::NotStarted { method },
+            })
         }
         // The state on the page says why: paid, expired, cancelled.
         Ok(_) => None,

@@ -7,50 +7,56 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::Addresses;
+use super::{Addresses, words};
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Checkout)]
 pub struct CheckoutView {
-    #[schema(examples("cs_01h455vb4pex5vsknk084sn02q"))]
+    #[schema(value_type = words::CheckoutId)]
     pub id: String,
     /// Decimal amount with the currency's minor digits.
-    #[schema(examples("100.00"))]
+    #[schema(value_type = words::Amount)]
     pub amount: String,
-    #[schema(examples("GMD"))]
+    #[schema(value_type = words::CurrencyCode)]
     pub currency: String,
-    #[schema(pattern = "^(pending|completed|expired|cancelled)$")]
+    #[schema(value_type = words::CheckoutStatus)]
     pub status: String,
     /// The hosted payment page.
+    #[schema(value_type = words::Url)]
     pub payment_url: String,
     /// Only in the answer to its creation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(required = false, nullable = false)]
+    #[schema(value_type = Option<words::ClientSecret>, required = false, nullable = false)]
     pub client_secret: Option<String>,
+    #[schema(value_type = Vec<words::MethodName>)]
     pub available_payment_methods: Vec<String>,
     pub automatic_payment_methods: bool,
     pub customer_id: Option<String>,
     pub customer_phone: Option<String>,
     pub customer_email: Option<String>,
     pub customer_name: Option<String>,
-    #[schema(format = DateTime)]
+    #[schema(value_type = words::Time)]
     pub expires_at: String,
     pub description: Option<String>,
     pub reference: Option<String>,
     pub items: Option<Vec<ItemView>>,
-    #[schema(value_type = Object)]
+    #[schema(value_type = words::Metadata)]
     pub metadata: Box<RawValue>,
     pub livemode: bool,
     /// The latest attempt to pay; null while there is none.
     pub transaction: Option<SummaryView>,
+    #[schema(value_type = Option<words::SessionId>)]
     pub payment_session_id: Option<String>,
+    #[schema(value_type = Option<words::Url>)]
     pub success_url: Option<String>,
+    #[schema(value_type = Option<words::Url>)]
     pub failure_url: Option<String>,
     /// The same as `failure_url`.
+    #[schema(value_type = Option<words::Url>)]
     pub cancel_url: Option<String>,
-    #[schema(format = DateTime)]
+    #[schema(value_type = words::Time)]
     pub created_at: String,
-    #[schema(format = DateTime)]
+    #[schema(value_type = words::Time)]
     pub updated_at: String,
 }
 
@@ -59,20 +65,26 @@ pub struct CheckoutView {
 pub struct ItemView {
     pub product_id: Option<String>,
     pub description: Option<String>,
+    #[schema(minimum = 1, maximum = 1000000)]
     pub quantity: i64,
-    #[schema(examples("50.00"))]
+    #[schema(value_type = words::Amount)]
     pub unit_price: String,
-    #[schema(examples("100.00"))]
+    #[schema(value_type = words::Amount)]
     pub total: String,
 }
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = TransactionSummary)]
 pub struct SummaryView {
+    #[schema(value_type = words::TransactionId)]
     pub id: String,
+    #[schema(value_type = words::TransactionStatus)]
     pub status: String,
+    #[schema(value_type = words::Amount)]
     pub amount: String,
+    #[schema(value_type = words::Amount)]
     pub fee: String,
+    #[schema(value_type = words::Amount)]
     pub net_amount: String,
 }
 
@@ -134,9 +146,11 @@ impl CheckoutView {
 /// The answer to a cancel: these three fields and no other.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct CancelledCheckout {
+    #[schema(value_type = words::CheckoutId)]
     pub id: String,
+    #[schema(pattern = "^cancelled$")]
     pub status: String,
-    #[schema(format = DateTime)]
+    #[schema(value_type = words::Time)]
     pub cancelled_at: String,
 }
 
@@ -152,10 +166,15 @@ impl CancelledCheckout {
 pub struct PaymentEventData {
     #[serde(flatten)]
     pub checkout: CheckoutView,
+    #[schema(value_type = words::CheckoutId)]
     pub checkout_id: String,
+    #[schema(value_type = words::TransactionId)]
     pub transaction_id: String,
+    #[schema(value_type = words::Payable)]
     pub object_type: String,
+    #[schema(value_type = words::CheckoutId)]
     pub object_id: String,
+    #[schema(value_type = words::MethodName)]
     pub payment_method: String,
     /// The money came after the checkout's expiry or cancel.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -163,5 +182,6 @@ pub struct PaymentEventData {
     /// The checkout had been paid before.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub duplicate: bool,
+    #[schema(value_type = Option<words::FailureReason>)]
     pub failure_reason: Option<String>,
 }

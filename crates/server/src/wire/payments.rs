@@ -5,39 +5,48 @@ use domain::rail::NextAction;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Addresses;
 use super::checkouts::SummaryView;
+use super::{Addresses, words};
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = PaymentSession)]
 pub struct PaymentSessionView {
-    #[schema(examples("ps_01h455vb4pex5vsknk084sn02q"))]
+    #[schema(value_type = words::SessionId)]
     pub id: String,
     /// The same as `id`.
+    #[schema(value_type = words::SessionId)]
     pub session_id: String,
+    #[schema(value_type = words::Payable)]
     pub object_type: String,
+    #[schema(value_type = words::CheckoutId)]
     pub object_id: String,
+    #[schema(value_type = Option<words::MethodName>)]
     pub payment_method: Option<String>,
+    #[schema(value_type = words::Amount)]
     pub amount: String,
+    #[schema(value_type = words::CurrencyCode)]
     pub currency: String,
-    #[schema(pattern = "^(pending|processing|succeeded|failed|cancelled)$")]
+    #[schema(value_type = words::SessionStatus)]
     pub status: String,
     pub customer_email: Option<String>,
+    #[schema(value_type = Option<words::Phone>)]
     pub customer_phone: Option<String>,
     pub customer_name: Option<String>,
     /// Where to send the payer; null when there is nothing to do there.
+    #[schema(value_type = Option<words::Url>)]
     pub payment_url: Option<String>,
     pub provider_session_id: Option<String>,
-    #[schema(format = DateTime)]
+    #[schema(value_type = Option<words::Time>)]
     pub expires_at: Option<String>,
     pub next_action: Option<NextActionView>,
+    #[schema(value_type = Option<words::FailureReason>)]
     pub failure_reason: Option<String>,
     /// The provider's answer was lost: whether the money moved is being found out.
     pub outcome_unknown: bool,
     pub livemode: bool,
-    #[schema(format = DateTime)]
+    #[schema(value_type = words::Time)]
     pub created_at: String,
-    #[schema(format = DateTime)]
+    #[schema(value_type = words::Time)]
     pub updated_at: String,
 }
 
@@ -101,17 +110,26 @@ impl PaymentSessionView {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = PaymentStatus)]
 pub struct PaymentStatusView {
+    #[schema(value_type = words::SessionId)]
     pub session_id: String,
-    #[schema(pattern = "^(pending|processing|succeeded|failed|cancelled)$")]
+    #[schema(value_type = words::SessionStatus)]
     pub status: String,
+    #[schema(value_type = words::Payable)]
     pub object_type: String,
+    #[schema(value_type = words::CheckoutId)]
     pub object_id: String,
+    #[schema(value_type = words::Amount)]
     pub amount: String,
+    #[schema(value_type = words::CurrencyCode)]
     pub currency: String,
+    #[schema(value_type = Option<words::MethodName>)]
     pub payment_method: Option<String>,
+    #[schema(value_type = Option<words::Url>)]
     pub payment_url: Option<String>,
+    #[schema(value_type = Option<words::TransactionId>)]
     pub transaction_id: Option<String>,
     pub transaction: Option<SummaryView>,
+    #[schema(value_type = Option<words::FailureReason>)]
     pub failure_reason: Option<String>,
     pub livemode: bool,
 }

@@ -6,21 +6,26 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::checkouts::SummaryView;
+use super::words;
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Methods {
     pub methods: Vec<MethodView>,
+    #[schema(value_type = Vec<words::MethodName>)]
     pub enabled_methods: Vec<String>,
 }
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = PaymentMethod)]
 pub struct MethodView {
+    #[schema(value_type = words::MethodName)]
     pub id: String,
     pub name: String,
     pub enabled: bool,
     /// `redirect`, `push` or `otp`.
+    #[schema(value_type = words::Flow)]
     pub flow: String,
+    #[schema(value_type = Vec<words::CurrencyCode>)]
     pub currencies: Vec<String>,
 }
 
@@ -48,12 +53,16 @@ pub struct Settings {
     #[serde(flatten)]
     pub methods: Methods,
     pub name: String,
+    #[schema(value_type = Option<words::Url>)]
     pub logo_url: Option<String>,
+    #[schema(pattern = "^#[0-9a-f]{6}$")]
     pub accent_color: Option<String>,
     pub address: Option<String>,
+    #[schema(value_type = Option<words::Phone>)]
     pub phone: Option<String>,
     pub email: Option<String>,
     pub tax_id: Option<String>,
+    #[schema(value_type = words::LocaleName)]
     pub locale: String,
     pub allow_partial_payments: bool,
     /// Seconds.
@@ -83,33 +92,46 @@ impl Settings {
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct PayDashboard {
+    #[schema(value_type = words::CurrencyCode)]
     pub currency: String,
     /// Completed payments of the period.
+    #[schema(value_type = words::Amount)]
     pub total_amount: String,
+    #[schema(value_type = words::Amount)]
     pub total_fees: String,
+    #[schema(value_type = words::Amount)]
     pub total_net: String,
+    #[schema(value_type = words::Amount)]
     pub refunded_amount: String,
+    #[schema(minimum = 0)]
     pub transaction_count: i64,
+    #[schema(minimum = 0)]
     pub completed_count: i64,
+    #[schema(minimum = 0)]
     pub failed_count: i64,
+    #[schema(minimum = 0)]
     pub pending_count: i64,
     pub by_method: Vec<MethodTotal>,
     /// The latest ten.
+    #[schema(max_items = 10)]
     pub recent_transactions: Vec<SummaryView>,
     pub period: Period,
 }
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct MethodTotal {
+    #[schema(value_type = words::MethodName)]
     pub payment_method: String,
+    #[schema(minimum = 0)]
     pub count: i64,
+    #[schema(value_type = words::Amount)]
     pub amount: String,
 }
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Period {
-    #[schema(format = DateTime)]
+    #[schema(value_type = words::Time)]
     pub start: String,
-    #[schema(format = DateTime)]
+    #[schema(value_type = words::Time)]
     pub end: String,
 }

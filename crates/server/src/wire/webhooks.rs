@@ -8,35 +8,43 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::words;
+
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = WebhookEndpoint)]
 pub struct EndpointView {
+    #[schema(value_type = words::EndpointId)]
     pub id: String,
+    #[schema(value_type = words::Url)]
     pub url: String,
     pub description: Option<String>,
+    #[schema(value_type = words::ApiVersion)]
     pub api_version: String,
+    #[schema(value_type = Vec<words::EventFilter>)]
     pub enabled_events: Vec<String>,
-    #[schema(pattern = "^(active|inactive)$")]
+    #[schema(value_type = words::EndpointStatus)]
     pub status: String,
     /// Only in the answer to its creation and to a rotation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(required = false, nullable = false)]
+    #[schema(value_type = Option<words::WebhookSecret>, required = false, nullable = false)]
     pub secret: Option<String>,
-    #[schema(value_type = Object)]
+    #[schema(value_type = words::Metadata)]
     pub metadata: Box<RawValue>,
+    #[schema(minimum = 0)]
     pub consecutive_failures: i64,
-    #[schema(format = DateTime)]
+    #[schema(value_type = Option<words::Time>)]
     pub last_success_at: Option<String>,
-    #[schema(format = DateTime)]
+    #[schema(value_type = Option<words::Time>)]
     pub last_failure_at: Option<String>,
-    #[schema(format = DateTime)]
+    #[schema(value_type = Option<words::Time>)]
     pub disabled_at: Option<String>,
+    #[schema(value_type = Option<words::DisableReason>)]
     pub disable_reason: Option<String>,
-    #[schema(format = DateTime)]
+    #[schema(value_type = words::Time)]
     pub created: String,
-    #[schema(format = DateTime)]
+    #[schema(value_type = words::Time)]
     pub created_at: String,
-    #[schema(format = DateTime)]
+    #[schema(value_type = words::Time)]
     pub updated_at: String,
 }
 
@@ -111,24 +119,29 @@ struct StoredEnvelope {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = WebhookEvent)]
 pub struct EventView {
+    #[schema(value_type = words::EventId)]
     pub id: String,
     #[serde(rename = "type")]
+    #[schema(value_type = words::EventName)]
     pub kind: String,
-    #[schema(value_type = Object)]
+    #[schema(value_type = words::Snapshot)]
     pub data: Box<RawValue>,
     /// Set when exactly one endpoint is owed the event.
+    #[schema(value_type = Option<words::EndpointId>)]
     pub webhook_endpoint_id: Option<String>,
-    #[schema(pattern = "^(pending|delivered|failed)$")]
+    #[schema(value_type = words::DeliveryStatus)]
     pub status: String,
+    #[schema(minimum = 0)]
     pub attempts: i64,
-    #[schema(format = DateTime)]
+    #[schema(value_type = Option<words::Time>)]
     pub next_retry_at: Option<String>,
     pub livemode: bool,
     pub object_id: String,
+    #[schema(minimum = 1)]
     pub sequence: i64,
-    #[schema(format = DateTime)]
+    #[schema(value_type = words::Time)]
     pub created_at: String,
-    #[schema(format = DateTime)]
+    #[schema(value_type = words::Time)]
     pub updated_at: String,
     pub deliveries: Vec<DeliveryView>,
 }
@@ -136,11 +149,15 @@ pub struct EventView {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = WebhookDelivery)]
 pub struct DeliveryView {
+    #[schema(value_type = words::EndpointId)]
     pub webhook_endpoint_id: String,
+    #[schema(value_type = words::DeliveryStatus)]
     pub status: String,
+    #[schema(minimum = 0)]
     pub attempts: i64,
-    #[schema(format = DateTime)]
+    #[schema(value_type = Option<words::Time>)]
     pub next_retry_at: Option<String>,
+    #[schema(minimum = 100, maximum = 599)]
     pub last_status_code: Option<i64>,
     pub last_error: Option<String>,
 }
@@ -200,7 +217,9 @@ impl DeliveryView {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct TestResult {
     pub success: bool,
+    #[schema(minimum = 100, maximum = 599)]
     pub status_code: Option<u16>,
+    #[schema(value_type = words::EventId)]
     pub event_id: String,
     pub error: Option<String>,
 }

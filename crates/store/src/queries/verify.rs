@@ -200,11 +200,10 @@ where organization_id = $1 and mode = $2 and (space, idempotency_key) > ($3, $4)
 order by space, idempotency_key
 limit $5";
 
-pub fn idempotency_keys(
-    tx: &mut Tx<'_>,
-    scope: Scope,
-    after: &IdempotencyName,
-) -> Result<Vec<(IdempotencyName, Result<IdempotencyRow, Error>)>, Error> {
+/// A key, and its row as far as it can be read.
+pub type ReadKey = (IdempotencyName, Result<IdempotencyRow, Error>);
+
+pub fn idempotency_keys(tx: &mut Tx<'_>, scope: Scope, after: &IdempotencyName) -> Result<Vec<ReadKey>, Error> {
     let [organization, mode, space] = key(scope, &after.0);
     let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
     let rows = tx.query(IDEMPOTENCY, &[organization, mode, space, after.1.as_str().into(), limit.into()])?;

@@ -272,6 +272,63 @@ async fn a_checkout_sends_only_so_many_messages() {
 }
 
 #[tokio::test]
+async fn who_says_that_it_is_approved_has_the_rail_asked() {
+    let world = World::new().await;
+    world.clock.stop();
+    let checkout = world.create(|_| {}).await;
+    let mut payer = world.payer(&checkout).await;
+    payer.with_phone(Method::Afrimoney, QUIET).await;
+    for _ in 0..12 {
+        payer.press("/approved", &[]).await;
+        payer.reload().await;
+    }
+    payer.go_out("Open the simulated phone").await;
+    payer.decide("answer_lost").await;
+    assert!(payer.page.says("Chosen: Pay, but lose the answer."));
+    payer.back().await;
+    assert_eq!(payer.page.heading(), "Approve it on your phone", "the rail's word was lost");
+    payer.press("/approved", &[]).await;
+    assert_eq!(payer.page.heading(), "Paid");
+}
+
+#[tokio::test]
+async fn asking_often_does_not_put_off_the_worker() {
+    let world = World::new().await;
+    world.clock.stop();
+    let checkout = world.create(|_| {}).await;
+    let mut payer = world.payer(&checkout).await;
+    payer.with_phone(Method::Afrimoney, QUIET).await;
+    for _ in 0..12 {
+        payer.press("/approved", &[]).await;
+        payer.reload().await;
+    }
+    payer.go_out("Open the simulated phone").await;
+    payer.decide("answer_lost").await;
+    world.clock.advance(Duration::from_secs(5));
+    payer.reach("Paid").await;
+}
+
+#[tokio::test]
+async fn who_comes_back_after_long_is_told_soon() {
+    let world = World::new().await;
+    let checkout = world.create(|_| {}).await;
+    let mut payer = world.payer(&checkout).await;
+    payer.choose(Method::Wave).await;
+    for _ in 0..8 {
+        // The worker asks and asks, with longer pauses.
+        world.clock.advance(Duration::from_secs(600));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    world.clock.stop();
+    payer.open(&format!("/checkout/{}/returned", checkout.id)).await;
+    assert_eq!(payer.page.heading(), "We are asking Wave whether you paid");
+    payer.go_out("Open the simulated Wave").await;
+    payer.decide("answer_lost").await;
+    world.clock.advance(Duration::from_secs(5));
+    payer.reach("Paid").await;
+}
+
+#[tokio::test]
 async fn coming_back_means_something_only_where_somebody_was_sent_away() {
     let world = World::new().await;
     let checkout = world.create(|_| {}).await;

@@ -1,0 +1,61 @@
+//! A code on its way to the rail, and a question about the same attempt that is answered meanwhile.
+
+use super::*;
+use crate::organization::Organization;
+use crate::scope::Mode;
+use crate::{Currency, Id};
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds * 1_000_000)
+}
+
+fn awaiting_code(left: u8) -> (PaymentSession, Transaction) {
+    let organization: Id<Organization> = Id::new(at(0), [1; 10]);
+    let scope = Scope { organization, mode: Mode::Test };
+    let payable = Payable::Checkout(Id::new(at(0), [2; 10]));
+    let amount = Money::new(10_000, Currency::gmd());
+    let method = Some(Method::Qmoney);
+    let id = Id::new(at(0), [3; 10]);
+    let mut session = PaymentSession::open(id, scope, payable, amount, method, Payer::default(), at(600), at(0));
+    let fee = Money::new(250, Currency::gmd());
+    let mut attempt = session.begin(Id::new(at(0), [4; 10]), Method::Qmoney, "simulator".into(), fee, at(0));
+    let next_action = NextAction::Otp { length: 6, resend_after_s: 30, attempts_left: left };
+    session.started(&mut attempt, Called::Answered(Started { next_action, rail_reference: None }), at(1));
+    (session, attempt)
+}
+
+fn tries_left(session: &PaymentSession) -> u8 {
+    match session.next_action {
+        Some(NextAction::Otp { attempts_left, .. }) => attempts_left,
+        _ => panic!("a code is awaited"),
+    }
+}
+
+#[test]
+fn a_wrong_code_counts_although_an_older_answer_was_faster() {
+    let (mut session, mut attempt) = awaiting_code(3);
+    session.submit_code(Some(&attempt), at(2)).unwrap();
+    let stale = session.reported(&mut attempt, &Report::AwaitingCode { attempts_left: 3 }, at(2));
+    assert_eq!((stale, session.status(), tries_left(&session)), (Moved::On, SessionStatus::Pending, 3));
+    let word = Called::Answered(Report::AwaitingCode { attempts_left: 2 });
+    assert_eq!(session.code_submitted(&mut attempt, word, at(2)), Moved::On);
+    assert_eq!((session.status(), tries_left(&session)), (SessionStatus::Pending, 2));
+    assert_eq!(session.failure_reason, Some(FailureReason::WrongCode));
+}
+
+#[test]
+fn nobody_gets_a_try_back() {
+    let (mut session, mut attempt) = awaiting_code(2);
+    for left in [2, 3] {
+        let moved = session.reported(&mut attempt, &Report::AwaitingCode { attempts_left: left }, at(3));
+        assert_eq!((moved, tries_left(&session), session.failure_reason), (Moved::Nowhere, 2, None));
+    }
+}
+
+#[test]
+fn a_new_code_may_be_sent_after_its_pause_while_one_is_awaited() {
+    let (mut session, attempt) = awaiting_code(3);
+    assert_eq!(session.code_again_at(&attempt), Some(at(30)));
+    session.submit_code(Some(&attempt), at(2)).unwrap();
+    assert_eq!(session.code_again_at(&attempt), None);
+}

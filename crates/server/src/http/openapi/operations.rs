@@ -1,0 +1,324 @@
+//! What is said of each operation beyond its annotation, in one table.
+
+use domain::Refusal;
+use domain::api_key::{Area, Right};
+use domain::checkout::Checkout;
+use domain::event::Event;
+use domain::payment::PaymentSession;
+use domain::webhook::WebhookEndpoint;
+use serde_json::{Map, Value, json};
+
+use super::problems::{Access, Repeats, common, invalid, refused};
+use super::{answers, examples, parameters, samples};
+use crate::fault::FaultCode;
+use crate::http::answer::Problem;
+use crate::http::caller;
+
+struct Notes {
+    access: Access,
+    repeats: Repeats,
+    about: &'static str,
+    /// Its own, beside the common ones.
+    problems: Vec<Problem>,
+}
+
+pub(super) fn finish(paths: &mut Value, components: &mut Value) {
+    let mut shared = Map::new();
+    for (_, operations) in paths.as_object_mut().into_iter().flatten() {
+        for (_, operation) in operations.as_object_mut().into_iter().flatten() {
+            let id = operation["operationId"].as_str().expect("operations have ids").to_owned();
+            describe(operation, &id, &mut shared);
+        }
+    }
+    components["responses"] = shared.into();
+}
+
+/// What many operations refuse alike goes to `shared`.
+fn describe(operation: &mut Value, id: &str, shared: &mut Map<String, Value>) {
+    let Notes { access, repeats, about, problems: own } = notes(id);
+    let summary = operation["summary"].as_str().expect("handlers have a sentence").trim_end_matches('.').to_owned();
+    operation["summary"] = summary.into();
+    operation["description"] = format!("{about}{}", who(access)).into();
+    let mut parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+    parameters.iter_mut().for_each(|parameter| parameters::describe(id, parameter));
+    if repeats.takes_key() {
+        parameters.push(parameters::idempotency_key());
+    }
+    if !parameters.is_empty() {
+        operation["parameters"] = parameters.into();
+    }
+    if let Some(body) = operation.get_mut("requestBody") {
+        body["required"] = (id != "create_access_token").into();
+        body["content"]["application/json"]["examples"] = answers::named(examples::requests(id));
+    }
+    let is_open = access == Access::Open;
+    let replays = repeats.takes_key();
+    for answer in operation["responses"].as_object_mut().into_iter().flatten().map(|(_, answer)| answer) {
+        answers::success(answer, !is_open, replays, examples::answers(id));
+    }
+    let mut problems = own;
+    problems.extend(common(access, repeats));
+    for (status, answer) in answers::refusals(&problems, !is_open, replays) {
+        operation["responses"][status.to_string()] = match answers::shared_name(status, !is_open, replays) {
+            None => answer,
+            Some(name) => {
+                let reference = json!({ "$ref": format!("#/components/responses/{name}") });
+                shared.entry(name).or_insert(answer);
+                reference
+            }
+        };
+    }
+    if id == "get_key_set" {
+        let key_set = json!({ "$ref": "#/components/schemas/KeySet" });
+        operation["responses"]["200"]["content"]["application/json"]["schema"] = key_set;
+    }
+    operation["security"] = match access {
+        Access::Open => json!([]),
+        Access::SecretKey => json!([{ "secret_key": [] }]),
+        Access::Merchant(_) => json!([{ "secret_key": [] }, { "access_token": [] }]),
+        Access::Page(_) => json!([{ "secret_key": [] }, { "access_token": [] }, { "publishable_key": [] }]),
+    };
+    operation["x-codeSamples"] = samples::of(id);
+    in_order(operation);
+}
+
+/// As a person reads: what it is, what goes in, what comes out.
+fn in_order(operation: &mut Value) {
+    const ORDER: [&str; 9] = [
+        "tags",
+        "operationId",
+        "summary",
+        "description",
+        "security",
+        "parameters",
+        "requestBody",
+        "responses",
+        "x-codeSamples",
+    ];
+    let entries = operation.as_object_mut().expect("an operation is an object");
+    for key in ORDER {
+        if let Some(value) = entries.shift_remove(key) {
+            entries.insert(key.to_owned(), value);
+        }
+    }
+}
+
+fn who(access: Access) -> String {
+    match access {
+        Access::Open => "\n\nNeeds no key.".into(),
+        Access::SecretKey => "\n\nNeeds a secret key itself, not a token.".into(),
+        Access::Merchant(right) => format!("\n\nNeeds the scope `{right}`."),
+        Access::Page(right) => {
+            format!(
+                "\n\n**Publishable key welcome:** a page in the payer's browser may call this, from any origin. Other credentials need the scope `{right}`."
+            )
+        }
+    }
+}
+
+fn notes(id: &str) -> Notes {
+    let read = |area| Access::Merchant(Right::read(area));
+    let write = |area| Access::Merchant(Right::write(area));
+    let (checkouts, payments, webhooks) = (Area::Checkouts, Area::Payments, Area::Webhooks);
+    let (access, repeats, about) = match id {
+        "get_health" | "get_versioned_health" => {
+            (Access::Open, Repeats::Harmless, "Reads from the store and answers `ok`. For load balancers and monitors.")
+        }
+        "get_invariants" => (
+            Access::Open,
+            Repeats::Harmless,
+            "The background check reads the whole store now and then: the ledger's sum, postings against balances, state \
+             machines, event sequences. This shows when it ran last, what it looked at and how many faults it found; \
+             what they are stands in the log, and `dalasi verify` prints it.",
+        ),
+        "create_access_token" => (
+            Access::SecretKey,
+            Repeats::Repeat,
+            "A token works wherever its key does, for a while and with the same scopes or fewer. It ends at once when \
+             the key is revoked. Tokens are never stored, so `Idempotency-Key` is ignored here.",
+        ),
+        "get_key_set" => (
+            Access::Open,
+            Repeats::Harmless,
+            "The public Ed25519 keys, by `kid`. A plain JSON Web Key Set, without the envelope of other answers.",
+        ),
+        "create_checkout" => (
+            write(checkouts),
+            Repeats::ByHeaderOrBody,
+            "Give an `amount`, or `items` whose sum it is. Send the payer to `payment_url`; or pay it on a page of your \
+             own with `client_secret`, which is in this answer only. Nothing is asked of a payment provider yet.",
+        ),
+        "list_checkouts" => (read(checkouts), Repeats::Harmless, "Newest first."),
+        "get_checkout" => (
+            read(checkouts),
+            Repeats::Harmless,
+            "`transaction` is the latest attempt to pay, null while there is none.",
+        ),
+        "cancel_checkout" => (
+            write(checkouts),
+            Repeats::ByHeader,
+            "Only while it is pending. If the payment provider confirms money that was already on its way, the \
+             checkout stays cancelled, the money is credited and `payment.succeeded` says `late: true`.",
+        ),
+        "initialize_payment" => (
+            Access::Page(Right::write(payments)),
+            Repeats::ByHeaderOrBody,
+            "Name the checkout by its `client_secret`, by `object_type` and `object_id`, or continue a `session_id`. \
+             What the payer does next is in `next_action`: go to a page, approve on the phone, or give a code, which \
+             you send in a second call with `session_id` and `customer_pin`. A browser with a publishable key names the \
+             checkout by its secret or its session.",
+        ),
+        "get_payment_status" => (
+            Access::Page(Right::read(payments)),
+            Repeats::Harmless,
+            "For polling. `outcome_unknown` means that the provider's answer was lost and is being asked for: neither \
+             paid nor failed.",
+        ),
+        "get_payment_session" => {
+            (Access::Page(Right::read(payments)), Repeats::Harmless, "All of it, with the next action.")
+        }
+        "list_payment_methods" => (
+            Access::Page(Right::read(payments)),
+            Repeats::Harmless,
+            "Those that a payment provider stands behind in this mode, and which of them you have enabled.",
+        ),
+        "get_payment_dashboard" => (read(payments), Repeats::Harmless, "Of the mode of the key, in GMD."),
+        "update_payment_settings" => (
+            write(payments),
+            Repeats::ByHeader,
+            "Only what is given changes. Test and live mode have settings of their own.",
+        ),
+        "create_webhook_endpoint" => (
+            write(webhooks),
+            Repeats::ByHeader,
+            "Events of the key's mode are sent there from now on. Keep `secret`: it verifies the signatures and is in \
+             this answer only.",
+        ),
+        "list_webhook_endpoints" => (read(webhooks), Repeats::Harmless, "Newest first."),
+        "get_webhook_endpoint" => (
+            read(webhooks),
+            Repeats::Harmless,
+            "After five days of nothing but failures an endpoint is made inactive; `disable_reason` says so.",
+        ),
+        "update_webhook_endpoint" => (write(webhooks), Repeats::ByHeader, "Only what is given changes."),
+        "put_webhook_endpoint" | "patch_webhook_endpoint" => {
+            (write(webhooks), Repeats::ByHeader, "Only what is given changes, whichever verb is used.")
+        }
+        "delete_webhook_endpoint" => (
+            write(webhooks),
+            Repeats::ByHeader,
+            "Nothing is sent there any more; deliveries that were still owed are given up.",
+        ),
+        "test_webhook_endpoint" => (
+            write(webhooks),
+            Repeats::Repeat,
+            "Sends one signed `webhook.test` and answers what came back. It is not tried again and not listed among \
+             the events. Every call sends anew, whatever its `Idempotency-Key`.",
+        ),
+        "rotate_webhook_secret" => (
+            write(webhooks),
+            Repeats::ByHeader,
+            "For 24 hours deliveries carry a signature by each of the two secrets, so that you can change over in peace.",
+        ),
+        "list_events" => (
+            read(webhooks),
+            Repeats::Harmless,
+            "Newest first. With `order=asc`, the log in its order: keep the last id and ask for what came `after` it.",
+        ),
+        "get_event" => (read(webhooks), Repeats::Harmless, "`data` is the object as it was when the event happened."),
+        "retry_event" => (
+            write(webhooks),
+            Repeats::ByHeader,
+            "The same bytes with the same id, to every active endpoint that was owed it or wants it now.",
+        ),
+        other => unreachable!("operation {other} is not described"),
+    };
+    Notes { access, repeats, about, problems: problems(id) }
+}
+
+/// What only this operation refuses.
+fn problems(id: &str) -> Vec<Problem> {
+    let in_list = || {
+        invalid(&[
+            ("limit", FaultCode::OutOfRange, "`limit` must be 1 or more."),
+            (
+                "colour",
+                FaultCode::UnknownField,
+                "`colour` is not a parameter of this list; check its spelling or leave it out.",
+            ),
+        ])
+    };
+    let unexpected_body = || {
+        let message = "`reason` is not a field of this request; check its spelling or leave it out.";
+        invalid(&[("reason", FaultCode::UnknownField, message)])
+    };
+    let no_endpoint = || refused(Refusal::not_found::<WebhookEndpoint>());
+    match id {
+        "create_access_token" => vec![invalid(&[
+            ("expires_in", FaultCode::OutOfRange, "`expires_in` must be between 60 and 86400."),
+            ("scope", FaultCode::NotAllowed, "`scope` must be a part of the key's own scopes."),
+        ])],
+        "create_checkout" => vec![
+            invalid(&[
+                (
+                    "amount",
+                    FaultCode::AmountMustBeString,
+                    "`amount` must be a string such as \"100.00\"; you sent a number.",
+                ),
+                ("expires_in", FaultCode::OutOfRange, "`expires_in` must be between 60 and 86400."),
+            ]),
+            refused(Refusal::NoPaymentMethodAvailable),
+            Problem::card_data_not_allowed("description"),
+        ],
+        "list_checkouts" | "list_webhook_endpoints" | "list_events" => vec![in_list()],
+        "get_checkout" => vec![refused(Refusal::not_found::<Checkout>())],
+        "cancel_checkout" => vec![
+            unexpected_body(),
+            refused(Refusal::CheckoutAlreadyCompleted),
+            refused(Refusal::CheckoutAlreadyCancelled),
+            refused(Refusal::CheckoutExpired),
+            refused(Refusal::not_found::<Checkout>()),
+        ],
+        "initialize_payment" => vec![
+            invalid(&[("client_secret", FaultCode::NotFound, "`client_secret` names nothing that can be paid here.")]),
+            refused(Refusal::PaymentInProgress),
+            refused(Refusal::PaymentAlreadySucceeded),
+            refused(Refusal::PaymentSessionClosed),
+            refused(Refusal::PaymentMethodFixed { method: "wave" }),
+            refused(Refusal::CodeNotExpected),
+            refused(Refusal::NoPaymentMethodAvailable),
+            refused(Refusal::CheckoutAlreadyCompleted),
+            refused(Refusal::CheckoutAlreadyCancelled),
+            refused(Refusal::CheckoutExpired),
+            Problem::card_data_not_allowed("customer_name"),
+            caller::secret_key_required(),
+        ],
+        "get_payment_status" | "get_payment_session" => vec![refused(Refusal::not_found::<PaymentSession>())],
+        "update_payment_settings" => vec![invalid(&[(
+            "enabled_methods",
+            FaultCode::TooShort,
+            "`enabled_methods` must name at least one method.",
+        )])],
+        "create_webhook_endpoint" => vec![invalid(&[
+            ("url", FaultCode::NotAllowed, "`url` leads to a private or reserved address; webhooks go to public ones."),
+            (
+                "enabled_events[0]",
+                FaultCode::InvalidEnum,
+                "\"payment.success\" is no event type, `<resource>.*` or `*`.",
+            ),
+        ])],
+        "get_webhook_endpoint" => vec![no_endpoint()],
+        "update_webhook_endpoint" | "put_webhook_endpoint" | "patch_webhook_endpoint" => vec![
+            invalid(&[("url", FaultCode::WrongType, "`url` must not be null; leave it out to keep it.")]),
+            no_endpoint(),
+        ],
+        "delete_webhook_endpoint" | "test_webhook_endpoint" | "rotate_webhook_secret" => {
+            vec![unexpected_body(), no_endpoint()]
+        }
+        "get_event" => vec![refused(Refusal::not_found::<Event>())],
+        "retry_event" => {
+            vec![unexpected_body(), refused(Refusal::NoActiveEndpoint), refused(Refusal::not_found::<Event>())]
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,65 @@
+//! What the parameters mean. Their places come from the routes; their words stand here once for all operations.
+
+use serde_json::{Value, json};
+
+use super::schema;
+use crate::wire::words;
+
+/// Describes one parameter of an operation, in place.
+pub(super) fn describe(operation: &str, parameter: &mut Value) {
+    let name = parameter["name"].as_str().expect("parameters have names").to_owned();
+    let (schema, description) = meaning(operation, &name);
+    parameter["description"] = description.into();
+    parameter["schema"] = schema;
+    parameter["required"] = (parameter["in"] == "path").into();
+}
+
+fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
+    let text = |most: u32| json!({ "type": "string", "minLength": 1, "maxLength": most });
+    match name {
+        "id" if operation.contains("checkout") => (opaque(schema::<words::CheckoutId>()), "The checkout's id."),
+        "id" if operation.contains("webhook") => (opaque(schema::<words::EndpointId>()), "The webhook endpoint's id."),
+        "id" => (opaque(schema::<words::EventId>()), "The event's id."),
+        "session_id" => (opaque(schema::<words::SessionId>()), "The payment session's id."),
+        "offset" => (json!({ "type": "integer", "minimum": 0, "default": 0 }), "How many records to skip."),
+        "limit" => (
+            json!({ "type": "integer", "minimum": 1, "default": 20 }),
+            "How many records to answer. More than 100 is read as 100.",
+        ),
+        "after" if operation == "list_events" => {
+            (text(64), "Continue behind the event with this id. With `order=asc`: follow the log from there.")
+        }
+        "after" => (text(64), "Continue behind the record with this id, at constant cost. Instead of `offset`."),
+        "status" => (schema::<words::CheckoutStatus>(), "Only checkouts in this state now."),
+        "reference" => (text(255), "Only checkouts with this reference of yours."),
+        "customer_id" => (text(64), "Only this customer's checkouts."),
+        "start_date" => (schema::<words::TimeIn>(), "Created at or after this time."),
+        "end_date" => (schema::<words::TimeIn>(), "Created at or before this time."),
+        "order" => (
+            json!({ "type": "string", "enum": ["desc", "asc"], "default": "desc" }),
+            "`asc` is the order of the log: nothing that commits late is skipped. It goes with `after` and `limit` only.",
+        ),
+        "type" => (schema::<words::EventName>(), "Only events of this type."),
+        other => unreachable!("{operation} has a parameter {other:?} that is not described"),
+    }
+}
+
+/// An id in an address may be anything: what is malformed is not found.
+fn opaque(mut id: Value) -> Value {
+    let id = id.as_object_mut().expect("a schema");
+    id.shift_remove("pattern");
+    id.shift_remove("description");
+    Value::Object(id.clone())
+}
+
+pub(super) fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key",
+        "in": "header",
+        "required": false,
+        "description": "1 to 255 printable ASCII characters of your choice. The same key with the same request gets the \
+                        same answer for 30 days, and nothing is done again.",
+        "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$" },
+        "example": "order-1042",
+    })
+}

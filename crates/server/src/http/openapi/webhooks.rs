@@ -1,0 +1,118 @@
+//! What we send: one entry for each type of event that can happen today, with its envelope and headers.
+
+use domain::event::EventType;
+use serde_json::{Map, Value, json};
+
+use super::examples;
+
+/// Each with the schema of its `data` and when it is sent.
+const SENT: [(EventType, &str, &str); 6] = [
+    (
+        EventType::PaymentSucceeded,
+        "PaymentEventData",
+        "A payment arrived. Also when it came too late (`late: true`) or a second time (`duplicate: true`): then nothing else is sent.",
+    ),
+    (
+        EventType::PaymentFailed,
+        "PaymentEventData",
+        "An attempt to pay failed. The checkout stays as it is; the payer may try again.",
+    ),
+    (EventType::CheckoutCompleted, "Checkout", "A checkout is paid. Comes after its `payment.succeeded`."),
+    (EventType::CheckoutExpired, "Checkout", "A checkout was not paid in time."),
+    (EventType::CheckoutCancelled, "Checkout", "A checkout was cancelled."),
+    (EventType::WebhookTest, "WebhookEndpoint", "You asked for a test. `data` is the endpoint."),
+];
+
+const HEADERS: [&str; 6] = [
+    "webhook-id",
+    "webhook-timestamp",
+    "webhook-signature",
+    "X-Jokoor-Signature",
+    "X-Jokoor-Event",
+    "X-Jokoor-Event-Id",
+];
+
+/// The entries; their envelope goes to the components.
+pub(super) fn all(components: &mut Value) -> Value {
+    components["schemas"]["EventEnvelope"] = envelope();
+    components["parameters"] = headers();
+    let entries = SENT.into_iter().map(|(kind, data, when)| (kind.as_str().to_owned(), entry(kind, data, when)));
+    Value::Object(entries.collect::<Map<_, _>>())
+}
+
+fn envelope() -> Value {
+    let id = json!({ "type": "string", "pattern": "^evt_[0-9a-hjkmnp-tv-z]{26}$" });
+    let time = json!({ "type": "string", "format": "date-time" });
+    json!({
+        "type": "object",
+        "description": "A fact, as it was when it happened. Every attempt to deliver it sends the same bytes.",
+        "required": ["id", "type", "api_version", "created_at", "created", "livemode", "object_id", "sequence", "data"],
+        "properties": {
+            "id": id,
+            "type": { "type": "string", "enum": EventType::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>() },
+            "api_version": { "type": "string", "enum": ["v1"] },
+            "created_at": time,
+            "created": time,
+            "livemode": { "type": "boolean" },
+            "object_id": { "type": "string", "description": "The object that changed." },
+            "sequence": { "type": "integer", "minimum": 1, "description": "Counts the events of the object: 1, 2, 3 … without a gap." },
+            "data": { "type": "object" },
+        },
+        "additionalProperties": false,
+    })
+}
+
+fn entry(kind: EventType, data: &str, when: &str) -> Value {
+    let kind = kind.as_str();
+    let headers = HEADERS.map(|name| json!({ "$ref": format!("#/components/parameters/{name}") }));
+    json!({ "post": {
+        "operationId": format!("on_{}", kind.replace('.', "_")),
+        "summary": kind,
+        "description": format!(
+            "{when}\n\nVerify the signature over the raw body, answer any 2xx within 15 seconds, and expect the same \
+             `webhook-id` more than once. Anything else is tried again, ten times over about three days; 410 ends it."
+        ),
+        "security": [],
+        "parameters": headers,
+        "requestBody": { "required": true, "content": { "application/json": {
+            "schema": { "allOf": [
+                { "$ref": "#/components/schemas/EventEnvelope" },
+                { "type": "object", "properties": {
+                    "type": { "type": "string", "enum": [kind] },
+                    "data": { "$ref": format!("#/components/schemas/{data}") },
+                } },
+            ] },
+            "examples": { "delivery": { "summary": kind, "value": examples::delivery(kind) } },
+        } } },
+        "responses": {
+            "2XX": { "description": "Received. The body is not read." },
+            "410": { "description": "Send nothing here any more: the endpoint is made inactive." },
+            "default": { "description": "Not received: it is tried again. Redirects are not followed." },
+        },
+    } })
+}
+
+fn headers() -> Value {
+    let header = |name: &str, description: &str, example: &str| {
+        json!({
+            "name": name, "in": "header", "required": true, "description": description,
+            "schema": { "type": "string" }, "example": example,
+        })
+    };
+    json!({
+        "webhook-id": header("webhook-id", "The event's id, the same on every attempt: your key against duplicates.", "evt_01h455vd9kf8es6v0m5r2t7y1c"),
+        "webhook-timestamp": header("webhook-timestamp", "Unix seconds of the attempt. Refuse what is older than five minutes.", "1769860890"),
+        "webhook-signature": header(
+            "webhook-signature",
+            "Standard Webhooks: `v1,` and base64 of HMAC-SHA256 over `{id}.{timestamp}.{raw body}`, with the decoded base64 behind `whsec_` as key. For a day after a rotation, two, with a space between.",
+            "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+        ),
+        "X-Jokoor-Signature": header(
+            "X-Jokoor-Signature",
+            "`sha256=` and hex of HMAC-SHA256 over the raw body, with the whole secret text as key. It signs no time: prefer `webhook-signature`.",
+            "sha256=2b9a8c0f5b1f7f4c0d7d5f5b7a1b2c3d4e5f60718293a4b5c6d7e8f901234567",
+        ),
+        "X-Jokoor-Event": header("X-Jokoor-Event", "The event's type.", "checkout.completed"),
+        "X-Jokoor-Event-Id": header("X-Jokoor-Event-Id", "The event's id.", "evt_01h455vd9kf8es6v0m5r2t7y1c"),
+    })
+}

@@ -1,0 +1,175 @@
+//! The texts of the wire as the API description shows them: ids, amounts, times and closed lists of words.
+//!
+//! Types without values: views hold plain text, and name one of these in `#[schema(value_type = …)]`, so that what is
+//! documented about a word stands once, made from the domain's own list where there is one.
+
+use std::borrow::Cow;
+
+use domain::Method;
+use domain::checkout::Status;
+use domain::event::EventType;
+use utoipa::openapi::schema::{
+    AdditionalProperties, AnyOfBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
+};
+use utoipa::openapi::{Ref, RefOr};
+use utoipa::{PartialSchema, ToSchema};
+
+fn text() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String)
+}
+
+fn id(prefix: &str, what: &str) -> Object {
+    text()
+        .pattern(Some(format!("^{prefix}_[0-9a-hjkmnp-tv-z]{{26}}$")))
+        .description(Some(what.to_owned()))
+        .examples([format!("{prefix}_01h455vb4pex5vsknk084sn02q")])
+        .build()
+}
+
+fn one_of<W: Into<String>>(words: impl IntoIterator<Item = W>) -> Object {
+    text().enum_values(Some(words.into_iter().map(Into::into))).build()
+}
+
+/// An object of the merchant's making.
+fn open() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Object).additional_properties(Some(AdditionalProperties::FreeForm(true)))
+}
+
+macro_rules! words {
+    ($($(#[$attribute:meta])* $name:ident = $schema:expr;)+) => { $(
+        $(#[$attribute])*
+        pub enum $name {}
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                RefOr::T(Schema::from($schema))
+            }
+        }
+
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+        }
+    )+ };
+}
+
+words! {
+    CheckoutId = id("cs", "A checkout.");
+    SessionId = id("ps", "A payment session.");
+    TransactionId = id("txn", "A transaction: one attempt to pay.");
+    EndpointId = id("we", "A webhook endpoint.");
+    EventId = id("evt", "An event; the same on every delivery of it.");
+    RequestId = id("req", "The request; the same as the header `X-Request-Id`.");
+    /// What goes out. What comes in is `AmountIn`.
+    Amount = text()
+        .pattern(Some(r"^(0|[1-9][0-9]*)(\.[0-9]+)?$"))
+        .description(Some("Decimal, with exactly the currency's minor digits."))
+        .examples(["100.00"])
+        .build();
+    AmountIn = text()
+        .pattern(Some(r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,4})?$"))
+        .description(Some(
+            "Decimal text, more than 0 and at most 999999999999.99, with no more decimals than the currency has. \
+             A JSON number is refused.",
+        ))
+        .examples(["100.00"])
+        .build();
+    CurrencyCode = text()
+        .pattern(Some("^[A-Z]{3}$"))
+        .description(Some("ISO 4217, upper case."))
+        .examples(["GMD"])
+        .build();
+    Time = text()
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .pattern(Some("Z$"))
+        .description(Some("ISO 8601, UTC."))
+        .examples(["2026-01-31T12:00:00Z"])
+        .build();
+    /// A date or a date-time, in a query.
+    TimeIn = text()
+        .description(Some("A date, which means its whole day (UTC), or a date-time."))
+        .examples(["2026-01-31", "2026-01-31T12:00:00Z"])
+        .build();
+    Url = text()
+        .format(Some(SchemaFormat::Custom("uri".to_owned())))
+        .pattern(Some("^https?://"))
+        .max_length(Some(2048))
+        .build();
+    Phone = text()
+        .pattern(Some(r"^\+[1-9][0-9]{6,14}$"))
+        .description(Some("E.164."))
+        .examples(["+2207000000"])
+        .build();
+    PhoneIn = text()
+        .max_length(Some(64))
+        .description(Some("E.164. Seven digits, or `220` and seven digits, are completed to a Gambian number."))
+        .examples(["+2207000000"])
+        .build();
+    ClientSecret = text()
+        .pattern(Some("^csec_[a-z0-9]{52}$"))
+        .description(Some("Lets a browser pay this checkout and nothing else. Shown once."))
+        .examples([format!("csec_{}", "0123456789abcdefghjkmnpqrstvwxyz0123456789abcdefghjk")])
+        .build();
+    WebhookSecret = text()
+        .pattern(Some("^whsec_[A-Za-z0-9+/]{43}=$"))
+        .description(Some("Verifies the signature of every delivery. Shown once."))
+        .examples(["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="])
+        .build();
+    CheckoutStatus = one_of(Status::ALL.map(Status::as_str));
+    MethodName = one_of(Method::ALL.map(Method::as_str));
+    SessionStatus = one_of(["pending", "processing", "succeeded", "failed", "cancelled"]);
+    TransactionStatus = one_of([
+        "pending", "processing", "completed", "failed", "cancelled", "expired", "refunded", "partially_refunded",
+    ]);
+    FailureReason = one_of([
+        "insufficient_funds", "declined", "wrong_code", "expired", "cancelled", "provider_error",
+    ]);
+    Payable = one_of(["checkout"]);
+    PayableIn = one_of(["payment_link", "invoice", "checkout", "donation", "topup"]);
+    Ignored = ObjectBuilder::new().schema_type(SchemaType::AnyValue).build();
+    Flow = one_of(["redirect", "push", "otp"]);
+    LocaleName = one_of(["en", "fr"]);
+    EndpointStatus = one_of(["active", "inactive"]);
+    DisableReason = one_of(["gone", "failing"]);
+    DeliveryStatus = one_of(["pending", "delivered", "failed"]);
+    InvariantsStatus = one_of(["not_run", "ok", "faults"]);
+    ApiVersion = one_of(["v1"]);
+    Bearer = one_of(["Bearer"]);
+    EventName = one_of(EventType::ALL.iter().map(|kind| kind.as_str()));
+    EventFilter = one_of(filters());
+    Metadata = open().description(Some("Your own data, given back as it was sent.")).build();
+    MetadataIn = open()
+        .max_properties(Some(50))
+        .description(Some(
+            "At most 50 keys of at most 40 characters; texts of at most 500 characters; 16 KB in all. \
+             An update replaces the whole map.",
+        ))
+        .build();
+    /// The snapshots that events hold today.
+    Snapshot = AnyOfBuilder::new()
+        .item(Ref::from_schema_name("PaymentEventData"))
+        .item(Ref::from_schema_name("Checkout"))
+        .description(Some("The object as it was when the event happened."))
+        .build();
+    MetadataTexts = ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .additional_properties(Some(Schema::from(text().max_length(Some(500)).build())))
+        .max_properties(Some(50))
+        .description(Some("Text to text; at most 50 keys of at most 40 characters."))
+        .build();
+}
+
+/// What `enabled_events` may hold: everything, everything of a resource, or one type.
+fn filters() -> Vec<String> {
+    let kinds: Vec<EventType> = EventType::ALL.iter().copied().filter(|kind| *kind != EventType::WebhookTest).collect();
+    let mut filters = vec!["*".to_owned()];
+    for kind in &kinds {
+        let of_resource = format!("{}.*", kind.resource());
+        if !filters.contains(&of_resource) {
+            filters.push(of_resource);
+        }
+    }
+    filters.extend(kinds.iter().map(|kind| kind.as_str().to_owned()));
+    filters
+}

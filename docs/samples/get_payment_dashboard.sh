@@ -1,0 +1,2 @@
+curl "{{base_url}}/v1/pay/dashboard" \
+  -H "Authorization: Bearer {{key}}"

@@ -1,0 +1,4 @@
+curl "{{base_url}}/v1/checkouts" \
+  -H "Authorization: Bearer {{key}}" \
+  -H "Content-Type: application/json" \
+  -d '{"amount": "100.00", "description": "Two books"}'

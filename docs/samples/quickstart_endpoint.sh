@@ -1,0 +1,4 @@
+curl "{{base_url}}/v1/webhook_endpoints" \
+  -H "Authorization: Bearer {{key}}" \
+  -H "Content-Type: application/json" \
+  -d '{"url": "{{webhook_url}}", "enabled_events": ["checkout.*"]}'
