@@ -46,6 +46,7 @@ impl Server {
         loop {
             let Ok(line) = said.recv_timeout(PATIENCE) else {
                 let _ = child.kill();
+                let _ = child.wait();
                 panic!("the server did not start:\n{heard}\n{:?}", log.lock().unwrap());
             };
             if let Some(url) = line.strip_prefix("listening on ") {
