@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use askama::Template;
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::header::{self, HeaderMap, HeaderValue};
@@ -46,9 +46,9 @@ struct Page {
     frame: Frame,
 }
 
-async fn reference(State(api): State<Api>) -> Response {
+async fn reference() -> Response {
     // The tool writes style sheets of its own into its shadow tree; scripts are files of this server only.
-    html(&Page { version: api.revision, frame: Frame::new() }, "'self' 'unsafe-inline'")
+    html(&Page { version: env!("CARGO_PKG_VERSION"), frame: Frame::new() }, "'self' 'unsafe-inline'")
 }
 
 /// The addresses of the files that both pages load.

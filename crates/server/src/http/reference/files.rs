@@ -102,5 +102,8 @@ fn takes_gzip(request: &HeaderMap) -> bool {
 
 fn has(request: &HeaderMap, tag: &str) -> bool {
     let known = request.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    known.flat_map(|value| value.split(',')).map(|known| known.trim().trim_start_matches("W/")).any(|it| it == tag || it == "*")
+    known
+        .flat_map(|value| value.split(','))
+        .map(|known| known.trim().trim_start_matches("W/"))
+        .any(|it| it == tag || it == "*")
 }

@@ -51,7 +51,7 @@ pub(super) async fn page(State(api): State<Api>) -> Response {
             .replace("{{webhook_secret}}", "whsec_FROM_THE_ANSWER")
     };
     let page = Page {
-        version: api.revision,
+        version: env!("CARGO_PKG_VERSION"),
         frame: Frame::new(),
         create: shown(sample!("quickstart_create.sh")),
         pay: shown(sample!("quickstart_pay.sh")),
