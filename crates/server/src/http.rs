@@ -62,6 +62,7 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(checkouts::create, checkouts::list))
         .routes(routes!(checkouts::get))
         .routes(routes!(checkouts::cancel))
+        .merge(from_browsers())
         .routes(routes!(payments::settings))
         .routes(routes!(payments::dashboard))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
@@ -77,7 +78,6 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(events::list))
         .routes(routes!(events::get))
         .routes(routes!(events::retry))
-        .merge(from_browsers())
 }
 
 /// The four operations that a publishable key may call, from any page.

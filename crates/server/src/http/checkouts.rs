@@ -28,7 +28,8 @@ const MOST_ITEMS: usize = 200;
 const SHORTEST_S: i64 = 60;
 const LONGEST_S: i64 = 86_400;
 
-/// The body of a creation, as documented; it is read field by field below.
+/// What is to be paid.
+// For the description only: it is read field by field below.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = CreateCheckout)]
 pub(super) struct CreateBody {
@@ -214,7 +215,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, Path(id): Path<S
     Ok(Answer::ok(&view))
 }
 
-/// List checkout sessions, newest first.
+/// List checkout sessions.
 #[utoipa::path(
     get, path = "/v1/checkouts", tag = "Checkouts", operation_id = "list_checkouts",
     params(

@@ -41,7 +41,7 @@ enum Order {
     Log,
 }
 
-/// List events, newest first; with `order=asc`, follow the log behind `after`.
+/// List events, or follow them.
 #[utoipa::path(
     get, path = "/v1/events", tag = "Webhook events", operation_id = "list_events",
     params(

@@ -27,7 +27,7 @@ use crate::wire::words;
 
 const MOST_FILTERS: usize = 100;
 
-/// The body of a creation, as documented.
+/// Where to send which events.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = CreateWebhookEndpoint)]
 pub(super) struct CreateBody {
@@ -43,7 +43,7 @@ pub(super) struct CreateBody {
     metadata: Option<serde_json::Value>,
 }
 
-/// The body of an update, as documented. Only what is given changes.
+/// Only what is given changes.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = UpdateWebhookEndpoint)]
 pub(super) struct UpdateBody {
@@ -143,7 +143,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, Path(id): Path<S
     Ok(Answer::ok(&EndpointView::of(&endpoint)))
 }
 
-/// List webhook endpoints, newest first.
+/// List webhook endpoints.
 #[utoipa::path(
     get, path = "/v1/webhook_endpoints", tag = "Webhook endpoints", operation_id = "list_webhook_endpoints",
     params(("offset" = Option<i64>, Query), ("limit" = Option<i64>, Query), ("after" = Option<String>, Query)),
@@ -178,7 +178,7 @@ pub(super) async fn update(
     change(&api, &caller, &id, &body).await
 }
 
-/// Update a webhook endpoint; the same as POST.
+/// Update a webhook endpoint, by PUT.
 #[utoipa::path(
     put, path = "/v1/webhook_endpoints/{id}", tag = "Webhook endpoints", operation_id = "put_webhook_endpoint",
     params(("id" = String, Path)), request_body = UpdateBody,
@@ -193,7 +193,7 @@ pub(super) async fn replace(
     change(&api, &caller, &id, &body).await
 }
 
-/// Update a webhook endpoint; the same as POST.
+/// Update a webhook endpoint, by PATCH.
 #[utoipa::path(
     patch, path = "/v1/webhook_endpoints/{id}", tag = "Webhook endpoints", operation_id = "patch_webhook_endpoint",
     params(("id" = String, Path)), request_body = UpdateBody,
@@ -258,7 +258,7 @@ pub(super) async fn delete(
     Ok(api.app.write(key, command, caller.empty_renderer()).await?.into())
 }
 
-/// Send a test event, once, now.
+/// Send a test event.
 #[utoipa::path(
     post, path = "/v1/webhook_endpoints/{id}/test", tag = "Webhook endpoints", operation_id = "test_webhook_endpoint",
     params(("id" = String, Path)),
@@ -294,7 +294,7 @@ pub(super) async fn test(
     Ok(Answer::ok(&result))
 }
 
-/// Replace the secret; the old one signs beside the new one for 24 hours.
+/// Replace the secret.
 #[utoipa::path(
     post, path = "/v1/webhook_endpoints/{id}/rotate-secret", tag = "Webhook endpoints",
     operation_id = "rotate_webhook_secret",

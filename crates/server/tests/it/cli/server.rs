@@ -30,11 +30,12 @@ impl Server {
 
     pub(crate) fn start_with(place: &Place, options: &[&str]) -> Self {
         let arguments = [&["serve", "--listen", "127.0.0.1:0", "--rate-limit", "0"], options].concat();
-        let mut child = place.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = place.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut server = Self { child, said: String::new(), url: String::new() };
         let (lines, said) = mpsc::channel();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let stdout = BufReader::new(server.child.stdout.take().unwrap());
         std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
-        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let stderr = BufReader::new(server.child.stderr.take().unwrap());
         let log = Arc::new(Mutex::new(VecDeque::new()));
         let kept = Arc::clone(&log);
         std::thread::spawn(move || {
@@ -42,20 +43,18 @@ impl Server {
                 kept.lock().unwrap().push_back(line);
             }
         });
-        let mut heard = String::new();
         loop {
             let Ok(line) = said.recv_timeout(PATIENCE) else {
-                let _ = child.kill();
-                panic!("the server did not start:\n{heard}\n{:?}", log.lock().unwrap());
+                panic!("the server did not start:\n{}\n{:?}", server.said, log.lock().unwrap());
             };
             if let Some(url) = line.strip_prefix("listening on ") {
-                let url = url.to_owned();
+                server.url = url.to_owned();
                 // Whatever it says later has to be read as well.
                 std::thread::spawn(move || while said.recv().is_ok() {});
-                return Self { child, said: heard, url };
+                return server;
             }
-            heard.push_str(&line);
-            heard.push('\n');
+            server.said.push_str(&line);
+            server.said.push('\n');
         }
     }
 
