@@ -12,6 +12,7 @@ mod events;
 pub mod fields;
 pub mod json;
 mod openapi;
+mod path;
 mod payments;
 pub mod query;
 mod read;
@@ -62,6 +63,7 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(checkouts::create, checkouts::list))
         .routes(routes!(checkouts::get))
         .routes(routes!(checkouts::cancel))
+        .merge(from_browsers())
         .routes(routes!(payments::settings))
         .routes(routes!(payments::dashboard))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
@@ -77,7 +79,6 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(events::list))
         .routes(routes!(events::get))
         .routes(routes!(events::retry))
-        .merge(from_browsers())
 }
 
 /// The four operations that a publishable key may call, from any page.

@@ -33,6 +33,9 @@ if (tool) {
     const response = await fetch('/openapi.json')
     if (!response.ok) throw new Error(`openapi.json: ${response.status}`)
     const specification = JSON.parse((await response.text()).replaceAll(SHOWN, location.origin))
+    // The page's own head says both.
+    delete specification.info.license
+    specification.info.title = 'API reference'
     specification.servers = [{ url: location.origin, description: 'This server' }]
     await customElements.whenDefined('rapi-doc')
     tool.loadSpec(specification)

@@ -1,6 +1,6 @@
 //! `/v1/pay`: the embedded flow, methods, settings and dashboard.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::checkout::Checkout;
 use domain::organization::Locale;
@@ -17,6 +17,7 @@ use super::fault::{Fault, FaultCode};
 use super::fields::{Change, Fields, MetadataValues};
 use super::json::Body;
 use super::openapi::Data;
+use super::path::InPath;
 use super::{Api, read};
 use crate::app::organizations::{self, SettingsChange};
 use crate::app::payments::{self, Initialize, Payment, Target};
@@ -31,7 +32,8 @@ const OBJECT_TYPES: [&str; 5] = ["payment_link", "invoice", "checkout", "donatio
 /// A year: no rail settles later.
 const LONGEST_SETTLEMENT_S: i64 = 366 * 86_400;
 
-/// The body of an initialization, as documented; it is read field by field below.
+/// What is paid, by whom and how.
+// For the description only: it is read field by field below.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = InitializePayment)]
 pub(super) struct InitializeBody {
@@ -250,26 +252,26 @@ fn unknown(field: &'static str) -> Fault {
     Fault::new(field, FaultCode::NotFound, format!("`{field}` names nothing that can be paid here."))
 }
 
-/// The status of a payment.
+/// Get the status of a payment.
 #[utoipa::path(
     get, path = "/v1/pay/status/{session_id}", tag = "Payments", operation_id = "get_payment_status",
     params(("session_id" = String, Path)),
     responses((status = 200, description = "How the payment stands.", body = Data<PaymentStatusView>)),
 )]
-pub(super) async fn status(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
+pub(super) async fn status(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
     let view = find(&api, &caller, &id, |payment, context| {
         PaymentStatusView::of(&payment.session, payment.transaction.as_ref(), &context.addresses)
     });
     Ok(Answer::ok(&view.await?))
 }
 
-/// A payment session.
+/// Get a payment session.
 #[utoipa::path(
     get, path = "/v1/pay/session/{session_id}", tag = "Payments", operation_id = "get_payment_session",
     params(("session_id" = String, Path)),
     responses((status = 200, description = "The session as it stands.", body = Data<PaymentSessionView>)),
 )]
-pub(super) async fn session(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
+pub(super) async fn session(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
     let view = find(&api, &caller, &id, |payment, context| {
         PaymentSessionView::of(&payment.session, payment.transaction.as_ref(), &context.addresses)
     });
@@ -287,7 +289,7 @@ async fn find<V: Send + 'static>(
     Ok(api.app.read(move |tx, context| Ok(view(&payments::look_up_payment(tx, scope, id)?, context))).await?)
 }
 
-/// The payment methods and which are enabled.
+/// List payment methods.
 #[utoipa::path(
     get, path = "/v1/pay/methods", tag = "Payments", operation_id = "list_payment_methods",
     responses((status = 200, description = "The methods of this mode.", body = Data<Methods>)),
@@ -298,7 +300,7 @@ pub(super) async fn methods(State(api): State<Api>, caller: Caller) -> Result<An
     Ok(Answer::ok(&methods))
 }
 
-/// The last 30 days.
+/// Totals of the last 30 days.
 #[utoipa::path(
     get, path = "/v1/pay/dashboard", tag = "Payments", operation_id = "get_payment_dashboard",
     responses((status = 200, description = "Totals of the last 30 days.", body = Data<PayDashboard>)),
@@ -309,7 +311,7 @@ pub(super) async fn dashboard(State(api): State<Api>, caller: Caller) -> Result<
     Ok(Answer::ok(&dashboard))
 }
 
-/// The body of a change of settings, as documented. Only what is given changes.
+/// Only what is given changes.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = UpdateSettings)]
 pub(super) struct SettingsBody {
@@ -349,7 +351,7 @@ pub(super) struct SettingsBody {
     allow_negative_balance: Option<bool>,
 }
 
-/// Change settings.
+/// Change payment settings.
 #[utoipa::path(
     put, path = "/v1/pay/settings", tag = "Payments", operation_id = "update_payment_settings",
     request_body = SettingsBody,

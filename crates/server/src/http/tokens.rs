@@ -17,7 +17,7 @@ use crate::app::look_up;
 use crate::tokens::{DEFAULT_LIFETIME_S, Grant, LONGEST_LIFETIME_S, SHORTEST_LIFETIME_S};
 use crate::wire::words;
 
-/// The body, as documented; all of it may be left out.
+/// All of it may be left out.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = CreateToken)]
 pub(super) struct TokenBody {

@@ -1,6 +1,6 @@
 //! `/v1/webhook_endpoints`: create, get, list, update, delete, test, rotate the secret.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::webhook::{Attempted, EndpointStatus, EventFilter, WebhookEndpoint};
 use domain::{Id, Metadata, Mode, Refusal};
@@ -15,6 +15,7 @@ use super::fault::{Fault, FaultCode};
 use super::fields::{Change, Field, Fields, MetadataValues};
 use super::json::Body;
 use super::openapi::Data;
+use super::path::InPath;
 use super::query::Query;
 use super::{Api, read};
 use crate::app::webhooks::{self, EndpointChange, NewEndpoint, WithSecret};
@@ -27,7 +28,7 @@ use crate::wire::words;
 
 const MOST_FILTERS: usize = 100;
 
-/// The body of a creation, as documented.
+/// Where to send which events.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = CreateWebhookEndpoint)]
 pub(super) struct CreateBody {
@@ -43,7 +44,7 @@ pub(super) struct CreateBody {
     metadata: Option<serde_json::Value>,
 }
 
-/// The body of an update, as documented. Only what is given changes.
+/// Only what is given changes.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = UpdateWebhookEndpoint)]
 pub(super) struct UpdateBody {
@@ -136,14 +137,14 @@ async fn check_destination(api: &Api, mode: Mode, url: &str) -> Result<(), Probl
     params(("id" = String, Path)),
     responses((status = 200, description = "The endpoint.", body = Data<EndpointView>)),
 )]
-pub(super) async fn get(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
+pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Webhooks))?;
     let id = parse(&id)?;
     let endpoint = api.app.read(move |tx, _| look_up::<WebhookEndpoint>(tx, scope, id)).await?;
     Ok(Answer::ok(&EndpointView::of(&endpoint)))
 }
 
-/// List webhook endpoints, newest first.
+/// List webhook endpoints.
 #[utoipa::path(
     get, path = "/v1/webhook_endpoints", tag = "Webhook endpoints", operation_id = "list_webhook_endpoints",
     params(("offset" = Option<i64>, Query), ("limit" = Option<i64>, Query), ("after" = Option<String>, Query)),
@@ -172,13 +173,13 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
 pub(super) async fn update(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    InPath(id): InPath,
     body: Body,
 ) -> Result<Answer, Problem> {
     change(&api, &caller, &id, &body).await
 }
 
-/// Update a webhook endpoint; the same as POST.
+/// Update a webhook endpoint, by PUT.
 #[utoipa::path(
     put, path = "/v1/webhook_endpoints/{id}", tag = "Webhook endpoints", operation_id = "put_webhook_endpoint",
     params(("id" = String, Path)), request_body = UpdateBody,
@@ -187,13 +188,13 @@ pub(super) async fn update(
 pub(super) async fn replace(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    InPath(id): InPath,
     body: Body,
 ) -> Result<Answer, Problem> {
     change(&api, &caller, &id, &body).await
 }
 
-/// Update a webhook endpoint; the same as POST.
+/// Update a webhook endpoint, by PATCH.
 #[utoipa::path(
     patch, path = "/v1/webhook_endpoints/{id}", tag = "Webhook endpoints", operation_id = "patch_webhook_endpoint",
     params(("id" = String, Path)), request_body = UpdateBody,
@@ -202,7 +203,7 @@ pub(super) async fn replace(
 pub(super) async fn patch(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    InPath(id): InPath,
     body: Body,
 ) -> Result<Answer, Problem> {
     change(&api, &caller, &id, &body).await
@@ -247,7 +248,7 @@ async fn change(api: &Api, caller: &Caller, id: &str, body: &Body) -> Result<Ans
 pub(super) async fn delete(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    InPath(id): InPath,
     body: Body,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;
@@ -258,7 +259,7 @@ pub(super) async fn delete(
     Ok(api.app.write(key, command, caller.empty_renderer()).await?.into())
 }
 
-/// Send a test event, once, now.
+/// Send a test event.
 #[utoipa::path(
     post, path = "/v1/webhook_endpoints/{id}/test", tag = "Webhook endpoints", operation_id = "test_webhook_endpoint",
     params(("id" = String, Path)),
@@ -267,7 +268,7 @@ pub(super) async fn delete(
 pub(super) async fn test(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    InPath(id): InPath,
     body: Body,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;
@@ -294,7 +295,7 @@ pub(super) async fn test(
     Ok(Answer::ok(&result))
 }
 
-/// Replace the secret; the old one signs beside the new one for 24 hours.
+/// Replace the secret.
 #[utoipa::path(
     post, path = "/v1/webhook_endpoints/{id}/rotate-secret", tag = "Webhook endpoints",
     operation_id = "rotate_webhook_secret",
@@ -304,7 +305,7 @@ pub(super) async fn test(
 pub(super) async fn rotate_secret(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    InPath(id): InPath,
     body: Body,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;

@@ -28,7 +28,6 @@ impl Place {
         Self { folder, database: None }
     }
 
-    #[expect(clippy::print_stderr, reason = "a half that was not run says so")]
     pub(crate) async fn postgres(test: &str) -> Option<Self> {
         let Ok(admin) = std::env::var("DALASI_TEST_POSTGRES_URL") else {
             eprintln!("NOT RUN: {test} on PostgreSQL (DALASI_TEST_POSTGRES_URL is not set)");
