@@ -138,6 +138,7 @@ pub fn begin_again(
         return Ok(Begun::Nothing(Box::new(current)));
     }
     checkouts::close(tx, &mut current.session, Some(transaction), false)?;
+    show_latest(&mut checkout, Some(transaction), tx.now());
     let request = Initialize {
         target: Target::Checkout(id),
         method: Some(method),
@@ -214,6 +215,7 @@ fn continue_or_replace(
     // A phone that was handed to a rail can't be changed there.
     if again == Again::Replace || (other_phone && current.transaction.is_some()) {
         checkouts::close(tx, &mut current.session, current.transaction.as_mut(), false)?;
+        show_latest(checkout, current.transaction.as_ref(), tx.now());
         return open(tx, checkout, method, request);
     }
     if current.transaction.is_none() {
@@ -228,6 +230,13 @@ fn continue_or_replace(
         tx.save(session)?;
     }
     Ok(current)
+}
+
+/// A closed attempt is what the checkout shows until the next one begins.
+fn show_latest(checkout: &mut Checkout, transaction: Option<&Transaction>, now: Timestamp) {
+    if let Some(transaction) = transaction {
+        checkout.attempt_moved(transaction.summary(), false, now);
+    }
 }
 
 fn refuse_without_phone(session: &PaymentSession) -> Result<(), Failure> {
@@ -363,6 +372,9 @@ pub fn settle(
     if let Some(event) = checkout.observe(now) {
         if is_current {
             checkouts::close(tx, &mut session, Some(&mut transaction), true)?;
+            if transaction.status() != TransactionStatus::Completed {
+                show_latest(&mut checkout, Some(&transaction), now);
+            }
         }
         publish::checkout_event(tx, context, &mut checkout, event)?;
     }
