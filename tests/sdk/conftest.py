@@ -11,9 +11,10 @@ from types import SimpleNamespace
 import pytest
 from jokoor import Jokoor
 
-pytest.register_assert_rewrite("checks", "receiver", "server", "store")
+pytest.register_assert_rewrite("checks", "receiver", "samples", "server", "store")
 
 from checks import data, eventually, ok
+from contract import Watch
 from receiver import Receiver
 from server import Api, Server
 from store import PostgresStore, SqliteStore
@@ -36,6 +37,23 @@ def pytest_configure(config):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+
+
+@pytest.fixture(scope="session")
+def watch():
+    """Sees every answer of every server of this run, whoever asked."""
+    watch = Watch()
+    watch.start()
+    yield watch
+    watch.stop()
+
+
+@pytest.fixture(autouse=True)
+def answers_are_as_described(watch):
+    """Fails the test in which an answer was not what `openapi.json` says."""
+    yield
+    found = watch.take_faults()
+    assert not found, "answers that openapi.json does not describe:\n" + "\n".join(found[:20])
 
 
 def pytest_generate_tests(metafunc):
@@ -64,13 +82,14 @@ def new_store(database, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def server(new_store, tmp_path_factory):
+def server(new_store, tmp_path_factory, watch):
     """The server that most tests share. When all is done, its store must verify."""
     store = new_store()
     keys = store.init()
     server = Server(store, tmp_path_factory.mktemp("log") / "server.log")
     server.organization_id = keys["organization_id"]
     server.keys = keys["keys"]
+    watch.servers.append(server)
     server.start()
     yield server
     server.stop()
@@ -79,7 +98,7 @@ def server(new_store, tmp_path_factory):
 
 
 @pytest.fixture
-def new_server(new_store, tmp_path):
+def new_server(new_store, tmp_path, watch):
     """Starts servers of a test's own, on stores of their own."""
     servers = []
 
@@ -89,6 +108,7 @@ def new_server(new_store, tmp_path):
         server = Server(store, tmp_path / f"server{len(servers)}.log", **options)
         server.keys = keys["keys"]
         servers.append(server)
+        watch.servers.append(server)
         return server.start()
 
     yield make

@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from standardwebhooks.webhooks import Webhook
 
+from contract import event_faults
+
 
 class Delivery:
     """One request as it arrived."""
@@ -46,6 +48,7 @@ class Delivery:
         assert set(self.event) == {
             "id", "type", "api_version", "created_at", "created", "livemode", "object_id", "sequence", "data",
         }  # fmt: skip
+        assert not event_faults(self.event), event_faults(self.event)
         assert self.event["api_version"] == "v1"
         assert self.event["created"] == self.event["created_at"]
         assert b"client_secret" not in self.body and b"whsec_" not in self.body

@@ -12,6 +12,7 @@ mod events;
 pub mod fields;
 pub mod json;
 mod openapi;
+mod path;
 mod payments;
 pub mod query;
 mod read;

@@ -1,6 +1,6 @@
 //! `/v1/checkouts`: create, get, list, cancel.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::checkout::{Checkout, Customer, Status};
 use domain::{Currency, Metadata, Refusal};
@@ -15,6 +15,7 @@ use super::fault::FaultCode;
 use super::fields::{Fields, MetadataValues};
 use super::json::Body;
 use super::openapi::Data;
+use super::path::InPath;
 use super::query::Query;
 use super::{Api, read};
 use crate::app::checkouts::{self, Created, NewCheckout, NewItem, Price};
@@ -202,7 +203,7 @@ fn parse_item(item: &mut Fields<'_>, currency: Currency) -> Option<NewItem> {
     params(("id" = String, Path)),
     responses((status = 200, description = "The checkout as it stands.", body = Data<CheckoutView>)),
 )]
-pub(super) async fn get(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
+pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Checkouts))?;
     let id = id.parse().map_err(|_| Failure::from(Refusal::not_found::<Checkout>()))?;
     let view = api
@@ -256,7 +257,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
 pub(super) async fn cancel(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    InPath(id): InPath,
     body: Body,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Checkouts))?;

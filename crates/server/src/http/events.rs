@@ -1,6 +1,6 @@
 //! `/v1/events`: get, list, follow, retry.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::event::{Event, EventType};
 use domain::{Id, Refusal, Scope};
@@ -14,6 +14,7 @@ use super::caller::Caller;
 use super::fault::FaultCode;
 use super::json::Body;
 use super::openapi::Data;
+use super::path::InPath;
 use super::query::Query;
 use super::{Api, read};
 use crate::app::webhooks;
@@ -27,7 +28,7 @@ use crate::wire::webhooks::EventView;
     params(("id" = String, Path)),
     responses((status = 200, description = "The event and its deliveries.", body = Data<EventView>)),
 )]
-pub(super) async fn get(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
+pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Webhooks))?;
     let id = parse(&id)?;
     let view = api.app.read(move |tx, _| webhooks::event(tx, scope, id)).await?;
@@ -111,7 +112,7 @@ fn views(tx: &mut Tx<'_>, scope: Scope, page: Page<Event>, request: &PageRequest
 pub(super) async fn retry(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    InPath(id): InPath,
     body: Body,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;

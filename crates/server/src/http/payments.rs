@@ -1,6 +1,6 @@
 //! `/v1/pay`: the embedded flow, methods, settings and dashboard.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::checkout::Checkout;
 use domain::organization::Locale;
@@ -17,6 +17,7 @@ use super::fault::{Fault, FaultCode};
 use super::fields::{Change, Fields, MetadataValues};
 use super::json::Body;
 use super::openapi::Data;
+use super::path::InPath;
 use super::{Api, read};
 use crate::app::organizations::{self, SettingsChange};
 use crate::app::payments::{self, Initialize, Payment, Target};
@@ -257,7 +258,7 @@ fn unknown(field: &'static str) -> Fault {
     params(("session_id" = String, Path)),
     responses((status = 200, description = "How the payment stands.", body = Data<PaymentStatusView>)),
 )]
-pub(super) async fn status(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
+pub(super) async fn status(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
     let view = find(&api, &caller, &id, |payment, context| {
         PaymentStatusView::of(&payment.session, payment.transaction.as_ref(), &context.addresses)
     });
@@ -270,7 +271,7 @@ pub(super) async fn status(State(api): State<Api>, caller: Caller, Path(id): Pat
     params(("session_id" = String, Path)),
     responses((status = 200, description = "The session as it stands.", body = Data<PaymentSessionView>)),
 )]
-pub(super) async fn session(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
+pub(super) async fn session(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
     let view = find(&api, &caller, &id, |payment, context| {
         PaymentSessionView::of(&payment.session, payment.transaction.as_ref(), &context.addresses)
     });

@@ -8,13 +8,13 @@ use std::sync::LazyLock;
 
 use askama::Template;
 use axum::Router;
-use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::header::{self, HeaderMap, HeaderValue};
 
 use self::files::File;
 use super::answer::Problem;
+use super::path::InPath;
 use super::{Api, document_text};
 
 static DOCUMENT: LazyLock<File> =
@@ -33,7 +33,7 @@ async fn openapi(headers: HeaderMap) -> Response {
     DOCUMENT.answer(&headers, "public, no-cache")
 }
 
-async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
+async fn asset(InPath(name): InPath, headers: HeaderMap) -> Result<Response, Problem> {
     let file = files::find(&name).ok_or_else(Problem::route_not_found)?;
     // The name holds the content's hash.
     Ok(file.answer(&headers, "public, max-age=31536000, immutable"))

@@ -1,6 +1,6 @@
 //! `/v1/webhook_endpoints`: create, get, list, update, delete, test, rotate the secret.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::webhook::{Attempted, EndpointStatus, EventFilter, WebhookEndpoint};
 use domain::{Id, Metadata, Mode, Refusal};
@@ -15,6 +15,7 @@ use super::fault::{Fault, FaultCode};
 use super::fields::{Change, Field, Fields, MetadataValues};
 use super::json::Body;
 use super::openapi::Data;
+use super::path::InPath;
 use super::query::Query;
 use super::{Api, read};
 use crate::app::webhooks::{self, EndpointChange, NewEndpoint, WithSecret};
@@ -136,7 +137,7 @@ async fn check_destination(api: &Api, mode: Mode, url: &str) -> Result<(), Probl
     params(("id" = String, Path)),
     responses((status = 200, description = "The endpoint.", body = Data<EndpointView>)),
 )]
-pub(super) async fn get(State(api): State<Api>, caller: Caller, Path(id): Path<String>) -> Result<Answer, Problem> {
+pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Webhooks))?;
     let id = parse(&id)?;
     let endpoint = api.app.read(move |tx, _| look_up::<WebhookEndpoint>(tx, scope, id)).await?;
@@ -172,7 +173,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
 pub(super) async fn update(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    InPath(id): InPath,
     body: Body,
 ) -> Result<Answer, Problem> {
     change(&api, &caller, &id, &body).await
@@ -187,7 +188,7 @@ pub(super) async fn update(
 pub(super) async fn replace(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    InPath(id): InPath,
     body: Body,
 ) -> Result<Answer, Problem> {
     change(&api, &caller, &id, &body).await
@@ -202,7 +203,7 @@ pub(super) async fn replace(
 pub(super) async fn patch(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    InPath(id): InPath,
     body: Body,
 ) -> Result<Answer, Problem> {
     change(&api, &caller, &id, &body).await
@@ -247,7 +248,7 @@ async fn change(api: &Api, caller: &Caller, id: &str, body: &Body) -> Result<Ans
 pub(super) async fn delete(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    InPath(id): InPath,
     body: Body,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;
@@ -267,7 +268,7 @@ pub(super) async fn delete(
 pub(super) async fn test(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    InPath(id): InPath,
     body: Body,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;
@@ -304,7 +305,7 @@ pub(super) async fn test(
 pub(super) async fn rotate_secret(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    InPath(id): InPath,
     body: Body,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;
