@@ -3,7 +3,7 @@
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex};
 
-use store::{Error, Migration, Store, Summary, Value, backup, restore};
+use store::{Error, Migration, Store, Summary, Value, backup, check_backup, restore};
 
 use crate::on_both;
 use crate::world::{System, World, entropy, schema, schema_of};
@@ -73,6 +73,7 @@ async fn a_backup_comes_back(world: &World) {
     let (bytes, written) = dump(&store).await;
     store.close().await;
     assert_eq!(written.rows["postings"], 1200);
+    assert_eq!(check_backup(&*bytes).unwrap(), written);
 
     let mut targets = vec![world.another().await, World::sqlite()];
     targets.extend(World::postgres("a backup of the other database").await);
@@ -143,6 +144,7 @@ async fn a_damaged_backup_leaves_nothing(world: &World) {
         damaged.push(flipped);
     }
     for (index, bytes) in damaged.into_iter().enumerate() {
+        assert!(check_backup(&*bytes).is_err(), "damage {index} went unnoticed by the check");
         let refused = load(&target, bytes).await;
         assert!(refused.is_err(), "damage {index} went unnoticed");
         let store = target.open().await;

@@ -10,7 +10,10 @@ use super::on_both;
 use super::place::{Place, text};
 use super::server::{Receiver, Server};
 
-on_both!(books_that_nobody_touched_are_clean);
+on_both!(books_that_nobody_touched_are_clean, books_of_many_pages_are_read_to_the_end);
+
+/// More than a page of everything (200 rows).
+const MANY: usize = 230;
 
 /// Something of everything that is kept.
 async fn busy_day(place: &Place) -> Receiver {
@@ -60,6 +63,58 @@ async fn books_that_nobody_touched_are_clean(place: &Place) {
     let said = place.run(&["verify"]);
     assert_eq!((said.code, said.data.as_str()), (0, ""));
     assert!(said.messages.contains("no fault"), "{said:?}");
+}
+
+async fn books_of_many_pages_are_read_to_the_end(place: &Place) {
+    let keys = place.init();
+    let key = text(&keys, "/keys/test/secret");
+    let server = Server::start(place);
+    let mut paid = Vec::new();
+    for batch in 0..MANY / 10 {
+        let pays = (0..10).map(|number| {
+            let phone = if (batch + number) % 3 == 0 { "+2207000001" } else { "+2207000000" };
+            server.pay(key, "wave", phone)
+        });
+        paid.extend(futures_util::future::join_all(pays).await);
+    }
+    for id in &paid {
+        server
+            .until(key, id, |checkout| {
+                matches!(checkout["transaction"]["status"].as_str(), Some("completed" | "failed"))
+            })
+            .await;
+    }
+    assert_eq!(server.stop(), 0);
+    let report = place.json(&["verify"]);
+    for (table, rows) in [("checkouts", MANY), ("transactions", MANY), ("payment_sessions", MANY)] {
+        assert_eq!(report["checked"][table], rows, "{table}");
+    }
+    assert!(report["checked"]["ledger_postings"].as_u64() > Some(400), "{report}");
+    if place.is_postgres() {
+        return;
+    }
+    let database = place.raw_sqlite();
+    database.execute_batch("pragma foreign_keys = off; pragma ignore_check_constraints = on").unwrap();
+    for (table, column) in [("ledger_postings", "amount_minor"), ("transactions", "fee_minor"), ("events", "sequence")]
+    {
+        for end in ["min", "max"] {
+            let row: i64 =
+                database.query_row(&format!("select {end}(rowid) from {table}"), [], |row| row.get(0)).unwrap();
+            let shift = |by: i64| {
+                let sql = format!("update {table} set {column} = {column} + {by} where rowid = {row}");
+                assert_eq!(database.execute(&sql, []).unwrap(), 1);
+            };
+            shift(1000);
+            assert_eq!(faults(place).0, 1, "{table}.{column} of the {end} row");
+            shift(-1000);
+        }
+    }
+    // Behind the last transaction.
+    let orphan = "insert into ledger_postings select organization_id, mode, entry_id, line + 9, \
+                  'txn_7zzzzzzzzzzzzzzzzzzzzzzzzz', account, currency, amount_minor, created_at \
+                  from ledger_postings limit 1";
+    assert_eq!(database.execute(orphan, []).unwrap(), 1);
+    assert_eq!(faults(place).0, 1);
 }
 
 /// The columns of a table.
