@@ -285,20 +285,24 @@ fn once(call: &Call, token: &str, name: &str, detail: &str) -> IdempotencyKey {
     IdempotencyKey { scope: call.hosted.scope(), space: format!("page:{}", call.id()), key, fingerprint }
 }
 
-/// What is kept of an answer: the page is drawn from the state in any case.
+/// What is kept of an answer, as JSON like every kept answer: the page is drawn from the state in any case.
 fn outcome<T>(result: Result<&T, &Failure>) -> Reply {
     match result {
-        Ok(_) => Reply::new(200, String::new()),
-        Err(failure) => Reply::new(failure.status(), failure.code().into_owned()),
+        Ok(_) => Reply::new(200, "null".to_owned()),
+        Err(failure) => Reply::new(failure.status(), kept(&failure.code())),
     }
+}
+
+fn kept(code: &str) -> String {
+    serde_json::Value::from(code).to_string()
 }
 
 /// Back to the page, with the reason where nothing else there would tell it.
 fn answer(call: &Call, result: Result<Reply, Failure>, method: Option<Method>) -> Result<Response, Wrong> {
     let note = match result {
         Ok(reply) if reply.status == 200 => None,
-        Ok(reply) if reply.body == Refusal::PaymentInProgress.code() => Some(Note::InProgress {}),
-        Ok(reply) if reply.body == Refusal::NoPaymentMethodAvailable.code() => {
+        Ok(reply) if reply.body == kept(&Refusal::PaymentInProgress.code()) => Some(Note::InProgress {}),
+        Ok(reply) if reply.body == kept(&Refusal::NoPaymentMethodAvailable.code()) => {
             method.map(|method| match method.needs_phone() {
                 true => Note::Phone { method, fault: PhoneFault::NotStarted, typed: None },
                 false => Note::NotStarted { method },
