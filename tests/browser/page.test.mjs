@@ -103,7 +103,7 @@ describe('page', { concurrency: 4 }, () => {
         assert.equal(await button(page, /^Pay (with|by)/).count(), 0, 'a paid page offers no method')
       }))
 
-    test(named('a cancelled checkout takes nothing; money that comes after is told'), () =>
+    test(named('a cancelled checkout takes nothing'), () =>
       visit(async page => {
         const checkout = await create()
         await open(page, checkout)
@@ -112,7 +112,25 @@ describe('page', { concurrency: 4 }, () => {
         await server.api('POST', `/v1/checkouts/${checkout.id}/cancel`)
         await page.goto(checkout.payment_url)
         await reach(page, 'Cancelled')
+        await page.getByText('Nothing was taken.').waitFor()
         await look(page, 'cancelled')
+        await page.goto(simulator)
+        await reach(page, 'Cancelled')
+        assert.equal((await get(checkout)).transaction.status, 'cancelled')
+      }))
+
+    test(named('money that comes after a cancellation is told'), () =>
+      visit(async page => {
+        const checkout = await create()
+        await open(page, checkout)
+        await withPhone(page, 'afrimoney', QUIET_PHONE)
+        await reach(page, 'Approve it on your phone')
+        const simulator = await link(page, 'Open the simulated phone').getAttribute('href')
+        await server.api('POST', `/v1/checkouts/${checkout.id}/cancel`)
+        await page.goto(checkout.payment_url)
+        await reach(page, 'Cancelled')
+        await page.getByText('We do not know yet whether money was taken').waitFor()
+        await look(page, 'cancelled-unknown')
         await page.goto(simulator)
         await decide(page, 'Approve')
         await reach(page, 'Your money arrived late')

@@ -1,7 +1,7 @@
 """The published SDK against the real binary, on SQLite and on PostgreSQL.
 
 `DALASI_BIN` names the binary (default: target/debug/dalasi), `DALASI_TEST_POSTGRES_URL` a cluster in which databases may
-be created. `cargo xtask test --only sdk` sets both.
+be created. `cargo xtask test --only sdk` sets both, and runs one `--database` beside the other.
 """
 
 import os
@@ -22,8 +22,13 @@ from store import PostgresStore, SqliteStore
 DATABASES = ["sqlite", "postgres"]
 
 
+def pytest_addoption(parser):
+    parser.addoption("--database", choices=DATABASES, help="run on this database only; without it on both in turn")
+
+
 def pytest_configure(config):
-    if not os.environ.get("DALASI_TEST_POSTGRES_URL") and not config.option.collectonly:
+    needs_cluster = config.option.database != "sqlite" and not config.option.collectonly
+    if needs_cluster and not os.environ.get("DALASI_TEST_POSTGRES_URL"):
         raise pytest.UsageError(
             "DALASI_TEST_POSTGRES_URL is not set; `cargo xtask postgres` starts a cluster and prints it"
         )
@@ -51,9 +56,10 @@ def answers_are_as_described(watch):
     assert not found, "answers that openapi.json does not describe:\n" + "\n".join(found[:20])
 
 
-@pytest.fixture(scope="session", params=DATABASES)
-def database(request):
-    return request.param
+def pytest_generate_tests(metafunc):
+    if "database" in metafunc.fixturenames:
+        only = metafunc.config.option.database
+        metafunc.parametrize("database", [only] if only else DATABASES, scope="session")
 
 
 @pytest.fixture(scope="session")

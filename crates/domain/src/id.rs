@@ -38,6 +38,11 @@ impl<T: Object> Id<T> {
         Self::from_uuid(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
     }
 
+    /// Milliseconds since 1970, of the time with which it was made.
+    pub fn made_at_ms(&self) -> i64 {
+        i64::try_from(self.uuid.as_u128() >> 80).expect("48 bits fit")
+    }
+
     fn from_uuid(uuid: Uuid) -> Self {
         Self { uuid, kind: PhantomData }
     }
@@ -135,6 +140,7 @@ mod tests {
         let text = id.to_string();
         assert!(text.starts_with("cs_") && text.len() == 29, "{text}");
         assert_eq!(text.parse(), Ok(id));
+        assert_eq!(id.made_at_ms(), 1_700_000_000_000);
         for wrong in ["", "cs_", "xx_01h455vb4pex5vsknk084sn02q", &text.to_uppercase(), &text[3..], &format!("{text}0")]
         {
             assert_eq!(wrong.parse::<Id<Thing>>(), Err(MalformedId), "{wrong}");

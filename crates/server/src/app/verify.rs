@@ -11,7 +11,7 @@ mod rest;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use domain::Scope;
 use serde::Serialize;
@@ -46,13 +46,31 @@ pub struct Report {
     progress: Progress,
 }
 
-/// How many rows were looked at so far, for somebody who waits.
+/// How many rows were looked at so far, for somebody who waits; and a way to stop looking.
 #[derive(Debug, Clone, Default)]
-pub struct Progress(Arc<AtomicU64>);
+pub struct Progress(Arc<Looked>);
+
+#[derive(Debug, Default)]
+struct Looked {
+    rows: AtomicU64,
+    is_stopped: AtomicBool,
+}
 
 impl Progress {
     pub fn rows(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.rows.load(Ordering::Relaxed)
+    }
+
+    /// The check ends with a failure at its next page.
+    pub fn stop(&self) {
+        self.0.is_stopped.store(true, Ordering::Relaxed);
+    }
+
+    fn goes_on(&self) -> Result<(), Failure> {
+        match self.0.is_stopped.load(Ordering::Relaxed) {
+            true => Err(store::Error::Unavailable("the check was stopped".into()).into()),
+            false => Ok(()),
+        }
     }
 }
 
@@ -78,7 +96,7 @@ impl Report {
     fn count(&mut self, table: &'static str, rows: usize) {
         let rows = u64::try_from(rows).unwrap_or(u64::MAX);
         *self.checked.entry(table).or_default() += rows;
-        self.progress.0.fetch_add(rows, Ordering::Relaxed);
+        self.progress.0.rows.fetch_add(rows, Ordering::Relaxed);
     }
 
     /// The documents that can be read; those that can't, and columns that differ from theirs, are faults.
@@ -135,6 +153,7 @@ fn pages<E: Entity>(
 ) -> Result<(), Failure> {
     let mut after = String::new();
     loop {
+        report.progress.goes_on()?;
         let rows = stored::documents::<E>(tx, scope, &after)?;
         let last = (rows.len() == stored::PAGE).then(|| rows.last().map(|row| row.id.clone())).flatten();
         let readable = report.readable(rows);

@@ -219,6 +219,11 @@ where
 }
 
 async fn resolve(arguments: Resolve) -> Result<(), Problem> {
+    let resolved = resolve_named(arguments).await;
+    resolved.map_err(|problem| problem.or_look("`dalasi attempts list [--live]` shows what can be decided."))
+}
+
+async fn resolve_named(arguments: Resolve) -> Result<(), Problem> {
     let missing = || Problem::from(Failure::from(Refusal::not_found::<Transaction>()));
     let id: Id<Transaction> = arguments.id.parse().map_err(|_| missing())?;
     let reason = arguments.reason.trim().to_owned();

@@ -215,6 +215,10 @@ async fn list(arguments: List) -> Result<(), Problem> {
 }
 
 async fn revoke(arguments: Revoke) -> Result<(), Problem> {
+    revoke_named(arguments).await.map_err(|problem| problem.or_look("`dalasi keys list [--live]` shows what there is."))
+}
+
+async fn revoke_named(arguments: Revoke) -> Result<(), Problem> {
     let id: Id<ApiKey> =
         arguments.id.parse().map_err(|_| Problem::from(crate::error::Failure::from(Refusal::not_found::<ApiKey>())))?;
     if !arguments.yes {

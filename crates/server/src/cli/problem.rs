@@ -53,6 +53,14 @@ impl Problem {
         }
     }
 
+    /// Adds where to look, if what was named is not there.
+    pub(super) fn or_look(mut self, hint: &str) -> Self {
+        if self.kind == Kind::NotFound {
+            self.text = format!("{}. {hint}", self.text.trim_end_matches('.'));
+        }
+        self
+    }
+
     /// Tells the operator, on standard error.
     pub(super) fn report(self) -> ExitCode {
         if self.kind != Kind::NobodyListens {

@@ -24,14 +24,23 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
             _ = stop.changed() => return,
         }
         let begun = monotonic::now();
-        look(&app).await;
+        look(&app, &mut stop).await;
         pause = (monotonic::now().duration_since(begun) * REST_PER_WORK).max(SHORTEST_PERIOD);
     }
 }
 
-async fn look(app: &App) {
+async fn look(app: &App, stop: &mut watch::Receiver<bool>) {
     let progress = Progress::default();
-    let checked = app.read(move |tx, _| Ok((verify::everything(tx, &progress)?, tx.now()))).await;
+    let shared = progress.clone();
+    let mut checked = std::pin::pin!(app.read(move |tx, _| Ok((verify::everything(tx, &shared)?, tx.now()))));
+    let checked = tokio::select! {
+        checked = &mut checked => checked,
+        // A long look would hold up the end of the process.
+        _ = stop.wait_for(|stop| *stop) => {
+            progress.stop();
+            return;
+        }
+    };
     match checked {
         Ok((report, now)) => {
             metrics::invariants_checked(report.fault_count);

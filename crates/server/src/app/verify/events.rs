@@ -4,9 +4,9 @@
 use std::collections::{HashMap, HashSet};
 
 use domain::checkout::{Checkout, Status};
-use domain::event::EventType;
+use domain::event::{Event, EventType};
 use domain::payment::Transaction;
-use domain::{Mode, Scope, Timestamp};
+use domain::{Id, Mode, Scope, Timestamp};
 use serde::Deserialize;
 use store::queries::verify::{self as stored, EventRow, Span};
 use store::{Entity, Tx};
@@ -159,7 +159,10 @@ fn snapshot(
 ) {
     let data = &envelope.data;
     let second = Ok(Timestamp::from_micros(event.created_at).floor_to_second());
+    // An event's id begins with its time, to the millisecond.
+    let made_at_ms = event.id.parse().ok().map(|id: Id<Event>| id.made_at_ms());
     let row_agrees = envelope.id == event.id
+        && made_at_ms == Some(event.created_at / 1000)
         && envelope.kind == event.kind
         && envelope.api_version == "v1"
         && envelope.object_id == event.object_id

@@ -154,7 +154,7 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
                 "session_id": SESSION, "status": "succeeded", "object_type": "checkout", "object_id": CHECKOUT,
                 "amount": "100.00", "currency": "GMD", "payment_method": "afrimoney", "payment_url": null,
                 "transaction_id": TRANSACTION, "transaction": transaction(), "failure_reason": null,
-                "outcome_unknown": false, "livemode": false,
+                "livemode": false,
             }),
         ),
         "list_payment_methods" => one("Four methods", methods()),

@@ -171,8 +171,7 @@ fn notes(id: &str) -> Notes {
         "get_payment_status" => (
             Access::Page(Right::read(payments)),
             Repeats::Harmless,
-            "For polling. `outcome_unknown` means that the provider's answer was lost and is being asked for: neither \
-             paid nor failed.",
+            "For polling. A status `processing` may last: the provider has it, and its outcome is being asked for.",
         ),
         "get_payment_session" => {
             (Access::Page(Right::read(payments)), Repeats::Harmless, "All of it, with the next action.")

@@ -1,0 +1,33 @@
+//! The commands as a person types them: real processes of the real binary, on both databases.
+//!
+//! The PostgreSQL half needs `DALASI_TEST_POSTGRES_URL`, of a role that may create databases.
+
+mod attempts;
+mod backups;
+mod books;
+mod developer;
+mod installation;
+mod operator;
+mod place;
+mod server;
+
+/// Each named test once for each database.
+macro_rules! on_both {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(&crate::cli::place::Place::sqlite()).await;
+            })+
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                let Some(place) = crate::cli::place::Place::postgres(stringify!($name)).await else { return };
+                super::$name(&place).await;
+                place.end().await;
+            })+
+        }
+    };
+}
+use on_both;

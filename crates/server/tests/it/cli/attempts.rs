@@ -1,0 +1,97 @@
+//! Money that only a person can judge.
+
+use serde_json::Value;
+
+use super::on_both;
+use super::place::{Place, text};
+use super::server::Server;
+
+on_both!(a_person_decides_what_nobody_knows);
+
+async fn a_person_decides_what_nobody_knows(place: &Place) {
+    let keys = place.init();
+    let key = text(&keys, "/keys/test/secret");
+    let server = Server::start_with(place, &["--pay-url", "https://pay.example"]);
+    // The network never answers for these two.
+    let paid = server.pay(key, "afrimoney", "+2207000003").await;
+    let failed = server.pay(key, "afrimoney", "+2207000003").await;
+    let settled = server.pay(key, "afrimoney", "+2207000000").await;
+    let transaction = async |checkout: &str| {
+        let shown = server.until(key, checkout, |checkout| !checkout["transaction"].is_null()).await;
+        text(&shown, "/transaction/id").to_owned()
+    };
+    let (one, other) = (transaction(&paid).await, transaction(&failed).await);
+    server.until(key, &settled, |checkout| checkout["status"] == "completed").await;
+    let decided = transaction(&settled).await;
+
+    let resolve = |id: &str, outcome: &str| {
+        place.run(&[
+            "attempts",
+            "resolve",
+            id,
+            "--as",
+            outcome,
+            "--reason",
+            "seen on the statement",
+            "--pay-url",
+            "https://pay.example",
+        ])
+    };
+    assert_eq!(resolve(&one, "completed").code, 0);
+    assert_eq!(resolve(&other, "failed").code, 0);
+    server.until(key, &paid, |checkout| checkout["status"] == "completed").await;
+    let still = server.until(key, &failed, |checkout| checkout["transaction"]["status"] == "failed").await;
+    assert_eq!(still["status"], "pending", "the payer may try again");
+    let (_, events) = server.call("GET", "/v1/events", key, Value::Null).await;
+    let of_paid: Vec<&Value> =
+        events["data"]["items"].as_array().unwrap().iter().filter(|event| event["object_id"] == *paid).collect();
+    assert_eq!(of_paid.len(), 2);
+    assert!(text(of_paid[0], "/data/payment_url").starts_with("https://pay.example/checkout/"));
+
+    assert_eq!(resolve(&one, "failed").code, 5, "decided once");
+    assert_eq!(resolve(&decided, "failed").code, 5, "the rail knew");
+    assert_eq!(resolve("txn_01h455vb4pex5vsknk084sn02q", "failed").code, 4);
+    assert_eq!(resolve("nonsense", "failed").code, 4);
+    assert_eq!(place.run(&["attempts", "resolve", &one, "--as", "failed", "--reason", " "]).code, 2);
+    assert_eq!(place.run(&["attempts", "resolve", &one, "--as", "failed"]).code, 2);
+    assert_eq!(server.stop(), 0);
+    place.has_clean_books();
+    if !place.is_postgres() {
+        let sql =
+            "select count(*) from audit_log where action = 'attempt.resolved' and reason = 'seen on the statement'";
+        let records: i64 = place.raw_sqlite().query_row(sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(records, 2, "what was refused is not in the log");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_say_what_waits_for_a_person() {
+    let place = Place::sqlite();
+    let keys = place.init();
+    let key = text(&keys, "/keys/test/secret");
+    let server = Server::start(&place);
+    let silent = server.pay(key, "afrimoney", "+2207000003").await;
+    let paid = server.pay(key, "afrimoney", "+2207000000").await;
+    server.until(key, &paid, |checkout| checkout["status"] == "completed").await;
+    assert_eq!(server.stop(), 0);
+    let list = |which: &[&str]| place.json(&[&["attempts", "list"], which].concat()).as_array().unwrap().clone();
+    assert_eq!(list(&["--unknown"]), Vec::<Value>::new(), "a rail has ten minutes");
+
+    let set = |column: &str, value: &str, object: &str| {
+        let sql = format!("update transactions set {column} = {value} where object_id = '{object}'");
+        assert_eq!(place.raw_sqlite().execute(&sql, []).unwrap(), 1);
+    };
+    set("created_at", "created_at - 601000000", &silent);
+    set("attention", "2", &paid);
+    let objects = |which: &[&str]| list(which).iter().map(|one| text(one, "/object_id").to_owned()).collect::<Vec<_>>();
+    assert_eq!(objects(&["--unknown"]), [silent.as_str()]);
+    assert_eq!(objects(&["--duplicate"]), [paid.as_str()]);
+    assert_eq!(objects(&[]), [silent.as_str(), paid.as_str()]);
+    assert_eq!(objects(&["--live"]), Vec::<String>::new());
+    set("created_at", "created_at + 601000000", &silent);
+    set("attention", "1", &silent);
+    assert_eq!(objects(&["--unknown"]), [silent.as_str()]);
+    let plain = place.run(&["attempts", "list", "--unknown"]).data;
+    assert_eq!(plain.lines().count(), 1, "plain when piped: {plain}");
+    assert_eq!(place.run(&["attempts", "list", "--unknown", "--duplicate"]).code, 2);
+}

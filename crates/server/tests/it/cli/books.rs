@@ -1,0 +1,214 @@
+//! `verify` finds every row that somebody altered, moved or removed, and nothing where nobody did.
+
+use std::collections::BTreeSet;
+
+use rusqlite::types::Value as Sql;
+use rusqlite::{Connection, ErrorCode};
+use serde_json::Value;
+
+use super::on_both;
+use super::place::{Place, text};
+use super::server::{Receiver, Server};
+
+on_both!(books_that_nobody_touched_are_clean);
+
+/// Something of everything that is kept.
+async fn busy_day(place: &Place) -> Receiver {
+    let keys = place.init();
+    let key = text(&keys, "/keys/test/secret");
+    let server = Server::start_with(place, &["--allow-loopback-webhooks"]);
+    let endpoint = Receiver::start().await;
+    let body = serde_json::json!({ "url": endpoint.url, "enabled_events": ["*"] });
+    server.call("POST", "/v1/webhook_endpoints", key, body).await;
+    for (method, phone, status) in [
+        ("wave", "+2207000000", "completed"),
+        ("afrimoney", "+2207000001", "pending"),
+        ("afrimoney", "+2207000003", "pending"),
+        ("afrimoney", "+2207000006", "completed"),
+    ] {
+        let id = server.pay(key, method, phone).await;
+        server
+            .until(key, &id, |checkout| {
+                let open = phone == "+2207000003" || checkout["transaction"]["status"] != "processing";
+                checkout["status"] == status && open && !checkout["transaction"].is_null()
+            })
+            .await;
+    }
+    let items = serde_json::json!({
+        "items": [{ "description": "Map", "quantity": 2, "unit_price": "12.50" }],
+        "idempotency_key": "order-1", "payment_method": "wave"
+    });
+    let (_, cancelled) = server.call("POST", "/v1/checkouts", key, items).await;
+    let path = format!("/v1/checkouts/{}/cancel", text(&cancelled, "/data/id"));
+    assert_eq!(server.call("POST", &path, key, serde_json::json!({})).await.0, 200);
+    // Two completed, one failed, one cancelled.
+    endpoint.until(6).await;
+    assert_eq!(server.stop(), 0);
+    endpoint
+}
+
+async fn books_that_nobody_touched_are_clean(place: &Place) {
+    busy_day(place).await;
+    let report = place.json(&["verify"]);
+    assert_eq!((&report["fault_count"], &report["ledger"]), (&0.into(), &serde_json::json!({ "test GMD": 0 })));
+    for (table, rows) in [("checkouts", 5), ("transactions", 4), ("ledger_postings", 6), ("events", 6)] {
+        assert_eq!(report["checked"][table], rows, "{table}: {report}");
+    }
+    // One of the caller's; on PostgreSQL every other write has one of ours.
+    let least = if place.is_postgres() { 10 } else { 1 };
+    assert!(report["checked"]["idempotency_keys"].as_u64() >= Some(least), "{report}");
+    let said = place.run(&["verify"]);
+    assert_eq!((said.code, said.data.as_str()), (0, ""));
+    assert!(said.messages.contains("no fault"), "{said:?}");
+}
+
+/// The columns of a table.
+fn columns(database: &Connection, table: &str) -> Vec<String> {
+    let mut statement = database.prepare(&format!("select name from pragma_table_info('{table}')")).unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+/// Another value that the column could have had.
+fn altered(column: &str, value: &Sql) -> Sql {
+    let other = |choices: [&str; 2], now: &str| if now == choices[0] { choices[1] } else { choices[0] }.to_owned();
+    match (column, value) {
+        // Far enough to meet no neighbour of a unique column.
+        (_, Sql::Integer(number)) => Sql::Integer(number + 1000),
+        (_, Sql::Null) => Sql::Text("7".into()),
+        ("status", Sql::Text(now)) => Sql::Text(other(["completed", "cancelled"], now)),
+        ("mode", Sql::Text(now)) => Sql::Text(other(["test", "live"], now)),
+        ("currency", Sql::Text(now)) => Sql::Text(other(["GMD", "USD"], now)),
+        ("step", Sql::Text(now)) => Sql::Text(other(["settled", "waiting"], now)),
+        ("type", Sql::Text(now)) => Sql::Text(other(["checkout.completed", "payment.failed"], now)),
+        ("payment_method", Sql::Text(now)) => Sql::Text(other(["wave", "card"], now)),
+        ("account", Sql::Text(now)) => Sql::Text(other(["merchant", "fees"], now)),
+        ("doc", Sql::Text(now)) => Sql::Text(now.replacen("\"minor\":10000", "\"minor\":10001", 1)),
+        ("body", Sql::Text(now)) => Sql::Text(now.replacen("\"amount\":\"100.00\"", "\"amount\":\"100.01\"", 1)),
+        (_, Sql::Text(now)) => {
+            let end = if now.ends_with('7') { '8' } else { '7' };
+            Sql::Text(format!("{}{end}", &now[..now.len() - 1]))
+        }
+        (_, other) => other.clone(),
+    }
+}
+
+/// Faults that `verify` finds, as `table row`.
+fn faults(place: &Place) -> (i32, BTreeSet<String>) {
+    let ran = place.run(&["verify", "--json"]);
+    let Ok(report) = serde_json::from_str::<Value>(&ran.data) else { return (ran.code, BTreeSet::new()) };
+    let faults = report["faults"].as_array().unwrap().iter();
+    (ran.code, faults.map(|fault| format!("{} {}", text(fault, "/table"), text(fault, "/row"))).collect())
+}
+
+/// Every column of a row of each of these tables, one at a time.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_altered_column_is_found() {
+    let place = Place::sqlite();
+    busy_day(&place).await;
+    assert_eq!(faults(&place), (0, BTreeSet::new()));
+    let database = place.raw_sqlite();
+    database.execute_batch("pragma foreign_keys = off; pragma ignore_check_constraints = on").unwrap();
+    let mut missed = Vec::new();
+    let mut tried = 0;
+    for (table, which) in [
+        ("ledger_postings", "line = 2"),
+        ("ledger_postings", "line = 1"),
+        ("checkouts", "status = 'completed'"),
+        ("checkouts", "status = 'pending'"),
+        ("transactions", "status = 'completed'"),
+        ("transactions", "status = 'processing'"),
+        ("transactions", "status = 'failed'"),
+        ("events", "type = 'payment.succeeded'"),
+        ("events", "type = 'checkout.completed'"),
+        ("payment_sessions", "status = 'succeeded'"),
+        ("event_log", "log_no = 3"),
+        ("organizations", "mode = 'test'"),
+        ("webhook_endpoints", "true"),
+    ] {
+        let rowid: i64 = database
+            .query_row(&format!("select rowid from {table} where {which} order by rowid limit 1"), [], |row| row.get(0))
+            .unwrap_or_else(|error| panic!("{table} where {which}: {error}"));
+        for column in columns(&database, table) {
+            let now: Sql = database
+                .query_row(&format!("select {column} from {table} where rowid = {rowid}"), [], |row| row.get(0))
+                .unwrap();
+            let other = altered(&column, &now);
+            if now == other {
+                // A document without such an amount.
+                assert!(matches!(table, "organizations" | "webhook_endpoints"), "{table}.{column} was not altered");
+                continue;
+            }
+            let set = format!("update {table} set {column} = ?1 where rowid = {rowid}");
+            match database.execute(&set, [&other]) {
+                Ok(_) => tried += 1,
+                // The database itself does not take it.
+                Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => continue,
+                Err(error) => panic!("{set}: {error}"),
+            }
+            if faults(&place).0 != 1 {
+                missed.push(format!("{table}.{column} where {which}: {now:?} became {other:?}"));
+            }
+            database.execute(&set, [&now]).unwrap();
+        }
+    }
+    assert_eq!(faults(&place), (0, BTreeSet::new()), "everything was put back");
+    assert_eq!(missed, Vec::<String>::new(), "of {tried}");
+    assert!(tried > 100, "{tried}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_are_gone_or_too_many_are_found() {
+    let place = Place::sqlite();
+    busy_day(&place).await;
+    let database = place.raw_sqlite();
+    database.execute_batch("pragma foreign_keys = off; pragma ignore_check_constraints = on").unwrap();
+    let mut alterations: Vec<String> = Vec::new();
+    for table in ["ledger_postings", "checkouts", "transactions", "payment_sessions", "events", "event_log"] {
+        let mut statement = database.prepare(&format!("select rowid from {table}")).unwrap();
+        let rows = statement.query_map([], |row| row.get::<_, i64>(0)).unwrap();
+        alterations.extend(rows.map(|rowid| format!("delete from {table} where rowid = {}", rowid.unwrap())));
+    }
+    alterations.extend(
+        [
+            "delete from jobs where kind = 'expire_checkout'",
+            "delete from jobs where kind = 'ask_rail'",
+            "update jobs set kind = 'dance'",
+            "update idempotency_keys set body = 'nonsense'",
+            "update idempotency_keys set status = null",
+            "update webhook_deliveries set sequence = sequence + 1",
+            "delete from organizations where mode = 'live'",
+            // A whole entry more: balanced, and of a payment that failed.
+            "insert into ledger_postings select organization_id, mode, 'entry_01h455vb4pex5vsknk084sn02q', line, \
+             (select id from transactions where status = 'failed'), account, currency, amount_minor, created_at \
+             from ledger_postings where entry_id = (select min(entry_id) from ledger_postings)",
+            // The same payment posted twice.
+            "insert into ledger_postings select organization_id, mode, 'entry_01h455vb4pex5vsknk084sn02q', line, \
+             transaction_id, account, currency, amount_minor, created_at \
+             from ledger_postings where entry_id = (select min(entry_id) from ledger_postings)",
+            // Column and document agree, and both are wrong.
+            "update checkouts set status = 'pending', doc = replace(doc, '\"completed\"', '\"pending\"') \
+             where status = 'completed'",
+            "update transactions set fee_minor = 240, doc = replace(doc, '\"minor\":250', '\"minor\":240') \
+             where status = 'completed'",
+            "update transactions set amount_minor = 9000, doc = replace(doc, '\"minor\":10000', '\"minor\":9000')",
+            "update ledger_postings set amount_minor = amount_minor * 2",
+        ]
+        .map(str::to_owned),
+    );
+    let pristine = place.folder().join("pristine.db");
+    database.execute("vacuum into ?1", [pristine.to_str().unwrap()]).unwrap();
+    drop(database);
+    for alteration in alterations {
+        for beside in ["data/dalasi.db-wal", "data/dalasi.db-shm"] {
+            // There is none after the last connection was closed.
+            let _ = std::fs::remove_file(place.folder().join(beside));
+        }
+        std::fs::copy(&pristine, place.file()).unwrap();
+        let database = place.raw_sqlite();
+        database.execute_batch("pragma foreign_keys = off; pragma ignore_check_constraints = on").unwrap();
+        assert!(database.execute(&alteration, []).unwrap() > 0, "{alteration} did nothing");
+        drop(database);
+        let (code, found) = faults(&place);
+        assert!(code == 1 && !found.is_empty(), "{alteration} was not found");
+    }
+}

@@ -1,0 +1,107 @@
+//! `listen` and `trigger`: what a developer sees without a public address.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::on_both;
+use super::place::{Place, Ran, text};
+use super::server::{Receiver, Server};
+
+on_both!(what_happens_is_forwarded_signed_and_in_order);
+
+async fn what_happens_is_forwarded_signed_and_in_order(place: &Place) {
+    let keys = place.init();
+    let key = text(&keys, "/keys/test/secret");
+    let server = Server::start_with(place, &["--allow-loopback-webhooks"]);
+    let endpoint = Receiver::start().await;
+    let body = serde_json::json!({ "url": endpoint.url, "enabled_events": ["*"] });
+    assert_eq!(server.call("POST", "/v1/webhook_endpoints", key, body).await.0, 201);
+    // Before `listen` began: not forwarded.
+    let before = trigger(place, &server, key, "checkout.cancelled");
+
+    let forwarded = Receiver::start().await;
+    let mut listen = place.command(&["listen", "--forward-to", &forwarded.url, "--json"]);
+    listen.env("DALASI_API_KEY", key).env("DALASI_API_URL", &server.url);
+    let mut listening = listen.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(listening.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let secret = text(&next(), "/secret").to_owned();
+
+    let mut events = Vec::new();
+    for wanted in ["checkout.completed", "payment.failed", "checkout.cancelled"] {
+        let told = trigger(place, &server, key, wanted);
+        assert!(told.iter().any(|(_, kind)| kind == wanted), "{told:?}");
+        events.extend(told);
+    }
+    let verifier = standardwebhooks::Webhook::new(&secret).unwrap();
+    let got = forwarded.until(events.len()).await;
+    let delivered = endpoint.until(before.len() + events.len()).await;
+    for ((headers, body), (id, kind)) in got.iter().zip(&events) {
+        assert!(verifier.verify(body, headers).is_ok());
+        assert_eq!(
+            (headers["webhook-id"].to_str().unwrap(), headers["x-jokoor-event"].to_str().unwrap()),
+            (&**id, &**kind)
+        );
+        // The same bytes as an endpoint gets.
+        let same = delivered.iter().find(|(headers, _)| headers["webhook-id"] == **id).unwrap();
+        assert_eq!(body, &same.1);
+        let line = next();
+        assert_eq!((text(&line, "/id"), &line["status"]), (&**id, &200.into()));
+    }
+    assert_eq!(got.len(), events.len());
+    listening.kill().unwrap();
+    listening.wait().unwrap();
+    assert_eq!(server.stop(), 0);
+    place.has_clean_books();
+}
+
+/// The ids and types that `trigger` tells.
+fn trigger(place: &Place, server: &Server, key: &str, wanted: &str) -> Vec<(String, String)> {
+    let mut command = place.command(&["trigger", wanted, "--json", "--api-url", &server.url]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A key may come by standard input.
+    child.stdin.take().unwrap().write_all(key.as_bytes()).unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let answer: Value = serde_json::from_str(&ran.data).unwrap();
+    let events = answer["events"].as_array().unwrap().clone();
+    events.iter().map(|event| (text(event, "/id").to_owned(), text(event, "/type").to_owned())).collect()
+}
+
+#[test]
+fn a_caller_who_may_not_is_told_so() {
+    let place = Place::sqlite();
+    let keys = place.init();
+    let server = Server::start(&place);
+    let ask = |key: &str, arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        Ran::of(command.env("DALASI_API_KEY", key).env("DALASI_API_URL", &server.url).output().unwrap())
+    };
+    let narrow = place.json(&["keys", "create", "--scopes", "read:checkouts"]);
+    let trigger: &[&str] = &["trigger", "checkout.completed"];
+    let listen: &[&str] = &["listen", "--forward-to", "http://127.0.0.1:9"];
+    for (key, arguments) in [
+        ("", trigger),
+        ("sk_test_nonsense", trigger),
+        (text(&keys, "/keys/test/publishable"), trigger),
+        (text(&keys, "/keys/live/secret"), trigger),
+        (text(&narrow, "/secret"), trigger),
+        (text(&narrow, "/secret"), listen),
+    ] {
+        let refused = ask(key, arguments);
+        assert_eq!((refused.code, refused.data.as_str()), (3, ""), "{refused:?}");
+        assert!(key.is_empty() || !refused.messages.contains(key), "{refused:?}");
+    }
+    let key = text(&keys, "/keys/test/secret");
+    assert_eq!(ask(key, &["trigger", "invoice.paid"]).code, 2);
+    assert_eq!(ask(key, &["listen", "--forward-to", "localhost:3000"]).code, 2);
+    assert_eq!(ask(key, &["listen", "--forward-to", "http://localhost", "--events", "all"]).code, 2);
+    let url = server.url.clone();
+    assert_eq!(server.stop(), 0);
+    let mut gone = place.command(&["trigger", "checkout.completed", "--api-url", &url]);
+    let gone = Ran::of(gone.env("DALASI_API_KEY", key).output().unwrap());
+    assert_eq!(gone.code, 1);
+    assert!(gone.messages.contains("dalasi serve"), "{gone:?}");
+}

@@ -1,0 +1,173 @@
+//! From nothing to a running service, and its end.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::on_both;
+use super::place::{Place, Ran, text};
+use super::server::{Server, client};
+
+on_both!(
+    init_prints_exactly_what_programs_read,
+    the_first_start_is_enough,
+    a_term_signal_ends_it_in_order,
+    a_worker_serves_nobody_but_can_be_watched,
+    without_its_key_an_installation_stays_shut,
+);
+
+#[test]
+fn help_begins_with_examples_and_ends_with_exit_codes() {
+    let place = Place::sqlite();
+    insta::assert_snapshot!(place.run(&["--help"]).data);
+    for command in [
+        &["serve"] as &[&str],
+        &["init"],
+        &["organization", "set"],
+        &["keys", "create"],
+        &["signing-keys", "rotate"],
+        &["attempts", "resolve"],
+        &["listen"],
+        &["trigger"],
+        &["verify"],
+        &["backup"],
+        &["restore"],
+    ] {
+        let help = place.run(&[command, &["--help"]].concat());
+        assert_eq!(help.code, 0, "{command:?}");
+        let parent = place.run(&[command[0], "--help"]);
+        assert!(parent.data.starts_with("Examples:\n"), "{command:?}: {}", parent.data);
+    }
+    let wrong = place.run(&["serv"]);
+    assert_eq!((wrong.code, wrong.data.as_str()), (2, ""), "{wrong:?}");
+    assert_eq!(place.run(&["serve", "--listen", "everywhere"]).code, 2);
+}
+
+async fn init_prints_exactly_what_programs_read(place: &Place) {
+    let answer = place.init();
+    assert!(text(&answer, "/organization_id").starts_with("org_"));
+    let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+    let set = |names: [&str; 2]| BTreeSet::from(names.map(str::to_owned));
+    assert_eq!(names(&answer), set(["keys", "organization_id"]));
+    assert_eq!(names(&answer["keys"]), set(["live", "test"]));
+    for mode in ["test", "live"] {
+        assert_eq!(names(&answer["keys"][mode]), set(["publishable", "secret"]));
+        assert!(text(&answer, &format!("/keys/{mode}/secret")).starts_with(&format!("sk_{mode}_")));
+        assert!(text(&answer, &format!("/keys/{mode}/publishable")).starts_with(&format!("pk_{mode}_")));
+    }
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&place.key_file()), 0o600);
+    assert_eq!(mode(place.key_file().parent().unwrap()), 0o700);
+
+    let key = std::fs::read(place.key_file()).unwrap();
+    let again = place.run(&["init", "--organization", "Another", "--json"]);
+    assert_eq!((again.code, again.data.as_str()), (5, ""), "{again:?}");
+    assert_eq!(std::fs::read(place.key_file()).unwrap(), key);
+}
+
+async fn the_first_start_is_enough(place: &Place) {
+    let server = Server::start(place);
+    let curl = server.said.lines().find(|line| line.trim().starts_with("curl ")).unwrap().to_owned();
+    // As pasted into a shell.
+    let output = Command::new("sh").args(["-c", &curl]).output().unwrap();
+    let answer = Ran::of(output);
+    let checkout: Value = serde_json::from_str(&answer.data).unwrap_or_else(|_| panic!("{curl}\n{answer:?}"));
+    let page = client().get(text(&checkout, "/data/payment_url")).send().await.unwrap();
+    assert_eq!(page.status().as_u16(), 200);
+    let docs = server.said.split_whitespace().find(|word| word.ends_with("/docs")).unwrap();
+    assert!(docs.starts_with(&server.url), "{docs}");
+
+    assert_eq!(server.stop(), 0);
+    let second = Server::start(place);
+    assert_eq!(second.said, "", "keys are shown once");
+    assert_eq!(second.stop(), 0);
+}
+
+async fn a_term_signal_ends_it_in_order(place: &Place) {
+    let keys = place.init();
+    let key = text(&keys, "/keys/test/secret");
+    let server = Server::start(place);
+    let id = server.pay(key, "afrimoney", "+2207000000").await;
+    server.until(key, &id, |checkout| checkout["status"] == "completed").await;
+    // Requests that were accepted before the signal are answered after it.
+    let calls: Vec<_> = (0..20)
+        .map(|_| {
+            let request = client().post(format!("{}/v1/checkouts", server.url)).bearer_auth(key);
+            tokio::spawn(request.header("content-type", "application/json").body(r#"{"amount":"1.00"}"#).send())
+        })
+        .collect();
+    server.call("GET", "/v1/health", key, Value::Null).await;
+    let url = server.url.clone();
+    assert_eq!(server.stop(), 0);
+    for call in calls {
+        if let Ok(answer) = call.await.unwrap() {
+            assert_eq!(answer.status().as_u16(), 201);
+        }
+    }
+    assert!(client().get(format!("{url}/health")).send().await.is_err());
+    place.has_clean_books();
+}
+
+async fn a_worker_serves_nobody_but_can_be_watched(place: &Place) {
+    if !place.is_postgres() {
+        place.init();
+        let refused = place.run(&["serve", "--role", "worker"]);
+        assert_eq!(refused.code, 2);
+        assert!(refused.messages.contains("PostgreSQL"), "{refused:?}");
+        return;
+    }
+    let keys = place.init();
+    let key = text(&keys, "/keys/test/secret");
+    let api = Server::start_with(place, &["--role", "api"]);
+    let id = api.pay(key, "afrimoney", "+2207000000").await;
+    let worker = Server::start_with(place, &["--role", "worker"]);
+    api.until(key, &id, |checkout| checkout["status"] == "completed").await;
+    let (status, health) = worker.call("GET", "/health", key, Value::Null).await;
+    assert_eq!((status, health), (200, json!({ "data": { "status": "ok" } })));
+    assert_eq!(worker.call("GET", "/metrics", key, Value::Null).await.0, 200);
+    assert_eq!(worker.call("GET", "/v1/checkouts", key, Value::Null).await.0, 404);
+    assert_eq!((api.stop(), worker.stop()), (0, 0));
+}
+
+async fn without_its_key_an_installation_stays_shut(place: &Place) {
+    place.init();
+    let aside = place.folder().join("aside.key");
+    std::fs::rename(place.key_file(), &aside).unwrap();
+    for command in [&["serve", "--listen", "127.0.0.1:0"] as &[&str], &["keys", "create"]] {
+        let refused = place.run(command);
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert!(refused.messages.contains("master key") && !place.key_file().exists(), "{refused:?}");
+    }
+    // Somebody else's key opens nothing either.
+    let other = Place::sqlite();
+    other.init();
+    std::fs::copy(other.key_file(), place.key_file()).unwrap();
+    let refused = place.run(&["keys", "create"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.messages.contains("does not belong"), "{refused:?}");
+    std::fs::rename(&aside, place.key_file()).unwrap();
+    assert_eq!(place.run(&["keys", "create"]).code, 0);
+}
+
+#[test]
+fn one_process_serves_an_embedded_database() {
+    let place = Place::sqlite();
+    let server = Server::start(&place);
+    let second = place.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(second.code, 5, "{second:?}");
+    assert_eq!(place.run(&["init", "--organization", "x"]).code, 5);
+    assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn nothing_is_installed_where_the_port_is_taken() {
+    let place = Place::sqlite();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let refused = place.run(&["serve", "--listen", &taken.local_addr().unwrap().to_string()]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.messages.contains("--listen"), "{refused:?}");
+    // So no key was made that nobody saw.
+    place.init();
+}

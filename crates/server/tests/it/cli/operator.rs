@@ -1,0 +1,113 @@
+//! Keys, settings and signing keys, beside a running server.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::on_both;
+use super::place::{Place, text};
+use super::server::Server;
+
+on_both!(keys_begin_and_end_beside_the_server, settings_are_per_mode, signing_keys_take_turns);
+
+async fn keys_begin_and_end_beside_the_server(place: &Place) {
+    place.init();
+    let server = Server::start(place);
+    let made = place.json(&["keys", "create", "--scopes", "read:checkouts", "--name", "reports"]);
+    let (id, key) = (text(&made, "/id"), text(&made, "/secret"));
+    assert_eq!(
+        (&made["kind"], &made["mode"], &made["scopes"], &made["name"]),
+        (&json!("secret"), &json!("test"), &json!("read:checkouts"), &json!("reports"))
+    );
+    assert_eq!(server.call("GET", "/v1/checkouts", key, Value::Null).await.0, 200);
+    let (status, refused) = server.call("POST", "/v1/checkouts", key, json!({ "amount": "1.00" })).await;
+    assert_eq!((status, &refused["code"]), (403, &json!("insufficient_scope")));
+
+    let listed = place.json(&["keys", "list"]);
+    let mine = listed.as_array().unwrap().iter().find(|listed| listed["id"] == id).unwrap();
+    assert_eq!(mine.get("secret"), None, "a key is shown once");
+    assert!(key.ends_with(text(mine, "/last4")));
+    assert_eq!(place.json(&["keys", "list", "--live"]).as_array().unwrap().len(), 2);
+
+    assert_eq!(place.run(&["keys", "revoke", id]).code, 0);
+    let mut status = 0;
+    for _ in 0..60 {
+        status = server.call("GET", "/v1/checkouts", key, Value::Null).await.0;
+        if status == 401 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(status, 401, "a revoked key ends within a second or two");
+    assert_eq!(place.run(&["keys", "revoke", id]).code, 5);
+    assert_eq!(place.run(&["keys", "revoke", "key_01h455vb4pex5vsknk084sn02q"]).code, 4);
+
+    let live = place.json(&["keys", "create", "--live", "--kind", "publishable"]);
+    assert!(text(&live, "/secret").starts_with("pk_live_") && live["scopes"] == "");
+    for wrong in [
+        &["keys", "create", "--scopes", "read:nothing"] as &[&str],
+        &["keys", "create", "--scopes", ""],
+        &["keys", "create", "--kind", "publishable", "--scopes", "read:checkouts"],
+    ] {
+        assert_eq!(place.run(wrong).code, 2, "{wrong:?}");
+    }
+    if !place.is_postgres() {
+        let audit = place.raw_sqlite();
+        let count = |action: &str| -> i64 {
+            let sql = "select count(*) from audit_log where action = ?1 and object_id = ?2 and actor like 'cli:%'";
+            audit.query_row(sql, [action, id], |row| row.get(0)).unwrap()
+        };
+        assert_eq!((count("key.created"), count("key.revoked")), (1, 1));
+    }
+    assert_eq!(server.stop(), 0);
+    place.has_clean_books();
+}
+
+async fn settings_are_per_mode(place: &Place) {
+    let keys = place.init();
+    let set = ["organization", "set", "--name", "Bakau Crafts", "--accent-color", "#0B6E4F", "--phone", "7000000"];
+    place.json(&set);
+    let live = ["--live", "--fee", "wave=1.25%", "--fee", "card=3%", "--settlement-delay", "2d", "--locale", "fr"];
+    let shown = place.json(&[&["organization", "set", "--enabled-methods", "card,wave"], &live[..]].concat());
+    assert_eq!(shown, place.json(&["organization", "show"]));
+    assert_eq!(
+        (&shown["test"]["name"], &shown["live"]["name"], &shown["test"]["phone"]),
+        (&json!("Bakau Crafts"), &json!("Bakau Crafts"), &json!("+2207000000"))
+    );
+    assert_eq!(shown["live"]["fees"], json!({ "afrimoney": "2.5", "card": "3", "qmoney": "2.5", "wave": "1.25" }));
+    assert_eq!((&shown["live"]["settlement_delay"], &shown["test"]["settlement_delay"]), (&json!(172_800), &json!(0)));
+    assert_eq!((&shown["live"]["enabled_methods"], &shown["live"]["locale"]), (&json!(["wave", "card"]), &json!("fr")));
+    assert_eq!(shown["test"]["fees"]["wave"], "2.5");
+    assert_eq!(place.json(&["organization", "set", "--phone", ""])["test"]["phone"], Value::Null);
+
+    // The fee is what a payment costs.
+    place.json(&["organization", "set", "--test", "--fee", "wave=1.5%"]);
+    let server = Server::start(place);
+    let key = text(&keys, "/keys/test/secret");
+    let id = server.pay(key, "wave", "+2207000000").await;
+    let paid = server.until(key, &id, |checkout| checkout["status"] == "completed").await;
+    assert_eq!((text(&paid, "/transaction/fee"), text(&paid, "/transaction/net_amount")), ("1.50", "98.50"));
+    assert_eq!(server.stop(), 0);
+
+    for wrong in [
+        &["--fee", "wave=200%"] as &[&str],
+        &["--logo-url", "javascript:1"],
+        &["--locale", "de"],
+        &["--email", "a"],
+        &[],
+    ] {
+        assert_eq!(place.run(&[&["organization", "set"], wrong].concat()).code, 2, "{wrong:?}");
+    }
+}
+
+async fn signing_keys_take_turns(place: &Place) {
+    place.init();
+    let server = Server::start(place);
+    let next = place.json(&["signing-keys", "rotate"]);
+    assert_eq!(next["state"], "published");
+    assert_eq!(place.run(&["signing-keys", "rotate"]).code, 5, "one at a time");
+    let listed = place.json(&["signing-keys", "list"]);
+    let states: Vec<&str> = listed.as_array().unwrap().iter().map(|key| text(key, "/state")).collect();
+    assert_eq!(states, ["signing", "published"]);
+    assert_eq!(server.stop(), 0);
+}
