@@ -75,23 +75,13 @@ export const heading = (page, text) => page.getByRole('heading', { level: 1, nam
 export const button = (page, text) => page.getByRole('button', { name: text, exact: true })
 export const link = (page, text) => page.getByRole('link', { name: text, exact: true })
 
-/** Keeps back what the page asks an address for, until the answer is called. */
-export async function hold(page, address) {
-  let release
-  const released = new Promise(resolve => { release = resolve })
-  await page.route(address, async route => {
-    await released
-    await route.continue()
-  })
-  return release
-}
-
 /** Until the page's title heading says this. */
 export const reach = (page, text, seconds = 15) => heading(page, text).waitFor({ timeout: seconds * 1000 })
 
 /** Looks at the present state at both widths: nothing sticks out, axe finds nothing, a screenshot is kept. */
 export async function look(page, name) {
   const file = `${name}${page.scripts ? '' : '-noscript'}`
+  await page.evaluate(() => scrollTo(0, 0))
   for (const [width, viewport] of Object.entries(VIEWPORTS)) {
     await page.setViewportSize(viewport)
     const [inner, outer] = await steadily(page, () =>

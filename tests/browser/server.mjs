@@ -66,14 +66,26 @@ async function call(url, key, method, path, body) {
 /** A merchant's shop on another origin: what it was asked for, in order. */
 export async function startShop() {
   const visits = []
+  const closed = new Set()
+  let doors = 0
   const shop = createServer((request, response) => {
     if (request.url !== '/favicon.ico') visits.push(request.url)
+    if (closed.has(new URL(request.url, 'http://shop').pathname)) {
+      response.writeHead(204).end()
+      return
+    }
     response.setHeader('Content-Type', 'text/html; charset=utf-8')
     response.end('<!doctype html><html lang="en"><title>Shop</title><h1>Welcome back</h1>')
   })
   await new Promise(resolve => shop.listen(0, '127.0.0.1', resolve))
   return {
     visits,
+    /** A path that sends a browser nowhere (204 leaves it on its page) until it is opened. */
+    door() {
+      const path = `/door/${doors++}`
+      closed.add(path)
+      return { path, open: () => closed.delete(path) }
+    },
     url: `http://127.0.0.1:${shop.address().port}`,
     stop: () => new Promise(resolve => { shop.closeAllConnections(); shop.close(resolve) }),
   }

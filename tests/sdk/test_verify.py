@@ -8,12 +8,18 @@ from jokoor import Jokoor
 from checks import eventually, ok
 from store import PostgresStore, psql
 
-# Each alteration finds its place by the names of tables and columns, and must change a row to count.
+# One row of a table is altered; each must change one to count.
 ALTERATIONS = {
-    "a posting's amount": ("posting", "amount_minor", "amount_minor + 1"),
-    "a checkout's amount": ("checkout", "amount_minor", "amount_minor + 1"),
-    "a checkout's status": ("checkout", "status", "'pending'"),
-    "an event's sequence": ("event", "sequence", "sequence + 5"),
+    "a posting's amount": "update ledger_postings set amount_minor = amount_minor + 1",
+    "a posting's account": "update ledger_postings set account = 'unapplied'",
+    "a posting is gone": "delete from ledger_postings",
+    "a checkout's amount": "update checkouts set amount_minor = amount_minor + 1",
+    "a checkout's status": "update checkouts set status = 'pending'|status = 'completed'",
+    "a transaction's status": "update transactions set status = 'failed'|status = 'completed'",
+    "a transaction's fee": "update transactions set fee_minor = fee_minor - 1|status = 'completed'",
+    "a session is gone": "delete from payment_sessions|status = 'succeeded'",
+    "an event's sequence": "update events set sequence = sequence + 5",
+    "an event is gone": "delete from events",
 }
 
 
@@ -44,50 +50,33 @@ def test_it_is_clean_after_real_work(worked):
 
 @pytest.mark.parametrize("name", ALTERATIONS)
 def test_it_finds_an_altered_row(worked, tmp_path, name):
-    table_word, column, expression = ALTERATIONS[name]
+    statement, _, condition = ALTERATIONS[name].partition("|")
     if isinstance(worked, PostgresStore):
         altered = worked
-        alter_postgres(worked.url, table_word, column, expression)
+        alter_postgres(worked.url, statement, condition or "true")
     else:
         altered = worked.copy(tmp_path / "copy")
-        alter_sqlite(altered.database_file(), table_word, column, expression)
+        alter_sqlite(altered.database_file(), statement, condition or "true")
     result = altered.verify()
     assert result.returncode == 1, f"{name}: exit {result.returncode}\n{result.stdout}{result.stderr}"
     if altered is not worked:
         assert worked.verify().returncode == 0, "the original is untouched"
 
 
-def candidates(names, table_word):
-    """The table whose name is the word or its plural."""
-    found = [name for name in names if name.rsplit(".")[-1] in (table_word, f"{table_word}s")]
-    assert found, f"no table is called {table_word} among {names}"
-    return found[0]
+def table_of(statement):
+    return statement.removeprefix("delete from ").removeprefix("update ").split()[0]
 
 
-def alter_sqlite(path, table_word, column, expression):
+def alter_sqlite(path, statement, condition):
     connection = sqlite3.connect(path, isolation_level=None)
     try:
-        names = [name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")]
-        table = candidates(names, table_word)
-        where = "where status = 'completed'" if column == "status" else ""
-        changed = connection.execute(
-            f"update {table} set {column} = {expression}"
-            f" where rowid = (select rowid from {table} {where} order by rowid limit 1)"
-        ).rowcount
+        first = f"select rowid from {table_of(statement)} where {condition} order by rowid limit 1"
+        changed = connection.execute(f"{statement} where rowid = ({first})").rowcount
         assert changed == 1
     finally:
         connection.close()
 
 
-def alter_postgres(url, table_word, column, expression):
-    names = psql(url, "select table_name from information_schema.tables where table_schema = current_schema()").split()
-    table = candidates(names, table_word)
-    where = "where status = 'completed'" if column == "status" else ""
-    changed = psql(
-        url,
-        f"update {table} set {column} = {expression}"
-        f" where ctid = (select ctid from {table} {where} order by id limit 1) returning 1"
-        if table_word != "posting"
-        else f"update {table} set {column} = {expression} where ctid = (select ctid from {table} limit 1) returning 1",
-    )
-    assert changed == "1", changed
+def alter_postgres(url, statement, condition):
+    first = f"select ctid from {table_of(statement)} where {condition} order by created_at limit 1"
+    assert psql(url, f"{statement} where ctid = ({first}) returning 1") == "1"

@@ -23,6 +23,34 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     }
 }
 
+/// Runs all commands at once, each to its end, and prints what each said when its turn comes. The error names all that
+/// failed.
+pub(crate) fn run_together(commands: Vec<Command>) -> Result<()> {
+    let running: Vec<_> = commands
+        .into_iter()
+        .map(|mut command| {
+            let shown = shown(&command);
+            let output = std::thread::spawn(move || command.stdin(Stdio::null()).output());
+            (shown, output)
+        })
+        .collect();
+    let mut faults = Vec::new();
+    for (shown, output) in running {
+        println!("\n$ {shown}");
+        match output.join() {
+            Ok(Ok(output)) => {
+                print!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+                if !output.status.success() {
+                    faults.push(format!("{shown}: {}", output.status));
+                }
+            }
+            Ok(Err(error)) => faults.push(format!("{shown}: {error}")),
+            Err(_) => faults.push(format!("{shown}: nobody waited for it")),
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
+}
+
 /// True when the command starts and exits with 0; its output is dropped.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command

@@ -177,15 +177,19 @@ fn sdk(machine: &mut Machine, arguments: &[String]) -> Result<()> {
     let url = machine.postgres_url()?;
     let folder = machine.root.join("tests/sdk");
     let python = install::python(&machine.target.join("venv"), &folder.join("requirements.txt"))?;
-    command::run(
-        Command::new(python)
-            .args(["-m", "pytest"])
+    // They wait more than they work, so one database runs beside the other.
+    let on = |database: &str| {
+        let mut pytest = Command::new(&python);
+        pytest
+            .args(["-m", "pytest", "--database", database])
             .args(arguments)
-            .current_dir(folder)
-            .env("DALASI_BIN", binary)
-            .env("DALASI_TEST_POSTGRES_URL", url)
-            .env("PYTHONDONTWRITEBYTECODE", "1"),
-    )
+            .current_dir(&folder)
+            .env("DALASI_BIN", &binary)
+            .env("DALASI_TEST_POSTGRES_URL", &url)
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        pytest
+    };
+    command::run_together(vec![on("sqlite"), on("postgres")])
 }
 
 fn browser(machine: &mut Machine, arguments: &[String]) -> Result<()> {
@@ -195,7 +199,7 @@ fn browser(machine: &mut Machine, arguments: &[String]) -> Result<()> {
     install::node_modules(&folder)?;
     command::run(
         Command::new("node")
-            .args(["--test", "--test-reporter=spec", "--test-concurrency=1", "--test-timeout=180000"])
+            .args(["--test", "--test-reporter=spec", "--test-concurrency=2", "--test-timeout=180000"])
             .args(arguments)
             .args(tests_in(&folder)?)
             .current_dir(&folder)

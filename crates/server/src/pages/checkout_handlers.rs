@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_lc_rs::digest::{SHA256, digest as hash};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -278,12 +279,10 @@ fn once(call: &Call, token: &str, name: &str, detail: &str) -> IdempotencyKey {
     let key = &call.site.app.context().form_token_key;
     let digest = key.derive(&format!("page action {token} {name} {detail}"));
     let digest: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    IdempotencyKey {
-        scope: call.hosted.scope(),
-        space: format!("page:{}", call.id()),
-        key: format!("{token}:{name}:{digest}"),
-        fingerprint: b"hosted page".to_vec(),
-    }
+    let key = format!("{token}:{name}:{digest}");
+    // The key says all that was asked, so one key is always one request.
+    let fingerprint = hash(&SHA256, key.as_bytes()).as_ref().to_vec();
+    IdempotencyKey { scope: call.hosted.scope(), space: format!("page:{}", call.id()), key, fingerprint }
 }
 
 /// What is kept of an answer: the page is drawn from the state in any case.
