@@ -4,6 +4,8 @@
 //! A session exists from the moment somebody wants to pay; its transaction from the moment an
 //! attempt is handed to a rail. What the outcome means for the paid object is that object's rule.
 
+mod transaction;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -19,8 +21,8 @@ use crate::refusal::Refusal;
 use crate::scope::Scope;
 use crate::time::Timestamp;
 
-/// Between two questions to a rail, at most.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+pub use transaction::{Step, Transaction, TransactionStatus, TransactionSummary, Transition};
+
 /// A one-time code where the rail's own answer about it was lost (contract §5).
 const CODE_LENGTH: u8 = 6;
 const RESEND_AFTER_S: u32 = 30;
@@ -110,131 +112,6 @@ impl SessionStatus {
             SessionStatus::Failed => "failed",
             SessionStatus::Cancelled => "cancelled",
         }
-    }
-}
-
-/// One attempt: its id is the reference towards the rail, so nothing is ever charged twice for it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Transaction {
-    pub id: Id<Transaction>,
-    pub scope: Scope,
-    pub version: i64,
-    pub session: Id<PaymentSession>,
-    pub payable: Payable,
-    pub method: Method,
-    /// Which connector has it: `simulator`, `wave` …
-    pub rail: String,
-    pub amount: Money,
-    pub fee: Money,
-    status: TransactionStatus,
-    step: Step,
-    pub payer: Payer,
-    #[serde(default)]
-    pub metadata: Metadata,
-    #[serde(default)]
-    pub rail_reference: Option<String>,
-    #[serde(default)]
-    pub failure_reason: Option<FailureReason>,
-    /// Money for an object that had been paid before.
-    #[serde(default)]
-    pub duplicate: bool,
-    /// Money after the object's expiry or cancel.
-    #[serde(default)]
-    pub late: bool,
-    /// Why a person has to look: what the rail reports is not what was asked for.
-    #[serde(default)]
-    pub parked: Option<String>,
-    pub transitions: Vec<Transition>,
-    /// Questions asked so far: the pauses between them grow.
-    #[serde(default)]
-    pub questions: u32,
-    pub created_at: Timestamp,
-    pub updated_at: Timestamp,
-}
-
-impl Object for Transaction {
-    const PREFIX: &'static str = "txn";
-    const NOUN: &'static str = "transaction";
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Transition {
-    pub status: TransactionStatus,
-    pub at: Timestamp,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TransactionStatus {
-    Pending,
-    Processing,
-    Completed,
-    Failed,
-    Cancelled,
-    Expired,
-}
-
-impl TransactionStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            TransactionStatus::Pending => "pending",
-            TransactionStatus::Processing => "processing",
-            TransactionStatus::Completed => "completed",
-            TransactionStatus::Failed => "failed",
-            TransactionStatus::Cancelled => "cancelled",
-            TransactionStatus::Expired => "expired",
-        }
-    }
-
-    /// The edges of contract §4.3, and no others.
-    fn may_become(self, next: Self) -> bool {
-        use TransactionStatus::{Cancelled, Completed, Expired, Failed, Pending, Processing};
-        match self {
-            Pending => matches!(next, Processing | Completed | Failed | Cancelled | Expired),
-            Processing => matches!(next, Completed | Failed),
-            Failed | Cancelled | Expired => next == Completed,
-            Completed => false,
-        }
-    }
-}
-
-/// Where the attempt stands with its rail, which the wire does not show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Step {
-    /// The intent is committed; the call is on its way or its answer was never stored.
-    Sending,
-    /// The rail has it.
-    Waiting,
-    /// An answer was lost. Only the rail, or a person with a reason, can tell.
-    Unknown,
-    Settled,
-}
-
-impl Step {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Step::Sending => "sending",
-            Step::Waiting => "waiting",
-            Step::Unknown => "unknown",
-            Step::Settled => "settled",
-        }
-    }
-}
-
-/// What an object shows of its latest attempt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TransactionSummary {
-    pub id: Id<Transaction>,
-    pub status: String,
-    pub amount: Money,
-    pub fee: Money,
-    pub net: Money,
-}
-
-impl TransactionSummary {
-    pub fn is_completed(&self) -> bool {
-        self.status == TransactionStatus::Completed.as_str()
     }
 }
 
@@ -721,54 +598,6 @@ impl PaymentSession {
     fn touch_both(&mut self, transaction: &mut Transaction, now: Timestamp) {
         self.touch(now);
         transaction.updated_at = transaction.updated_at.max(now);
-    }
-}
-
-impl Transaction {
-    pub fn status(&self) -> TransactionStatus {
-        self.status
-    }
-
-    pub fn step(&self) -> Step {
-        self.step
-    }
-
-    pub fn net(&self) -> Money {
-        self.amount.checked_sub(self.fee).expect("a fee is a part of the amount")
-    }
-
-    pub fn summary(&self) -> TransactionSummary {
-        TransactionSummary {
-            id: self.id,
-            status: self.status.as_str().into(),
-            amount: self.amount,
-            fee: self.fee,
-            net: self.net(),
-        }
-    }
-
-    /// Whether the rail has to be asked (again), and how long to wait before.
-    pub fn next_question(&mut self) -> Option<Duration> {
-        if self.step == Step::Settled {
-            return None;
-        }
-        let pause = Duration::from_secs(1 << self.questions.min(12)).min(LONGEST_PAUSE);
-        self.questions += 1;
-        Some(pause)
-    }
-
-    /// When it first reached `status`.
-    pub fn reached(&self, status: TransactionStatus) -> Option<Timestamp> {
-        self.transitions.iter().find(|transition| transition.status == status).map(|transition| transition.at)
-    }
-
-    fn go(&mut self, status: TransactionStatus, now: Timestamp) {
-        let at = self.updated_at.max(now);
-        assert!(self.status.may_become(status), "{} never becomes {}", self.status.as_str(), status.as_str());
-        assert!(self.transitions.last().is_none_or(|last| last.at <= at), "moves are stored in their order");
-        self.status = status;
-        self.transitions.push(Transition { status, at });
-        self.updated_at = at;
     }
 }
 
