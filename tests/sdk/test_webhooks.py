@@ -142,6 +142,13 @@ class TestTest:
         assert delivery.type == "webhook.test"
         delivery.verify(endpoint.secret)
 
+    def test_one_key_sends_once(self, api, endpoint):
+        path = f"/v1/webhook_endpoints/{endpoint.id}/test"
+        first, again = (api.post(path, headers={"Idempotency-Key": f"test-{endpoint.id}"}) for _ in range(2))
+        assert (first.status_code, again.content) == (200, first.content)
+        assert ("Idempotent-Replayed" in first.headers, again.headers["Idempotent-Replayed"]) == (False, "true")
+        assert len([one for one in endpoint.mailbox.deliveries if one.type == "webhook.test"]) == 1
+
     def test_a_failure_is_told(self, sdk, endpoint):
         endpoint.mailbox.answer(500)
         result = ok(sdk.webhooks.test(endpoint.id))

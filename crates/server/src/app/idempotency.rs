@@ -117,6 +117,40 @@ impl App {
     }
 }
 
+impl App {
+    /// The answer that a key has already, for an operation that can't be taken up again and so claims its key last.
+    pub async fn stored_answer(&self, key: &IdempotencyKey) -> Result<Option<Reply>, Failure> {
+        let key = key.clone();
+        self.commit(move |tx, _| match idempotency::claim(tx, &key)? {
+            Claimed::First => Ok(idempotency::release(tx, &key).map(|()| None)?),
+            claimed => answered(claimed).map(Some),
+        })
+        .await
+    }
+}
+
+/// Keeps `reply` under `key`; a request that was faster with the same key has answered for both.
+pub fn keep(tx: &mut Tx<'_>, key: &IdempotencyKey, reply: Reply) -> Result<Reply, Failure> {
+    match idempotency::claim(tx, key)? {
+        Claimed::First => {
+            idempotency::finish(tx, key, i64::from(reply.status), &reply.body)?;
+            Ok(reply)
+        }
+        claimed => answered(claimed),
+    }
+}
+
+fn answered(claimed: Claimed) -> Result<Reply, Failure> {
+    match claimed {
+        Claimed::Finished { status, body } => {
+            let status = u16::try_from(status).map_err(|_| Failure::Broken("a stored status is no status".into()))?;
+            Ok(Reply { status, body, replayed: true })
+        }
+        Claimed::Reused => Err(Failure::KeyReused),
+        Claimed::Running | Claimed::First => Err(Failure::KeyInUse),
+    }
+}
+
 pub(super) enum Outcome<T, O> {
     Answer(T),
     Leave(O),
@@ -138,11 +172,7 @@ fn once<T, O>(
     match idempotency::claim(tx, key)? {
         Claimed::First => {}
         Claimed::Running => return Ok(Run::Wait),
-        Claimed::Reused => return Err(Failure::KeyReused),
-        Claimed::Finished { status, body } => {
-            let status = u16::try_from(status).map_err(|_| Failure::Broken("a stored status is no status".into()))?;
-            return Ok(Run::Done(Reply { status, body, replayed: true }));
-        }
+        claimed => return answered(claimed).map(Run::Done),
     }
     let reply = match tx.savepoint(|tx| command(tx, context)) {
         Ok(Outcome::Answer(value)) => render(Ok(&value)),

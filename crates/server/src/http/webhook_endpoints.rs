@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use domain::api_key::{Area, Right};
-use domain::webhook::{Attempted, EndpointStatus, EventFilter, WebhookEndpoint};
+use domain::webhook::{EndpointStatus, EventFilter, WebhookEndpoint};
 use domain::{Id, Metadata, Mode, Refusal};
 use serde::{Deserialize, Serialize};
 use store::Tx;
@@ -18,10 +18,12 @@ use super::openapi::Data;
 use super::path::InPath;
 use super::query::Query;
 use super::{Api, read};
+use crate::app::idempotency::{self, Reply};
 use crate::app::webhooks::{self, EndpointChange, NewEndpoint, WithSecret};
 use crate::app::{Context, look_up};
 use crate::egress::FailureKind;
 use crate::error::Failure;
+use crate::wire;
 use crate::wire::List;
 use crate::wire::webhooks::{EndpointView, TestResult};
 use crate::wire::words;
@@ -273,7 +275,13 @@ pub(super) async fn test(
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;
     read::nothing(&body)?;
+    let key = caller.merchant_key(&body, None)?;
     let id = parse(&id)?;
+    if let Some(key) = &key
+        && let Some(reply) = api.app.stored_answer(key).await?
+    {
+        return Ok(reply.into());
+    }
     let prepared = api.app.commit(move |tx, _| {
         let endpoint = look_up::<WebhookEndpoint>(tx, scope, id)?;
         let (event_id, body) = webhooks::test_event(tx, &endpoint);
@@ -282,17 +290,15 @@ pub(super) async fn test(
     let (endpoint, event_id, event) = prepared.await?;
     let kind = domain::event::EventType::WebhookTest;
     let outcome = api.app.post_event(&endpoint, &event_id, kind, &event).await?;
-    let standing = outcome.clone();
-    api.app.commit(move |tx, _| webhooks::standing(tx, scope, id, &standing)).await?;
-    let result = match outcome {
-        Attempted::Succeeded { status } => {
-            TestResult { success: true, status_code: Some(status), event_id, error: None }
+    let reply = api.app.commit(move |tx, _| {
+        webhooks::standing(tx, scope, id, &outcome)?;
+        let reply = Reply::new(200, wire::data(&TestResult::of(&outcome, &event_id)));
+        match &key {
+            Some(key) => idempotency::keep(tx, key, reply),
+            None => Ok(reply),
         }
-        Attempted::Failed { status, error, .. } => {
-            TestResult { success: false, status_code: status, event_id, error: Some(error) }
-        }
-    };
-    Ok(Answer::ok(&result))
+    });
+    Ok(reply.await?.into())
 }
 
 /// Replace the secret.

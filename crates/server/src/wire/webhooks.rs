@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use domain::event::{Event, EventType};
 use domain::scope::Mode;
-use domain::webhook::{Delivery, DeliveryStatus, WebhookEndpoint};
+use domain::webhook::{Attempted, Delivery, DeliveryStatus, WebhookEndpoint};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -210,6 +210,16 @@ impl DeliveryView {
             last_status_code: delivery.last_status_code,
             last_error: delivery.last_error.clone(),
         }
+    }
+}
+
+impl TestResult {
+    pub fn of(outcome: &Attempted, event_id: &str) -> Self {
+        let (success, status_code, error) = match outcome {
+            Attempted::Succeeded { status } => (true, Some(*status), None),
+            Attempted::Failed { status, error, .. } => (false, *status, Some(error.clone())),
+        };
+        Self { success, status_code, event_id: event_id.to_owned(), error }
     }
 }
 

@@ -210,9 +210,9 @@ fn notes(id: &str) -> Notes {
         ),
         "test_webhook_endpoint" => (
             write(webhooks),
-            Repeats::Repeat,
+            Repeats::ByHeader,
             "Sends one signed `webhook.test` and answers what came back. It is not tried again and not listed among \
-             the events. Every call sends anew, whatever its `Idempotency-Key`.",
+             the events.",
         ),
         "rotate_webhook_secret" => (
             write(webhooks),
