@@ -121,3 +121,15 @@ async function violations(page) {
     return result.violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(node => node.html).join(' ')}`)
   })
 }
+
+/**
+ * Leaves for an address, or loads the page again. A page that redraws itself at the same moment (it follows what happens
+ * elsewhere) aborts that navigation; then it is asked for once more.
+ */
+export async function goTo(page, address) {
+  const go = () => (address ? page.goto(address) : page.reload())
+  return go().catch(error => {
+    if (/ERR_ABORTED|interrupted by another navigation/.test(error.message)) return go()
+    throw error
+  })
+}

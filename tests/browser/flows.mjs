@@ -1,6 +1,6 @@
 // What a payer does, step by step, in the words of the pages.
 
-import { button, heading, link, reach } from './browser.mjs'
+import { button, goTo, heading, link, reach } from './browser.mjs'
 
 export const MERCHANT = 'Kairaba Books'
 /** Waits for a click on the simulator's page. */
@@ -9,7 +9,7 @@ export const QUIET_PHONE = '+220 765 4321'
 const PAY_NOW = /^Pay [\d.,]+/
 
 export async function open(page, checkout) {
-  await page.goto(checkout.payment_url)
+  await goTo(page, checkout.payment_url)
   await reach(page, /How do you want to pay|Check and pay/)
 }
 

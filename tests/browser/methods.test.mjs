@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { SCRIPTS, button, launch, link, look, payer, reach, withScripts } from './browser.mjs'
+import { button, goTo, launch, link, look, payer, reach, SCRIPTS, withScripts } from './browser.mjs'
 import { MERCHANT, QUIET_PHONE, decide, giveCode, open, paid, toSimulator, useCard, withPhone, backToPayment } from './flows.mjs'
 import { eventually, startServer, startShop } from './server.mjs'
 
@@ -73,7 +73,7 @@ for (const scripts of SCRIPTS) {
         await reach(page, 'Approve it on your phone')
         await look(page, 'approve')
         assert.doesNotMatch(await page.locator('main').innerText(), /7654321|765 4321/, 'the number is masked')
-        await page.reload()
+        await goTo(page)
         await reach(page, 'Approve it on your phone')
         await link(page, 'Open the simulated phone').click()
         await reach(page, 'Afrimoney on the phone, simulated')

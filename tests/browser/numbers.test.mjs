@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { SCRIPTS, heading, launch, look, payer, reach, withScripts } from './browser.mjs'
+import { goTo, heading, launch, look, payer, reach, SCRIPTS, withScripts } from './browser.mjs'
 import { open, paid, toSimulator, decide, withPhone } from './flows.mjs'
 import { eventually, startServer } from './server.mjs'
 
@@ -33,7 +33,7 @@ for (const scripts of SCRIPTS) {
     number('approved', '+2207000000', async (page, checkout) => {
       await paid(page)
       assert.equal(await status(checkout), 'completed')
-      await page.reload()
+      await goTo(page)
       await paid(page)
     })
 
@@ -77,7 +77,7 @@ for (const scripts of SCRIPTS) {
     number('reported twice', '+2207000006', async (page, checkout) => {
       await paid(page)
       await page.waitForTimeout(2000)
-      await page.reload()
+      await goTo(page)
       await paid(page)
       const events = await server.api('GET', '/v1/events?limit=100')
       const mine = events.items.filter(event => event.object_id === checkout.id).map(event => event.type)
@@ -90,7 +90,7 @@ test('the phone that came with the checkout decides for Wave as well', () =>
   payer(browser, {}, async page => {
     const checkout = await server.api('POST', '/v1/checkouts', { amount: '5.00', customer_phone: '+2207000000' })
     await server.api('POST', '/v1/pay/initialize', { client_secret: checkout.client_secret, payment_method: 'wave' })
-    await page.goto(checkout.payment_url)
+    await goTo(page, checkout.payment_url)
     await paid(page)
     await eventually(async () => (await status(checkout)) === 'completed')
   }))

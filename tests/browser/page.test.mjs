@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { SCRIPTS, button, heading, launch, link, look, payer, reach, withScripts } from './browser.mjs'
+import { button, goTo, heading, launch, link, look, payer, reach, SCRIPTS, withScripts } from './browser.mjs'
 import { MERCHANT, QUIET_PHONE, decide, givePhone, open, paid, toSimulator, withPhone } from './flows.mjs'
 import { eventually, startServer } from './server.mjs'
 
@@ -94,11 +94,11 @@ describe('page', { concurrency: 4 }, () => {
         await reach(page, 'Wave, simulated')
         await decide(page, 'Approve')
         await paid(page)
-        await page.reload()
+        await goTo(page)
         await paid(page)
         await page.goBack()
         await eventually(() => heading(page, /^Paid$|This is already paid|Done|Wave, simulated/).isVisible())
-        await page.goto(checkout.payment_url)
+        await goTo(page, checkout.payment_url)
         await reach(page, /^Paid$|This is already paid/)
         assert.equal(await button(page, /^Pay (with|by)/).count(), 0, 'a paid page offers no method')
       }))
@@ -110,11 +110,11 @@ describe('page', { concurrency: 4 }, () => {
         await toSimulator(page, 'wave')
         const simulator = page.url()
         await server.api('POST', `/v1/checkouts/${checkout.id}/cancel`)
-        await page.goto(checkout.payment_url)
+        await goTo(page, checkout.payment_url)
         await reach(page, 'Cancelled')
         await page.getByText('Nothing was taken.').waitFor()
         await look(page, 'cancelled')
-        await page.goto(simulator)
+        await goTo(page, simulator)
         await reach(page, 'Cancelled')
         assert.equal((await get(checkout)).transaction.status, 'cancelled')
       }))
@@ -127,11 +127,11 @@ describe('page', { concurrency: 4 }, () => {
         await reach(page, 'Approve it on your phone')
         const simulator = await link(page, 'Open the simulated phone').getAttribute('href')
         await server.api('POST', `/v1/checkouts/${checkout.id}/cancel`)
-        await page.goto(checkout.payment_url)
+        await goTo(page, checkout.payment_url)
         await reach(page, 'Cancelled')
         await page.getByText('We do not know yet whether money was taken').waitFor()
         await look(page, 'cancelled-unknown')
-        await page.goto(simulator)
+        await goTo(page, simulator)
         await decide(page, 'Approve')
         await reach(page, 'Your money arrived late')
         await look(page, 'paid-late')
@@ -141,7 +141,7 @@ describe('page', { concurrency: 4 }, () => {
 
     test(named('an address that leads nowhere'), () =>
       payer(browser, { scripts, expected: /status of 404/ }, async page => {
-        const response = await page.goto(`${server.url}/checkout/cs_01h455vb4pex5vsknk084sn02q`)
+        const response = await goTo(page, `${server.url}/checkout/cs_01h455vb4pex5vsknk084sn02q`)
         assert.equal(response.status(), 404)
         await reach(page, 'There is no payment here')
         await look(page, 'not-found')
@@ -150,7 +150,7 @@ describe('page', { concurrency: 4 }, () => {
     test(named('French, by the header, by the switch and back'), () =>
       payer(browser, { scripts, locale: 'fr-FR' }, async page => {
         const checkout = await create()
-        await page.goto(checkout.payment_url)
+        await goTo(page, checkout.payment_url)
         assert.equal(await page.locator('html').getAttribute('lang'), 'fr')
         await look(page, 'choose-french')
         await link(page, 'English').click()
@@ -249,7 +249,7 @@ describe('page', { concurrency: 4 }, () => {
       payer(browser, { scripts }, async page => {
         const left = Date.parse(expiring.expires_at) - Date.now()
         if (left > 0) await new Promise(resolve => setTimeout(resolve, left))
-        await page.goto(expiring.payment_url)
+        await goTo(page, expiring.payment_url)
         await reach(page, 'The time to pay is over')
         assert.equal(await button(page, /^Pay (with|by)/).count(), 0)
         await look(page, 'expired')
