@@ -49,7 +49,8 @@ describe('one payment', () => {
         const second = await page.context().newPage()
         await second.goto(page.url())
         for (const tab of [page, second]) await tab.getByLabel('Phone number').fill('+2207000000')
-        await Promise.all([page, second].map(tab => button(tab, 'Continue').click()))
+        // Only one tab is in front, and a click of the pointer would wait for the other one to be drawn.
+        await Promise.all([page, second].map(tab => button(tab, 'Continue').dispatchEvent('click')))
         await paid(page)
         await reach(second, /^Paid$|This is already paid/)
         assert.equal((await count()) - before, 1)
