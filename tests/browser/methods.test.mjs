@@ -40,7 +40,7 @@ async function expectPaid(checkout, method) {
 const visit = (scripts, steps) => payer(browser, { scripts, allowed: [shop.url] }, steps)
 
 for (const scripts of SCRIPTS) {
-  describe(withScripts(scripts), { concurrency: 4 }, () => {
+  describe(withScripts(scripts), { concurrency: 2 }, () => {
     test('wave: over to the app and back, then to the shop', () =>
       visit(scripts, async page => {
         const checkout = await create()

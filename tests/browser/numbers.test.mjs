@@ -20,7 +20,7 @@ const create = () => server.api('POST', '/v1/checkouts', { amount: '75.00' })
 const status = async checkout => (await server.api('GET', `/v1/checkouts/${checkout.id}`)).status
 
 for (const scripts of SCRIPTS) {
-  describe(withScripts(scripts), { concurrency: 4 }, () => {
+  describe(withScripts(scripts), { concurrency: 2 }, () => {
     const number = (name, phone, steps) =>
       test(`${phone}: ${name}`, () =>
         payer(browser, { scripts }, async page => {

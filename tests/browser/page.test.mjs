@@ -58,7 +58,7 @@ describe('one payment', () => {
   }
 })
 
-describe('page', { concurrency: 4 }, () => {
+describe('page', { concurrency: 2 }, () => {
   for (const scripts of SCRIPTS) {
     const visit = steps => payer(browser, { scripts }, steps)
     const named = name => `${name}, ${withScripts(scripts)}`
