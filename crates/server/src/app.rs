@@ -12,6 +12,7 @@ pub mod keys;
 pub mod organizations;
 pub mod payments;
 pub mod publish;
+pub mod receipt_statements;
 pub mod verify;
 pub mod webhooks;
 
