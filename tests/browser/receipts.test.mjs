@@ -146,6 +146,7 @@ describe('receipt', { concurrency: 2 }, () => {
         'half of it': text.slice(0, text.length / 2),
         longer: `${text}0`,
         twice: text + text,
+        'an unused bit': text.replace(/Y$/, 'Z'),
         'lower case': text.toLowerCase(),
         'a blank': `${text.slice(0, 9)}%20${text.slice(9)}`,
         'another version': statement({ version: 2 }),
