@@ -7,6 +7,7 @@
 pub mod api_key;
 pub mod audit;
 pub mod checkout;
+pub mod customer;
 pub mod entropy;
 pub mod event;
 pub mod id;
@@ -18,6 +19,7 @@ pub mod money;
 pub mod organization;
 pub mod payment;
 pub mod phone;
+pub mod product;
 pub mod rail;
 pub mod refusal;
 pub mod return_address;
