@@ -333,9 +333,13 @@ pub fn settle(
     id: Id<Transaction>,
     apply: impl Fn(&mut PaymentSession, &mut Transaction, Timestamp) -> Result<Moved, Failure>,
 ) -> Result<Payment, Failure> {
-    let Payable::Checkout(checkout_id) = look_up::<Transaction>(tx, scope, id)?.payable;
+    let known = look_up::<Transaction>(tx, scope, id)?;
+    if known.is_recorded() {
+        return Err(Refusal::AttemptNotUnknown { status: known.status().as_str() }.into());
+    }
+    let Payable::Checkout(checkout_id) = known.payable;
     let mut checkout = load::<Checkout>(tx, scope, checkout_id)?;
-    let session_id = look_up::<Transaction>(tx, scope, id)?.session;
+    let session_id = known.attempt().session;
     let mut session = load::<PaymentSession>(tx, scope, session_id)?;
     let mut transaction = load::<Transaction>(tx, scope, id)?;
     let now = tx.now();
@@ -387,10 +391,10 @@ pub fn settle(
 
 /// Whether starting again would give the same payment, with the way on that the payer needs.
 fn restarts(context: &Context, transaction: &Transaction) -> bool {
-    transaction.method.flow() == Flow::Redirect
+    transaction.attempt().method.flow() == Flow::Redirect
         && transaction.status() != TransactionStatus::Completed
         && context
-            .offer(transaction.scope.mode, transaction.method)
+            .offer(transaction.scope.mode, transaction.attempt().method)
             .is_some_and(|offer| offer.capability.start_is_idempotent)
 }
 
