@@ -5,12 +5,14 @@
 
 pub mod attempts;
 pub mod checkouts;
+pub mod customers;
 pub mod hosted;
 pub mod idempotency;
 pub mod invariants;
 pub mod keys;
 pub mod organizations;
 pub mod payments;
+pub mod products;
 pub mod publish;
 pub mod verify;
 pub mod webhooks;

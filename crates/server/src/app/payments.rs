@@ -17,7 +17,7 @@ use domain::{Id, Metadata, Method, Money, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::{jobs, ledger};
 
-use super::{Context, checkouts, load, look_up, publish};
+use super::{Context, checkouts, customers, load, look_up, publish};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
@@ -90,15 +90,24 @@ pub fn begin(
     {
         return Err(Refusal::PaymentSessionClosed.into());
     }
+    let mut faults = Vec::new();
+    let customer = customers::named(tx, scope, request.payer.customer, &mut faults)?;
     if request.has_code {
+        if !faults.is_empty() {
+            return Err(faults.into());
+        }
         let payment = current.as_mut().ok_or(Refusal::CodeNotExpected)?;
         return submit_code(tx, &mut checkout, payment, key);
     }
-    check_request(&checkout, request)?;
+    check_request(&checkout, request, faults)?;
+    let payer = match customer {
+        Some(customer) => merged(request.payer.clone(), &customer.payer()),
+        None => request.payer.clone(),
+    };
     let method = request.method.or(checkout.order.fixed_method);
     let mut payment = match current {
-        Some(payment) => continue_or_replace(tx, &mut checkout, payment, method, request)?,
-        None => open(tx, &mut checkout, method, request)?,
+        Some(payment) => continue_or_replace(tx, &mut checkout, payment, method, request, &payer)?,
+        None => open(tx, &mut checkout, method, request, &payer)?,
     };
     match method.or(payment.session.method) {
         Some(method) if payment.transaction.is_none() => {
@@ -147,19 +156,18 @@ pub fn begin_again(
         metadata: Some(current.session.metadata.clone()),
         has_code: false,
     };
-    let mut payment = open(tx, &mut checkout, Some(method), &request)?;
+    let mut payment = open(tx, &mut checkout, Some(method), &request, &request.payer)?;
     let job = start(tx, context, &mut checkout, &mut payment.session, method, key)?;
     Ok(Begun::Start(job, payment.session.id))
 }
 
-fn check_request(checkout: &Checkout, request: &Initialize) -> Result<(), Failure> {
+fn check_request(checkout: &Checkout, request: &Initialize, mut faults: Vec<Fault>) -> Result<(), Failure> {
     let order = &checkout.order;
     if let (Some(fixed), Some(wanted)) = (order.fixed_method, request.method)
         && fixed != wanted
     {
         return Err(Refusal::PaymentMethodFixed { method: fixed.as_str() }.into());
     }
-    let mut faults = Vec::new();
     if let Some(method) = request.method
         && !order.available_methods.contains(&method)
     {
@@ -173,15 +181,17 @@ fn check_request(checkout: &Checkout, request: &Initialize) -> Result<(), Failur
     if faults.is_empty() { Ok(()) } else { Err(faults.into()) }
 }
 
+/// `payer`: what the request says, and what is known of the customer that it names.
 fn open(
     tx: &mut Tx<'_>,
     checkout: &mut Checkout,
     method: Option<Method>,
     request: &Initialize,
+    payer: &Payer,
 ) -> Result<Payment, Failure> {
     let now = tx.now();
     let id = tx.entropy().id(now);
-    let payer = merged(request.payer.clone(), &checkouts::payer_of(checkout));
+    let payer = merged(payer.clone(), &checkouts::payer_of(checkout));
     let mut session = PaymentSession::open(
         id,
         checkout.scope,
@@ -206,22 +216,24 @@ fn continue_or_replace(
     mut current: Payment,
     method: Option<Method>,
     request: &Initialize,
+    payer: &Payer,
 ) -> Result<Payment, Failure> {
     let again = current.session.again(method)?;
     if again == Again::New {
-        return open(tx, checkout, method, request);
+        return open(tx, checkout, method, request, payer);
     }
+    // Only a phone that was sent: what is known of a customer replaces no attempt.
     let other_phone = request.payer.phone.is_some() && request.payer.phone != current.session.payer.phone;
     // A phone that was handed to a rail can't be changed there.
     if again == Again::Replace || (other_phone && current.transaction.is_some()) {
         checkouts::close(tx, &mut current.session, current.transaction.as_mut(), false)?;
         show_latest(checkout, current.transaction.as_ref(), tx.now());
-        return open(tx, checkout, method, request);
+        return open(tx, checkout, method, request, payer);
     }
     if current.transaction.is_none() {
         let session = &mut current.session;
         session.method = method.or(session.method);
-        session.payer = merged(request.payer.clone(), &session.payer);
+        session.payer = merged(payer.clone(), &session.payer);
         if let Some(metadata) = &request.metadata {
             session.metadata = metadata.clone();
         }
@@ -250,7 +262,12 @@ fn refuse_without_phone(session: &PaymentSession) -> Result<(), Failure> {
 
 /// What the request says wins over what was known.
 fn merged(request: Payer, known: &Payer) -> Payer {
+    // One customer's name never stands beside another's address.
+    if request.customer.is_some() && known.customer.is_some() && request.customer != known.customer {
+        return request;
+    }
     Payer {
+        customer: request.customer.or(known.customer),
         phone: request.phone.or_else(|| known.phone.clone()),
         email: request.email.or_else(|| known.email.clone()),
         name: request.name.or_else(|| known.name.clone()),
