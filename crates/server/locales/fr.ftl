@@ -237,6 +237,35 @@ card-challenge = la banque demande d’abord (3-D Secure)
 card-not-chosen = Choisissez une des cartes de test.
 card-unknown = Ce n’est pas une carte de test.
 
+## Facture
+invoice-line = Facture { $number }
+invoice-due-line = Facture { $number }, à payer au plus tard le { $day }
+invoice-overdue-line = Facture { $number }, échue le { $day }
+invoice-part-paid = { $paid } sur { $total } sont payés.
+invoice-details = Ce qui est facturé
+invoice-to = Facturé à
+invoice-issued = Émise le
+invoice-due = Échéance
+invoice-before-tax = Hors taxe
+invoice-tax = Taxe ({ $rate } %)
+invoice-paid = Payé
+invoice-left = Reste à payer
+invoice-payments = Paiements reçus
+invoice-document = Télécharger la facture (PDF)
+invoice-paid-whole = Cette facture est payée en entier.
+invoice-cancelled = Cette facture a été annulée. Il n’y a rien à payer.
+received = Nous avons reçu { $amount }
+choose-rest-title = Comment voulez-vous payer le reste ?
+part-summary = Ne payer qu’une partie maintenant
+part-label = Montant à payer maintenant
+part-hint = Jusqu’à { $amount }. Laissez vide pour tout payer.
+part-line = Une partie des { $left } qui restent à payer.
+part-format = Écrivez le montant en chiffres, par exemple 50,00.
+part-too-much = Il ne reste que { $amount } à payer.
+late-invoice-cancelled = Il est arrivé après l’annulation de la facture.
+draft-title = Cette facture n’est pas encore prête
+draft-body = { $merchant } est en train de l’écrire. Il n’y a rien à payer maintenant.
+
 ## Vérifier un reçu
 verify-title = Vérifier un reçu
 verify-intro = Scannez le code QR d’un reçu avec l’appareil photo du téléphone. Cette page montre alors ce qui a vraiment été payé.

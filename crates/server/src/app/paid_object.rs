@@ -9,7 +9,7 @@ use domain::{Id, Method, Money, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::jobs;
 
-use super::{Context, checkouts, load, publish};
+use super::{Context, checkouts, load, look_up, publish};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
@@ -23,6 +23,13 @@ impl PaidObject {
     pub fn load(tx: &mut Tx<'_>, scope: Scope, payable: Payable) -> Result<Self, Failure> {
         Ok(match payable {
             Payable::Checkout(id) => Self::Checkout(load(tx, scope, id)?),
+        })
+    }
+
+    /// For reading; not locked.
+    pub fn look_up(tx: &mut Tx<'_>, scope: Scope, payable: Payable) -> Result<Self, Failure> {
+        Ok(match payable {
+            Payable::Checkout(id) => Self::Checkout(look_up(tx, scope, id)?),
         })
     }
 

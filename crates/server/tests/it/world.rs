@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use dalasi::app::checkouts::{self, NewCheckout, Price};
-use dalasi::app::hosted::{self, HostedCheckout};
+use dalasi::app::hosted::{self, Hosted};
 use dalasi::app::{App, Context, Offer, organizations};
 use dalasi::clock::{Clock as _, SystemClock};
 use dalasi::egress::{Egress, EgressSettings};
@@ -22,6 +22,7 @@ use dalasi::rate_limit::Rate;
 use dalasi::secrets::{MasterKey, Purpose};
 use dalasi::wire::Addresses;
 use domain::checkout::{Checkout, Customer};
+use domain::payment::Payable;
 use domain::{Currency, Id, Metadata, Method, Mode, Money, Scope};
 use http_body_util::BodyExt as _;
 use store::{Database, Settings, Store};
@@ -141,8 +142,8 @@ impl World {
         self.app.commit(move |tx, context| checkouts::cancel(tx, context, scope, id)).await.unwrap();
     }
 
-    pub(crate) async fn stored(&self, id: Id<Checkout>) -> HostedCheckout {
-        self.app.read(move |tx, _| hosted::look_up_hosted(tx, id)).await.unwrap()
+    pub(crate) async fn stored(&self, id: Id<Checkout>) -> Hosted {
+        self.app.read(move |tx, _| hosted::look_up_hosted(tx, Payable::Checkout(id))).await.unwrap()
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Page {

@@ -1,4 +1,4 @@
-//! The checkout page: one template, one block per state. What is decided here is only how a state
+//! The page of a payment: one template, one block per state. What is decided here is only how a state
 //! looks and how the page keeps itself fresh, never what a state means.
 
 use askama::Template;
@@ -10,20 +10,21 @@ use super::html::{Frame, address, initial, outward, own_path, render as draw};
 use super::moment;
 use super::text::{Around, Text, plain};
 use super::view::{
-    Amount, CheckoutPage, CodeError, End, Method, PhoneError, Problem, Reason, Standing, State, TimeLeft,
+    Amount, CodeError, Due, End, Invoice, Item, Leave, Method, PartError, PaymentPage, PhoneError, Problem, Reason,
+    Standing, State, Subject, TimeLeft,
 };
 
 /// The page as HTML; answer with it and [`super::headers::for_page`] of the same nonce.
-pub fn render(page: &CheckoutPage, nonce: &Nonce) -> String {
-    draw(&Checkout::new(page, nonce))
+pub fn render(page: &PaymentPage, nonce: &Nonce) -> String {
+    draw(&Payment::new(page, nonce))
 }
 
 #[derive(Template)]
-#[template(path = "checkout.html")]
-struct Checkout<'a> {
+#[template(path = "payment.html")]
+struct Payment<'a> {
     frame: Frame,
     t: Text,
-    page: &'a CheckoutPage,
+    page: &'a PaymentPage,
     script: &'static Asset,
     merchant: String,
     amount: String,
@@ -37,8 +38,8 @@ struct Checkout<'a> {
     back: Option<&'a str>,
 }
 
-impl<'a> Checkout<'a> {
-    fn new(page: &'a CheckoutPage, nonce: &Nonce) -> Self {
+impl<'a> Payment<'a> {
+    fn new(page: &'a PaymentPage, nonce: &Nonce) -> Self {
         let (go, back) = ways_out(page);
         let accent = page.merchant.accent.as_deref();
         Self {
@@ -95,6 +96,66 @@ impl<'a> Checkout<'a> {
 
     fn clean(&self, text: &str) -> String {
         plain(text)
+    }
+
+    fn day(&self, unix_seconds: &i64) -> String {
+        moment::day(*unix_seconds, self.t)
+    }
+
+    /// What stands below the amount.
+    fn lines(&self) -> Vec<String> {
+        match &self.page.subject {
+            Subject::Order { description, .. } => description.iter().map(|it| plain(it)).collect(),
+            Subject::Invoice(invoice) => self.invoice_lines(invoice),
+        }
+    }
+
+    fn invoice_lines(&self, invoice: &Invoice) -> Vec<String> {
+        let (number, day) = (plain(&invoice.number), self.day(&invoice.due_at));
+        let named = |key| self.t.with_two(key, ("number", number.as_str()), ("day", day.as_str()));
+        let first = match invoice.due {
+            Due::Ahead => named("invoice-due-line"),
+            Due::Passed => named("invoice-overdue-line"),
+            Due::Settled => self.t.with("invoice-line", "number", &number),
+        };
+        let (paid, total, left) = (self.money(&invoice.paid), self.money(&invoice.total), self.money(&invoice.left));
+        let is_waiting = invoice.due != Due::Settled;
+        let second = (is_waiting && invoice.paid.minor > 0)
+            .then(|| self.t.with_two("invoice-part-paid", ("paid", &paid), ("total", &total)));
+        let third = (is_waiting && self.page.amount != invoice.left).then(|| self.t.with("part-line", "left", &left));
+        [first].into_iter().chain(second).chain(third).collect()
+    }
+
+    fn invoice(&self) -> Option<&'a Invoice> {
+        match &self.page.subject {
+            Subject::Order { .. } => None,
+            Subject::Invoice(invoice) => Some(invoice),
+        }
+    }
+
+    fn items(&self) -> &'a [Item] {
+        match &self.page.subject {
+            Subject::Order { items, .. } => items,
+            Subject::Invoice(invoice) => &invoice.items,
+        }
+    }
+
+    fn reference(&self) -> Option<&'a String> {
+        match &self.page.subject {
+            Subject::Order { reference, .. } => reference.as_ref(),
+            Subject::Invoice(_) => None,
+        }
+    }
+
+    fn own<'p>(&self, path: &'p Option<String>) -> Option<&'p str> {
+        path.as_deref().and_then(own_path)
+    }
+
+    fn part_error(&self, error: &PartError, most: &Amount) -> String {
+        match error {
+            PartError::Format => self.t.get("part-format"),
+            PartError::TooMuch => self.t.with("part-too-much", "amount", self.money(most)),
+        }
     }
 
     fn moment(&self, unix_seconds: &i64) -> String {
@@ -194,9 +255,10 @@ impl<'a> Checkout<'a> {
     }
 
     fn late(&self, after: &End) -> String {
-        self.t.get(match after {
-            End::Expiry => "late-expired",
-            End::Cancellation => "late-cancelled",
+        self.t.get(match (after, self.invoice()) {
+            (End::Expiry, _) => "late-expired",
+            (End::Cancellation, None) => "late-cancelled",
+            (End::Cancellation, Some(_)) => "late-invoice-cancelled",
         })
     }
 
@@ -233,7 +295,8 @@ impl<'a> Checkout<'a> {
 
     /// Only where nothing is with a rail.
     fn can_leave(&self) -> bool {
-        matches!(self.page.state, State::Choose { .. } | State::NeedsPhone { .. } | State::NotPaid { .. })
+        self.page.leave.is_some()
+            && matches!(self.page.state, State::Choose { .. } | State::NeedsPhone { .. } | State::NotPaid { .. })
     }
 
     fn name_class(&self) -> &'static str {
@@ -243,7 +306,7 @@ impl<'a> Checkout<'a> {
     /// The title says the state, and an error first, since it is what a screen reader reads first.
     fn title(&self) -> String {
         let (key, failed) = match &self.page.state {
-            State::Choose { problem, .. } => ("title-pay", problem.is_some()),
+            State::Choose { problem, .. } => ("title-pay", problem.is_some() || self.has_part_error()),
             State::NeedsPhone { error, .. } => ("title-phone", error.is_some()),
             State::ApproveOnPhone { problem, .. } => ("approve-title", problem.is_some()),
             State::EnterCode { error, .. } => ("code-title", error.is_some()),
@@ -260,6 +323,10 @@ impl<'a> Checkout<'a> {
         let said = self.t.get(key);
         let title = format!("{said} · {} · {}", self.amount, self.merchant);
         if failed { self.t.with("title-error", "title", &title) } else { title }
+    }
+
+    fn has_part_error(&self) -> bool {
+        self.page.part.as_ref().is_some_and(|part| part.error.is_some())
     }
 
     /// How the amount is set: smaller when it is long, so that it keeps to its line on a small phone.
@@ -304,7 +371,7 @@ fn waits(state: &State) -> bool {
     }
 }
 
-fn ways_out(page: &CheckoutPage) -> (Option<&str>, Option<&str>) {
+fn ways_out(page: &PaymentPage) -> (Option<&str>, Option<&str>) {
     let checked = |url: &'_ str| outward(url, page.test_mode).is_some();
     match &page.state {
         State::Redirecting { url, automatic: true, .. } if checked(url) => (Some(url), None),

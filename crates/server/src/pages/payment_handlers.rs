@@ -1,4 +1,4 @@
-//! The checkout page's addresses: show it, and do what its forms ask. A form does its thing once, however often it is
+//! The addresses of a payment's page: show it, and do what its forms ask. A form does its thing once, however often it is
 //! sent, and always ends in a redirect to the page, which tells what came of it.
 
 use std::sync::Arc;
@@ -8,67 +8,67 @@ use aws_lc_rs::digest::{SHA256, digest as hash};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use domain::checkout::{Checkout, Status};
 use domain::payment::{Payable, Payer, SessionStatus};
 use domain::rail::NextAction;
-use domain::{Id, Method, Msisdn, Refusal};
+use domain::{Method, Msisdn, Refusal};
 use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
 
 use super::answer::{Wrong, html, nonce, random, see_other};
 use super::form::{self, Form, Token};
 use super::note::{CodeFault, Note, PhoneFault};
+use super::page_path::PagePath;
 use super::routes::Site;
 use super::state::{self, Simulator};
 use super::text::Language;
-use super::view::{self, CheckoutPage, Item, Merchant};
-use super::visit::{InPath, Visit, address};
-use super::{checkout, moment};
+use super::view::{self, PaymentPage};
+use super::visit::{Visit, address};
+use super::{payment, subject};
 use crate::app::Context;
-use crate::app::hosted::{self, HostedCheckout};
+use crate::app::hosted::{self, Hosted, Standing};
 use crate::app::idempotency::Reply;
 use crate::app::payments::{Initialize, Target};
 use crate::app::sessions::Payment;
 use crate::error::Failure;
 use crate::form_token;
 
-const PURPOSE: &str = "checkout page";
-/// A page that stays open beyond its checkout's end can still say "I approved it".
-const SHORTEST_TOKEN_S: i64 = 3600;
-/// So many attempts of one checkout in [`RECENTLY`]: each may cost somebody a text message.
+const PURPOSE: &str = "payment page";
+/// So many attempts on one page in [`RECENTLY`]: each may cost somebody a text message.
 const MOST_STARTS: usize = 10;
 const RECENTLY: Duration = Duration::from_secs(600);
 /// A browser is not kept waiting longer for a rail; the page goes on asking.
 const LONGEST_QUESTION: Duration = Duration::from_secs(3);
 const LONGEST_TYPED: usize = 24;
 
-pub(super) async fn look_up(site: &Site, id: Id<Checkout>) -> Result<HostedCheckout, Failure> {
-    site.app.read(move |tx, _| hosted::look_up_hosted(tx, id)).await
+pub(super) async fn look_up(site: &Site, payable: Payable) -> Result<Hosted, Failure> {
+    site.app.read(move |tx, _| hosted::look_up_hosted(tx, payable)).await
 }
 
-pub(super) fn stored_state(site: &Site, hosted: &HostedCheckout) -> view::State {
+pub(super) fn stored_state(site: &Site, hosted: &Hosted) -> view::State {
     let context = site.app.context();
     state::stored(hosted, &Simulator { pay_url: site.pay_url(), token_key: &context.page_token_key })
 }
 
-/// One request for one checkout.
+/// One request for one page.
 struct Call {
     site: Arc<Site>,
-    hosted: HostedCheckout,
+    hosted: Hosted,
+    place: PagePath,
     language: Language,
     path: String,
 }
 
 impl Call {
-    async fn open(site: &Arc<Site>, visit: &Visit, id: &str) -> Result<Self, Wrong> {
-        let id: Id<Checkout> = id.parse().map_err(|_| Wrong::NotFound)?;
-        let hosted = look_up(site, id).await?;
+    async fn open(site: &Arc<Site>, visit: &Visit) -> Result<Self, Wrong> {
+        let place = PagePath::of(&visit.path).ok_or(Wrong::NotFound)?;
+        let hosted = look_up(site, place.payable).await?;
         let language = visit.language(Some(hosted.organization.profile.locale.as_str()));
-        Ok(Self { site: Arc::clone(site), path: format!("/checkout/{id}"), hosted, language })
+        Ok(Self { site: Arc::clone(site), path: place.path(), hosted, place, language })
     }
 
-    fn id(&self) -> Id<Checkout> {
-        self.hosted.checkout.id
+    /// What forms and notes are bound to.
+    fn object_id(&self) -> String {
+        self.place.payable.object_id()
     }
 
     fn to_page(&self) -> Response {
@@ -76,73 +76,54 @@ impl Call {
     }
 
     fn to_page_with(&self, note: &Note) -> Response {
-        let sealed = self.site.notes.seal(&self.id().to_string(), note, self.hosted.now);
+        let sealed = self.site.notes.seal(&self.object_id(), note, self.hosted.now);
         see_other(&address(&self.path, self.language, &[("note", &sealed)]))
     }
 }
 
-pub(super) async fn show(State(site): State<Arc<Site>>, visit: Visit, path: InPath<String>) -> Response {
-    let id = path.map(|path| path.0).unwrap_or_default();
-    match Call::open(&site, &visit, &id).await {
+pub(super) async fn show(State(site): State<Arc<Site>>, visit: Visit) -> Response {
+    match Call::open(&site, &visit).await {
         Ok(call) => draw(&call, &visit),
         Err(wrong) => wrong.answer(&visit, visit.language(None), site.is_https),
     }
 }
 
 /// A form's address takes forms only; who comes there otherwise is looking for the page.
-pub(super) async fn show_instead(
-    State(site): State<Arc<Site>>,
-    visit: Visit,
-    path: InPath<(String, String)>,
-) -> Response {
-    let (id, action) = path.map(|path| path.0).unwrap_or_default();
-    let call = match Action::parse(&action) {
-        Some(_) => Call::open(&site, &visit, &id).await,
-        None => Err(Wrong::NotFound),
+pub(super) async fn show_instead(State(site): State<Arc<Site>>, visit: Visit) -> Response {
+    let result = async {
+        let call = Call::open(&site, &visit).await?;
+        Action::of(&call.place).map(|_| call.to_page()).ok_or(Wrong::NotFound)
     };
-    match call {
-        Ok(call) => call.to_page(),
-        Err(wrong) => wrong.answer(&visit, visit.language(None), site.is_https),
-    }
+    result.await.unwrap_or_else(|wrong| wrong.answer(&visit, visit.language(None), site.is_https))
 }
 
 fn draw(call: &Call, visit: &Visit) -> Response {
     let (site, hosted, language) = (&call.site, &call.hosted, call.language);
-    let (checkout, order, profile) = (&hosted.checkout, &hosted.checkout.order, &hosted.organization.profile);
-    let id = checkout.id.to_string();
+    let id = call.object_id();
     let stored = stored_state(site, hosted);
     let revision = state::revision(&stored);
     let note = visit.note.as_deref().and_then(|note| site.notes.open(&id, note, hosted.now));
     let shown = state::noted(stored, hosted, note, visit.method);
-    let item = |item: &domain::checkout::Item| Item {
-        description: item.description.clone().unwrap_or_else(|| "–".to_owned()),
-        quantity: item.quantity,
-        total: state::amount(item.total),
-    };
-    let token_expires_at_s = checkout.expires_at.seconds().max(hosted.now.seconds() + SHORTEST_TOKEN_S);
-    let page = CheckoutPage {
-        merchant: Merchant { name: profile.name.clone(), logo_path: None, accent: profile.accent_color.clone() },
-        amount: state::amount(order.amount),
-        description: order.description.clone(),
-        reference: order.reference.clone(),
-        items: order.items.iter().flatten().map(item).collect(),
-        payer: state::payer(hosted),
-        test_mode: !checkout.scope.mode.is_live(),
+    let form_token_key = &site.app.context().form_token_key;
+    let page = PaymentPage {
+        merchant: subject::merchant(hosted),
+        amount: state::amount(hosted.amount()),
+        subject: subject::subject(hosted),
+        payer: subject::payer(hosted),
+        test_mode: !hosted.scope().mode.is_live(),
         language,
         path: call.path.clone(),
         revision,
-        form_token: form_token::issue(&site.app.context().form_token_key, PURPOSE, &id, token_expires_at_s, &random()),
-        time_left: moment::time_left(
-            checkout.created_at.seconds(),
-            checkout.expires_at.seconds(),
-            hosted.now.seconds(),
-        ),
+        form_token: form_token::issue(form_token_key, PURPOSE, &id, subject::forms_until_s(hosted), &random()),
+        time_left: subject::time_left(hosted),
         reads: visit.reads,
-        can_return: order.failure_url.is_some(),
+        leave: subject::leave(hosted),
+        part: None,
+        chosen_part: None,
         state: in_language(shown, site.pay_url(), language),
     };
     let nonce = nonce();
-    html(StatusCode::OK, &nonce, site.is_https, checkout::render(&page, &nonce))
+    html(StatusCode::OK, &nonce, site.is_https, payment::render(&page, &nonce))
 }
 
 /// The simulator's pages are ours and speak the payer's language as well.
@@ -162,10 +143,9 @@ fn in_language(mut state: view::State, pay_url: &str, language: Language) -> vie
 }
 
 /// The rail's own page sends the payer back here. That is no proof of anything: the rail is asked.
-pub(super) async fn returned(State(site): State<Arc<Site>>, visit: Visit, path: InPath<String>) -> Response {
-    let id = path.map(|path| path.0).unwrap_or_default();
+pub(super) async fn returned(State(site): State<Arc<Site>>, visit: Visit) -> Response {
     let result = async {
-        let call = Call::open(&site, &visit, &id).await?;
+        let call = Call::open(&site, &visit).await?;
         come_back(&call).await?;
         Ok::<_, Wrong>(call.to_page())
     };
@@ -209,8 +189,8 @@ enum Action {
 }
 
 impl Action {
-    fn parse(text: &str) -> Option<Self> {
-        Some(match text {
+    fn of(place: &PagePath) -> Option<Self> {
+        Some(match place.action.as_deref()? {
             "method" => Self::Method,
             "phone" => Self::Phone,
             "code" => Self::Code,
@@ -223,19 +203,13 @@ impl Action {
     }
 }
 
-pub(super) async fn act(
-    State(site): State<Arc<Site>>,
-    visit: Visit,
-    path: InPath<(String, String)>,
-    request: Request,
-) -> Response {
-    let (id, action) = path.map(|path| path.0).unwrap_or_default();
+pub(super) async fn act(State(site): State<Arc<Site>>, visit: Visit, request: Request) -> Response {
     let result = async {
-        let action = Action::parse(&action).ok_or(Wrong::NotFound)?;
-        let call = Call::open(&site, &visit, &id).await?;
+        let call = Call::open(&site, &visit).await?;
+        let action = Action::of(&call.place).ok_or(Wrong::NotFound)?;
         let form = form::read(request, site.pay_url()).await?;
         let key = &site.app.context().form_token_key;
-        match form::token(&form, key, PURPOSE, &call.id().to_string(), call.hosted.now)? {
+        match form::token(&form, key, PURPOSE, &call.object_id(), call.hosted.now)? {
             Token::Stale => Ok(call.to_page_with(&Note::StaleForm {})),
             Token::Good(token) => press(&call, action, &form, token).await,
         }
@@ -283,7 +257,7 @@ fn once(call: &Call, token: &str, name: &str, detail: &str) -> IdempotencyKey {
     let key = format!("{token}:{name}:{digest}");
     // The key says all that was asked, so one key is always one request.
     let fingerprint = hash(&SHA256, key.as_bytes()).as_ref().to_vec();
-    IdempotencyKey { scope: call.hosted.scope(), space: format!("page:{}", call.id()), key, fingerprint }
+    IdempotencyKey { scope: call.hosted.scope(), space: format!("page:{}", call.object_id()), key, fingerprint }
 }
 
 /// What is kept of an answer, as JSON like every kept answer: the page is drawn from the state in any case.
@@ -319,18 +293,18 @@ fn answer(call: &Call, result: Result<Reply, Failure>, method: Option<Method>) -
 }
 
 async fn choose_again(call: &Call, key: IdempotencyKey) -> Result<Reply, Failure> {
-    let (scope, id) = (call.hosted.scope(), call.id());
-    let command = move |tx: &mut Tx<'_>, _: &Context| hosted::choose_again(tx, scope, id);
+    let (scope, payable) = (call.hosted.scope(), call.place.payable);
+    let command = move |tx: &mut Tx<'_>, _: &Context| hosted::choose_again(tx, scope, payable);
     let reply = call.site.app.write(Some(key), command, outcome).await;
-    call.site.app.tell(id.to_string());
+    call.site.app.tell(call.object_id());
     reply
 }
 
 async fn leave(call: &Call, key: IdempotencyKey) -> Result<Reply, Failure> {
-    let (scope, id) = (call.hosted.scope(), call.id());
-    let command = move |tx: &mut Tx<'_>, context: &Context| hosted::leave(tx, context, scope, id);
+    let (scope, payable) = (call.hosted.scope(), call.place.payable);
+    let command = move |tx: &mut Tx<'_>, context: &Context| hosted::leave(tx, context, scope, payable);
     let reply = call.site.app.write(Some(key), command, outcome).await;
-    call.site.app.tell(id.to_string());
+    call.site.app.tell(call.object_id());
     reply
 }
 
@@ -361,7 +335,7 @@ async fn ask_for_phone(
 fn phone(call: &Call, form: &Form) -> Result<Msisdn, (PhoneFault, Option<String>)> {
     if form.get("use") == Some("known") {
         let of_session = call.hosted.payment.as_ref().and_then(|payment| payment.session.payer.phone.clone());
-        let known = of_session.filter(|_| call.hosted.checkout.order.fixed_method.is_some());
+        let known = of_session.filter(|_| call.hosted.object.fixed_method().is_some());
         let known = known.or_else(|| state::known_phone(&call.hosted)).filter(Msisdn::is_gambian);
         return known.ok_or((PhoneFault::Missing, None));
     }
@@ -384,7 +358,7 @@ async fn start(call: &Call, method: Method, phone: Option<Msisdn>, key: Idempote
         }));
     }
     let request = Initialize {
-        target: Target::Object(Payable::Checkout(call.id())),
+        target: Target::Object(call.place.payable),
         method: Some(method),
         amount: None,
         payer: Payer { phone, ..Payer::default() },
@@ -399,7 +373,7 @@ async fn start(call: &Call, method: Method, phone: Option<Msisdn>, key: Idempote
 }
 
 fn starts_too_often(call: &Call) -> bool {
-    let HostedCheckout { attempts, now, .. } = &call.hosted;
+    let Hosted { attempts, now, .. } = &call.hosted;
     attempts.iter().filter(|attempt| now.since(attempt.created_at) < RECENTLY).count() >= MOST_STARTS
 }
 
@@ -416,7 +390,7 @@ async fn submit_code(call: &Call, form: &Form, once: impl Fn(&str) -> Idempotenc
         return Ok(call.to_page_with(&Note::Code { fault: CodeFault::Format }));
     }
     let request = Initialize {
-        target: Target::Object(Payable::Checkout(call.id())),
+        target: Target::Object(call.place.payable),
         method: None,
         amount: None,
         payer: Payer::default(),
@@ -430,7 +404,7 @@ async fn submit_code(call: &Call, form: &Form, once: impl Fn(&str) -> Idempotenc
 }
 
 async fn approved(call: &Call) -> Result<Response, Wrong> {
-    if call.hosted.checkout.status(call.hosted.now) != Status::Pending {
+    if call.hosted.standing() != Standing::Open {
         return Ok(call.to_page());
     }
     ask(call).await;
@@ -441,7 +415,7 @@ async fn resend(call: &Call, key: IdempotencyKey) -> Result<Response, Wrong> {
     if starts_too_often(call) {
         return Ok(call.to_page_with(&Note::Code { fault: CodeFault::TooOften }));
     }
-    let target = Target::Object(Payable::Checkout(call.id()));
+    let target = Target::Object(call.place.payable);
     let result = call.site.app.start_again(call.hosted.scope(), target, Some(key), outcome).await;
     answer(call, result, None)
 }
