@@ -7,6 +7,7 @@ pub mod body;
 pub mod caller;
 pub mod card_guard;
 mod checkouts;
+mod customers;
 pub mod envelope;
 mod events;
 pub mod fields;
@@ -14,6 +15,7 @@ pub mod json;
 mod openapi;
 mod path;
 mod payments;
+mod products;
 pub mod query;
 mod read;
 mod reference;
@@ -66,6 +68,10 @@ fn operations() -> OpenApiRouter<Api> {
         .merge(from_browsers())
         .routes(routes!(payments::settings))
         .routes(routes!(payments::dashboard))
+        .routes(routes!(customers::create, customers::list))
+        .routes(routes!(customers::get, customers::update, customers::delete))
+        .routes(routes!(products::create, products::list))
+        .routes(routes!(products::get, products::update, products::delete))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(
             webhook_endpoints::get,

@@ -3,7 +3,9 @@
 //! They stand apart from `http`, because an event's snapshot is taken inside the command's transaction.
 
 pub mod checkouts;
+pub mod customers;
 pub mod payments;
+pub mod products;
 pub mod settings;
 pub mod webhooks;
 pub mod words;

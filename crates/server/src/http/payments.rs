@@ -14,10 +14,11 @@ use super::answer::{Answer, Problem};
 use super::caller::Caller;
 use super::card_guard;
 use super::fault::{Fault, FaultCode};
-use super::fields::{Change, Fields, MetadataValues};
+use super::fields::{Fields, MetadataValues};
 use super::json::Body;
 use super::openapi::Data;
 use super::path::InPath;
+use super::read::cleared;
 use super::{Api, read};
 use crate::app::organizations::{self, SettingsChange};
 use crate::app::payments::{self, Initialize, Payment, Target};
@@ -424,13 +425,5 @@ fn accent_color(text: String) -> Result<String, (FaultCode, String)> {
         Ok(text.to_ascii_lowercase())
     } else {
         Err((FaultCode::InvalidFormat, "`accent_color` is written as \"#1a2b3c\".".into()))
-    }
-}
-
-fn cleared<T>(change: Change<T>) -> Option<Option<T>> {
-    match change {
-        Change::Keep => None,
-        Change::Clear => Some(None),
-        Change::Set(value) => Some(Some(value)),
     }
 }

@@ -3,8 +3,10 @@
 use domain::Refusal;
 use domain::api_key::{Area, Right};
 use domain::checkout::Checkout;
+use domain::customer::Customer;
 use domain::event::Event;
 use domain::payment::PaymentSession;
+use domain::product::Product;
 use domain::webhook::WebhookEndpoint;
 use serde_json::{Map, Value, json};
 
@@ -120,6 +122,7 @@ fn notes(id: &str) -> Notes {
     let read = |area| Access::Merchant(Right::read(area));
     let write = |area| Access::Merchant(Right::write(area));
     let (checkouts, payments, webhooks) = (Area::Checkouts, Area::Payments, Area::Webhooks);
+    let (customers, products) = (Area::Customers, Area::Products);
     let (access, repeats, about) = match id {
         "get_health" | "get_versioned_health" => {
             (Access::Open, Repeats::Harmless, "Reads from the store and answers `ok`. For load balancers and monitors.")
@@ -187,6 +190,43 @@ fn notes(id: &str) -> Notes {
             Repeats::ByHeader,
             "Only what is given changes. Test and live mode have settings of their own.",
         ),
+        "create_customer" => (
+            write(customers),
+            Repeats::ByHeader,
+            "Answers the customer who has this e-mail address, else the one who has this phone, unchanged and with 200; \
+             a new one with 201 where there is neither. Addresses are compared without their case.",
+        ),
+        "list_customers" => (read(customers), Repeats::Harmless, "Newest first."),
+        "get_customer" => (read(customers), Repeats::Harmless, "As it was stored last."),
+        "update_customer" => (
+            write(customers),
+            Repeats::ByHeader,
+            "Only what is given changes; an e-mail address or a phone remains. Objects that name the customer keep the \
+             copies that they have.",
+        ),
+        "delete_customer" => (
+            write(customers),
+            Repeats::ByHeader,
+            "Nobody finds it any more, and its e-mail address and phone are free again. Objects that name it keep their \
+             copies.",
+        ),
+        "create_product" => (
+            write(products),
+            Repeats::ByHeader,
+            "A line of a checkout names it by `product_id` and takes its name and price.",
+        ),
+        "list_products" => (read(products), Repeats::Harmless, "Newest first."),
+        "get_product" => (read(products), Repeats::Harmless, "As it was stored last."),
+        "update_product" => (
+            write(products),
+            Repeats::ByHeader,
+            "Only what is given changes. Lines that were made before keep their name and price.",
+        ),
+        "delete_product" => (
+            write(products),
+            Repeats::ByHeader,
+            "Nobody finds it any more. Lines that name it keep their name and price.",
+        ),
         "create_webhook_endpoint" => (
             write(webhooks),
             Repeats::ByHeader,
@@ -252,6 +292,8 @@ fn problems(id: &str) -> Vec<Problem> {
         invalid(&[("reason", FaultCode::UnknownField, message)])
     };
     let no_endpoint = || refused(Refusal::not_found::<WebhookEndpoint>());
+    let no_customer = || refused(Refusal::not_found::<Customer>());
+    let no_product = || refused(Refusal::not_found::<Product>());
     match id {
         "create_access_token" => vec![invalid(&[
             ("expires_in", FaultCode::OutOfRange, "`expires_in` must be between 60 and 86400."),
@@ -269,7 +311,46 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::NoPaymentMethodAvailable),
             Problem::card_data_not_allowed("description"),
         ],
-        "list_checkouts" | "list_webhook_endpoints" | "list_events" => vec![in_list()],
+        "list_checkouts" | "list_customers" | "list_products" | "list_webhook_endpoints" | "list_events" => {
+            vec![in_list()]
+        }
+        "create_customer" => vec![
+            invalid(&[
+                ("email", FaultCode::Required, "Either `email` or `phone` is required."),
+                ("name", FaultCode::TooShort, "`name` must not be empty."),
+            ]),
+            Problem::card_data_not_allowed("name"),
+        ],
+        "get_customer" => vec![no_customer()],
+        "update_customer" => vec![
+            invalid(&[(
+                "email",
+                FaultCode::Conflict,
+                "`email` belongs to another customer of yours; use that one, or change it first.",
+            )]),
+            Problem::card_data_not_allowed("name"),
+            no_customer(),
+        ],
+        "delete_customer" => vec![unexpected_body(), no_customer()],
+        "create_product" | "update_product" => {
+            let mut problems = vec![
+                invalid(&[
+                    ("price", FaultCode::AmountNotPositive, "`price` must be greater than zero."),
+                    (
+                        "is_active",
+                        FaultCode::Conflict,
+                        "`is_active` is another name of `active`, and they differ; send one of them.",
+                    ),
+                ]),
+                Problem::card_data_not_allowed("description"),
+            ];
+            if id == "update_product" {
+                problems.push(no_product());
+            }
+            problems
+        }
+        "get_product" => vec![no_product()],
+        "delete_product" => vec![unexpected_body(), no_product()],
         "get_checkout" => vec![refused(Refusal::not_found::<Checkout>())],
         "cancel_checkout" => vec![
             unexpected_body(),
