@@ -14,6 +14,7 @@ pub mod fields;
 pub mod json;
 mod openapi;
 mod path;
+mod payment_settings;
 mod payments;
 mod products;
 pub mod query;
@@ -66,8 +67,8 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(checkouts::get))
         .routes(routes!(checkouts::cancel))
         .merge(from_browsers())
-        .routes(routes!(payments::settings))
-        .routes(routes!(payments::dashboard))
+        .routes(routes!(payment_settings::settings))
+        .routes(routes!(payment_settings::dashboard))
         .routes(routes!(customers::create, customers::list))
         .routes(routes!(customers::get, customers::update, customers::delete))
         .routes(routes!(products::create, products::list))
@@ -108,7 +109,7 @@ fn from_browsers() -> OpenApiRouter<Api> {
         .routes(routes!(payments::initialize))
         .routes(routes!(payments::status))
         .routes(routes!(payments::session))
-        .routes(routes!(payments::methods))
+        .routes(routes!(payment_settings::methods))
         .layer(cors)
 }
 
