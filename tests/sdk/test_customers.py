@@ -149,6 +149,22 @@ class TestManyAtOnce:
         assert len({json.loads(body)["data"]["id"] for _, _, body in answers}) == 1
         assert data(api.get(PATH, params={field: value}))["total"] == 1
 
+    def test_of_32_who_want_an_address_one_gets_it(self, server, api, sdk):
+        wanted, phone = address(), number()
+        made = [ok(sdk.customers.create(email=address())) for _ in range(32)]
+        bodies = [{"email": wanted}, {"phone": phone}]
+        answers = at_once(
+            server, [(f"{PATH}/{one['id']}", bodies[turn % 2]) for turn, one in enumerate(made)], method="PUT"
+        )
+        for turn, field in enumerate(("email", "phone")):
+            mine = [json.loads(body) for _, _, body in answers[turn::2]]
+            winners = [body["data"]["id"] for body in mine if "data" in body]
+            assert len(winners) == 1, Counter(status for status, _, _ in answers)
+            lost = [body["details"] for body in mine if "data" not in body]
+            assert all([(fault["field"], fault["code"]) for fault in found] == [(field, "conflict")] for found in lost)
+            found = data(api.get(PATH, params={field: wanted if field == "email" else phone}))["items"]
+            assert [customer["id"] for customer in found] == winners
+
     def test_a_deletion_in_between_leaves_at_most_one(self, server, api):
         email = address()
         for _ in range(3):
