@@ -12,7 +12,7 @@ use crate::id::{Id, Object};
 use crate::metadata::Metadata;
 use crate::method::Method;
 use crate::money::Money;
-use crate::payment::{PaymentSession, TransactionSummary};
+use crate::payment::{PaymentSession, Settlement, TransactionSummary};
 use crate::product::Product;
 use crate::refusal::Refusal;
 use crate::scope::Scope;
@@ -154,18 +154,6 @@ impl Status {
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
-}
-
-/// What money that arrived means for the checkout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Settlement {
-    /// It pays the checkout.
-    Paid,
-    /// The checkout was expired or cancelled before: credited, shown, the merchant decides.
-    Late,
-    /// The checkout was paid before: kept apart, refundable.
-    Second,
 }
 
 impl Checkout {

@@ -51,6 +51,7 @@ pub struct ReceiptSummary {
     pub number: String,
     pub amount: Money,
     pub payment_date: Timestamp,
+    /// Names the receipt's file.
     pub validation_code: ValidationCode,
 }
 

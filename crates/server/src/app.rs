@@ -11,9 +11,12 @@ pub mod idempotency;
 pub mod invariants;
 pub mod keys;
 pub mod organizations;
+pub mod paid_object;
 pub mod payments;
 pub mod products;
 pub mod publish;
+pub mod sessions;
+pub mod settlement;
 pub mod verify;
 pub mod webhooks;
 

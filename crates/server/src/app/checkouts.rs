@@ -3,13 +3,13 @@
 use domain::checkout::{self, Checkout, Customer, Order};
 use domain::job::Job;
 use domain::organization::Organization;
-use domain::payment::{Payable, Payer, PaymentSession, Transaction};
+use domain::payment::{Payable, Payer, PaymentSession};
 use domain::{Currency, Id, Metadata, Method, Money, Msisdn, Refusal, Scope};
 use store::Tx;
 use store::queries::jobs;
 
 use super::products::NewItem;
-use super::{Context, customers, load, look_up, products, publish};
+use super::{Context, customers, load, look_up, products, publish, sessions};
 use crate::credentials::ClientSecret;
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
@@ -171,42 +171,9 @@ pub fn expire(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<Checkout>
 
 /// Ends the open session of a checkout that takes no more payments, and asks the rail to drop its attempt.
 pub(super) fn close_session(tx: &mut Tx<'_>, checkout: &mut Checkout, expired: bool) -> Result<(), Failure> {
-    let Some(session_id) = checkout.payment_session else { return Ok(()) };
-    let scope = checkout.scope;
-    let mut session = load::<PaymentSession>(tx, scope, session_id)?;
-    if session.is_with_provider() {
-        return Ok(());
+    let Some(session) = checkout.payment_session else { return Ok(()) };
+    if let Some(attempt) = sessions::close_by_id(tx, checkout.scope, session, expired)? {
+        checkout.attempt_moved(attempt, false, tx.now());
     }
-    let mut transaction = match session.transaction {
-        Some(id) => Some(load::<Transaction>(tx, scope, id)?),
-        None => None,
-    };
-    close(tx, &mut session, transaction.as_mut(), expired)?;
-    if let Some(transaction) = transaction {
-        checkout.attempt_moved(transaction.summary(), false, tx.now());
-    }
-    Ok(())
-}
-
-/// Closes a pending session; does nothing to any other.
-pub(super) fn close(
-    tx: &mut Tx<'_>,
-    session: &mut PaymentSession,
-    transaction: Option<&mut Transaction>,
-    expired: bool,
-) -> Result<(), Failure> {
-    let now = tx.now();
-    if session.status() != domain::payment::SessionStatus::Pending {
-        return Ok(());
-    }
-    match transaction {
-        Some(transaction) => {
-            session.close(Some(transaction), expired, now);
-            tx.save(transaction)?;
-            jobs::schedule(tx, session.scope, Job::WithdrawAttempt(transaction.id), now)?;
-        }
-        None => session.close(None, expired, now),
-    }
-    tx.save(session)?;
     Ok(())
 }
