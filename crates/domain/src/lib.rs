@@ -7,6 +7,7 @@
 pub mod api_key;
 pub mod audit;
 pub mod checkout;
+pub mod customer;
 pub mod entropy;
 pub mod event;
 pub mod id;
@@ -21,6 +22,7 @@ pub mod organization;
 pub mod payment;
 pub mod payment_link;
 pub mod phone;
+pub mod product;
 pub mod rail;
 pub mod receipt;
 pub mod refusal;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::customer::Customer;
 use crate::id::{Id, Object};
 use crate::metadata::Metadata;
 use crate::method::{Flow, Method};
@@ -76,6 +77,8 @@ impl Object for PaymentSession {
 /// Who pays, as far as they told.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Payer {
+    #[serde(default)]
+    pub customer: Option<Id<Customer>>,
     #[serde(default)]
     pub phone: Option<Msisdn>,
     #[serde(default)]

@@ -51,6 +51,8 @@ pub struct ReceiptSummary {
     pub number: String,
     pub amount: Money,
     pub payment_date: Timestamp,
+    /// Names the receipt's file.
+    pub validation_code: ValidationCode,
 }
 
 /// 128 random bits, as 32 hexadecimal digits: whoever has it can ask whether the receipt is real.
@@ -155,6 +157,7 @@ impl Receipt {
             number: self.number.clone(),
             amount: self.amount,
             payment_date: self.payment_date,
+            validation_code: self.validation_code.clone(),
         }
     }
 

@@ -3,7 +3,9 @@
 //! They stand apart from `http`, because an event's snapshot is taken inside the command's transaction.
 
 pub mod checkouts;
+pub mod invoices;
 pub mod payments;
+pub mod receipts;
 pub mod settings;
 pub mod webhooks;
 pub mod words;

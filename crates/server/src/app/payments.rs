@@ -13,7 +13,7 @@ use store::queries::jobs;
 
 use super::paid_object::PaidObject;
 use super::sessions::{self, Payment};
-use super::{Context, look_up};
+use super::{Context, customers, look_up};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
@@ -60,15 +60,24 @@ pub fn begin(
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
     let (mut object, mut current) = load_target(tx, scope, request.target)?;
+    let mut faults = Vec::new();
+    let customer = customers::named(tx, scope, request.payer.customer, &mut faults)?;
     if request.has_code {
+        if !faults.is_empty() {
+            return Err(faults.into());
+        }
         let payment = current.as_mut().ok_or(Refusal::CodeNotExpected)?;
         return submit_code(tx, &mut object, payment, key);
     }
-    let amount = check_request(&object, request)?;
+    let amount = check_request(&object, request, faults)?;
+    let payer = match customer {
+        Some(customer) => merged(request.payer.clone(), &customer.payer()),
+        None => request.payer.clone(),
+    };
     let method = request.method.or(object.fixed_method());
     let mut payment = match current {
-        Some(payment) => continue_or_replace(tx, &mut object, payment, method, amount, request)?,
-        None => open(tx, &mut object, method, amount, request)?,
+        Some(payment) => continue_or_replace(tx, &mut object, payment, method, amount, request, &payer)?,
+        None => open(tx, &mut object, method, amount, request, &payer)?,
     };
     match method.or(payment.session.method) {
         Some(method) if payment.transaction.is_none() => {
@@ -115,7 +124,7 @@ pub fn begin_again(
         metadata: Some(current.session.metadata.clone()),
         has_code: false,
     };
-    let mut payment = open(tx, &mut object, Some(method), amount, &request)?;
+    let mut payment = open(tx, &mut object, Some(method), amount, &request, &request.payer)?;
     let job = start(tx, context, &mut object, &mut payment.session, method, key)?;
     Ok(Begun::Start(job, payment.session.id))
 }
@@ -145,13 +154,12 @@ fn load_target(tx: &mut Tx<'_>, scope: Scope, target: Target) -> Result<(PaidObj
 }
 
 /// What is asked for, held against what the object takes; gives the amount of the payment.
-fn check_request(object: &PaidObject, request: &Initialize) -> Result<Money, Failure> {
+fn check_request(object: &PaidObject, request: &Initialize, mut faults: Vec<Fault>) -> Result<Money, Failure> {
     if let (Some(fixed), Some(wanted)) = (object.fixed_method(), request.method)
         && fixed != wanted
     {
         return Err(Refusal::PaymentMethodFixed { method: fixed.as_str() }.into());
     }
-    let mut faults = Vec::new();
     if let Some(method) = request.method
         && !object.offers(method)
     {
@@ -167,16 +175,18 @@ fn check_request(object: &PaidObject, request: &Initialize) -> Result<Money, Fai
     Err(faults.into())
 }
 
+/// `payer`: what the request says, and what is known of the customer that it names.
 fn open(
     tx: &mut Tx<'_>,
     object: &mut PaidObject,
     method: Option<Method>,
     amount: Money,
     request: &Initialize,
+    payer: &Payer,
 ) -> Result<Payment, Failure> {
     let now = tx.now();
     let id = tx.entropy().id(now);
-    let payer = merged(request.payer.clone(), &object.payer());
+    let payer = merged(payer.clone(), &object.payer());
     let expires_at = object.session_expires_at();
     let mut session =
         PaymentSession::open(id, object.scope(), object.payable(), amount, method, payer, expires_at, now);
@@ -195,21 +205,23 @@ fn continue_or_replace(
     method: Option<Method>,
     amount: Money,
     request: &Initialize,
+    payer: &Payer,
 ) -> Result<Payment, Failure> {
     let again = current.session.again(method, amount)?;
     if again == Again::New {
-        return open(tx, object, method, amount, request);
+        return open(tx, object, method, amount, request, payer);
     }
+    // Only a phone that was sent: what is known of a customer replaces no attempt.
     let other_phone = request.payer.phone.is_some() && request.payer.phone != current.session.payer.phone;
     // A phone that was handed to a rail can't be changed there.
     if again == Again::Replace || (other_phone && current.transaction.is_some()) {
         close(tx, object, &mut current)?;
-        return open(tx, object, method, amount, request);
+        return open(tx, object, method, amount, request, payer);
     }
     if current.transaction.is_none() {
         let session = &mut current.session;
         session.method = method.or(session.method);
-        session.payer = merged(request.payer.clone(), &session.payer);
+        session.payer = merged(payer.clone(), &session.payer);
         if let Some(metadata) = &request.metadata {
             session.metadata = metadata.clone();
         }
@@ -240,7 +252,12 @@ fn refuse_without_phone(session: &PaymentSession) -> Result<(), Failure> {
 
 /// What the request says wins over what was known.
 fn merged(request: Payer, known: &Payer) -> Payer {
+    // One customer's name never stands beside another's address.
+    if request.customer.is_some() && known.customer.is_some() && request.customer != known.customer {
+        return request;
+    }
     Payer {
+        customer: request.customer.or(known.customer),
         phone: request.phone.or_else(|| known.phone.clone()),
         email: request.email.or_else(|| known.email.clone()),
         name: request.name.or_else(|| known.name.clone()),

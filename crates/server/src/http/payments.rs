@@ -55,8 +55,8 @@ pub(super) struct InitializeBody {
     /// Leave it out, or send the amount of the checkout: any other is refused.
     #[schema(value_type = Option<words::AmountIn>)]
     amount: Option<String>,
-    /// There are no customers yet, so any is refused.
-    #[schema(max_length = 64)]
+    /// A customer of yours: what you leave out below comes from it. Refused from a browser, which would see it all.
+    #[schema(value_type = Option<words::CustomerId>)]
     customer_id: Option<String>,
     #[schema(format = "email", max_length = 254)]
     customer_email: Option<String>,
@@ -100,7 +100,7 @@ struct Parsed {
 )]
 pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
     let scope = caller.require_or_publishable(Right::write(Area::Payments))?;
-    let parsed = parse(&body)?;
+    let parsed = parse(&body, caller.is_publishable())?;
     if caller.is_publishable() && parsed.names.client_secret.is_none() && parsed.names.session_id.is_none() {
         return Err(caller.require(Right::write(Area::Payments)).err().unwrap_or_else(Problem::internal_error));
     }
@@ -134,7 +134,7 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
     Ok(api.app.initialize(scope, request, parsed.code, key, render).await?.into())
 }
 
-fn parse(body: &Body) -> Result<Parsed, Problem> {
+fn parse(body: &Body, from_browser: bool) -> Result<Parsed, Problem> {
     let mut fields = Fields::new(body);
     let session_id = fields.text("session_id").min(1).max(64).optional();
     let client_secret = fields.text("client_secret").min(1).max(128).optional();
@@ -153,11 +153,15 @@ fn parse(body: &Body) -> Result<Parsed, Problem> {
     fields.ignore("plan_id");
     let method = fields.text("payment_method").parse(read::method).optional();
     let amount = fields.amount("amount", |text| Ok::<_, (FaultCode, String)>(text.to_owned())).optional();
-    if fields.has("customer_id") {
-        fields.fault("customer_id", FaultCode::NotFound, "`customer_id` names no customer of yours.");
-    }
-    fields.ignore("customer_id");
+    let customer = fields.text("customer_id").parse(|text| match from_browser {
+        // The answer shows what is known of the customer, and a page's visitor may be anybody.
+        true => {
+            Err((FaultCode::NotAllowed, "`customer_id` needs a secret key; name the customer on the checkout.".into()))
+        }
+        false => read::customer(text),
+    });
     let payer = Payer {
+        customer: customer.optional(),
         phone: fields.text("customer_phone").parse(read::phone).optional(),
         email: fields.text("customer_email").email().optional(),
         name: fields.text("customer_name").min(1).max(200).optional(),

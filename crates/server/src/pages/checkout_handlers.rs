@@ -387,7 +387,7 @@ async fn start(call: &Call, method: Method, phone: Option<Msisdn>, key: Idempote
         target: Target::Object(Payable::Checkout(call.id())),
         method: Some(method),
         amount: None,
-        payer: Payer { phone, email: None, name: None },
+        payer: Payer { phone, ..Payer::default() },
         metadata: None,
         has_code: false,
     };

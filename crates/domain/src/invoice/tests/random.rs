@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::entropy::Entropy;
+use crate::receipt::ValidationCode;
 
 #[derive(Debug, Clone)]
 enum Act {
@@ -142,7 +143,14 @@ impl World {
     fn receipt(&mut self, minor: i64, now: Timestamp) {
         let id = self.entropy.id(now);
         let number = String::new();
-        self.invoice.receipt_issued(ReceiptSummary { id, number, amount: dalasi(minor), payment_date: now });
+        let validation_code = ValidationCode::new([7; 16]);
+        self.invoice.receipt_issued(ReceiptSummary {
+            id,
+            number,
+            amount: dalasi(minor),
+            payment_date: now,
+            validation_code,
+        });
     }
 
     fn summary(&self, id: Id<Transaction>, minor: i64, status: TransactionStatus) -> TransactionSummary {
