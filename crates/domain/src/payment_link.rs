@@ -133,7 +133,9 @@ enum State {
     Active,
     Inactive,
     /// Nobody finds it any more; what was begun with it is still settled.
-    Deleted { at: Timestamp },
+    Deleted {
+        at: Timestamp,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,12 +214,7 @@ impl PaymentLink {
     /// What the merchant wants to be otherwise. `status` is the one that was asked for, if any was.
     ///
     /// What happened, in order; nothing where all is as it was asked to be already.
-    pub fn update(
-        &mut self,
-        terms: Terms,
-        status: Option<Status>,
-        now: Timestamp,
-    ) -> Result<Vec<EventType>, Refusal> {
+    pub fn update(&mut self, terms: Terms, status: Option<Status>, now: Timestamp) -> Result<Vec<EventType>, Refusal> {
         self.refuse_if_deleted()?;
         assert_ne!(status, Some(Status::Deleted), "a link is deleted by `delete`");
         let was_active = self.state == State::Active;
