@@ -191,7 +191,7 @@ impl ItemView {
     fn of(item: &Item) -> Self {
         let total = item.total.to_string();
         Self {
-            product_id: item.product_id.clone(),
+            product_id: item.product_id.map(|id| id.to_string()),
             description: item.description.clone().unwrap_or_default(),
             quantity: item.quantity,
             unit_price: item.unit_price.to_string(),
