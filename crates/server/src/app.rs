@@ -12,6 +12,7 @@ pub mod invariants;
 pub mod keys;
 pub mod organizations;
 pub mod paid_object;
+pub mod payment_links;
 pub mod payments;
 pub mod products;
 pub mod publish;

@@ -8,6 +8,7 @@ mod checkout;
 mod customer;
 mod organization;
 mod payment;
+mod payment_link;
 mod product;
 mod simulator;
 mod webhook;

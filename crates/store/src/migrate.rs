@@ -39,6 +39,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "customers_and_products",
         text: include_str!("../migrations/0003_customers_and_products.sql"),
     },
+    Migration { number: 6, name: "payment_links", text: include_str!("../migrations/0006_payment_links.sql") },
 ];
 
 const TABLES: &[&str] = &[
@@ -48,6 +49,7 @@ const TABLES: &[&str] = &[
     "customers",
     "products",
     "checkouts",
+    "payment_links",
     "payment_sessions",
     "transactions",
     "ledger_postings",

@@ -13,6 +13,7 @@ pub mod jobs;
 pub mod ledger;
 pub mod locate;
 pub mod organizations;
+pub mod payment_links;
 pub mod products;
 pub mod signing_keys;
 pub mod transactions;

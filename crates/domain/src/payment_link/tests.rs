@@ -115,7 +115,16 @@ fn payment_links_go_as_the_contract_says() {
         ("timer", Action::Clock),
         ("delete", Action::Delete),
     ];
-    insta::assert_snapshot!(table(&states, &actions, cell), @"");
+    insta::assert_snapshot!(table(&states, &actions, cell), @r"
+                          | update fields                   | status=active          | status=inactive        | initialize             | payment completes      | timer                  | delete
+    active                | = (updated)                     | =                      | inactive (deactivated) | =                      | =                      | =                      | deleted (deleted)
+    active, last use left | = (updated)                     | =                      | inactive (deactivated) | =                      | inactive (deactivated) | =                      | deleted (deleted)
+    active, past its date | inactive (updated, deactivated) | payment_link_expired   | inactive (deactivated) | payment_link_inactive  | =                      | inactive (deactivated) | deleted (deleted)
+    inactive              | = (updated)                     | active (updated)       | =                      | payment_link_inactive  | =                      | =                      | deleted (deleted)
+    inactive, expired     | = (updated)                     | payment_link_expired   | =                      | payment_link_inactive  | =                      | =                      | deleted (deleted)
+    inactive, used up     | = (updated)                     | payment_link_used_up   | =                      | payment_link_inactive  | =                      | =                      | deleted (deleted)
+    (gone)                | payment_link_not_found          | payment_link_not_found | payment_link_not_found | payment_link_not_found | =                      | =                      | payment_link_not_found
+    ");
 }
 
 #[test]
@@ -149,7 +158,7 @@ fn an_attempt_that_is_under_way_holds_a_use() {
 }
 
 #[test]
-fn who_holds_a_use_has_less_time() {
+fn a_payer_who_holds_a_use_has_less_time() {
     let hours = |link: &PaymentLink| link.session_expires_at(seconds(0)).since(seconds(0)).as_secs() / 3600;
     assert_eq!((hours(&link(terms())), hours(&limited(1))), (24, 1));
 }

@@ -241,11 +241,12 @@ pub struct Stray {
 }
 
 /// Tables whose rows live in a scope, with the column that names a row best.
-const SCOPED: [(&str, &str); 15] = [
+const SCOPED: [(&str, &str); 16] = [
     ("api_keys", "id"),
     ("customers", "id"),
     ("products", "id"),
     ("checkouts", "id"),
+    ("payment_links", "id"),
     ("payment_sessions", "id"),
     ("transactions", "id"),
     ("ledger_postings", "entry_id"),
