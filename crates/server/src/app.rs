@@ -13,6 +13,7 @@ pub mod invoices;
 pub mod keys;
 pub mod organizations;
 pub mod paid_object;
+pub mod payment_links;
 pub mod payments;
 pub mod products;
 pub mod publish;

@@ -13,6 +13,7 @@ pub mod fields;
 pub mod json;
 mod openapi;
 mod path;
+mod payment_links;
 mod payment_settings;
 mod payments;
 pub mod query;
@@ -67,6 +68,8 @@ fn operations() -> OpenApiRouter<Api> {
         .merge(from_browsers())
         .routes(routes!(payment_settings::settings))
         .routes(routes!(payment_settings::dashboard))
+        .routes(routes!(payment_links::create, payment_links::list))
+        .routes(routes!(payment_links::get, payment_links::update, payment_links::delete))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(
             webhook_endpoints::get,

@@ -4,6 +4,7 @@
 
 pub mod checkouts;
 pub mod invoices;
+pub mod payment_links;
 pub mod payments;
 pub mod receipts;
 pub mod settings;
@@ -29,6 +30,7 @@ impl Addresses {
     pub fn page(&self, payable: Payable) -> String {
         match payable {
             Payable::Checkout(id) => format!("{}/checkout/{id}", self.pay_url),
+            Payable::PaymentLink(id) => format!("{}/pay/{id}", self.pay_url),
         }
     }
 

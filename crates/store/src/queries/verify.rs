@@ -241,11 +241,12 @@ pub struct Stray {
 }
 
 /// Tables whose rows live in a scope, with the column that names a row best.
-const SCOPED: [(&str, &str); 19] = [
+const SCOPED: [(&str, &str); 20] = [
     ("api_keys", "id"),
     ("customers", "id"),
     ("products", "id"),
     ("checkouts", "id"),
+    ("payment_links", "id"),
     ("payment_sessions", "id"),
     ("transactions", "id"),
     ("invoices", "id"),
