@@ -41,6 +41,9 @@ def values(server, api, receiver):
                 "customer_phone": "+2207000000",
             }
             found["session_id"] = data(api.post("/v1/pay/initialize", start))["id"]
+        if "payment_link_id" in wanted:
+            link = {"title": "Concert", "amount": "250.00"}
+            found["payment_link_id"] = data(api.post("/v1/pay/payment-links", link), 201)["id"]
         if "event_id" in wanted:
             found["event_id"] = eventually(lambda: completed(api, found["checkout_id"]))
         return found

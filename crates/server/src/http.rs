@@ -14,6 +14,7 @@ pub mod fields;
 pub mod json;
 mod openapi;
 mod path;
+mod payment_links;
 mod payment_settings;
 mod payments;
 mod products;
@@ -73,6 +74,8 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(customers::get, customers::update, customers::delete))
         .routes(routes!(products::create, products::list))
         .routes(routes!(products::get, products::update, products::delete))
+        .routes(routes!(payment_links::create, payment_links::list))
+        .routes(routes!(payment_links::get, payment_links::update, payment_links::delete))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(
             webhook_endpoints::get,

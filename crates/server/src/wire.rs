@@ -5,6 +5,7 @@
 pub mod checkouts;
 pub mod customers;
 pub mod invoices;
+pub mod payment_links;
 pub mod payments;
 pub mod products;
 pub mod receipts;
@@ -31,6 +32,7 @@ impl Addresses {
     pub fn page(&self, payable: Payable) -> String {
         match payable {
             Payable::Checkout(id) => format!("{}/checkout/{id}", self.pay_url),
+            Payable::PaymentLink(id) => format!("{}/pay/{id}", self.pay_url),
         }
     }
 

@@ -81,6 +81,11 @@ pub(super) fn until_time(text: &str) -> Read<Timestamp> {
     })
 }
 
+/// The moment that ends something: a bare date means its last second.
+pub(super) fn deadline(text: &str) -> Read<Timestamp> {
+    Timestamp::parse_day(text).map(|(_, end)| end.floor_to_second()).or_else(|_| time(text))
+}
+
 fn time(text: &str) -> Read<Timestamp> {
     // A `+` that was not escaped arrives as a space.
     let text = text.replacen(' ', "+", usize::from(text.len() > 19));

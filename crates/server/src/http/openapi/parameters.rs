@@ -18,6 +18,9 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
     let text = |most: u32| json!({ "type": "string", "minLength": 1, "maxLength": most });
     match name {
         "id" if operation.contains("checkout") => (opaque(schema::<words::CheckoutId>()), "The checkout's id."),
+        "id" if operation.contains("payment_link") => {
+            (opaque(schema::<words::PaymentLinkId>()), "The payment link's id.")
+        }
         "id" if operation.contains("webhook") => (opaque(schema::<words::EndpointId>()), "The webhook endpoint's id."),
         "id" if operation.contains("customer") => (opaque(schema::<words::CustomerId>()), "The customer's id."),
         "id" if operation.contains("product") => (opaque(schema::<words::ProductId>()), "The product's id."),
@@ -32,6 +35,9 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
             (text(64), "Continue behind the event with this id. With `order=asc`: follow the log from there.")
         }
         "after" => (text(64), "Continue behind the record with this id, at constant cost. Instead of `offset`."),
+        "status" if operation == "list_payment_links" => {
+            (schema::<words::PaymentLinkFilter>(), "Only payment links in this state now.")
+        }
         "status" => (schema::<words::CheckoutStatus>(), "Only checkouts in this state now."),
         "reference" => (text(255), "Only checkouts with this reference of yours."),
         "customer_id" => (text(64), "Only this customer's checkouts."),
