@@ -9,6 +9,7 @@ pub mod hosted;
 pub mod idempotency;
 pub mod invariants;
 pub mod keys;
+pub mod ledger;
 pub mod organizations;
 pub mod payments;
 pub mod publish;

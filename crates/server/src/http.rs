@@ -11,6 +11,7 @@ pub mod envelope;
 mod events;
 pub mod fields;
 pub mod json;
+mod ledger;
 mod openapi;
 mod path;
 mod payments;
@@ -66,6 +67,9 @@ fn operations() -> OpenApiRouter<Api> {
         .merge(from_browsers())
         .routes(routes!(payments::settings))
         .routes(routes!(payments::dashboard))
+        .routes(routes!(ledger::accounts))
+        .routes(routes!(ledger::list))
+        .routes(routes!(ledger::proof))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(
             webhook_endpoints::get,

@@ -3,6 +3,7 @@
 //! They stand apart from `http`, because an event's snapshot is taken inside the command's transaction.
 
 pub mod checkouts;
+pub mod ledger;
 pub mod payments;
 pub mod settings;
 pub mod webhooks;

@@ -34,6 +34,7 @@ pub struct Schema {
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "leases", text: include_str!("../migrations/0001_leases.sql") },
     Migration { number: 2, name: "payments", text: include_str!("../migrations/0002_payments.sql") },
+    Migration { number: 9, name: "ledger_batches", text: include_str!("../migrations/0009_ledger_batches.sql") },
 ];
 
 const TABLES: &[&str] = &[
@@ -44,6 +45,9 @@ const TABLES: &[&str] = &[
     "payment_sessions",
     "transactions",
     "ledger_postings",
+    "ledger_unsealed",
+    "ledger_log",
+    "ledger_batches",
     "events",
     "events_unlogged",
     "event_log",

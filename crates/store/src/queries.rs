@@ -10,6 +10,7 @@ pub mod events;
 pub mod idempotency;
 pub mod jobs;
 pub mod ledger;
+pub mod ledger_batches;
 pub mod locate;
 pub mod organizations;
 pub mod signing_keys;

@@ -60,6 +60,7 @@ words! {
     TransactionId = id("txn", "A transaction: one attempt to pay.");
     EndpointId = id("we", "A webhook endpoint.");
     EventId = id("evt", "An event; the same on every delivery of it.");
+    EntryId = id("entry", "A ledger entry: one movement of money.");
     RequestId = id("req", "The request; the same as the header `X-Request-Id`.");
     /// What goes out. What comes in is `AmountIn`.
     Amount = text()
@@ -86,10 +87,27 @@ words! {
         .description(Some("ISO 8601, UTC."))
         .examples(["2026-01-31T12:00:00Z"])
         .build();
+    PreciseTime = text()
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .pattern(Some(r"\.[0-9]{6}Z$"))
+        .description(Some("ISO 8601, UTC, with microseconds."))
+        .examples(["2026-01-31T12:00:00.000123Z"])
+        .build();
     /// A date or a date-time, in a query.
     TimeIn = text()
         .description(Some("A date, which means its whole day (UTC), or a date-time."))
         .examples(["2026-01-31", "2026-01-31T12:00:00Z"])
+        .build();
+    AccountName = text()
+        .pattern(Some("^[a-z_]+(:[a-z0-9_-]+)?$"))
+        .description(Some("An account of the ledger; those of payment providers name the provider."))
+        .examples(["merchant", "rail_clearing:simulator"])
+        .build();
+    HashText = text().pattern(Some("^[0-9a-f]{64}$")).description(Some("SHA-256, in hex.")).build();
+    SignedAmount = text()
+        .pattern(Some(r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$"))
+        .description(Some("Decimal, with exactly the currency's minor digits; may be negative."))
+        .examples(["-97.50"])
         .build();
     Url = text()
         .format(Some(SchemaFormat::Custom("uri".to_owned())))
@@ -138,6 +156,7 @@ words! {
     Bearer = one_of(["Bearer"]);
     EventName = one_of(EventType::ALL.iter().map(|kind| kind.as_str()));
     EventFilter = one_of(filters());
+    KeySetRef = open().description(Some("Ed25519 keys, as at `/.well-known/jwks.json`.")).build();
     Metadata = open().description(Some("Your own data, given back as it was sent.")).build();
     MetadataIn = open()
         .max_properties(Some(50))

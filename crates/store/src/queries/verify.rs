@@ -241,12 +241,15 @@ pub struct Stray {
 }
 
 /// Tables whose rows live in a scope, with the column that names a row best.
-const SCOPED: [(&str, &str); 13] = [
+const SCOPED: [(&str, &str); 16] = [
     ("api_keys", "id"),
     ("checkouts", "id"),
     ("payment_sessions", "id"),
     ("transactions", "id"),
     ("ledger_postings", "entry_id"),
+    ("ledger_unsealed", "entry_id"),
+    ("ledger_log", "entry_id"),
+    ("ledger_batches", "statement"),
     ("events", "id"),
     ("events_unlogged", "id"),
     ("event_log", "event_id"),

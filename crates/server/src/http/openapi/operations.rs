@@ -187,6 +187,20 @@ fn notes(id: &str) -> Notes {
             Repeats::ByHeader,
             "Only what is given changes. Test and live mode have settings of their own.",
         ),
+        "list_ledger_accounts" => (
+            read(Area::Transactions),
+            Repeats::Harmless,
+            "Debits and credits of every account, sealed or not. `rail_clearing:…` is what a payment provider holds for \
+             you, `merchant` what you are owed, `fees` what was kept of it, `unapplied` money that came twice.",
+        ),
+        "list_ledger_entries" => (read(Area::Transactions), Repeats::Harmless, "Newest first."),
+        "get_ledger_proof" => (
+            read(Area::Transactions),
+            Repeats::Harmless,
+            "Entries are sealed within seconds: a batch has the root of a hash tree over its entries (RFC 6962) in a \
+             signed statement that names the one before. Save this answer, or the whole from `dalasi ledger export`, \
+             and check it without us: `dalasi ledger verify FILE --keys KEYS`. `not_covered` says what it does not prove.",
+        ),
         "create_webhook_endpoint" => (
             write(webhooks),
             Repeats::ByHeader,
@@ -270,6 +284,10 @@ fn problems(id: &str) -> Vec<Problem> {
             Problem::card_data_not_allowed("description"),
         ],
         "list_checkouts" | "list_webhook_endpoints" | "list_events" => vec![in_list()],
+        "list_ledger_entries" => vec![in_list()],
+        "get_ledger_proof" => {
+            vec![invalid(&[("transaction_id", FaultCode::NotFound, "`transaction_id` names no transaction of yours.")])]
+        }
         "get_checkout" => vec![refused(Refusal::not_found::<Checkout>())],
         "cancel_checkout" => vec![
             unexpected_body(),

@@ -20,6 +20,7 @@ const SAMPLES: &[(&str, &str, &str)] = samples! {
     "create_checkout" "list_checkouts" "get_checkout" "cancel_checkout"
     "initialize_payment" "get_payment_status" "get_payment_session"
     "list_payment_methods" "get_payment_dashboard" "update_payment_settings"
+    "list_ledger_accounts" "list_ledger_entries" "get_ledger_proof"
     "create_webhook_endpoint" "list_webhook_endpoints" "get_webhook_endpoint"
     "update_webhook_endpoint" "put_webhook_endpoint" "patch_webhook_endpoint" "delete_webhook_endpoint"
     "test_webhook_endpoint" "rotate_webhook_secret"
