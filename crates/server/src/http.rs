@@ -14,6 +14,7 @@ pub mod json;
 mod ledger;
 mod openapi;
 mod path;
+mod payment_settings;
 mod payments;
 pub mod query;
 mod read;
@@ -70,6 +71,8 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(ledger::accounts))
         .routes(routes!(ledger::list))
         .routes(routes!(ledger::proof))
+        .routes(routes!(payment_settings::settings))
+        .routes(routes!(payment_settings::dashboard))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(
             webhook_endpoints::get,
@@ -106,7 +109,7 @@ fn from_browsers() -> OpenApiRouter<Api> {
         .routes(routes!(payments::initialize))
         .routes(routes!(payments::status))
         .routes(routes!(payments::session))
-        .routes(routes!(payments::methods))
+        .routes(routes!(payment_settings::methods))
         .layer(cors)
 }
 
