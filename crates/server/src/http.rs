@@ -66,8 +66,6 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(checkouts::get))
         .routes(routes!(checkouts::cancel))
         .merge(from_browsers())
-        .routes(routes!(payments::settings))
-        .routes(routes!(payments::dashboard))
         .routes(routes!(ledger::accounts))
         .routes(routes!(ledger::list))
         .routes(routes!(ledger::proof))

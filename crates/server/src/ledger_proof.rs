@@ -38,7 +38,7 @@ pub struct SealedEntry {
     pub transaction_id: String,
     #[schema(value_type = words::CurrencyCode)]
     pub currency: String,
-    #[schema(value_type = words::PreciseTime)]
+    #[schema(value_type = words::MicroTime)]
     pub created_at: String,
     pub postings: Vec<SealedPosting>,
 }

@@ -55,7 +55,7 @@ pub struct EntryView {
     /// Its place in the sealed log; null until a batch holds it, a second or two after it was written.
     #[schema(minimum = 1)]
     pub log_no: Option<i64>,
-    #[schema(value_type = words::PreciseTime)]
+    #[schema(value_type = words::MicroTime)]
     pub created_at: String,
 }
 

@@ -93,11 +93,6 @@ words! {
         .description(Some("ISO 8601, UTC."))
         .examples(["2026-01-31T12:00:00Z"])
         .build();
-    PreciseTime = text()
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
-        .pattern(Some(r"\.[0-9]{6}Z$"))
-        .description(Some("ISO 8601, UTC, with microseconds."))
-        .examples(["2026-01-31T12:00:00.000123Z"])
     MicroTime = text()
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
         .pattern(Some(r"\.[0-9]{6}Z$"))
@@ -123,6 +118,7 @@ words! {
         .pattern(Some(r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$"))
         .description(Some("Decimal, with exactly the currency's minor digits; may be negative."))
         .examples(["-97.50"])
+        .build();
     InvoiceNumber = text()
         .pattern(Some("^INV-[0-9]{4}-[0-9]{2}-[0-9]{4,}$"))
         .description(Some("Counts your invoices of a month, without a gap."))
