@@ -13,9 +13,10 @@ use std::collections::BTreeMap;
 use aws_lc_rs::digest::{SHA256, digest};
 use domain::{Currency, Money, Scope, Timestamp};
 use serde::{Deserialize, Serialize};
+use store::queries::ledger_batches::{BatchRow, EntryRow};
 use utoipa::ToSchema;
 
-use crate::tokens::SigningKey;
+use crate::tokens::{PublicKey, SigningKey};
 use crate::wire::words;
 use merkle::Hash;
 
@@ -123,7 +124,43 @@ pub struct Inclusion {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals(BTreeMap<(String, String), (i64, i64)>);
 
+/// What all accounts came to.
+#[derive(Debug, Clone)]
+pub struct Balances {
+    /// After the last batch.
+    pub sealed: Totals,
+    /// What no batch holds yet.
+    pub unsealed: Totals,
+}
+
+/// The signed chain or a part of it, and where a transaction stands in it.
+#[derive(Debug, Clone)]
+pub struct Proof {
+    pub balances: Balances,
+    pub batch_count: i64,
+    pub sealed_entries: i64,
+    pub unsealed_entries: i64,
+    pub batches: Vec<SealedBatch>,
+    /// Public halves of all keys that ever signed.
+    pub keys: Vec<PublicKey>,
+    pub transaction: Option<TransactionProof>,
+}
+
+#[derive(Debug, Clone)]
+pub struct TransactionProof {
+    pub transaction_id: String,
+    pub inclusions: Vec<Inclusion>,
+    /// Of its entries, those that no batch holds yet.
+    pub unsealed_entries: i64,
+}
+
 impl SealedEntry {
+    /// A stored entry at its place.
+    pub fn of(row: &EntryRow, log_no: i64) -> Self {
+        let EntryRow { id, transaction_id, currency, created_at, postings, .. } = row;
+        Self::new(log_no, id.clone(), transaction_id.clone(), *currency, *created_at, postings)
+    }
+
     /// `postings` are (account, minor units), debits positive.
     pub fn new(
         log_no: i64,
@@ -153,7 +190,23 @@ impl SealedEntry {
     }
 }
 
+impl Balances {
+    /// Of every account, sealed or not.
+    pub fn all(&self) -> Result<Totals, String> {
+        let mut all = self.sealed.clone();
+        for (currency, account, debits, credits) in self.unsealed.iter() {
+            all.post(account, currency, Side::Debit, debits)?;
+            all.post(account, currency, Side::Credit, credits)?;
+        }
+        Ok(all)
+    }
+}
+
 impl SealedBatch {
+    pub fn of(row: &BatchRow) -> Self {
+        Self { statement: row.statement.clone(), signature: row.signature.clone() }
+    }
+
     pub fn statement(&self) -> Result<Statement, String> {
         let statement: Statement =
             serde_json::from_str(&self.statement).map_err(|fault| format!("its statement does not parse: {fault}"))?;

@@ -1,16 +1,15 @@
 //! Sealing the ledger, and showing it: accounts, entries, and the proof that nothing sealed was altered.
 
 use domain::payment::Transaction;
-use domain::{Currency, Id, Money, Scope};
+use domain::{Id, Scope};
 use store::Tx;
-use store::queries::ledger_batches::{self as batches, BatchRow, EntryRow};
+use store::queries::ledger_batches::{self as batches, BatchRow};
 use store::queries::signing_keys;
 
 use super::{Context, keys};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
-use crate::ledger_proof::{self, Inclusion, SealedBatch, SealedEntry, Side, Totals};
-use crate::tokens::PublicKey;
+use crate::ledger_proof::{self, Balances, Proof, SealedBatch, SealedEntry, Side, Totals, TransactionProof};
 
 /// Entries of one batch at most.
 const BATCH: i64 = 1000;
@@ -21,10 +20,10 @@ pub fn seal_next(tx: &mut Tx<'_>, context: &Context, after: Option<Scope>) -> Re
     let waiting = batches::waiting(tx, scope, BATCH)?;
     let last = batches::last(tx, scope)?;
     let first = last.as_ref().map_or(1, |last| last.last_log_no + 1);
-    let entries: Vec<SealedEntry> = (first..).zip(&waiting).map(|(log_no, row)| place(row, log_no)).collect();
+    let entries: Vec<SealedEntry> = (first..).zip(&waiting).map(|(log_no, row)| SealedEntry::of(row, log_no)).collect();
     let now = tx.now();
     let (key, _) = keys::lasting_keys(context, &signing_keys::all(tx)?, now)?;
-    let previous = last.as_ref().map(shown);
+    let previous = last.as_ref().map(SealedBatch::of);
     let sealed = ledger_proof::seal(scope, previous.as_ref(), &entries, &key, now)
         .map_err(|what| Failure::Broken(format!("the ledger can't be sealed: {what}")))?;
     let row = BatchRow {
@@ -40,28 +39,11 @@ pub fn seal_next(tx: &mut Tx<'_>, context: &Context, after: Option<Scope>) -> Re
     Ok(Some((scope, i64::try_from(ids.len()).is_ok_and(|entries| entries == BATCH))))
 }
 
-/// A row as it is hashed.
-pub fn place(row: &EntryRow, log_no: i64) -> SealedEntry {
-    SealedEntry::new(log_no, row.id.clone(), row.transaction_id.clone(), row.currency, row.created_at, &row.postings)
-}
-
-pub fn shown(batch: &BatchRow) -> SealedBatch {
-    SealedBatch { statement: batch.statement.clone(), signature: batch.signature.clone() }
-}
-
-/// What all accounts came to.
-#[derive(Debug, Clone)]
-pub struct Balances {
-    /// After the last batch.
-    pub sealed: Totals,
-    /// What no batch holds yet.
-    pub unsealed: Totals,
-}
-
+/// What all accounts came to, from the last batch and what waits for the next.
 pub fn balances(tx: &mut Tx<'_>, scope: Scope) -> Result<Balances, Failure> {
     let broken = |what: String| Failure::Broken(format!("the ledger can't be summed: {what}"));
     let sealed = match batches::last(tx, scope)? {
-        Some(last) => Totals::read(&shown(&last).statement().map_err(broken)?.balances).map_err(broken)?,
+        Some(last) => Totals::read(&SealedBatch::of(&last).statement().map_err(broken)?.balances).map_err(broken)?,
         None => Totals::default(),
     };
     let mut unsealed = Totals::default();
@@ -71,54 +53,6 @@ pub fn balances(tx: &mut Tx<'_>, scope: Scope) -> Result<Balances, Failure> {
         }
     }
     Ok(Balances { sealed, unsealed })
-}
-
-/// An account with all its postings, sealed or not.
-#[derive(Debug, Clone)]
-pub struct Account {
-    pub name: String,
-    pub debits: Money,
-    pub credits: Money,
-}
-
-impl Balances {
-    /// By currency and account.
-    pub fn accounts(&self) -> Result<Vec<Account>, Failure> {
-        let mut all = self.sealed.clone();
-        for (currency, account, debits, credits) in self.unsealed.iter() {
-            for (side, minor) in [(Side::Debit, debits), (Side::Credit, credits)] {
-                all.post(account, currency, side, minor).map_err(Failure::Broken)?;
-            }
-        }
-        let account = |(currency, name, debits, credits): (&str, &str, i64, i64)| {
-            let currency =
-                Currency::parse(currency).ok_or_else(|| Failure::Broken(format!("{currency:?} is no currency")))?;
-            let (debits, credits) = (Money::new(debits, currency), Money::new(credits, currency));
-            Ok(Account { name: name.to_owned(), debits, credits })
-        };
-        all.iter().map(account).collect()
-    }
-}
-
-/// The signed chain, and where a transaction stands in it.
-#[derive(Debug, Clone)]
-pub struct Proof {
-    pub balances: Balances,
-    pub batch_count: i64,
-    pub sealed_entries: i64,
-    pub unsealed_entries: i64,
-    pub batches: Vec<SealedBatch>,
-    /// Public halves of all keys that ever signed.
-    pub keys: Vec<PublicKey>,
-    pub transaction: Option<TransactionProof>,
-}
-
-#[derive(Debug, Clone)]
-pub struct TransactionProof {
-    pub id: Id<Transaction>,
-    pub inclusions: Vec<Inclusion>,
-    /// Of its entries, those that no batch holds yet.
-    pub unsealed_entries: i64,
 }
 
 /// `limit` batches from the number `from` on; without it, the last ones.
@@ -139,7 +73,7 @@ pub fn proof(
         batch_count,
         sealed_entries,
         unsealed_entries: batches::count_unsealed(tx, scope)?,
-        batches: batches::list(tx, scope, from, limit)?.iter().map(shown).collect(),
+        batches: batches::list(tx, scope, from, limit)?.iter().map(SealedBatch::of).collect(),
         keys,
         transaction: transaction.map(|id| of_transaction(tx, scope, id)).transpose()?,
     })
@@ -160,13 +94,13 @@ fn of_transaction(tx: &mut Tx<'_>, scope: Scope, id: Id<Transaction>) -> Result<
         let batch = batches::of_place(tx, scope, log_no)?.ok_or_else(missing)?;
         let entries = sealed_entries(tx, scope, &batch)?;
         let index = entries.iter().position(|sealed| sealed.log_no == log_no).ok_or_else(missing)?;
-        inclusions.push(ledger_proof::include(&entries, index, &shown(&batch)));
+        inclusions.push(ledger_proof::include(&entries, index, &SealedBatch::of(&batch)));
     }
-    Ok(TransactionProof { id, inclusions, unsealed_entries })
+    Ok(TransactionProof { transaction_id: id.to_string(), inclusions, unsealed_entries })
 }
 
 /// All entries of a batch, as they were hashed.
 pub fn sealed_entries(tx: &mut Tx<'_>, scope: Scope, batch: &BatchRow) -> Result<Vec<SealedEntry>, Failure> {
     let rows = batches::sealed(tx, scope, batch.first_log_no, batch.last_log_no)?;
-    Ok(rows.iter().map(|row| place(row, row.log_no)).collect())
+    Ok(rows.iter().map(|row| SealedEntry::of(row, row.log_no)).collect())
 }

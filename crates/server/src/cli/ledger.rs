@@ -15,7 +15,7 @@ use super::problem::Problem;
 use crate::app::ledger;
 use crate::config::StoreArguments;
 use crate::error::Failure;
-use crate::ledger_proof::{self, Checked, Line, SealedEntry};
+use crate::ledger_proof::{self, Checked, Line, SealedBatch, SealedEntry};
 use crate::tokens::PublicKey;
 use crate::wire::ledger::{NOT_COVERED, key_set};
 
@@ -125,7 +125,7 @@ async fn write(store: &Store, scope: Scope, mut to: impl Write) -> Result<(i64, 
         for (batch, entries) in page {
             (next, last) = (batch.batch_no + 1, batch.last_log_no);
             entries.into_iter().try_for_each(|entry| line(Line::Entry(entry)))?;
-            line(Line::Batch(ledger::shown(&batch)))?;
+            line(Line::Batch(SealedBatch::of(&batch)))?;
         }
         if is_last {
             break;

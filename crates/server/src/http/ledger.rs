@@ -15,6 +15,7 @@ use super::openapi::Data;
 use super::query::Query;
 use super::{Api, read};
 use crate::app::ledger;
+use crate::error::Failure;
 use crate::wire::List;
 use crate::wire::ledger::{AccountView, EntryView, ProofView};
 
@@ -34,8 +35,14 @@ pub(super) struct AccountsView {
 )]
 pub(super) async fn accounts(State(api): State<Api>, caller: Caller) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Transactions))?;
-    let accounts = api.app.read(move |tx, _| ledger::balances(tx, scope)?.accounts()).await?;
-    Ok(Answer::ok(&AccountsView { accounts: accounts.iter().map(AccountView::of).collect() }))
+    let accounts = api
+        .app
+        .read(move |tx, _| {
+            let totals = ledger::balances(tx, scope)?.all().map_err(Failure::Broken)?;
+            AccountView::all(&totals).map_err(Failure::Broken)
+        })
+        .await?;
+    Ok(Answer::ok(&AccountsView { accounts }))
 }
 
 /// List the entries of the ledger.
@@ -91,7 +98,7 @@ pub(super) async fn proof(State(api): State<Api>, caller: Caller, mut query: Que
         .app
         .read(move |tx, context| {
             let proof = ledger::proof(tx, context, scope, transaction, from, limit)?;
-            ProofView::of(&proof)
+            ProofView::of(&proof).map_err(Failure::Broken)
         })
         .await?;
     Ok(Answer::ok(&view))

@@ -1,15 +1,16 @@
 //! The ledger as its owner sees it: accounts, entries, the proof.
 
-use domain::Money;
+use domain::{Currency, Money};
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::queries::ledger_batches::EntryRow;
 use utoipa::ToSchema;
 
 use super::words;
-use crate::app::ledger::{Account, Proof, TransactionProof};
-use crate::error::Failure;
-use crate::ledger_proof::{AccountTotals, Inclusion, SealedBatch, SealedPosting};
+use crate::ledger_proof::{
+    AccountTotals, Inclusion, Proof, SealedBatch, SealedEntry, SealedPosting, Totals, TransactionProof,
+};
+use crate::tokens::PublicKey;
 
 /// What went to an account and what came from it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -29,15 +30,20 @@ pub struct AccountView {
 }
 
 impl AccountView {
-    pub fn of(account: &Account) -> Self {
-        let Account { name, debits, credits } = account;
-        Self {
-            account: name.clone(),
-            currency: debits.currency.code().into(),
-            debits: debits.to_string(),
-            credits: credits.to_string(),
-            balance: Money::new(debits.minor - credits.minor, debits.currency).to_string(),
-        }
+    /// By currency and account.
+    pub fn all(totals: &Totals) -> Result<Vec<Self>, String> {
+        let view = |(code, name, debits, credits): (&str, &str, i64, i64)| {
+            let currency = Currency::parse(code).ok_or_else(|| format!("{code:?} is no currency"))?;
+            let shown = |minor| Money::new(minor, currency).to_string();
+            Ok(Self {
+                account: name.into(),
+                currency: code.into(),
+                debits: shown(debits),
+                credits: shown(credits),
+                balance: shown(debits - credits),
+            })
+        };
+        totals.iter().map(view).collect()
     }
 }
 
@@ -61,7 +67,7 @@ pub struct EntryView {
 
 impl EntryView {
     pub fn of(row: &EntryRow) -> Self {
-        let sealed = crate::app::ledger::place(row, row.log_no);
+        let sealed = SealedEntry::of(row, row.log_no);
         Self {
             id: sealed.id,
             transaction_id: sealed.transaction_id,
@@ -125,11 +131,10 @@ pub const NOT_COVERED: [&str; 3] = [
 ];
 
 impl ProofView {
-    pub fn of(proof: &Proof) -> Result<Self, Failure> {
+    pub fn of(proof: &Proof) -> Result<Self, String> {
         let Proof { balances, batch_count, sealed_entries, unsealed_entries, batches, keys, transaction } = proof;
-        let written = |totals: &crate::ledger_proof::Totals| totals.write().map_err(Failure::Broken);
         Ok(Self {
-            trial_balance: TrialBalance { sealed: written(&balances.sealed)?, unsealed: written(&balances.unsealed)? },
+            trial_balance: TrialBalance { sealed: balances.sealed.write()?, unsealed: balances.unsealed.write()? },
             batch_count: *batch_count,
             sealed_entries: *sealed_entries,
             unsealed_entries: *unsealed_entries,
@@ -143,12 +148,16 @@ impl ProofView {
 
 impl TransactionProofView {
     fn of(proof: &TransactionProof) -> Self {
-        let TransactionProof { id, inclusions, unsealed_entries } = proof;
-        Self { transaction_id: id.to_string(), entries: inclusions.clone(), unsealed_entries: *unsealed_entries }
+        let TransactionProof { transaction_id, inclusions, unsealed_entries } = proof;
+        Self {
+            transaction_id: transaction_id.clone(),
+            entries: inclusions.clone(),
+            unsealed_entries: *unsealed_entries,
+        }
     }
 }
 
 /// A JSON Web Key Set.
-pub fn key_set(keys: &[crate::tokens::PublicKey]) -> Value {
-    json!({ "keys": keys.iter().map(crate::tokens::PublicKey::jwk).collect::<Vec<_>>() })
+pub fn key_set(keys: &[PublicKey]) -> Value {
+    json!({ "keys": keys.iter().map(PublicKey::jwk).collect::<Vec<_>>() })
 }

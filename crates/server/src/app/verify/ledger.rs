@@ -10,7 +10,7 @@ use store::queries::signing_keys;
 use super::Report;
 use crate::app::ledger;
 use crate::error::Failure;
-use crate::ledger_proof::Chain;
+use crate::ledger_proof::{Chain, SealedBatch};
 use crate::tokens::PublicKey;
 
 const BATCHES: &str = "ledger_batches";
@@ -57,7 +57,7 @@ fn follow(
         Ok(key) => return Ok(Err(format!("its key {} is none of this installation", key.id()))),
         Err(fault) => return Ok(Err(fault.to_string())),
     }
-    let batch = ledger::shown(row);
+    let batch = SealedBatch::of(row);
     let statement = match batch.statement() {
         Ok(statement) => statement,
         Err(what) => return Ok(Err(what)),

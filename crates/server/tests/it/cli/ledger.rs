@@ -40,7 +40,7 @@ async fn an_export_is_checked_without_the_server_and_one_byte_breaks_it(place: &
     assert_eq!(place.run(&["ledger", "export", &export]).code, 0);
     assert_eq!(server.stop(), 0);
     assert_eq!(place.run(&["ledger", "export", &export]).code, 1, "no file is written over");
-    std::fs::write(&keys, place.json(&["ledger", "keys"]).to_string()).unwrap();
+    std::fs::write(&keys, place.run(&["ledger", "keys"]).data).unwrap();
 
     let checked = place.json(&["ledger", "verify", &export, "--keys", &keys]);
     assert_eq!((&checked["sound"], &checked["entries"], &checked["is_whole"]), (&true.into(), &3.into(), &true.into()));
