@@ -12,6 +12,7 @@ pub mod envelope;
 mod events;
 pub mod fields;
 pub mod json;
+mod ledger;
 mod openapi;
 mod path;
 mod payment_links;
@@ -69,6 +70,9 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(checkouts::get))
         .routes(routes!(checkouts::cancel))
         .merge(from_browsers())
+        .routes(routes!(ledger::accounts))
+        .routes(routes!(ledger::list))
+        .routes(routes!(ledger::proof))
         .routes(routes!(payment_settings::settings))
         .routes(routes!(payment_settings::dashboard))
         .routes(routes!(customers::create, customers::list))

@@ -107,6 +107,7 @@ fn document() -> Value {
             { "name": "Products", "description": "What you sell again and again: a line that names one takes its name and price." },
             { "name": "Payment links", "description": "One address that many people pay." },
             { "name": "Receipts", "description": "What was paid, as the payer holds it." },
+            { "name": "Ledger", "description": "Every movement of money as balanced postings, sealed in signed batches that anybody with a copy can check." },
             { "name": "Webhook endpoints", "description": "Where events are sent, signed as Standard Webhooks say." },
             { "name": "Webhook events", "description": "What happened, in order, and how its deliveries stand." },
             { "name": "Authentication", "description": "Short-lived access tokens, and the keys that verify them." },

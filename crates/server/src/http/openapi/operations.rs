@@ -6,8 +6,8 @@ use domain::checkout::Checkout;
 use domain::customer::Customer;
 use domain::event::Event;
 use domain::payment::PaymentSession;
-use domain::product::Product;
 use domain::payment_link::PaymentLink;
+use domain::product::Product;
 use domain::webhook::WebhookEndpoint;
 use serde_json::{Map, Value, json};
 
@@ -236,6 +236,7 @@ fn notes(id: &str) -> Notes {
             write(products),
             Repeats::ByHeader,
             "Nobody finds it any more. Lines that name it keep their name and price.",
+        ),
         "create_payment_link" => (
             write(links),
             Repeats::ByHeader,
@@ -260,6 +261,20 @@ fn notes(id: &str) -> Notes {
             write(links),
             Repeats::ByHeader,
             "Nobody finds it any more. A payment that is under way is still settled and counted.",
+        ),
+        "list_ledger_accounts" => (
+            read(Area::Transactions),
+            Repeats::Harmless,
+            "Debits and credits of every account, sealed or not. `rail_clearing:…` is what a payment provider holds for \
+             you, `merchant` what you are owed, `fees` what was kept of it, `unapplied` money that came twice.",
+        ),
+        "list_ledger_entries" => (read(Area::Transactions), Repeats::Harmless, "Newest first."),
+        "get_ledger_proof" => (
+            read(Area::Transactions),
+            Repeats::Harmless,
+            "Entries are sealed within seconds: a batch has the root of a hash tree over its entries (RFC 6962) in a \
+             signed statement that names the one before. Save this answer, or the whole from `dalasi ledger export`, \
+             and check it without us: `dalasi ledger verify FILE --keys KEYS`. `not_covered` says what it does not prove.",
         ),
         "create_webhook_endpoint" => (
             write(webhooks),
@@ -346,7 +361,12 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::NoPaymentMethodAvailable),
             Problem::card_data_not_allowed("description"),
         ],
-        "list_checkouts" | "list_customers" | "list_products" | "list_webhook_endpoints" | "list_events" => {
+        "list_checkouts"
+        | "list_customers"
+        | "list_products"
+        | "list_ledger_entries"
+        | "list_webhook_endpoints"
+        | "list_events" => {
             vec![in_list()]
         }
         "create_customer" => vec![
@@ -386,6 +406,10 @@ fn problems(id: &str) -> Vec<Problem> {
         }
         "get_product" => vec![no_product()],
         "delete_product" => vec![unexpected_body(), no_product()],
+
+        "get_ledger_proof" => {
+            vec![invalid(&[("transaction_id", FaultCode::NotFound, "`transaction_id` names no transaction of yours.")])]
+        }
         "get_checkout" => vec![refused(Refusal::not_found::<Checkout>())],
         "cancel_checkout" => vec![
             unexpected_body(),
