@@ -104,6 +104,8 @@ fn document() -> Value {
             { "name": "Checkouts", "description": "A checkout session is one thing to be paid: an amount, a hosted page to pay it on, and a time when it expires." },
             { "name": "Payments", "description": "The embedded flow, for a payment page of your own; and how your payments are set up and doing." },
             { "name": "Payment links", "description": "One address that many people pay." },
+            { "name": "Customers", "description": "Who pays you: found again by e-mail address or phone, named by `customer_id`." },
+            { "name": "Products", "description": "What you sell again and again: a line that names one takes its name and price." },
             { "name": "Webhook endpoints", "description": "Where events are sent, signed as Standard Webhooks say." },
             { "name": "Webhook events", "description": "What happened, in order, and how its deliveries stand." },
             { "name": "Authentication", "description": "Short-lived access tokens, and the keys that verify them." },

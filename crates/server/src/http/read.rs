@@ -7,7 +7,7 @@ use store::queries::PageRequest;
 
 use super::answer::Problem;
 use super::fault::FaultCode;
-use super::fields::Fields;
+use super::fields::{Change, Fields};
 use super::query::Query;
 
 type Read<T> = Result<T, (FaultCode, String)>;
@@ -43,6 +43,14 @@ pub(super) fn method(text: &str) -> Read<Method> {
 pub(super) fn phone(text: &str) -> Read<Msisdn> {
     Msisdn::parse(text)
         .map_err(|_| (FaultCode::InvalidFormat, "A phone number is written as \"+2207000000\" or as 7 digits.".into()))
+}
+
+/// In an address a `+` that was not escaped arrives as a space.
+pub(super) fn phone_in_query(text: &str) -> Read<Msisdn> {
+    match text.strip_prefix(' ') {
+        Some(digits) => phone(&format!("+{digits}")),
+        None => phone(text),
+    }
 }
 
 /// An empty phone is kept as it is.
@@ -96,6 +104,15 @@ pub(super) fn page(query: &mut Query) -> PageRequest {
 /// The body's idempotency key; its rules are checked together with the header's.
 pub(super) fn idempotency_key(fields: &mut Fields<'_>) -> Option<String> {
     fields.text("idempotency_key").optional()
+}
+
+/// What an update does to a nullable field, as commands take it: `None` keeps it, `Some(None)` clears it.
+pub(super) fn cleared<T>(change: Change<T>) -> Option<Option<T>> {
+    match change {
+        Change::Keep => None,
+        Change::Clear => Some(None),
+        Change::Set(value) => Some(Some(value)),
+    }
 }
 
 /// An operation without a body: nothing in it is known.

@@ -19,6 +19,8 @@ const CHECKOUT: &str = "cs_01h455vb4pex5vsknk084sn02q";
 const LINK: &str = "pl_01h455vb8m3wv9cq2r7t5y1d6n";
 const SESSION: &str = "ps_01h455vc1nf1ysr3q8s9p3k4mh";
 const TRANSACTION: &str = "txn_01h455vc1vfk1rqd3m2e6w8z0b";
+const CUSTOMER: &str = "cus_01h455v6q8e2bszk3m7w1x9c4n";
+const PRODUCT: &str = "prod_01h455v8t2fq4r6j0y5d8h3k9p";
 const ENDPOINT: &str = "we_01h455tz5ge1a8x4kq9g6j2m7d";
 const EVENT: &str = "evt_01h455vd9kf8es6v0m5r2t7y1c";
 const CREATED: &str = "2026-01-31T12:00:00Z";
@@ -53,6 +55,11 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
                     "expires_in": 1800,
                     "metadata": { "basket": 77 },
                 }),
+            ),
+            example(
+                "named",
+                "Products, for a customer",
+                json!({ "customer_id": CUSTOMER, "items": [{ "product_id": PRODUCT, "quantity": 2 }] }),
             ),
             example("method", "By Wave only", json!({ "amount": "100.00", "payment_method": "wave" })),
         ],
@@ -111,6 +118,29 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
         "update_payment_link" => vec![
             example("more", "More uses", json!({ "max_usage_count": 400, "status": "active" })),
             example("stop", "No more payments", json!({ "status": "inactive" })),
+        "create_customer" => vec![
+            example(
+                "default",
+                "By e-mail address and phone",
+                json!({ "email": "awa@example.gm", "phone": "+2207000000", "name": "Awa Ceesay" }),
+            ),
+            example("phone", "By phone only", json!({ "phone": "7000000" })),
+        ],
+        "update_customer" => vec![
+            example("name", "Another name", json!({ "name": "Awa Ceesay-Jallow" })),
+            example("clear", "Without a phone", json!({ "phone": null })),
+        ],
+        "create_product" => vec![example(
+            "default",
+            "An atlas",
+            json!({
+                "name": "Atlas", "price": "75.00", "description": "Maps of West Africa",
+                "images": ["https://shop.example/atlas.jpg"],
+            }),
+        )],
+        "update_product" => vec![
+            example("price", "Another price", json!({ "price": "80.00" })),
+            example("off", "Not sold any more", json!({ "active": false })),
         ],
         "create_webhook_endpoint" => vec![
             example(
@@ -218,6 +248,10 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
         }
         "create_payment_link" | "get_payment_link" | "update_payment_link" => one("The payment link", link()),
         "list_payment_links" => one("One of one", list(link())),
+        "create_customer" | "get_customer" | "update_customer" => one("The customer", customer()),
+        "list_customers" => one("One of one", list(customer())),
+        "create_product" | "get_product" | "update_product" => one("The product", product()),
+        "list_products" => one("One of one", list(product())),
         "create_webhook_endpoint" | "rotate_webhook_secret" => {
             let mut shown = endpoint();
             shown["secret"] = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=".into();
@@ -321,6 +355,21 @@ fn methods() -> Value {
             method("qmoney", "QMoney", "otp"), method("card", "Card", "redirect"),
         ],
         "enabled_methods": ["wave", "afrimoney", "qmoney", "card"],
+    })
+}
+
+fn customer() -> Value {
+    json!({
+        "id": CUSTOMER, "email": "awa@example.gm", "phone": "+2207000000", "name": "Awa Ceesay", "metadata": {},
+        "livemode": false, "created_at": CREATED, "updated_at": CREATED,
+    })
+}
+
+fn product() -> Value {
+    json!({
+        "id": PRODUCT, "name": "Atlas", "description": "Maps of West Africa", "price": "75.00", "currency": "GMD",
+        "active": true, "is_active": true, "images": ["https://shop.example/atlas.jpg"], "metadata": {},
+        "livemode": false, "created_at": CREATED, "updated_at": CREATED,
     })
 }
 

@@ -3,9 +3,11 @@
 use domain::Refusal;
 use domain::api_key::{Area, Right};
 use domain::checkout::Checkout;
+use domain::customer::Customer;
 use domain::event::Event;
 use domain::payment::PaymentSession;
 use domain::payment_link::PaymentLink;
+use domain::product::Product;
 use domain::webhook::WebhookEndpoint;
 use serde_json::{Map, Value, json};
 
@@ -122,6 +124,7 @@ fn notes(id: &str) -> Notes {
     let write = |area| Access::Merchant(Right::write(area));
     let (checkouts, payments, webhooks) = (Area::Checkouts, Area::Payments, Area::Webhooks);
     let links = Area::PaymentLinks;
+    let (customers, products) = (Area::Customers, Area::Products);
     let (access, repeats, about) = match id {
         "get_health" | "get_versioned_health" => {
             (Access::Open, Repeats::Harmless, "Reads from the store and answers `ok`. For load balancers and monitors.")
@@ -214,6 +217,42 @@ fn notes(id: &str) -> Notes {
             write(links),
             Repeats::ByHeader,
             "Nobody finds it any more. A payment that is under way is still settled and counted.",
+        "create_customer" => (
+            write(customers),
+            Repeats::ByHeader,
+            "Answers the customer who has this e-mail address, else the one who has this phone, unchanged and with 200; \
+             a new one with 201 where there is neither. Addresses are compared without their case.",
+        ),
+        "list_customers" => (read(customers), Repeats::Harmless, "Newest first."),
+        "get_customer" => (read(customers), Repeats::Harmless, "As it was stored last."),
+        "update_customer" => (
+            write(customers),
+            Repeats::ByHeader,
+            "Only what is given changes; an e-mail address or a phone remains. Objects that name the customer keep the \
+             copies that they have.",
+        ),
+        "delete_customer" => (
+            write(customers),
+            Repeats::ByHeader,
+            "Nobody finds it any more, and its e-mail address and phone are free again. Objects that name it keep their \
+             copies.",
+        ),
+        "create_product" => (
+            write(products),
+            Repeats::ByHeader,
+            "A line of a checkout names it by `product_id` and takes its name and price.",
+        ),
+        "list_products" => (read(products), Repeats::Harmless, "Newest first."),
+        "get_product" => (read(products), Repeats::Harmless, "As it was stored last."),
+        "update_product" => (
+            write(products),
+            Repeats::ByHeader,
+            "Only what is given changes. Lines that were made before keep their name and price.",
+        ),
+        "delete_product" => (
+            write(products),
+            Repeats::ByHeader,
+            "Nobody finds it any more. Lines that name it keep their name and price.",
         ),
         "create_webhook_endpoint" => (
             write(webhooks),
@@ -281,6 +320,8 @@ fn problems(id: &str) -> Vec<Problem> {
     };
     let no_link = || refused(Refusal::not_found::<PaymentLink>());
     let no_endpoint = || refused(Refusal::not_found::<WebhookEndpoint>());
+    let no_customer = || refused(Refusal::not_found::<Customer>());
+    let no_product = || refused(Refusal::not_found::<Product>());
     match id {
         "create_access_token" => vec![invalid(&[
             ("expires_in", FaultCode::OutOfRange, "`expires_in` must be between 60 and 86400."),
@@ -298,7 +339,46 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::NoPaymentMethodAvailable),
             Problem::card_data_not_allowed("description"),
         ],
-        "list_checkouts" | "list_webhook_endpoints" | "list_events" => vec![in_list()],
+        "list_checkouts" | "list_customers" | "list_products" | "list_webhook_endpoints" | "list_events" => {
+            vec![in_list()]
+        }
+        "create_customer" => vec![
+            invalid(&[
+                ("email", FaultCode::Required, "Either `email` or `phone` is required."),
+                ("name", FaultCode::TooShort, "`name` must not be empty."),
+            ]),
+            Problem::card_data_not_allowed("name"),
+        ],
+        "get_customer" => vec![no_customer()],
+        "update_customer" => vec![
+            invalid(&[(
+                "email",
+                FaultCode::Conflict,
+                "`email` belongs to another customer of yours; use that one, or change it first.",
+            )]),
+            Problem::card_data_not_allowed("name"),
+            no_customer(),
+        ],
+        "delete_customer" => vec![unexpected_body(), no_customer()],
+        "create_product" | "update_product" => {
+            let mut problems = vec![
+                invalid(&[
+                    ("price", FaultCode::AmountNotPositive, "`price` must be greater than zero."),
+                    (
+                        "is_active",
+                        FaultCode::Conflict,
+                        "`is_active` is another name of `active`, and they differ; send one of them.",
+                    ),
+                ]),
+                Problem::card_data_not_allowed("description"),
+            ];
+            if id == "update_product" {
+                problems.push(no_product());
+            }
+            problems
+        }
+        "get_product" => vec![no_product()],
+        "delete_product" => vec![unexpected_body(), no_product()],
         "get_checkout" => vec![refused(Refusal::not_found::<Checkout>())],
         "cancel_checkout" => vec![
             unexpected_body(),
