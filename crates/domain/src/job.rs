@@ -2,6 +2,7 @@
 
 use crate::checkout::Checkout;
 use crate::id::Id;
+use crate::invoice::Invoice;
 use crate::payment::{PaymentSession, Transaction};
 use crate::payment_link::PaymentLink;
 use crate::scope::Scope;
@@ -12,6 +13,8 @@ use crate::time::Timestamp;
 pub enum Job {
     /// Publish that a checkout's time ran out.
     ExpireCheckout(Id<Checkout>),
+    /// Publish that an invoice was not paid in time.
+    OverdueInvoice(Id<Invoice>),
     /// Close a payment session that nobody has used in time.
     ExpireSession(Id<PaymentSession>),
     /// Publish that a payment link's time ran out.
@@ -30,6 +33,7 @@ impl Job {
     pub fn kind(&self) -> &'static str {
         match self {
             Job::ExpireCheckout(_) => "expire_checkout",
+            Job::OverdueInvoice(_) => "overdue_invoice",
             Job::ExpireSession(_) => "expire_session",
             Job::ExpirePaymentLink(_) => "expire_payment_link",
             Job::StartAttempt(_) => "start_attempt",
@@ -42,6 +46,7 @@ impl Job {
     pub fn object_id(&self) -> String {
         match self {
             Job::ExpireCheckout(id) => id.to_string(),
+            Job::OverdueInvoice(id) => id.to_string(),
             Job::ExpireSession(id) => id.to_string(),
             Job::ExpirePaymentLink(id) => id.to_string(),
             Job::StartAttempt(id) | Job::AskRail(id) | Job::WithdrawAttempt(id) | Job::SimulatePayer(id) => {
@@ -55,6 +60,7 @@ impl Job {
         let transaction = || object_id.parse().ok();
         match kind {
             "expire_checkout" => object_id.parse().ok().map(Job::ExpireCheckout),
+            "overdue_invoice" => object_id.parse().ok().map(Job::OverdueInvoice),
             "expire_session" => object_id.parse().ok().map(Job::ExpireSession),
             "expire_payment_link" => object_id.parse().ok().map(Job::ExpirePaymentLink),
             "start_attempt" => transaction().map(Job::StartAttempt),

@@ -39,6 +39,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "customers_and_products",
         text: include_str!("../migrations/0003_customers_and_products.sql"),
     },
+    Migration { number: 4, name: "invoices", text: include_str!("../migrations/0004_invoices.sql") },
     Migration { number: 6, name: "payment_links", text: include_str!("../migrations/0006_payment_links.sql") },
 ];
 
@@ -52,6 +53,10 @@ const TABLES: &[&str] = &[
     "payment_links",
     "payment_sessions",
     "transactions",
+    "invoices",
+    "invoice_payments",
+    "receipts",
+    "counters",
     "ledger_postings",
     "events",
     "events_unlogged",

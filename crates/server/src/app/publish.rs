@@ -2,6 +2,7 @@
 
 use domain::checkout::Checkout;
 use domain::event::{Event, EventType};
+use domain::invoice::Invoice;
 use domain::organization::{Organization, Profile};
 use domain::payment::{PaymentSession, Transaction};
 use domain::payment_link::PaymentLink;
@@ -15,6 +16,7 @@ use super::paid_object::PaidObject;
 use super::{Context, look_up};
 use crate::error::Failure;
 use crate::wire::checkouts::{CheckoutView, PaymentEventData};
+use crate::wire::invoices::InvoiceView;
 use crate::wire::payment_links::{PaymentLinkEventData, PaymentLinkView};
 use crate::wire::payments::PaymentNames;
 use crate::wire::webhooks::envelope;
@@ -29,6 +31,20 @@ pub fn checkout_event(
     let sequence = checkout.next_sequence();
     let data = CheckoutView::of(checkout, &context.addresses, tx.now());
     publish(tx, checkout.scope, kind, &checkout.id.to_string(), sequence, &data)
+}
+
+/// Something happened to the invoice itself.
+pub fn invoice_event(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    invoice: &mut Invoice,
+    kind: EventType,
+) -> Result<(), Failure> {
+    let scope = invoice.scope;
+    let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+    let sequence = invoice.next_sequence();
+    let data = InvoiceView::of(invoice, &merchant, &context.addresses, tx.now());
+    publish(tx, scope, kind, &invoice.id.to_string(), sequence, &data)
 }
 
 /// Something happened to what is paid.

@@ -241,7 +241,7 @@ pub struct Stray {
 }
 
 /// Tables whose rows live in a scope, with the column that names a row best.
-const SCOPED: [(&str, &str); 16] = [
+const SCOPED: [(&str, &str); 20] = [
     ("api_keys", "id"),
     ("customers", "id"),
     ("products", "id"),
@@ -249,6 +249,10 @@ const SCOPED: [(&str, &str); 16] = [
     ("payment_links", "id"),
     ("payment_sessions", "id"),
     ("transactions", "id"),
+    ("invoices", "id"),
+    ("invoice_payments", "id"),
+    ("receipts", "id"),
+    ("counters", "series"),
     ("ledger_postings", "entry_id"),
     ("events", "id"),
     ("events_unlogged", "id"),
