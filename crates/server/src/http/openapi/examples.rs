@@ -118,6 +118,7 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
         "update_payment_link" => vec![
             example("more", "More uses", json!({ "max_usage_count": 400, "status": "active" })),
             example("stop", "No more payments", json!({ "status": "inactive" })),
+        ],
         "create_customer" => vec![
             example(
                 "default",

@@ -1,6 +1,5 @@
 //! What is said of each operation beyond its annotation, in one table.
 
-use domain::Refusal;
 use domain::api_key::{Area, Right};
 use domain::checkout::Checkout;
 use domain::customer::Customer;
@@ -9,6 +8,7 @@ use domain::payment::PaymentSession;
 use domain::payment_link::PaymentLink;
 use domain::product::Product;
 use domain::webhook::WebhookEndpoint;
+use domain::{Currency, Money, Refusal};
 use serde_json::{Map, Value, json};
 
 use super::problems::{Access, Repeats, common, invalid, refused};
@@ -169,7 +169,7 @@ fn notes(id: &str) -> Notes {
             Access::Page(Right::write(payments)),
             Repeats::ByHeaderOrBody,
             "Name what is paid by `object_type` and `object_id`, a checkout also by its `client_secret`; or continue a \
-             `session_id`. A checkout has one open session at a time; a payment link opens a new one for every call \
+             `session_id`. Checkouts and invoices have one open session at a time; a payment link opens a new one for every call \
              without a `session_id`. What the payer does next is in `next_action`: go to a page, approve on the phone, or give a code, which \
              you send in a second call with `session_id` and `customer_pin`. A browser with a publishable key names the \
              checkout by its secret or its session.",
@@ -217,6 +217,7 @@ fn notes(id: &str) -> Notes {
             write(links),
             Repeats::ByHeader,
             "Nobody finds it any more. A payment that is under way is still settled and counted.",
+        ),
         "create_customer" => (
             write(customers),
             Repeats::ByHeader,
@@ -318,6 +319,7 @@ fn problems(id: &str) -> Vec<Problem> {
         let message = "`reason` is not a field of this request; check its spelling or leave it out.";
         invalid(&[("reason", FaultCode::UnknownField, message)])
     };
+    let remaining = Money::new(10_000, Currency::gmd());
     let no_link = || refused(Refusal::not_found::<PaymentLink>());
     let no_endpoint = || refused(Refusal::not_found::<WebhookEndpoint>());
     let no_customer = || refused(Refusal::not_found::<Customer>());
@@ -398,6 +400,11 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::CheckoutAlreadyCompleted),
             refused(Refusal::CheckoutAlreadyCancelled),
             refused(Refusal::CheckoutExpired),
+            refused(Refusal::InvoiceIsDraft),
+            refused(Refusal::InvoiceAlreadyPaid),
+            refused(Refusal::InvoiceAlreadyCancelled),
+            refused(Refusal::InvoiceOverpayment { remaining }),
+            refused(Refusal::PartialPaymentNotAllowed { remaining }),
             refused(Refusal::PaymentLinkInactive),
             refused(Refusal::not_found::<PaymentLink>()),
             Problem::card_data_not_allowed("customer_name"),
