@@ -12,6 +12,7 @@ pub mod envelope;
 mod events;
 pub mod fields;
 pub mod json;
+mod ledger;
 mod openapi;
 mod path;
 mod payment_links;
@@ -64,10 +65,14 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(service::invariants))
         .routes(routes!(tokens::create))
         .routes(routes!(tokens::key_set))
+        .routes(routes!(tokens::receipt_key_set))
         .routes(routes!(checkouts::create, checkouts::list))
         .routes(routes!(checkouts::get))
         .routes(routes!(checkouts::cancel))
         .merge(from_browsers())
+        .routes(routes!(ledger::accounts))
+        .routes(routes!(ledger::list))
+        .routes(routes!(ledger::proof))
         .routes(routes!(payment_settings::settings))
         .routes(routes!(payment_settings::dashboard))
         .routes(routes!(payment_links::create, payment_links::list))

@@ -5,6 +5,7 @@
 pub mod checkouts;
 pub mod customers;
 pub mod invoices;
+pub mod ledger;
 pub mod payment_links;
 pub mod payments;
 pub mod products;

@@ -7,8 +7,10 @@ mod backups;
 mod books;
 mod developer;
 mod installation;
+mod ledger;
 mod operator;
 mod place;
+mod receipts;
 mod server;
 
 /// Each named test once for each database.

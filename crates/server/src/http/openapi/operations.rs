@@ -71,7 +71,7 @@ fn describe(operation: &mut Value, id: &str, shared: &mut Map<String, Value>) {
             }
         };
     }
-    if id == "get_key_set" {
+    if matches!(id, "get_key_set" | "get_receipt_key_set") {
         let key_set = json!({ "$ref": "#/components/schemas/KeySet" });
         operation["responses"]["200"]["content"]["application/json"]["schema"] = key_set;
     }
@@ -146,6 +146,13 @@ fn notes(id: &str) -> Notes {
             Access::Open,
             Repeats::Harmless,
             "The public Ed25519 keys, by `kid`. A plain JSON Web Key Set, without the envelope of other answers.",
+        ),
+        "get_receipt_key_set" => (
+            Access::Open,
+            Repeats::Harmless,
+            "Every public Ed25519 key that ever signed the statement in a receipt's QR code, the retired ones too: \
+             receipts stay valid. Kept in a file, they let `dalasi receipt verify --keys` check receipts without a \
+             network. A plain JSON Web Key Set, without the envelope of other answers.",
         ),
         "create_checkout" => (
             write(checkouts),
@@ -255,6 +262,45 @@ fn notes(id: &str) -> Notes {
             Repeats::ByHeader,
             "Nobody finds it any more. Lines that name it keep their name and price.",
         ),
+        "create_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "One address that many people pay. Each payment is a session of its own: open it on the link's page, or with \
+             `POST /v1/pay/initialize`, `object_type: payment_link` and the link's id. With `max_usage_count`, an attempt \
+             keeps its use from the moment it is handed to the payment provider until its outcome is known, and for an \
+             hour at most where the payer does not come back.",
+        ),
+        "list_payment_links" => (read(links), Repeats::Harmless, "Newest first, without those that were deleted."),
+        "get_payment_link" => (
+            read(links),
+            Repeats::Harmless,
+            "`usage_count` counts the payments that were completed. An expired or used up link is `inactive`.",
+        ),
+        "update_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "Only what is given changes; amount and currency never do. `status: active` is refused while the link is expired \
+             or used up; move the date or raise the maximum in the same request.",
+        ),
+        "delete_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "Nobody finds it any more. A payment that is under way is still settled and counted.",
+        ),
+        "list_ledger_accounts" => (
+            read(Area::Transactions),
+            Repeats::Harmless,
+            "Debits and credits of every account, sealed or not. `rail_clearing:…` is what a payment provider holds for \
+             you, `merchant` what you are owed, `fees` what was kept of it, `unapplied` money that came twice.",
+        ),
+        "list_ledger_entries" => (read(Area::Transactions), Repeats::Harmless, "Newest first."),
+        "get_ledger_proof" => (
+            read(Area::Transactions),
+            Repeats::Harmless,
+            "Entries are sealed within seconds: a batch has the root of a hash tree over its entries (RFC 6962) in a \
+             signed statement that names the one before. Save this answer, or the whole from `dalasi ledger export`, \
+             and check it without us: `dalasi ledger verify FILE --keys KEYS`. `not_covered` says what it does not prove.",
+        ),
         "create_webhook_endpoint" => (
             write(webhooks),
             Repeats::ByHeader,
@@ -341,7 +387,12 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::NoPaymentMethodAvailable),
             Problem::card_data_not_allowed("description"),
         ],
-        "list_checkouts" | "list_customers" | "list_products" | "list_webhook_endpoints" | "list_events" => {
+        "list_checkouts"
+        | "list_customers"
+        | "list_products"
+        | "list_ledger_entries"
+        | "list_webhook_endpoints"
+        | "list_events" => {
             vec![in_list()]
         }
         "create_customer" => vec![
@@ -381,6 +432,10 @@ fn problems(id: &str) -> Vec<Problem> {
         }
         "get_product" => vec![no_product()],
         "delete_product" => vec![unexpected_body(), no_product()],
+
+        "get_ledger_proof" => {
+            vec![invalid(&[("transaction_id", FaultCode::NotFound, "`transaction_id` names no transaction of yours.")])]
+        }
         "get_checkout" => vec![refused(Refusal::not_found::<Checkout>())],
         "cancel_checkout" => vec![
             unexpected_body(),
