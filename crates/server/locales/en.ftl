@@ -266,6 +266,34 @@ late-invoice-cancelled = It arrived after the invoice was cancelled.
 draft-title = This invoice is not ready yet
 draft-body = { $merchant } is still writing it. There is nothing to pay now.
 
+## Payment link
+field-amount = Amount
+field-name = Your name
+field-email = E-mail address
+field-optional = (optional)
+field-select = Choose
+field-currency = In { $currency }
+field-between = From { $least } to { $most }
+field-least = At least { $amount }
+field-most = At most { $amount }
+field-missing = Fill in this field.
+field-email-missing = Enter your e-mail address.
+field-select-missing = Choose one of the answers.
+field-box-missing = Tick this box to go on.
+field-too-long = This is too long.
+field-email-format = Enter an e-mail address, such as awa@example.gm.
+field-number-format = Enter a number in digits.
+field-format = This can’t be used. Check it.
+closed-title = No more payments here
+closed-by-merchant = This link takes no payments any more.
+closed-expired = The time to pay with this link is over.
+closed-used-up = This link has been paid as often as it can be.
+closed-body = Nothing was taken. Ask { $merchant } for another way to pay.
+received-apart-title = Your payment was more than what was left
+received-apart = It is kept apart, and { $merchant } can pay it back. Give them this number:
+qr-label = QR code with the address of this page
+qr-body = To pay on your phone, point its camera here.
+
 ## Check a receipt
 verify-title = Check a receipt
 verify-intro = Scan the QR code on a receipt with your phone’s camera. This page then shows what was really paid.

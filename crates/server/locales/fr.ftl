@@ -266,6 +266,34 @@ late-invoice-cancelled = Il est arrivé après l’annulation de la facture.
 draft-title = Cette facture n’est pas encore prête
 draft-body = { $merchant } est en train de l’écrire. Il n’y a rien à payer maintenant.
 
+## Lien de paiement
+field-amount = Montant
+field-name = Votre nom
+field-email = Adresse e-mail
+field-optional = (facultatif)
+field-select = Choisissez
+field-currency = En { $currency }
+field-between = De { $least } à { $most }
+field-least = Au moins { $amount }
+field-most = Au plus { $amount }
+field-missing = Remplissez ce champ.
+field-email-missing = Saisissez votre adresse e-mail.
+field-select-missing = Choisissez une des réponses.
+field-box-missing = Cochez cette case pour continuer.
+field-too-long = C’est trop long.
+field-email-format = Saisissez une adresse e-mail, par exemple awa@example.gm.
+field-number-format = Saisissez un nombre en chiffres.
+field-format = Ceci ne peut pas être utilisé. Vérifiez-le.
+closed-title = Plus de paiements ici
+closed-by-merchant = Ce lien ne reçoit plus de paiements.
+closed-expired = Le délai pour payer avec ce lien est passé.
+closed-used-up = Ce lien a été payé autant de fois que possible.
+closed-body = Rien n’a été prélevé. Demandez à { $merchant } un autre moyen de payer.
+received-apart-title = Votre paiement dépasse ce qui restait
+received-apart = Il est gardé à part, et { $merchant } peut le rembourser. Donnez-leur ce numéro :
+qr-label = Code QR avec l’adresse de cette page
+qr-body = Pour payer sur votre téléphone, visez ce code avec son appareil photo.
+
 ## Vérifier un reçu
 verify-title = Vérifier un reçu
 verify-intro = Scannez le code QR d’un reçu avec l’appareil photo du téléphone. Cette page montre alors ce qui a vraiment été payé.

@@ -18,6 +18,8 @@ mod note;
 mod page_path;
 pub mod payment;
 mod payment_handlers;
+mod qr;
+mod questions;
 mod routes;
 pub mod simulator;
 mod simulator_handlers;

@@ -11,7 +11,6 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
-use domain::payment::Payable;
 use futures_util::stream;
 use serde::Serialize;
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -23,6 +22,7 @@ use super::payment_handlers::{look_up, stored_state};
 use super::routes::{Site, client};
 use super::state;
 use super::streams::Place;
+use crate::app::hosted::Place as PagePlace;
 use crate::error::Failure;
 use crate::monotonic::now;
 
@@ -42,29 +42,29 @@ struct Read {
     is_busy: bool,
 }
 
-async fn read(site: &Site, payable: Payable) -> Result<Read, Failure> {
-    let hosted = look_up(site, payable).await?;
-    let revision = state::revision(&stored_state(site, &hosted));
+async fn read(site: &Site, place: PagePlace) -> Result<Read, Failure> {
+    let hosted = look_up(site, place).await?;
+    let revision = state::revision(&hosted, &stored_state(site, &hosted));
     Ok(Read { revision, is_busy: hosted.unsettled().is_some() })
 }
 
 pub(super) async fn status(State(site): State<Arc<Site>>, request: Request) -> Response {
-    let Some(PagePath { payable, .. }) = PagePath::of(request.uri().path()) else {
+    let Some(PagePath { place: page, .. }) = PagePath::of(request.uri().path()) else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    match read(&site, payable).await {
+    match read(&site, page).await {
         Ok(Read { revision, .. }) => ([(CACHE_CONTROL, "no-store")], Json(Revision { revision })).into_response(),
         Err(failure) => refused(&failure),
     }
 }
 
 pub(super) async fn events(State(site): State<Arc<Site>>, request: Request) -> Response {
-    let Some(PagePath { payable, .. }) = PagePath::of(request.uri().path()) else {
+    let Some(PagePath { place: page, .. }) = PagePath::of(request.uri().path()) else {
         return StatusCode::NOT_FOUND.into_response();
     };
     // Before the first read, so that nothing is missed between the two.
     let changes = site.app.changes();
-    let first = match read(&site, payable).await {
+    let first = match read(&site, page).await {
         Ok(first) => first,
         Err(failure) => return refused(&failure),
     };
@@ -74,9 +74,9 @@ pub(super) async fn events(State(site): State<Arc<Site>>, request: Request) -> R
     let follower = Follower {
         ends_at: now() + LONGEST_STREAM,
         stopping: site.stopping.clone(),
-        object_id: payable.object_id(),
+        object_id: page.payable.object_id(),
         site,
-        payable,
+        page,
         changes,
         told: String::new(),
         latest: Some(first),
@@ -94,7 +94,7 @@ pub(super) async fn events(State(site): State<Arc<Site>>, request: Request) -> R
 
 struct Follower {
     site: Arc<Site>,
-    payable: Payable,
+    page: PagePlace,
     object_id: String,
     changes: broadcast::Receiver<String>,
     stopping: watch::Receiver<bool>,
@@ -145,7 +145,7 @@ impl Follower {
 
     /// The store is away for a moment: end, and let the browser come back.
     async fn read(&self) -> Option<Read> {
-        read(&self.site, self.payable).await.ok()
+        read(&self.site, self.page).await.ok()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Pages that say one thing: not found, not ready, a form from elsewhere, too many requests, out of service, our fault.
+//! Pages that say one thing: not found, a form from elsewhere, too many requests, out of service, our fault.
 
 use askama::Template;
 
@@ -10,7 +10,6 @@ use super::view::{Message, MessagePage};
 pub fn render(page: &MessagePage, nonce: &Nonce) -> String {
     let (title, body, can_retry) = match page.message {
         Message::NotFound => ("not-found-title", "not-found-body", false),
-        Message::Draft { .. } => ("draft-title", "draft-body", true),
         Message::ForeignForm => ("foreign-title", "foreign-body", true),
         Message::TooMany => ("too-many-title", "too-many-body", true),
         Message::Unavailable => ("unavailable-title", "unavailable-body", true),
@@ -21,22 +20,11 @@ pub fn render(page: &MessagePage, nonce: &Nonce) -> String {
         frame: Frame::new(nonce, None, page.language, &page.path),
         t,
         title: t.get(title),
-        body: match &page.message {
-            Message::Draft { merchant } => t.with(body, "merchant", merchant),
-            Message::NotFound
-            | Message::ForeignForm
-            | Message::TooMany
-            | Message::Unavailable
-            | Message::Fault { .. } => t.get(body),
-        },
+        body: t.get(body),
         retry: can_retry.then(|| address(&page.path, page.language)),
         request_id: match &page.message {
             Message::Fault { request_id } => Some(request_id),
-            Message::NotFound
-            | Message::Draft { .. }
-            | Message::ForeignForm
-            | Message::TooMany
-            | Message::Unavailable => None,
+            Message::NotFound | Message::ForeignForm | Message::TooMany | Message::Unavailable => None,
         },
     })
 }

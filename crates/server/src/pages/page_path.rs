@@ -1,13 +1,15 @@
-//! What the address of a payment's page names: what is paid there, and what is asked of the page. Judges nothing.
+//! What the address of a payment's page names: what is paid there, where many pay at once which payment, and what is
+//! asked of the page. Judges nothing.
 
 use domain::payment::Payable;
 
+use crate::app::hosted::Place;
 use crate::wire::Addresses;
 
-/// `/checkout/cs_…`, and with an action `/checkout/cs_…/method`.
+/// `/checkout/cs_…`, `/pay/pl_…/ps_…`, and with an action `/checkout/cs_…/method`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PagePath {
-    pub(super) payable: Payable,
+    pub(super) place: Place,
     /// What stands behind the page's own address.
     pub(super) action: Option<String>,
 }
@@ -17,41 +19,65 @@ impl PagePath {
         let mut parts = path.strip_prefix('/')?.splitn(3, '/');
         let payable = match (parts.next()?, parts.next()?) {
             ("checkout", id) => Payable::Checkout(id.parse().ok()?),
+            ("invoice", id) => Payable::Invoice(id.parse().ok()?),
+            ("pay", id) => Payable::PaymentLink(id.parse().ok()?),
             _ => return None,
         };
-        Some(Self { payable, action: parts.next().map(str::to_owned) })
-    }
-
-    /// The path of the page itself.
-    pub(super) fn path(&self) -> String {
-        path(self.payable)
+        let rest = parts.next();
+        let (session, action) = match (payable, rest) {
+            (Payable::PaymentLink(_), Some(rest)) => {
+                let (first, behind) =
+                    rest.split_once('/').map_or((rest, None), |(first, behind)| (first, Some(behind)));
+                match first.parse() {
+                    Ok(session) => (Some(session), behind),
+                    Err(_) => (None, Some(rest)),
+                }
+            }
+            (Payable::Checkout(_) | Payable::Invoice(_) | Payable::PaymentLink(_), rest) => (None, rest),
+        };
+        Some(Self { place: Place { payable, session }, action: action.map(str::to_owned) })
     }
 }
 
-fn path(payable: Payable) -> String {
+/// The path of a page itself.
+pub(super) fn path(place: Place) -> String {
     // The addresses that the API gives, without their host.
-    Addresses { public_url: String::new(), pay_url: String::new() }.page(payable)
+    let here = Addresses { public_url: String::new(), pay_url: String::new() };
+    match place.session {
+        Some(session) => here.payment_page(place.payable, session),
+        None => here.page(place.payable),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const CHECKOUT: &str = "cs_01h455vb4pex5vsknk084sn02q";
+    const INVOICE: &str = "inv_01h455vb4pex5vsknk084sn02q";
+    const LINK: &str = "pl_01h455vb4pex5vsknk084sn02q";
+    const SESSION: &str = "ps_01h455vc1nf1ysr3q8s9p3k4mh";
+
     #[test]
     fn an_address_names_what_is_paid() {
-        let id = "cs_01h455vb4pex5vsknk084sn02q";
-        let place = |action: Option<&str>| {
-            let payable = Payable::Checkout(id.parse().unwrap());
-            Some(PagePath { payable, action: action.map(str::to_owned) })
-        };
-        assert_eq!(PagePath::of(&format!("/checkout/{id}")), place(None));
-        assert_eq!(PagePath::of(&format!("/checkout/{id}/method")), place(Some("method")));
-        assert_eq!(PagePath::of(&format!("/checkout/{id}/a/b")), place(Some("a/b")));
-        assert_eq!(place(None).unwrap().path(), format!("/checkout/{id}"));
-        for path in
-            ["", "/", "/checkout", "/checkout/", "/checkout/x", &format!("/pay/{id}"), &format!("checkout/{id}")]
-        {
+        for page in [
+            format!("/checkout/{CHECKOUT}"),
+            format!("/invoice/{INVOICE}"),
+            format!("/pay/{LINK}"),
+            format!("/pay/{LINK}/{SESSION}"),
+        ] {
+            let named = PagePath::of(&page).unwrap();
+            assert_eq!((named.action.as_deref(), path(named.place)), (None, page.clone()));
+            for action in ["method", "a/b", ""] {
+                let acting = PagePath::of(&format!("{page}/{action}")).unwrap();
+                assert_eq!((acting.action.as_deref(), acting.place), (Some(action), named.place), "{page}");
+            }
+        }
+        for path in ["", "/", "/checkout", "/checkout/", "/checkout/x", "/pay/x"] {
             assert_eq!(PagePath::of(path), None, "{path}");
+        }
+        for path in [format!("/pay/{CHECKOUT}"), format!("checkout/{CHECKOUT}"), format!("/invoice/{LINK}")] {
+            assert_eq!(PagePath::of(&path), None, "{path}");
         }
     }
 }

@@ -59,6 +59,10 @@ pub fn router(app: App, settings: PageSettings) -> Router {
         app,
     });
     payment_pages("/checkout/{id}")
+        .merge(payment_pages("/invoice/{id}"))
+        .merge(payment_pages("/pay/{id}"))
+        // The page of one of many payments is shown where other pages have their actions.
+        .merge(payment_actions("/pay/{id}/{session}"))
         .route("/simulator/{token}", get(simulator_handlers::show).post(simulator_handlers::act))
         .route("/verify", get(verify_handlers::show))
         .layer(middleware::from_fn_with_state(Arc::clone(&site), watch_over))
@@ -69,8 +73,11 @@ pub fn router(app: App, settings: PageSettings) -> Router {
 
 /// One page for each kind of thing that is paid; which one, its handlers read from the path.
 fn payment_pages(page: &str) -> Router<Arc<Site>> {
+    payment_actions(page).route(page, get(payment_handlers::show))
+}
+
+fn payment_actions(page: &str) -> Router<Arc<Site>> {
     Router::new()
-        .route(page, get(payment_handlers::show))
         .route(&format!("{page}/returned"), get(payment_handlers::returned))
         .route(&format!("{page}/status"), get(follow::status))
         .route(&format!("{page}/events"), get(follow::events))

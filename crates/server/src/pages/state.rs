@@ -8,12 +8,14 @@ use domain::method::Flow;
 use domain::payment::{SessionStatus, Step, Transaction, TransactionStatus};
 use domain::rail::{FailureReason, NextAction};
 use domain::simulator::{RIGHT_CODE, Screen, Script};
-use domain::{Money, Msisdn, return_address};
+use domain::{Money, Msisdn};
 
 use super::mask;
 use super::note::{CodeFault, Note, PhoneFault};
-use super::view::{Amount, CodeError, End, Method, PhoneError, Problem, Reason, Receipt, Standing, State};
-use crate::app::hosted::{Hosted, Standing as Stands};
+use super::view::{
+    Amount, Closed, CodeError, End, Method, PhoneError, Problem, Reason, Receipt, Received, Standing, State,
+};
+use crate::app::hosted::{Closed as StandsClosed, Hosted, Standing as Stands};
 use crate::app::paid_object::PaidObject;
 use crate::rails::simulator;
 use crate::secrets::Subkey;
@@ -27,6 +29,8 @@ pub(super) struct Simulator<'a> {
 /// What is true for everybody who looks now.
 pub(super) fn stored(hosted: &Hosted, simulator: &Simulator<'_>) -> State {
     match hosted.standing() {
+        Stands::Draft => State::Draft,
+        Stands::Closed(closed) => State::Closed { reason: shown_end(closed), return_url: hosted.failure_address() },
         Stands::Paid => completed(hosted),
         Stands::Expired => ended(hosted, End::Expiry),
         Stands::Cancelled => ended(hosted, End::Cancellation),
@@ -34,8 +38,8 @@ pub(super) fn stored(hosted: &Hosted, simulator: &Simulator<'_>) -> State {
     }
 }
 
-/// Opaque; the same as long as the state is, whoever looks and whenever.
-pub(super) fn revision(state: &State) -> String {
+/// Opaque; the same as long as the state and what is to be paid are, whoever looks and whenever.
+pub(super) fn revision(hosted: &Hosted, state: &State) -> String {
     let mut state = state.clone();
     match &mut state {
         State::ApproveOnPhone { can_resend_in, .. } | State::EnterCode { can_resend_in, .. } => {
@@ -48,30 +52,46 @@ pub(super) fn revision(state: &State) -> String {
         | State::Leaving { .. }
         | State::Paid { .. }
         | State::NotPaid { .. }
+        | State::Draft
+        | State::Closed { .. }
         | State::Expired { .. }
         | State::Cancelled { .. }
         | State::PaidLate { .. }
         | State::AlreadyPaid { .. } => {}
     }
-    let hash = digest(&SHA256, format!("{state:?}").as_bytes());
+    let content = match &hosted.object {
+        PaidObject::Invoice(invoice) => invoice.revision(),
+        PaidObject::Checkout(_) | PaidObject::PaymentLink(_) => 0,
+    };
+    let hash = digest(&SHA256, format!("{state:?} {:?} {content}", hosted.amount()).as_bytes());
     hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn completed(hosted: &Hosted) -> State {
+    let return_url = hosted.success_address();
+    let second = hosted.is_paid_by().find(|attempt| attempt.duplicate);
+    // Many payments can have come together; the invoice itself lists them.
+    if let PaidObject::Invoice(_) = &hosted.object {
+        return match second {
+            Some(second) => {
+                State::AlreadyPaid { receipt: None, second_payment: Some(second.id.to_string()), return_url }
+            }
+            None => State::Paid { receipt: None, return_url },
+        };
+    }
     let paid = hosted.is_paid_by().find(|attempt| !attempt.duplicate);
     let Some(paid) = paid else {
         return checking(hosted, None);
     };
-    let return_url = address(hosted, hosted.success_url());
     let receipt = Some(receipt(paid));
-    match hosted.is_paid_by().find(|attempt| attempt.duplicate) {
+    match second {
         Some(second) => State::AlreadyPaid { receipt, second_payment: Some(second.id.to_string()), return_url },
         None => State::Paid { receipt, return_url },
     }
 }
 
 fn ended(hosted: &Hosted, end: End) -> State {
-    let return_url = failure_address(hosted);
+    let return_url = hosted.failure_address();
     let mut paid = hosted.is_paid_by().filter(|attempt| !attempt.duplicate);
     if let Some(late) = paid.next() {
         let receipt = receipt(late);
@@ -102,6 +122,13 @@ fn pending(hosted: &Hosted, simulator: &Simulator<'_>) -> State {
         (SessionStatus::Pending | SessionStatus::Processing, Some(attempt)) => open(hosted, attempt, simulator),
         (SessionStatus::Failed, Some(attempt)) => not_paid(hosted, attempt),
         (SessionStatus::Failed | SessionStatus::Cancelled, _) => unstarted(hosted, None),
+        (SessionStatus::Succeeded, Some(attempt)) if matches!(hosted.object, PaidObject::Invoice(_)) => {
+            let received = match attempt.duplicate {
+                true => Received::Apart(attempt.id.to_string()),
+                false => Received::Part(amount(attempt.amount)),
+            };
+            State::Choose { methods: methods(hosted), problem: None, received: Some(received) }
+        }
         (SessionStatus::Succeeded | SessionStatus::Processing, _) => checking(hosted, None),
     }
 }
@@ -191,7 +218,7 @@ fn not_paid(hosted: &Hosted, attempt: &Transaction) -> State {
 fn checking(hosted: &Hosted, simulator_url: Option<String>) -> State {
     let session_method = hosted.payment.as_ref().and_then(|payment| payment.session.method);
     // What is open or paid was begun with some method; the word stands for it where none is known.
-    let method = session_method.or_else(|| hosted.methods().first().copied()).unwrap_or(domain::Method::Wave);
+    let method = session_method.or_else(|| hosted.methods.first().copied()).unwrap_or(domain::Method::Wave);
     State::Checking { method: shown(method), simulator_url }
 }
 
@@ -240,16 +267,19 @@ pub(super) fn noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: O
             }
         }
         (state @ (State::Choose { .. } | State::NeedsPhone { .. } | State::NotPaid { .. }), note) => {
-            unstarted_noted(state, hosted, note, chosen)
+            match (note, hosted.failure_address()) {
+                (Some(Note::Leaving {}), Some(return_url)) => State::Leaving { return_url },
+                (note, _) => unstarted_noted(state, hosted, note, chosen),
+            }
         }
         (state, _) => state,
     }
 }
 
 fn unstarted_noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: Option<domain::Method>) -> State {
-    let offered = |method: &domain::Method| method.needs_phone() && hosted.methods().contains(method);
+    let offered = |method: &domain::Method| method.needs_phone() && hosted.methods.contains(method);
     let (method, error, typed) = match note {
-        Some(Note::Phone { method, fault, typed }) => {
+        Some(Note::Phone { method, fault, typed, .. }) => {
             let error = match fault {
                 PhoneFault::Missing => PhoneError::Missing,
                 PhoneFault::Format => PhoneError::Format,
@@ -264,6 +294,13 @@ fn unstarted_noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: Op
                     with_problem(State::Choose { methods, problem: None, received: None }, &note)
                 }
                 state => with_problem(state, &note),
+            };
+        }
+        // What is wrong with a field stands beside it, on the page on which it was filled in.
+        Some(Note::Part { .. } | Note::Fields { .. }) => {
+            return match state {
+                State::NotPaid { methods, .. } => State::Choose { methods, problem: None, received: None },
+                state => state,
             };
         }
         Some(Note::Go {} | Note::Leaving {} | Note::Approved {} | Note::Code { .. }) | None => (chosen, None, None),
@@ -286,7 +323,13 @@ fn with_problem(mut state: State, note: &Note) -> State {
         Note::InProgress {} => Problem::InProgress,
         Note::TooOften {} => Problem::TooOften,
         Note::StaleForm {} => Problem::StaleForm,
-        Note::Go {} | Note::Leaving {} | Note::Approved {} | Note::Phone { .. } | Note::Code { .. } => return state,
+        Note::Go {}
+        | Note::Leaving {}
+        | Note::Approved {}
+        | Note::Phone { .. }
+        | Note::Part { .. }
+        | Note::Fields { .. }
+        | Note::Code { .. } => return state,
     };
     if let State::Choose { problem, .. } | State::ApproveOnPhone { problem, .. } = &mut state {
         *problem = Some(said);
@@ -320,22 +363,20 @@ fn receipt(attempt: &Transaction) -> Receipt {
     Receipt { method: shown(attempt.attempt().method), paid_at: paid_at.seconds(), payment: attempt.id.to_string() }
 }
 
-pub(super) fn failure_address(hosted: &Hosted) -> Option<String> {
-    address(hosted, hosted.failure_url())
-}
-
-fn address(hosted: &Hosted, url: Option<&str>) -> Option<String> {
-    match &hosted.object {
-        PaidObject::Checkout(checkout) => url.map(|url| return_address(url, checkout.id, checkout.payment_session)),
+fn shown_end(closed: StandsClosed) -> Closed {
+    match closed {
+        StandsClosed::ByMerchant => Closed::ByMerchant,
+        StandsClosed::Expired => Closed::Expired,
+        StandsClosed::UsedUp => Closed::UsedUp,
     }
 }
 
 fn methods(hosted: &Hosted) -> Vec<Method> {
-    hosted.methods().into_iter().map(shown).collect()
+    hosted.methods.iter().copied().map(shown).collect()
 }
 
 fn can_choose(hosted: &Hosted) -> bool {
-    hosted.object.fixed_method().is_none() && hosted.methods().len() > 1
+    hosted.object.fixed_method().is_none() && hosted.methods.len() > 1
 }
 
 fn seconds_until(at: domain::Timestamp, now: domain::Timestamp) -> u32 {

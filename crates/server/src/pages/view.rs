@@ -8,7 +8,8 @@ use super::text::Language;
 #[derive(Debug, Clone)]
 pub struct PaymentPage {
     pub merchant: Merchant,
-    pub amount: Amount,
+    /// Nothing where the payer has yet to choose it.
+    pub amount: Option<Amount>,
     pub subject: Subject,
     /// Already masked (`mask::phone`, `mask::email`): the address of a page is all it takes to read it.
     pub payer: Vec<String>,
@@ -27,9 +28,11 @@ pub struct PaymentPage {
     /// How often a waiting page without script has asked already (`?reads=`); longer pauses each time.
     pub reads: u32,
     pub leave: Option<Leave>,
+    /// What is asked before the methods.
+    pub fields: Vec<Field>,
     /// Offered beside the methods.
     pub part: Option<Part>,
-    /// The part that the payer chose, as the API writes it; rides in the form that asks for a phone.
+    /// The part that the payer chose, as it was typed; rides in the form that asks for a phone.
     pub chosen_part: Option<String>,
     pub state: State,
 }
@@ -44,6 +47,56 @@ pub enum Subject {
         items: Vec<Item>,
     },
     Invoice(Box<Invoice>),
+    Link {
+        title: String,
+        description: Option<String>,
+        /// Where the page is, for another device; only where a payment begins.
+        address: Option<String>,
+    },
+}
+
+/// What a payer fills in before the choice of a method.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// Its name in the form.
+    pub name: String,
+    pub label: Label,
+    pub kind: FieldKind,
+    pub required: bool,
+    /// What was typed before an error.
+    pub typed: Option<String>,
+    pub error: Option<FieldError>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Label {
+    Amount,
+    Name,
+    Email,
+    Phone,
+    /// The merchant's own words.
+    Own(String),
+}
+
+#[derive(Debug, Clone)]
+pub enum FieldKind {
+    Amount { currency: String, least: Option<Amount>, most: Option<Amount> },
+    Name,
+    Text,
+    Number,
+    Email,
+    Phone,
+    Select { options: Vec<String> },
+    Checkbox,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldError {
+    Missing,
+    Format,
+    TooLong,
+    TooLittle,
+    TooMuch,
 }
 
 #[derive(Debug, Clone)]
@@ -169,8 +222,7 @@ pub enum State {
     Choose {
         methods: Vec<Method>,
         problem: Option<Problem>,
-        /// Money that just came in, and was not all.
-        received: Option<Amount>,
+        received: Option<Received>,
     },
     NeedsPhone {
         method: Method,
@@ -228,6 +280,13 @@ pub enum State {
         reason: Reason,
         methods: Vec<Method>,
     },
+    /// An invoice that its merchant is still writing.
+    Draft,
+    /// A link that takes no more payments.
+    Closed {
+        reason: Closed,
+        return_url: Option<String>,
+    },
     Expired {
         standing: Standing,
         return_url: Option<String>,
@@ -248,6 +307,21 @@ pub enum State {
         second_payment: Option<String>,
         return_url: Option<String>,
     },
+}
+
+/// Money that came in while more is awaited.
+#[derive(Debug, Clone)]
+pub enum Received {
+    Part(Amount),
+    /// It was more than what was left, and is kept apart: the number of the payment.
+    Apart(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    ByMerchant,
+    Expired,
+    UsedUp,
 }
 
 /// Whether it is certain that no money moved. Only a final answer of the rail makes it so.
@@ -425,10 +499,6 @@ pub struct MessagePage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
     NotFound,
-    /// An invoice that its merchant is still writing.
-    Draft {
-        merchant: String,
-    },
     /// A form from elsewhere, or one without its token.
     ForeignForm,
     TooMany,
