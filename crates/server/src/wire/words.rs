@@ -239,6 +239,10 @@ words! {
     /// The snapshots that events hold today.
     Snapshot = AnyOfBuilder::new()
         .item(Ref::from_schema_name("PaymentEventData"))
+        .item(Ref::from_schema_name("InvoiceEventData"))
+        .item(Ref::from_schema_name("PaymentLinkEventData"))
+        .item(Ref::from_schema_name("Invoice"))
+        .item(Ref::from_schema_name("PaymentLink"))
         .item(Ref::from_schema_name("Checkout"))
         .description(Some("The object as it was when the event happened."))
         .build();
