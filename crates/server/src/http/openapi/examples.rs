@@ -144,30 +144,6 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
             example("more", "More uses", json!({ "max_usage_count": 400, "status": "active" })),
             example("stop", "No more payments", json!({ "status": "inactive" })),
         ],
-        "create_customer" => vec![
-            example(
-                "default",
-                "By e-mail address and phone",
-                json!({ "email": "awa@example.gm", "phone": "+2207000000", "name": "Awa Ceesay" }),
-            ),
-            example("phone", "By phone only", json!({ "phone": "7000000" })),
-        ],
-        "update_customer" => vec![
-            example("name", "Another name", json!({ "name": "Awa Ceesay-Jallow" })),
-            example("clear", "Without a phone", json!({ "phone": null })),
-        ],
-        "create_product" => vec![example(
-            "default",
-            "An atlas",
-            json!({
-                "name": "Atlas", "price": "75.00", "description": "Maps of West Africa",
-                "images": ["https://shop.example/atlas.jpg"],
-            }),
-        )],
-        "update_product" => vec![
-            example("price", "Another price", json!({ "price": "80.00" })),
-            example("off", "Not sold any more", json!({ "active": false })),
-        ],
         "create_webhook_endpoint" => vec![
             example(
                 "some",
