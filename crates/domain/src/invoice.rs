@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::checkout::{Item, Settlement};
+use crate::checkout::Item;
 use crate::event::EventType;
 use crate::id::{Id, Object};
 use crate::metadata::Metadata;
 use crate::money::Money;
-use crate::payment::{PaymentSession, Transaction, TransactionSummary};
+use crate::payment::{PaymentSession, Settlement, Transaction, TransactionSummary};
 use crate::phone::Msisdn;
 use crate::receipt::ReceiptSummary;
 use crate::refusal::Refusal;

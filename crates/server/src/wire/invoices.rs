@@ -89,6 +89,7 @@ pub struct InvoiceView {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = InvoiceItem)]
 pub struct ItemView {
+    #[schema(value_type = Option<words::ProductId>)]
     pub product_id: Option<String>,
     pub description: String,
     #[schema(minimum = 1, maximum = 1000000)]
@@ -191,7 +192,7 @@ impl ItemView {
     fn of(item: &Item) -> Self {
         let total = item.total.to_string();
         Self {
-            product_id: item.product_id.clone(),
+            product_id: item.product_id.map(|id| id.to_string()),
             description: item.description.clone().unwrap_or_default(),
             quantity: item.quantity,
             unit_price: item.unit_price.to_string(),
