@@ -62,7 +62,6 @@ words! {
     EndpointId = id("we", "A webhook endpoint.");
     EventId = id("evt", "An event; the same on every delivery of it.");
     OrganizationId = id("org", "You, the merchant.");
-    CustomerId = id("cus", "A customer.");
     InvoiceId = id("inv", "An invoice.");
     InvoicePaymentId = id("invpay", "One payment of an invoice.");
     ReceiptId = id("rec", "A receipt.");
