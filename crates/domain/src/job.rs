@@ -2,6 +2,7 @@
 
 use crate::checkout::Checkout;
 use crate::id::Id;
+use crate::invoice::Invoice;
 use crate::payment::Transaction;
 use crate::scope::Scope;
 use crate::time::Timestamp;
@@ -11,6 +12,8 @@ use crate::time::Timestamp;
 pub enum Job {
     /// Publish that a checkout's time ran out.
     ExpireCheckout(Id<Checkout>),
+    /// Publish that an invoice was not paid in time.
+    OverdueInvoice(Id<Invoice>),
     /// Hand an attempt to its rail (or find out whether that happened).
     StartAttempt(Id<Transaction>),
     /// Ask the rail what became of an attempt.
@@ -25,6 +28,7 @@ impl Job {
     pub fn kind(&self) -> &'static str {
         match self {
             Job::ExpireCheckout(_) => "expire_checkout",
+            Job::OverdueInvoice(_) => "overdue_invoice",
             Job::StartAttempt(_) => "start_attempt",
             Job::AskRail(_) => "ask_rail",
             Job::WithdrawAttempt(_) => "withdraw_attempt",
@@ -35,6 +39,7 @@ impl Job {
     pub fn object_id(&self) -> String {
         match self {
             Job::ExpireCheckout(id) => id.to_string(),
+            Job::OverdueInvoice(id) => id.to_string(),
             Job::StartAttempt(id) | Job::AskRail(id) | Job::WithdrawAttempt(id) | Job::SimulatePayer(id) => {
                 id.to_string()
             }
@@ -46,6 +51,7 @@ impl Job {
         let transaction = || object_id.parse().ok();
         match kind {
             "expire_checkout" => object_id.parse().ok().map(Job::ExpireCheckout),
+            "overdue_invoice" => object_id.parse().ok().map(Job::OverdueInvoice),
             "start_attempt" => transaction().map(Job::StartAttempt),
             "ask_rail" => transaction().map(Job::AskRail),
             "withdraw_attempt" => transaction().map(Job::WithdrawAttempt),

@@ -6,9 +6,11 @@
 mod api_key;
 mod checkout;
 mod customer;
+mod invoice;
 mod organization;
 mod payment;
 mod product;
+mod receipt;
 mod simulator;
 mod webhook;
 

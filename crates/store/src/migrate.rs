@@ -39,6 +39,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "customers_and_products",
         text: include_str!("../migrations/0003_customers_and_products.sql"),
     },
+    Migration { number: 4, name: "invoices", text: include_str!("../migrations/0004_invoices.sql") },
 ];
 
 const TABLES: &[&str] = &[
@@ -50,6 +51,10 @@ const TABLES: &[&str] = &[
     "checkouts",
     "payment_sessions",
     "transactions",
+    "invoices",
+    "invoice_payments",
+    "receipts",
+    "counters",
     "ledger_postings",
     "events",
     "events_unlogged",

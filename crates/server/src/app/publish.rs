@@ -2,6 +2,8 @@
 
 use domain::checkout::Checkout;
 use domain::event::{Event, EventType};
+use domain::invoice::Invoice;
+use domain::organization::Organization;
 use domain::payment::Transaction;
 use domain::webhook::Delivery;
 use domain::{Id, Scope};
@@ -9,10 +11,11 @@ use serde::Serialize;
 use store::Tx;
 use store::queries::{deliveries, endpoints, events};
 
-use super::Context;
 use super::paid_object::PaidObject;
+use super::{Context, look_up};
 use crate::error::Failure;
 use crate::wire::checkouts::{CheckoutView, PaymentEventData};
+use crate::wire::invoices::InvoiceView;
 use crate::wire::webhooks::envelope;
 
 /// Something happened to the checkout itself.
@@ -25,6 +28,20 @@ pub fn checkout_event(
     let sequence = checkout.next_sequence();
     let data = CheckoutView::of(checkout, &context.addresses, tx.now());
     publish(tx, checkout.scope, kind, &checkout.id.to_string(), sequence, &data)
+}
+
+/// Something happened to the invoice itself.
+pub fn invoice_event(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    invoice: &mut Invoice,
+    kind: EventType,
+) -> Result<(), Failure> {
+    let scope = invoice.scope;
+    let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+    let sequence = invoice.next_sequence();
+    let data = InvoiceView::of(invoice, &merchant, &context.addresses, tx.now());
+    publish(tx, scope, kind, &invoice.id.to_string(), sequence, &data)
 }
 
 /// Something happened to what is paid.
@@ -63,7 +80,7 @@ fn checkout_payment(
     let mut view = CheckoutView::of(checkout, &context.addresses, tx.now());
     // The attempt that the event is about, which a second payment's checkout does not show.
     view.transaction = Some((&transaction.summary()).into());
-    view.payment_session_id = Some(transaction.session.to_string());
+    view.payment_session_id = Some(transaction.attempt().session.to_string());
     let object_id = checkout.id.to_string();
     let data = PaymentEventData {
         checkout: view,
@@ -71,7 +88,7 @@ fn checkout_payment(
         transaction_id: transaction.id.to_string(),
         object_type: transaction.payable.kind().into(),
         object_id: object_id.clone(),
-        payment_method: transaction.method.as_str().into(),
+        payment_method: transaction.method().as_str().into(),
         late: transaction.late,
         duplicate: transaction.duplicate,
         failure_reason: transaction.failure_reason.map(|reason| reason.as_str().into()),

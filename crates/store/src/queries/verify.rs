@@ -241,13 +241,17 @@ pub struct Stray {
 }
 
 /// Tables whose rows live in a scope, with the column that names a row best.
-const SCOPED: [(&str, &str); 15] = [
+const SCOPED: [(&str, &str); 19] = [
     ("api_keys", "id"),
     ("customers", "id"),
     ("products", "id"),
     ("checkouts", "id"),
     ("payment_sessions", "id"),
     ("transactions", "id"),
+    ("invoices", "id"),
+    ("invoice_payments", "id"),
+    ("receipts", "id"),
+    ("counters", "series"),
     ("ledger_postings", "entry_id"),
     ("events", "id"),
     ("events_unlogged", "id"),
