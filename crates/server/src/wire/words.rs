@@ -58,6 +58,7 @@ words! {
     CheckoutId = id("cs", "A checkout.");
     SessionId = id("ps", "A payment session.");
     TransactionId = id("txn", "A transaction: one attempt to pay.");
+    CustomerId = id("cus", "A customer.");
     ProductId = id("prod", "A product.");
     EndpointId = id("we", "A webhook endpoint.");
     EventId = id("evt", "An event; the same on every delivery of it.");
