@@ -9,6 +9,7 @@ mod customer;
 mod invoice;
 mod organization;
 mod payment;
+mod payment_link;
 mod product;
 mod receipt;
 mod simulator;

@@ -16,6 +16,7 @@ pub mod jobs;
 pub mod ledger;
 pub mod locate;
 pub mod organizations;
+pub mod payment_links;
 pub mod products;
 pub mod receipts;
 pub mod signing_keys;
