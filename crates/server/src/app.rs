@@ -17,8 +17,8 @@ pub mod payment_links;
 pub mod payments;
 pub mod products;
 pub mod publish;
-pub mod receipts;
 pub mod receipt_statements;
+pub mod receipts;
 pub mod sessions;
 pub mod settlement;
 pub mod verify;
@@ -57,6 +57,12 @@ pub enum Credential {
 }
 
 impl Actor {
+    /// The key behind the credential.
+    pub fn key(&self) -> Id<ApiKey> {
+        let (Credential::Secret { key, .. } | Credential::Publishable { key }) = &self.credential;
+        *key
+    }
+
     pub fn may(&self, right: Right) -> bool {
         match &self.credential {
             Credential::Secret { rights, .. } => rights.contains(right),

@@ -11,6 +11,7 @@ mod customers;
 pub mod envelope;
 mod events;
 pub mod fields;
+mod invoices;
 pub mod json;
 mod openapi;
 mod path;
@@ -77,6 +78,10 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(products::get, products::update, products::delete))
         .routes(routes!(payment_links::create, payment_links::list))
         .routes(routes!(payment_links::get, payment_links::update, payment_links::delete))
+        .routes(routes!(invoices::create, invoices::list))
+        .routes(routes!(invoices::get, invoices::update))
+        .routes(routes!(invoices::finalize))
+        .routes(routes!(invoices::cancel))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(
             webhook_endpoints::get,

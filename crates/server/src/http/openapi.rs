@@ -107,6 +107,8 @@ fn document() -> Value {
             { "name": "Products", "description": "What you sell again and again: a line that names one takes its name and price." },
             { "name": "Payment links", "description": "One address that many people pay." },
             { "name": "Receipts", "description": "What was paid, as the payer holds it." },
+            { "name": "Invoices", "description": "What a customer owes you, numbered, with tax: from a draft to the last dalasi." },
+            { "name": "Receipts", "description": "The proof that money for an invoice was taken. Every payment issues one." },
             { "name": "Webhook endpoints", "description": "Where events are sent, signed as Standard Webhooks say." },
             { "name": "Webhook events", "description": "What happened, in order, and how its deliveries stand." },
             { "name": "Authentication", "description": "Short-lived access tokens, and the keys that verify them." },

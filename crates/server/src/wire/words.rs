@@ -227,6 +227,7 @@ words! {
     Snapshot = AnyOfBuilder::new()
         .item(Ref::from_schema_name("PaymentEventData"))
         .item(Ref::from_schema_name("Checkout"))
+        .item(Ref::from_schema_name("Invoice"))
         .description(Some("The object as it was when the event happened."))
         .build();
     MetadataTexts = ObjectBuilder::new()

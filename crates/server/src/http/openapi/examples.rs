@@ -1,5 +1,7 @@
 //! Example bodies of requests and successes. A test holds them against the schemas that they illustrate.
 
+mod invoices;
+
 use serde_json::{Value, json};
 
 use super::SHOWN_URL;
@@ -117,6 +119,7 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
         "update_product" => vec![
             example("price", "Another price", json!({ "price": "80.00" })),
             example("off", "Not sold any more", json!({ "active": false })),
+        ],
         "create_payment_link" => vec![
             example(
                 "fixed",
@@ -158,7 +161,7 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
             example("events", "Other events", json!({ "enabled_events": ["checkout.completed"] })),
             example("on", "Active again", json!({ "status": "active" })),
         ],
-        _ => Vec::new(),
+        other => invoices::requests(other),
     }
 }
 
@@ -279,7 +282,7 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
         ],
         "list_events" => one("One of one", list(event())),
         "get_event" | "retry_event" => one("The event and its delivery", event()),
-        _ => Vec::new(),
+        other => invoices::answers(other),
     }
 }
 
@@ -416,6 +419,7 @@ pub(super) fn delivery(kind: &str) -> Value {
             }
             (1, told)
         }
+        kind if kind.starts_with("invoice.") => (1, invoices::delivery(kind)),
         other => {
             let mut ended = checkout();
             ended["status"] = other.trim_start_matches("checkout.").into();

@@ -1,13 +1,15 @@
 //! What is said of each operation beyond its annotation, in one table.
 
+mod invoices;
+
 use domain::Refusal;
 use domain::api_key::{Area, Right};
 use domain::checkout::Checkout;
 use domain::customer::Customer;
 use domain::event::Event;
 use domain::payment::PaymentSession;
-use domain::product::Product;
 use domain::payment_link::PaymentLink;
+use domain::product::Product;
 use domain::webhook::WebhookEndpoint;
 use serde_json::{Map, Value, json};
 
@@ -236,6 +238,7 @@ fn notes(id: &str) -> Notes {
             write(products),
             Repeats::ByHeader,
             "Nobody finds it any more. Lines that name it keep their name and price.",
+        ),
         "create_payment_link" => (
             write(links),
             Repeats::ByHeader,
@@ -304,27 +307,13 @@ fn notes(id: &str) -> Notes {
             Repeats::ByHeader,
             "The same bytes with the same id, to every active endpoint that was owed it or wants it now.",
         ),
-        other => unreachable!("operation {other} is not described"),
+        other => invoices::about(other).unwrap_or_else(|| unreachable!("operation {other} is not described")),
     };
     Notes { access, repeats, about, problems: problems(id) }
 }
 
 /// What only this operation refuses.
 fn problems(id: &str) -> Vec<Problem> {
-    let in_list = || {
-        invalid(&[
-            ("limit", FaultCode::OutOfRange, "`limit` must be 1 or more."),
-            (
-                "colour",
-                FaultCode::UnknownField,
-                "`colour` is not a parameter of this list; check its spelling or leave it out.",
-            ),
-        ])
-    };
-    let unexpected_body = || {
-        let message = "`reason` is not a field of this request; check its spelling or leave it out.";
-        invalid(&[("reason", FaultCode::UnknownField, message)])
-    };
     let no_link = || refused(Refusal::not_found::<PaymentLink>());
     let no_endpoint = || refused(Refusal::not_found::<WebhookEndpoint>());
     let no_customer = || refused(Refusal::not_found::<Customer>());
@@ -456,6 +445,20 @@ fn problems(id: &str) -> Vec<Problem> {
         "retry_event" => {
             vec![unexpected_body(), refused(Refusal::NoActiveEndpoint), refused(Refusal::not_found::<Event>())]
         }
-        _ => Vec::new(),
+        other => invoices::problems(other).unwrap_or_default(),
     }
+}
+
+fn in_list() -> Problem {
+    let unknown = "`colour` is not a parameter of this list; check its spelling or leave it out.";
+    invalid(&[
+        ("limit", FaultCode::OutOfRange, "`limit` must be 1 or more."),
+        ("colour", FaultCode::UnknownField, unknown),
+    ])
+}
+
+/// Of an operation that takes none.
+fn unexpected_body() -> Problem {
+    let message = "`reason` is not a field of this request; check its spelling or leave it out.";
+    invalid(&[("reason", FaultCode::UnknownField, message)])
 }
