@@ -13,6 +13,7 @@ mod events;
 pub mod fields;
 mod invoices;
 pub mod json;
+mod ledger;
 mod openapi;
 mod path;
 mod payment_links;
@@ -70,8 +71,13 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(checkouts::get))
         .routes(routes!(checkouts::cancel))
         .merge(from_browsers())
+        .routes(routes!(ledger::accounts))
+        .routes(routes!(ledger::list))
+        .routes(routes!(ledger::proof))
         .routes(routes!(payment_settings::settings))
         .routes(routes!(payment_settings::dashboard))
+        .routes(routes!(payment_links::create, payment_links::list))
+        .routes(routes!(payment_links::get, payment_links::update, payment_links::delete))
         .routes(routes!(customers::create, customers::list))
         .routes(routes!(customers::get, customers::update, customers::delete))
         .routes(routes!(products::create, products::list))

@@ -20,9 +20,11 @@ const SAMPLES: &[(&str, &str, &str)] = samples! {
     "create_checkout" "list_checkouts" "get_checkout" "cancel_checkout"
     "initialize_payment" "get_payment_status" "get_payment_session"
     "list_payment_methods" "get_payment_dashboard" "update_payment_settings"
+    "create_payment_link" "list_payment_links" "get_payment_link" "update_payment_link" "delete_payment_link"
     "create_customer" "list_customers" "get_customer" "update_customer" "delete_customer"
     "create_product" "list_products" "get_product" "update_product" "delete_product"
     "create_payment_link" "list_payment_links" "get_payment_link" "update_payment_link" "delete_payment_link"
+    "list_ledger_accounts" "list_ledger_entries" "get_ledger_proof"
     "create_webhook_endpoint" "list_webhook_endpoints" "get_webhook_endpoint"
     "update_webhook_endpoint" "put_webhook_endpoint" "patch_webhook_endpoint" "delete_webhook_endpoint"
     "test_webhook_endpoint" "rotate_webhook_secret"
@@ -32,6 +34,7 @@ const SAMPLES: &[(&str, &str, &str)] = samples! {
 
 /// What stands in a sample for what each reader has another of.
 const SHOWN: &[(&str, &str)] = &[
+const SHOWN: [(&str, &str); 11] = [
     ("{{base_url}}", SHOWN_URL),
     ("{{key}}", "sk_test_YOUR_KEY"),
     ("{{checkout_id}}", "cs_01h455vb4pex5vsknk084sn02q"),
