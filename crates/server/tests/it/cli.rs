@@ -8,7 +8,7 @@ mod books;
 mod developer;
 mod installation;
 mod operator;
-mod place;
+pub(crate) mod place;
 mod receipts;
 mod server;
 

@@ -117,6 +117,7 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
         "update_product" => vec![
             example("price", "Another price", json!({ "price": "80.00" })),
             example("off", "Not sold any more", json!({ "active": false })),
+        ],
         "create_payment_link" => vec![
             example(
                 "fixed",

@@ -6,8 +6,8 @@ use domain::checkout::Checkout;
 use domain::customer::Customer;
 use domain::event::Event;
 use domain::payment::PaymentSession;
-use domain::product::Product;
 use domain::payment_link::PaymentLink;
+use domain::product::Product;
 use domain::webhook::WebhookEndpoint;
 use serde_json::{Map, Value, json};
 
@@ -236,6 +236,7 @@ fn notes(id: &str) -> Notes {
             write(products),
             Repeats::ByHeader,
             "Nobody finds it any more. Lines that name it keep their name and price.",
+        ),
         "create_payment_link" => (
             write(links),
             Repeats::ByHeader,
