@@ -4,9 +4,12 @@
 //! It reads one snapshot, page by page, and changes nothing. A fault names its row. What is altered together with
 //! everything that could tell (a fresh checkout's amount in column and document, say) it can't see.
 
+mod attempts;
 mod checkouts;
 mod events;
+mod invoice_attempts;
 mod ledger;
+mod payment_links;
 mod payments;
 mod rest;
 
@@ -138,6 +141,8 @@ pub fn everything(tx: &mut Tx<'_>, progress: &Progress) -> Result<Report, Failur
 fn of_scope(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
     rest::documents(tx, scope, report)?;
     checkouts::check(tx, scope, report)?;
+    invoice_attempts::check(tx, scope, report)?;
+    payment_links::check(tx, scope, report)?;
     payments::sessions(tx, scope, report)?;
     payments::transactions(tx, scope, report)?;
     ledger::seals(tx, scope, report)?;

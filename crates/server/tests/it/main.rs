@@ -4,5 +4,6 @@
 
 mod cli;
 mod pages;
+mod payables;
 mod tidy;
 mod world;
