@@ -8,6 +8,7 @@ mod attempts;
 mod checkouts;
 mod events;
 mod invoice_attempts;
+mod invoices;
 mod ledger;
 mod payment_links;
 mod payments;
@@ -141,7 +142,7 @@ pub fn everything(tx: &mut Tx<'_>, progress: &Progress) -> Result<Report, Failur
 fn of_scope(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
     rest::documents(tx, scope, report)?;
     checkouts::check(tx, scope, report)?;
-    invoice_attempts::check(tx, scope, report)?;
+    invoices::check(tx, scope, report)?;
     payment_links::check(tx, scope, report)?;
     payments::sessions(tx, scope, report)?;
     payments::transactions(tx, scope, report)?;

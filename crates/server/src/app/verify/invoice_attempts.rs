@@ -8,19 +8,12 @@ use store::{Entity, Tx};
 
 use super::attempts::{self, Paid};
 use super::events::Subject;
-use super::{Ends, Report, events, pages};
+use super::{Report, events};
 use crate::error::Failure;
 
 const TABLE: &str = Invoice::TABLE;
 
-pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
-    let ends = Ends::of::<Invoice>();
-    pages::<Invoice>(tx, scope, report, |tx, report, invoices, span| {
-        of_invoices(tx, scope, ends.cut(span), report, &invoices)
-    })
-}
-
-fn of_invoices(
+pub(super) fn check(
     tx: &mut Tx<'_>,
     scope: Scope,
     span: Span<'_>,
