@@ -11,6 +11,7 @@ pub mod idempotency;
 pub mod invariants;
 pub mod invoices;
 pub mod keys;
+pub mod ledger;
 pub mod organizations;
 pub mod paid_object;
 pub mod payment_links;

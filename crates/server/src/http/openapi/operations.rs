@@ -1,6 +1,5 @@
 //! What is said of each operation beyond its annotation, in one table.
 
-use domain::Refusal;
 use domain::api_key::{Area, Right};
 use domain::checkout::Checkout;
 use domain::customer::Customer;
@@ -9,6 +8,7 @@ use domain::payment::PaymentSession;
 use domain::payment_link::PaymentLink;
 use domain::product::Product;
 use domain::webhook::WebhookEndpoint;
+use domain::{Currency, Money, Refusal};
 use serde_json::{Map, Value, json};
 
 use super::problems::{Access, Repeats, common, invalid, refused};
@@ -123,8 +123,8 @@ fn notes(id: &str) -> Notes {
     let read = |area| Access::Merchant(Right::read(area));
     let write = |area| Access::Merchant(Right::write(area));
     let (checkouts, payments, webhooks) = (Area::Checkouts, Area::Payments, Area::Webhooks);
-    let (customers, products) = (Area::Customers, Area::Products);
     let links = Area::PaymentLinks;
+    let (customers, products) = (Area::Customers, Area::Products);
     let (access, repeats, about) = match id {
         "get_health" | "get_versioned_health" => {
             (Access::Open, Repeats::Harmless, "Reads from the store and answers `ok`. For load balancers and monitors.")
@@ -176,7 +176,7 @@ fn notes(id: &str) -> Notes {
             Access::Page(Right::write(payments)),
             Repeats::ByHeaderOrBody,
             "Name what is paid by `object_type` and `object_id`, a checkout also by its `client_secret`; or continue a \
-             `session_id`. A checkout has one open session at a time; a payment link opens a new one for every call \
+             `session_id`. Checkouts and invoices have one open session at a time; a payment link opens a new one for every call \
              without a `session_id`. What the payer does next is in `next_action`: go to a page, approve on the phone, or give a code, which \
              you send in a second call with `session_id` and `customer_pin`. A browser with a publishable key names the \
              checkout by its secret or its session.",
@@ -199,6 +199,31 @@ fn notes(id: &str) -> Notes {
             write(payments),
             Repeats::ByHeader,
             "Only what is given changes. Test and live mode have settings of their own.",
+        ),
+        "create_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "One address that many people pay. Each payment is a session of its own: open it on the link's page, or with \
+             `POST /v1/pay/initialize`, `object_type: payment_link` and the link's id. With `max_usage_count`, an attempt \
+             keeps its use from the moment it is handed to the payment provider until its outcome is known, and for an \
+             hour at most where the payer does not come back.",
+        ),
+        "list_payment_links" => (read(links), Repeats::Harmless, "Newest first, without those that were deleted."),
+        "get_payment_link" => (
+            read(links),
+            Repeats::Harmless,
+            "`usage_count` counts the payments that were completed. An expired or used up link is `inactive`.",
+        ),
+        "update_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "Only what is given changes; amount and currency never do. `status: active` is refused while the link is expired \
+             or used up; move the date or raise the maximum in the same request.",
+        ),
+        "delete_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "Nobody finds it any more. A payment that is under way is still settled and counted.",
         ),
         "create_customer" => (
             write(customers),
@@ -261,6 +286,20 @@ fn notes(id: &str) -> Notes {
             write(links),
             Repeats::ByHeader,
             "Nobody finds it any more. A payment that is under way is still settled and counted.",
+        ),
+        "list_ledger_accounts" => (
+            read(Area::Transactions),
+            Repeats::Harmless,
+            "Debits and credits of every account, sealed or not. `rail_clearing:…` is what a payment provider holds for \
+             you, `merchant` what you are owed, `fees` what was kept of it, `unapplied` money that came twice.",
+        ),
+        "list_ledger_entries" => (read(Area::Transactions), Repeats::Harmless, "Newest first."),
+        "get_ledger_proof" => (
+            read(Area::Transactions),
+            Repeats::Harmless,
+            "Entries are sealed within seconds: a batch has the root of a hash tree over its entries (RFC 6962) in a \
+             signed statement that names the one before. Save this answer, or the whole from `dalasi ledger export`, \
+             and check it without us: `dalasi ledger verify FILE --keys KEYS`. `not_covered` says what it does not prove.",
         ),
         "create_webhook_endpoint" => (
             write(webhooks),
@@ -326,6 +365,7 @@ fn problems(id: &str) -> Vec<Problem> {
         let message = "`reason` is not a field of this request; check its spelling or leave it out.";
         invalid(&[("reason", FaultCode::UnknownField, message)])
     };
+    let remaining = Money::new(10_000, Currency::gmd());
     let no_link = || refused(Refusal::not_found::<PaymentLink>());
     let no_endpoint = || refused(Refusal::not_found::<WebhookEndpoint>());
     let no_customer = || refused(Refusal::not_found::<Customer>());
@@ -347,7 +387,12 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::NoPaymentMethodAvailable),
             Problem::card_data_not_allowed("description"),
         ],
-        "list_checkouts" | "list_customers" | "list_products" | "list_webhook_endpoints" | "list_events" => {
+        "list_checkouts"
+        | "list_customers"
+        | "list_products"
+        | "list_ledger_entries"
+        | "list_webhook_endpoints"
+        | "list_events" => {
             vec![in_list()]
         }
         "create_customer" => vec![
@@ -387,6 +432,10 @@ fn problems(id: &str) -> Vec<Problem> {
         }
         "get_product" => vec![no_product()],
         "delete_product" => vec![unexpected_body(), no_product()],
+
+        "get_ledger_proof" => {
+            vec![invalid(&[("transaction_id", FaultCode::NotFound, "`transaction_id` names no transaction of yours.")])]
+        }
         "get_checkout" => vec![refused(Refusal::not_found::<Checkout>())],
         "cancel_checkout" => vec![
             unexpected_body(),
@@ -406,6 +455,11 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::CheckoutAlreadyCompleted),
             refused(Refusal::CheckoutAlreadyCancelled),
             refused(Refusal::CheckoutExpired),
+            refused(Refusal::InvoiceIsDraft),
+            refused(Refusal::InvoiceAlreadyPaid),
+            refused(Refusal::InvoiceAlreadyCancelled),
+            refused(Refusal::InvoiceOverpayment { remaining }),
+            refused(Refusal::PartialPaymentNotAllowed { remaining }),
             refused(Refusal::PaymentLinkInactive),
             refused(Refusal::not_found::<PaymentLink>()),
             Problem::card_data_not_allowed("customer_name"),

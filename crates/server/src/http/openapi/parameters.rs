@@ -49,6 +49,14 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
         "active" => (json!({ "type": "boolean" }), "Only products that are active, or only those that are not."),
         "start_date" => (schema::<words::TimeIn>(), "Created at or after this time."),
         "end_date" => (schema::<words::TimeIn>(), "Created at or before this time."),
+        "transaction_id" if operation == "get_ledger_proof" => {
+            (text(64), "Prove the entries of this transaction as well.")
+        }
+        "transaction_id" => (text(64), "Only the entries of this transaction."),
+        "from_batch" => (
+            json!({ "type": "integer", "minimum": 1 }),
+            "Show the batches from this number on, `limit` of them; without it, the last ones.",
+        ),
         "order" => (
             json!({ "type": "string", "enum": ["desc", "asc"], "default": "desc" }),
             "`asc` is the order of the log: nothing that commits late is skipped. It goes with `after` and `limit` only.",

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::examples;
 
 /// The paid object with the payment, whichever it is.
-const PAYMENT: &[&str] = &["PaymentEventData", "PaymentLinkEventData"];
+const PAYMENT: &[&str] = &["PaymentEventData", "InvoiceEventData", "PaymentLinkEventData"];
 const CHECKOUT: &[&str] = &["Checkout"];
 const PAYMENT_LINK: &[&str] = &["PaymentLink"];
 
