@@ -5,7 +5,7 @@ use super::{ALL, Language, Voice, gmd, items, page};
 
 pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, PaymentPage)> {
     let choose = || State::Choose { methods: ALL.to_vec(), problem: None, received: None };
-    let received = State::Choose { methods: ALL.to_vec(), problem: None, received: Some(gmd(50_000)) };
+    let received = State::Choose { methods: ALL.to_vec(), problem: None, received: Some(Received::Part(gmd(50_000))) };
     let payment = || vec![of(50_000, voice)];
     let part = |typed: Option<&str>, error| {
         Some(Part { most: gmd(165_000), typed: typed.and_then(|typed| voice.option(typed)), error })
@@ -26,37 +26,56 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
         error: None,
         other_methods: true,
     };
+    let apart = State::Choose {
+        methods: ALL.to_vec(),
+        problem: None,
+        received: Some(Received::Apart(voice.say("txn_01jd3v"))),
+    };
+    let empty = Subject::Order { description: None, reference: None, items: Vec::new() };
     let nothing = || Standing::NothingTaken;
     let late = Receipt { method: Method::Wave, paid_at: 1_795_273_500, payment: voice.say("txn_01jd3v9k2m4x8q7b") };
     vec![
-        ("open", invoice(choose(), open.clone(), language, voice)),
-        ("open-part", PaymentPage { part: part(None, None), ..invoice(choose(), open.clone(), language, voice) }),
+        ("invoice-open", invoice(choose(), open.clone(), language, voice)),
         (
-            "part-error",
+            "invoice-open-part",
+            PaymentPage { part: part(None, None), ..invoice(choose(), open.clone(), language, voice) },
+        ),
+        (
+            "invoice-part-error",
             PaymentPage {
                 part: part(Some("9,999.00"), Some(PartError::TooMuch)),
                 ..invoice(choose(), open.clone(), language, voice)
             },
         ),
-        ("overdue", invoice(choose(), (Due::Passed, 0, Vec::new()), language, voice)),
+        ("invoice-overdue", invoice(choose(), (Due::Passed, 0, Vec::new()), language, voice)),
         (
-            "received",
+            "invoice-received",
             PaymentPage {
                 part: part(None, None),
                 ..invoice(received, (Due::Ahead, 50_000, payment()), language, voice)
             },
         ),
+        ("invoice-apart", invoice(apart, (Due::Passed, 50_000, payment()), language, voice)),
         (
-            "phone-part",
+            "invoice-draft",
             PaymentPage {
-                amount: gmd(50_000),
+                amount: None,
+                subject: empty,
+                payer: Vec::new(),
+                ..invoice(State::Draft, none.clone(), language, voice)
+            },
+        ),
+        (
+            "invoice-phone-part",
+            PaymentPage {
+                amount: Some(gmd(50_000)),
                 chosen_part: voice.option("500.00"),
                 ..invoice(phone, open.clone(), language, voice)
             },
         ),
-        ("approve-part", PaymentPage { amount: gmd(50_000), ..invoice(approve, open, language, voice) }),
+        ("invoice-approve-part", PaymentPage { amount: Some(gmd(50_000)), ..invoice(approve, open, language, voice) }),
         (
-            "paid",
+            "invoice-paid",
             invoice(
                 State::Paid { receipt: None, return_url: None },
                 (Due::Settled, 165_000, vec![of(50_000, voice), of(115_000, voice)]),
@@ -65,7 +84,7 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
             ),
         ),
         (
-            "paid-twice",
+            "invoice-paid-twice",
             invoice(
                 State::AlreadyPaid { receipt: None, second_payment: voice.option("txn_01jd3vzzz"), return_url: None },
                 (Due::Settled, 165_000, vec![of(165_000, voice)]),
@@ -74,11 +93,11 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
             ),
         ),
         (
-            "cancelled",
+            "invoice-cancelled",
             invoice(State::Cancelled { standing: nothing(), return_url: None }, none.clone(), language, voice),
         ),
         (
-            "paid-late",
+            "invoice-paid-late",
             invoice(
                 State::PaidLate { after: End::Cancellation, receipt: late, return_url: None },
                 none,
@@ -122,7 +141,7 @@ fn invoice(
     };
     let left = invoice.left.clone();
     PaymentPage {
-        amount: if due == Due::Settled { invoice.total.clone() } else { left },
+        amount: Some(if due == Due::Settled { invoice.total.clone() } else { left }),
         subject: Subject::Invoice(Box::new(invoice)),
         path: voice.say("/invoice/inv_01jd3v9k2m4x8q7b5n6p0r1s2t"),
         leave: None,

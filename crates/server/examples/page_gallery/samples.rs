@@ -9,6 +9,8 @@ use super::pages::{mask, message, payment, simulator, verify};
 
 #[path = "invoices.rs"]
 mod invoices;
+#[path = "links.rs"]
+mod links;
 
 pub(crate) struct Sample {
     pub(crate) name: String,
@@ -60,12 +62,8 @@ pub(crate) fn every(locale: Locale, voice: Voice) -> Vec<Sample> {
             script: Some(&SCRIPT),
         });
     }
-    for (name, page) in invoices::every(language, voice) {
-        samples.push(Sample {
-            name: format!("invoice-{name}"),
-            html: payment::render(&page, &nonce),
-            script: Some(&SCRIPT),
-        });
+    for (name, page) in invoices::every(language, voice).into_iter().chain(links::every(language, voice)) {
+        samples.push(Sample { name: name.to_owned(), html: payment::render(&page, &nonce), script: Some(&SCRIPT) });
     }
     for (name, scene) in scenes(voice) {
         let page = SimulatorPage {
@@ -95,7 +93,6 @@ pub(crate) fn every(locale: Locale, voice: Voice) -> Vec<Sample> {
     });
     let messages = [
         ("not-found", Message::NotFound),
-        ("draft", Message::Draft { merchant: voice.say("Kairaba Books") }),
         ("foreign-form", Message::ForeignForm),
         ("too-many", Message::TooMany),
         ("unavailable", Message::Unavailable),
@@ -115,7 +112,7 @@ fn gmd(minor: i64) -> Amount {
 fn page(state: State, language: Language, voice: Voice) -> PaymentPage {
     PaymentPage {
         merchant: Merchant { name: voice.say("Kairaba Books"), logo_path: None, accent: voice.option("#0b5d50") },
-        amount: Amount { currency: voice.say("GMD"), ..gmd(150_000) },
+        amount: Some(Amount { currency: voice.say("GMD"), ..gmd(150_000) }),
         subject: Subject::Order {
             description: voice.option("Two books and a map of the river"),
             reference: voice.option("ORDER-2026-0417"),
@@ -135,6 +132,7 @@ fn page(state: State, language: Language, voice: Voice) -> PaymentPage {
         time_left: None,
         reads: 2,
         leave: Some(Leave::ToShop),
+        fields: Vec::new(),
         part: None,
         chosen_part: None,
         state,
@@ -310,7 +308,7 @@ fn variations(language: Language, voice: Voice) -> Vec<(String, PaymentPage)> {
     let mut long = page(choose(), language, voice);
     long.merchant.name = voice.say("Serekunda Market Women’s Co-operative Society for Rice and Groundnuts");
     long.merchant.accent = Some("#ffd400".to_owned());
-    long.amount = gmd(123_456_789_000);
+    long.amount = Some(gmd(123_456_789_000));
     long.subject = Subject::Order {
         description: voice
             .option("Season order of the whole co-operative, first part of three, with transport to Basse"),

@@ -159,7 +159,7 @@ fn every_key_stands_in_every_locale_with_the_same_arguments() {
 }
 
 /// The templates and the modules that draw them.
-const SOURCES: [&str; 30] = [
+const SOURCES: [&str; 31] = [
     include_str!("payment.rs"),
     include_str!("message.rs"),
     include_str!("moment.rs"),
@@ -178,6 +178,7 @@ const SOURCES: [&str; 30] = [
     include_str!("../../templates/payment/checking.html"),
     include_str!("../../templates/payment/choose.html"),
     include_str!("../../templates/payment/code.html"),
+    include_str!("../../templates/payment/field.html"),
     include_str!("../../templates/payment/invoice.html"),
     include_str!("../../templates/payment/leave.html"),
     include_str!("../../templates/payment/leaving.html"),

@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use dalasi::app::checkouts::{self, NewCheckout, Price};
-use dalasi::app::hosted::{self, Hosted};
+use dalasi::app::hosted::{self, Hosted, Place};
 use dalasi::app::{App, Context, Offer, organizations};
 use dalasi::clock::{Clock as _, SystemClock};
 use dalasi::egress::{Egress, EgressSettings};
@@ -22,8 +22,10 @@ use dalasi::rate_limit::Rate;
 use dalasi::secrets::{MasterKey, Purpose};
 use dalasi::wire::Addresses;
 use domain::checkout::{Checkout, Customer};
+use domain::customer;
 use domain::payment::Payable;
-use domain::{Currency, Id, Metadata, Method, Mode, Money, Scope};
+use domain::product::Product;
+use domain::{Currency, Id, Metadata, Method, Mode, Money, Scope, Timestamp};
 use http_body_util::BodyExt as _;
 use store::{Database, Settings, Store};
 use tokio::sync::watch;
@@ -85,20 +87,24 @@ impl Drop for World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        Self::with(false, None).await
+        Self::with(false, None, Database::SqliteMemory).await
     }
 
     /// Reached by TLS, and so often a second by one address; 0 is no limit.
     pub(crate) async fn limited(per_second: u32) -> Self {
-        Self::with(true, Rate::new(per_second)).await
+        Self::with(true, Rate::new(per_second), Database::SqliteMemory).await
     }
 
-    async fn with(is_https: bool, rate: Option<Rate>) -> Self {
+    pub(crate) async fn on(database: Database) -> Self {
+        Self::with(false, None, database).await
+    }
+
+    async fn with(is_https: bool, rate: Option<Rate>, database: Database) -> Self {
         let clock =
             TestClock { system: SystemClock::new(), ahead_us: AtomicI64::new(0), stopped_at_us: AtomicI64::new(0) };
         let clock = Arc::new(clock);
-        let memory = Settings::new(Database::SqliteMemory);
-        let store = Store::open(memory, Arc::clone(&clock) as _, Arc::new(StoreEntropy)).await.unwrap();
+        let store =
+            Store::open(Settings::new(database), Arc::clone(&clock) as _, Arc::new(StoreEntropy)).await.unwrap();
         let master = MasterKey::from_bytes([7; 32]);
         let simulator = Simulator::new(store.clone(), PAY_URL.into(), master.subkey(Purpose::PageToken));
         let offer = |(method, capability)| Offer { mode: Mode::Test, method, rail: "simulator", capability };
@@ -137,13 +143,27 @@ impl World {
         created.unwrap().checkout
     }
 
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_micros(store::Clock::now_us(&*self.clock))
+    }
+
+    /// Ids that name nothing.
+    pub(crate) fn product_of_nobody(&self) -> Id<Product> {
+        Id::new(self.now(), [7; 10])
+    }
+
+    pub(crate) fn customer_of_nobody(&self) -> Id<customer::Customer> {
+        Id::new(self.now(), [7; 10])
+    }
+
     pub(crate) async fn cancel(&self, id: Id<Checkout>) {
         let scope = self.scope;
         self.app.commit(move |tx, context| checkouts::cancel(tx, context, scope, id)).await.unwrap();
     }
 
     pub(crate) async fn stored(&self, id: Id<Checkout>) -> Hosted {
-        self.app.read(move |tx, _| hosted::look_up_hosted(tx, Payable::Checkout(id))).await.unwrap()
+        let place = Place { payable: Payable::Checkout(id), session: None };
+        self.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await.unwrap()
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Page {

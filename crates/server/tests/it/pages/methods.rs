@@ -15,7 +15,7 @@ async fn expect_paid(world: &World, payer: &mut Payer<'_>, id: domain::Id<domain
     assert_eq!((paid[0].attempt().method, paid[0].status()), (method, TransactionStatus::Completed));
     assert!(payer.page.says(&paid[0].id.to_string()), "the payment's number is there");
     let back = payer.page.link("Back to Kairaba Books").unwrap();
-    let session = stored.object.session().unwrap();
+    let session = stored.session().unwrap().id;
     assert_eq!(
         back,
         format!("https://shop.example/thanks?order=1042&session_id={id}&payment_session_id={session}#top")
