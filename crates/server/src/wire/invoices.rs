@@ -92,6 +92,7 @@ pub struct InvoiceView {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = InvoiceItem)]
 pub struct ItemView {
+    #[schema(value_type = Option<words::ProductId>)]
     pub product_id: Option<String>,
     pub description: String,
     #[schema(minimum = 1, maximum = 1000000)]

@@ -1,5 +1,7 @@
 //! Example bodies of requests and successes. A test holds them against the schemas that they illustrate.
 
+mod invoices;
+
 use serde_json::{Value, json};
 
 use super::SHOWN_URL;
@@ -160,7 +162,7 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
             example("events", "Other events", json!({ "enabled_events": ["checkout.completed"] })),
             example("on", "Active again", json!({ "status": "active" })),
         ],
-        _ => Vec::new(),
+        other => invoices::requests(other),
     }
 }
 
@@ -290,7 +292,7 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
         "get_ledger_proof" => one("After one payment", ledger_proof()),
         "list_events" => one("One of one", list(event())),
         "get_event" | "retry_event" => one("The event and its delivery", event()),
-        _ => Vec::new(),
+        other => invoices::answers(other),
     }
 }
 
@@ -454,6 +456,7 @@ pub(super) fn delivery(kind: &str) -> Value {
         }
         "checkout.completed" => (2, paid()),
         "webhook.test" => (1, endpoint()),
+        kind if kind.starts_with("invoice.") => (1, invoices::delivery(kind)),
         other if other.starts_with("payment_link.") => {
             let mut told = link();
             match other {

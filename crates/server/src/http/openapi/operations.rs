@@ -1,5 +1,7 @@
 //! What is said of each operation beyond its annotation, in one table.
 
+mod invoices;
+
 use domain::api_key::{Area, Right};
 use domain::checkout::Checkout;
 use domain::customer::Customer;
@@ -319,27 +321,13 @@ fn notes(id: &str) -> Notes {
             Repeats::ByHeader,
             "The same bytes with the same id, to every active endpoint that was owed it or wants it now.",
         ),
-        other => unreachable!("operation {other} is not described"),
+        other => invoices::about(other).unwrap_or_else(|| unreachable!("operation {other} is not described")),
     };
     Notes { access, repeats, about, problems: problems(id) }
 }
 
 /// What only this operation refuses.
 fn problems(id: &str) -> Vec<Problem> {
-    let in_list = || {
-        invalid(&[
-            ("limit", FaultCode::OutOfRange, "`limit` must be 1 or more."),
-            (
-                "colour",
-                FaultCode::UnknownField,
-                "`colour` is not a parameter of this list; check its spelling or leave it out.",
-            ),
-        ])
-    };
-    let unexpected_body = || {
-        let message = "`reason` is not a field of this request; check its spelling or leave it out.";
-        invalid(&[("reason", FaultCode::UnknownField, message)])
-    };
     let remaining = Money::new(10_000, Currency::gmd());
     let no_link = || refused(Refusal::not_found::<PaymentLink>());
     let no_endpoint = || refused(Refusal::not_found::<WebhookEndpoint>());
@@ -486,6 +474,20 @@ fn problems(id: &str) -> Vec<Problem> {
         "retry_event" => {
             vec![unexpected_body(), refused(Refusal::NoActiveEndpoint), refused(Refusal::not_found::<Event>())]
         }
-        _ => Vec::new(),
+        other => invoices::problems(other).unwrap_or_default(),
     }
+}
+
+fn in_list() -> Problem {
+    let unknown = "`colour` is not a parameter of this list; check its spelling or leave it out.";
+    invalid(&[
+        ("limit", FaultCode::OutOfRange, "`limit` must be 1 or more."),
+        ("colour", FaultCode::UnknownField, unknown),
+    ])
+}
+
+/// Of an operation that takes none.
+fn unexpected_body() -> Problem {
+    let message = "`reason` is not a field of this request; check its spelling or leave it out.";
+    invalid(&[("reason", FaultCode::UnknownField, message)])
 }
