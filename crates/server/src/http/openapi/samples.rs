@@ -20,7 +20,6 @@ const SAMPLES: &[(&str, &str, &str)] = samples! {
     "create_checkout" "list_checkouts" "get_checkout" "cancel_checkout"
     "initialize_payment" "get_payment_status" "get_payment_session"
     "list_payment_methods" "get_payment_dashboard" "update_payment_settings"
-    "create_payment_link" "list_payment_links" "get_payment_link" "update_payment_link" "delete_payment_link"
     "create_customer" "list_customers" "get_customer" "update_customer" "delete_customer"
     "create_product" "list_products" "get_product" "update_product" "delete_product"
     "create_payment_link" "list_payment_links" "get_payment_link" "update_payment_link" "delete_payment_link"
