@@ -4,6 +4,7 @@
 pub mod api_keys;
 pub mod audit;
 pub mod checkouts;
+pub mod customers;
 pub mod deliveries;
 pub mod endpoints;
 pub mod events;
@@ -12,6 +13,7 @@ pub mod jobs;
 pub mod ledger;
 pub mod locate;
 pub mod organizations;
+pub mod products;
 pub mod signing_keys;
 pub mod transactions;
 pub mod verify;
