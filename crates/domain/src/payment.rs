@@ -23,7 +23,9 @@ use crate::scope::Scope;
 use crate::time::Timestamp;
 
 pub use payable::{Payable, Settlement};
-pub use transaction::{Step, Transaction, TransactionStatus, TransactionSummary, Transition};
+pub use transaction::{
+    Attempt, Recording, Source, Step, Transaction, TransactionStatus, TransactionSummary, Transition,
+};
 
 /// A one-time code where the rail's own answer about it was lost (contract §5).
 const CODE_LENGTH: u8 = 6;
@@ -205,10 +207,8 @@ impl PaymentSession {
             id,
             scope: self.scope,
             version: 0,
-            session: self.id,
             payable: self.payable,
-            method,
-            rail,
+            source: Source::Provider(Attempt { session: self.id, method, rail }),
             amount: self.amount,
             fee,
             status: TransactionStatus::Pending,
@@ -248,7 +248,7 @@ impl PaymentSession {
     /// The payer came back from the rail's page: no proof of anything, but nothing new may begin.
     pub fn returned(&mut self, transaction: &mut Transaction, now: Timestamp) -> Moved {
         self.assert_pair(transaction);
-        let was_sent_away = transaction.method.flow() == Flow::Redirect;
+        let was_sent_away = transaction.attempt().method.flow() == Flow::Redirect;
         let counts = was_sent_away && self.status == SessionStatus::Pending && !self.is_past_expiry(now);
         if !counts || transaction.step == Step::Settled {
             return Moved::Nowhere;
@@ -482,7 +482,7 @@ impl PaymentSession {
         if transaction.step == Step::Settled || (!is_submitted && !was_tried) {
             return Moved::Nowhere;
         }
-        if transaction.method.flow() != Flow::Otp {
+        if transaction.attempt().method.flow() != Flow::Otp {
             return Moved::Nowhere;
         }
         match &mut self.next_action {
@@ -559,7 +559,7 @@ impl PaymentSession {
     /// What enters every transition: two halves of one payment.
     fn assert_pair(&self, transaction: &Transaction) {
         assert_eq!(self.transaction, Some(transaction.id), "session and transaction belong together");
-        assert_eq!(transaction.session, self.id, "transaction and session belong together");
+        assert_eq!(transaction.attempt().session, self.id, "transaction and session belong together");
         assert_eq!(transaction.amount, self.amount, "both are about the same money");
         let is_paid = transaction.status == TransactionStatus::Completed;
         assert_eq!(self.status == SessionStatus::Succeeded, is_paid, "both are paid, or neither");

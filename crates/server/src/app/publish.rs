@@ -63,7 +63,7 @@ fn checkout_payment(
     let mut view = CheckoutView::of(checkout, &context.addresses, tx.now());
     // The attempt that the event is about, which a second payment's checkout does not show.
     view.transaction = Some((&transaction.summary()).into());
-    view.payment_session_id = Some(transaction.session.to_string());
+    view.payment_session_id = Some(transaction.attempt().session.to_string());
     let object_id = checkout.id.to_string();
     let data = PaymentEventData {
         checkout: view,
@@ -71,7 +71,7 @@ fn checkout_payment(
         transaction_id: transaction.id.to_string(),
         object_type: transaction.payable.kind().into(),
         object_id: object_id.clone(),
-        payment_method: transaction.method.as_str().into(),
+        payment_method: transaction.method().as_str().into(),
         late: transaction.late,
         duplicate: transaction.duplicate,
         failure_reason: transaction.failure_reason.map(|reason| reason.as_str().into()),

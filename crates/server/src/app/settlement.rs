@@ -6,7 +6,7 @@ use domain::job::Job;
 use domain::ledger::Entry;
 use domain::method::Flow;
 use domain::payment::{Moved, PaymentSession, Settlement, Step, Transaction, TransactionStatus};
-use domain::{Id, Scope, Timestamp};
+use domain::{Id, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::{jobs, ledger};
 
@@ -23,8 +23,12 @@ pub fn settle(
     id: Id<Transaction>,
     apply: impl Fn(&mut PaymentSession, &mut Transaction, Timestamp) -> Result<Moved, Failure>,
 ) -> Result<Payment, Failure> {
-    let Transaction { payable, session: session_id, .. } = look_up::<Transaction>(tx, scope, id)?;
-    let mut object = PaidObject::load(tx, scope, payable)?;
+    let known = look_up::<Transaction>(tx, scope, id)?;
+    if known.is_recorded() {
+        return Err(Refusal::AttemptNotUnknown { status: known.status().as_str() }.into());
+    }
+    let session_id = known.attempt().session;
+    let mut object = PaidObject::load(tx, scope, known.payable)?;
     let mut session = load::<PaymentSession>(tx, scope, session_id)?;
     let mut transaction = load::<Transaction>(tx, scope, id)?;
     let now = tx.now();
@@ -68,10 +72,10 @@ pub fn settle(
 
 /// Whether starting again would give the same payment, with the way on that the payer needs.
 fn restarts(context: &Context, transaction: &Transaction) -> bool {
-    transaction.method.flow() == Flow::Redirect
+    transaction.attempt().method.flow() == Flow::Redirect
         && transaction.status() != TransactionStatus::Completed
         && context
-            .offer(transaction.scope.mode, transaction.method)
+            .offer(transaction.scope.mode, transaction.attempt().method)
             .is_some_and(|offer| offer.capability.start_is_idempotent)
 }
 
@@ -86,7 +90,7 @@ fn money_arrived(
         publish::object_event(tx, context, object, event)?;
     }
     // Another attempt that waits for a payer would only take money twice.
-    if let Some(rival) = object.rival_of(transaction.session, now)
+    if let Some(rival) = object.rival_of(transaction.attempt().session, now)
         && let Some(closed) = sessions::close_by_id(tx, object.scope(), rival, false)?
     {
         object.attempt_moved(rival, closed, false, now);
