@@ -15,6 +15,7 @@ pub mod paid_object;
 pub mod payments;
 pub mod products;
 pub mod publish;
+pub mod receipt_statements;
 pub mod sessions;
 pub mod settlement;
 pub mod verify;
