@@ -39,6 +39,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "customers_and_products",
         text: include_str!("../migrations/0003_customers_and_products.sql"),
     },
+    Migration { number: 5, name: "documents", text: include_str!("../migrations/0005_documents.sql") },
 ];
 
 const TABLES: &[&str] = &[
@@ -59,6 +60,7 @@ const TABLES: &[&str] = &[
     "jobs",
     "idempotency_keys",
     "simulated_payments",
+    "documents",
     "audit_log",
 ];
 

@@ -6,6 +6,7 @@ pub mod audit;
 pub mod checkouts;
 pub mod customers;
 pub mod deliveries;
+pub mod documents;
 pub mod endpoints;
 pub mod events;
 pub mod idempotency;
