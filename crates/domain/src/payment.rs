@@ -31,6 +31,9 @@ pub use transaction::{
 const CODE_LENGTH: u8 = 6;
 const RESEND_AFTER_S: u32 = 30;
 
+/// A session of what has no deadline of its own can be used for so long.
+pub const SESSION_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PaymentSession {
     pub id: Id<PaymentSession>,
@@ -55,6 +58,14 @@ pub struct PaymentSession {
     /// The idempotency key (space, key) whose answer waits for the rail.
     #[serde(default)]
     pub unanswered_key: Option<(String, String)>,
+    /// Events of payments that count here, because many people pay their object at once.
+    #[serde(default)]
+    pub event_sequence: i64,
+    /// Where this payer goes afterwards, where the object does not say it.
+    #[serde(default)]
+    pub success_url: Option<String>,
+    #[serde(default)]
+    pub failure_url: Option<String>,
     pub expires_at: Timestamp,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -151,6 +162,9 @@ impl PaymentSession {
             failure_reason: None,
             outcome_unknown: false,
             unanswered_key: None,
+            event_sequence: 0,
+            success_url: None,
+            failure_url: None,
             expires_at,
             created_at: now.floor_to_second(),
             updated_at: now,
@@ -573,6 +587,13 @@ impl PaymentSession {
             }
             _ => None,
         }
+    }
+
+    /// The number of the next event that counts on this session.
+    pub fn next_sequence(&mut self) -> i64 {
+        assert!(self.event_sequence >= 0, "events are counted from one");
+        self.event_sequence += 1;
+        self.event_sequence
     }
 
     /// Whether the provider has the attempt and its outcome is open.

@@ -9,6 +9,7 @@ mod client;
 mod init;
 mod installation;
 mod keys;
+mod ledger;
 mod listen;
 mod organization;
 mod output;
@@ -64,6 +65,7 @@ enum Command {
     Listen(listen::Arguments),
     Trigger(trigger::Arguments),
     Verify(verify::Arguments),
+    Ledger(ledger::Arguments),
     Backup(backup::Arguments),
     Restore(restore::Arguments),
     /// Print the OpenAPI document of this version
@@ -81,6 +83,7 @@ pub fn main() -> ExitCode {
         Command::Receipt(arguments) => block_on(receipt::run(arguments)),
         Command::Listen(arguments) => block_on(listen::run(arguments)),
         Command::Trigger(arguments) => block_on(trigger::run(arguments)),
+        Command::Ledger(arguments) => block_on(ledger::run(arguments)),
         Command::Verify(arguments) => block_on(verify::run(arguments)),
         Command::Backup(arguments) => block_on(backup::run(arguments)),
         Command::Restore(arguments) => block_on(restore::run(arguments)),

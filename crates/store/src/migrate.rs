@@ -40,6 +40,9 @@ const MIGRATIONS: &[Migration] = &[
         text: include_str!("../migrations/0003_customers_and_products.sql"),
     },
     Migration { number: 5, name: "documents", text: include_str!("../migrations/0005_documents.sql") },
+    Migration { number: 4, name: "invoices", text: include_str!("../migrations/0004_invoices.sql") },
+    Migration { number: 6, name: "payment_links", text: include_str!("../migrations/0006_payment_links.sql") },
+    Migration { number: 9, name: "ledger_batches", text: include_str!("../migrations/0009_ledger_batches.sql") },
 ];
 
 const TABLES: &[&str] = &[
@@ -49,9 +52,17 @@ const TABLES: &[&str] = &[
     "customers",
     "products",
     "checkouts",
+    "payment_links",
     "payment_sessions",
     "transactions",
+    "invoices",
+    "invoice_payments",
+    "receipts",
+    "counters",
     "ledger_postings",
+    "ledger_unsealed",
+    "ledger_log",
+    "ledger_batches",
     "events",
     "events_unlogged",
     "event_log",

@@ -6,6 +6,7 @@
 
 mod checkouts;
 mod events;
+mod ledger;
 mod payments;
 mod rest;
 
@@ -139,6 +140,7 @@ fn of_scope(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Fa
     checkouts::check(tx, scope, report)?;
     payments::sessions(tx, scope, report)?;
     payments::transactions(tx, scope, report)?;
+    ledger::seals(tx, scope, report)?;
     events::log(tx, scope, report)?;
     rest::idempotency_keys(tx, scope, report)
 }

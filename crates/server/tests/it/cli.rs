@@ -7,6 +7,7 @@ mod backups;
 mod books;
 mod developer;
 mod installation;
+mod ledger;
 mod operator;
 mod place;
 mod receipts;

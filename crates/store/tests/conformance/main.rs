@@ -8,6 +8,7 @@ mod backups;
 mod broken_commits;
 mod customers;
 mod documents;
+mod invoices;
 mod postgres_only;
 mod reads;
 mod savepoints;

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use domain::checkout::Checkout;
 use domain::ledger::{Account, Posting};
 use domain::payment::{Payable, PaymentSession, SessionStatus, Source, Step, Transaction, TransactionStatus};
+use domain::payment_link::PaymentLink;
 use domain::{Id, Scope};
 use store::queries::verify::{self as stored, PostingRow, Span};
 use store::{Entity, Tx};
@@ -26,13 +27,17 @@ pub(super) fn sessions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Re
         let transactions = by_id::<Transaction>(tx, scope, &ids)?;
         let paid: Vec<String> = sessions.iter().map(|session| session.payable.object_id()).collect();
         let checkouts = by_id::<Checkout>(tx, scope, &paid)?;
+        let links = by_id::<PaymentLink>(tx, scope, &paid)?;
         for session in &sessions {
             let id = session.id.to_string();
-            let Payable::Checkout(checkout) = session.payable;
-            match checkouts.get(&checkout.to_string()) {
-                None => report.fault(SESSIONS, id.as_str(), format!("it pays {checkout}, which is not there")),
-                Some(checkout) => of_checkout(report, session, checkout),
-            }
+            let object = session.payable.object_id();
+            let is_there = match session.payable {
+                Payable::Checkout(_) => {
+                    checkouts.get(&object).map(|checkout| of_checkout(report, session, checkout)).is_some()
+                }
+                Payable::PaymentLink(_) => links.contains_key(&object),
+            };
+            report.expect(is_there, SESSIONS, &id, || format!("it pays {object}, which is not there"));
             match session.transaction {
                 None => {
                     let idle = matches!(session.status(), SessionStatus::Pending | SessionStatus::Cancelled);
