@@ -58,6 +58,12 @@ pub enum Credential {
 }
 
 impl Actor {
+    /// The key behind the credential.
+    pub fn key(&self) -> Id<ApiKey> {
+        let (Credential::Secret { key, .. } | Credential::Publishable { key }) = &self.credential;
+        *key
+    }
+
     pub fn may(&self, right: Right) -> bool {
         match &self.credential {
             Credential::Secret { rights, .. } => rights.contains(right),

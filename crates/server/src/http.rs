@@ -11,6 +11,7 @@ mod customers;
 pub mod envelope;
 mod events;
 pub mod fields;
+mod invoices;
 pub mod json;
 mod ledger;
 mod openapi;
@@ -75,12 +76,18 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(ledger::proof))
         .routes(routes!(payment_settings::settings))
         .routes(routes!(payment_settings::dashboard))
+        .routes(routes!(payment_links::create, payment_links::list))
+        .routes(routes!(payment_links::get, payment_links::update, payment_links::delete))
         .routes(routes!(customers::create, customers::list))
         .routes(routes!(customers::get, customers::update, customers::delete))
         .routes(routes!(products::create, products::list))
         .routes(routes!(products::get, products::update, products::delete))
         .routes(routes!(payment_links::create, payment_links::list))
         .routes(routes!(payment_links::get, payment_links::update, payment_links::delete))
+        .routes(routes!(invoices::create, invoices::list))
+        .routes(routes!(invoices::get, invoices::update))
+        .routes(routes!(invoices::finalize))
+        .routes(routes!(invoices::cancel))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(
             webhook_endpoints::get,

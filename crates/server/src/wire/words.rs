@@ -239,7 +239,12 @@ words! {
     /// The snapshots that events hold today.
     Snapshot = AnyOfBuilder::new()
         .item(Ref::from_schema_name("PaymentEventData"))
+        .item(Ref::from_schema_name("InvoiceEventData"))
+        .item(Ref::from_schema_name("PaymentLinkEventData"))
+        .item(Ref::from_schema_name("Invoice"))
+        .item(Ref::from_schema_name("PaymentLink"))
         .item(Ref::from_schema_name("Checkout"))
+        .item(Ref::from_schema_name("Invoice"))
         .description(Some("The object as it was when the event happened."))
         .build();
     MetadataTexts = ObjectBuilder::new()

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use domain::checkout::Checkout;
+use domain::invoice::Invoice;
 use domain::ledger::{Account, Posting};
 use domain::payment::{Payable, PaymentSession, SessionStatus, Source, Step, Transaction, TransactionStatus};
 use domain::payment_link::PaymentLink;
@@ -27,6 +28,7 @@ pub(super) fn sessions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Re
         let transactions = by_id::<Transaction>(tx, scope, &ids)?;
         let paid: Vec<String> = sessions.iter().map(|session| session.payable.object_id()).collect();
         let checkouts = by_id::<Checkout>(tx, scope, &paid)?;
+        let invoices = by_id::<Invoice>(tx, scope, &paid)?;
         let links = by_id::<PaymentLink>(tx, scope, &paid)?;
         for session in &sessions {
             let id = session.id.to_string();
@@ -35,6 +37,7 @@ pub(super) fn sessions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Re
                 Payable::Checkout(_) => {
                     checkouts.get(&object).map(|checkout| of_checkout(report, session, checkout)).is_some()
                 }
+                Payable::Invoice(_) => invoices.contains_key(&object),
                 Payable::PaymentLink(_) => links.contains_key(&object),
             };
             report.expect(is_there, SESSIONS, &id, || format!("it pays {object}, which is not there"));

@@ -1,5 +1,7 @@
 //! Example bodies of requests and successes. A test holds them against the schemas that they illustrate.
 
+mod invoices;
+
 use serde_json::{Value, json};
 
 use super::SHOWN_URL;
@@ -144,6 +146,30 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
             example("more", "More uses", json!({ "max_usage_count": 400, "status": "active" })),
             example("stop", "No more payments", json!({ "status": "inactive" })),
         ],
+        "create_customer" => vec![
+            example(
+                "default",
+                "By e-mail address and phone",
+                json!({ "email": "awa@example.gm", "phone": "+2207000000", "name": "Awa Ceesay" }),
+            ),
+            example("phone", "By phone only", json!({ "phone": "7000000" })),
+        ],
+        "update_customer" => vec![
+            example("name", "Another name", json!({ "name": "Awa Ceesay-Jallow" })),
+            example("clear", "Without a phone", json!({ "phone": null })),
+        ],
+        "create_product" => vec![example(
+            "default",
+            "An atlas",
+            json!({
+                "name": "Atlas", "price": "75.00", "description": "Maps of West Africa",
+                "images": ["https://shop.example/atlas.jpg"],
+            }),
+        )],
+        "update_product" => vec![
+            example("price", "Another price", json!({ "price": "80.00" })),
+            example("off", "Not sold any more", json!({ "active": false })),
+        ],
         "create_webhook_endpoint" => vec![
             example(
                 "some",
@@ -160,7 +186,7 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
             example("events", "Other events", json!({ "enabled_events": ["checkout.completed"] })),
             example("on", "Active again", json!({ "status": "active" })),
         ],
-        _ => Vec::new(),
+        other => invoices::requests(other),
     }
 }
 
@@ -248,12 +274,12 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
                 .for_each(|all| all.extend(rest.as_object().cloned().unwrap_or_default()));
             one("The settings as they are now", settings)
         }
+        "create_payment_link" | "get_payment_link" | "update_payment_link" => one("The payment link", link()),
+        "list_payment_links" => one("One of one", list(link())),
         "create_customer" | "get_customer" | "update_customer" => one("The customer", customer()),
         "list_customers" => one("One of one", list(customer())),
         "create_product" | "get_product" | "update_product" => one("The product", product()),
         "list_products" => one("One of one", list(product())),
-        "create_payment_link" | "get_payment_link" | "update_payment_link" => one("The payment link", link()),
-        "list_payment_links" => one("One of one", list(link())),
         "create_webhook_endpoint" | "rotate_webhook_secret" => {
             let mut shown = endpoint();
             shown["secret"] = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=".into();
@@ -290,7 +316,7 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
         "get_ledger_proof" => one("After one payment", ledger_proof()),
         "list_events" => one("One of one", list(event())),
         "get_event" | "retry_event" => one("The event and its delivery", event()),
-        _ => Vec::new(),
+        other => invoices::answers(other),
     }
 }
 
@@ -463,6 +489,7 @@ pub(super) fn delivery(kind: &str) -> Value {
             }
             (1, told)
         }
+        kind if kind.starts_with("invoice.") => (1, invoices::delivery(kind)),
         other => {
             let mut ended = checkout();
             ended["status"] = other.trim_start_matches("checkout.").into();

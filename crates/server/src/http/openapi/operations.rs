@@ -1,5 +1,7 @@
 //! What is said of each operation beyond its annotation, in one table.
 
+mod invoices;
+
 use domain::Refusal;
 use domain::api_key::{Area, Right};
 use domain::checkout::Checkout;
@@ -9,6 +11,7 @@ use domain::payment::PaymentSession;
 use domain::payment_link::PaymentLink;
 use domain::product::Product;
 use domain::webhook::WebhookEndpoint;
+use domain::{Currency, Money, Refusal};
 use serde_json::{Map, Value, json};
 
 use super::problems::{Access, Repeats, common, invalid, refused};
@@ -123,8 +126,8 @@ fn notes(id: &str) -> Notes {
     let read = |area| Access::Merchant(Right::read(area));
     let write = |area| Access::Merchant(Right::write(area));
     let (checkouts, payments, webhooks) = (Area::Checkouts, Area::Payments, Area::Webhooks);
-    let (customers, products) = (Area::Customers, Area::Products);
     let links = Area::PaymentLinks;
+    let (customers, products) = (Area::Customers, Area::Products);
     let (access, repeats, about) = match id {
         "get_health" | "get_versioned_health" => {
             (Access::Open, Repeats::Harmless, "Reads from the store and answers `ok`. For load balancers and monitors.")
@@ -176,7 +179,7 @@ fn notes(id: &str) -> Notes {
             Access::Page(Right::write(payments)),
             Repeats::ByHeaderOrBody,
             "Name what is paid by `object_type` and `object_id`, a checkout also by its `client_secret`; or continue a \
-             `session_id`. A checkout has one open session at a time; a payment link opens a new one for every call \
+             `session_id`. Checkouts and invoices have one open session at a time; a payment link opens a new one for every call \
              without a `session_id`. What the payer does next is in `next_action`: go to a page, approve on the phone, or give a code, which \
              you send in a second call with `session_id` and `customer_pin`. A browser with a publishable key names the \
              checkout by its secret or its session.",
@@ -199,6 +202,31 @@ fn notes(id: &str) -> Notes {
             write(payments),
             Repeats::ByHeader,
             "Only what is given changes. Test and live mode have settings of their own.",
+        ),
+        "create_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "One address that many people pay. Each payment is a session of its own: open it on the link's page, or with \
+             `POST /v1/pay/initialize`, `object_type: payment_link` and the link's id. With `max_usage_count`, an attempt \
+             keeps its use from the moment it is handed to the payment provider until its outcome is known, and for an \
+             hour at most where the payer does not come back.",
+        ),
+        "list_payment_links" => (read(links), Repeats::Harmless, "Newest first, without those that were deleted."),
+        "get_payment_link" => (
+            read(links),
+            Repeats::Harmless,
+            "`usage_count` counts the payments that were completed. An expired or used up link is `inactive`.",
+        ),
+        "update_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "Only what is given changes; amount and currency never do. `status: active` is refused while the link is expired \
+             or used up; move the date or raise the maximum in the same request.",
+        ),
+        "delete_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "Nobody finds it any more. A payment that is under way is still settled and counted.",
         ),
         "create_customer" => (
             write(customers),
@@ -319,7 +347,7 @@ fn notes(id: &str) -> Notes {
             Repeats::ByHeader,
             "The same bytes with the same id, to every active endpoint that was owed it or wants it now.",
         ),
-        other => unreachable!("operation {other} is not described"),
+        other => invoices::about(other).unwrap_or_else(|| unreachable!("operation {other} is not described")),
     };
     Notes { access, repeats, about, problems: problems(id) }
 }
@@ -340,6 +368,7 @@ fn problems(id: &str) -> Vec<Problem> {
         let message = "`reason` is not a field of this request; check its spelling or leave it out.";
         invalid(&[("reason", FaultCode::UnknownField, message)])
     };
+    let remaining = Money::new(10_000, Currency::gmd());
     let no_link = || refused(Refusal::not_found::<PaymentLink>());
     let no_endpoint = || refused(Refusal::not_found::<WebhookEndpoint>());
     let no_customer = || refused(Refusal::not_found::<Customer>());
@@ -429,6 +458,11 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::CheckoutAlreadyCompleted),
             refused(Refusal::CheckoutAlreadyCancelled),
             refused(Refusal::CheckoutExpired),
+            refused(Refusal::InvoiceIsDraft),
+            refused(Refusal::InvoiceAlreadyPaid),
+            refused(Refusal::InvoiceAlreadyCancelled),
+            refused(Refusal::InvoiceOverpayment { remaining }),
+            refused(Refusal::PartialPaymentNotAllowed { remaining }),
             refused(Refusal::PaymentLinkInactive),
             refused(Refusal::not_found::<PaymentLink>()),
             Problem::card_data_not_allowed("customer_name"),
@@ -480,6 +514,20 @@ fn problems(id: &str) -> Vec<Problem> {
         "retry_event" => {
             vec![unexpected_body(), refused(Refusal::NoActiveEndpoint), refused(Refusal::not_found::<Event>())]
         }
-        _ => Vec::new(),
+        other => invoices::problems(other).unwrap_or_default(),
     }
+}
+
+fn in_list() -> Problem {
+    let unknown = "`colour` is not a parameter of this list; check its spelling or leave it out.";
+    invalid(&[
+        ("limit", FaultCode::OutOfRange, "`limit` must be 1 or more."),
+        ("colour", FaultCode::UnknownField, unknown),
+    ])
+}
+
+/// Of an operation that takes none.
+fn unexpected_body() -> Problem {
+    let message = "`reason` is not a field of this request; check its spelling or leave it out.";
+    invalid(&[("reason", FaultCode::UnknownField, message)])
 }
