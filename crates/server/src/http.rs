@@ -82,8 +82,6 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(customers::get, customers::update, customers::delete))
         .routes(routes!(products::create, products::list))
         .routes(routes!(products::get, products::update, products::delete))
-        .routes(routes!(payment_links::create, payment_links::list))
-        .routes(routes!(payment_links::get, payment_links::update, payment_links::delete))
         .routes(routes!(invoices::create, invoices::list))
         .routes(routes!(invoices::get, invoices::update))
         .routes(routes!(invoices::finalize))

@@ -112,8 +112,6 @@ fn document() -> Value {
             { "name": "Payment links", "description": "One address that many people pay." },
             { "name": "Customers", "description": "Who pays you: found again by e-mail address or phone, named by `customer_id`." },
             { "name": "Products", "description": "What you sell again and again: a line that names one takes its name and price." },
-            { "name": "Payment links", "description": "One address that many people pay." },
-            { "name": "Receipts", "description": "What was paid, as the payer holds it." },
             { "name": "Invoices", "description": "What a customer owes you, numbered, with tax: from a draft to the last dalasi." },
             { "name": "Receipts", "description": "The proof that money for an invoice was taken. Every payment issues one." },
             { "name": "Ledger", "description": "Every movement of money as balanced postings, sealed in signed batches that anybody with a copy can check." },

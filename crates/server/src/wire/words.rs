@@ -244,7 +244,6 @@ words! {
         .item(Ref::from_schema_name("Invoice"))
         .item(Ref::from_schema_name("PaymentLink"))
         .item(Ref::from_schema_name("Checkout"))
-        .item(Ref::from_schema_name("Invoice"))
         .description(Some("The object as it was when the event happened."))
         .build();
     MetadataTexts = ObjectBuilder::new()

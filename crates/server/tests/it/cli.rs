@@ -9,7 +9,7 @@ mod developer;
 mod installation;
 mod ledger;
 mod operator;
-mod place;
+pub(crate) mod place;
 mod receipts;
 mod server;
 

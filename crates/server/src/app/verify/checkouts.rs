@@ -9,7 +9,7 @@ use store::queries::verify::{self as stored, Span};
 use store::{Entity, Tx};
 
 use super::payments::by_id;
-use super::{Report, events, pages};
+use super::{Ends, Report, events, pages};
 use crate::error::Failure;
 
 const TABLE: &str = Checkout::TABLE;
@@ -27,7 +27,9 @@ pub(super) struct Attempts {
 }
 
 pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+    let ends = Ends::of::<Checkout>();
     pages::<Checkout>(tx, scope, report, |tx, report, checkouts, span| {
+        let span = ends.cut(span);
         let attempts = attempts(tx, scope, span, report, &checkouts)?;
         let sessions = checkouts.iter().filter_map(|checkout| checkout.payment_session);
         let sessions: Vec<String> = sessions.map(|id| id.to_string()).collect();

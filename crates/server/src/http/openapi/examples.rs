@@ -146,30 +146,6 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
             example("more", "More uses", json!({ "max_usage_count": 400, "status": "active" })),
             example("stop", "No more payments", json!({ "status": "inactive" })),
         ],
-        "create_customer" => vec![
-            example(
-                "default",
-                "By e-mail address and phone",
-                json!({ "email": "awa@example.gm", "phone": "+2207000000", "name": "Awa Ceesay" }),
-            ),
-            example("phone", "By phone only", json!({ "phone": "7000000" })),
-        ],
-        "update_customer" => vec![
-            example("name", "Another name", json!({ "name": "Awa Ceesay-Jallow" })),
-            example("clear", "Without a phone", json!({ "phone": null })),
-        ],
-        "create_product" => vec![example(
-            "default",
-            "An atlas",
-            json!({
-                "name": "Atlas", "price": "75.00", "description": "Maps of West Africa",
-                "images": ["https://shop.example/atlas.jpg"],
-            }),
-        )],
-        "update_product" => vec![
-            example("price", "Another price", json!({ "price": "80.00" })),
-            example("off", "Not sold any more", json!({ "active": false })),
-        ],
         "create_webhook_endpoint" => vec![
             example(
                 "some",
@@ -480,6 +456,7 @@ pub(super) fn delivery(kind: &str) -> Value {
         }
         "checkout.completed" => (2, paid()),
         "webhook.test" => (1, endpoint()),
+        kind if kind.starts_with("invoice.") => (1, invoices::delivery(kind)),
         other if other.starts_with("payment_link.") => {
             let mut told = link();
             match other {
@@ -489,7 +466,6 @@ pub(super) fn delivery(kind: &str) -> Value {
             }
             (1, told)
         }
-        kind if kind.starts_with("invoice.") => (1, invoices::delivery(kind)),
         other => {
             let mut ended = checkout();
             ended["status"] = other.trim_start_matches("checkout.").into();

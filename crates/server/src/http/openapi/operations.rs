@@ -2,7 +2,6 @@
 
 mod invoices;
 
-use domain::Refusal;
 use domain::api_key::{Area, Right};
 use domain::checkout::Checkout;
 use domain::customer::Customer;
@@ -265,31 +264,6 @@ fn notes(id: &str) -> Notes {
             Repeats::ByHeader,
             "Nobody finds it any more. Lines that name it keep their name and price.",
         ),
-        "create_payment_link" => (
-            write(links),
-            Repeats::ByHeader,
-            "One address that many people pay. Each payment is a session of its own: open it on the link's page, or with \
-             `POST /v1/pay/initialize`, `object_type: payment_link` and the link's id. With `max_usage_count`, an attempt \
-             keeps its use from the moment it is handed to the payment provider until its outcome is known, and for an \
-             hour at most where the payer does not come back.",
-        ),
-        "list_payment_links" => (read(links), Repeats::Harmless, "Newest first, without those that were deleted."),
-        "get_payment_link" => (
-            read(links),
-            Repeats::Harmless,
-            "`usage_count` counts the payments that were completed. An expired or used up link is `inactive`.",
-        ),
-        "update_payment_link" => (
-            write(links),
-            Repeats::ByHeader,
-            "Only what is given changes; amount and currency never do. `status: active` is refused while the link is expired \
-             or used up; move the date or raise the maximum in the same request.",
-        ),
-        "delete_payment_link" => (
-            write(links),
-            Repeats::ByHeader,
-            "Nobody finds it any more. A payment that is under way is still settled and counted.",
-        ),
         "list_ledger_accounts" => (
             read(Area::Transactions),
             Repeats::Harmless,
@@ -354,20 +328,6 @@ fn notes(id: &str) -> Notes {
 
 /// What only this operation refuses.
 fn problems(id: &str) -> Vec<Problem> {
-    let in_list = || {
-        invalid(&[
-            ("limit", FaultCode::OutOfRange, "`limit` must be 1 or more."),
-            (
-                "colour",
-                FaultCode::UnknownField,
-                "`colour` is not a parameter of this list; check its spelling or leave it out.",
-            ),
-        ])
-    };
-    let unexpected_body = || {
-        let message = "`reason` is not a field of this request; check its spelling or leave it out.";
-        invalid(&[("reason", FaultCode::UnknownField, message)])
-    };
     let remaining = Money::new(10_000, Currency::gmd());
     let no_link = || refused(Refusal::not_found::<PaymentLink>());
     let no_endpoint = || refused(Refusal::not_found::<WebhookEndpoint>());

@@ -34,7 +34,6 @@ const SAMPLES: &[(&str, &str, &str)] = samples! {
 
 /// What stands in a sample for what each reader has another of.
 const SHOWN: &[(&str, &str)] = &[
-const SHOWN: [(&str, &str); 11] = [
     ("{{base_url}}", SHOWN_URL),
     ("{{key}}", "sk_test_YOUR_KEY"),
     ("{{checkout_id}}", "cs_01h455vb4pex5vsknk084sn02q"),
