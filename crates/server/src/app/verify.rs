@@ -4,10 +4,13 @@
 //! It reads one snapshot, page by page, and changes nothing. A fault names its row. What is altered together with
 //! everything that could tell (a fresh checkout's amount in column and document, say) it can't see.
 
+mod attempts;
 mod checkouts;
 mod events;
+mod invoice_attempts;
 mod invoices;
 mod ledger;
+mod payment_links;
 mod payments;
 mod rest;
 
@@ -140,6 +143,7 @@ fn of_scope(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Fa
     rest::documents(tx, scope, report)?;
     checkouts::check(tx, scope, report)?;
     invoices::check(tx, scope, report)?;
+    payment_links::check(tx, scope, report)?;
     payments::sessions(tx, scope, report)?;
     payments::transactions(tx, scope, report)?;
     ledger::seals(tx, scope, report)?;

@@ -5,5 +5,6 @@
 mod cli;
 mod invoices;
 mod pages;
+mod payables;
 mod tidy;
 mod world;

@@ -13,7 +13,7 @@ use store::queries::verify::{self as stored, Span};
 use store::{Entity, Tx};
 
 use super::payments::by_id;
-use super::{Ends, Report, pages};
+use super::{Ends, Report, invoice_attempts, pages};
 use crate::error::Failure;
 
 const TABLE: &str = Invoice::TABLE;
@@ -60,7 +60,7 @@ pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Resul
             let what = format!("it pays {id}, of which nothing can be read");
             orphans.iter().for_each(|paid| report.fault(Transaction::TABLE, paid.id.to_string(), what.as_str()));
         }
-        Ok(())
+        invoice_attempts::check(tx, scope, span, report, &invoices)
     })?;
     payments(tx, scope, report)?;
     receipts(tx, scope, report, &mut numbers)?;

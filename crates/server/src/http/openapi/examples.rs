@@ -250,12 +250,12 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
                 .for_each(|all| all.extend(rest.as_object().cloned().unwrap_or_default()));
             one("The settings as they are now", settings)
         }
-        "create_payment_link" | "get_payment_link" | "update_payment_link" => one("The payment link", link()),
-        "list_payment_links" => one("One of one", list(link())),
         "create_customer" | "get_customer" | "update_customer" => one("The customer", customer()),
         "list_customers" => one("One of one", list(customer())),
         "create_product" | "get_product" | "update_product" => one("The product", product()),
         "list_products" => one("One of one", list(product())),
+        "create_payment_link" | "get_payment_link" | "update_payment_link" => one("The payment link", link()),
+        "list_payment_links" => one("One of one", list(link())),
         "create_webhook_endpoint" | "rotate_webhook_secret" => {
             let mut shown = endpoint();
             shown["secret"] = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=".into();

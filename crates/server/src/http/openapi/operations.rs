@@ -125,8 +125,8 @@ fn notes(id: &str) -> Notes {
     let read = |area| Access::Merchant(Right::read(area));
     let write = |area| Access::Merchant(Right::write(area));
     let (checkouts, payments, webhooks) = (Area::Checkouts, Area::Payments, Area::Webhooks);
-    let links = Area::PaymentLinks;
     let (customers, products) = (Area::Customers, Area::Products);
+    let links = Area::PaymentLinks;
     let (access, repeats, about) = match id {
         "get_health" | "get_versioned_health" => {
             (Access::Open, Repeats::Harmless, "Reads from the store and answers `ok`. For load balancers and monitors.")
@@ -178,8 +178,8 @@ fn notes(id: &str) -> Notes {
             Access::Page(Right::write(payments)),
             Repeats::ByHeaderOrBody,
             "Name what is paid by `object_type` and `object_id`, a checkout also by its `client_secret`; or continue a \
-             `session_id`. Checkouts and invoices have one open session at a time; a payment link opens a new one for every call \
-             without a `session_id`. What the payer does next is in `next_action`: go to a page, approve on the phone, or give a code, which \
+             `session_id`. Checkouts and invoices have one open session at a time; a payment link opens a new one for every \
+             call without a `session_id`. What the payer does next is in `next_action`: go to a page, approve on the phone, or give a code, which \
              you send in a second call with `session_id` and `customer_pin`. A browser with a publishable key names the \
              checkout by its secret or its session.",
         ),
@@ -201,31 +201,6 @@ fn notes(id: &str) -> Notes {
             write(payments),
             Repeats::ByHeader,
             "Only what is given changes. Test and live mode have settings of their own.",
-        ),
-        "create_payment_link" => (
-            write(links),
-            Repeats::ByHeader,
-            "One address that many people pay. Each payment is a session of its own: open it on the link's page, or with \
-             `POST /v1/pay/initialize`, `object_type: payment_link` and the link's id. With `max_usage_count`, an attempt \
-             keeps its use from the moment it is handed to the payment provider until its outcome is known, and for an \
-             hour at most where the payer does not come back.",
-        ),
-        "list_payment_links" => (read(links), Repeats::Harmless, "Newest first, without those that were deleted."),
-        "get_payment_link" => (
-            read(links),
-            Repeats::Harmless,
-            "`usage_count` counts the payments that were completed. An expired or used up link is `inactive`.",
-        ),
-        "update_payment_link" => (
-            write(links),
-            Repeats::ByHeader,
-            "Only what is given changes; amount and currency never do. `status: active` is refused while the link is expired \
-             or used up; move the date or raise the maximum in the same request.",
-        ),
-        "delete_payment_link" => (
-            write(links),
-            Repeats::ByHeader,
-            "Nobody finds it any more. A payment that is under way is still settled and counted.",
         ),
         "create_customer" => (
             write(customers),
@@ -263,6 +238,31 @@ fn notes(id: &str) -> Notes {
             write(products),
             Repeats::ByHeader,
             "Nobody finds it any more. Lines that name it keep their name and price.",
+        ),
+        "create_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "One address that many people pay. Each payment is a session of its own: open it on the link's page, or with \
+             `POST /v1/pay/initialize`, `object_type: payment_link` and the link's id. With `max_usage_count`, an attempt \
+             keeps its use from the moment it is handed to the payment provider until its outcome is known, and for an \
+             hour at most where the payer does not come back.",
+        ),
+        "list_payment_links" => (read(links), Repeats::Harmless, "Newest first, without those that were deleted."),
+        "get_payment_link" => (
+            read(links),
+            Repeats::Harmless,
+            "`usage_count` counts the payments that were completed. An expired or used up link is `inactive`.",
+        ),
+        "update_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "Only what is given changes; amount and currency never do. `status: active` is refused while the link is expired \
+             or used up; move the date or raise the maximum in the same request.",
+        ),
+        "delete_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "Nobody finds it any more. A payment that is under way is still settled and counted.",
         ),
         "list_ledger_accounts" => (
             read(Area::Transactions),

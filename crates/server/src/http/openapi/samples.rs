@@ -20,7 +20,6 @@ const SAMPLES: &[(&str, &str, &str)] = samples! {
     "create_checkout" "list_checkouts" "get_checkout" "cancel_checkout"
     "initialize_payment" "get_payment_status" "get_payment_session"
     "list_payment_methods" "get_payment_dashboard" "update_payment_settings"
-    "create_payment_link" "list_payment_links" "get_payment_link" "update_payment_link" "delete_payment_link"
     "create_customer" "list_customers" "get_customer" "update_customer" "delete_customer"
     "create_product" "list_products" "get_product" "update_product" "delete_product"
     "create_payment_link" "list_payment_links" "get_payment_link" "update_payment_link" "delete_payment_link"
@@ -30,6 +29,8 @@ const SAMPLES: &[(&str, &str, &str)] = samples! {
     "test_webhook_endpoint" "rotate_webhook_secret"
     "list_events" "get_event" "retry_event"
     "create_invoice" "list_invoices" "get_invoice" "update_invoice" "finalize_invoice" "cancel_invoice"
+    "record_invoice_payment" "list_invoice_payments" "list_invoice_receipts"
+    "list_receipts" "get_receipt" "get_receipt_by_number" "validate_receipt"
 };
 
 /// What stands in a sample for what each reader has another of.

@@ -1,11 +1,11 @@
 //! Many at once: one wins, each number is used once, and it is told once.
 
 use dalasi::app::idempotency::Reply;
-use dalasi::app::invoices::{self, Billed, InvoiceChange, NewInvoice};
+use dalasi::app::invoices::{self, Billed, InvoiceChange, NewInvoice, NewPayment};
 use dalasi::app::{Context, products::NewItem};
 use dalasi::error::Failure;
 use domain::invoice::{Invoice, Status};
-use domain::{Id, Refusal, Scope};
+use domain::{Id, OfflineMethod, Refusal, Scope};
 use futures_util::future::join_all;
 use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
@@ -13,7 +13,12 @@ use store::queries::idempotency::IdempotencyKey;
 use super::{assert_clean, create, gmd, on_both, rice, stored, told};
 use crate::world::World;
 
-on_both!(of_64_finalizes_one_wins, of_64_changes_of_one_revision_one_wins, numbers_of_64_creates_have_no_gap);
+on_both!(
+    of_64_finalizes_one_wins,
+    of_64_changes_of_one_revision_one_wins,
+    numbers_of_64_creates_have_no_gap,
+    of_64_payments_only_what_is_left_is_taken
+);
 
 const AT_ONCE: usize = 64;
 
@@ -104,5 +109,23 @@ async fn numbers_of_64_creates_have_no_gap(world: &World) {
     let period = world.now().to_text()[..7].to_owned();
     let expected: Vec<String> = (1..=AT_ONCE / 2).map(|count| format!("\"INV-{period}-{count:04}\"")).collect();
     assert_eq!(numbers, expected);
+    assert_clean(world).await;
+}
+
+/// Each takes a third: three get it, and nobody pays more than there is.
+async fn of_64_payments_only_what_is_left_is_taken(world: &World) {
+    let invoice = create(world, rice(world)).await.unwrap();
+    let (scope, id) = (world.scope, invoice.id);
+    let runs = (0..AT_ONCE).map(|_| {
+        let payment =
+            NewPayment { amount: gmd(3_800), method: OfflineMethod::Other, transaction_id: None, notes: None };
+        world.app.commit(move |tx, context| invoices::record_payment(tx, context, scope, id, &payment, "key"))
+    });
+    let answers = join_all(runs).await;
+    let refused = Failure::from(Refusal::InvoiceOverpayment { remaining: gmd(100) });
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 3);
+    assert!(answers.iter().filter_map(|answer| answer.as_ref().err()).all(|failure| *failure == refused));
+    let invoice = stored(world, id).await;
+    assert_eq!((invoice.paid(), invoice.receipts().len()), (gmd(11_400), 3));
     assert_clean(world).await;
 }

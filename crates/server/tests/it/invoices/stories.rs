@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use dalasi::app::invoices::{self, InvoiceChange, NewInvoice};
+use dalasi::app::invoices::{self, InvoiceChange, NewInvoice, NewPayment};
+use dalasi::app::receipts as app_receipts;
 use dalasi::error::Failure;
 use dalasi::fault::FaultCode;
-use domain::invoice::Status;
+use domain::invoice::{Invoice, Status};
 use domain::job::Job;
-use domain::{Money, TaxRate};
+use domain::payment::Source;
+use domain::{Id, Money, OfflineMethod, Refusal, TaxRate};
+use store::queries::{invoice_payments, jobs, receipts, transactions};
 
 use super::{DAY, assert_clean, create, eventually, gmd, on_both, rice, stored, told};
 use crate::world::World;
@@ -18,6 +21,8 @@ on_both!(
     all_that_is_wrong_is_said_at_once,
     a_change_computes_the_totals_anew,
     one_customer_for_one_address,
+    what_changed_hands_elsewhere_is_in_the_books,
+    a_late_payment_is_told_after_the_moment,
 );
 
 async fn the_timer_tells_what_readers_were_told(world: &World) {
@@ -115,5 +120,87 @@ async fn one_customer_for_one_address(world: &World) {
         NewInvoice { customer_id: Some(first.customer_id), customer_email: None, customer_name: None, ..rice(world) };
     let third = create(world, named).await.unwrap();
     assert_eq!((third.customer.name.as_str(), third.customer.email.as_str()), ("Awa Ceesay", "awa@example.gm"));
+    assert_clean(world).await;
+}
+
+fn cash(minor: i64) -> NewPayment {
+    NewPayment {
+        amount: gmd(minor),
+        method: OfflineMethod::Cash,
+        transaction_id: Some("till 7".into()),
+        notes: Some("At the counter".into()),
+    }
+}
+
+async fn record(world: &World, id: Id<Invoice>, payment: NewPayment) -> Result<Invoice, Failure> {
+    let scope = world.scope;
+    let recorded = world
+        .app
+        .commit(move |tx, context| invoices::record_payment(tx, context, scope, id, &payment, "key_of_the_till"));
+    recorded.await.map(|billed| billed.invoice)
+}
+
+async fn what_changed_hands_elsewhere_is_in_the_books(world: &World) {
+    let scope = world.scope;
+    let invoice = create(world, rice(world)).await.unwrap();
+    let id = invoice.id;
+    let part = record(world, id, cash(1_500)).await.unwrap();
+    assert_eq!((part.stored_status(), part.remaining(), part.revision()), (Status::PartiallyPaid, gmd(10_000), 2));
+    let too_much = record(world, id, cash(10_001)).await;
+    assert_eq!(too_much, Err(Refusal::InvoiceOverpayment { remaining: gmd(10_000) }.into()));
+    let transfer = NewPayment { method: OfflineMethod::BankTransfer, ..cash(10_000) };
+    let paid = record(world, id, transfer).await.unwrap();
+    assert_eq!((paid.stored_status(), paid.paid(), paid.remaining()), (Status::Paid, gmd(11_500), gmd(0)));
+    assert_eq!(record(world, id, cash(1)).await, Err(Refusal::InvoiceAlreadyPaid.into()));
+    let all = ["invoice.created", "invoice.finalized", "invoice.partially_paid", "invoice.paid"];
+    assert_eq!(told(world, id).await, all);
+
+    let (payments, receipts, transactions) = world
+        .app
+        .read(move |tx, _| {
+            let payments = invoice_payments::of_invoice(tx, scope, id)?;
+            let receipts = receipts::of_invoice(tx, scope, id)?;
+            Ok((payments, receipts, transactions::of_object(tx, scope, &id.to_string())?))
+        })
+        .await
+        .unwrap();
+    let year = &world.now().to_text()[..4];
+    assert_eq!(
+        receipts.iter().map(|receipt| receipt.number.clone()).collect::<Vec<_>>(),
+        [format!("RCT-{year}-001"), format!("RCT-{year}-002")]
+    );
+    assert_ne!(receipts[0].validation_code, receipts[1].validation_code);
+    for ((payment, receipt), transaction) in payments.iter().zip(&receipts).zip(&transactions) {
+        assert_eq!((payment.receipt, payment.transaction), (receipt.id, transaction.id));
+        assert_eq!((payment.amount, receipt.amount), (transaction.amount, transaction.amount));
+        assert_eq!(payment.recorded_by.as_deref(), Some("key_of_the_till"));
+        assert_eq!(payment.notes.as_deref(), Some("At the counter"));
+        assert_eq!((receipt.customer.name.as_str(), receipt.merchant.name.as_str()), ("Awa Ceesay", "Kairaba Books"));
+        let Source::Manual(recording) = &transaction.source else { panic!("no rail had it") };
+        assert_eq!((recording.reference.as_deref(), transaction.fee), (Some("till 7"), gmd(0)));
+        let found = receipt.clone();
+        let known = world.app.read(move |tx, _| app_receipts::validate(tx, &found.validation_code)).await.unwrap();
+        assert_eq!(known.unwrap(), (receipt.clone(), gmd(0)));
+    }
+    let report = assert_clean(world).await;
+    let counted = ["invoices", "invoice_payments", "receipts", "counters", "ledger_postings"];
+    assert_eq!(counted.map(|table| report.checked[table]), [1, 2, 2, 2, 4]);
+    assert_eq!(report.ledger, [("test GMD".to_owned(), 0)].into());
+}
+
+/// The moment has passed and no timer ran: it is overdue first, and paid then.
+async fn a_late_payment_is_told_after_the_moment(world: &World) {
+    world.clock.stop();
+    let invoice = create(world, rice(world)).await.unwrap();
+    let (id, scope) = (invoice.id, world.scope);
+    // As if the worker had been away.
+    world.app.commit(move |tx, _| Ok(jobs::cancel(tx, Job::OverdueInvoice(id))?)).await.unwrap();
+    world.clock.advance(DAY * 11);
+    let paid = record(world, id, cash(11_500)).await.unwrap();
+    assert_eq!((paid.stored_status(), paid.revision()), (Status::Paid, 3));
+    assert_eq!(told(world, id).await, ["invoice.created", "invoice.finalized", "invoice.overdue", "invoice.paid"]);
+    // The timer that comes after all finds nothing to tell.
+    world.app.commit(move |tx, context| invoices::overdue(tx, context, scope, id)).await.unwrap();
+    assert_eq!(told(world, id).await.len(), 4);
     assert_clean(world).await;
 }
