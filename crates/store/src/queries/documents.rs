@@ -11,6 +11,8 @@ use crate::tx::Tx;
 
 /// So long a file is kept for those who ask for it again.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
+/// Objects asked for in one statement.
+const MOST_ASKED: usize = 200;
 /// Files dropped in one transaction.
 const MOST_DROPPED: i64 = 500;
 
@@ -61,6 +63,9 @@ pub struct DocumentState {
     pub generated_at: Option<Timestamp>,
 }
 
+/// By the object's id.
+pub type DocumentStates = BTreeMap<String, DocumentState>;
+
 /// The file of exactly this edition, while it is kept.
 pub fn file(tx: &mut Tx<'_>, scope: Scope, object_id: &str, edition: &str) -> Result<Option<Vec<u8>>, Error> {
     let mut values = key(scope, object_id);
@@ -72,16 +77,18 @@ pub fn state(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<Option<Do
     Ok(states(tx, scope, &[object_id.to_owned()])?.remove(object_id))
 }
 
-/// By object; at most a page of them.
-pub fn states(tx: &mut Tx<'_>, scope: Scope, object_ids: &[String]) -> Result<BTreeMap<String, DocumentState>, Error> {
-    if object_ids.is_empty() {
-        return Ok(BTreeMap::new());
+/// Of those of these objects that somebody tried to make.
+pub fn states(tx: &mut Tx<'_>, scope: Scope, object_ids: &[String]) -> Result<DocumentStates, Error> {
+    let mut states = DocumentStates::new();
+    for object_ids in object_ids.chunks(MOST_ASKED) {
+        let mut values: Vec<Value> = vec![scope.organization.to_string().into(), scope.mode.as_str().into()];
+        values.extend(object_ids.iter().map(Value::from));
+        let places: Vec<String> = (3..=values.len()).map(|number| format!("${number}")).collect();
+        for row in &tx.query(&format!("{STATE}({})", places.join(", ")), &values)? {
+            states.insert(row.get("object_id")?, state_of(row)?);
+        }
     }
-    let mut values: Vec<Value> = vec![scope.organization.to_string().into(), scope.mode.as_str().into()];
-    values.extend(object_ids.iter().map(Value::from));
-    let places: Vec<String> = (3..=values.len()).map(|number| format!("${number}")).collect();
-    let rows = tx.query(&format!("{STATE}({})", places.join(", ")), &values)?;
-    rows.iter().map(|row| Ok((row.get("object_id")?, state_of(row)?))).collect()
+    Ok(states)
 }
 
 fn state_of(row: &Row) -> Result<DocumentState, Error> {
