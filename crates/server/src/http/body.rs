@@ -8,9 +8,9 @@ use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode, Version};
+use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::answer::Problem;
@@ -43,14 +43,7 @@ impl BodyRules {
 /// A layer: `router.layer(middleware::from_fn_with_state(BodyRules::JSON, read_body))`.
 pub async fn read_body(State(rules): State<BodyRules>, request: Request, next: Next) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();
-    let is_http1 = parts.version <= Version::HTTP_11;
-    let bytes = read(rules, &parts.headers, body).await.map_err(|problem| match problem.status {
-        // What is left of the body is not worth reading only to keep the connection.
-        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT if is_http1 => {
-            problem.header(CONNECTION, HeaderValue::from_static("close"))
-        }
-        _ => problem,
-    })?;
+    let bytes = read(rules, &parts.headers, body).await?;
     parts.extensions.insert(BodyWasRead);
     Ok(next.run(Request::from_parts(parts, bytes.into())).await)
 }

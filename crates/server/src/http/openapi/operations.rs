@@ -77,6 +77,10 @@ fn describe(operation: &mut Value, id: &str, shared: &mut Map<String, Value>) {
         let key_set = json!({ "$ref": "#/components/schemas/KeySet" });
         operation["responses"]["200"]["content"]["application/json"]["schema"] = key_set;
     }
+    if let Some(file) = operation.pointer_mut("/responses/200/content/application~1pdf") {
+        // Bytes: no schema can say more of them than their media type.
+        *file = json!({});
+    }
     operation["security"] = match access {
         Access::Open => json!([]),
         Access::SecretKey => json!([{ "secret_key": [] }]),
@@ -238,6 +242,31 @@ fn notes(id: &str) -> Notes {
             write(products),
             Repeats::ByHeader,
             "Nobody finds it any more. Lines that name it keep their name and price.",
+        ),
+        "create_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "One address that many people pay. Each payment is a session of its own: open it on the link's page, or with \
+             `POST /v1/pay/initialize`, `object_type: payment_link` and the link's id. With `max_usage_count`, an attempt \
+             keeps its use from the moment it is handed to the payment provider until its outcome is known, and for an \
+             hour at most where the payer does not come back.",
+        ),
+        "list_payment_links" => (read(links), Repeats::Harmless, "Newest first, without those that were deleted."),
+        "get_payment_link" => (
+            read(links),
+            Repeats::Harmless,
+            "`usage_count` counts the payments that were completed. An expired or used up link is `inactive`.",
+        ),
+        "update_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "Only what is given changes; amount and currency never do. `status: active` is refused while the link is expired \
+             or used up; move the date or raise the maximum in the same request.",
+        ),
+        "delete_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "Nobody finds it any more. A payment that is under way is still settled and counted.",
         ),
         "list_ledger_accounts" => (
             read(Area::Transactions),
