@@ -38,6 +38,23 @@ pub struct Initialize {
     pub has_code: bool,
 }
 
+impl Initialize {
+    /// Asks for nothing but the payment itself.
+    pub fn of(target: Target) -> Self {
+        Self {
+            target,
+            method: None,
+            amount: None,
+            payer: Payer::default(),
+            metadata: None,
+            answers: Metadata::default(),
+            success_url: None,
+            failure_url: None,
+            has_code: false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     Object(Payable),
