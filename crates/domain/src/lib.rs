@@ -12,6 +12,7 @@ pub mod event;
 pub mod id;
 pub mod job;
 pub mod ledger;
+pub mod mail;
 pub mod metadata;
 pub mod method;
 pub mod money;

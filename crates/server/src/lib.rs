@@ -14,6 +14,7 @@ pub mod http;
 pub mod jobs;
 pub mod listener;
 pub mod logging;
+pub mod mail;
 pub mod metrics;
 pub mod monotonic;
 pub mod pages;

@@ -34,6 +34,7 @@ pub struct Schema {
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "leases", text: include_str!("../migrations/0001_leases.sql") },
     Migration { number: 2, name: "payments", text: include_str!("../migrations/0002_payments.sql") },
+    Migration { number: 7, name: "mails", text: include_str!("../migrations/0007_mails.sql") },
 ];
 
 const TABLES: &[&str] = &[
@@ -53,6 +54,7 @@ const TABLES: &[&str] = &[
     "idempotency_keys",
     "simulated_payments",
     "audit_log",
+    "mails",
 ];
 
 const LEASE: &str = "migrate";

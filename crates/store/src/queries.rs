@@ -11,6 +11,7 @@ pub mod idempotency;
 pub mod jobs;
 pub mod ledger;
 pub mod locate;
+pub mod mails;
 pub mod organizations;
 pub mod signing_keys;
 pub mod transactions;

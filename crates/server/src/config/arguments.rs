@@ -62,6 +62,18 @@ pub struct ServeArguments {
           num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub allow_loopback_webhooks: Option<bool>,
 
+    /// The mail server: smtp://user:password@host:587 or smtps://…:465; better given as a variable, it holds a password
+    #[arg(long, env = "DALASI_SMTP_URL", value_name = "URL", hide_env_values = true)]
+    pub smtp_url: Option<String>,
+
+    /// The password for the mail server, in the first line of a file instead of the URL
+    #[arg(long, env = "DALASI_SMTP_PASSWORD_FILE", value_name = "FILE")]
+    pub smtp_password_file: Option<PathBuf>,
+
+    /// Who mails to customers are from, such as "Kairaba Books <bills@shop.example>"
+    #[arg(long, env = "DALASI_MAIL_FROM", value_name = "ADDRESS")]
+    pub mail_from: Option<String>,
+
     /// Requests a second per key and per address without one; 0 = off [default: 100]
     #[arg(long, env = "DALASI_RATE_LIMIT", value_name = "N")]
     pub rate_limit: Option<u32>,
@@ -98,6 +110,9 @@ impl ServeArguments {
             tls_cert: path(self.tls_cert).or(path(below.tls_cert)),
             tls_key: path(self.tls_key).or(path(below.tls_key)),
             allow_loopback_webhooks: self.allow_loopback_webhooks.or(below.allow_loopback_webhooks),
+            smtp_url: text(self.smtp_url).or(text(below.smtp_url)),
+            smtp_password_file: path(self.smtp_password_file).or(path(below.smtp_password_file)),
+            mail_from: text(self.mail_from).or(text(below.mail_from)),
             rate_limit: self.rate_limit.or(below.rate_limit),
             role: text(self.role).or(text(below.role)),
             allow_unsafe: self.allow_unsafe.or(below.allow_unsafe),

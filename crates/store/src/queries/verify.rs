@@ -241,7 +241,7 @@ pub struct Stray {
 }
 
 /// Tables whose rows live in a scope, with the column that names a row best.
-const SCOPED: [(&str, &str); 13] = [
+const SCOPED: [(&str, &str); 14] = [
     ("api_keys", "id"),
     ("checkouts", "id"),
     ("payment_sessions", "id"),
@@ -255,6 +255,7 @@ const SCOPED: [(&str, &str); 13] = [
     ("jobs", "object_id"),
     ("idempotency_keys", "idempotency_key"),
     ("simulated_payments", "transaction_id"),
+    ("mails", "id"),
 ];
 
 /// Tables that point at events, with the columns that have to agree.
