@@ -12,6 +12,7 @@ pub mod fault;
 pub mod form_token;
 pub mod http;
 pub mod jobs;
+pub mod letters;
 pub mod listener;
 pub mod logging;
 pub mod mail;
