@@ -5,13 +5,18 @@
 
 pub mod attempts;
 pub mod checkouts;
+pub mod customers;
 pub mod hosted;
 pub mod idempotency;
 pub mod invariants;
 pub mod keys;
 pub mod organizations;
+pub mod paid_object;
 pub mod payments;
+pub mod products;
 pub mod publish;
+pub mod sessions;
+pub mod settlement;
 pub mod verify;
 pub mod webhooks;
 

@@ -4,6 +4,7 @@
 pub mod api_keys;
 pub mod audit;
 pub mod checkouts;
+pub mod customers;
 pub mod deliveries;
 pub mod endpoints;
 pub mod events;
@@ -13,6 +14,7 @@ pub mod ledger;
 pub mod locate;
 pub mod mails;
 pub mod organizations;
+pub mod products;
 pub mod signing_keys;
 pub mod transactions;
 pub mod verify;

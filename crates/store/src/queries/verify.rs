@@ -241,8 +241,10 @@ pub struct Stray {
 }
 
 /// Tables whose rows live in a scope, with the column that names a row best.
-const SCOPED: [(&str, &str); 14] = [
+const SCOPED: [(&str, &str); 16] = [
     ("api_keys", "id"),
+    ("customers", "id"),
+    ("products", "id"),
     ("checkouts", "id"),
     ("payment_sessions", "id"),
     ("transactions", "id"),
