@@ -10,6 +10,7 @@ mod init;
 mod installation;
 mod keys;
 mod listen;
+mod mail;
 mod organization;
 mod output;
 mod problem;
@@ -61,6 +62,7 @@ enum Command {
     Attempts(attempts::Arguments),
     Listen(listen::Arguments),
     Trigger(trigger::Arguments),
+    Mail(mail::Arguments),
     Verify(verify::Arguments),
     Backup(backup::Arguments),
     Restore(restore::Arguments),
@@ -78,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Attempts(arguments) => block_on(attempts::run(arguments)),
         Command::Listen(arguments) => block_on(listen::run(arguments)),
         Command::Trigger(arguments) => block_on(trigger::run(arguments)),
+        Command::Mail(arguments) => block_on(mail::run(arguments)),
         Command::Verify(arguments) => block_on(verify::run(arguments)),
         Command::Backup(arguments) => block_on(backup::run(arguments)),
         Command::Restore(arguments) => block_on(restore::run(arguments)),

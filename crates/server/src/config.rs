@@ -14,7 +14,7 @@ use crate::rate_limit::Rate;
 
 mod arguments;
 
-pub use arguments::{AddressArguments, ServeArguments, StoreArguments};
+pub use arguments::{AddressArguments, MailArguments, ServeArguments, StoreArguments};
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 const DEFAULT_DATA_DIR: &str = "./dalasi-data";
@@ -265,6 +265,11 @@ fn web_address(faults: &mut Vec<String>, name: &str, given: Option<String>, may_
         return None;
     }
     Some(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// The host of a web address.
+pub(crate) fn host_of(address: &str) -> Option<String> {
+    Url::parse(address).ok()?.host_str().map(str::to_owned)
 }
 
 fn tls_files(certificates: Option<PathBuf>, key: Option<PathBuf>) -> Result<Option<TlsFiles>, String> {

@@ -64,7 +64,7 @@ impl Message {
             .to(mailbox(self.to_name.as_ref(), &to))
             .subject(one_line(&self.subject))
             .date(system_time(self.date))
-            .message_id(Some(format!("<{}@{}>", self.id, from.address.domain())))
+            .message_id(Some(self.message_id(from)))
             // A machine wrote it: no machine is to answer (RFC 3834).
             .raw_header(header("Auto-Submitted", "auto-generated"))
             .raw_header(header("Content-Language", self.language));
@@ -75,6 +75,10 @@ impl Message {
         let bytes = message.formatted();
         assert!(bytes.is_ascii(), "every part is encoded, so that no server has to know more than ASCII");
         Ok(Written { from: from.address.clone(), to, bytes })
+    }
+
+    pub(super) fn message_id(&self, from: &From) -> String {
+        format!("<{}@{}>", self.id, from.address.domain())
     }
 
     /// The boundaries follow from the id: the same message has the same bytes at every attempt.

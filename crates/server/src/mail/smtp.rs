@@ -53,6 +53,11 @@ impl Mailer {
         format!("{}:{}", self.host, self.port)
     }
 
+    /// As the header of the message says it.
+    pub fn message_id(&self, message: &Message) -> String {
+        message.message_id(&self.from)
+    }
+
     pub fn security(&self) -> Security {
         self.security
     }
@@ -85,6 +90,10 @@ impl Mailer {
             step(Step::Encrypt, COMMAND, connection.starttls(self.tls.clone(), &self.name)).await?;
         }
         if let Some(credentials) = &self.credentials {
+            if connection.server_info().get_auth_mechanism(DEFAULT_MECHANISMS).is_none() {
+                let cause = "it offers no login by PLAIN or LOGIN, at least not without TLS";
+                return Err(SendFault::new(Step::LogIn, Finality::ForNow, None, cause));
+            }
             step(Step::LogIn, COMMAND, connection.auth(DEFAULT_MECHANISMS, credentials)).await?;
         }
         Ok(connection)

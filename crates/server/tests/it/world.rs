@@ -105,7 +105,7 @@ impl World {
         let addresses = Addresses { public_url: PAY_URL.into(), pay_url: PAY_URL.into() };
         let context = Arc::new(Context::new(addresses, master, offers));
         let rails = Rails::new(vec![(Mode::Test, Arc::new(simulator))]);
-        let app = App::new(store, context, rails, Egress::new(EgressSettings::default()));
+        let app = App::new(store, context, rails, Egress::new(EgressSettings::default()), None);
         let installed = app.commit(|tx, context| organizations::install(tx, context, "Kairaba Books")).await.unwrap();
         let scope = Scope { organization: installed.unwrap().organization, mode: Mode::Test };
         let (stop, stopped) = watch::channel(false);
