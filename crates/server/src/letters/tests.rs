@@ -2,66 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::*;
+use crate::letters::{InvoiceLetter, PaidWith, ReceiptLetter, Rest, Standing};
 use crate::pages::text::Locale;
-use crate::pages::view::Amount;
 
-fn gmd(minor: i64) -> Amount {
-    Amount { minor, exponent: 2, currency: "GMD".into() }
-}
+#[path = "../../examples/letter_gallery/samples.rs"]
+mod samples;
 
-fn merchant(voice: &str) -> Merchant {
-    Merchant {
-        name: format!("Kairaba Books{voice}"),
-        address: Some(format!("12 Kairaba Avenue{voice}\nSerrekunda")),
-        phone: Some("+220 765 4321".into()),
-        email: Some("hello@kairaba.example".into()),
-        accent_color: Some("#7a1f4b".into()),
-        can_reply: true,
-    }
-}
-
-fn invoice(locale: Locale, voice: &str) -> InvoiceLetter {
-    let line = |description: &str, quantity, minor| Line {
-        description: format!("{description}{voice}"),
-        quantity,
-        total: gmd(minor),
-    };
-    InvoiceLetter {
-        merchant: merchant(voice),
-        locale,
-        test_mode: false,
-        customer: Some(format!("Awa Ceesay{voice}")),
-        number: "INV-2026-11-0001".into(),
-        lines: vec![line("Atlas of the river", 2, 90_000), line("Map of Banjul", 1, 35_000)],
-        before_tax: gmd(125_000),
-        tax: Some(("12.5".into(), gmd(15_625))),
-        total: gmd(140_625),
-        paid: gmd(40_625),
-        left: gmd(100_000),
-        standing: Standing::Open,
-        due_at: 1_797_292_799,
-        notes: format!("Thank you for reading.\n\nSee you soon{voice}"),
-        pay_url: "https://pay.shop.example/invoice/inv_01h455vb4pex5vsknk084sn02q".into(),
-    }
-}
-
-fn receipt(locale: Locale, voice: &str) -> ReceiptLetter {
-    ReceiptLetter {
-        merchant: merchant(voice),
-        locale,
-        test_mode: false,
-        number: "RCT-2026-001".into(),
-        amount: gmd(40_625),
-        invoice_number: format!("INV-2026-11-0001{voice}"),
-        paid_with: PaidWith::Wave,
-        paid_at: 1_795_000_000,
-        rest: Rest::Left {
-            left: gmd(100_000),
-            pay_url: "https://pay.shop.example/invoice/inv_01h455vb4pex5vsknk084sn02q".into(),
-        },
-    }
-}
+use samples::{invoice, receipt};
 
 #[test]
 fn an_invoice_is_complete_as_text() {
@@ -193,7 +140,7 @@ fn a_test_says_so_in_subject_text_and_html() {
             let (before_amount, _) = letter.html.split_once("<h1").expect("an amount");
             assert!(before_amount.contains("<b>TEST.</b>"), "{before_amount}");
         }
-        let live = super::tests::invoice(locale, "").write();
+        let live = samples::invoice(locale, "").write();
         assert!(!live.subject.contains("TEST") && !live.text.contains("TEST") && !live.html.contains("TEST."));
     }
 }
