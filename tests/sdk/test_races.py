@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from checks import data, eventually, ok
 
 
-def at_once(server, requests):
+def at_once(server, requests, method="POST"):
     """Sends all requests at the same moment, a connection each; their (status, headers, body) in the same order."""
     host = urlsplit(server.url)
     start = threading.Barrier(len(requests))
@@ -26,7 +26,7 @@ def at_once(server, requests):
                 raise
             start.wait(timeout=60)
             connection.request(
-                "POST",
+                method,
                 path,
                 payload,
                 {

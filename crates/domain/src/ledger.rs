@@ -18,6 +18,9 @@ pub enum Account {
     Fees,
     /// Money that arrived twice for one object: not the merchant's to pay out, refundable.
     Unapplied,
+    /// Money that changed hands elsewhere, as the merchant recorded it: in the books, and outside the balance.
+    OfflineReceived,
+    OfflineSales,
 }
 
 impl fmt::Display for Account {
@@ -27,6 +30,8 @@ impl fmt::Display for Account {
             Account::Merchant => f.write_str("merchant"),
             Account::Fees => f.write_str("fees"),
             Account::Unapplied => f.write_str("unapplied"),
+            Account::OfflineReceived => f.write_str("offline_received"),
+            Account::OfflineSales => f.write_str("offline_sales"),
         }
     }
 }
@@ -92,6 +97,16 @@ impl Entry {
         Self::balanced(id, transaction.id, amount.currency, rail_debit(transaction), credits)
     }
 
+    /// Money that changed hands elsewhere was recorded.
+    pub fn offline_recorded(id: Id<Entry>, transaction: &Transaction) -> Self {
+        assert!(transaction.is_recorded(), "what a rail brought is not recorded by hand");
+        assert_eq!(transaction.fee.minor, 0, "nobody takes a fee of what went elsewhere");
+        let Money { minor, currency } = transaction.amount;
+        let debit = Posting { account: Account::OfflineReceived, amount_minor: minor };
+        let credits = vec![Posting { account: Account::OfflineSales, amount_minor: -minor }];
+        Self::balanced(id, transaction.id, currency, debit, credits)
+    }
+
     pub fn postings(&self) -> &[Posting] {
         &self.postings
     }
@@ -99,5 +114,5 @@ impl Entry {
 
 fn rail_debit(transaction: &Transaction) -> Posting {
     let Money { minor, .. } = transaction.amount;
-    Posting { account: Account::RailClearing { rail: transaction.rail.clone() }, amount_minor: minor }
+    Posting { account: Account::RailClearing { rail: transaction.attempt().rail.clone() }, amount_minor: minor }
 }

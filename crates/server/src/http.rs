@@ -7,14 +7,17 @@ pub mod body;
 pub mod caller;
 pub mod card_guard;
 mod checkouts;
+mod customers;
 pub mod envelope;
 mod events;
 pub mod fields;
 pub mod json;
 mod openapi;
 mod path;
+mod payment_links;
 mod payment_settings;
 mod payments;
+mod products;
 pub mod query;
 mod read;
 mod reference;
@@ -67,6 +70,12 @@ fn operations() -> OpenApiRouter<Api> {
         .merge(from_browsers())
         .routes(routes!(payment_settings::settings))
         .routes(routes!(payment_settings::dashboard))
+        .routes(routes!(customers::create, customers::list))
+        .routes(routes!(customers::get, customers::update, customers::delete))
+        .routes(routes!(products::create, products::list))
+        .routes(routes!(products::get, products::update, products::delete))
+        .routes(routes!(payment_links::create, payment_links::list))
+        .routes(routes!(payment_links::get, payment_links::update, payment_links::delete))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(
             webhook_endpoints::get,

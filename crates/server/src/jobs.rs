@@ -18,7 +18,7 @@ use store::queries::jobs;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::app::{App, checkouts};
+use crate::app::{App, checkouts, invoices, payment_links, sessions};
 use crate::error::Failure;
 
 /// Work in flight of one process, jobs and deliveries each.
@@ -120,6 +120,36 @@ async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
             let claimed = claimed.clone();
             app.commit(move |tx, context| {
                 checkouts::expire(tx, context, claimed.scope, id)?;
+                Ok(jobs::done(tx, &claimed)?)
+            })
+            .await?;
+            app.tell(id.to_string());
+            Ok(())
+        }
+        Job::OverdueInvoice(id) => {
+            let claimed = claimed.clone();
+            app.commit(move |tx, context| {
+                invoices::overdue(tx, context, claimed.scope, id)?;
+                Ok(jobs::done(tx, &claimed)?)
+            })
+            .await?;
+            app.tell(id.to_string());
+            Ok(())
+        }
+        Job::ExpireSession(id) => {
+            let claimed = claimed.clone();
+            app.commit(move |tx, _| {
+                sessions::expire(tx, claimed.scope, id)?;
+                Ok(jobs::done(tx, &claimed)?)
+            })
+            .await?;
+            app.tell(id.to_string());
+            Ok(())
+        }
+        Job::ExpirePaymentLink(id) => {
+            let claimed = claimed.clone();
+            app.commit(move |tx, context| {
+                payment_links::expire(tx, context, claimed.scope, id)?;
                 Ok(jobs::done(tx, &claimed)?)
             })
             .await?;

@@ -3,8 +3,11 @@
 //! They stand apart from `http`, because an event's snapshot is taken inside the command's transaction.
 
 pub mod checkouts;
+pub mod customers;
 pub mod invoices;
+pub mod payment_links;
 pub mod payments;
+pub mod products;
 pub mod receipts;
 pub mod settings;
 pub mod webhooks;
@@ -29,6 +32,7 @@ impl Addresses {
     pub fn page(&self, payable: Payable) -> String {
         match payable {
             Payable::Checkout(id) => format!("{}/checkout/{id}", self.pay_url),
+            Payable::PaymentLink(id) => format!("{}/pay/{id}", self.pay_url),
         }
     }
 

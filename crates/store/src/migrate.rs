@@ -40,6 +40,8 @@ const MIGRATIONS: &[Migration] = &[
         name: "customers_and_products",
         text: include_str!("../migrations/0003_customers_and_products.sql"),
     },
+    Migration { number: 4, name: "invoices", text: include_str!("../migrations/0004_invoices.sql") },
+    Migration { number: 6, name: "payment_links", text: include_str!("../migrations/0006_payment_links.sql") },
 ];
 
 const TABLES: &[&str] = &[
@@ -49,8 +51,13 @@ const TABLES: &[&str] = &[
     "customers",
     "products",
     "checkouts",
+    "payment_links",
     "payment_sessions",
     "transactions",
+    "invoices",
+    "invoice_payments",
+    "receipts",
+    "counters",
     "ledger_postings",
     "events",
     "events_unlogged",

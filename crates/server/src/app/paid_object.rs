@@ -4,18 +4,29 @@
 use domain::checkout::{Checkout, Status};
 use domain::event::EventType;
 use domain::job::Job;
-use domain::payment::{Payable, Payer, PaymentSession, Settlement, TransactionSummary};
-use domain::{Id, Method, Money, Refusal, Scope, Timestamp};
+use domain::organization::Organization;
+use domain::payment::{Payable, Payer, PaymentSession, SessionStatus, Settlement, TransactionSummary};
+use domain::payment_link::{NotThePrice, PaymentLink};
+use domain::{Id, Metadata, Method, Money, Refusal, Scope, Timestamp};
 use store::Tx;
-use store::queries::jobs;
+use store::queries::{jobs, payment_links as links};
 
-use super::{Context, checkouts, load, publish};
+use super::payments::{Initialize, Target};
+use super::{Context, checkouts, load, payment_links};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
 #[derive(Debug, Clone)]
 pub enum PaidObject {
     Checkout(Checkout),
+    PaymentLink(PaymentLink),
+}
+
+/// What money that arrived means for the object, and what happened to it thereby.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrived {
+    pub settlement: Settlement,
+    pub event: Option<EventType>,
 }
 
 impl PaidObject {
@@ -23,12 +34,15 @@ impl PaidObject {
     pub fn load(tx: &mut Tx<'_>, scope: Scope, payable: Payable) -> Result<Self, Failure> {
         Ok(match payable {
             Payable::Checkout(id) => Self::Checkout(load(tx, scope, id)?),
+            Payable::PaymentLink(id) => Self::PaymentLink(load(tx, scope, id)?),
         })
     }
 
     pub fn save(&mut self, tx: &mut Tx<'_>) -> Result<(), Failure> {
         match self {
             Self::Checkout(checkout) => tx.save(checkout)?,
+            // Only money changes a link, and `settled` saves it then.
+            Self::PaymentLink(_) => {}
         }
         Ok(())
     }
@@ -36,40 +50,60 @@ impl PaidObject {
     pub fn payable(&self) -> Payable {
         match self {
             Self::Checkout(checkout) => Payable::Checkout(checkout.id),
+            Self::PaymentLink(link) => Payable::PaymentLink(link.id),
         }
     }
 
     pub fn scope(&self) -> Scope {
         match self {
             Self::Checkout(checkout) => checkout.scope,
+            Self::PaymentLink(link) => link.scope,
         }
     }
 
-    /// Whether an attempt may begin at `now`.
+    /// Whether a payment may begin, or go on, at `now`.
     pub fn refuse_unless_payable(&self, now: Timestamp) -> Result<(), Refusal> {
         match self {
             Self::Checkout(checkout) => checkout.payable(now),
+            Self::PaymentLink(link) => link.payable(now),
         }
     }
 
-    /// The session that was opened last.
-    pub fn session(&self) -> Option<Id<PaymentSession>> {
-        match self {
-            Self::Checkout(checkout) => checkout.payment_session,
+    /// The session that a request goes on with: the one that was opened last, where one payer pays at a time; the one
+    /// that the request names, where many do.
+    pub fn session_for(&self, target: Target) -> Option<Id<PaymentSession>> {
+        match (self, target) {
+            (Self::Checkout(checkout), _) => checkout.payment_session,
+            (Self::PaymentLink(_), Target::Session(id)) => Some(id),
+            (Self::PaymentLink(_), Target::Object(_)) => None,
         }
     }
 
-    /// What one payment is for. Any other amount than the whole is a fault.
-    pub fn amount(&self, asked: Option<Money>) -> Result<Money, Fault> {
+    /// What a payment is for that asks for this amount, or for none.
+    pub fn amount(&self, asked: Option<Money>) -> Result<Money, Failure> {
+        let refuse = |code, message: String| Err(Fault::new("amount", code, message).into());
         match self {
             Self::Checkout(checkout) => {
                 let whole = checkout.order.amount;
                 if asked.is_none_or(|asked| asked == whole) {
                     return Ok(whole);
                 }
-                let message = format!("`amount` is {whole} for this checkout; leave it out.");
-                Err(Fault::new("amount", FaultCode::Conflict, message))
+                refuse(FaultCode::Conflict, format!("`amount` is {whole} for this checkout; leave it out."))
             }
+            Self::PaymentLink(link) => link.price().of_payment(asked).or_else(|not| match not {
+                NotThePrice::Other(price) => {
+                    refuse(FaultCode::Conflict, format!("`amount` is {price} for this payment link; leave it out."))
+                }
+                NotThePrice::Missing => {
+                    refuse(FaultCode::Required, "`amount` is required: the payer of this link chooses it.".into())
+                }
+                NotThePrice::TooLittle(least) => {
+                    refuse(FaultCode::OutOfRange, format!("`amount` must be at least {least} for this payment link."))
+                }
+                NotThePrice::TooMuch(most) => {
+                    refuse(FaultCode::OutOfRange, format!("`amount` must be at most {most} for this payment link."))
+                }
+            }),
         }
     }
 
@@ -77,32 +111,77 @@ impl PaidObject {
     pub fn fixed_method(&self) -> Option<Method> {
         match self {
             Self::Checkout(checkout) => checkout.order.fixed_method,
+            Self::PaymentLink(_) => None,
         }
     }
 
-    pub fn offers(&self, method: Method) -> bool {
+    pub fn offers(&self, method: Method, context: &Context, organization: &Organization) -> bool {
         match self {
             Self::Checkout(checkout) => checkout.order.available_methods.contains(&method),
+            Self::PaymentLink(link) => {
+                organization.payments.enabled_methods.contains(&method)
+                    && context.takes(link.scope.mode, method, link.price().currency())
+            }
         }
     }
 
-    /// Who pays, as far as the merchant told.
-    pub fn payer(&self) -> Payer {
+    /// Who pays, as far as the merchant told; where many do, as the payer told with the session `before`.
+    pub fn payer(&self, before: Option<&PaymentSession>) -> Payer {
         match self {
             Self::Checkout(checkout) => checkouts::payer_of(checkout),
+            Self::PaymentLink(_) => before.map(|before| before.payer.clone()).unwrap_or_default(),
         }
     }
 
-    /// Until when a session that opens now can be used.
-    pub fn session_expires_at(&self) -> Timestamp {
+    /// The metadata of a payment that `known` is known of so far; nothing after pushing what is wrong with the request's.
+    pub fn metadata(
+        &self,
+        known: &Metadata,
+        request: &Initialize,
+        is_beginning: bool,
+        faults: &mut Vec<Fault>,
+    ) -> Option<Metadata> {
+        let sent = request.metadata.as_ref();
+        match self {
+            Self::Checkout(_) if request.answers == Metadata::default() => Some(sent.unwrap_or(known).clone()),
+            Self::Checkout(_) => {
+                let message = "`custom_field_values` belong to payment links; leave them out here.";
+                faults.push(Fault::new("custom_field_values", FaultCode::NotAllowed, message));
+                None
+            }
+            Self::PaymentLink(link) => {
+                let questions = link.terms().custom_fields.as_deref().unwrap_or_default();
+                payment_links::join(questions, known, sent, &request.answers, is_beginning, faults)
+            }
+        }
+    }
+
+    /// Until when a session that opens at `now` can be used.
+    pub fn session_expires_at(&self, now: Timestamp) -> Timestamp {
         match self {
             Self::Checkout(checkout) => checkout.expires_at,
+            Self::PaymentLink(link) => link.session_expires_at(now),
         }
     }
 
     pub fn session_opened(&mut self, session: Id<PaymentSession>, now: Timestamp) {
         match self {
             Self::Checkout(checkout) => checkout.session_opened(session, now),
+            Self::PaymentLink(_) => {}
+        }
+    }
+
+    /// Whether there is room for one more attempt. It is taken as soon as the attempt is committed.
+    pub fn refuse_unless_room(&self, tx: &mut Tx<'_>) -> Result<(), Failure> {
+        match self {
+            Self::Checkout(_) => Ok(()),
+            Self::PaymentLink(link) => {
+                let open = match link.terms().max_usage_count {
+                    Some(_) => links::open_attempts(tx, link.scope, link.id)?,
+                    None => 0,
+                };
+                Ok(link.has_room(open, tx.now())?)
+            }
         }
     }
 
@@ -118,6 +197,7 @@ impl PaidObject {
             // What a session of before is still told of is not the checkout's latest attempt.
             Self::Checkout(checkout) if checkout.payment_session != Some(session) => {}
             Self::Checkout(checkout) => checkout.attempt_moved(transaction, with_provider, now),
+            Self::PaymentLink(_) => {}
         }
     }
 
@@ -125,40 +205,57 @@ impl PaidObject {
     pub fn awaits_payment(&self) -> bool {
         match self {
             Self::Checkout(checkout) => checkout.stored_status() == Status::Pending,
+            Self::PaymentLink(_) => true,
         }
     }
 
-    /// Whether another session than this one still waits for the same money.
+    /// Another session than this one that still waits for the same money.
     pub fn rival_of(&self, session: Id<PaymentSession>, now: Timestamp) -> Option<Id<PaymentSession>> {
         match self {
             Self::Checkout(checkout) => {
                 checkout.payment_session.filter(|open| *open != session && checkout.status(now) == Status::Pending)
             }
+            Self::PaymentLink(_) => None,
         }
     }
 
-    /// A provider confirmed an attempt. Call [`PaidObject::observe`] first.
-    pub fn money_arrived(&mut self, transaction: TransactionSummary, now: Timestamp) -> Settlement {
-        match self {
-            Self::Checkout(checkout) => checkout.money_arrived(transaction, now),
-        }
-    }
-
-    /// What follows from money that paid the object.
-    pub fn paid(&mut self, tx: &mut Tx<'_>, context: &Context) -> Result<(), Failure> {
+    /// A provider confirmed an attempt, whose session was `before`. Call [`PaidObject::observe`] first.
+    pub fn money_arrived(&mut self, transaction: TransactionSummary, before: SessionStatus, now: Timestamp) -> Arrived {
         match self {
             Self::Checkout(checkout) => {
-                publish::checkout_event(tx, context, checkout, EventType::CheckoutCompleted)?;
+                let settlement = checkout.money_arrived(transaction, now);
+                let event = (settlement == Settlement::Paid).then_some(EventType::CheckoutCompleted);
+                Arrived { settlement, event }
+            }
+            Self::PaymentLink(link) => {
+                let was_given_up = before == SessionStatus::Cancelled;
+                let settlement = if was_given_up { Settlement::Late } else { Settlement::Paid };
+                Arrived { settlement, event: link.money_arrived(now) }
+            }
+        }
+    }
+
+    /// What follows from money once it is told.
+    pub fn settled(&mut self, tx: &mut Tx<'_>, settlement: Settlement) -> Result<(), Failure> {
+        match self {
+            Self::Checkout(checkout) if settlement == Settlement::Paid => {
                 jobs::cancel(tx, Job::ExpireCheckout(checkout.id))?;
+            }
+            Self::Checkout(_) => {}
+            Self::PaymentLink(link) => {
+                tx.save(link)?;
+                payment_links::watch(tx, link)?;
             }
         }
         Ok(())
     }
 
-    /// Stores the expiry that the clock has decided.
+    /// Stores the expiry that the clock has decided and that ends the open session.
     pub fn observe(&mut self, now: Timestamp) -> Option<EventType> {
         match self {
             Self::Checkout(checkout) => checkout.observe(now),
+            // Its own timer does, and what was begun before goes on.
+            Self::PaymentLink(_) => None,
         }
     }
 }

@@ -193,9 +193,18 @@ impl Caller {
         status: u16,
         view: impl Fn(&T) -> V + Send + Sync + Clone + 'static,
     ) -> impl Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static {
+        self.renderer_by(move |_| status, view)
+    }
+
+    /// The same where what became of the request decides the status.
+    pub fn renderer_by<T, V: serde::Serialize>(
+        &self,
+        status: impl Fn(&T) -> u16 + Send + Sync + Clone + 'static,
+        view: impl Fn(&T) -> V + Send + Sync + Clone + 'static,
+    ) -> impl Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static {
         let request_id = self.request_id.clone();
         move |result| match result {
-            Ok(value) => Reply::new(status, wire::data(&view(value))),
+            Ok(value) => Reply::new(status(value), wire::data(&view(value))),
             Err(failure) => refusal(failure, &request_id),
         }
     }

@@ -22,6 +22,8 @@ use utoipa::{PartialSchema, ToSchema};
 use super::operations as routes;
 use crate::fault::FaultCode;
 use crate::wire::checkouts::PaymentEventData;
+use crate::wire::payment_links::PaymentLinkEventData;
+use crate::wire::payments::PaymentNames;
 use crate::wire::words;
 
 /// Every success: one key, `data`.
@@ -79,6 +81,8 @@ fn document() -> Value {
     named["FaultCode"] = schema::<FaultCode>();
     named["KeySet"] = key_set();
     named["PaymentEventData"] = schema::<PaymentEventData>();
+    named["PaymentLinkEventData"] = schema::<PaymentLinkEventData>();
+    named["PaymentNames"] = schema::<PaymentNames>();
     let mut paths = document["paths"].take();
     schemas::finish(&mut paths, named);
     operations::finish(&mut paths, &mut components);
@@ -99,6 +103,9 @@ fn document() -> Value {
         "tags": [
             { "name": "Checkouts", "description": "A checkout session is one thing to be paid: an amount, a hosted page to pay it on, and a time when it expires." },
             { "name": "Payments", "description": "The embedded flow, for a payment page of your own; and how your payments are set up and doing." },
+            { "name": "Customers", "description": "Who pays you: found again by e-mail address or phone, named by `customer_id`." },
+            { "name": "Products", "description": "What you sell again and again: a line that names one takes its name and price." },
+            { "name": "Payment links", "description": "One address that many people pay." },
             { "name": "Webhook endpoints", "description": "Where events are sent, signed as Standard Webhooks say." },
             { "name": "Webhook events", "description": "What happened, in order, and how its deliveries stand." },
             { "name": "Authentication", "description": "Short-lived access tokens, and the keys that verify them." },

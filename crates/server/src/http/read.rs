@@ -7,7 +7,7 @@ use store::queries::PageRequest;
 
 use super::answer::Problem;
 use super::fault::FaultCode;
-use super::fields::Fields;
+use super::fields::{Change, Fields};
 use super::query::Query;
 
 type Read<T> = Result<T, (FaultCode, String)>;
@@ -45,6 +45,14 @@ pub(super) fn phone(text: &str) -> Read<Msisdn> {
         .map_err(|_| (FaultCode::InvalidFormat, "A phone number is written as \"+2207000000\" or as 7 digits.".into()))
 }
 
+/// In an address a `+` that was not escaped arrives as a space.
+pub(super) fn phone_in_query(text: &str) -> Read<Msisdn> {
+    match text.strip_prefix(' ') {
+        Some(digits) => phone(&format!("+{digits}")),
+        None => phone(text),
+    }
+}
+
 /// An empty phone is kept as it is.
 pub(super) fn phone_or_empty(text: &str) -> Read<String> {
     if text.is_empty() { Ok(String::new()) } else { phone(text).map(|phone| phone.as_str().to_owned()) }
@@ -73,6 +81,11 @@ pub(super) fn until_time(text: &str) -> Read<Timestamp> {
     })
 }
 
+/// The moment that ends something: a bare date means its last second.
+pub(super) fn deadline(text: &str) -> Read<Timestamp> {
+    Timestamp::parse_day(text).map(|(_, end)| end.floor_to_second()).or_else(|_| time(text))
+}
+
 fn time(text: &str) -> Read<Timestamp> {
     // A `+` that was not escaped arrives as a space.
     let text = text.replacen(' ', "+", usize::from(text.len() > 19));
@@ -91,6 +104,15 @@ pub(super) fn page(query: &mut Query) -> PageRequest {
 /// The body's idempotency key; its rules are checked together with the header's.
 pub(super) fn idempotency_key(fields: &mut Fields<'_>) -> Option<String> {
     fields.text("idempotency_key").optional()
+}
+
+/// What an update does to a nullable field, as commands take it: `None` keeps it, `Some(None)` clears it.
+pub(super) fn cleared<T>(change: Change<T>) -> Option<Option<T>> {
+    match change {
+        Change::Keep => None,
+        Change::Clear => Some(None),
+        Change::Set(value) => Some(Some(value)),
+    }
 }
 
 /// An operation without a body: nothing in it is known.

@@ -140,7 +140,7 @@ impl InvoiceView {
             id: invoice.id.to_string(),
             organization_id: organization_id.clone(),
             invoice_number: invoice.number.clone(),
-            customer_id: invoice.customer_id.clone(),
+            customer_id: invoice.customer_id.to_string(),
             customer_email: customer.email.clone(),
             customer_name: customer.name.clone(),
             customer_address: customer.address.clone(),

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use domain::checkout::Status;
 use domain::event::EventType;
+use domain::payment_link::FieldType;
 use domain::{Method, Mode, OfflineMethod, invoice};
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
@@ -56,6 +57,12 @@ macro_rules! words {
 
 words! {
     CheckoutId = id("cs", "A checkout.");
+    PaymentLinkId = id("pl", "A payment link.");
+    PayableId = text()
+        .pattern(Some("^(cs|inv|pl)_[0-9a-hjkmnp-tv-z]{26}$"))
+        .description(Some("What is paid."))
+        .examples(["cs_01h455vb4pex5vsknk084sn02q"])
+        .build();
     SessionId = id("ps", "A payment session.");
     TransactionId = id("txn", "A transaction: one attempt to pay.");
     CustomerId = id("cus", "A customer.");
@@ -183,7 +190,19 @@ words! {
     FailureReason = one_of([
         "insufficient_funds", "declined", "wrong_code", "expired", "cancelled", "provider_error",
     ]);
-    Payable = one_of(["checkout"]);
+    Payable = one_of(["checkout", "invoice", "payment_link"]);
+    PaymentLinkStatus = one_of(["active", "inactive", "deleted"]);
+    PaymentLinkFilter = one_of(["active", "inactive"]);
+    CustomFieldType = one_of(FieldType::ALL.map(FieldType::as_str));
+    /// Of a payment link, where \"0.00\" lets the payer choose.
+    LinkAmountIn = text()
+        .pattern(Some(r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,4})?$"))
+        .description(Some(
+            "Decimal text, at most 999999999999.99, with no more decimals than the currency has. \"0.00\" means that the \
+             payer chooses. A JSON number is refused.",
+        ))
+        .examples(["100.00"])
+        .build();
     PayableIn = one_of(["payment_link", "invoice", "checkout", "donation", "topup"]);
     Ignored = ObjectBuilder::new().schema_type(SchemaType::AnyValue).build();
     Flow = one_of(["redirect", "push", "otp"]);

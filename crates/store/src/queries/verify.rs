@@ -241,13 +241,18 @@ pub struct Stray {
 }
 
 /// Tables whose rows live in a scope, with the column that names a row best.
-const SCOPED: [(&str, &str); 16] = [
+const SCOPED: [(&str, &str); 21] = [
     ("api_keys", "id"),
     ("customers", "id"),
     ("products", "id"),
     ("checkouts", "id"),
+    ("payment_links", "id"),
     ("payment_sessions", "id"),
     ("transactions", "id"),
+    ("invoices", "id"),
+    ("invoice_payments", "id"),
+    ("receipts", "id"),
+    ("counters", "series"),
     ("ledger_postings", "entry_id"),
     ("events", "id"),
     ("events_unlogged", "id"),
@@ -282,7 +287,20 @@ where not exists (
     and transactions.id = simulated_payments.transaction_id)
 order by simulated_payments.transaction_id";
 
-/// Rows of no organization, of no event, of no transaction.
+/// A deleted customer is still there.
+const NAMING_NOBODY: &str = "\
+select checkouts.id
+from checkouts
+where checkouts.customer_id is not null
+and not exists (
+    select 1
+    from customers
+    where customers.organization_id = checkouts.organization_id
+    and customers.mode = checkouts.mode
+    and customers.id = checkouts.customer_id)
+order by checkouts.id";
+
+/// Rows of no organization, of no event, of no transaction, of no customer.
 pub fn strays(tx: &mut Tx<'_>) -> Result<Vec<Stray>, Error> {
     let mut strays = Vec::new();
     for (table, id) in SCOPED {
@@ -302,6 +320,7 @@ pub fn strays(tx: &mut Tx<'_>) -> Result<Vec<Stray>, Error> {
         collect(tx, &sql, table, "there is no such event", &mut strays)?;
     }
     collect(tx, SIMULATED, "simulated_payments", "there is no such transaction", &mut strays)?;
+    collect(tx, NAMING_NOBODY, "checkouts", "there is no such customer", &mut strays)?;
     Ok(strays)
 }
 

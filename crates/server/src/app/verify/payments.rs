@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use domain::checkout::Checkout;
 use domain::ledger::{Account, Posting};
-use domain::payment::{Payable, PaymentSession, SessionStatus, Step, Transaction, TransactionStatus};
+use domain::payment::{Payable, PaymentSession, SessionStatus, Source, Step, Transaction, TransactionStatus};
+use domain::payment_link::PaymentLink;
 use domain::{Id, Scope};
 use store::queries::verify::{self as stored, PostingRow, Span};
 use store::{Entity, Tx};
@@ -26,13 +27,17 @@ pub(super) fn sessions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Re
         let transactions = by_id::<Transaction>(tx, scope, &ids)?;
         let paid: Vec<String> = sessions.iter().map(|session| session.payable.object_id()).collect();
         let checkouts = by_id::<Checkout>(tx, scope, &paid)?;
+        let links = by_id::<PaymentLink>(tx, scope, &paid)?;
         for session in &sessions {
             let id = session.id.to_string();
-            let Payable::Checkout(checkout) = session.payable;
-            match checkouts.get(&checkout.to_string()) {
-                None => report.fault(SESSIONS, id.as_str(), format!("it pays {checkout}, which is not there")),
-                Some(checkout) => of_checkout(report, session, checkout),
-            }
+            let object = session.payable.object_id();
+            let is_there = match session.payable {
+                Payable::Checkout(_) => {
+                    checkouts.get(&object).map(|checkout| of_checkout(report, session, checkout)).is_some()
+                }
+                Payable::PaymentLink(_) => links.contains_key(&object),
+            };
+            report.expect(is_there, SESSIONS, &id, || format!("it pays {object}, which is not there"));
             match session.transaction {
                 None => {
                     let idle = matches!(session.status(), SessionStatus::Pending | SessionStatus::Cancelled);
@@ -61,12 +66,16 @@ fn of_checkout(report: &mut Report, session: &PaymentSession, checkout: &Checkou
 
 fn of_transaction(report: &mut Report, session: &PaymentSession, transaction: &Transaction) {
     let id = session.id.to_string();
-    report.expect(transaction.session == session.id, SESSIONS, &id, || {
+    let Source::Provider(attempt) = &transaction.source else {
+        report.fault(SESSIONS, id, format!("its transaction {} was recorded by hand", transaction.id));
+        return;
+    };
+    report.expect(attempt.session == session.id, SESSIONS, &id, || {
         format!("its transaction {} belongs to another session", transaction.id)
     });
     let same = transaction.amount == session.amount
         && transaction.payable == session.payable
-        && Some(transaction.method) == session.method;
+        && Some(attempt.method) == session.method;
     report.expect(same, SESSIONS, &id, || {
         format!("amount, method or object differ from those of its transaction {}", transaction.id)
     });
@@ -88,9 +97,18 @@ fn fit(session: SessionStatus, transaction: TransactionStatus) -> bool {
     }
 }
 
+/// What was written down by hand is nobody's to move, and nobody took a fee of it.
+fn recorded(report: &mut Report, transaction: &Transaction) {
+    let id = transaction.id.to_string();
+    report.expect(transaction.step() == Step::Settled && transaction.fee.minor == 0, TRANSACTIONS, &id, || {
+        "it was recorded by hand, and waits for a rail or has a fee".into()
+    });
+}
+
 pub(super) fn transactions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
     pages::<Transaction>(tx, scope, report, |tx, report, transactions, span| {
-        let ids: Vec<String> = transactions.iter().map(|transaction| transaction.session.to_string()).collect();
+        let attempts = transactions.iter().filter(|transaction| !transaction.is_recorded());
+        let ids: Vec<String> = attempts.map(|transaction| transaction.attempt().session.to_string()).collect();
         let sessions = by_id::<PaymentSession>(tx, scope, &ids)?;
         let open = transactions.iter().filter(|transaction| transaction.step() != Step::Settled);
         let open: Vec<String> = open.map(|transaction| transaction.id.to_string()).collect();
@@ -98,13 +116,18 @@ pub(super) fn transactions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -
         let owed: HashSet<String> = owed.into_iter().collect();
         for transaction in &transactions {
             let id = transaction.id.to_string();
-            match sessions.get(&transaction.session.to_string()) {
-                None => {
-                    report.fault(TRANSACTIONS, id.as_str(), format!("its session {} is not there", transaction.session))
-                }
-                Some(session) => report.expect(session.transaction == Some(transaction.id), TRANSACTIONS, &id, || {
-                    format!("its session {} has another transaction", session.id)
-                }),
+            match &transaction.source {
+                Source::Provider(attempt) => match sessions.get(&attempt.session.to_string()) {
+                    None => {
+                        report.fault(TRANSACTIONS, id.as_str(), format!("its session {} is not there", attempt.session))
+                    }
+                    Some(session) => {
+                        report.expect(session.transaction == Some(transaction.id), TRANSACTIONS, &id, || {
+                            format!("its session {} has another transaction", session.id)
+                        })
+                    }
+                },
+                Source::Manual(_) => recorded(report, transaction),
             }
             moves(report, transaction);
             report.expect(transaction.step() == Step::Settled || owed.contains(&id), TRANSACTIONS, &id, || {
@@ -129,10 +152,11 @@ pub(super) fn transactions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -
 fn moves(report: &mut Report, transaction: &Transaction) {
     use TransactionStatus as T;
     let (id, path) = (transaction.id.to_string(), &transaction.transitions);
-    let begins = path.first().is_some_and(|first| first.status == T::Pending);
+    let beginning = if transaction.is_recorded() { T::Completed } else { T::Pending };
+    let begins = path.first().is_some_and(|first| first.status == beginning);
     let ends = path.last().is_some_and(|last| last.status == transaction.status());
     report.expect(begins && ends, TRANSACTIONS, &id, || {
-        format!("its history does not lead from pending to {}", transaction.status().as_str())
+        format!("its history does not lead from {} to {}", beginning.as_str(), transaction.status().as_str())
     });
     for step in path.windows(2) {
         let (from, to) = (step[0], step[1]);
@@ -232,7 +256,10 @@ fn check_postings(report: &mut Report, transaction: &Transaction, postings: &[Po
 fn lines(transaction: &Transaction) -> Vec<Posting> {
     let (amount, fee) = (transaction.amount.minor, transaction.fee.minor);
     let line = |account, amount_minor| Posting { account, amount_minor };
-    let rail = line(Account::RailClearing { rail: transaction.rail.clone() }, amount);
+    let rail = match &transaction.source {
+        Source::Provider(attempt) => line(Account::RailClearing { rail: attempt.rail.clone() }, amount),
+        Source::Manual(_) => return vec![line(Account::OfflineReceived, amount), line(Account::OfflineSales, -amount)],
+    };
     let mut lines = match transaction.duplicate {
         true => vec![rail, line(Account::Unapplied, -amount)],
         false => vec![rail, line(Account::Merchant, fee.saturating_sub(amount)), line(Account::Fees, -fee)],

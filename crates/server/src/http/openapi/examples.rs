@@ -14,9 +14,13 @@ fn example(name: &'static str, summary: &'static str, value: Value) -> Example {
     Example { name, summary, value }
 }
 
+const ORGANIZATION: &str = "org_01h455tw3c8r1d4n6k9g2m7x5e";
 const CHECKOUT: &str = "cs_01h455vb4pex5vsknk084sn02q";
+const LINK: &str = "pl_01h455vb8m3wv9cq2r7t5y1d6n";
 const SESSION: &str = "ps_01h455vc1nf1ysr3q8s9p3k4mh";
 const TRANSACTION: &str = "txn_01h455vc1vfk1rqd3m2e6w8z0b";
+const CUSTOMER: &str = "cus_01h455v6q8e2bszk3m7w1x9c4n";
+const PRODUCT: &str = "prod_01h455v8t2fq4r6j0y5d8h3k9p";
 const ENDPOINT: &str = "we_01h455tz5ge1a8x4kq9g6j2m7d";
 const EVENT: &str = "evt_01h455vd9kf8es6v0m5r2t7y1c";
 const CREATED: &str = "2026-01-31T12:00:00Z";
@@ -52,6 +56,11 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
                     "metadata": { "basket": 77 },
                 }),
             ),
+            example(
+                "named",
+                "Products, for a customer",
+                json!({ "customer_id": CUSTOMER, "items": [{ "product_id": PRODUCT, "quantity": 2 }] }),
+            ),
             example("method", "By Wave only", json!({ "amount": "100.00", "payment_method": "wave" })),
         ],
         "initialize_payment" => vec![
@@ -66,6 +75,14 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
             ),
             example("code", "The second step: the code", json!({ "session_id": SESSION, "customer_pin": "123456" })),
             example(
+                "link",
+                "A payment link whose payer chooses",
+                json!({
+                    "object_type": "payment_link", "object_id": LINK, "amount": "150.00", "payment_method": "wave",
+                    "custom_field_values": { "pupil": "Awa Ceesay", "form": "2" },
+                }),
+            ),
+            example(
                 "redirect",
                 "A page of the method",
                 json!({
@@ -76,6 +93,54 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
         "update_payment_settings" => vec![
             example("methods", "Which methods", json!({ "enabled_methods": ["wave", "afrimoney", "qmoney", "card"] })),
             example("look", "What payers see", json!({ "name": "Kairaba Books", "accent_color": "#0b6e4f" })),
+        ],
+        "create_customer" => vec![
+            example(
+                "default",
+                "By e-mail address and phone",
+                json!({ "email": "awa@example.gm", "phone": "+2207000000", "name": "Awa Ceesay" }),
+            ),
+            example("phone", "By phone only", json!({ "phone": "7000000" })),
+        ],
+        "update_customer" => vec![
+            example("name", "Another name", json!({ "name": "Awa Ceesay-Jallow" })),
+            example("clear", "Without a phone", json!({ "phone": null })),
+        ],
+        "create_product" => vec![example(
+            "default",
+            "An atlas",
+            json!({
+                "name": "Atlas", "price": "75.00", "description": "Maps of West Africa",
+                "images": ["https://shop.example/atlas.jpg"],
+            }),
+        )],
+        "update_product" => vec![
+            example("price", "Another price", json!({ "price": "80.00" })),
+            example("off", "Not sold any more", json!({ "active": false })),
+        "create_payment_link" => vec![
+            example(
+                "fixed",
+                "A price",
+                json!({
+                    "title": "Concert, 14 February", "amount": "250.00", "max_usage_count": 300,
+                    "expiration_date": "2026-02-14",
+                }),
+            ),
+            example(
+                "variable",
+                "The payer chooses",
+                json!({
+                    "title": "School fees", "amount": "0.00", "min_amount": "100.00",
+                    "custom_fields": [
+                        { "name": "pupil", "label": "Name of the pupil", "type": "text", "required": true },
+                        { "name": "form", "label": "Form", "type": "select", "options": ["1", "2", "3"] },
+                    ],
+                }),
+            ),
+        ],
+        "update_payment_link" => vec![
+            example("more", "More uses", json!({ "max_usage_count": 400, "status": "active" })),
+            example("stop", "No more payments", json!({ "status": "inactive" })),
         ],
         "create_webhook_endpoint" => vec![
             example(
@@ -181,6 +246,12 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
                 .for_each(|all| all.extend(rest.as_object().cloned().unwrap_or_default()));
             one("The settings as they are now", settings)
         }
+        "create_customer" | "get_customer" | "update_customer" => one("The customer", customer()),
+        "list_customers" => one("One of one", list(customer())),
+        "create_product" | "get_product" | "update_product" => one("The product", product()),
+        "list_products" => one("One of one", list(product())),
+        "create_payment_link" | "get_payment_link" | "update_payment_link" => one("The payment link", link()),
+        "list_payment_links" => one("One of one", list(link())),
         "create_webhook_endpoint" | "rotate_webhook_secret" => {
             let mut shown = endpoint();
             shown["secret"] = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=".into();
@@ -226,6 +297,18 @@ fn checkout() -> Value {
         "metadata": {}, "livemode": false, "transaction": null, "payment_session_id": null,
         "success_url": "https://shop.example/thanks", "failure_url": "https://shop.example/basket",
         "cancel_url": "https://shop.example/basket", "created_at": CREATED, "updated_at": CREATED,
+    })
+}
+
+fn link() -> Value {
+    json!({
+        "id": LINK, "organization_id": ORGANIZATION, "title": "Concert, 14 February", "description": null,
+        "amount": "250.00", "currency": "GMD", "is_variable_amount": false, "min_amount": null, "max_amount": null,
+        "status": "active", "payment_url": format!("{SHOWN_URL}/pay/{LINK}"), "collect_customer_info": false,
+        "custom_fields": null, "success_url": null, "failure_url": null, "expiration_date": "2026-02-14T23:59:59Z",
+        "max_usage_count": 300, "usage_count": 1, "mode": "test", "livemode": false, "metadata": null,
+        "organization": { "id": ORGANIZATION, "name": "Kairaba Books", "logo": null }, "products": null,
+        "created_at": CREATED, "updated_at": PAID,
     })
 }
 
@@ -275,6 +358,21 @@ fn methods() -> Value {
     })
 }
 
+fn customer() -> Value {
+    json!({
+        "id": CUSTOMER, "email": "awa@example.gm", "phone": "+2207000000", "name": "Awa Ceesay", "metadata": {},
+        "livemode": false, "created_at": CREATED, "updated_at": CREATED,
+    })
+}
+
+fn product() -> Value {
+    json!({
+        "id": PRODUCT, "name": "Atlas", "description": "Maps of West Africa", "price": "75.00", "currency": "GMD",
+        "active": true, "is_active": true, "images": ["https://shop.example/atlas.jpg"], "metadata": {},
+        "livemode": false, "created_at": CREATED, "updated_at": CREATED,
+    })
+}
+
 fn endpoint() -> Value {
     json!({
         "id": ENDPOINT, "url": "https://shop.example/webhooks", "description": "Orders", "api_version": "v1",
@@ -309,6 +407,15 @@ pub(super) fn delivery(kind: &str) -> Value {
         }
         "checkout.completed" => (2, paid()),
         "webhook.test" => (1, endpoint()),
+        other if other.starts_with("payment_link.") => {
+            let mut told = link();
+            match other {
+                "payment_link.deactivated" => told["status"] = "inactive".into(),
+                "payment_link.deleted" => told["status"] = "deleted".into(),
+                _ => {}
+            }
+            (1, told)
+        }
         other => {
             let mut ended = checkout();
             ended["status"] = other.trim_start_matches("checkout.").into();

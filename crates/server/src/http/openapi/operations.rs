@@ -3,8 +3,11 @@
 use domain::Refusal;
 use domain::api_key::{Area, Right};
 use domain::checkout::Checkout;
+use domain::customer::Customer;
 use domain::event::Event;
 use domain::payment::PaymentSession;
+use domain::product::Product;
+use domain::payment_link::PaymentLink;
 use domain::webhook::WebhookEndpoint;
 use serde_json::{Map, Value, json};
 
@@ -120,6 +123,8 @@ fn notes(id: &str) -> Notes {
     let read = |area| Access::Merchant(Right::read(area));
     let write = |area| Access::Merchant(Right::write(area));
     let (checkouts, payments, webhooks) = (Area::Checkouts, Area::Payments, Area::Webhooks);
+    let (customers, products) = (Area::Customers, Area::Products);
+    let links = Area::PaymentLinks;
     let (access, repeats, about) = match id {
         "get_health" | "get_versioned_health" => {
             (Access::Open, Repeats::Harmless, "Reads from the store and answers `ok`. For load balancers and monitors.")
@@ -163,8 +168,9 @@ fn notes(id: &str) -> Notes {
         "initialize_payment" => (
             Access::Page(Right::write(payments)),
             Repeats::ByHeaderOrBody,
-            "Name the checkout by its `client_secret`, by `object_type` and `object_id`, or continue a `session_id`. \
-             What the payer does next is in `next_action`: go to a page, approve on the phone, or give a code, which \
+            "Name what is paid by `object_type` and `object_id`, a checkout also by its `client_secret`; or continue a \
+             `session_id`. A checkout has one open session at a time; a payment link opens a new one for every call \
+             without a `session_id`. What the payer does next is in `next_action`: go to a page, approve on the phone, or give a code, which \
              you send in a second call with `session_id` and `customer_pin`. A browser with a publishable key names the \
              checkout by its secret or its session.",
         ),
@@ -186,6 +192,67 @@ fn notes(id: &str) -> Notes {
             write(payments),
             Repeats::ByHeader,
             "Only what is given changes. Test and live mode have settings of their own.",
+        ),
+        "create_customer" => (
+            write(customers),
+            Repeats::ByHeader,
+            "Answers the customer who has this e-mail address, else the one who has this phone, unchanged and with 200; \
+             a new one with 201 where there is neither. Addresses are compared without their case.",
+        ),
+        "list_customers" => (read(customers), Repeats::Harmless, "Newest first."),
+        "get_customer" => (read(customers), Repeats::Harmless, "As it was stored last."),
+        "update_customer" => (
+            write(customers),
+            Repeats::ByHeader,
+            "Only what is given changes; an e-mail address or a phone remains. Objects that name the customer keep the \
+             copies that they have.",
+        ),
+        "delete_customer" => (
+            write(customers),
+            Repeats::ByHeader,
+            "Nobody finds it any more, and its e-mail address and phone are free again. Objects that name it keep their \
+             copies.",
+        ),
+        "create_product" => (
+            write(products),
+            Repeats::ByHeader,
+            "A line of a checkout names it by `product_id` and takes its name and price.",
+        ),
+        "list_products" => (read(products), Repeats::Harmless, "Newest first."),
+        "get_product" => (read(products), Repeats::Harmless, "As it was stored last."),
+        "update_product" => (
+            write(products),
+            Repeats::ByHeader,
+            "Only what is given changes. Lines that were made before keep their name and price.",
+        ),
+        "delete_product" => (
+            write(products),
+            Repeats::ByHeader,
+            "Nobody finds it any more. Lines that name it keep their name and price.",
+        "create_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "One address that many people pay. Each payment is a session of its own: open it on the link's page, or with \
+             `POST /v1/pay/initialize`, `object_type: payment_link` and the link's id. With `max_usage_count`, an attempt \
+             keeps its use from the moment it is handed to the payment provider until its outcome is known, and for an \
+             hour at most where the payer does not come back.",
+        ),
+        "list_payment_links" => (read(links), Repeats::Harmless, "Newest first, without those that were deleted."),
+        "get_payment_link" => (
+            read(links),
+            Repeats::Harmless,
+            "`usage_count` counts the payments that were completed. An expired or used up link is `inactive`.",
+        ),
+        "update_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "Only what is given changes; amount and currency never do. `status: active` is refused while the link is expired \
+             or used up; move the date or raise the maximum in the same request.",
+        ),
+        "delete_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "Nobody finds it any more. A payment that is under way is still settled and counted.",
         ),
         "create_webhook_endpoint" => (
             write(webhooks),
@@ -251,7 +318,10 @@ fn problems(id: &str) -> Vec<Problem> {
         let message = "`reason` is not a field of this request; check its spelling or leave it out.";
         invalid(&[("reason", FaultCode::UnknownField, message)])
     };
+    let no_link = || refused(Refusal::not_found::<PaymentLink>());
     let no_endpoint = || refused(Refusal::not_found::<WebhookEndpoint>());
+    let no_customer = || refused(Refusal::not_found::<Customer>());
+    let no_product = || refused(Refusal::not_found::<Product>());
     match id {
         "create_access_token" => vec![invalid(&[
             ("expires_in", FaultCode::OutOfRange, "`expires_in` must be between 60 and 86400."),
@@ -269,7 +339,46 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::NoPaymentMethodAvailable),
             Problem::card_data_not_allowed("description"),
         ],
-        "list_checkouts" | "list_webhook_endpoints" | "list_events" => vec![in_list()],
+        "list_checkouts" | "list_customers" | "list_products" | "list_webhook_endpoints" | "list_events" => {
+            vec![in_list()]
+        }
+        "create_customer" => vec![
+            invalid(&[
+                ("email", FaultCode::Required, "Either `email` or `phone` is required."),
+                ("name", FaultCode::TooShort, "`name` must not be empty."),
+            ]),
+            Problem::card_data_not_allowed("name"),
+        ],
+        "get_customer" => vec![no_customer()],
+        "update_customer" => vec![
+            invalid(&[(
+                "email",
+                FaultCode::Conflict,
+                "`email` belongs to another customer of yours; use that one, or change it first.",
+            )]),
+            Problem::card_data_not_allowed("name"),
+            no_customer(),
+        ],
+        "delete_customer" => vec![unexpected_body(), no_customer()],
+        "create_product" | "update_product" => {
+            let mut problems = vec![
+                invalid(&[
+                    ("price", FaultCode::AmountNotPositive, "`price` must be greater than zero."),
+                    (
+                        "is_active",
+                        FaultCode::Conflict,
+                        "`is_active` is another name of `active`, and they differ; send one of them.",
+                    ),
+                ]),
+                Problem::card_data_not_allowed("description"),
+            ];
+            if id == "update_product" {
+                problems.push(no_product());
+            }
+            problems
+        }
+        "get_product" => vec![no_product()],
+        "delete_product" => vec![unexpected_body(), no_product()],
         "get_checkout" => vec![refused(Refusal::not_found::<Checkout>())],
         "cancel_checkout" => vec![
             unexpected_body(),
@@ -289,6 +398,8 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::CheckoutAlreadyCompleted),
             refused(Refusal::CheckoutAlreadyCancelled),
             refused(Refusal::CheckoutExpired),
+            refused(Refusal::PaymentLinkInactive),
+            refused(Refusal::not_found::<PaymentLink>()),
             Problem::card_data_not_allowed("customer_name"),
             caller::secret_key_required(),
         ],
@@ -298,6 +409,26 @@ fn problems(id: &str) -> Vec<Problem> {
             FaultCode::TooShort,
             "`enabled_methods` must name at least one method.",
         )])],
+        "create_payment_link" => vec![
+            invalid(&[
+                ("title", FaultCode::Required, "`title` is required; send it with a value."),
+                ("min_amount", FaultCode::OutOfRange, "`min_amount` must not be above `max_amount`."),
+            ]),
+            refused(Refusal::NoPaymentMethodAvailable),
+        ],
+        "list_payment_links" => vec![in_list()],
+        "get_payment_link" => vec![no_link()],
+        "update_payment_link" => vec![
+            invalid(&[(
+                "amount",
+                FaultCode::NotAllowed,
+                "`amount` of a payment link can't change; create another link.",
+            )]),
+            refused(Refusal::PaymentLinkExpired),
+            refused(Refusal::PaymentLinkUsedUp),
+            no_link(),
+        ],
+        "delete_payment_link" => vec![unexpected_body(), no_link()],
         "create_webhook_endpoint" => vec![invalid(&[
             ("url", FaultCode::NotAllowed, "`url` leads to a private or reserved address; webhooks go to public ones."),
             (

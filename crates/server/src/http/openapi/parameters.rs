@@ -18,7 +18,12 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
     let text = |most: u32| json!({ "type": "string", "minLength": 1, "maxLength": most });
     match name {
         "id" if operation.contains("checkout") => (opaque(schema::<words::CheckoutId>()), "The checkout's id."),
+        "id" if operation.contains("payment_link") => {
+            (opaque(schema::<words::PaymentLinkId>()), "The payment link's id.")
+        }
         "id" if operation.contains("webhook") => (opaque(schema::<words::EndpointId>()), "The webhook endpoint's id."),
+        "id" if operation.contains("customer") => (opaque(schema::<words::CustomerId>()), "The customer's id."),
+        "id" if operation.contains("product") => (opaque(schema::<words::ProductId>()), "The product's id."),
         "id" => (opaque(schema::<words::EventId>()), "The event's id."),
         "session_id" => (opaque(schema::<words::SessionId>()), "The payment session's id."),
         "offset" => (json!({ "type": "integer", "minimum": 0, "default": 0 }), "How many records to skip."),
@@ -30,9 +35,18 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
             (text(64), "Continue behind the event with this id. With `order=asc`: follow the log from there.")
         }
         "after" => (text(64), "Continue behind the record with this id, at constant cost. Instead of `offset`."),
+        "status" if operation == "list_payment_links" => {
+            (schema::<words::PaymentLinkFilter>(), "Only payment links in this state now.")
+        }
         "status" => (schema::<words::CheckoutStatus>(), "Only checkouts in this state now."),
         "reference" => (text(255), "Only checkouts with this reference of yours."),
         "customer_id" => (text(64), "Only this customer's checkouts."),
+        "email" => (
+            json!({ "type": "string", "format": "email", "maxLength": 254 }),
+            "Only who has this address, in any case.",
+        ),
+        "phone" => (schema::<words::PhoneIn>(), "Only who has this phone."),
+        "active" => (json!({ "type": "boolean" }), "Only products that are active, or only those that are not."),
         "start_date" => (schema::<words::TimeIn>(), "Created at or after this time."),
         "end_date" => (schema::<words::TimeIn>(), "Created at or before this time."),
         "order" => (

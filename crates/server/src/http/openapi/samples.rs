@@ -20,6 +20,9 @@ const SAMPLES: &[(&str, &str, &str)] = samples! {
     "create_checkout" "list_checkouts" "get_checkout" "cancel_checkout"
     "initialize_payment" "get_payment_status" "get_payment_session"
     "list_payment_methods" "get_payment_dashboard" "update_payment_settings"
+    "create_customer" "list_customers" "get_customer" "update_customer" "delete_customer"
+    "create_product" "list_products" "get_product" "update_product" "delete_product"
+    "create_payment_link" "list_payment_links" "get_payment_link" "update_payment_link" "delete_payment_link"
     "create_webhook_endpoint" "list_webhook_endpoints" "get_webhook_endpoint"
     "update_webhook_endpoint" "put_webhook_endpoint" "patch_webhook_endpoint" "delete_webhook_endpoint"
     "test_webhook_endpoint" "rotate_webhook_secret"
@@ -27,12 +30,16 @@ const SAMPLES: &[(&str, &str, &str)] = samples! {
 };
 
 /// What stands in a sample for what each reader has another of.
-const SHOWN: [(&str, &str); 8] = [
+const SHOWN: [(&str, &str); 10] = [
+const SHOWN: [(&str, &str); 9] = [
     ("{{base_url}}", SHOWN_URL),
     ("{{key}}", "sk_test_YOUR_KEY"),
     ("{{checkout_id}}", "cs_01h455vb4pex5vsknk084sn02q"),
     ("{{client_secret}}", "csec_YOUR_CLIENT_SECRET"),
+    ("{{payment_link_id}}", "pl_01h455vb8m3wv9cq2r7t5y1d6n"),
     ("{{session_id}}", "ps_01h455vc1nf1ysr3q8s9p3k4mh"),
+    ("{{customer_id}}", "cus_01h455v6q8e2bszk3m7w1x9c4n"),
+    ("{{product_id}}", "prod_01h455v8t2fq4r6j0y5d8h3k9p"),
     ("{{endpoint_id}}", "we_01h455tz5ge1a8x4kq9g6j2m7d"),
     ("{{event_id}}", "evt_01h455vd9kf8es6v0m5r2t7y1c"),
     ("{{webhook_url}}", "https://shop.example/webhooks"),

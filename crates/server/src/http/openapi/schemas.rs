@@ -33,6 +33,8 @@ pub(super) fn finish(paths: &mut Value, named: &mut Value) {
     show_secrets(paths);
     // An event's data has the checkout's fields without its secret.
     forget(schemas, "PaymentEventData", "client_secret");
+    // It stands in each event's data.
+    schemas.shift_remove("PaymentNames");
 }
 
 fn pair((name, schema): (&String, &Value)) -> (String, Value) {

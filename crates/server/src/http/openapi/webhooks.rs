@@ -5,22 +5,35 @@ use serde_json::{Map, Value, json};
 
 use super::examples;
 
-/// Each with the schema of its `data` and when it is sent.
-const SENT: [(EventType, &str, &str); 6] = [
+/// The paid object with the payment, whichever it is.
+const PAYMENT: &[&str] = &["PaymentEventData", "PaymentLinkEventData"];
+const CHECKOUT: &[&str] = &["Checkout"];
+const PAYMENT_LINK: &[&str] = &["PaymentLink"];
+
+/// Each with the schemas that its `data` may have, and when it is sent.
+const SENT: [(EventType, &[&str], &str); 10] = [
     (
         EventType::PaymentSucceeded,
-        "PaymentEventData",
-        "A payment arrived. Also when it came too late (`late: true`) or a second time (`duplicate: true`): then nothing else is sent.",
+        PAYMENT,
+        "A payment arrived. `data` is what was paid. Also when it came too late (`late: true`) or a second time (`duplicate: true`): then nothing else is sent.",
     ),
     (
         EventType::PaymentFailed,
-        "PaymentEventData",
-        "An attempt to pay failed. The checkout stays as it is; the payer may try again.",
+        PAYMENT,
+        "An attempt to pay failed. What was to be paid stays as it is; the payer may try again.",
     ),
-    (EventType::CheckoutCompleted, "Checkout", "A checkout is paid. Comes after its `payment.succeeded`."),
-    (EventType::CheckoutExpired, "Checkout", "A checkout was not paid in time."),
-    (EventType::CheckoutCancelled, "Checkout", "A checkout was cancelled."),
-    (EventType::WebhookTest, "WebhookEndpoint", "You asked for a test. `data` is the endpoint."),
+    (EventType::CheckoutCompleted, CHECKOUT, "A checkout is paid. Comes after its `payment.succeeded`."),
+    (EventType::CheckoutExpired, CHECKOUT, "A checkout was not paid in time."),
+    (EventType::CheckoutCancelled, CHECKOUT, "A checkout was cancelled."),
+    (EventType::PaymentLinkCreated, PAYMENT_LINK, "A payment link was created."),
+    (EventType::PaymentLinkUpdated, PAYMENT_LINK, "A payment link was changed, or made active again."),
+    (
+        EventType::PaymentLinkDeactivated,
+        PAYMENT_LINK,
+        "A payment link takes no more payments: its time ran out, it is used up, or you made it inactive.",
+    ),
+    (EventType::PaymentLinkDeleted, PAYMENT_LINK, "A payment link was deleted."),
+    (EventType::WebhookTest, &["WebhookEndpoint"], "You asked for a test. `data` is the endpoint."),
 ];
 
 const HEADERS: [&str; 6] = [
@@ -54,7 +67,7 @@ fn envelope() -> Value {
             "created_at": time,
             "created": time,
             "livemode": { "type": "boolean" },
-            "object_id": { "type": "string", "description": "The object that changed." },
+            "object_id": { "type": "string", "description": "The object that changed; for a payment of a payment link, its payment session." },
             "sequence": { "type": "integer", "minimum": 1, "description": "Counts the events of the object: 1, 2, 3 … without a gap." },
             "data": { "type": "object" },
         },
@@ -62,8 +75,13 @@ fn envelope() -> Value {
     })
 }
 
-fn entry(kind: EventType, data: &str, when: &str) -> Value {
+fn entry(kind: EventType, data: &[&str], when: &str) -> Value {
     let kind = kind.as_str();
+    let named = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+    let data = match data {
+        [one] => named(one),
+        several => json!({ "oneOf": several.iter().map(|name| named(name)).collect::<Vec<_>>() }),
+    };
     let headers = HEADERS.map(|name| json!({ "$ref": format!("#/components/parameters/{name}") }));
     json!({ "post": {
         "operationId": format!("on_{}", kind.replace('.', "_")),
@@ -79,7 +97,7 @@ fn entry(kind: EventType, data: &str, when: &str) -> Value {
                 { "$ref": "#/components/schemas/EventEnvelope" },
                 { "type": "object", "properties": {
                     "type": { "type": "string", "enum": [kind] },
-                    "data": { "$ref": format!("#/components/schemas/{data}") },
+                    "data": data,
                 } },
             ] },
             "examples": { "delivery": { "summary": kind, "value": examples::delivery(kind) } },
