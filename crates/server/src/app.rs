@@ -18,6 +18,7 @@ pub mod payments;
 pub mod products;
 pub mod publish;
 pub mod receipts;
+pub mod receipt_statements;
 pub mod sessions;
 pub mod settlement;
 pub mod verify;

@@ -14,6 +14,7 @@ mod mail;
 mod organization;
 mod output;
 mod problem;
+mod receipt;
 mod restore;
 mod serve;
 mod signing_keys;
@@ -60,6 +61,7 @@ enum Command {
     Keys(keys::Arguments),
     SigningKeys(signing_keys::Arguments),
     Attempts(attempts::Arguments),
+    Receipt(receipt::Arguments),
     Listen(listen::Arguments),
     Trigger(trigger::Arguments),
     Mail(mail::Arguments),
@@ -78,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Keys(arguments) => block_on(keys::run(arguments)),
         Command::SigningKeys(arguments) => block_on(signing_keys::run(arguments)),
         Command::Attempts(arguments) => block_on(attempts::run(arguments)),
+        Command::Receipt(arguments) => block_on(receipt::run(arguments)),
         Command::Listen(arguments) => block_on(listen::run(arguments)),
         Command::Trigger(arguments) => block_on(trigger::run(arguments)),
         Command::Mail(arguments) => block_on(mail::run(arguments)),

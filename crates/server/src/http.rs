@@ -64,6 +64,7 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(service::invariants))
         .routes(routes!(tokens::create))
         .routes(routes!(tokens::key_set))
+        .routes(routes!(tokens::receipt_key_set))
         .routes(routes!(checkouts::create, checkouts::list))
         .routes(routes!(checkouts::get))
         .routes(routes!(checkouts::cancel))

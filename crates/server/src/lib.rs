@@ -22,6 +22,7 @@ pub mod pages;
 pub mod plausible;
 pub mod rails;
 pub mod rate_limit;
+pub mod receipt_statement;
 pub mod request_id;
 pub mod secrets;
 pub mod signing;

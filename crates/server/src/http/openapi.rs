@@ -106,6 +106,7 @@ fn document() -> Value {
             { "name": "Customers", "description": "Who pays you: found again by e-mail address or phone, named by `customer_id`." },
             { "name": "Products", "description": "What you sell again and again: a line that names one takes its name and price." },
             { "name": "Payment links", "description": "One address that many people pay." },
+            { "name": "Receipts", "description": "What was paid, as the payer holds it." },
             { "name": "Webhook endpoints", "description": "Where events are sent, signed as Standard Webhooks say." },
             { "name": "Webhook events", "description": "What happened, in order, and how its deliveries stand." },
             { "name": "Authentication", "description": "Short-lived access tokens, and the keys that verify them." },

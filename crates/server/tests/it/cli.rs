@@ -9,6 +9,7 @@ mod developer;
 mod installation;
 mod operator;
 mod place;
+mod receipts;
 mod server;
 
 /// Each named test once for each database.

@@ -189,7 +189,7 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
                 "token_type": "Bearer", "expires_in": 3600, "scope": "read:checkouts write:checkouts",
             }),
         ),
-        "get_key_set" => vec![example(
+        "get_key_set" | "get_receipt_key_set" => vec![example(
             "success",
             "One key",
             json!({ "keys": [{

@@ -71,7 +71,7 @@ fn describe(operation: &mut Value, id: &str, shared: &mut Map<String, Value>) {
             }
         };
     }
-    if id == "get_key_set" {
+    if matches!(id, "get_key_set" | "get_receipt_key_set") {
         let key_set = json!({ "$ref": "#/components/schemas/KeySet" });
         operation["responses"]["200"]["content"]["application/json"]["schema"] = key_set;
     }
@@ -146,6 +146,13 @@ fn notes(id: &str) -> Notes {
             Access::Open,
             Repeats::Harmless,
             "The public Ed25519 keys, by `kid`. A plain JSON Web Key Set, without the envelope of other answers.",
+        ),
+        "get_receipt_key_set" => (
+            Access::Open,
+            Repeats::Harmless,
+            "Every public Ed25519 key that ever signed the statement in a receipt's QR code, the retired ones too: \
+             receipts stay valid. Kept in a file, they let `dalasi receipt verify --keys` check receipts without a \
+             network. A plain JSON Web Key Set, without the envelope of other answers.",
         ),
         "create_checkout" => (
             write(checkouts),

@@ -16,7 +16,7 @@ macro_rules! samples {
 
 /// Operation, curl, Python.
 const SAMPLES: &[(&str, &str, &str)] = samples! {
-    "get_health" "get_versioned_health" "get_invariants" "get_key_set" "create_access_token"
+    "get_health" "get_versioned_health" "get_invariants" "get_key_set" "get_receipt_key_set" "create_access_token"
     "create_checkout" "list_checkouts" "get_checkout" "cancel_checkout"
     "initialize_payment" "get_payment_status" "get_payment_session"
     "list_payment_methods" "get_payment_dashboard" "update_payment_settings"
