@@ -106,6 +106,7 @@ fn clippy(machine: &mut Machine, arguments: &[String]) -> Result<()> {
 }
 
 fn test(machine: &mut Machine, arguments: &[String]) -> Result<()> {
+    install::poppler()?;
     let url = machine.postgres_url()?;
     let runner: &[&str] = if command::find(&["cargo-nextest"]).is_some() {
         &["nextest", "run", "--no-fail-fast"]
