@@ -10,7 +10,7 @@ from jokoor import Jokoor
 
 from checks import data, error, eventually, faults, ok, refusal
 from server import Api
-from test_races import at_once
+from races import at_once
 
 FIELDS = {"id", "email", "phone", "name", "metadata", "livemode", "created_at", "updated_at"}
 ABSENT = "cus_01h455vb4pex5vsknk084sn02q"

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from checks import data, error, eventually, faults, ok, refusal
-from test_races import at_once, codes
+from races import at_once, codes
 
 LINK = {
     "id", "organization_id", "title", "description", "amount", "currency", "is_variable_amount", "min_amount",

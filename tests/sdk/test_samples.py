@@ -11,6 +11,7 @@ import pytest
 
 import samples
 from checks import data, eventually
+from invoices import order
 
 OPERATIONS = [name for name in samples.names(".sh") + samples.names(".py") if not name.startswith("quickstart")]
 
@@ -46,6 +47,9 @@ def values(server, api, receiver):
             found["payment_link_id"] = data(api.post("/v1/pay/payment-links", link), 201)["id"]
         if "event_id" in wanted:
             found["event_id"] = eventually(lambda: completed(api, found["checkout_id"]))
+        if wanted & {"invoice_id", "draft_id"}:
+            made = data(api.post("/v1/pay/invoices", order(is_draft="draft_id" in wanted)), 201)
+            found |= {"invoice_id": made["id"], "draft_id": made["id"]}
         return found
 
     yield of

@@ -11,14 +11,15 @@ pub mod idempotency;
 pub mod invariants;
 pub mod invoices;
 pub mod keys;
+pub mod ledger;
 pub mod organizations;
 pub mod paid_object;
 pub mod payment_links;
 pub mod payments;
 pub mod products;
 pub mod publish;
-pub mod receipts;
 pub mod receipt_statements;
+pub mod receipts;
 pub mod sessions;
 pub mod settlement;
 pub mod verify;
@@ -58,6 +59,12 @@ pub enum Credential {
 }
 
 impl Actor {
+    /// The key behind the credential.
+    pub fn key(&self) -> Id<ApiKey> {
+        let (Credential::Secret { key, .. } | Credential::Publishable { key }) = &self.credential;
+        *key
+    }
+
     pub fn may(&self, right: Right) -> bool {
         match &self.credential {
             Credential::Secret { rights, .. } => rights.contains(right),

@@ -9,6 +9,7 @@ mod client;
 mod init;
 mod installation;
 mod keys;
+mod ledger;
 mod listen;
 mod mail;
 mod organization;
@@ -66,6 +67,7 @@ enum Command {
     Trigger(trigger::Arguments),
     Mail(mail::Arguments),
     Verify(verify::Arguments),
+    Ledger(ledger::Arguments),
     Backup(backup::Arguments),
     Restore(restore::Arguments),
     /// Print the OpenAPI document of this version
@@ -84,6 +86,7 @@ pub fn main() -> ExitCode {
         Command::Listen(arguments) => block_on(listen::run(arguments)),
         Command::Trigger(arguments) => block_on(trigger::run(arguments)),
         Command::Mail(arguments) => block_on(mail::run(arguments)),
+        Command::Ledger(arguments) => block_on(ledger::run(arguments)),
         Command::Verify(arguments) => block_on(verify::run(arguments)),
         Command::Backup(arguments) => block_on(backup::run(arguments)),
         Command::Restore(arguments) => block_on(restore::run(arguments)),

@@ -11,7 +11,9 @@ mod customers;
 pub mod envelope;
 mod events;
 pub mod fields;
+mod invoices;
 pub mod json;
+mod ledger;
 mod openapi;
 mod path;
 mod payment_links;
@@ -69,14 +71,21 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(checkouts::get))
         .routes(routes!(checkouts::cancel))
         .merge(from_browsers())
+        .routes(routes!(ledger::accounts))
+        .routes(routes!(ledger::list))
+        .routes(routes!(ledger::proof))
         .routes(routes!(payment_settings::settings))
         .routes(routes!(payment_settings::dashboard))
+        .routes(routes!(payment_links::create, payment_links::list))
+        .routes(routes!(payment_links::get, payment_links::update, payment_links::delete))
         .routes(routes!(customers::create, customers::list))
         .routes(routes!(customers::get, customers::update, customers::delete))
         .routes(routes!(products::create, products::list))
         .routes(routes!(products::get, products::update, products::delete))
-        .routes(routes!(payment_links::create, payment_links::list))
-        .routes(routes!(payment_links::get, payment_links::update, payment_links::delete))
+        .routes(routes!(invoices::create, invoices::list))
+        .routes(routes!(invoices::get, invoices::update))
+        .routes(routes!(invoices::finalize))
+        .routes(routes!(invoices::cancel))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(
             webhook_endpoints::get,

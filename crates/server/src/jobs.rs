@@ -7,6 +7,7 @@ mod deliver;
 mod housekeeping;
 mod invariants;
 mod payer;
+mod seal;
 mod sequence;
 
 use std::sync::Arc;
@@ -40,6 +41,7 @@ pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
     loops.spawn(run_jobs(app.clone(), stop.clone()));
     loops.spawn(deliver::run(app.clone(), stop.clone()));
     loops.spawn(sequence::run(app.clone(), stop.clone()));
+    loops.spawn(seal::run(app.clone(), stop.clone()));
     loops.spawn(housekeeping::run(app.clone(), stop.clone()));
     loops.spawn(invariants::run(app, stop.clone()));
     // An error means that the other end is gone: stop as well.

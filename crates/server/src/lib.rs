@@ -13,6 +13,7 @@ pub mod form_token;
 pub mod http;
 pub mod jobs;
 pub mod letters;
+pub mod ledger_proof;
 pub mod listener;
 pub mod logging;
 pub mod mail;

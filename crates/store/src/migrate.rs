@@ -42,6 +42,7 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration { number: 4, name: "invoices", text: include_str!("../migrations/0004_invoices.sql") },
     Migration { number: 6, name: "payment_links", text: include_str!("../migrations/0006_payment_links.sql") },
+    Migration { number: 9, name: "ledger_batches", text: include_str!("../migrations/0009_ledger_batches.sql") },
 ];
 
 const TABLES: &[&str] = &[
@@ -59,6 +60,9 @@ const TABLES: &[&str] = &[
     "receipts",
     "counters",
     "ledger_postings",
+    "ledger_unsealed",
+    "ledger_log",
+    "ledger_batches",
     "events",
     "events_unlogged",
     "event_log",

@@ -14,6 +14,7 @@ pub mod invoice_payments;
 pub mod invoices;
 pub mod jobs;
 pub mod ledger;
+pub mod ledger_batches;
 pub mod locate;
 pub mod mails;
 pub mod organizations;

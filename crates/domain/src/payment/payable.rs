@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkout::Checkout;
 use crate::id::Id;
+use crate::invoice::Invoice;
 use crate::payment_link::PaymentLink;
 
 /// What is being paid.
@@ -12,6 +13,7 @@ use crate::payment_link::PaymentLink;
 #[serde(tag = "type", content = "id", rename_all = "snake_case")]
 pub enum Payable {
     Checkout(Id<Checkout>),
+    Invoice(Id<Invoice>),
     PaymentLink(Id<PaymentLink>),
 }
 
@@ -19,6 +21,7 @@ impl Payable {
     pub fn kind(&self) -> &'static str {
         match self {
             Payable::Checkout(_) => "checkout",
+            Payable::Invoice(_) => "invoice",
             Payable::PaymentLink(_) => "payment_link",
         }
     }
@@ -26,6 +29,7 @@ impl Payable {
     pub fn object_id(&self) -> String {
         match self {
             Payable::Checkout(id) => id.to_string(),
+            Payable::Invoice(id) => id.to_string(),
             Payable::PaymentLink(id) => id.to_string(),
         }
     }
@@ -34,6 +38,7 @@ impl Payable {
     pub fn noun(&self) -> &'static str {
         match self {
             Payable::Checkout(_) => "checkout",
+            Payable::Invoice(_) => "invoice",
             Payable::PaymentLink(_) => "payment link",
         }
     }
@@ -42,7 +47,7 @@ impl Payable {
     pub fn ends_its_sessions(&self) -> bool {
         match self {
             Payable::Checkout(_) => true,
-            Payable::PaymentLink(_) => false,
+            Payable::Invoice(_) | Payable::PaymentLink(_) => false,
         }
     }
 }

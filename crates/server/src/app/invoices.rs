@@ -1,6 +1,8 @@
 //! Invoices: create, update, finalize, cancel, and the moment from which one is overdue. What is paid of one is in
 //! `payments`.
 
+mod payments;
+
 use domain::customer::{Contact, Customer};
 use domain::event::EventType;
 use domain::invoice::{Bill, BillTo, Change, Invoice, NotUpdated, Order};
@@ -16,6 +18,8 @@ use super::products::NewItem;
 use super::{Context, customers, load, look_up, products, publish, sessions};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
+
+pub use payments::{NewPayment, record_payment};
 
 /// What a request asks for, each value readable by itself.
 #[derive(Debug, Clone)]

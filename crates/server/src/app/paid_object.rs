@@ -3,22 +3,26 @@
 
 use domain::checkout::{Checkout, Status};
 use domain::event::EventType;
+use domain::invoice::{self, Invoice};
 use domain::job::Job;
 use domain::organization::Organization;
-use domain::payment::{Payable, Payer, PaymentSession, SessionStatus, Settlement, TransactionSummary};
+use domain::payment::{
+    Payable, Payer, PaymentSession, SESSION_LIFETIME, SessionStatus, Settlement, Transaction, TransactionSummary,
+};
 use domain::payment_link::{NotThePrice, PaymentLink};
 use domain::{Id, Metadata, Method, Money, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::{jobs, payment_links as links};
 
 use super::payments::{Initialize, Target};
-use super::{Context, checkouts, load, payment_links};
+use super::{Context, checkouts, invoices, load, payment_links, receipts};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
 #[derive(Debug, Clone)]
 pub enum PaidObject {
     Checkout(Checkout),
+    Invoice(Invoice),
     PaymentLink(PaymentLink),
 }
 
@@ -34,6 +38,7 @@ impl PaidObject {
     pub fn load(tx: &mut Tx<'_>, scope: Scope, payable: Payable) -> Result<Self, Failure> {
         Ok(match payable {
             Payable::Checkout(id) => Self::Checkout(load(tx, scope, id)?),
+            Payable::Invoice(id) => Self::Invoice(load(tx, scope, id)?),
             Payable::PaymentLink(id) => Self::PaymentLink(load(tx, scope, id)?),
         })
     }
@@ -41,6 +46,7 @@ impl PaidObject {
     pub fn save(&mut self, tx: &mut Tx<'_>) -> Result<(), Failure> {
         match self {
             Self::Checkout(checkout) => tx.save(checkout)?,
+            Self::Invoice(invoice) => tx.save(invoice)?,
             // Only money changes a link, and `settled` saves it then.
             Self::PaymentLink(_) => {}
         }
@@ -50,6 +56,7 @@ impl PaidObject {
     pub fn payable(&self) -> Payable {
         match self {
             Self::Checkout(checkout) => Payable::Checkout(checkout.id),
+            Self::Invoice(invoice) => Payable::Invoice(invoice.id),
             Self::PaymentLink(link) => Payable::PaymentLink(link.id),
         }
     }
@@ -57,6 +64,7 @@ impl PaidObject {
     pub fn scope(&self) -> Scope {
         match self {
             Self::Checkout(checkout) => checkout.scope,
+            Self::Invoice(invoice) => invoice.scope,
             Self::PaymentLink(link) => link.scope,
         }
     }
@@ -65,6 +73,7 @@ impl PaidObject {
     pub fn refuse_unless_payable(&self, now: Timestamp) -> Result<(), Refusal> {
         match self {
             Self::Checkout(checkout) => checkout.payable(now),
+            Self::Invoice(invoice) => invoice.payable(None, true, now).map(drop),
             Self::PaymentLink(link) => link.payable(now),
         }
     }
@@ -74,13 +83,14 @@ impl PaidObject {
     pub fn session_for(&self, target: Target) -> Option<Id<PaymentSession>> {
         match (self, target) {
             (Self::Checkout(checkout), _) => checkout.payment_session,
+            (Self::Invoice(invoice), _) => invoice.payment_session,
             (Self::PaymentLink(_), Target::Session(id)) => Some(id),
             (Self::PaymentLink(_), Target::Object(_)) => None,
         }
     }
 
     /// What a payment is for that asks for this amount, or for none.
-    pub fn amount(&self, asked: Option<Money>) -> Result<Money, Failure> {
+    pub fn amount(&self, asked: Option<Money>, organization: &Organization, now: Timestamp) -> Result<Money, Failure> {
         let refuse = |code, message: String| Err(Fault::new("amount", code, message).into());
         match self {
             Self::Checkout(checkout) => {
@@ -90,6 +100,7 @@ impl PaidObject {
                 }
                 refuse(FaultCode::Conflict, format!("`amount` is {whole} for this checkout; leave it out."))
             }
+            Self::Invoice(invoice) => Ok(invoice.payable(asked, organization.payments.allow_partial_payments, now)?),
             Self::PaymentLink(link) => link.price().of_payment(asked).or_else(|not| match not {
                 NotThePrice::Other(price) => {
                     refuse(FaultCode::Conflict, format!("`amount` is {price} for this payment link; leave it out."))
@@ -111,17 +122,19 @@ impl PaidObject {
     pub fn fixed_method(&self) -> Option<Method> {
         match self {
             Self::Checkout(checkout) => checkout.order.fixed_method,
-            Self::PaymentLink(_) => None,
+            Self::Invoice(_) | Self::PaymentLink(_) => None,
         }
     }
 
     pub fn offers(&self, method: Method, context: &Context, organization: &Organization) -> bool {
+        let is_enabled = |currency| {
+            organization.payments.enabled_methods.contains(&method)
+                && context.takes(organization.mode, method, currency)
+        };
         match self {
             Self::Checkout(checkout) => checkout.order.available_methods.contains(&method),
-            Self::PaymentLink(link) => {
-                organization.payments.enabled_methods.contains(&method)
-                    && context.takes(link.scope.mode, method, link.price().currency())
-            }
+            Self::Invoice(invoice) => is_enabled(invoice.bill().currency()),
+            Self::PaymentLink(link) => is_enabled(link.price().currency()),
         }
     }
 
@@ -129,6 +142,7 @@ impl PaidObject {
     pub fn payer(&self, before: Option<&PaymentSession>) -> Payer {
         match self {
             Self::Checkout(checkout) => checkouts::payer_of(checkout),
+            Self::Invoice(invoice) => invoice.payer(),
             Self::PaymentLink(_) => before.map(|before| before.payer.clone()).unwrap_or_default(),
         }
     }
@@ -143,8 +157,10 @@ impl PaidObject {
     ) -> Option<Metadata> {
         let sent = request.metadata.as_ref();
         match self {
-            Self::Checkout(_) if request.answers == Metadata::default() => Some(sent.unwrap_or(known).clone()),
-            Self::Checkout(_) => {
+            Self::Checkout(_) | Self::Invoice(_) if request.answers == Metadata::default() => {
+                Some(sent.unwrap_or(known).clone())
+            }
+            Self::Checkout(_) | Self::Invoice(_) => {
                 let message = "`custom_field_values` belong to payment links; leave them out here.";
                 faults.push(Fault::new("custom_field_values", FaultCode::NotAllowed, message));
                 None
@@ -160,6 +176,7 @@ impl PaidObject {
     pub fn session_expires_at(&self, now: Timestamp) -> Timestamp {
         match self {
             Self::Checkout(checkout) => checkout.expires_at,
+            Self::Invoice(_) => now.plus(SESSION_LIFETIME),
             Self::PaymentLink(link) => link.session_expires_at(now),
         }
     }
@@ -167,6 +184,7 @@ impl PaidObject {
     pub fn session_opened(&mut self, session: Id<PaymentSession>, now: Timestamp) {
         match self {
             Self::Checkout(checkout) => checkout.session_opened(session, now),
+            Self::Invoice(invoice) => invoice.session_opened(session, now),
             Self::PaymentLink(_) => {}
         }
     }
@@ -174,7 +192,7 @@ impl PaidObject {
     /// Whether there is room for one more attempt. It is taken as soon as the attempt is committed.
     pub fn refuse_unless_room(&self, tx: &mut Tx<'_>) -> Result<(), Failure> {
         match self {
-            Self::Checkout(_) => Ok(()),
+            Self::Checkout(_) | Self::Invoice(_) => Ok(()),
             Self::PaymentLink(link) => {
                 let open = match link.terms().max_usage_count {
                     Some(_) => links::open_attempts(tx, link.scope, link.id)?,
@@ -197,6 +215,7 @@ impl PaidObject {
             // What a session of before is still told of is not the checkout's latest attempt.
             Self::Checkout(checkout) if checkout.payment_session != Some(session) => {}
             Self::Checkout(checkout) => checkout.attempt_moved(transaction, with_provider, now),
+            Self::Invoice(invoice) => invoice.attempt_moved(transaction, with_provider, now),
             Self::PaymentLink(_) => {}
         }
     }
@@ -205,26 +224,44 @@ impl PaidObject {
     pub fn awaits_payment(&self) -> bool {
         match self {
             Self::Checkout(checkout) => checkout.stored_status() == Status::Pending,
+            Self::Invoice(invoice) => match invoice.stored_status() {
+                invoice::Status::Pending | invoice::Status::PartiallyPaid | invoice::Status::Overdue => true,
+                invoice::Status::Draft | invoice::Status::Paid | invoice::Status::Cancelled => false,
+            },
             Self::PaymentLink(_) => true,
         }
     }
 
-    /// Another session than this one that still waits for the same money.
-    pub fn rival_of(&self, session: Id<PaymentSession>, now: Timestamp) -> Option<Id<PaymentSession>> {
+    /// What an attempt that failed is called, beside `payment.failed`.
+    pub fn failed_event(&self) -> Option<EventType> {
         match self {
-            Self::Checkout(checkout) => {
-                checkout.payment_session.filter(|open| *open != session && checkout.status(now) == Status::Pending)
-            }
-            Self::PaymentLink(_) => None,
+            Self::Invoice(_) => Some(EventType::InvoicePaymentFailed),
+            Self::Checkout(_) | Self::PaymentLink(_) => None,
         }
     }
 
-    /// A provider confirmed an attempt, whose session was `before`. Call [`PaidObject::observe`] first.
-    pub fn money_arrived(&mut self, transaction: TransactionSummary, before: SessionStatus, now: Timestamp) -> Arrived {
-        match self {
+    /// Another session than this one that still waits for the same money.
+    pub fn rival_of(&self, session: Id<PaymentSession>) -> Option<Id<PaymentSession>> {
+        let open = match self {
+            Self::Checkout(checkout) => checkout.payment_session,
+            Self::Invoice(invoice) => invoice.payment_session,
+            Self::PaymentLink(_) => None,
+        };
+        open.filter(|open| *open != session && self.awaits_payment())
+    }
+
+    /// A provider confirmed an attempt, whose session was `before`: it is late or duplicate, or it pays. Call
+    /// [`PaidObject::observe`] first.
+    pub fn money_arrived(&mut self, transaction: &mut Transaction, before: SessionStatus, now: Timestamp) -> Arrived {
+        let arrived = match self {
             Self::Checkout(checkout) => {
-                let settlement = checkout.money_arrived(transaction, now);
+                let settlement = checkout.money_arrived(transaction.summary(), now);
                 let event = (settlement == Settlement::Paid).then_some(EventType::CheckoutCompleted);
+                Arrived { settlement, event }
+            }
+            Self::Invoice(invoice) => {
+                let settlement = invoice.money_arrived(transaction.summary(), now);
+                let event = (settlement == Settlement::Paid).then(|| invoice.settled_event());
                 Arrived { settlement, event }
             }
             Self::PaymentLink(link) => {
@@ -232,6 +269,17 @@ impl PaidObject {
                 let settlement = if was_given_up { Settlement::Late } else { Settlement::Paid };
                 Arrived { settlement, event: link.money_arrived(now) }
             }
+        };
+        transaction.late = arrived.settlement == Settlement::Late;
+        transaction.duplicate = arrived.settlement == Settlement::Second;
+        arrived
+    }
+
+    /// What is made for the payer of money that pays, before it is told.
+    pub fn issue_receipt(&mut self, tx: &mut Tx<'_>, transaction: &Transaction) -> Result<(), Failure> {
+        match self {
+            Self::Invoice(invoice) => receipts::issue(tx, invoice, transaction, None).map(drop),
+            Self::Checkout(_) | Self::PaymentLink(_) => Ok(()),
         }
     }
 
@@ -242,6 +290,7 @@ impl PaidObject {
                 jobs::cancel(tx, Job::ExpireCheckout(checkout.id))?;
             }
             Self::Checkout(_) => {}
+            Self::Invoice(invoice) => invoices::watch(tx, invoice)?,
             Self::PaymentLink(link) => {
                 tx.save(link)?;
                 payment_links::watch(tx, link)?;
@@ -250,10 +299,11 @@ impl PaidObject {
         Ok(())
     }
 
-    /// Stores the expiry that the clock has decided and that ends the open session.
+    /// Stores what the clock has decided.
     pub fn observe(&mut self, now: Timestamp) -> Option<EventType> {
         match self {
             Self::Checkout(checkout) => checkout.observe(now),
+            Self::Invoice(invoice) => invoice.observe(now),
             // Its own timer does, and what was begun before goes on.
             Self::PaymentLink(_) => None,
         }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use domain::job::{ClaimedJob, Job};
 use domain::organization::Organization;
-use domain::payment::{Again, Payable, Payer, PaymentSession, Transaction};
-use domain::{Id, Metadata, Method, Money, Msisdn, Refusal, Scope};
+use domain::payment::{Again, Payable, Payer, PaymentSession, SessionStatus, Transaction};
+use domain::{Id, Metadata, Method, Money, Msisdn, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::jobs;
 
@@ -74,7 +74,7 @@ pub fn begin(
         return submit_code(tx, &mut object, payment, key);
     }
     let organization = look_up::<Organization>(tx, scope, scope.organization)?;
-    let mut wanted = check_request(&object, context, &organization, request, current.as_ref(), faults)?;
+    let mut wanted = check_request(&object, context, &organization, request, current.as_ref(), tx.now(), faults)?;
     if let Some(customer) = customer {
         wanted.payer = merged(wanted.payer, &customer.payer());
     }
@@ -151,6 +151,10 @@ fn load_target(tx: &mut Tx<'_>, scope: Scope, target: Target) -> Result<(PaidObj
         Some(id) => Some(sessions::load_payment(tx, scope, id)?),
         None => None,
     };
+    // One payment of several is over; the next one is another.
+    if matches!(target, Target::Object(_)) {
+        current = current.filter(|current| current.session.status() != SessionStatus::Succeeded);
+    }
     if let Target::Session(id) = target
         && current.as_ref().is_none_or(|current| current.session.id != id || current.session.has_expired(now))
     {
@@ -182,6 +186,7 @@ fn check_request(
     organization: &Organization,
     request: &Initialize,
     current: Option<&Payment>,
+    now: Timestamp,
     mut faults: Vec<Fault>,
 ) -> Result<Wanted, Failure> {
     if let (Some(fixed), Some(wanted)) = (object.fixed_method(), request.method)
@@ -202,7 +207,7 @@ fn check_request(
         Target::Session(_) => request.amount.or(session.map(|session| session.amount)),
         Target::Object(_) => request.amount,
     };
-    let amount = match object.amount(asked) {
+    let amount = match object.amount(asked, organization, now) {
         Ok(amount) => Some(amount),
         Err(Failure::Invalid(more)) => {
             faults.extend(more);

@@ -16,7 +16,7 @@ use super::paid_object::PaidObject;
 use super::{Context, look_up};
 use crate::error::Failure;
 use crate::wire::checkouts::{CheckoutView, PaymentEventData};
-use crate::wire::invoices::InvoiceView;
+use crate::wire::invoices::{InvoiceEventData, InvoiceView};
 use crate::wire::payment_links::{PaymentLinkEventData, PaymentLinkView};
 use crate::wire::payments::PaymentNames;
 use crate::wire::webhooks::envelope;
@@ -56,6 +56,7 @@ pub fn object_event(
 ) -> Result<(), Failure> {
     match object {
         PaidObject::Checkout(checkout) => checkout_event(tx, context, checkout, kind),
+        PaidObject::Invoice(invoice) => invoice_event(tx, context, invoice, kind),
         PaidObject::PaymentLink(link) => {
             let merchant = look_up::<Organization>(tx, link.scope, link.scope.organization)?.profile;
             link_event(tx, context, link, &merchant, kind)
@@ -74,6 +75,7 @@ pub fn payment_event(
 ) -> Result<(), Failure> {
     match object {
         PaidObject::Checkout(checkout) => checkout_payment(tx, context, checkout, transaction, kind),
+        PaidObject::Invoice(invoice) => invoice_payment(tx, context, invoice, transaction, kind),
         PaidObject::PaymentLink(link) => link_payment(tx, context, link, session, transaction, kind),
     }
 }
@@ -94,6 +96,21 @@ fn checkout_payment(
     let payment = PaymentNames::of(transaction);
     let data = PaymentEventData { checkout: view, checkout_id: object_id.clone(), payment };
     publish(tx, checkout.scope, kind, &object_id, sequence, &data)
+}
+
+fn invoice_payment(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    invoice: &mut Invoice,
+    transaction: &Transaction,
+    kind: EventType,
+) -> Result<(), Failure> {
+    let scope = invoice.scope;
+    let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+    let sequence = invoice.next_sequence();
+    let view = InvoiceView::of(invoice, &merchant, &context.addresses, tx.now());
+    let data = InvoiceEventData::of(view, transaction);
+    publish(tx, scope, kind, &invoice.id.to_string(), sequence, &data)
 }
 
 /// Something happened to the payment link itself.

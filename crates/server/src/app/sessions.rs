@@ -48,7 +48,7 @@ fn is_over(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<bool, Failure> {
     let now = tx.now();
     match session.payable {
         Payable::Checkout(id) => Ok(look_up::<Checkout>(tx, session.scope, id)?.status(now) == Status::Expired),
-        Payable::PaymentLink(_) => Ok(session.has_expired(now)),
+        Payable::Invoice(_) | Payable::PaymentLink(_) => Ok(session.has_expired(now)),
     }
 }
 

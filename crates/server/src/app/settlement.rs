@@ -46,6 +46,9 @@ pub fn settle(
             object.attempt_moved(session_id, transaction.summary(), false, now);
             if object.awaits_payment() {
                 publish::payment_event(tx, context, &mut object, &mut session, &transaction, EventType::PaymentFailed)?;
+                if let Some(event) = object.failed_event() {
+                    publish::object_event(tx, context, &mut object, event)?;
+                }
             }
         }
         Moved::ToPaid => money_arrived(tx, context, &mut object, &mut session, &mut transaction, before)?,
@@ -55,14 +58,15 @@ pub fn settle(
         jobs::schedule(tx, scope, Job::StartAttempt(id), now)?;
     }
     // What held an outdated object open may be over now.
-    let ended = object.observe(now);
-    if ended.is_some() || session.has_expired(now) {
+    let observed = object.observe(now);
+    let is_ended = observed.is_some() && object.payable().ends_its_sessions();
+    if is_ended || session.has_expired(now) {
         sessions::close(tx, &mut session, Some(&mut transaction), true)?;
         if transaction.status() != TransactionStatus::Completed {
             object.attempt_moved(session_id, transaction.summary(), false, now);
         }
     }
-    if let Some(event) = ended {
+    if let Some(event) = observed {
         publish::object_event(tx, context, &mut object, event)?;
     }
     if session.refuse_if_closed().is_err() {
@@ -97,20 +101,21 @@ fn money_arrived(
         publish::object_event(tx, context, object, event)?;
     }
     // Another attempt that waits for a payer would only take money twice.
-    if let Some(rival) = object.rival_of(session.id, now)
+    if let Some(rival) = object.rival_of(session.id)
         && let Some(closed) = sessions::close_by_id(tx, object.scope(), rival, false)?
     {
         object.attempt_moved(rival, closed, false, now);
     }
-    let Arrived { settlement, event } = object.money_arrived(transaction.summary(), before, now);
-    transaction.late = settlement == Settlement::Late;
-    transaction.duplicate = settlement == Settlement::Second;
+    let Arrived { settlement, event } = object.money_arrived(transaction, before, now);
     let entry_id = tx.entropy().id(now);
     let entry = match settlement {
         Settlement::Paid | Settlement::Late => Entry::payment_completed(entry_id, transaction),
         Settlement::Second => Entry::second_money(entry_id, transaction),
     };
     ledger::append(tx, object.scope(), &entry)?;
+    if settlement == Settlement::Paid {
+        object.issue_receipt(tx, transaction)?;
+    }
     publish::payment_event(tx, context, object, session, transaction, EventType::PaymentSucceeded)?;
     if let Some(event) = event {
         publish::object_event(tx, context, object, event)?;

@@ -72,8 +72,7 @@ impl FromRequestParts<Api> for Caller {
                 return Err(problem);
             }
         };
-        let (Credential::Secret { key, .. } | Credential::Publishable { key }) = &actor.credential;
-        if let Some(budget) = api.limits.of_key(&key.to_string())?
+        if let Some(budget) = api.limits.of_key(&actor.key().to_string())?
             && let Some(slot) = parts.extensions.get::<BudgetSlot>()
         {
             let _ = slot.0.set(budget);

@@ -157,10 +157,9 @@ fn parse(body: &Body) -> Result<NewPaymentLink, Problem> {
 
 /// Nothing for "0.00": the payer chooses.
 fn amount_or_nothing(currency: Currency) -> impl Fn(&str) -> Result<Option<Money>, (FaultCode, String)> {
-    move |text| match read::amount("amount", currency)(text) {
-        Ok(amount) => Ok(Some(amount)),
-        Err((FaultCode::AmountNotPositive, _)) if !text.starts_with('-') => Ok(None),
-        Err(complaint) => Err(complaint),
+    move |text| match Money::parse(text, currency) {
+        Ok(nothing) if nothing.minor == 0 => Ok(None),
+        Ok(_) | Err(_) => read::amount("amount", currency)(text).map(Some),
     }
 }
 

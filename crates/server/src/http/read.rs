@@ -2,7 +2,8 @@
 
 use domain::customer::Customer;
 use domain::product::Product;
-use domain::{Currency, Id, Method, Money, Msisdn, Timestamp};
+use domain::tax_rate::TaxRateFault;
+use domain::{Currency, Id, Method, Money, Msisdn, TaxRate, Timestamp};
 use store::queries::PageRequest;
 
 use super::answer::Problem;
@@ -31,6 +32,18 @@ pub(super) fn amount(field: &'static str, currency: Currency) -> impl Fn(&str) -
 pub(super) fn currency(text: &str) -> Read<Currency> {
     Currency::parse(text).ok_or_else(|| {
         (FaultCode::InvalidEnum, "`currency` must be an ISO 4217 code in upper case, such as \"GMD\".".into())
+    })
+}
+
+/// The text of a JSON number: percent, exact to four decimals.
+pub(super) fn tax_rate(text: &str) -> Read<TaxRate> {
+    TaxRate::parse(text).map_err(|fault| {
+        let code = match fault {
+            TaxRateFault::Malformed => FaultCode::WrongType,
+            TaxRateFault::OutOfRange => FaultCode::OutOfRange,
+            TaxRateFault::TooManyDecimals => FaultCode::TooManyDecimals,
+        };
+        (code, format!("`tax_rate` {}", fault.sentence()))
     })
 }
 
@@ -68,6 +81,21 @@ pub(super) fn product(text: &str) -> Read<Id<Product>> {
     text.parse().map_err(|_| (FaultCode::NotFound, "`product_id` names no product of yours.".into()))
 }
 
+/// An empty phone is none.
+pub(super) fn phone_or_none(text: &str) -> Read<Option<Msisdn>> {
+    if text.is_empty() { Ok(None) } else { phone(text).map(Some) }
+}
+
+/// When something is due or ends: a bare date means the last second of its day.
+pub(super) fn deadline(text: &str) -> Read<Timestamp> {
+    let day = Timestamp::parse_day(text).map(|(_, end)| end.floor_to_second());
+    day.or_else(|_| Timestamp::parse(text)).map_err(|_| {
+        let message =
+            "A time is written as \"2026-01-31\", which means the end of that day, or as \"2026-01-31T12:00:00Z\".";
+        (FaultCode::InvalidFormat, message.into())
+    })
+}
+
 /// The first moment that a date or date-time means.
 pub(super) fn from_time(text: &str) -> Read<Timestamp> {
     Timestamp::parse_day(text).map(|(start, _)| start).or_else(|_| time(text))
@@ -79,11 +107,6 @@ pub(super) fn until_time(text: &str) -> Read<Timestamp> {
         let whole_second = std::time::Duration::from_micros(999_999);
         time(text).map(|at| if at == at.floor_to_second() { at.plus(whole_second) } else { at })
     })
-}
-
-/// The moment that ends something: a bare date means its last second.
-pub(super) fn deadline(text: &str) -> Read<Timestamp> {
-    Timestamp::parse_day(text).map(|(_, end)| end.floor_to_second()).or_else(|_| time(text))
 }
 
 fn time(text: &str) -> Read<Timestamp> {

@@ -95,6 +95,16 @@ impl PublicKey {
         &self.bytes
     }
 
+    /// In base64url.
+    pub fn to_text(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.bytes)
+    }
+
+    pub fn parse(text: &str) -> Result<Self, NotAKey> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| NotAKey)?;
+        Ok(Self::from_bytes(bytes.try_into().map_err(|_| NotAKey)?))
+    }
+
     /// Whether [`SigningKey::sign`] made this signature, for this purpose.
     pub fn verifies(&self, purpose: &str, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, &self.bytes).verify(&for_purpose(purpose, message), signature).is_ok()
@@ -105,7 +115,7 @@ impl PublicKey {
         json!({
             "kty": "OKP",
             "crv": "Ed25519",
-            "x": URL_SAFE_NO_PAD.encode(self.bytes),
+            "x": self.to_text(),
             "kid": self.id,
             "alg": "EdDSA",
             "use": "sig",

@@ -69,6 +69,7 @@ words! {
     ProductId = id("prod", "A product.");
     EndpointId = id("we", "A webhook endpoint.");
     EventId = id("evt", "An event; the same on every delivery of it.");
+    EntryId = id("entry", "A ledger entry: one movement of money.");
     OrganizationId = id("org", "You, the merchant.");
     InvoiceId = id("inv", "An invoice.");
     InvoicePaymentId = id("invpay", "One payment of an invoice.");
@@ -113,6 +114,17 @@ words! {
     TimeIn = text()
         .description(Some("A date, which means its whole day (UTC), or a date-time."))
         .examples(["2026-01-31", "2026-01-31T12:00:00Z"])
+        .build();
+    AccountName = text()
+        .pattern(Some("^[a-z_]+(:[a-z0-9_-]+)?$"))
+        .description(Some("An account of the ledger; those of payment providers name the provider."))
+        .examples(["merchant", "rail_clearing:simulator"])
+        .build();
+    HashText = text().pattern(Some("^[0-9a-f]{64}$")).description(Some("SHA-256, in hex.")).build();
+    SignedAmount = text()
+        .pattern(Some(r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$"))
+        .description(Some("Decimal, with exactly the currency's minor digits; may be negative."))
+        .examples(["-97.50"])
         .build();
     InvoiceNumber = text()
         .pattern(Some("^INV-[0-9]{4}-[0-9]{2}-[0-9]{4,}$"))
@@ -215,6 +227,7 @@ words! {
     Bearer = one_of(["Bearer"]);
     EventName = one_of(EventType::ALL.iter().map(|kind| kind.as_str()));
     EventFilter = one_of(filters());
+    KeySetRef = open().description(Some("Ed25519 keys, as at `/.well-known/jwks.json`.")).build();
     Metadata = open().description(Some("Your own data, given back as it was sent.")).build();
     MetadataIn = open()
         .max_properties(Some(50))
@@ -226,6 +239,10 @@ words! {
     /// The snapshots that events hold today.
     Snapshot = AnyOfBuilder::new()
         .item(Ref::from_schema_name("PaymentEventData"))
+        .item(Ref::from_schema_name("InvoiceEventData"))
+        .item(Ref::from_schema_name("PaymentLinkEventData"))
+        .item(Ref::from_schema_name("Invoice"))
+        .item(Ref::from_schema_name("PaymentLink"))
         .item(Ref::from_schema_name("Checkout"))
         .description(Some("The object as it was when the event happened."))
         .build();

@@ -7,8 +7,9 @@ mod backups;
 mod books;
 mod developer;
 mod installation;
+mod ledger;
 mod operator;
-mod place;
+pub(crate) mod place;
 mod receipts;
 mod server;
 

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets what can't be has to stop")]
 
 mod cli;
+mod invoices;
 mod pages;
+mod payables;
 mod tidy;
 mod world;

@@ -22,7 +22,9 @@ use dalasi::rate_limit::Rate;
 use dalasi::secrets::{MasterKey, Purpose};
 use dalasi::wire::Addresses;
 use domain::checkout::{Checkout, Customer};
-use domain::{Currency, Id, Metadata, Method, Mode, Money, Scope};
+use domain::customer;
+use domain::product::Product;
+use domain::{Currency, Id, Metadata, Method, Mode, Money, Scope, Timestamp};
 use http_body_util::BodyExt as _;
 use store::{Database, Settings, Store};
 use tokio::sync::watch;
@@ -84,20 +86,24 @@ impl Drop for World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        Self::with(false, None).await
+        Self::with(false, None, Database::SqliteMemory).await
     }
 
     /// Reached by TLS, and so often a second by one address; 0 is no limit.
     pub(crate) async fn limited(per_second: u32) -> Self {
-        Self::with(true, Rate::new(per_second)).await
+        Self::with(true, Rate::new(per_second), Database::SqliteMemory).await
     }
 
-    async fn with(is_https: bool, rate: Option<Rate>) -> Self {
+    pub(crate) async fn on(database: Database) -> Self {
+        Self::with(false, None, database).await
+    }
+
+    async fn with(is_https: bool, rate: Option<Rate>, database: Database) -> Self {
         let clock =
             TestClock { system: SystemClock::new(), ahead_us: AtomicI64::new(0), stopped_at_us: AtomicI64::new(0) };
         let clock = Arc::new(clock);
-        let memory = Settings::new(Database::SqliteMemory);
-        let store = Store::open(memory, Arc::clone(&clock) as _, Arc::new(StoreEntropy)).await.unwrap();
+        let store =
+            Store::open(Settings::new(database), Arc::clone(&clock) as _, Arc::new(StoreEntropy)).await.unwrap();
         let master = MasterKey::from_bytes([7; 32]);
         let simulator = Simulator::new(store.clone(), PAY_URL.into(), master.subkey(Purpose::PageToken));
         let offer = |(method, capability)| Offer { mode: Mode::Test, method, rail: "simulator", capability };
@@ -134,6 +140,19 @@ impl World {
         let scope = self.scope;
         let created = self.app.commit(move |tx, context| checkouts::create(tx, context, scope, &new)).await;
         created.unwrap().checkout
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_micros(store::Clock::now_us(&*self.clock))
+    }
+
+    /// Ids that name nothing.
+    pub(crate) fn product_of_nobody(&self) -> Id<Product> {
+        Id::new(self.now(), [7; 10])
+    }
+
+    pub(crate) fn customer_of_nobody(&self) -> Id<customer::Customer> {
+        Id::new(self.now(), [7; 10])
     }
 
     pub(crate) async fn cancel(&self, id: Id<Checkout>) {

@@ -241,7 +241,7 @@ pub struct Stray {
 }
 
 /// Tables whose rows live in a scope, with the column that names a row best.
-const SCOPED: [(&str, &str); 21] = [
+const SCOPED: &[(&str, &str)] = &[
     ("api_keys", "id"),
     ("customers", "id"),
     ("products", "id"),
@@ -254,6 +254,9 @@ const SCOPED: [(&str, &str); 21] = [
     ("receipts", "id"),
     ("counters", "series"),
     ("ledger_postings", "entry_id"),
+    ("ledger_unsealed", "entry_id"),
+    ("ledger_log", "entry_id"),
+    ("ledger_batches", "statement"),
     ("events", "id"),
     ("events_unlogged", "id"),
     ("event_log", "event_id"),

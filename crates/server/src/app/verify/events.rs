@@ -2,17 +2,20 @@
 //! with one place in the log or waiting for one.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
 
-use domain::checkout::{Checkout, Status};
+use domain::checkout::{self, Checkout};
 use domain::event::{Event, EventType};
-use domain::payment::Transaction;
+use domain::invoice::{self, Invoice};
+use domain::payment::{Payable, PaymentSession, SessionStatus, Transaction, TransactionStatus};
+use domain::payment_link::{self, PaymentLink};
 use domain::{Id, Mode, Scope, Timestamp};
 use serde::Deserialize;
 use store::queries::verify::{self as stored, EventRow, Span};
 use store::{Entity, Tx};
 
 use super::Report;
-use super::checkouts::Attempts;
+use super::attempts::Attempts;
 use super::payments::by_id;
 use crate::error::Failure;
 
@@ -42,7 +45,12 @@ struct Data {
     amount: String,
     currency: String,
     livemode: bool,
+    total_amount: Option<String>,
+    paid_amount: Option<String>,
+    remaining_amount: Option<String>,
+    usage_count: Option<i64>,
     transaction: Option<Summary>,
+    payment_session_id: Option<String>,
     transaction_id: Option<String>,
     client_secret: Option<serde::de::IgnoredAny>,
 }
@@ -56,23 +64,30 @@ struct Summary {
     net_amount: String,
 }
 
-/// The events of one checkout so far.
+/// What events tell of, with what they have to add up to.
+pub(super) enum Subject<'a> {
+    Checkout(&'a Checkout, Option<&'a Attempts>),
+    Invoice(&'a Invoice, Option<&'a Attempts>),
+    PaymentLink(&'a PaymentLink),
+    /// A payment of what many people pay at once.
+    Session(&'a PaymentSession, Option<&'a Transaction>),
+}
+
+/// The events of one object so far.
 #[derive(Default)]
 struct Told {
     last: i64,
     by_kind: HashMap<EventType, i64>,
 }
 
-pub(super) fn of_checkouts(
+/// The events of a span of objects of one kind, which includes those that are not there.
+pub(super) fn check(
     tx: &mut Tx<'_>,
     scope: Scope,
     span: Span<'_>,
     report: &mut Report,
-    checkouts: &[Checkout],
-    attempts: &HashMap<String, Attempts>,
+    known: &HashMap<String, Subject<'_>>,
 ) -> Result<(), Failure> {
-    let known: HashMap<String, &Checkout> =
-        checkouts.iter().map(|checkout| (checkout.id.to_string(), checkout)).collect();
     let mut told: HashMap<String, Told> = HashMap::new();
     let mut cursor = None;
     loop {
@@ -94,7 +109,7 @@ pub(super) fn of_checkouts(
             .collect();
         let transactions = by_id::<Transaction>(tx, scope, &ids.into_iter().collect::<Vec<_>>())?;
         for (event, envelope) in events.iter().zip(&envelopes) {
-            let Some(checkout) = known.get(&event.object_id) else {
+            let Some(subject) = known.get(&event.object_id) else {
                 report.fault(
                     TABLE,
                     event.id.as_str(),
@@ -111,15 +126,16 @@ pub(super) fn of_checkouts(
                 *told.by_kind.entry(kind).or_default() += 1;
             }
             if let Some(envelope) = envelope {
-                snapshot(report, scope, event, envelope, checkout, &transactions);
+                frame(report, scope, event, envelope);
+                snapshot(report, event, &envelope.data, subject, &transactions);
             }
         }
         if cursor.is_none() {
             break;
         }
     }
-    for (id, checkout) in known {
-        complete(report, checkout, told.get(&id).unwrap_or(&Told::default()), attempts.get(&id));
+    for (id, subject) in known {
+        complete(report, id, subject, told.get(id).unwrap_or(&Told::default()));
     }
     Ok(())
 }
@@ -149,18 +165,12 @@ fn read(report: &mut Report, event: &EventRow) -> Option<Envelope> {
     }
 }
 
-fn snapshot(
-    report: &mut Report,
-    scope: Scope,
-    event: &EventRow,
-    envelope: &Envelope,
-    checkout: &Checkout,
-    transactions: &HashMap<String, Transaction>,
-) {
-    let data = &envelope.data;
+/// Around whatever is told.
+fn frame(report: &mut Report, scope: Scope, event: &EventRow, envelope: &Envelope) {
     let second = Ok(Timestamp::from_micros(event.created_at).floor_to_second());
     // An event's id begins with its time, to the millisecond.
     let made_at_ms = event.id.parse().ok().map(|id: Id<Event>| id.made_at_ms());
+    let live = scope.mode == Mode::Live;
     let row_agrees = envelope.id == event.id
         && made_at_ms == Some(event.created_at / 1000)
         && envelope.kind == event.kind
@@ -168,30 +178,32 @@ fn snapshot(
         && envelope.object_id == event.object_id
         && envelope.sequence == event.sequence
         && Timestamp::parse(&envelope.created_at) == second
-        && envelope.created == envelope.created_at;
-    report.expect(row_agrees, TABLE, &event.id, || "its columns differ from its body".into());
-    let live = scope.mode == Mode::Live;
-    let is_its_checkout = data.id == event.object_id
-        && data.amount == checkout.order.amount.to_string()
-        && data.currency == checkout.order.amount.currency.code()
+        && envelope.created == envelope.created_at
         && envelope.livemode == live
-        && data.livemode == live
-        && data.client_secret.is_none();
-    report.expect(is_its_checkout, TABLE, &event.id, || format!("its body does not show {}", event.object_id));
+        && envelope.data.livemode == live;
+    report.expect(row_agrees, TABLE, &event.id, || "its columns differ from its body".into());
+}
+
+fn snapshot(
+    report: &mut Report,
+    event: &EventRow,
+    data: &Data,
+    subject: &Subject<'_>,
+    transactions: &HashMap<String, Transaction>,
+) {
+    let is_shown = subject.is_shown(data) && data.client_secret.is_none();
+    report.expect(is_shown, TABLE, &event.id, || format!("its body does not show {}", event.object_id));
     let Some(kind) = EventType::parse(&event.kind) else {
         report.fault(TABLE, event.id.as_str(), format!("{:?} is no event", event.kind));
         return;
     };
     let attempt = data.transaction.as_ref();
-    let said = match kind {
-        EventType::CheckoutCompleted => data.status == "completed",
-        EventType::CheckoutExpired => data.status == "expired",
-        EventType::CheckoutCancelled => data.status == "cancelled",
+    let is_said = match kind {
         EventType::PaymentSucceeded => attempt.is_some_and(|attempt| attempt.status == "completed"),
         EventType::PaymentFailed => attempt.is_some_and(|attempt| attempt.status == "failed"),
-        _ => false,
+        _ => subject.says(kind, &data.status),
     };
-    report.expect(said, TABLE, &event.id, || format!("its body does not say {}", event.kind));
+    report.expect(is_said, TABLE, &event.id, || format!("its body does not say {}", event.kind));
     if let Some(attempt) = attempt {
         let is_true = transactions.get(&attempt.id).is_some_and(|truth| {
             let net = truth.amount.minor.checked_sub(truth.fee.minor);
@@ -199,30 +211,155 @@ fn snapshot(
                 && attempt.fee == truth.fee.to_string()
                 && net
                     .is_some_and(|net| attempt.net_amount == domain::Money::new(net, truth.amount.currency).to_string())
+                && subject.is_paid_by(truth)
         });
         let is_named = data.transaction_id.as_ref().is_none_or(|id| *id == attempt.id);
         report.expect(is_true && is_named, TABLE, &event.id, || format!("its body does not show {}", attempt.id));
     }
 }
 
+impl Subject<'_> {
+    fn table(&self) -> &'static str {
+        match self {
+            Subject::Checkout(..) => Checkout::TABLE,
+            Subject::Invoice(..) => Invoice::TABLE,
+            Subject::PaymentLink(_) => PaymentLink::TABLE,
+            Subject::Session(..) => PaymentSession::TABLE,
+        }
+    }
+
+    fn sequence(&self) -> i64 {
+        match self {
+            Subject::Checkout(checkout, _) => checkout.event_sequence,
+            Subject::Invoice(invoice, _) => invoice.event_sequence,
+            Subject::PaymentLink(link) => link.event_sequence,
+            Subject::Session(session, _) => session.event_sequence,
+        }
+    }
+
+    /// What never changes of it, and what has to agree with itself.
+    fn is_shown(&self, data: &Data) -> bool {
+        match self {
+            Subject::Checkout(checkout, _) => {
+                let amount = checkout.order.amount;
+                data.id == checkout.id.to_string()
+                    && data.amount == amount.to_string()
+                    && data.currency == amount.currency.code()
+            }
+            Subject::Invoice(invoice, _) => {
+                let currency = invoice.bill().currency();
+                let read = |text: &Option<String>| domain::Money::parse(text.as_deref()?, currency).ok();
+                let sums = [&data.total_amount, &data.paid_amount, &data.remaining_amount].map(read);
+                let adds_up =
+                    matches!(sums, [Some(total), Some(paid), Some(left)] if total.minor == paid.minor + left.minor);
+                data.id == invoice.id.to_string() && data.currency == currency.code() && adds_up
+            }
+            Subject::PaymentLink(link) => {
+                data.id == link.id.to_string()
+                    && data.currency == link.price().currency().code()
+                    && data.usage_count.is_some_and(|count| (0..=link.usage_count()).contains(&count))
+            }
+            Subject::Session(session, _) => {
+                data.id == session.payable.object_id()
+                    && data.payment_session_id == Some(session.id.to_string())
+                    && data.currency == session.amount.currency.code()
+            }
+        }
+    }
+
+    /// Whether a state is one that an event can tell.
+    fn says(&self, kind: EventType, status: &str) -> bool {
+        match (self, kind) {
+            (Subject::Checkout(..), EventType::CheckoutCompleted) => status == "completed",
+            (Subject::Checkout(..), EventType::CheckoutExpired) => status == "expired",
+            (Subject::Checkout(..), EventType::CheckoutCancelled) => status == "cancelled",
+            (Subject::Invoice(..), EventType::InvoiceCreated | EventType::InvoiceUpdated) => {
+                matches!(status, "draft" | "pending" | "overdue")
+            }
+            (Subject::Invoice(..), EventType::InvoiceFinalized) => status == "pending",
+            (Subject::Invoice(..), EventType::InvoiceSent | EventType::InvoicePaymentFailed) => {
+                matches!(status, "pending" | "partially_paid" | "overdue")
+            }
+            (Subject::Invoice(..), EventType::InvoiceOverdue) => status == "overdue",
+            (Subject::Invoice(..), EventType::InvoicePartiallyPaid) => status == "partially_paid",
+            (Subject::Invoice(..), EventType::InvoicePaid) => status == "paid",
+            (Subject::Invoice(..), EventType::InvoiceCancelled) => status == "cancelled",
+            (Subject::PaymentLink(_), EventType::PaymentLinkCreated) => status == "active",
+            (Subject::PaymentLink(_), EventType::PaymentLinkUpdated) => matches!(status, "active" | "inactive"),
+            (Subject::PaymentLink(_), EventType::PaymentLinkDeactivated) => status == "inactive",
+            (Subject::PaymentLink(_), EventType::PaymentLinkDeleted) => status == "deleted",
+            _ => false,
+        }
+    }
+
+    fn is_paid_by(&self, transaction: &Transaction) -> bool {
+        match self {
+            Subject::Checkout(checkout, _) => transaction.payable == Payable::Checkout(checkout.id),
+            Subject::Invoice(invoice, _) => transaction.payable == Payable::Invoice(invoice.id),
+            Subject::PaymentLink(link) => transaction.payable == Payable::PaymentLink(link.id),
+            Subject::Session(session, _) => session.transaction == Some(transaction.id),
+        }
+    }
+
+    /// How often each thing happened, at least and at most.
+    fn happened(&self) -> Vec<(EventType, RangeInclusive<i64>)> {
+        let exactly = |count: i64| count..=count;
+        let once = |happened: bool| exactly(i64::from(happened));
+        let nothing = Attempts::default();
+        match self {
+            Subject::Checkout(checkout, attempts) => {
+                let (status, attempts) = (checkout.stored_status(), attempts.unwrap_or(&nothing));
+                vec![
+                    (EventType::CheckoutCompleted, once(status == checkout::Status::Completed)),
+                    (EventType::CheckoutExpired, once(status == checkout::Status::Expired)),
+                    (EventType::CheckoutCancelled, once(status == checkout::Status::Cancelled)),
+                    (EventType::PaymentSucceeded, exactly(attempts.completed)),
+                    (EventType::PaymentFailed, attempts.failures()),
+                ]
+            }
+            Subject::Invoice(invoice, attempts) => {
+                let (status, attempts) = (invoice.stored_status(), attempts.unwrap_or(&nothing));
+                let parts = i64::try_from(invoice.receipts().len()).unwrap_or(i64::MAX);
+                let is_paid = status == invoice::Status::Paid;
+                vec![
+                    (EventType::InvoiceCreated, exactly(1)),
+                    (EventType::InvoiceFinalized, once(invoice.issued_date().is_some())),
+                    (EventType::InvoiceOverdue, 0..=1),
+                    (EventType::InvoicePartiallyPaid, exactly(parts - i64::from(is_paid))),
+                    (EventType::InvoicePaid, once(is_paid)),
+                    (EventType::InvoiceCancelled, once(status == invoice::Status::Cancelled)),
+                    (EventType::PaymentSucceeded, exactly(attempts.completed)),
+                    (EventType::PaymentFailed, attempts.failures()),
+                    (EventType::InvoicePaymentFailed, attempts.failures()),
+                ]
+            }
+            Subject::PaymentLink(link) => {
+                let is_deleted = link.stored_status() == payment_link::Status::Deleted;
+                vec![(EventType::PaymentLinkCreated, exactly(1)), (EventType::PaymentLinkDeleted, once(is_deleted))]
+            }
+            Subject::Session(session, transaction) => {
+                let is_paid = session.status() == SessionStatus::Succeeded;
+                let failed =
+                    transaction.is_some_and(|transaction| transaction.reached(TransactionStatus::Failed).is_some());
+                let is_failed = session.status() == SessionStatus::Failed;
+                vec![
+                    (EventType::PaymentSucceeded, once(is_paid)),
+                    (EventType::PaymentFailed, i64::from(is_failed)..=i64::from(failed)),
+                ]
+            }
+        }
+    }
+}
+
 /// One event for each thing that happened, and none for what did not.
-fn complete(report: &mut Report, checkout: &Checkout, told: &Told, attempts: Option<&Attempts>) {
-    let id = checkout.id.to_string();
-    report.expect(told.last == checkout.event_sequence, Checkout::TABLE, &id, || {
-        format!("it counts {} events and has {}", checkout.event_sequence, told.last)
-    });
-    let status = checkout.stored_status();
-    let (completed, failed) = attempts.map_or((0, 0), |attempts| (attempts.completed, attempts.failed));
-    let expected = [
-        (EventType::CheckoutCompleted, i64::from(status == Status::Completed)),
-        (EventType::CheckoutExpired, i64::from(status == Status::Expired)),
-        (EventType::CheckoutCancelled, i64::from(status == Status::Cancelled)),
-        (EventType::PaymentSucceeded, completed),
-        (EventType::PaymentFailed, failed),
-    ];
-    for (kind, expected) in expected {
+fn complete(report: &mut Report, id: &str, subject: &Subject<'_>, told: &Told) {
+    let (table, sequence) = (subject.table(), subject.sequence());
+    report.expect(told.last == sequence, table, id, || format!("it counts {sequence} events and has {}", told.last));
+    for (kind, expected) in subject.happened() {
         let found = told.by_kind.get(&kind).copied().unwrap_or(0);
-        report.expect(found == expected, Checkout::TABLE, &id, || {
+        report.expect(expected.contains(&found), table, id, || {
+            let (least, most) = (expected.start(), expected.end());
+            let expected = if least == most { least.to_string() } else { format!("{least} to {most}") };
             format!("{} was told {found} times and happened {expected} times", kind.as_str())
         });
     }

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use domain::checkout::Checkout;
+use domain::invoice::Invoice;
 use domain::ledger::{Account, Posting};
 use domain::payment::{Payable, PaymentSession, SessionStatus, Source, Step, Transaction, TransactionStatus};
 use domain::payment_link::PaymentLink;
@@ -11,7 +12,9 @@ use domain::{Id, Scope};
 use store::queries::verify::{self as stored, PostingRow, Span};
 use store::{Entity, Tx};
 
-use super::{Report, pages};
+use super::events::Subject;
+use super::payment_links::counts_on_session;
+use super::{Ends, Report, events, pages};
 use crate::error::Failure;
 
 const SESSIONS: &str = PaymentSession::TABLE;
@@ -21,13 +24,18 @@ const POSTINGS: &str = "ledger_postings";
 const MOST_POSTINGS_KEPT: usize = 16;
 
 pub(super) fn sessions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
-    pages::<PaymentSession>(tx, scope, report, |tx, report, sessions, _| {
+    let ends = Ends::of::<PaymentSession>();
+    pages::<PaymentSession>(tx, scope, report, |tx, report, sessions, span| {
         let ids: Vec<String> =
             sessions.iter().filter_map(|session| session.transaction).map(|id| id.to_string()).collect();
         let transactions = by_id::<Transaction>(tx, scope, &ids)?;
         let paid: Vec<String> = sessions.iter().map(|session| session.payable.object_id()).collect();
         let checkouts = by_id::<Checkout>(tx, scope, &paid)?;
+        let invoices = by_id::<Invoice>(tx, scope, &paid)?;
         let links = by_id::<PaymentLink>(tx, scope, &paid)?;
+        let timed = sessions.iter().filter(|session| is_timed(session)).map(|session| session.id.to_string());
+        let timed: Vec<String> = timed.collect();
+        let owed: HashSet<String> = stored::owed(tx, scope, &["expire_session"], &timed)?.into_iter().collect();
         for session in &sessions {
             let id = session.id.to_string();
             let object = session.payable.object_id();
@@ -35,8 +43,18 @@ pub(super) fn sessions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Re
                 Payable::Checkout(_) => {
                     checkouts.get(&object).map(|checkout| of_checkout(report, session, checkout)).is_some()
                 }
+                Payable::Invoice(_) => {
+                    invoices.get(&object).map(|invoice| of_invoice(report, session, invoice)).is_some()
+                }
                 Payable::PaymentLink(_) => links.contains_key(&object),
             };
+            report.expect(!is_timed(session) || owed.contains(&id), SESSIONS, &id, || {
+                "it is pending and no timer will close it".into()
+            });
+            let counts = session.event_sequence > 0;
+            report.expect(!counts || counts_on_session(session.payable), SESSIONS, &id, || {
+                format!("it counts events, which {object} does")
+            });
             report.expect(is_there, SESSIONS, &id, || format!("it pays {object}, which is not there"));
             match session.transaction {
                 None => {
@@ -51,8 +69,28 @@ pub(super) fn sessions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Re
                 },
             }
         }
-        Ok(())
+        let subjects = sessions.iter().filter(|session| counts_on_session(session.payable)).map(|session| {
+            let transaction = session.transaction.and_then(|id| transactions.get(&id.to_string()));
+            (session.id.to_string(), Subject::Session(session, transaction))
+        });
+        events::check(tx, scope, ends.cut(span), report, &subjects.collect())
     })
+}
+
+/// A session whose own timer closes it.
+fn is_timed(session: &PaymentSession) -> bool {
+    session.status() == SessionStatus::Pending && !session.payable.ends_its_sessions()
+}
+
+fn of_invoice(report: &mut Report, session: &PaymentSession, invoice: &Invoice) {
+    let id = session.id.to_string();
+    let is_part = session.amount.currency == invoice.bill().currency();
+    report.expect(is_part, SESSIONS, &id, || format!("its currency is not that of {}", invoice.id));
+    let is_open = matches!(session.status(), SessionStatus::Pending | SessionStatus::Processing);
+    let is_current = invoice.payment_session == Some(session.id);
+    report.expect(!is_open || is_current, SESSIONS, &id, || format!("it is open, but {} has another", invoice.id));
+    let too_much = session.status() == SessionStatus::Pending && session.amount.minor > invoice.remaining().minor;
+    report.expect(!too_much, SESSIONS, &id, || format!("it is for more than is left of {}", invoice.id));
 }
 
 fn of_checkout(report: &mut Report, session: &PaymentSession, checkout: &Checkout) {
@@ -93,7 +131,7 @@ fn fit(session: SessionStatus, transaction: TransactionStatus) -> bool {
         SessionStatus::Succeeded => transaction == T::Completed,
         SessionStatus::Failed => transaction == T::Failed,
         // An attempt that the provider has goes on after its session was closed.
-        SessionStatus::Cancelled => matches!(transaction, T::Cancelled | T::Expired | T::Processing),
+        SessionStatus::Cancelled => matches!(transaction, T::Cancelled | T::Expired | T::Processing | T::Failed),
     }
 }
 

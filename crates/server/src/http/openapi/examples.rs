@@ -1,5 +1,7 @@
 //! Example bodies of requests and successes. A test holds them against the schemas that they illustrate.
 
+mod invoices;
+
 use serde_json::{Value, json};
 
 use super::SHOWN_URL;
@@ -23,6 +25,7 @@ const CUSTOMER: &str = "cus_01h455v6q8e2bszk3m7w1x9c4n";
 const PRODUCT: &str = "prod_01h455v8t2fq4r6j0y5d8h3k9p";
 const ENDPOINT: &str = "we_01h455tz5ge1a8x4kq9g6j2m7d";
 const EVENT: &str = "evt_01h455vd9kf8es6v0m5r2t7y1c";
+const ENTRY: &str = "entry_01h455vc2bfqks0y4d1n7g5w9e";
 const CREATED: &str = "2026-01-31T12:00:00Z";
 const PAID: &str = "2026-01-31T12:01:30Z";
 
@@ -117,6 +120,7 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
         "update_product" => vec![
             example("price", "Another price", json!({ "price": "80.00" })),
             example("off", "Not sold any more", json!({ "active": false })),
+        ],
         "create_payment_link" => vec![
             example(
                 "fixed",
@@ -158,7 +162,7 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
             example("events", "Other events", json!({ "enabled_events": ["checkout.completed"] })),
             example("on", "Active again", json!({ "status": "active" })),
         ],
-        _ => Vec::new(),
+        other => invoices::requests(other),
     }
 }
 
@@ -277,10 +281,55 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
             } }),
             ),
         ],
+        "list_ledger_accounts" => one(
+            "After one payment",
+            json!({ "accounts": [
+                account("fees", "0.00", "2.50", "-2.50"), account("merchant", "0.00", "97.50", "-97.50"),
+                account("rail_clearing:simulator", "100.00", "0.00", "100.00"),
+            ] }),
+        ),
+        "list_ledger_entries" => one("One of one", list(ledger_entry())),
+        "get_ledger_proof" => one("After one payment", ledger_proof()),
         "list_events" => one("One of one", list(event())),
         "get_event" | "retry_event" => one("The event and its delivery", event()),
-        _ => Vec::new(),
+        other => invoices::answers(other),
     }
+}
+
+fn account(name: &str, debits: &str, credits: &str, balance: &str) -> Value {
+    json!({ "account": name, "currency": "GMD", "debits": debits, "credits": credits, "balance": balance })
+}
+
+fn ledger_entry() -> Value {
+    let posting = |account, side, amount| json!({ "account": account, "side": side, "amount": amount });
+    json!({
+        "id": ENTRY, "transaction_id": TRANSACTION, "currency": "GMD",
+        "postings": [
+            posting("rail_clearing:simulator", "debit", "100.00"), posting("merchant", "credit", "97.50"),
+            posting("fees", "credit", "2.50"),
+        ],
+        "log_no": 1, "created_at": "2026-01-31T12:01:30.120034Z",
+    })
+}
+
+/// Made by the code that makes the real one, so that it can be checked.
+fn ledger_proof() -> Value {
+    let entry: crate::ledger_proof::SealedEntry = serde_json::from_value(ledger_entry()).expect("an entry");
+    let key = crate::tokens::SigningKey::generate(&[7; 32]);
+    let organization = "org_01h455tz1gfq4v4n0y6c2b8x3s".parse().expect("an id");
+    let scope = domain::Scope { organization, mode: domain::Mode::Test };
+    let sealed_at = domain::Timestamp::parse("2026-01-31T12:01:31Z").expect("a time");
+    let entries = [entry];
+    let batch = crate::ledger_proof::seal(scope, None, &entries, &key, sealed_at).expect("it balances");
+    let totals = batch.statement().expect("a statement").balances;
+    let inclusion = crate::ledger_proof::include(&entries, 0, &batch);
+    json!({
+        "trial_balance": { "sealed": totals, "unsealed": [] },
+        "batch_count": 1, "sealed_entries": 1, "unsealed_entries": 0, "batches": [batch],
+        "keys": crate::wire::ledger::key_set(&[key.public().clone()]),
+        "transaction": { "transaction_id": TRANSACTION, "entries": [inclusion], "unsealed_entries": 0 },
+        "not_covered": crate::wire::ledger::NOT_COVERED,
+    })
 }
 
 fn list(item: Value) -> Value {
@@ -407,6 +456,7 @@ pub(super) fn delivery(kind: &str) -> Value {
         }
         "checkout.completed" => (2, paid()),
         "webhook.test" => (1, endpoint()),
+        kind if kind.starts_with("invoice.") => (1, invoices::delivery(kind)),
         other if other.starts_with("payment_link.") => {
             let mut told = link();
             match other {

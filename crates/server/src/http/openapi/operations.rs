@@ -1,14 +1,16 @@
 //! What is said of each operation beyond its annotation, in one table.
 
-use domain::Refusal;
+mod invoices;
+
 use domain::api_key::{Area, Right};
 use domain::checkout::Checkout;
 use domain::customer::Customer;
 use domain::event::Event;
 use domain::payment::PaymentSession;
-use domain::product::Product;
 use domain::payment_link::PaymentLink;
+use domain::product::Product;
 use domain::webhook::WebhookEndpoint;
+use domain::{Currency, Money, Refusal};
 use serde_json::{Map, Value, json};
 
 use super::problems::{Access, Repeats, common, invalid, refused};
@@ -176,8 +178,8 @@ fn notes(id: &str) -> Notes {
             Access::Page(Right::write(payments)),
             Repeats::ByHeaderOrBody,
             "Name what is paid by `object_type` and `object_id`, a checkout also by its `client_secret`; or continue a \
-             `session_id`. A checkout has one open session at a time; a payment link opens a new one for every call \
-             without a `session_id`. What the payer does next is in `next_action`: go to a page, approve on the phone, or give a code, which \
+             `session_id`. Checkouts and invoices have one open session at a time; a payment link opens a new one for every \
+             call without a `session_id`. What the payer does next is in `next_action`: go to a page, approve on the phone, or give a code, which \
              you send in a second call with `session_id` and `customer_pin`. A browser with a publishable key names the \
              checkout by its secret or its session.",
         ),
@@ -236,6 +238,7 @@ fn notes(id: &str) -> Notes {
             write(products),
             Repeats::ByHeader,
             "Nobody finds it any more. Lines that name it keep their name and price.",
+        ),
         "create_payment_link" => (
             write(links),
             Repeats::ByHeader,
@@ -260,6 +263,20 @@ fn notes(id: &str) -> Notes {
             write(links),
             Repeats::ByHeader,
             "Nobody finds it any more. A payment that is under way is still settled and counted.",
+        ),
+        "list_ledger_accounts" => (
+            read(Area::Transactions),
+            Repeats::Harmless,
+            "Debits and credits of every account, sealed or not. `rail_clearing:…` is what a payment provider holds for \
+             you, `merchant` what you are owed, `fees` what was kept of it, `unapplied` money that came twice.",
+        ),
+        "list_ledger_entries" => (read(Area::Transactions), Repeats::Harmless, "Newest first."),
+        "get_ledger_proof" => (
+            read(Area::Transactions),
+            Repeats::Harmless,
+            "Entries are sealed within seconds: a batch has the root of a hash tree over its entries (RFC 6962) in a \
+             signed statement that names the one before. Save this answer, or the whole from `dalasi ledger export`, \
+             and check it without us: `dalasi ledger verify FILE --keys KEYS`. `not_covered` says what it does not prove.",
         ),
         "create_webhook_endpoint" => (
             write(webhooks),
@@ -304,27 +321,14 @@ fn notes(id: &str) -> Notes {
             Repeats::ByHeader,
             "The same bytes with the same id, to every active endpoint that was owed it or wants it now.",
         ),
-        other => unreachable!("operation {other} is not described"),
+        other => invoices::about(other).unwrap_or_else(|| unreachable!("operation {other} is not described")),
     };
     Notes { access, repeats, about, problems: problems(id) }
 }
 
 /// What only this operation refuses.
 fn problems(id: &str) -> Vec<Problem> {
-    let in_list = || {
-        invalid(&[
-            ("limit", FaultCode::OutOfRange, "`limit` must be 1 or more."),
-            (
-                "colour",
-                FaultCode::UnknownField,
-                "`colour` is not a parameter of this list; check its spelling or leave it out.",
-            ),
-        ])
-    };
-    let unexpected_body = || {
-        let message = "`reason` is not a field of this request; check its spelling or leave it out.";
-        invalid(&[("reason", FaultCode::UnknownField, message)])
-    };
+    let remaining = Money::new(10_000, Currency::gmd());
     let no_link = || refused(Refusal::not_found::<PaymentLink>());
     let no_endpoint = || refused(Refusal::not_found::<WebhookEndpoint>());
     let no_customer = || refused(Refusal::not_found::<Customer>());
@@ -346,7 +350,12 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::NoPaymentMethodAvailable),
             Problem::card_data_not_allowed("description"),
         ],
-        "list_checkouts" | "list_customers" | "list_products" | "list_webhook_endpoints" | "list_events" => {
+        "list_checkouts"
+        | "list_customers"
+        | "list_products"
+        | "list_ledger_entries"
+        | "list_webhook_endpoints"
+        | "list_events" => {
             vec![in_list()]
         }
         "create_customer" => vec![
@@ -386,6 +395,10 @@ fn problems(id: &str) -> Vec<Problem> {
         }
         "get_product" => vec![no_product()],
         "delete_product" => vec![unexpected_body(), no_product()],
+
+        "get_ledger_proof" => {
+            vec![invalid(&[("transaction_id", FaultCode::NotFound, "`transaction_id` names no transaction of yours.")])]
+        }
         "get_checkout" => vec![refused(Refusal::not_found::<Checkout>())],
         "cancel_checkout" => vec![
             unexpected_body(),
@@ -405,6 +418,11 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::CheckoutAlreadyCompleted),
             refused(Refusal::CheckoutAlreadyCancelled),
             refused(Refusal::CheckoutExpired),
+            refused(Refusal::InvoiceIsDraft),
+            refused(Refusal::InvoiceAlreadyPaid),
+            refused(Refusal::InvoiceAlreadyCancelled),
+            refused(Refusal::InvoiceOverpayment { remaining }),
+            refused(Refusal::PartialPaymentNotAllowed { remaining }),
             refused(Refusal::PaymentLinkInactive),
             refused(Refusal::not_found::<PaymentLink>()),
             Problem::card_data_not_allowed("customer_name"),
@@ -456,6 +474,20 @@ fn problems(id: &str) -> Vec<Problem> {
         "retry_event" => {
             vec![unexpected_body(), refused(Refusal::NoActiveEndpoint), refused(Refusal::not_found::<Event>())]
         }
-        _ => Vec::new(),
+        other => invoices::problems(other).unwrap_or_default(),
     }
+}
+
+fn in_list() -> Problem {
+    let unknown = "`colour` is not a parameter of this list; check its spelling or leave it out.";
+    invalid(&[
+        ("limit", FaultCode::OutOfRange, "`limit` must be 1 or more."),
+        ("colour", FaultCode::UnknownField, unknown),
+    ])
+}
+
+/// Of an operation that takes none.
+fn unexpected_body() -> Problem {
+    let message = "`reason` is not a field of this request; check its spelling or leave it out.";
+    invalid(&[("reason", FaultCode::UnknownField, message)])
 }

@@ -23,15 +23,16 @@ const SAMPLES: &[(&str, &str, &str)] = samples! {
     "create_customer" "list_customers" "get_customer" "update_customer" "delete_customer"
     "create_product" "list_products" "get_product" "update_product" "delete_product"
     "create_payment_link" "list_payment_links" "get_payment_link" "update_payment_link" "delete_payment_link"
+    "list_ledger_accounts" "list_ledger_entries" "get_ledger_proof"
     "create_webhook_endpoint" "list_webhook_endpoints" "get_webhook_endpoint"
     "update_webhook_endpoint" "put_webhook_endpoint" "patch_webhook_endpoint" "delete_webhook_endpoint"
     "test_webhook_endpoint" "rotate_webhook_secret"
     "list_events" "get_event" "retry_event"
+    "create_invoice" "list_invoices" "get_invoice" "update_invoice" "finalize_invoice" "cancel_invoice"
 };
 
 /// What stands in a sample for what each reader has another of.
-const SHOWN: [(&str, &str); 10] = [
-const SHOWN: [(&str, &str); 9] = [
+const SHOWN: &[(&str, &str)] = &[
     ("{{base_url}}", SHOWN_URL),
     ("{{key}}", "sk_test_YOUR_KEY"),
     ("{{checkout_id}}", "cs_01h455vb4pex5vsknk084sn02q"),
@@ -43,6 +44,12 @@ const SHOWN: [(&str, &str); 9] = [
     ("{{endpoint_id}}", "we_01h455tz5ge1a8x4kq9g6j2m7d"),
     ("{{event_id}}", "evt_01h455vd9kf8es6v0m5r2t7y1c"),
     ("{{webhook_url}}", "https://shop.example/webhooks"),
+    ("{{invoice_id}}", "inv_01h455vb4pex5vsknk084sn02q"),
+    ("{{draft_id}}", "inv_01h455vb4pex5vsknk084sn02q"),
+    ("{{paid_invoice_id}}", "inv_01h455vb4pex5vsknk084sn02q"),
+    ("{{receipt_id}}", "rec_01h455vcz6e4w3r2t1y0p9m8n7"),
+    ("{{receipt_number}}", "RCT-2026-001"),
+    ("{{validation_code}}", "5f0c9a7be1d24386a0f4c2e8b19d7360"),
 ];
 
 pub(super) fn of(operation: &str) -> Value {

@@ -6,12 +6,13 @@ use serde_json::{Map, Value, json};
 use super::examples;
 
 /// The paid object with the payment, whichever it is.
-const PAYMENT: &[&str] = &["PaymentEventData", "PaymentLinkEventData"];
+const PAYMENT: &[&str] = &["PaymentEventData", "InvoiceEventData", "PaymentLinkEventData"];
 const CHECKOUT: &[&str] = &["Checkout"];
 const PAYMENT_LINK: &[&str] = &["PaymentLink"];
+const INVOICE: &[&str] = &["Invoice"];
 
 /// Each with the schemas that its `data` may have, and when it is sent.
-const SENT: [(EventType, &[&str], &str); 10] = [
+const SENT: &[(EventType, &[&str], &str)] = &[
     (
         EventType::PaymentSucceeded,
         PAYMENT,
@@ -33,6 +34,13 @@ const SENT: [(EventType, &[&str], &str); 10] = [
         "A payment link takes no more payments: its time ran out, it is used up, or you made it inactive.",
     ),
     (EventType::PaymentLinkDeleted, PAYMENT_LINK, "A payment link was deleted."),
+    (EventType::InvoiceCreated, INVOICE, "An invoice has its number. One that is no draft is finalized at once."),
+    (EventType::InvoiceFinalized, INVOICE, "An invoice can be paid from now on."),
+    (EventType::InvoiceUpdated, INVOICE, "An invoice was changed, and is one version further."),
+    (EventType::InvoicePartiallyPaid, INVOICE, "A part of an invoice was paid, online or recorded by hand."),
+    (EventType::InvoicePaid, INVOICE, "The last of an invoice was paid."),
+    (EventType::InvoiceOverdue, INVOICE, "An invoice was not paid in time."),
+    (EventType::InvoiceCancelled, INVOICE, "An invoice was cancelled."),
     (EventType::WebhookTest, &["WebhookEndpoint"], "You asked for a test. `data` is the endpoint."),
 ];
 
@@ -49,7 +57,7 @@ const HEADERS: [&str; 6] = [
 pub(super) fn all(components: &mut Value) -> Value {
     components["schemas"]["EventEnvelope"] = envelope();
     components["parameters"] = headers();
-    let entries = SENT.into_iter().map(|(kind, data, when)| (kind.as_str().to_owned(), entry(kind, data, when)));
+    let entries = SENT.iter().map(|(kind, data, when)| (kind.as_str().to_owned(), entry(*kind, data, when)));
     Value::Object(entries.collect::<Map<_, _>>())
 }
 

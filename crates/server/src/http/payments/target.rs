@@ -1,6 +1,7 @@
 //! What a request to pay names: by client secret, by object, by session.
 
 use domain::checkout::Checkout;
+use domain::invoice::Invoice;
 use domain::payment::{Payable, PaymentSession};
 use domain::payment_link::PaymentLink;
 use domain::{Currency, Id, Scope};
@@ -78,6 +79,7 @@ fn look_up_named(
     }
     let currency = match first {
         Payable::Checkout(id) => look_up::<Checkout>(tx, scope, id)?.order.amount.currency,
+        Payable::Invoice(id) => look_up::<Invoice>(tx, scope, id)?.bill().currency(),
         Payable::PaymentLink(id) => look_up::<PaymentLink>(tx, scope, id)?.price().currency(),
     };
     Ok((session.map_or(Target::Object(first), Target::Session), currency))
@@ -96,6 +98,7 @@ fn object(tx: &mut Tx<'_>, scope: Scope, kind: Option<&str>, id: &str) -> Result
     }
     match kind {
         Some("checkout") => there::<Checkout>(tx, scope, id, Payable::Checkout),
+        Some("invoice") => there::<Invoice>(tx, scope, id, Payable::Invoice),
         Some("payment_link") => there::<PaymentLink>(tx, scope, id, Payable::PaymentLink),
         Some(_) | None => Ok(None),
     }

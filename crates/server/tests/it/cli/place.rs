@@ -76,6 +76,14 @@ impl Place {
         self.folder.join("data/dalasi.db")
     }
 
+    /// For an installation in this process.
+    pub(crate) fn settings(&self) -> store::Database {
+        match &self.database {
+            None => store::Database::Sqlite { path: self.folder.join("dalasi.db") },
+            Some(Database { url, .. }) => store::Database::Postgres { url: url.clone() },
+        }
+    }
+
     pub(crate) fn is_postgres(&self) -> bool {
         self.database.is_some()
     }
