@@ -50,6 +50,13 @@ def values(server, api, receiver):
         if wanted & {"invoice_id", "draft_id"}:
             made = data(api.post("/v1/pay/invoices", order(is_draft="draft_id" in wanted)), 201)
             found |= {"invoice_id": made["id"], "draft_id": made["id"]}
+        if wanted & {"paid_invoice_id", "receipt_id", "receipt_number", "validation_code"}:
+            made = data(api.post("/v1/pay/invoices", order()), 201)
+            payments = f"/v1/pay/invoices/{made['id']}/payments"
+            data(api.post(payments, {"amount": "100.00", "payment_method": "cash"}), 201)
+            [receipt] = data(api.get(f"/v1/pay/invoices/{made['id']}/receipts"))
+            found |= {"paid_invoice_id": made["id"], "receipt_id": receipt["id"]}
+            found |= {name: receipt[name] for name in ("receipt_number", "validation_code")}
         return found
 
     yield of
@@ -67,9 +74,12 @@ def completed(api, checkout_id):
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_the_sample_of_an_operation_works(name, values):
-    printed = samples.run(name, values(name))
-    if name.startswith("delete_") and name.endswith(".sh"):
+def test_the_sample_of_an_operation_works(name, values, tmp_path):
+    printed = samples.run(name, values(name), folder=tmp_path)
+    if name.startswith("download_"):
+        [file] = tmp_path.iterdir()
+        assert file.suffix == ".pdf" and file.read_bytes().startswith(b"%PDF-")
+    elif name.startswith("delete_") and name.endswith(".sh"):
         assert printed == ""
     elif name.endswith(".sh"):
         assert set(json.loads(printed)) in ({"data"}, {"keys"}), printed

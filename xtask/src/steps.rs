@@ -174,6 +174,7 @@ fn openapi(machine: &mut Machine, _arguments: &[String]) -> Result<()> {
 }
 
 fn sdk(machine: &mut Machine, arguments: &[String]) -> Result<()> {
+    install::poppler()?;
     let binary = machine.dalasi()?;
     let url = machine.postgres_url()?;
     let folder = machine.root.join("tests/sdk");

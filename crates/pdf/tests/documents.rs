@@ -260,9 +260,10 @@ fn a_broken_logo_costs_the_logo_only() {
         b"<svg/>".to_vec(),
         PNG[..30].to_vec(),
         PNG[..middle].to_vec(),
-        // Pixels that don't add up, and a width that would take gigabytes.
+        // Pixels that don't add up, a width that isn't true, and one that is too much.
         changed(middle, &[PNG[middle] ^ 0xff]),
         changed(16, &60_000_u32.to_be_bytes()),
+        include_bytes!("samples/wide.png").to_vec(),
         b"\xff\xd8\xff\xe0\x00\x10JFIF".to_vec(),
         JPEG[..100].to_vec(),
         vec![0x89; 2 << 20],

@@ -8,6 +8,7 @@ pub mod caller;
 pub mod card_guard;
 mod checkouts;
 mod customers;
+mod documents;
 pub mod envelope;
 mod events;
 pub mod fields;
@@ -22,6 +23,7 @@ mod payments;
 mod products;
 pub mod query;
 mod read;
+mod receipts;
 mod reference;
 mod service;
 mod tokens;
@@ -86,6 +88,14 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(invoices::get, invoices::update))
         .routes(routes!(invoices::finalize))
         .routes(routes!(invoices::cancel))
+        .routes(routes!(invoices::record_payment, invoices::list_payments))
+        .routes(routes!(invoices::list_receipts))
+        .routes(routes!(receipts::list))
+        .routes(routes!(receipts::get))
+        .routes(routes!(receipts::get_by_number))
+        .routes(routes!(receipts::validate))
+        .routes(routes!(documents::invoice))
+        .routes(routes!(documents::receipt))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(
             webhook_endpoints::get,

@@ -9,6 +9,7 @@ pub mod assets;
 pub mod checkout;
 mod checkout_handlers;
 pub mod contrast;
+mod documents;
 mod follow;
 mod form;
 pub mod headers;

@@ -7,7 +7,9 @@
 mod backups;
 mod broken_commits;
 mod customers;
+mod documents;
 mod invoices;
+mod plans;
 mod postgres_only;
 mod reads;
 mod savepoints;
