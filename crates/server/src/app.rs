@@ -157,9 +157,9 @@ impl App {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
         let invariants = invariants::LatestInvariants::default();
         let bell = watch::Sender::new(0);
-        Self { inner: Arc::new(Inner { store, context, rails, egress, mailer, bell, changes, invariants }) }
         let renderings = Semaphore::new(documents::MOST_AT_ONCE);
-        Self { inner: Arc::new(Inner { store, context, rails, egress, bell, changes, invariants, renderings }) }
+        let inner = Inner { store, context, rails, egress, mailer, bell, changes, invariants, renderings };
+        Self { inner: Arc::new(inner) }
     }
 
     pub fn store(&self) -> &Store {

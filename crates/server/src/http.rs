@@ -27,6 +27,7 @@ mod receipts;
 mod reference;
 mod service;
 mod tokens;
+mod unread;
 mod webhook_endpoints;
 
 use std::sync::Arc;

@@ -87,7 +87,7 @@ impl InvoiceLetter {
         let subject = subject(title, self.test_mode, t);
         let is_settled = self.standing == Standing::Settled;
         let amount = amount::format(if is_settled { &self.total } else { &self.left }, self.locale);
-        let day = moment::day_in_words(self.due_at, t);
+        let day = moment::day(self.due_at, t);
         let state = match self.standing {
             Standing::Open => t.with("letter-invoice-due", "day", &day),
             Standing::Overdue => t.with("letter-invoice-overdue", "day", &day),

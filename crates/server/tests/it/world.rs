@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use dalasi::app::checkouts::{self, NewCheckout, Price};
-use dalasi::app::hosted::{self, HostedCheckout};
+use dalasi::app::hosted::{self, Hosted, Place};
 use dalasi::app::{App, Context, Offer, organizations};
 use dalasi::clock::{Clock as _, SystemClock};
 use dalasi::egress::{Egress, EgressSettings};
@@ -23,6 +23,7 @@ use dalasi::secrets::{MasterKey, Purpose};
 use dalasi::wire::Addresses;
 use domain::checkout::{Checkout, Customer};
 use domain::customer;
+use domain::payment::Payable;
 use domain::product::Product;
 use domain::{Currency, Id, Metadata, Method, Mode, Money, Scope, Timestamp};
 use http_body_util::BodyExt as _;
@@ -160,8 +161,9 @@ impl World {
         self.app.commit(move |tx, context| checkouts::cancel(tx, context, scope, id)).await.unwrap();
     }
 
-    pub(crate) async fn stored(&self, id: Id<Checkout>) -> HostedCheckout {
-        self.app.read(move |tx, _| hosted::look_up_hosted(tx, id)).await.unwrap()
+    pub(crate) async fn stored(&self, id: Id<Checkout>) -> Hosted {
+        let place = Place { payable: Payable::Checkout(id), session: None };
+        self.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await.unwrap()
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Page {
