@@ -13,6 +13,7 @@ pub mod invariants;
 pub mod invoices;
 pub mod keys;
 pub mod ledger;
+pub mod mails;
 pub mod organizations;
 pub mod paid_object;
 pub mod payment_links;

@@ -5,6 +5,7 @@
 
 mod invoice;
 mod receipt;
+mod subjects;
 
 use askama::Template;
 

@@ -24,7 +24,10 @@ fn main() -> Result<()> {
             ("invoice", invoice(locale, "").write()),
             ("invoice-test", InvoiceLetter { test_mode: true, ..invoice(locale, "") }.write()),
             ("invoice-overdue", InvoiceLetter { standing: Standing::Overdue, ..invoice(locale, "") }.write()),
-            ("invoice-settled", InvoiceLetter { standing: Standing::Settled, ..invoice(locale, "") }.write()),
+            (
+                "invoice-settled",
+                InvoiceLetter { standing: Standing::Settled, pay_url: None, ..invoice(locale, "") }.write(),
+            ),
             ("receipt", receipt(locale, "").write()),
             ("receipt-settled", ReceiptLetter { rest: Rest::Nothing, ..receipt(locale, "") }.write()),
         ];

@@ -40,7 +40,7 @@ pub(crate) fn invoice(locale: Locale, voice: &str) -> InvoiceLetter {
         standing: Standing::Open,
         due_at: 1_797_292_799,
         notes: format!("Thank you for reading.\n\nSee you soon{voice}"),
-        pay_url: "https://pay.shop.example/invoice/inv_01h455vb4pex5vsknk084sn02q".into(),
+        pay_url: Some("https://pay.shop.example/invoice/inv_01h455vb4pex5vsknk084sn02q".into()),
     }
 }
 

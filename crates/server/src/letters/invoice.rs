@@ -29,7 +29,8 @@ pub struct InvoiceLetter {
     /// Unix seconds.
     pub due_at: i64,
     pub notes: String,
-    pub pay_url: String,
+    /// Nothing: it takes no payments any more.
+    pub pay_url: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -93,7 +94,7 @@ impl InvoiceLetter {
             Standing::Overdue => t.with("letter-invoice-overdue", "day", &day),
             Standing::Settled => t.get("letter-invoice-settled"),
         };
-        let pay_url = (!is_settled).then_some(self.pay_url.as_str());
+        let pay_url = self.pay_url.as_deref();
         let hello = hello(self.customer.as_deref(), t);
         let lead = t.with_two("letter-invoice-lead", ("merchant", &merchant.name), ("number", &number));
         let rows = self.rows(t);

@@ -6,7 +6,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use super::sink::{CUT, Script, Sink};
+use super::sink::{CUT, Reached, Script, Sink};
 use super::{mailer, message};
 use crate::mail::{Finality, SendFault, Step};
 
@@ -94,10 +94,12 @@ async fn each_step_says_what_went_wrong() {
         (Script { end: "451 later", ..fine }, Step::Message, Finality::ForNow, Some(451)),
         (Script { end: CUT, ..fine }, Step::Answer, Finality::ForNow, None),
     ];
+    let sink = Sink::start(fine).await;
+    let mailer = mailer(&sink.url());
     let mut sentences = Vec::new();
     for (script, step, finality, code) in table {
-        let (sent, _) = send(script).await;
-        let fault = sent.expect_err("a fault");
+        sink.speak(script);
+        let fault = mailer.send(&message()).await.expect_err("a fault");
         assert_eq!((fault.step, fault.finality, fault.code), (step, finality, code), "{fault} {script:?}");
         sentences.push(fault.to_string());
     }
@@ -161,10 +163,8 @@ async fn the_login_comes_before_the_message() {
     }
 }
 
-/// A server whose certificate nobody vouches for.
-async fn stranger() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let port = listener.local_addr().expect("an address").port();
+/// For a certificate that nobody vouches for.
+fn stranger() -> TlsAcceptor {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -174,19 +174,20 @@ async fn stranger() -> u16 {
         .with_no_client_auth()
         .with_single_cert(vec![made.cert.der().clone()], key)
         .expect("they fit");
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let _ = acceptor.accept(stream).await;
-        }
-    });
-    port
+    TlsAcceptor::from(Arc::new(config))
 }
 
 #[tokio::test]
 async fn a_certificate_is_checked() {
-    let port = stranger().await;
-    let fault = mailer(&format!("smtps://localhost:{port}")).send(&message()).await.expect_err("a stranger");
-    assert_eq!((fault.step, fault.finality), (Step::Encrypt, Finality::ForNow), "{fault}");
-    assert!(fault.to_string().contains("UnknownIssuer"), "{fault}");
+    for (scheme, reached) in [("smtps", Reached::ByTls(stranger())), ("smtp", Reached::ByStartTls(stranger()))] {
+        let sink = Sink::reached(reached, Script::default()).await;
+        let mailer = mailer(&format!("{scheme}://shop:hunter2@localhost:{}", sink.port));
+        let fault = mailer.send(&message()).await.expect_err("a stranger");
+        assert_eq!((fault.step, fault.finality), (Step::Encrypt, Finality::ForNow), "{fault}");
+        assert!(fault.to_string().contains("UnknownIssuer"), "{fault}");
+        sink.heard(|heard| {
+            let told = heard.commands.iter().any(|line| line.starts_with("AUTH") || line.starts_with("MAIL"));
+            assert!(!told, "{:?}", heard.commands);
+        });
+    }
 }
