@@ -44,6 +44,11 @@ const SENT: &[(EventType, &[&str], &str)] = &[
     ),
     (EventType::InvoicePartiallyPaid, INVOICE, "A part of an invoice was paid, online or recorded by hand."),
     (EventType::InvoicePaid, INVOICE, "The last of an invoice was paid."),
+    (
+        EventType::InvoicePaymentFailed,
+        INVOICE,
+        "An attempt to pay an invoice online failed. Comes after its `payment.failed`; the invoice stays as it is.",
+    ),
     (EventType::InvoiceOverdue, INVOICE, "An invoice was not paid in time."),
     (EventType::InvoiceCancelled, INVOICE, "An invoice was cancelled."),
     (EventType::WebhookTest, &["WebhookEndpoint"], "You asked for a test. `data` is the endpoint."),
