@@ -287,9 +287,14 @@ impl PaidObject {
     }
 
     /// What is made for the payer of money that pays, before it is told.
-    pub fn issue_receipt(&mut self, tx: &mut Tx<'_>, transaction: &Transaction) -> Result<(), Failure> {
+    pub fn issue_receipt(
+        &mut self,
+        tx: &mut Tx<'_>,
+        context: &Context,
+        transaction: &Transaction,
+    ) -> Result<(), Failure> {
         match self {
-            Self::Invoice(invoice) => receipts::issue(tx, invoice, transaction, None).map(drop),
+            Self::Invoice(invoice) => receipts::issue(tx, context, invoice, transaction, None).map(drop),
             Self::Checkout(_) | Self::PaymentLink(_) => Ok(()),
         }
     }

@@ -9,6 +9,7 @@ mod developer;
 mod installation;
 mod invoice_books;
 mod ledger;
+mod mail;
 mod operator;
 pub(crate) mod place;
 mod receipts;

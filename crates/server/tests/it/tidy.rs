@@ -31,6 +31,16 @@ const RULES: &[(&str, &[&str], &str)] = &[
     ("server/src/wire", &["crate::http", "crate::app", "crate::rails"], "a view knows objects only"),
     ("server/src/rails.rs", &["store::", "crate::app", "crate::http"], "rails import domain only"),
     (
+        "server/src/mail",
+        &["store::", "crate::app", "crate::http", "crate::pages", "crate::letters", "crate::jobs", "crate::cli"],
+        "the rail for mail knows messages only",
+    ),
+    (
+        "server/src/letters",
+        &["store::", "crate::app", "crate::http", "crate::jobs", "crate::cli", "crate::egress"],
+        "a letter is rendering alone",
+    ),
+    (
         "domain/src",
         &[
             "std::env",

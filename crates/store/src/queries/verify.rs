@@ -278,6 +278,7 @@ const SCOPED: &[(&str, &str)] = &[
     ("jobs", "object_id"),
     ("idempotency_keys", "idempotency_key"),
     ("simulated_payments", "transaction_id"),
+    ("mails", "id"),
 ];
 
 /// Tables that point at events, with the columns that have to agree.

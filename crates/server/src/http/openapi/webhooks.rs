@@ -37,6 +37,11 @@ const SENT: &[(EventType, &[&str], &str)] = &[
     (EventType::InvoiceCreated, INVOICE, "An invoice has its number. One that is no draft is finalized at once."),
     (EventType::InvoiceFinalized, INVOICE, "An invoice can be paid from now on."),
     (EventType::InvoiceUpdated, INVOICE, "An invoice was changed, and is one version further."),
+    (
+        EventType::InvoiceSent,
+        INVOICE,
+        "An invoice goes to its customer by e-mail, as soon as the mail server takes it.",
+    ),
     (EventType::InvoicePartiallyPaid, INVOICE, "A part of an invoice was paid, online or recorded by hand."),
     (EventType::InvoicePaid, INVOICE, "The last of an invoice was paid."),
     (
