@@ -36,6 +36,11 @@ def values(server, api, receiver):
                 "customer_phone": "+2207000000",
             }
             found["session_id"] = data(api.post("/v1/pay/initialize", start))["id"]
+        if wanted & {"transaction_id", "refund_id"}:
+            found["transaction_id"] = paid_transaction(api)
+        if "refund_id" in wanted:
+            asked = api.post(f"/v1/pay/transactions/{found['transaction_id']}/refund", {"amount": "10.00"})
+            found["refund_id"] = data(asked, 201)["id"]
         if "event_id" in wanted:
             found["event_id"] = eventually(lambda: completed(api, found["checkout_id"]))
         return found
@@ -43,6 +48,22 @@ def values(server, api, receiver):
     yield of
     for endpoint in endpoints(api) - before:
         assert api.delete(f"/v1/webhook_endpoints/{endpoint}").status_code == 204
+
+
+def paid_transaction(api):
+    checkout = data(api.post("/v1/checkouts", {"amount": "100.00"}), 201)
+    start = {
+        "client_secret": checkout["client_secret"],
+        "payment_method": "afrimoney",
+        "customer_phone": "+2207000000",
+    }
+    data(api.post("/v1/pay/initialize", start))
+
+    def paid():
+        found = data(api.get(f"/v1/checkouts/{checkout['id']}"))
+        return found["transaction"]["id"] if found["status"] == "completed" else None
+
+    return eventually(paid)
 
 
 def endpoints(api):

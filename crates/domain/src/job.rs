@@ -3,6 +3,7 @@
 use crate::checkout::Checkout;
 use crate::id::Id;
 use crate::payment::Transaction;
+use crate::refund::Refund;
 use crate::scope::Scope;
 use crate::time::Timestamp;
 
@@ -19,6 +20,12 @@ pub enum Job {
     WithdrawAttempt(Id<Transaction>),
     /// The simulator's payer or network acts.
     SimulatePayer(Id<Transaction>),
+    /// Hand a refund to its rail (or find out whether that happened).
+    SendRefund(Id<Refund>),
+    /// Ask the rail what became of a refund.
+    AskRefund(Id<Refund>),
+    /// The simulator's network pays back.
+    SimulateRefund(Id<Refund>),
 }
 
 impl Job {
@@ -29,6 +36,9 @@ impl Job {
             Job::AskRail(_) => "ask_rail",
             Job::WithdrawAttempt(_) => "withdraw_attempt",
             Job::SimulatePayer(_) => "simulate_payer",
+            Job::SendRefund(_) => "send_refund",
+            Job::AskRefund(_) => "ask_refund",
+            Job::SimulateRefund(_) => "simulate_refund",
         }
     }
 
@@ -38,18 +48,23 @@ impl Job {
             Job::StartAttempt(id) | Job::AskRail(id) | Job::WithdrawAttempt(id) | Job::SimulatePayer(id) => {
                 id.to_string()
             }
+            Job::SendRefund(id) | Job::AskRefund(id) | Job::SimulateRefund(id) => id.to_string(),
         }
     }
 
     /// A stored row back into a job; `None` for what this version does not know.
     pub fn parse(kind: &str, object_id: &str) -> Option<Self> {
         let transaction = || object_id.parse().ok();
+        let refund = || object_id.parse().ok();
         match kind {
             "expire_checkout" => object_id.parse().ok().map(Job::ExpireCheckout),
             "start_attempt" => transaction().map(Job::StartAttempt),
             "ask_rail" => transaction().map(Job::AskRail),
             "withdraw_attempt" => transaction().map(Job::WithdrawAttempt),
             "simulate_payer" => transaction().map(Job::SimulatePayer),
+            "send_refund" => refund().map(Job::SendRefund),
+            "ask_refund" => refund().map(Job::AskRefund),
+            "simulate_refund" => refund().map(Job::SimulateRefund),
             _ => None,
         }
     }

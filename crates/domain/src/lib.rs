@@ -19,6 +19,7 @@ pub mod organization;
 pub mod payment;
 pub mod phone;
 pub mod rail;
+pub mod refund;
 pub mod refusal;
 pub mod return_address;
 #[cfg(test)]

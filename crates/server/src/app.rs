@@ -4,6 +4,7 @@
 //! between transactions, in `attempts`.
 
 pub mod attempts;
+pub mod balance;
 pub mod checkouts;
 pub mod hosted;
 pub mod idempotency;
@@ -12,6 +13,8 @@ pub mod keys;
 pub mod organizations;
 pub mod payments;
 pub mod publish;
+pub mod refund_calls;
+pub mod refunds;
 pub mod verify;
 pub mod webhooks;
 
@@ -91,6 +94,11 @@ impl Context {
 
     pub fn offer(&self, mode: Mode, method: Method) -> Option<&Offer> {
         self.offers.iter().find(|offer| offer.mode == mode && offer.method == method)
+    }
+
+    /// What the rail of this name offers for a method.
+    pub fn offer_of(&self, mode: Mode, method: Method, rail: &str) -> Option<&Offer> {
+        self.offers.iter().find(|offer| offer.mode == mode && offer.method == method && offer.rail == rail)
     }
 
     /// Whether any rail is configured for a mode.

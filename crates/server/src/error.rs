@@ -42,7 +42,13 @@ impl Failure {
                 | Refusal::NoPaymentMethodAvailable
                 | Refusal::NoActiveEndpoint
                 | Refusal::AttemptNotUnknown { .. }
-                | Refusal::KeyAlreadyRevoked,
+                | Refusal::KeyAlreadyRevoked
+                | Refusal::TransactionNotRefundable { .. }
+                | Refusal::TransactionAlreadyRefunded
+                | Refusal::RefundNotSupported
+                | Refusal::RefundExceedsAmount { .. }
+                | Refusal::InsufficientBalance { .. }
+                | Refusal::RefundNotUnknown { .. },
             )
             | Failure::Invalid(_)
             | Failure::KeyReused => 400,

@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod auth;
+mod balance;
 pub mod body;
 pub mod caller;
 pub mod card_guard;
@@ -17,8 +18,10 @@ mod payments;
 pub mod query;
 mod read;
 mod reference;
+mod refunds;
 mod service;
 mod tokens;
+mod transactions;
 mod webhook_endpoints;
 
 use std::sync::Arc;
@@ -66,6 +69,12 @@ fn operations() -> OpenApiRouter<Api> {
         .merge(from_browsers())
         .routes(routes!(payments::settings))
         .routes(routes!(payments::dashboard))
+        .routes(routes!(transactions::list))
+        .routes(routes!(transactions::get))
+        .routes(routes!(refunds::create))
+        .routes(routes!(refunds::list))
+        .routes(routes!(refunds::get))
+        .routes(routes!(balance::get))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(
             webhook_endpoints::get,

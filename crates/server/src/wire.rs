@@ -2,9 +2,12 @@
 //!
 //! They stand apart from `http`, because an event's snapshot is taken inside the command's transaction.
 
+pub mod balance;
 pub mod checkouts;
 pub mod payments;
+pub mod refunds;
 pub mod settings;
+pub mod transactions;
 pub mod webhooks;
 pub mod words;
 

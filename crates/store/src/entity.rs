@@ -7,6 +7,7 @@ mod api_key;
 mod checkout;
 mod organization;
 mod payment;
+mod refund;
 mod simulator;
 mod webhook;
 

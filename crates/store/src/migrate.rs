@@ -34,6 +34,7 @@ pub struct Schema {
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "leases", text: include_str!("../migrations/0001_leases.sql") },
     Migration { number: 2, name: "payments", text: include_str!("../migrations/0002_payments.sql") },
+    Migration { number: 8, name: "refunds", text: include_str!("../migrations/0008_refunds.sql") },
 ];
 
 const TABLES: &[&str] = &[
@@ -43,6 +44,8 @@ const TABLES: &[&str] = &[
     "checkouts",
     "payment_sessions",
     "transactions",
+    "refunds",
+    "balance_guards",
     "ledger_postings",
     "events",
     "events_unlogged",
@@ -52,6 +55,7 @@ const TABLES: &[&str] = &[
     "jobs",
     "idempotency_keys",
     "simulated_payments",
+    "simulated_refunds",
     "audit_log",
 ];
 

@@ -3,6 +3,7 @@
 
 pub mod api_keys;
 pub mod audit;
+pub mod balances;
 pub mod checkouts;
 pub mod deliveries;
 pub mod endpoints;
@@ -12,6 +13,7 @@ pub mod jobs;
 pub mod ledger;
 pub mod locate;
 pub mod organizations;
+pub mod refunds;
 pub mod signing_keys;
 pub mod transactions;
 pub mod verify;

@@ -306,6 +306,8 @@ fn session_of(begun: &Begun) -> Id<PaymentSession> {
 fn transaction_of(claimed: &ClaimedJob) -> Id<Transaction> {
     match claimed.job {
         Job::StartAttempt(id) | Job::AskRail(id) | Job::WithdrawAttempt(id) | Job::SimulatePayer(id) => id,
-        Job::ExpireCheckout(_) => unreachable!("that job names no attempt"),
+        Job::ExpireCheckout(_) | Job::SendRefund(_) | Job::AskRefund(_) | Job::SimulateRefund(_) => {
+            unreachable!("that job names no attempt")
+        }
     }
 }

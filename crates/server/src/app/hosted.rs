@@ -4,7 +4,7 @@
 
 use domain::checkout::Checkout;
 use domain::organization::Organization;
-use domain::payment::{SessionStatus, Step, Transaction, TransactionStatus};
+use domain::payment::{SessionStatus, Step, Transaction};
 use domain::simulator::SimulatedPayment;
 use domain::{Id, Mode, Refusal, Scope, Timestamp};
 use store::Tx;
@@ -39,7 +39,7 @@ impl HostedCheckout {
     }
 
     pub fn is_paid_by(&self) -> impl Iterator<Item = &Transaction> {
-        self.attempts.iter().filter(|attempt| attempt.status() == TransactionStatus::Completed)
+        self.attempts.iter().filter(|attempt| attempt.status().is_paid())
     }
 }
 

@@ -10,9 +10,7 @@ use domain::job::{ClaimedJob, Job};
 use domain::ledger::Entry;
 use domain::method::Flow;
 use domain::organization::Organization;
-use domain::payment::{
-    Again, Moved, Payable, Payer, PaymentSession, SessionStatus, Step, Transaction, TransactionStatus,
-};
+use domain::payment::{Again, Moved, Payable, Payer, PaymentSession, SessionStatus, Step, Transaction};
 use domain::{Id, Metadata, Method, Money, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::{jobs, ledger};
@@ -275,6 +273,7 @@ fn start(
     let mut transaction = session.begin(id, method, offer.rail.to_owned(), fee, now);
     session.unanswered_key = key;
     checkout.attempt_moved(transaction.summary(), false, now);
+    transaction.attempt_count = checkout.attempt_count;
     tx.save(checkout)?;
     tx.save(session)?;
     tx.insert(&mut transaction)?;
@@ -372,7 +371,7 @@ pub fn settle(
     if let Some(event) = checkout.observe(now) {
         if is_current {
             checkouts::close(tx, &mut session, Some(&mut transaction), true)?;
-            if transaction.status() != TransactionStatus::Completed {
+            if !transaction.status().is_paid() {
                 show_latest(&mut checkout, Some(&transaction), now);
             }
         }
@@ -388,7 +387,7 @@ pub fn settle(
 /// Whether starting again would give the same payment, with the way on that the payer needs.
 fn restarts(context: &Context, transaction: &Transaction) -> bool {
     transaction.method.flow() == Flow::Redirect
-        && transaction.status() != TransactionStatus::Completed
+        && !transaction.status().is_paid()
         && context
             .offer(transaction.scope.mode, transaction.method)
             .is_some_and(|offer| offer.capability.start_is_idempotent)

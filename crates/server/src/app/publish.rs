@@ -3,6 +3,7 @@
 use domain::checkout::Checkout;
 use domain::event::{Event, EventType};
 use domain::payment::Transaction;
+use domain::refund::Refund;
 use domain::webhook::Delivery;
 use domain::{Id, Scope};
 use serde::Serialize;
@@ -12,6 +13,7 @@ use store::queries::{deliveries, endpoints, events};
 use super::Context;
 use crate::error::Failure;
 use crate::wire::checkouts::{CheckoutView, PaymentEventData};
+use crate::wire::refunds::RefundView;
 use crate::wire::webhooks::envelope;
 
 /// Something happened to the checkout itself.
@@ -52,6 +54,12 @@ pub fn payment_event(
         failure_reason: transaction.failure_reason.map(|reason| reason.as_str().into()),
     };
     publish(tx, checkout.scope, kind, &object_id, sequence, &data)
+}
+
+/// A refund ended.
+pub fn refund_event(tx: &mut Tx<'_>, refund: &mut Refund, kind: EventType) -> Result<(), Failure> {
+    let sequence = refund.next_sequence();
+    publish(tx, refund.scope, kind, &refund.id.to_string(), sequence, &RefundView::of(refund))
 }
 
 fn publish<T: Serialize>(

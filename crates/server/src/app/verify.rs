@@ -7,6 +7,7 @@
 mod checkouts;
 mod events;
 mod payments;
+mod refunds;
 mod rest;
 
 use std::collections::BTreeMap;
@@ -139,6 +140,7 @@ fn of_scope(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Fa
     checkouts::check(tx, scope, report)?;
     payments::sessions(tx, scope, report)?;
     payments::transactions(tx, scope, report)?;
+    refunds::check(tx, scope, report)?;
     events::log(tx, scope, report)?;
     rest::idempotency_keys(tx, scope, report)
 }

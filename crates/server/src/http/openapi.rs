@@ -99,6 +99,9 @@ fn document() -> Value {
         "tags": [
             { "name": "Checkouts", "description": "A checkout session is one thing to be paid: an amount, a hosted page to pay it on, and a time when it expires." },
             { "name": "Payments", "description": "The embedded flow, for a payment page of your own; and how your payments are set up and doing." },
+            { "name": "Transactions", "description": "Every attempt to pay, with each of its moves." },
+            { "name": "Refunds", "description": "Money on its way back to who paid it." },
+            { "name": "Payouts", "description": "What you have." },
             { "name": "Webhook endpoints", "description": "Where events are sent, signed as Standard Webhooks say." },
             { "name": "Webhook events", "description": "What happened, in order, and how its deliveries stand." },
             { "name": "Authentication", "description": "Short-lived access tokens, and the keys that verify them." },

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use domain::Method;
 use domain::checkout::Status;
 use domain::event::EventType;
+use domain::{payment, refund};
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
 };
@@ -58,6 +59,8 @@ words! {
     CheckoutId = id("cs", "A checkout.");
     SessionId = id("ps", "A payment session.");
     TransactionId = id("txn", "A transaction: one attempt to pay.");
+    RefundId = id("ref", "A refund.");
+    OrganizationId = id("org", "You.");
     EndpointId = id("we", "A webhook endpoint.");
     EventId = id("evt", "An event; the same on every delivery of it.");
     RequestId = id("req", "The request; the same as the header `X-Request-Id`.");
@@ -66,6 +69,11 @@ words! {
         .pattern(Some(r"^(0|[1-9][0-9]*)(\.[0-9]+)?$"))
         .description(Some("Decimal, with exactly the currency's minor digits."))
         .examples(["100.00"])
+        .build();
+    SignedAmount = text()
+        .pattern(Some(r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$"))
+        .description(Some("Decimal, with exactly the currency's minor digits; it may be below zero."))
+        .examples(["97.50"])
         .build();
     AmountIn = text()
         .pattern(Some(r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,4})?$"))
@@ -119,9 +127,11 @@ words! {
     CheckoutStatus = one_of(Status::ALL.map(Status::as_str));
     MethodName = one_of(Method::ALL.map(Method::as_str));
     SessionStatus = one_of(["pending", "processing", "succeeded", "failed", "cancelled"]);
-    TransactionStatus = one_of([
-        "pending", "processing", "completed", "failed", "cancelled", "expired", "refunded", "partially_refunded",
-    ]);
+    TransactionStatus = one_of(payment::TransactionStatus::ALL.map(payment::TransactionStatus::as_str));
+    RefundStatus = one_of(refund::RefundStatus::ALL.map(refund::RefundStatus::as_str));
+    ModeName = one_of(["test", "live"]);
+    ProcessingType = one_of(["online", "offline"]);
+    RecordingSource = one_of(["provider", "manual"]);
     FailureReason = one_of([
         "insufficient_funds", "declined", "wrong_code", "expired", "cancelled", "provider_error",
     ]);
@@ -150,6 +160,7 @@ words! {
     Snapshot = AnyOfBuilder::new()
         .item(Ref::from_schema_name("PaymentEventData"))
         .item(Ref::from_schema_name("Checkout"))
+        .item(Ref::from_schema_name("Refund"))
         .description(Some("The object as it was when the event happened."))
         .build();
     MetadataTexts = ObjectBuilder::new()

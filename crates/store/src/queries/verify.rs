@@ -93,6 +93,7 @@ pub struct PostingRow {
     pub currency: String,
     pub amount_minor: i64,
     pub created_at: i64,
+    pub refund_id: Option<String>,
 }
 
 pub fn postings(
@@ -101,7 +102,8 @@ pub fn postings(
     span: Span<'_>,
     cursor: &mut Option<Vec<Value>>,
 ) -> Result<Vec<Result<PostingRow, String>>, Error> {
-    let columns = ["entry_id", "line", "transaction_id", "account", "currency", "amount_minor", "created_at"];
+    let columns =
+        ["entry_id", "line", "transaction_id", "account", "currency", "amount_minor", "created_at", "refund_id"];
     let keys = ["transaction_id", "entry_id", "line"];
     let starts = [Start::Text, Start::Text, Start::Number];
     let rows = between(tx, scope, "ledger_postings", &columns, &keys, span, cursor, &starts)?;
@@ -114,6 +116,7 @@ pub fn postings(
             currency: row.get("currency")?,
             amount_minor: row.get("amount_minor")?,
             created_at: row.get("created_at")?,
+            refund_id: row.get("refund_id")?,
         })
     };
     Ok(rows.iter().map(|row| read(row).map_err(|error: Error| named(row, &["entry_id", "line"], &error))).collect())
@@ -241,11 +244,13 @@ pub struct Stray {
 }
 
 /// Tables whose rows live in a scope, with the column that names a row best.
-const SCOPED: [(&str, &str); 13] = [
+const SCOPED: [(&str, &str); 16] = [
     ("api_keys", "id"),
     ("checkouts", "id"),
     ("payment_sessions", "id"),
     ("transactions", "id"),
+    ("refunds", "id"),
+    ("balance_guards", "currency"),
     ("ledger_postings", "entry_id"),
     ("events", "id"),
     ("events_unlogged", "id"),
@@ -255,6 +260,7 @@ const SCOPED: [(&str, &str); 13] = [
     ("jobs", "object_id"),
     ("idempotency_keys", "idempotency_key"),
     ("simulated_payments", "transaction_id"),
+    ("simulated_refunds", "refund_id"),
 ];
 
 /// Tables that point at events, with the columns that have to agree.
@@ -279,7 +285,18 @@ where not exists (
     and transactions.id = simulated_payments.transaction_id)
 order by simulated_payments.transaction_id";
 
-/// Rows of no organization, of no event, of no transaction.
+const SIMULATED_REFUNDS: &str = "\
+select simulated_refunds.refund_id
+from simulated_refunds
+where not exists (
+    select 1
+    from refunds
+    where refunds.organization_id = simulated_refunds.organization_id
+    and refunds.mode = simulated_refunds.mode
+    and refunds.id = simulated_refunds.refund_id)
+order by simulated_refunds.refund_id";
+
+/// Rows of no organization, of no event, of no transaction, of no refund.
 pub fn strays(tx: &mut Tx<'_>) -> Result<Vec<Stray>, Error> {
     let mut strays = Vec::new();
     for (table, id) in SCOPED {
@@ -299,6 +316,7 @@ pub fn strays(tx: &mut Tx<'_>) -> Result<Vec<Stray>, Error> {
         collect(tx, &sql, table, "there is no such event", &mut strays)?;
     }
     collect(tx, SIMULATED, "simulated_payments", "there is no such transaction", &mut strays)?;
+    collect(tx, SIMULATED_REFUNDS, "simulated_refunds", "there is no such refund", &mut strays)?;
     Ok(strays)
 }
 

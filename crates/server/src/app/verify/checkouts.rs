@@ -87,7 +87,7 @@ fn attempts(
 fn add(attempts: &mut Attempts, checkout: &Checkout, transaction: &Transaction) {
     attempts.count += 1;
     attempts.failed += i64::from(transaction.reached(TransactionStatus::Failed).is_some());
-    if transaction.status() == TransactionStatus::Completed {
+    if transaction.status().is_paid() {
         attempts.completed += 1;
         match (transaction.duplicate, transaction.late) {
             (true, _) => {}

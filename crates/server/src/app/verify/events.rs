@@ -6,8 +6,10 @@ use std::collections::{HashMap, HashSet};
 use domain::checkout::{Checkout, Status};
 use domain::event::{Event, EventType};
 use domain::payment::Transaction;
-use domain::{Id, Mode, Scope, Timestamp};
+use domain::refund::{Refund, RefundStatus};
+use domain::{Id, Mode, Object, Scope, Timestamp};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use store::queries::verify::{self as stored, EventRow, Span};
 use store::{Entity, Tx};
 
@@ -21,7 +23,7 @@ const LOG: &str = "event_log";
 
 /// What an event's bytes say.
 #[derive(Deserialize)]
-struct Envelope {
+struct Envelope<D> {
     id: String,
     #[serde(rename = "type")]
     kind: String,
@@ -31,10 +33,10 @@ struct Envelope {
     livemode: bool,
     object_id: String,
     sequence: i64,
-    data: Data,
+    data: D,
 }
 
-/// The part of it that is about money and state.
+/// The part of a checkout's that is about money and state.
 #[derive(Deserialize)]
 struct Data {
     id: String,
@@ -56,7 +58,23 @@ struct Summary {
     net_amount: String,
 }
 
-/// The events of one checkout so far.
+/// All that a refund's says.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RefundData {
+    id: String,
+    transaction_id: String,
+    amount: String,
+    currency: String,
+    reason: Option<String>,
+    status: String,
+    #[serde(rename = "created_at")]
+    _created_at: String,
+    #[serde(rename = "updated_at")]
+    _updated_at: String,
+}
+
+/// The events of one object so far.
 #[derive(Default)]
 struct Told {
     last: i64,
@@ -77,16 +95,17 @@ pub(super) fn of_checkouts(
     let mut cursor = None;
     loop {
         let rows = stored::events(tx, scope, span, &mut cursor)?;
-        report.count(TABLE, rows.len());
         let mut events = Vec::with_capacity(rows.len());
         for row in rows {
             match row {
+                Ok(event) if is_of::<Refund>(&event.object_id) => {}
                 Ok(event) => events.push(event),
                 Err(why) => report.fault(TABLE, "?", why),
             }
         }
+        report.count(TABLE, events.len());
         places(tx, scope, report, &events)?;
-        let envelopes: Vec<Option<Envelope>> = events.iter().map(|event| read(report, event)).collect();
+        let envelopes: Vec<Option<Envelope<Data>>> = events.iter().map(|event| read(report, event)).collect();
         let ids: HashSet<String> = envelopes
             .iter()
             .flatten()
@@ -102,14 +121,7 @@ pub(super) fn of_checkouts(
                 );
                 continue;
             };
-            let told = told.entry(event.object_id.clone()).or_default();
-            report.expect(event.sequence == told.last + 1, TABLE, &event.id, || {
-                format!("it is number {} of {} behind number {}", event.sequence, event.object_id, told.last)
-            });
-            told.last = event.sequence;
-            if let Some(kind) = EventType::parse(&event.kind) {
-                *told.by_kind.entry(kind).or_default() += 1;
-            }
+            told.entry(event.object_id.clone()).or_default().add(report, event);
             if let Some(envelope) = envelope {
                 snapshot(report, scope, event, envelope, checkout, &transactions);
             }
@@ -120,6 +132,86 @@ pub(super) fn of_checkouts(
     }
     for (id, checkout) in known {
         complete(report, checkout, told.get(&id).unwrap_or(&Told::default()), attempts.get(&id));
+    }
+    Ok(())
+}
+
+impl Told {
+    fn add(&mut self, report: &mut Report, event: &EventRow) {
+        report.expect(event.sequence == self.last + 1, TABLE, &event.id, || {
+            format!("it is number {} of {} behind number {}", event.sequence, event.object_id, self.last)
+        });
+        self.last = event.sequence;
+        if let Some(kind) = EventType::parse(&event.kind) {
+            *self.by_kind.entry(kind).or_default() += 1;
+        }
+    }
+
+    fn of(&self, kind: EventType) -> i64 {
+        self.by_kind.get(&kind).copied().unwrap_or(0)
+    }
+}
+
+/// By its id; whose event none of the known kinds is, is told where checkouts are walked.
+fn is_of<O: Object>(object_id: &str) -> bool {
+    object_id.split_once('_').is_some_and(|(prefix, _)| prefix == O::PREFIX)
+}
+
+/// A refund tells once that it failed and once that it went through, if it did.
+pub(super) fn of_refunds(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    span: Span<'_>,
+    report: &mut Report,
+    refunds: &[Refund],
+) -> Result<(), Failure> {
+    let known: HashMap<String, &Refund> = refunds.iter().map(|refund| (refund.id.to_string(), refund)).collect();
+    let mut told: HashMap<String, Told> = HashMap::new();
+    let mut cursor = None;
+    loop {
+        let mut events = Vec::new();
+        // What can't be read is reported where checkouts are walked.
+        for event in stored::events(tx, scope, span, &mut cursor)?.into_iter().flatten() {
+            if is_of::<Refund>(&event.object_id) {
+                events.push(event);
+            }
+        }
+        report.count(TABLE, events.len());
+        places(tx, scope, report, &events)?;
+        for event in &events {
+            let Some(refund) = known.get(&event.object_id) else {
+                let what = format!("it tells of {}, of which nothing can be read", event.object_id);
+                report.fault(TABLE, event.id.as_str(), what);
+                continue;
+            };
+            told.entry(event.object_id.clone()).or_default().add(report, event);
+            let Some(envelope) = read::<RefundData>(report, event) else { continue };
+            frame(report, scope, event, &envelope);
+            let data = &envelope.data;
+            let is_it = data.id == event.object_id
+                && data.transaction_id == refund.transaction.to_string()
+                && data.amount == refund.amount.to_string()
+                && data.currency == refund.amount.currency.code()
+                && data.reason == refund.reason
+                && event.kind.split_once('.') == Some(("refund", data.status.as_str()));
+            report.expect(is_it, TABLE, &event.id, || format!("its body does not show {}", event.object_id));
+        }
+        if cursor.is_none() {
+            break;
+        }
+    }
+    for (id, refund) in known {
+        let nothing = Told::default();
+        let told = told.get(&id).unwrap_or(&nothing);
+        let moves = |status| refund.moves.iter().filter(|one| one.status == status).count();
+        let (completed, failed) = (moves(RefundStatus::Completed), moves(RefundStatus::Failed));
+        let right = told.last == refund.event_sequence
+            && usize::try_from(told.of(EventType::RefundCompleted)) == Ok(completed)
+            && usize::try_from(told.of(EventType::RefundFailed)) == Ok(failed)
+            && usize::try_from(told.last) == Ok(completed + failed);
+        report.expect(right, Refund::TABLE, &id, || {
+            format!("{} events tell of {completed} completions and {failed} failures", told.last)
+        });
     }
     Ok(())
 }
@@ -139,7 +231,7 @@ fn places(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, events: &[EventRow
     Ok(())
 }
 
-fn read(report: &mut Report, event: &EventRow) -> Option<Envelope> {
+fn read<D: DeserializeOwned>(report: &mut Report, event: &EventRow) -> Option<Envelope<D>> {
     match serde_json::from_str(&event.body) {
         Ok(envelope) => Some(envelope),
         Err(error) => {
@@ -149,15 +241,8 @@ fn read(report: &mut Report, event: &EventRow) -> Option<Envelope> {
     }
 }
 
-fn snapshot(
-    report: &mut Report,
-    scope: Scope,
-    event: &EventRow,
-    envelope: &Envelope,
-    checkout: &Checkout,
-    transactions: &HashMap<String, Transaction>,
-) {
-    let data = &envelope.data;
+/// Around whatever is told.
+fn frame<D>(report: &mut Report, scope: Scope, event: &EventRow, envelope: &Envelope<D>) {
     let second = Ok(Timestamp::from_micros(event.created_at).floor_to_second());
     // An event's id begins with its time, to the millisecond.
     let made_at_ms = event.id.parse().ok().map(|id: Id<Event>| id.made_at_ms());
@@ -168,14 +253,25 @@ fn snapshot(
         && envelope.object_id == event.object_id
         && envelope.sequence == event.sequence
         && Timestamp::parse(&envelope.created_at) == second
-        && envelope.created == envelope.created_at;
+        && envelope.created == envelope.created_at
+        && envelope.livemode == (scope.mode == Mode::Live);
     report.expect(row_agrees, TABLE, &event.id, || "its columns differ from its body".into());
-    let live = scope.mode == Mode::Live;
+}
+
+fn snapshot(
+    report: &mut Report,
+    scope: Scope,
+    event: &EventRow,
+    envelope: &Envelope<Data>,
+    checkout: &Checkout,
+    transactions: &HashMap<String, Transaction>,
+) {
+    frame(report, scope, event, envelope);
+    let data = &envelope.data;
     let is_its_checkout = data.id == event.object_id
         && data.amount == checkout.order.amount.to_string()
         && data.currency == checkout.order.amount.currency.code()
-        && envelope.livemode == live
-        && data.livemode == live
+        && data.livemode == (scope.mode == Mode::Live)
         && data.client_secret.is_none();
     report.expect(is_its_checkout, TABLE, &event.id, || format!("its body does not show {}", event.object_id));
     let Some(kind) = EventType::parse(&event.kind) else {
@@ -221,7 +317,7 @@ fn complete(report: &mut Report, checkout: &Checkout, told: &Told, attempts: Opt
         (EventType::PaymentFailed, failed),
     ];
     for (kind, expected) in expected {
-        let found = told.by_kind.get(&kind).copied().unwrap_or(0);
+        let found = told.of(kind);
         report.expect(found == expected, Checkout::TABLE, &id, || {
             format!("{} was told {found} times and happened {expected} times", kind.as_str())
         });

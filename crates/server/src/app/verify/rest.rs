@@ -4,7 +4,7 @@ use domain::Scope;
 use domain::api_key::ApiKey;
 use domain::job::Job;
 use domain::organization::Organization;
-use domain::simulator::SimulatedPayment;
+use domain::simulator::{SimulatedPayment, SimulatedRefund};
 use domain::webhook::WebhookEndpoint;
 use store::queries::verify as stored;
 use store::{Entity, Tx};
@@ -16,7 +16,8 @@ pub(super) fn documents(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> R
     walk::<Organization>(tx, scope, report)?;
     walk::<ApiKey>(tx, scope, report)?;
     walk::<WebhookEndpoint>(tx, scope, report)?;
-    walk::<SimulatedPayment>(tx, scope, report)
+    walk::<SimulatedPayment>(tx, scope, report)?;
+    walk::<SimulatedRefund>(tx, scope, report)
 }
 
 fn walk<E: Entity>(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {

@@ -17,10 +17,12 @@ fn example(name: &'static str, summary: &'static str, value: Value) -> Example {
 const CHECKOUT: &str = "cs_01h455vb4pex5vsknk084sn02q";
 const SESSION: &str = "ps_01h455vc1nf1ysr3q8s9p3k4mh";
 const TRANSACTION: &str = "txn_01h455vc1vfk1rqd3m2e6w8z0b";
+const REFUND: &str = "ref_01h455vc8r7t3q5n1k9m2p4s6w";
 const ENDPOINT: &str = "we_01h455tz5ge1a8x4kq9g6j2m7d";
 const EVENT: &str = "evt_01h455vd9kf8es6v0m5r2t7y1c";
 const CREATED: &str = "2026-01-31T12:00:00Z";
 const PAID: &str = "2026-01-31T12:01:30Z";
+const REFUNDED: &str = "2026-02-02T09:30:00Z";
 
 pub(super) fn requests(operation: &str) -> Vec<Example> {
     match operation {
@@ -76,6 +78,10 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
         "update_payment_settings" => vec![
             example("methods", "Which methods", json!({ "enabled_methods": ["wave", "afrimoney", "qmoney", "card"] })),
             example("look", "What payers see", json!({ "name": "Kairaba Books", "accent_color": "#0b6e4f" })),
+        ],
+        "create_refund" => vec![
+            example("all", "All that is left", json!({})),
+            example("part", "A part", json!({ "amount": "40.00", "reason": "One of two books came back" })),
         ],
         "create_webhook_endpoint" => vec![
             example(
@@ -181,6 +187,15 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
                 .for_each(|all| all.extend(rest.as_object().cloned().unwrap_or_default()));
             one("The settings as they are now", settings)
         }
+        "list_transactions" => one("One of one", list(whole_transaction())),
+        "get_transaction" => one("A payment of which a part was refunded", whole_transaction()),
+        "create_refund" => one("It is asked for", refund("pending")),
+        "list_refunds" => one("One of one", list(refund("completed"))),
+        "get_refund" => one("It went through", refund("completed")),
+        "get_balance" => one(
+            "After a payment and a refund",
+            json!({ "available_balance": "57.50", "pending_balance": "0.00", "currency": "GMD" }),
+        ),
         "create_webhook_endpoint" | "rotate_webhook_secret" => {
             let mut shown = endpoint();
             shown["secret"] = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=".into();
@@ -240,6 +255,32 @@ pub(super) fn paid() -> Value {
 
 fn transaction() -> Value {
     json!({ "id": TRANSACTION, "status": "completed", "amount": "100.00", "fee": "2.50", "net_amount": "97.50" })
+}
+
+fn whole_transaction() -> Value {
+    json!({
+        "id": TRANSACTION, "payment_session_id": SESSION, "object_type": "checkout", "object_id": CHECKOUT,
+        "organization_id": "org_01h455tx3w5b7d9f1h3k5m7p9r", "customer_id": null, "amount": "100.00", "fee": "2.50",
+        "net_amount": "97.50", "currency": "GMD", "status": "partially_refunded", "payment_method": "afrimoney",
+        "payment_method_transaction_id": format!("SIM-{TRANSACTION}"), "customer_email": null,
+        "customer_phone": "+2207000000", "customer_name": null, "payment_phone": "+2207000000",
+        "payment_details": { "duplicate": false, "late": false, "outcome_unknown": false }, "mode": "test",
+        "livemode": false, "initiated_at": CREATED, "processing_at": CREATED, "completed_at": PAID, "failed_at": null,
+        "refunded_amount": "40.00", "failure_reason": null,
+        "state_transitions": [
+            { "status": "pending", "timestamp": CREATED }, { "status": "processing", "timestamp": CREATED },
+            { "status": "completed", "timestamp": PAID }, { "status": "partially_refunded", "timestamp": REFUNDED },
+        ],
+        "payment_method_response": null, "attempt_count": 1, "metadata": {}, "processing_type": "online",
+        "recording_source": "provider", "recorded_by": null, "created_at": CREATED, "updated_at": REFUNDED,
+    })
+}
+
+fn refund(status: &str) -> Value {
+    json!({
+        "id": REFUND, "transaction_id": TRANSACTION, "amount": "40.00", "currency": "GMD",
+        "reason": "One of two books came back", "status": status, "created_at": REFUNDED, "updated_at": REFUNDED,
+    })
 }
 
 fn session() -> Value {
@@ -308,6 +349,8 @@ pub(super) fn delivery(kind: &str) -> Value {
             (1, payment(failed, "insufficient_funds".into()))
         }
         "checkout.completed" => (2, paid()),
+        "refund.completed" => (1, refund("completed")),
+        "refund.failed" => (1, refund("failed")),
         "webhook.test" => (1, endpoint()),
         other => {
             let mut ended = checkout();

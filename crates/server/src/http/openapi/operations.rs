@@ -4,8 +4,10 @@ use domain::Refusal;
 use domain::api_key::{Area, Right};
 use domain::checkout::Checkout;
 use domain::event::Event;
-use domain::payment::PaymentSession;
+use domain::payment::{PaymentSession, Transaction};
+use domain::refund::Refund;
 use domain::webhook::WebhookEndpoint;
+use domain::{Currency, Money};
 use serde_json::{Map, Value, json};
 
 use super::problems::{Access, Repeats, common, invalid, refused};
@@ -48,7 +50,7 @@ fn describe(operation: &mut Value, id: &str, shared: &mut Map<String, Value>) {
         operation["parameters"] = parameters.into();
     }
     if let Some(body) = operation.get_mut("requestBody") {
-        body["required"] = (id != "create_access_token").into();
+        body["required"] = (!matches!(id, "create_access_token" | "create_refund")).into();
         body["content"]["application/json"]["examples"] = answers::named(examples::requests(id));
     }
     let is_open = access == Access::Open;
@@ -187,6 +189,36 @@ fn notes(id: &str) -> Notes {
             Repeats::ByHeader,
             "Only what is given changes. Test and live mode have settings of their own.",
         ),
+        "list_transactions" => (
+            read(Area::Transactions),
+            Repeats::Harmless,
+            "Newest first. One transaction is one attempt to pay, so a checkout may have several.",
+        ),
+        "get_transaction" => (
+            read(Area::Transactions),
+            Repeats::Harmless,
+            "`state_transitions` are all its moves. After refunds it is `partially_refunded` or `refunded`, while what was \
+             paid stays as it is.",
+        ),
+        "create_refund" => (
+            write(Area::Refunds),
+            Repeats::ByHeader,
+            "Answers at once, with the refund `pending`; `refund.completed` or `refund.failed` tells the outcome. What is \
+             on its way counts: all refunds together are never more than was paid. Your fee is not given back, so the \
+             balance may go below zero, unless `allow_negative_balance` is off. In test mode the last two digits of the \
+             amount decide: `.71` has too little money, `.72` is refused, `.73` never answers, `.74` loses the answer.",
+        ),
+        "list_refunds" => (read(Area::Refunds), Repeats::Harmless, "Newest first."),
+        "get_refund" => (
+            read(Area::Refunds),
+            Repeats::Harmless,
+            "A status `processing` may last: the provider has it, and its outcome is being asked for.",
+        ),
+        "get_balance" => (
+            read(Area::Payouts),
+            Repeats::Harmless,
+            "Of the mode of the key, in GMD: completed payments without their fees, less refunds that have not failed.",
+        ),
         "create_webhook_endpoint" => (
             write(webhooks),
             Repeats::ByHeader,
@@ -235,6 +267,10 @@ fn notes(id: &str) -> Notes {
     Notes { access, repeats, about, problems: problems(id) }
 }
 
+fn dalasi(minor: i64) -> Money {
+    Money::new(minor, Currency::gmd())
+}
+
 /// What only this operation refuses.
 fn problems(id: &str) -> Vec<Problem> {
     let in_list = || {
@@ -269,7 +305,24 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::NoPaymentMethodAvailable),
             Problem::card_data_not_allowed("description"),
         ],
-        "list_checkouts" | "list_webhook_endpoints" | "list_events" => vec![in_list()],
+        "list_checkouts" | "list_webhook_endpoints" | "list_events" | "list_transactions" | "list_refunds" => {
+            vec![in_list()]
+        }
+        "get_transaction" => vec![refused(Refusal::not_found::<Transaction>())],
+        "create_refund" => vec![
+            invalid(&[(
+                "amount",
+                FaultCode::AmountMustBeString,
+                "`amount` must be a string such as \"100.00\"; you sent a number.",
+            )]),
+            refused(Refusal::TransactionNotRefundable { status: "pending" }),
+            refused(Refusal::TransactionAlreadyRefunded),
+            refused(Refusal::RefundExceedsAmount { left: dalasi(4_000) }),
+            refused(Refusal::InsufficientBalance { available: dalasi(9_750), required: dalasi(10_000) }),
+            Problem::card_data_not_allowed("reason"),
+            refused(Refusal::not_found::<Transaction>()),
+        ],
+        "get_refund" => vec![refused(Refusal::not_found::<Refund>())],
         "get_checkout" => vec![refused(Refusal::not_found::<Checkout>())],
         "cancel_checkout" => vec![
             unexpected_body(),

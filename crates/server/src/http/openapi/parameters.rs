@@ -19,6 +19,10 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
     match name {
         "id" if operation.contains("checkout") => (opaque(schema::<words::CheckoutId>()), "The checkout's id."),
         "id" if operation.contains("webhook") => (opaque(schema::<words::EndpointId>()), "The webhook endpoint's id."),
+        "id" if operation == "get_refund" => (opaque(schema::<words::RefundId>()), "The refund's id."),
+        "id" if operation == "get_transaction" || operation == "create_refund" => {
+            (opaque(schema::<words::TransactionId>()), "The transaction's id.")
+        }
         "id" => (opaque(schema::<words::EventId>()), "The event's id."),
         "session_id" => (opaque(schema::<words::SessionId>()), "The payment session's id."),
         "offset" => (json!({ "type": "integer", "minimum": 0, "default": 0 }), "How many records to skip."),
@@ -30,6 +34,10 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
             (text(64), "Continue behind the event with this id. With `order=asc`: follow the log from there.")
         }
         "after" => (text(64), "Continue behind the record with this id, at constant cost. Instead of `offset`."),
+        "status" if operation == "list_transactions" => {
+            (schema::<words::TransactionStatus>(), "Only transactions in this state.")
+        }
+        "status" if operation == "list_refunds" => (schema::<words::RefundStatus>(), "Only refunds in this state."),
         "status" => (schema::<words::CheckoutStatus>(), "Only checkouts in this state now."),
         "reference" => (text(255), "Only checkouts with this reference of yours."),
         "customer_id" => (text(64), "Only this customer's checkouts."),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::examples;
 
 /// Each with the schema of its `data` and when it is sent.
-const SENT: [(EventType, &str, &str); 6] = [
+const SENT: [(EventType, &str, &str); 8] = [
     (
         EventType::PaymentSucceeded,
         "PaymentEventData",
@@ -20,6 +20,12 @@ const SENT: [(EventType, &str, &str); 6] = [
     (EventType::CheckoutCompleted, "Checkout", "A checkout is paid. Comes after its `payment.succeeded`."),
     (EventType::CheckoutExpired, "Checkout", "A checkout was not paid in time."),
     (EventType::CheckoutCancelled, "Checkout", "A checkout was cancelled."),
+    (
+        EventType::RefundCompleted,
+        "Refund",
+        "A refund went through. Rarely it comes after a `refund.failed` of the same refund: then the provider has corrected itself.",
+    ),
+    (EventType::RefundFailed, "Refund", "A refund did not go through: the money is in your balance again."),
     (EventType::WebhookTest, "WebhookEndpoint", "You asked for a test. `data` is the endpoint."),
 ];
 
