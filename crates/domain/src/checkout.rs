@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::customer;
 use crate::event::EventType;
 use crate::id::{Id, Object};
 use crate::metadata::Metadata;
 use crate::method::Method;
 use crate::money::Money;
-use crate::payment::{PaymentSession, TransactionSummary};
+use crate::payment::{PaymentSession, Settlement, TransactionSummary};
+use crate::product::Product;
 use crate::refusal::Refusal;
 use crate::scope::Scope;
 use crate::time::Timestamp;
@@ -78,11 +80,11 @@ pub struct Order {
     pub failure_url: Option<String>,
 }
 
-/// Prefilled by the merchant.
+/// Prefilled by the merchant, or from the customer that was named.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Customer {
     #[serde(default)]
-    pub id: Option<String>,
+    pub id: Option<Id<customer::Customer>>,
     /// E.164, or empty where the merchant sent an empty text.
     #[serde(default)]
     pub phone: Option<String>,
@@ -95,7 +97,7 @@ pub struct Customer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Item {
     #[serde(default)]
-    pub product_id: Option<String>,
+    pub product_id: Option<Id<Product>>,
     #[serde(default)]
     pub description: Option<String>,
     pub quantity: i64,
@@ -152,18 +154,6 @@ impl Status {
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
-}
-
-/// What money that arrived means for the checkout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Settlement {
-    /// It pays the checkout.
-    Paid,
-    /// The checkout was expired or cancelled before: credited, shown, the merchant decides.
-    Late,
-    /// The checkout was paid before: kept apart, refundable.
-    Second,
 }
 
 impl Checkout {

@@ -4,13 +4,14 @@
 //! A session exists from the moment somebody wants to pay; its transaction from the moment an
 //! attempt is handed to a rail. What the outcome means for the paid object is that object's rule.
 
+mod payable;
 mod transaction;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::checkout::Checkout;
+use crate::customer::Customer;
 use crate::id::{Id, Object};
 use crate::metadata::Metadata;
 use crate::method::{Flow, Method};
@@ -21,32 +22,12 @@ use crate::refusal::Refusal;
 use crate::scope::Scope;
 use crate::time::Timestamp;
 
+pub use payable::{Payable, Settlement};
 pub use transaction::{Step, Transaction, TransactionStatus, TransactionSummary, Transition};
 
 /// A one-time code where the rail's own answer about it was lost (contract §5).
 const CODE_LENGTH: u8 = 6;
 const RESEND_AFTER_S: u32 = 30;
-
-/// What is being paid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", content = "id", rename_all = "snake_case")]
-pub enum Payable {
-    Checkout(Id<Checkout>),
-}
-
-impl Payable {
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Payable::Checkout(_) => "checkout",
-        }
-    }
-
-    pub fn object_id(&self) -> String {
-        match self {
-            Payable::Checkout(id) => id.to_string(),
-        }
-    }
-}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PaymentSession {
@@ -85,6 +66,8 @@ impl Object for PaymentSession {
 /// Who pays, as far as they told.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Payer {
+    #[serde(default)]
+    pub customer: Option<Id<Customer>>,
     #[serde(default)]
     pub phone: Option<Msisdn>,
     #[serde(default)]
@@ -185,12 +168,13 @@ impl PaymentSession {
         }
     }
 
-    /// Somebody asks by the paid object to pay with `method`, or leaves it open.
-    pub fn again(&self, method: Option<Method>) -> Result<Again, Refusal> {
+    /// Somebody asks by the paid object to pay `amount` with `method`, or leaves it open.
+    pub fn again(&self, method: Option<Method>, amount: Money) -> Result<Again, Refusal> {
         match self.status {
             SessionStatus::Processing => Err(Refusal::PaymentInProgress),
             SessionStatus::Succeeded => Err(Refusal::PaymentAlreadySucceeded),
             SessionStatus::Failed | SessionStatus::Cancelled => Ok(Again::New),
+            SessionStatus::Pending if self.amount != amount => Ok(Again::Replace),
             SessionStatus::Pending => match (self.method, method) {
                 (Some(open), Some(wanted)) if open != wanted => Ok(Again::Replace),
                 (Some(_), Some(_)) | (None, _) | (_, None) => Ok(Again::Same),
@@ -570,6 +554,11 @@ impl PaymentSession {
 
     fn is_past_expiry(&self, now: Timestamp) -> bool {
         now.max(self.updated_at) >= self.expires_at
+    }
+
+    /// Its time ran out while nobody used it, whether or not the timer ran.
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.status == SessionStatus::Pending && self.is_past_expiry(now)
     }
 
     /// What enters every transition: two halves of one payment.

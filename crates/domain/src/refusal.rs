@@ -23,6 +23,26 @@ pub enum Refusal {
     },
     CodeNotExpected,
     NoPaymentMethodAvailable,
+    InvoiceNotDraft {
+        status: &'static str,
+    },
+    InvoiceNotUpdatable {
+        status: &'static str,
+    },
+    InvoiceIsDraft,
+    InvoiceAlreadyPaid,
+    InvoiceAlreadyCancelled,
+    InvoiceHasPayments,
+    InvoiceOverpayment {
+        remaining: Money,
+    },
+    InvoiceVersionConflict {
+        current: i64,
+    },
+    /// Less than what is left, where the merchant takes the whole only.
+    PartialPaymentNotAllowed {
+        remaining: Money,
+    },
     NoActiveEndpoint,
     /// An operator may only decide an attempt whose outcome is not known.
     AttemptNotUnknown {
@@ -65,6 +85,15 @@ impl Refusal {
             Refusal::PaymentMethodFixed { .. } => "payment_method_fixed",
             Refusal::CodeNotExpected => "code_not_expected",
             Refusal::NoPaymentMethodAvailable => "no_payment_method_available",
+            Refusal::InvoiceNotDraft { .. } => "invoice_not_draft",
+            Refusal::InvoiceNotUpdatable { .. } => "invoice_not_updatable",
+            Refusal::InvoiceIsDraft => "invoice_is_draft",
+            Refusal::InvoiceAlreadyPaid => "invoice_already_paid",
+            Refusal::InvoiceAlreadyCancelled => "invoice_already_cancelled",
+            Refusal::InvoiceHasPayments => "invoice_has_payments",
+            Refusal::InvoiceOverpayment { .. } => "invoice_overpayment",
+            Refusal::InvoiceVersionConflict { .. } => "invoice_version_conflict",
+            Refusal::PartialPaymentNotAllowed { .. } => "partial_payment_not_allowed",
             Refusal::NoActiveEndpoint => "no_active_endpoint",
             Refusal::AttemptNotUnknown { .. } => "attempt_not_unknown",
             Refusal::KeyAlreadyRevoked => "key_already_revoked",
@@ -110,6 +139,31 @@ impl fmt::Display for Refusal {
             }
             Refusal::NoPaymentMethodAvailable => f.write_str(
                 "No payment method is available: configure a payment provider for this mode, or enable a method.",
+            ),
+            Refusal::InvoiceNotDraft { status } => {
+                write!(f, "This invoice is {status}: only a draft can be finalized.")
+            }
+            Refusal::InvoiceNotUpdatable { status } => write!(
+                f,
+                "This invoice is {status}: only a draft or a pending invoice can be updated. Cancel it and create another one where that is possible."
+            ),
+            Refusal::InvoiceIsDraft => f.write_str("This invoice is a draft. Finalize it first."),
+            Refusal::InvoiceAlreadyPaid => f.write_str("This invoice is paid: nothing more can be done with it."),
+            Refusal::InvoiceAlreadyCancelled => f.write_str("This invoice is cancelled. Create a new one instead."),
+            Refusal::InvoiceHasPayments => f.write_str(
+                "This invoice is partially paid and can't be cancelled. Refund its payments, or take the rest.",
+            ),
+            Refusal::InvoiceOverpayment { remaining } => {
+                write!(f, "That is more than what is left to pay: {remaining} {}.", remaining.currency)
+            }
+            Refusal::InvoiceVersionConflict { current } => write!(
+                f,
+                "The invoice was changed meanwhile and is at version {current}. Read it again, then repeat the change with that version."
+            ),
+            Refusal::PartialPaymentNotAllowed { remaining } => write!(
+                f,
+                "This invoice is paid as a whole: {remaining} {}. Leave `amount` out, or allow partial payments in the settings.",
+                remaining.currency
             ),
             Refusal::NoActiveEndpoint => {
                 f.write_str("No active webhook endpoint listens to this event. Create or activate one, then retry.")

@@ -69,7 +69,7 @@ pub(crate) fn session(id: Id<PaymentSession>, checkout: &Checkout, method: Metho
 }
 
 pub(crate) fn payer(phone: &str) -> Payer {
-    Payer { phone: Some(Msisdn::parse(phone).expect("a sample is right")), email: None, name: None }
+    Payer { phone: Some(Msisdn::parse(phone).expect("a sample is right")), ..Payer::default() }
 }
 
 pub(crate) fn begin(session: &mut PaymentSession, id: Id<Transaction>, rate: u32, now: Timestamp) -> Transaction {

@@ -13,6 +13,7 @@ pub struct SigningKey {
     pub created_at: Timestamp,
     /// Published before, signs from here on.
     pub active_from: Timestamp,
-    /// Signs no more; verifies until the longest token has run out, then it may be deleted.
+    /// Signs no more. Tokens verify until the longest has run out; what it signed for good (receipts, the ledger) verifies for
+    /// ever, so it is kept.
     pub retired_at: Option<Timestamp>,
 }

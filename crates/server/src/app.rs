@@ -6,15 +6,20 @@
 pub mod attempts;
 pub mod balance;
 pub mod checkouts;
+pub mod customers;
 pub mod hosted;
 pub mod idempotency;
 pub mod invariants;
 pub mod keys;
 pub mod organizations;
+pub mod paid_object;
 pub mod payments;
+pub mod products;
 pub mod publish;
 pub mod refund_calls;
 pub mod refunds;
+pub mod sessions;
+pub mod settlement;
 pub mod verify;
 pub mod webhooks;
 

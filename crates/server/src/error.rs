@@ -40,6 +40,15 @@ impl Failure {
                 | Refusal::PaymentMethodFixed { .. }
                 | Refusal::CodeNotExpected
                 | Refusal::NoPaymentMethodAvailable
+                | Refusal::InvoiceNotDraft { .. }
+                | Refusal::InvoiceNotUpdatable { .. }
+                | Refusal::InvoiceIsDraft
+                | Refusal::InvoiceAlreadyPaid
+                | Refusal::InvoiceAlreadyCancelled
+                | Refusal::InvoiceHasPayments
+                | Refusal::InvoiceOverpayment { .. }
+                | Refusal::InvoiceVersionConflict { .. }
+                | Refusal::PartialPaymentNotAllowed { .. }
                 | Refusal::NoActiveEndpoint
                 | Refusal::AttemptNotUnknown { .. }
                 | Refusal::KeyAlreadyRevoked

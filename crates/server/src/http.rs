@@ -14,6 +14,7 @@ pub mod fields;
 pub mod json;
 mod openapi;
 mod path;
+mod payment_settings;
 mod payments;
 pub mod query;
 mod read;
@@ -67,14 +68,14 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(checkouts::get))
         .routes(routes!(checkouts::cancel))
         .merge(from_browsers())
-        .routes(routes!(payments::settings))
-        .routes(routes!(payments::dashboard))
         .routes(routes!(transactions::list))
         .routes(routes!(transactions::get))
         .routes(routes!(refunds::create))
         .routes(routes!(refunds::list))
         .routes(routes!(refunds::get))
         .routes(routes!(balance::get))
+        .routes(routes!(payment_settings::settings))
+        .routes(routes!(payment_settings::dashboard))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(
             webhook_endpoints::get,
@@ -111,7 +112,7 @@ fn from_browsers() -> OpenApiRouter<Api> {
         .routes(routes!(payments::initialize))
         .routes(routes!(payments::status))
         .routes(routes!(payments::session))
-        .routes(routes!(payments::methods))
+        .routes(routes!(payment_settings::methods))
         .layer(cors)
 }
 

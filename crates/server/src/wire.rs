@@ -4,13 +4,16 @@
 
 pub mod balance;
 pub mod checkouts;
+pub mod invoices;
 pub mod payments;
+pub mod receipts;
 pub mod refunds;
 pub mod settings;
 pub mod transactions;
 pub mod webhooks;
 pub mod words;
 
+use domain::payment::Payable;
 use serde::Serialize;
 use store::queries::{Page, PageRequest};
 use utoipa::ToSchema;
@@ -22,6 +25,20 @@ pub struct Addresses {
     pub public_url: String,
     /// Where the hosted pages are.
     pub pay_url: String,
+}
+
+impl Addresses {
+    /// The hosted page of what is paid.
+    pub fn page(&self, payable: Payable) -> String {
+        match payable {
+            Payable::Checkout(id) => format!("{}/checkout/{id}", self.pay_url),
+        }
+    }
+
+    /// Where a rail's own page sends the payer back to.
+    pub fn returned(&self, payable: Payable) -> String {
+        format!("{}/returned", self.page(payable))
+    }
 }
 
 /// Every success: one key, `data`.

@@ -5,8 +5,10 @@
 
 mod api_key;
 mod checkout;
+mod customer;
 mod organization;
 mod payment;
+mod product;
 mod refund;
 mod simulator;
 mod webhook;

@@ -35,12 +35,19 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "leases", text: include_str!("../migrations/0001_leases.sql") },
     Migration { number: 2, name: "payments", text: include_str!("../migrations/0002_payments.sql") },
     Migration { number: 8, name: "refunds", text: include_str!("../migrations/0008_refunds.sql") },
+    Migration {
+        number: 3,
+        name: "customers_and_products",
+        text: include_str!("../migrations/0003_customers_and_products.sql"),
+    },
 ];
 
 const TABLES: &[&str] = &[
     "organizations",
     "api_keys",
     "signing_keys",
+    "customers",
+    "products",
     "checkouts",
     "payment_sessions",
     "transactions",

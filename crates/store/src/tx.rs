@@ -155,6 +155,13 @@ impl<'c> Tx<'c> {
         }
     }
 
+    /// Another transaction was faster in a way that the database did not call a conflict: nothing is committed and the
+    /// whole closure runs again.
+    pub fn conflict(&mut self) -> Error {
+        self.doom = Some(Error::Conflict);
+        Error::Conflict
+    }
+
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         self.attempt(&[], |conn| conn.flush())
     }

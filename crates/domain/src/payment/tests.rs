@@ -132,7 +132,7 @@ fn other(session: &PaymentSession) -> Method {
 fn act(pair: &mut Pair, action: &Action) -> Result<&'static str, Refusal> {
     let moved = match action {
         Action::Again(method) => {
-            return Ok(match pair.session.again(Some(method(&pair.session)))? {
+            return Ok(match pair.session.again(Some(method(&pair.session)), pair.session.amount)? {
                 Again::Same => "=",
                 Again::New => "new session",
                 Again::Replace => {

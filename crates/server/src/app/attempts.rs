@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use domain::checkout::Checkout;
 use domain::job::{ClaimedJob, Job};
 use domain::organization::Organization;
-use domain::payment::{Moved, Payable, PaymentSession, Step, Transaction};
+use domain::payment::{Moved, PaymentSession, Step, Transaction};
 use domain::rail::{Called, Report, Started};
 use domain::{Id, Scope};
 use store::Tx;
@@ -15,7 +14,9 @@ use store::queries::idempotency::{self, IdempotencyKey};
 use store::queries::jobs;
 
 use super::idempotency::{Outcome, Reply, Run};
-use super::payments::{self, Begun, Initialize, Payment, settle};
+use super::payments::{self, Begun, Initialize, Target};
+use super::sessions::{self, Payment};
+use super::settlement::settle;
 use super::{App, Context, look_up};
 use crate::error::Failure;
 use crate::rails::{Order, Rail};
@@ -48,7 +49,7 @@ impl App {
     pub async fn start_again<R>(
         &self,
         scope: Scope,
-        checkout: Id<Checkout>,
+        target: Target,
         key: Option<IdempotencyKey>,
         render: R,
     ) -> Result<Reply, Failure>
@@ -56,7 +57,7 @@ impl App {
         R: Fn(Result<&Payment, &Failure>) -> Reply + Send + Sync + Clone + 'static,
     {
         let begin =
-            move |tx: &mut Tx<'_>, context: &Context, key| payments::begin_again(tx, context, scope, checkout, key);
+            move |tx: &mut Tx<'_>, context: &Context, key| payments::begin_again(tx, context, scope, target, key);
         self.begin_and_call(scope, begin, None, key, render).await
     }
 
@@ -109,12 +110,12 @@ impl App {
 
     /// The session as it stands; its waiting idempotency key gets that answer if it has none yet.
     async fn answer(&self, scope: Scope, session: Id<PaymentSession>) -> Result<Payment, Failure> {
-        let payment = self.read(move |tx, _| payments::look_up_payment(tx, scope, session)).await?;
+        let payment = self.read(move |tx, _| sessions::look_up_payment(tx, scope, session)).await?;
         if payment.session.unanswered_key.is_none() {
             return Ok(payment);
         }
         self.commit(move |tx, context| {
-            let mut payment = payments::load_payment(tx, scope, session)?;
+            let mut payment = sessions::load_payment(tx, scope, session)?;
             if finish_key(tx, context, &mut payment)? {
                 tx.save(&mut payment.session)?;
             }
@@ -272,8 +273,7 @@ impl App {
         self.read(move |tx, context| {
             let transaction = look_up::<Transaction>(tx, scope, id)?;
             let organization = look_up::<Organization>(tx, scope, scope.organization)?;
-            let Payable::Checkout(checkout) = transaction.payable;
-            let return_url = format!("{}/checkout/{checkout}/returned", context.addresses.pay_url);
+            let return_url = context.addresses.returned(transaction.payable);
             Ok(Order { transaction, merchant: organization.profile.name, return_url })
         })
         .await

@@ -1,14 +1,15 @@
 //! Checkout sessions: create, cancel, expire.
 
-use domain::checkout::{self, Checkout, Customer, Item, Order};
+use domain::checkout::{self, Checkout, Customer, Order};
 use domain::job::Job;
 use domain::organization::Organization;
-use domain::payment::{Payable, Payer, PaymentSession, Transaction};
+use domain::payment::{Payable, Payer, PaymentSession};
 use domain::{Currency, Id, Metadata, Method, Money, Msisdn, Refusal, Scope};
 use store::Tx;
 use store::queries::jobs;
 
-use super::{Context, load, look_up, publish};
+use super::products::NewItem;
+use super::{Context, customers, load, look_up, products, publish, sessions};
 use crate::credentials::ClientSecret;
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
@@ -36,14 +37,6 @@ pub enum Price {
     Items(Vec<NewItem>),
 }
 
-#[derive(Debug, Clone)]
-pub struct NewItem {
-    pub product_id: Option<String>,
-    pub description: Option<String>,
-    pub quantity: i64,
-    pub unit_price: Option<Money>,
-}
-
 /// A checkout with the secret that is shown this once.
 #[derive(Debug, Clone)]
 pub struct Created {
@@ -57,12 +50,13 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewCheckou
         return Err(Refusal::NoPaymentMethodAvailable.into());
     }
     let mut faults = Vec::new();
-    let price = price(new, &mut faults);
+    let price = match &new.price {
+        Price::Amount(amount) => Some((*amount, None)),
+        Price::Items(items) => products::price_lines(tx, scope, new.currency, items, &mut faults)?
+            .map(|(total, items)| (total, Some(items))),
+    };
     let available_methods = available_methods(context, &organization, new, &mut faults);
-    if new.customer.id.is_some() {
-        let message = "`customer_id` names no customer of yours.";
-        faults.push(Fault::new("customer_id", FaultCode::NotFound, message));
-    }
+    let customer = customers::named(tx, scope, new.customer.id, &mut faults)?;
     let (Some((amount, items)), true) = (price, faults.is_empty()) else {
         return Err(faults.into());
     };
@@ -76,7 +70,7 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewCheckou
         available_methods,
         automatic_payment_methods: new.automatic_payment_methods,
         fixed_method: new.payment_method,
-        customer: new.customer.clone(),
+        customer: customers::prefill(&new.customer, customer.as_ref()),
         description: new.description.clone(),
         reference: new.reference.clone(),
         metadata: new.metadata.clone(),
@@ -98,45 +92,6 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewCheckou
     tx.insert(&mut checkout)?;
     jobs::schedule(tx, scope, Job::ExpireCheckout(id), checkout.next_deadline())?;
     Ok(Created { checkout, client_secret })
-}
-
-fn price(new: &NewCheckout, faults: &mut Vec<Fault>) -> Option<(Money, Option<Vec<Item>>)> {
-    let requested = match &new.price {
-        Price::Amount(amount) => return Some((*amount, None)),
-        Price::Items(items) => items,
-    };
-    let mut items = Vec::with_capacity(requested.len());
-    for (index, item) in requested.iter().enumerate() {
-        let field = |name: &str| format!("items[{index}].{name}");
-        if item.product_id.is_some() {
-            let message = format!("`{}` names no product of yours.", field("product_id"));
-            faults.push(Fault::new(field("product_id"), FaultCode::NotFound, message));
-            continue;
-        }
-        let Some(unit_price) = item.unit_price else {
-            let message = format!("`{}` is required where no product gives the price.", field("unit_price"));
-            faults.push(Fault::new(field("unit_price"), FaultCode::Required, message));
-            continue;
-        };
-        match Item::new(item.description.clone(), item.quantity, unit_price) {
-            Some(item) => items.push(item),
-            None => {
-                let message = format!("`{}` times its quantity is above the largest amount.", field("unit_price"));
-                faults.push(Fault::new(field("unit_price"), FaultCode::AmountTooLarge, message));
-            }
-        }
-    }
-    if items.len() < requested.len() {
-        return None;
-    }
-    match checkout::sum(&items) {
-        Some(total) => Some((total, Some(items))),
-        None => {
-            let message = "The sum of `items` is above the largest amount.";
-            faults.push(Fault::new("items", FaultCode::AmountTooLarge, message));
-            None
-        }
-    }
 }
 
 /// Contract §2.1 rule 3.
@@ -179,6 +134,7 @@ fn available_methods(
 pub(super) fn payer_of(checkout: &Checkout) -> Payer {
     let customer = &checkout.order.customer;
     Payer {
+        customer: customer.id,
         phone: customer.phone.as_deref().and_then(|phone| Msisdn::parse(phone).ok()),
         email: customer.email.clone(),
         name: customer.name.clone(),
@@ -215,42 +171,9 @@ pub fn expire(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<Checkout>
 
 /// Ends the open session of a checkout that takes no more payments, and asks the rail to drop its attempt.
 pub(super) fn close_session(tx: &mut Tx<'_>, checkout: &mut Checkout, expired: bool) -> Result<(), Failure> {
-    let Some(session_id) = checkout.payment_session else { return Ok(()) };
-    let scope = checkout.scope;
-    let mut session = load::<PaymentSession>(tx, scope, session_id)?;
-    if session.is_with_provider() {
-        return Ok(());
+    let Some(session) = checkout.payment_session else { return Ok(()) };
+    if let Some(attempt) = sessions::close_by_id(tx, checkout.scope, session, expired)? {
+        checkout.attempt_moved(attempt, false, tx.now());
     }
-    let mut transaction = match session.transaction {
-        Some(id) => Some(load::<Transaction>(tx, scope, id)?),
-        None => None,
-    };
-    close(tx, &mut session, transaction.as_mut(), expired)?;
-    if let Some(transaction) = transaction {
-        checkout.attempt_moved(transaction.summary(), false, tx.now());
-    }
-    Ok(())
-}
-
-/// Closes a pending session; does nothing to any other.
-pub(super) fn close(
-    tx: &mut Tx<'_>,
-    session: &mut PaymentSession,
-    transaction: Option<&mut Transaction>,
-    expired: bool,
-) -> Result<(), Failure> {
-    let now = tx.now();
-    if session.status() != domain::payment::SessionStatus::Pending {
-        return Ok(());
-    }
-    match transaction {
-        Some(transaction) => {
-            session.close(Some(transaction), expired, now);
-            tx.save(transaction)?;
-            jobs::schedule(tx, session.scope, Job::WithdrawAttempt(transaction.id), now)?;
-        }
-        None => session.close(None, expired, now),
-    }
-    tx.save(session)?;
     Ok(())
 }

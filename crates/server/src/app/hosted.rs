@@ -10,7 +10,7 @@ use domain::{Id, Mode, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::{locate, transactions};
 
-use super::payments::{self, Payment};
+use super::sessions::{self, Payment};
 use super::{Context, checkouts, load, look_up};
 use crate::error::Failure;
 
@@ -47,7 +47,7 @@ pub fn look_up_hosted(tx: &mut Tx<'_>, id: Id<Checkout>) -> Result<HostedCheckou
     let scope = locate::checkout(tx, id)?.ok_or_else(Refusal::not_found::<Checkout>)?;
     let checkout = look_up::<Checkout>(tx, scope, id)?;
     let payment = match checkout.payment_session {
-        Some(session) => Some(payments::look_up_payment(tx, scope, session)?),
+        Some(session) => Some(sessions::look_up_payment(tx, scope, session)?),
         None => None,
     };
     let current = payment.as_ref().and_then(|payment| payment.transaction.as_ref());
@@ -79,7 +79,7 @@ pub fn choose_again(tx: &mut Tx<'_>, scope: Scope, id: Id<Checkout>) -> Result<C
     let mut checkout = load::<Checkout>(tx, scope, id)?;
     checkout.payable(tx.now())?;
     let Some(session) = checkout.payment_session else { return Ok(checkout) };
-    let Payment { session, transaction } = payments::load_payment(tx, scope, session)?;
+    let Payment { session, transaction } = sessions::load_payment(tx, scope, session)?;
     match session.status() {
         SessionStatus::Processing => return Err(Refusal::PaymentInProgress.into()),
         SessionStatus::Pending if transaction.is_some() => {}

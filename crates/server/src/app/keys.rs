@@ -96,20 +96,42 @@ fn additional_data(kid: &str) -> String {
     format!("signing_keys:{kid}")
 }
 
+/// The key that signs at `now`, and the public halves of all keys that ever signed: what was signed for good, unlike a
+/// token, has to be checked long after its key retired.
+pub fn lasting_keys(
+    context: &Context,
+    stored: &[StoredSigningKey],
+    now: Timestamp,
+) -> Result<(SigningKey, Vec<PublicKey>), Failure> {
+    let (mut current, mut public) = (None, Vec::with_capacity(stored.len()));
+    for key in stored {
+        let signing = open(context, key)?;
+        public.push(signing.public().clone());
+        if key.active_from <= now && key.retired_at.is_none_or(|at| at > now) {
+            current = Some(signing);
+        }
+    }
+    Ok((current.ok_or_else(no_key)?, public))
+}
+
+fn open(context: &Context, key: &StoredSigningKey) -> Result<SigningKey, Failure> {
+    let pkcs8 = context
+        .master
+        .unwrap(&key.wrapped, &additional_data(&key.kid))
+        .map_err(|fault| Failure::Broken(format!("signing key {}: {fault}", key.kid)))?;
+    SigningKey::from_pkcs8(pkcs8.expose()).map_err(|_| Failure::Broken(format!("signing key {} is damaged", key.kid)))
+}
+
+fn no_key() -> Failure {
+    Failure::Broken("no key signs access tokens: run `dalasi init`".into())
+}
+
 /// The keys as they are at `now`: one signs, the next is published, the retired ones verify until the longest token ran out.
 pub fn signing_keys_at(context: &Context, stored: &[StoredSigningKey], now: Timestamp) -> Result<SigningKeys, Failure> {
-    let open = |key: &StoredSigningKey| {
-        let pkcs8 = context
-            .master
-            .unwrap(&key.wrapped, &additional_data(&key.kid))
-            .map_err(|fault| Failure::Broken(format!("signing key {}: {fault}", key.kid)))?;
-        SigningKey::from_pkcs8(pkcs8.expose())
-            .map_err(|_| Failure::Broken(format!("signing key {} is damaged", key.kid)))
-    };
     let longest = Duration::from_secs(u64::try_from(LONGEST_LIFETIME_S).unwrap_or(0));
     let (mut current, mut next, mut retired) = (None, None, Vec::new());
     for key in stored {
-        let signing = open(key)?;
+        let signing = open(context, key)?;
         let public = PublicKey::from_bytes(*signing.public().bytes());
         if key.active_from > now {
             next = Some(public);
@@ -119,7 +141,7 @@ pub fn signing_keys_at(context: &Context, stored: &[StoredSigningKey], now: Time
             retired.push(public);
         }
     }
-    let current = current.ok_or_else(|| Failure::Broken("no key signs access tokens: run `dalasi init`".into()))?;
+    let current = current.ok_or_else(no_key)?;
     Ok(SigningKeys::new(current, next, retired))
 }
 

@@ -1,21 +1,19 @@
-//! Payment sessions and attempts: begin, and what a rail's word does to session, transaction, checkout and ledger.
+//! Payments begin: a session is opened, continued or replaced, and an attempt is committed before its rail is called.
 //!
 //! Rows are locked in one order everywhere: the paid object, its session, its transaction.
 
 use std::time::Duration;
 
-use domain::checkout::{Checkout, Settlement, Status};
-use domain::event::EventType;
 use domain::job::{ClaimedJob, Job};
-use domain::ledger::Entry;
-use domain::method::Flow;
 use domain::organization::Organization;
-use domain::payment::{Again, Moved, Payable, Payer, PaymentSession, SessionStatus, Step, Transaction};
-use domain::{Id, Metadata, Method, Money, Refusal, Scope, Timestamp};
+use domain::payment::{Again, Payable, Payer, PaymentSession, Transaction};
+use domain::{Id, Metadata, Method, Money, Refusal, Scope};
 use store::Tx;
-use store::queries::{jobs, ledger};
+use store::queries::jobs;
 
-use super::{Context, checkouts, load, look_up, publish};
+use super::paid_object::PaidObject;
+use super::sessions::{self, Payment};
+use super::{Context, customers, look_up};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
@@ -38,15 +36,8 @@ pub struct Initialize {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    Checkout(Id<Checkout>),
+    Object(Payable),
     Session(Id<PaymentSession>),
-}
-
-/// A session with its attempt, if one was handed to a rail.
-#[derive(Debug, Clone)]
-pub struct Payment {
-    pub session: PaymentSession,
-    pub transaction: Option<Transaction>,
 }
 
 /// What has to be done outside before the request can be answered.
@@ -68,43 +59,33 @@ pub fn begin(
     request: &Initialize,
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
-    let checkout_id = match request.target {
-        Target::Checkout(id) => id,
-        Target::Session(id) => {
-            let session = look_up::<PaymentSession>(tx, scope, id)?;
-            session.refuse_if_closed()?;
-            let Payable::Checkout(checkout_id) = session.payable;
-            checkout_id
-        }
-    };
-    let mut checkout = load::<Checkout>(tx, scope, checkout_id)?;
-    checkout.payable(tx.now())?;
-    let mut current = match checkout.payment_session {
-        Some(id) => Some(load_payment(tx, scope, id)?),
-        None => None,
-    };
-    if let Target::Session(id) = request.target
-        && current.as_ref().is_none_or(|current| current.session.id != id)
-    {
-        return Err(Refusal::PaymentSessionClosed.into());
-    }
+    let (mut object, mut current) = load_target(tx, scope, request.target)?;
+    let mut faults = Vec::new();
+    let customer = customers::named(tx, scope, request.payer.customer, &mut faults)?;
     if request.has_code {
+        if !faults.is_empty() {
+            return Err(faults.into());
+        }
         let payment = current.as_mut().ok_or(Refusal::CodeNotExpected)?;
-        return submit_code(tx, &mut checkout, payment, key);
+        return submit_code(tx, &mut object, payment, key);
     }
-    check_request(&checkout, request)?;
-    let method = request.method.or(checkout.order.fixed_method);
+    let amount = check_request(&object, request, faults)?;
+    let payer = match customer {
+        Some(customer) => merged(request.payer.clone(), &customer.payer()),
+        None => request.payer.clone(),
+    };
+    let method = request.method.or(object.fixed_method());
     let mut payment = match current {
-        Some(payment) => continue_or_replace(tx, &mut checkout, payment, method, request)?,
-        None => open(tx, &mut checkout, method, request)?,
+        Some(payment) => continue_or_replace(tx, &mut object, payment, method, amount, request, &payer)?,
+        None => open(tx, &mut object, method, amount, request, &payer)?,
     };
     match method.or(payment.session.method) {
         Some(method) if payment.transaction.is_none() => {
-            let job = start(tx, context, &mut checkout, &mut payment.session, method, key)?;
+            let job = start(tx, context, &mut object, &mut payment.session, method, key)?;
             Ok(Begun::Start(job, payment.session.id))
         }
         _ => {
-            tx.save(&mut checkout)?;
+            object.save(tx)?;
             Ok(Begun::Nothing(Box::new(payment)))
         }
     }
@@ -118,81 +99,100 @@ pub fn begin_again(
     tx: &mut Tx<'_>,
     context: &Context,
     scope: Scope,
-    id: Id<Checkout>,
+    target: Target,
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
-    let mut checkout = load::<Checkout>(tx, scope, id)?;
-    checkout.payable(tx.now())?;
-    let session = checkout.payment_session.ok_or(Refusal::CodeNotExpected)?;
-    let mut current = load_payment(tx, scope, session)?;
+    let (mut object, current) = load_target(tx, scope, target)?;
+    let mut current = current.ok_or(Refusal::CodeNotExpected)?;
     if current.session.is_with_provider() {
         return Err(Refusal::PaymentInProgress.into());
     }
-    let (Some(method), Some(transaction)) = (current.session.method, &mut current.transaction) else {
+    let (Some(method), Some(transaction)) = (current.session.method, &current.transaction) else {
         return Err(Refusal::CodeNotExpected.into());
     };
     let again_at = current.session.code_again_at(transaction).ok_or(Refusal::CodeNotExpected)?;
     if tx.now() < again_at {
         return Ok(Begun::Nothing(Box::new(current)));
     }
-    checkouts::close(tx, &mut current.session, Some(transaction), false)?;
-    show_latest(&mut checkout, Some(transaction), tx.now());
+    close(tx, &mut object, &mut current)?;
+    let amount = current.session.amount;
     let request = Initialize {
-        target: Target::Checkout(id),
+        target,
         method: Some(method),
         amount: None,
         payer: current.session.payer.clone(),
         metadata: Some(current.session.metadata.clone()),
         has_code: false,
     };
-    let mut payment = open(tx, &mut checkout, Some(method), &request)?;
-    let job = start(tx, context, &mut checkout, &mut payment.session, method, key)?;
+    let mut payment = open(tx, &mut object, Some(method), amount, &request, &request.payer)?;
+    let job = start(tx, context, &mut object, &mut payment.session, method, key)?;
     Ok(Begun::Start(job, payment.session.id))
 }
 
-fn check_request(checkout: &Checkout, request: &Initialize) -> Result<(), Failure> {
-    let order = &checkout.order;
-    if let (Some(fixed), Some(wanted)) = (order.fixed_method, request.method)
+/// What is to be paid, locked, and the payment of it that goes on, if one does.
+fn load_target(tx: &mut Tx<'_>, scope: Scope, target: Target) -> Result<(PaidObject, Option<Payment>), Failure> {
+    let payable = match target {
+        Target::Object(payable) => payable,
+        Target::Session(id) => {
+            let session = look_up::<PaymentSession>(tx, scope, id)?;
+            session.refuse_if_closed()?;
+            session.payable
+        }
+    };
+    let object = PaidObject::load(tx, scope, payable)?;
+    object.refuse_unless_payable(tx.now())?;
+    let current = match object.session() {
+        Some(id) => Some(sessions::load_payment(tx, scope, id)?),
+        None => None,
+    };
+    if let Target::Session(id) = target
+        && current.as_ref().is_none_or(|current| current.session.id != id)
+    {
+        return Err(Refusal::PaymentSessionClosed.into());
+    }
+    Ok((object, current))
+}
+
+/// What is asked for, held against what the object takes; gives the amount of the payment.
+fn check_request(object: &PaidObject, request: &Initialize, mut faults: Vec<Fault>) -> Result<Money, Failure> {
+    if let (Some(fixed), Some(wanted)) = (object.fixed_method(), request.method)
         && fixed != wanted
     {
         return Err(Refusal::PaymentMethodFixed { method: fixed.as_str() }.into());
     }
-    let mut faults = Vec::new();
     if let Some(method) = request.method
-        && !order.available_methods.contains(&method)
+        && !object.offers(method)
     {
-        let message = format!("`payment_method` {} is not offered by this checkout.", method.as_str());
+        let kind = object.payable().kind();
+        let message = format!("`payment_method` {} is not offered by this {kind}.", method.as_str());
         faults.push(Fault::new("payment_method", FaultCode::NotAllowed, message));
     }
-    if request.amount.is_some_and(|amount| amount != order.amount) {
-        let message = format!("`amount` is {} for this checkout; leave it out.", order.amount);
-        faults.push(Fault::new("amount", FaultCode::Conflict, message));
+    match object.amount(request.amount) {
+        Ok(amount) if faults.is_empty() => return Ok(amount),
+        Ok(_) => {}
+        Err(fault) => faults.push(fault),
     }
-    if faults.is_empty() { Ok(()) } else { Err(faults.into()) }
+    Err(faults.into())
 }
 
+/// `payer`: what the request says, and what is known of the customer that it names.
 fn open(
     tx: &mut Tx<'_>,
-    checkout: &mut Checkout,
+    object: &mut PaidObject,
     method: Option<Method>,
+    amount: Money,
     request: &Initialize,
+    payer: &Payer,
 ) -> Result<Payment, Failure> {
     let now = tx.now();
     let id = tx.entropy().id(now);
-    let payer = merged(request.payer.clone(), &checkouts::payer_of(checkout));
-    let mut session = PaymentSession::open(
-        id,
-        checkout.scope,
-        Payable::Checkout(checkout.id),
-        checkout.order.amount,
-        method,
-        payer,
-        checkout.expires_at,
-        now,
-    );
+    let payer = merged(payer.clone(), &object.payer());
+    let expires_at = object.session_expires_at();
+    let mut session =
+        PaymentSession::open(id, object.scope(), object.payable(), amount, method, payer, expires_at, now);
     session.metadata = request.metadata.clone().unwrap_or_default();
     refuse_without_phone(&session)?;
-    checkout.session_opened(id, now);
+    object.session_opened(id, now);
     tx.insert(&mut session)?;
     Ok(Payment { session, transaction: None })
 }
@@ -200,26 +200,28 @@ fn open(
 /// Contract §2.2 rule 6: one open session; the same method goes on with it, another replaces it.
 fn continue_or_replace(
     tx: &mut Tx<'_>,
-    checkout: &mut Checkout,
+    object: &mut PaidObject,
     mut current: Payment,
     method: Option<Method>,
+    amount: Money,
     request: &Initialize,
+    payer: &Payer,
 ) -> Result<Payment, Failure> {
-    let again = current.session.again(method)?;
+    let again = current.session.again(method, amount)?;
     if again == Again::New {
-        return open(tx, checkout, method, request);
+        return open(tx, object, method, amount, request, payer);
     }
+    // Only a phone that was sent: what is known of a customer replaces no attempt.
     let other_phone = request.payer.phone.is_some() && request.payer.phone != current.session.payer.phone;
     // A phone that was handed to a rail can't be changed there.
     if again == Again::Replace || (other_phone && current.transaction.is_some()) {
-        checkouts::close(tx, &mut current.session, current.transaction.as_mut(), false)?;
-        show_latest(checkout, current.transaction.as_ref(), tx.now());
-        return open(tx, checkout, method, request);
+        close(tx, object, &mut current)?;
+        return open(tx, object, method, amount, request, payer);
     }
     if current.transaction.is_none() {
         let session = &mut current.session;
         session.method = method.or(session.method);
-        session.payer = merged(request.payer.clone(), &session.payer);
+        session.payer = merged(payer.clone(), &session.payer);
         if let Some(metadata) = &request.metadata {
             session.metadata = metadata.clone();
         }
@@ -230,11 +232,13 @@ fn continue_or_replace(
     Ok(current)
 }
 
-/// A closed attempt is what the checkout shows until the next one begins.
-fn show_latest(checkout: &mut Checkout, transaction: Option<&Transaction>, now: Timestamp) {
-    if let Some(transaction) = transaction {
-        checkout.attempt_moved(transaction.summary(), false, now);
+/// Ends a session for another. A closed attempt is what the object shows until the next one begins.
+fn close(tx: &mut Tx<'_>, object: &mut PaidObject, current: &mut Payment) -> Result<(), Failure> {
+    sessions::close(tx, &mut current.session, current.transaction.as_mut(), false)?;
+    if let Some(transaction) = &current.transaction {
+        object.attempt_moved(current.session.id, transaction.summary(), false, tx.now());
     }
+    Ok(())
 }
 
 fn refuse_without_phone(session: &PaymentSession) -> Result<(), Failure> {
@@ -248,7 +252,12 @@ fn refuse_without_phone(session: &PaymentSession) -> Result<(), Failure> {
 
 /// What the request says wins over what was known.
 fn merged(request: Payer, known: &Payer) -> Payer {
+    // One customer's name never stands beside another's address.
+    if request.customer.is_some() && known.customer.is_some() && request.customer != known.customer {
+        return request;
+    }
     Payer {
+        customer: request.customer.or(known.customer),
         phone: request.phone.or_else(|| known.phone.clone()),
         email: request.email.or_else(|| known.email.clone()),
         name: request.name.or_else(|| known.name.clone()),
@@ -259,12 +268,12 @@ fn merged(request: Payer, known: &Payer) -> Payer {
 fn start(
     tx: &mut Tx<'_>,
     context: &Context,
-    checkout: &mut Checkout,
+    object: &mut PaidObject,
     session: &mut PaymentSession,
     method: Method,
     key: Option<(String, String)>,
 ) -> Result<ClaimedJob, Failure> {
-    let scope = checkout.scope;
+    let scope = object.scope();
     let offer = context.offer(scope.mode, method).ok_or(Refusal::NoPaymentMethodAvailable)?;
     let organization = look_up::<Organization>(tx, scope, scope.organization)?;
     let fee = organization.payments.fees.fee(method, session.amount);
@@ -272,9 +281,9 @@ fn start(
     let id = tx.entropy().id(now);
     let mut transaction = session.begin(id, method, offer.rail.to_owned(), fee, now);
     session.unanswered_key = key;
-    checkout.attempt_moved(transaction.summary(), false, now);
-    transaction.attempt_count = checkout.attempt_count;
-    tx.save(checkout)?;
+    object.attempt_moved(session.id, transaction.summary(), false, now);
+    transaction.attempt_count = object.attempt_count();
+    object.save(tx)?;
     tx.save(session)?;
     tx.insert(&mut transaction)?;
     Ok(jobs::hold(tx, scope, Job::StartAttempt(id), now.plus(INLINE_LEASE))?)
@@ -282,7 +291,7 @@ fn start(
 
 fn submit_code(
     tx: &mut Tx<'_>,
-    checkout: &mut Checkout,
+    object: &mut PaidObject,
     payment: &mut Payment,
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
@@ -290,147 +299,10 @@ fn submit_code(
     payment.session.submit_code(payment.transaction.as_ref(), now)?;
     let Some(transaction) = &payment.transaction else { return Err(Refusal::CodeNotExpected.into()) };
     payment.session.unanswered_key = key;
-    checkout.attempt_moved(transaction.summary(), true, now);
-    let scope = checkout.scope;
+    object.attempt_moved(payment.session.id, transaction.summary(), true, now);
+    let scope = object.scope();
     jobs::schedule(tx, scope, Job::AskRail(transaction.id), now.plus(CODE_LEASE))?;
-    tx.save(checkout)?;
+    object.save(tx)?;
     tx.save(&mut payment.session)?;
     Ok(Begun::SubmitCode(scope, transaction.id, payment.session.id))
-}
-
-pub fn load_payment(tx: &mut Tx<'_>, scope: Scope, id: Id<PaymentSession>) -> Result<Payment, Failure> {
-    let session = load::<PaymentSession>(tx, scope, id)?;
-    let transaction = match session.transaction {
-        Some(id) => Some(load::<Transaction>(tx, scope, id)?),
-        None => None,
-    };
-    Ok(Payment { session, transaction })
-}
-
-pub fn look_up_payment(tx: &mut Tx<'_>, scope: Scope, id: Id<PaymentSession>) -> Result<Payment, Failure> {
-    let mut session = look_up::<PaymentSession>(tx, scope, id)?;
-    let mut transaction = match session.transaction {
-        Some(id) => Some(look_up::<Transaction>(tx, scope, id)?),
-        None => None,
-    };
-    // A reader is told the truth of the clock, whether or not the timer ran.
-    let Payable::Checkout(checkout_id) = session.payable;
-    let now = tx.now();
-    if session.status() == SessionStatus::Pending
-        && look_up::<Checkout>(tx, scope, checkout_id)?.status(now) == Status::Expired
-    {
-        session.close(transaction.as_mut(), true, now);
-    }
-    Ok(Payment { session, transaction })
-}
-
-/// Applies what became known of an attempt, with everything that follows from it, in one transaction.
-pub fn settle(
-    tx: &mut Tx<'_>,
-    context: &Context,
-    scope: Scope,
-    id: Id<Transaction>,
-    apply: impl Fn(&mut PaymentSession, &mut Transaction, Timestamp) -> Result<Moved, Failure>,
-) -> Result<Payment, Failure> {
-    let Payable::Checkout(checkout_id) = look_up::<Transaction>(tx, scope, id)?.payable;
-    let mut checkout = load::<Checkout>(tx, scope, checkout_id)?;
-    let session_id = look_up::<Transaction>(tx, scope, id)?.session;
-    let mut session = load::<PaymentSession>(tx, scope, session_id)?;
-    let mut transaction = load::<Transaction>(tx, scope, id)?;
-    let now = tx.now();
-    let is_current = checkout.payment_session == Some(session_id);
-    match apply(&mut session, &mut transaction, now)? {
-        Moved::Nowhere => {
-            if transaction.step() != Step::Settled {
-                ask_later(tx, &mut transaction)?;
-                tx.save(&mut transaction)?;
-            }
-            return Ok(Payment { session, transaction: Some(transaction) });
-        }
-        Moved::On => {
-            if is_current {
-                checkout.attempt_moved(transaction.summary(), session.is_with_provider(), now);
-            }
-        }
-        Moved::ToFailed => {
-            if is_current {
-                checkout.attempt_moved(transaction.summary(), false, now);
-            }
-            // Nobody waits for an attempt at what is paid, expired or cancelled.
-            if checkout.stored_status() == Status::Pending {
-                publish::payment_event(tx, context, &mut checkout, &transaction, EventType::PaymentFailed)?;
-            }
-        }
-        Moved::ToPaid => money_arrived(tx, context, &mut checkout, &session, &mut transaction)?,
-    }
-    // The rail has it, but its answer with the way on was lost: a rail that knows the reference gives it again.
-    if transaction.step() == Step::Waiting && session.next_action.is_none() && restarts(context, &transaction) {
-        jobs::schedule(tx, scope, Job::StartAttempt(id), now)?;
-    }
-    // What held an outdated checkout open may be over now.
-    if let Some(event) = checkout.observe(now) {
-        if is_current {
-            checkouts::close(tx, &mut session, Some(&mut transaction), true)?;
-            if !transaction.status().is_paid() {
-                show_latest(&mut checkout, Some(&transaction), now);
-            }
-        }
-        publish::checkout_event(tx, context, &mut checkout, event)?;
-    }
-    ask_later(tx, &mut transaction)?;
-    tx.save(&mut checkout)?;
-    tx.save(&mut session)?;
-    tx.save(&mut transaction)?;
-    Ok(Payment { session, transaction: Some(transaction) })
-}
-
-/// Whether starting again would give the same payment, with the way on that the payer needs.
-fn restarts(context: &Context, transaction: &Transaction) -> bool {
-    transaction.method.flow() == Flow::Redirect
-        && !transaction.status().is_paid()
-        && context
-            .offer(transaction.scope.mode, transaction.method)
-            .is_some_and(|offer| offer.capability.start_is_idempotent)
-}
-
-fn money_arrived(
-    tx: &mut Tx<'_>,
-    context: &Context,
-    checkout: &mut Checkout,
-    session: &PaymentSession,
-    transaction: &mut Transaction,
-) -> Result<(), Failure> {
-    let now = tx.now();
-    if let Some(event) = checkout.observe(now) {
-        publish::checkout_event(tx, context, checkout, event)?;
-    }
-    // Another attempt that waits for a payer would only take money twice.
-    if checkout.payment_session != Some(session.id) && checkout.status(now) == Status::Pending {
-        checkouts::close_session(tx, checkout, false)?;
-    }
-    let settlement = checkout.money_arrived(transaction.summary(), now);
-    transaction.late = settlement == Settlement::Late;
-    transaction.duplicate = settlement == Settlement::Second;
-    let entry_id = tx.entropy().id(now);
-    let entry = match settlement {
-        Settlement::Paid | Settlement::Late => Entry::payment_completed(entry_id, transaction),
-        Settlement::Second => Entry::second_money(entry_id, transaction),
-    };
-    ledger::append(tx, checkout.scope, &entry)?;
-    publish::payment_event(tx, context, checkout, transaction, EventType::PaymentSucceeded)?;
-    if settlement == Settlement::Paid {
-        publish::checkout_event(tx, context, checkout, EventType::CheckoutCompleted)?;
-        jobs::cancel(tx, Job::ExpireCheckout(checkout.id))?;
-    }
-    Ok(())
-}
-
-/// The rail is asked again, with growing pauses, until the outcome is known.
-fn ask_later(tx: &mut Tx<'_>, transaction: &mut Transaction) -> Result<(), Failure> {
-    let job = Job::AskRail(transaction.id);
-    match transaction.next_question() {
-        Some(pause) => jobs::schedule(tx, transaction.scope, job, tx.now().plus(pause))?,
-        None => jobs::cancel(tx, job)?,
-    }
-    Ok(())
 }

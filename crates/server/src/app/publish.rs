@@ -11,6 +11,7 @@ use store::Tx;
 use store::queries::{deliveries, endpoints, events};
 
 use super::Context;
+use super::paid_object::PaidObject;
 use crate::error::Failure;
 use crate::wire::checkouts::{CheckoutView, PaymentEventData};
 use crate::wire::refunds::RefundView;
@@ -28,8 +29,32 @@ pub fn checkout_event(
     publish(tx, checkout.scope, kind, &checkout.id.to_string(), sequence, &data)
 }
 
-/// An attempt to pay the checkout ended.
+/// Something happened to what is paid.
+pub fn object_event(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    object: &mut PaidObject,
+    kind: EventType,
+) -> Result<(), Failure> {
+    match object {
+        PaidObject::Checkout(checkout) => checkout_event(tx, context, checkout, kind),
+    }
+}
+
+/// An attempt to pay ended.
 pub fn payment_event(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    object: &mut PaidObject,
+    transaction: &Transaction,
+    kind: EventType,
+) -> Result<(), Failure> {
+    match object {
+        PaidObject::Checkout(checkout) => checkout_payment(tx, context, checkout, transaction, kind),
+    }
+}
+
+fn checkout_payment(
     tx: &mut Tx<'_>,
     context: &Context,
     checkout: &mut Checkout,

@@ -3,18 +3,18 @@
 //!
 //! Rows are locked in the order of all payments, the paid object first, and then the refund and the balance's guard.
 
-use domain::checkout::Checkout;
 use domain::event::EventType;
 use domain::job::{ClaimedJob, Job};
 use domain::ledger::Entry;
 use domain::organization::Organization;
-use domain::payment::{Payable, Step, Transaction};
+use domain::payment::{Step, Transaction};
 use domain::rail::RefundSupport;
 use domain::refund::{Refund, RefundMoved, Source};
 use domain::{Id, Money, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::{balances, jobs, ledger};
 
+use super::paid_object::PaidObject;
 use super::{Context, load, look_up, publish};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
@@ -94,8 +94,8 @@ pub fn settle(
     apply: impl Fn(&mut Refund, &mut Transaction, Timestamp) -> Result<RefundMoved, Failure>,
 ) -> Result<Settled, Failure> {
     let transaction_id = look_up::<Refund>(tx, scope, id)?.transaction;
-    let Payable::Checkout(checkout_id) = look_up::<Transaction>(tx, scope, transaction_id)?.payable;
-    let mut checkout = load::<Checkout>(tx, scope, checkout_id)?;
+    let payable = look_up::<Transaction>(tx, scope, transaction_id)?.payable;
+    let mut object = PaidObject::load(tx, scope, payable)?;
     let mut transaction = load::<Transaction>(tx, scope, transaction_id)?;
     let mut refund = load::<Refund>(tx, scope, id)?;
     let now = tx.now();
@@ -117,8 +117,8 @@ pub fn settle(
         ledger::append(tx, scope, &entry)?;
         publish::refund_event(tx, &mut refund, event)?;
         tx.save(&mut transaction)?;
-        if transaction.status().is_paid() && checkout.refund_moved(transaction.summary(), now) {
-            tx.save(&mut checkout)?;
+        if object.refund_moved(transaction.summary(), now) {
+            object.save(tx)?;
         }
     }
     if moved != RefundMoved::Nowhere || refund.step() != Step::Settled {
@@ -128,7 +128,7 @@ pub fn settle(
     if let Some(claimed) = claimed {
         jobs::done(tx, claimed)?;
     }
-    Ok(Settled { refund, object_id: checkout_id.to_string() })
+    Ok(Settled { refund, object_id: payable.object_id() })
 }
 
 /// A refund as it stands, and whose page shows it.

@@ -11,7 +11,7 @@ use store::{Store, Tx};
 use super::installation::{self, Installation, Part};
 use super::output::{self, Format};
 use super::problem::Problem;
-use crate::app::{keys, payments};
+use crate::app::{keys, settlement};
 use crate::config::{AddressArguments, StoreArguments};
 use crate::error::Failure;
 use crate::wire::Addresses;
@@ -237,7 +237,7 @@ async fn resolve_named(arguments: Resolve) -> Result<(), Problem> {
     let resolved = installation
         .write(move |tx, context| {
             let scope = locate::transaction(tx, id)?.ok_or_else(Refusal::not_found::<Transaction>)?;
-            let payment = payments::settle(tx, context, scope, id, |session, transaction, now| {
+            let payment = settlement::settle(tx, context, scope, id, |session, transaction, now| {
                 Ok(session.resolved(transaction, paid, now)?)
             })?;
             keys::record(tx, scope, "attempt.resolved", id.to_string(), &actor, Some(reason.clone()))?;

@@ -18,8 +18,9 @@ use super::openapi::Data;
 use super::path::InPath;
 use super::query::Query;
 use super::{Api, read};
-use crate::app::checkouts::{self, Created, NewCheckout, NewItem, Price};
+use crate::app::checkouts::{self, Created, NewCheckout, Price};
 use crate::app::look_up;
+use crate::app::products::NewItem;
 use crate::error::Failure;
 use crate::wire::List;
 use crate::wire::checkouts::{CancelledCheckout, CheckoutView};
@@ -52,8 +53,8 @@ pub(super) struct CreateBody {
     /// Ready for this method at once, and for no other.
     #[schema(value_type = Option<words::MethodName>)]
     payment_method: Option<String>,
-    /// A customer of yours. Unknown ones are refused.
-    #[schema(min_length = 1, max_length = 64)]
+    /// A customer of yours: what you leave out below comes from it. Unknown ones are refused.
+    #[schema(value_type = Option<words::CustomerId>)]
     customer_id: Option<String>,
     /// Spares the payer the typing. May be empty.
     #[schema(value_type = Option<words::PhoneIn>)]
@@ -89,9 +90,10 @@ pub(super) struct CreateBody {
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = CreateCheckoutItem)]
 pub(super) struct ItemBody {
-    /// A product of yours. Unknown ones are refused.
-    #[schema(min_length = 1, max_length = 64)]
+    /// An active product of yours, of the same currency. Others are refused.
+    #[schema(value_type = Option<words::ProductId>)]
     product_id: Option<String>,
+    /// Without it, the name of the product.
     #[schema(max_length = 2000)]
     description: Option<String>,
     #[schema(minimum = 1, maximum = 1000000)]
@@ -144,7 +146,7 @@ fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Problem> {
     let automatic_payment_methods = fields.boolean("automatic_payment_methods").or(true);
     let payment_method = fields.text("payment_method").parse(read::method).optional();
     let customer = Customer {
-        id: fields.text("customer_id").min(1).max(64).optional(),
+        id: fields.text("customer_id").parse(read::customer).optional(),
         phone: fields.text("customer_phone").parse(read::phone_or_empty).optional(),
         email: fields.text("customer_email").email().optional(),
         name: fields.text("customer_name").min(1).max(200).optional(),
@@ -188,7 +190,7 @@ fn has_items(body: &Body) -> bool {
 }
 
 fn parse_item(item: &mut Fields<'_>, currency: Currency) -> Option<NewItem> {
-    let product_id = item.text("product_id").min(1).max(64).optional();
+    let product_id = item.text("product_id").parse(read::product).optional();
     let description = item.text("description").max(2000).optional();
     let quantity = item.integer("quantity", 1..=1_000_000).required();
     let unit_price = item.amount("unit_price", read::amount("unit_price", currency)).optional();

@@ -1,6 +1,8 @@
 //! Readers of values that several resources take: the domain's parsers behind the field readers' words.
 
-use domain::{Currency, Method, Money, Msisdn, Timestamp};
+use domain::customer::Customer;
+use domain::product::Product;
+use domain::{Currency, Id, Method, Money, Msisdn, Timestamp};
 use store::queries::PageRequest;
 
 use super::answer::Problem;
@@ -46,6 +48,16 @@ pub(super) fn phone(text: &str) -> Read<Msisdn> {
 /// An empty phone is kept as it is.
 pub(super) fn phone_or_empty(text: &str) -> Read<String> {
     if text.is_empty() { Ok(String::new()) } else { phone(text).map(|phone| phone.as_str().to_owned()) }
+}
+
+/// The customer that another object names.
+pub(super) fn customer(text: &str) -> Read<Id<Customer>> {
+    text.parse().map_err(|_| (FaultCode::NotFound, "`customer_id` names no customer of yours.".into()))
+}
+
+/// The product that a line names.
+pub(super) fn product(text: &str) -> Read<Id<Product>> {
+    text.parse().map_err(|_| (FaultCode::NotFound, "`product_id` names no product of yours.".into()))
 }
 
 /// The first moment that a date or date-time means.

@@ -13,7 +13,7 @@ use super::openapi::Data;
 use super::path::InPath;
 use super::query::Query;
 use super::{Api, read};
-use crate::app::{look_up, payments};
+use crate::app::{look_up, sessions};
 use crate::error::Failure;
 use crate::wire::List;
 use crate::wire::transactions::TransactionView;
@@ -73,7 +73,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
 /// As a reader is told at this moment: what waits for a payer whose time ran out is expired, whether or not the timer ran.
 fn view(tx: &mut Tx<'_>, scope: Scope, stored: Transaction) -> Result<TransactionView, Failure> {
     let now = match stored.status() {
-        TransactionStatus::Pending => payments::look_up_payment(tx, scope, stored.session)?.transaction,
+        TransactionStatus::Pending => sessions::look_up_payment(tx, scope, stored.session)?.transaction,
         TransactionStatus::Processing
         | TransactionStatus::Completed
         | TransactionStatus::Failed

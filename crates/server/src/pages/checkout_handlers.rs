@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::checkout::{Checkout, Status};
-use domain::payment::{Payer, SessionStatus};
+use domain::payment::{Payable, Payer, SessionStatus};
 use domain::rail::NextAction;
 use domain::{Id, Method, Msisdn, Refusal};
 use store::Tx;
@@ -27,7 +27,8 @@ use super::{checkout, moment};
 use crate::app::Context;
 use crate::app::hosted::{self, HostedCheckout};
 use crate::app::idempotency::Reply;
-use crate::app::payments::{Initialize, Payment, Target};
+use crate::app::payments::{Initialize, Target};
+use crate::app::sessions::Payment;
 use crate::error::Failure;
 use crate::form_token;
 
@@ -383,10 +384,10 @@ async fn start(call: &Call, method: Method, phone: Option<Msisdn>, key: Idempote
         }));
     }
     let request = Initialize {
-        target: Target::Checkout(call.id()),
+        target: Target::Object(Payable::Checkout(call.id())),
         method: Some(method),
         amount: None,
-        payer: Payer { phone, email: None, name: None },
+        payer: Payer { phone, ..Payer::default() },
         metadata: None,
         has_code: false,
     };
@@ -415,7 +416,7 @@ async fn submit_code(call: &Call, form: &Form, once: impl Fn(&str) -> Idempotenc
         return Ok(call.to_page_with(&Note::Code { fault: CodeFault::Format }));
     }
     let request = Initialize {
-        target: Target::Checkout(call.id()),
+        target: Target::Object(Payable::Checkout(call.id())),
         method: None,
         amount: None,
         payer: Payer::default(),
@@ -440,6 +441,7 @@ async fn resend(call: &Call, key: IdempotencyKey) -> Result<Response, Wrong> {
     if starts_too_often(call) {
         return Ok(call.to_page_with(&Note::Code { fault: CodeFault::TooOften }));
     }
-    let result = call.site.app.start_again(call.hosted.scope(), call.id(), Some(key), outcome).await;
+    let target = Target::Object(Payable::Checkout(call.id()));
+    let result = call.site.app.start_again(call.hosted.scope(), target, Some(key), outcome).await;
     answer(call, result, None)
 }

@@ -31,6 +31,7 @@ pub struct CheckoutView {
     #[schema(value_type = Vec<words::MethodName>)]
     pub available_payment_methods: Vec<String>,
     pub automatic_payment_methods: bool,
+    #[schema(value_type = Option<words::CustomerId>)]
     pub customer_id: Option<String>,
     pub customer_phone: Option<String>,
     pub customer_email: Option<String>,
@@ -63,6 +64,7 @@ pub struct CheckoutView {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = CheckoutItem)]
 pub struct ItemView {
+    #[schema(value_type = Option<words::ProductId>)]
     pub product_id: Option<String>,
     pub description: Option<String>,
     #[schema(minimum = 1, maximum = 1000000)]
@@ -105,7 +107,7 @@ impl CheckoutView {
         let order = &checkout.order;
         let items = order.items.as_ref().map(|items| {
             let view = |item: &domain::checkout::Item| ItemView {
-                product_id: item.product_id.clone(),
+                product_id: item.product_id.map(|id| id.to_string()),
                 description: item.description.clone(),
                 quantity: item.quantity,
                 unit_price: item.unit_price.to_string(),
@@ -122,7 +124,7 @@ impl CheckoutView {
             client_secret: None,
             available_payment_methods: order.available_methods.iter().map(|method| method.as_str().into()).collect(),
             automatic_payment_methods: order.automatic_payment_methods,
-            customer_id: order.customer.id.clone(),
+            customer_id: order.customer.id.map(|id| id.to_string()),
             customer_phone: order.customer.phone.clone(),
             customer_email: order.customer.email.clone(),
             customer_name: order.customer.name.clone(),

@@ -1,6 +1,6 @@
 //! Payment sessions and their status as the API shows them.
 
-use domain::payment::{Payable, PaymentSession, SessionStatus, Transaction};
+use domain::payment::{PaymentSession, SessionStatus, Transaction};
 use domain::rail::NextAction;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -159,8 +159,8 @@ fn payment_url(session: &PaymentSession, addresses: &Addresses) -> Option<String
         SessionStatus::Pending | SessionStatus::Processing => {}
         SessionStatus::Succeeded | SessionStatus::Failed | SessionStatus::Cancelled => return None,
     }
-    match (&session.next_action, session.payable) {
-        (Some(NextAction::Redirect { url }), _) => Some(url.clone()),
-        (_, Payable::Checkout(id)) => Some(format!("{}/checkout/{id}", addresses.pay_url)),
+    match &session.next_action {
+        Some(NextAction::Redirect { url }) => Some(url.clone()),
+        Some(_) | None => Some(addresses.page(session.payable)),
     }
 }

@@ -21,6 +21,7 @@ pub struct TransactionView {
     pub object_id: String,
     #[schema(value_type = words::OrganizationId)]
     pub organization_id: String,
+    #[schema(value_type = Option<words::CustomerId>)]
     pub customer_id: Option<String>,
     #[schema(value_type = words::Amount)]
     pub amount: String,
@@ -112,7 +113,7 @@ impl TransactionView {
             object_type: transaction.payable.kind().into(),
             object_id: transaction.payable.object_id(),
             organization_id: transaction.scope.organization.to_string(),
-            customer_id: None,
+            customer_id: transaction.payer.customer.map(|id| id.to_string()),
             amount: transaction.amount.to_string(),
             fee: transaction.fee.to_string(),
             net_amount: transaction.net().to_string(),

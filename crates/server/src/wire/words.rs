@@ -5,10 +5,9 @@
 
 use std::borrow::Cow;
 
-use domain::Method;
 use domain::checkout::Status;
 use domain::event::EventType;
-use domain::{payment, refund};
+use domain::{Method, Mode, OfflineMethod, invoice, payment, refund};
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
 };
@@ -60,9 +59,14 @@ words! {
     SessionId = id("ps", "A payment session.");
     TransactionId = id("txn", "A transaction: one attempt to pay.");
     RefundId = id("ref", "A refund.");
-    OrganizationId = id("org", "You.");
+    CustomerId = id("cus", "A customer.");
+    ProductId = id("prod", "A product.");
     EndpointId = id("we", "A webhook endpoint.");
     EventId = id("evt", "An event; the same on every delivery of it.");
+    OrganizationId = id("org", "You, the merchant.");
+    InvoiceId = id("inv", "An invoice.");
+    InvoicePaymentId = id("invpay", "One payment of an invoice.");
+    ReceiptId = id("rec", "A receipt.");
     RequestId = id("req", "The request; the same as the header `X-Request-Id`.");
     /// What goes out. What comes in is `AmountIn`.
     Amount = text()
@@ -94,10 +98,49 @@ words! {
         .description(Some("ISO 8601, UTC."))
         .examples(["2026-01-31T12:00:00Z"])
         .build();
+    MicroTime = text()
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .pattern(Some(r"\.[0-9]{6}Z$"))
+        .description(Some("ISO 8601, UTC, with microseconds."))
+        .examples(["2026-01-31T12:00:00.000000Z"])
+        .build();
+    DeadlineIn = text()
+        .description(Some("A date, which means the end of that day (UTC), or a date-time; without an offset it is UTC."))
+        .examples(["2026-01-31", "2026-01-31T12:00:00Z"])
+        .build();
     /// A date or a date-time, in a query.
     TimeIn = text()
         .description(Some("A date, which means its whole day (UTC), or a date-time."))
         .examples(["2026-01-31", "2026-01-31T12:00:00Z"])
+        .build();
+    InvoiceNumber = text()
+        .pattern(Some("^INV-[0-9]{4}-[0-9]{2}-[0-9]{4,}$"))
+        .description(Some("Counts your invoices of a month, without a gap."))
+        .examples(["INV-2026-01-0001"])
+        .build();
+    ReceiptNumber = text()
+        .pattern(Some("^RCT-[0-9]{4}-[0-9]{3,}$"))
+        .description(Some("Counts your receipts of a year, without a gap."))
+        .examples(["RCT-2026-001"])
+        .build();
+    ValidationCode = text()
+        .pattern(Some("^[0-9a-f]{32}$"))
+        .description(Some("Whoever has it can ask whether the receipt is real."))
+        .examples(["0123456789abcdef0123456789abcdef"])
+        .build();
+    TaxRate = ObjectBuilder::new()
+        .schema_type(Type::Number)
+        .minimum(Some(0))
+        .maximum(Some(100))
+        .description(Some("Percent, exact to four decimals."))
+        .examples([7.25])
+        .build();
+    TaxRateIn = ObjectBuilder::new()
+        .schema_type(Type::Number)
+        .minimum(Some(0))
+        .maximum(Some(100))
+        .description(Some("Percent; at most four decimals."))
+        .examples([7.25])
         .build();
     Url = text()
         .format(Some(SchemaFormat::Custom("uri".to_owned())))
@@ -129,9 +172,21 @@ words! {
     SessionStatus = one_of(["pending", "processing", "succeeded", "failed", "cancelled"]);
     TransactionStatus = one_of(payment::TransactionStatus::ALL.map(payment::TransactionStatus::as_str));
     RefundStatus = one_of(refund::RefundStatus::ALL.map(refund::RefundStatus::as_str));
-    ModeName = one_of(["test", "live"]);
     ProcessingType = one_of(["online", "offline"]);
     RecordingSource = one_of(["provider", "manual"]);
+    InvoiceStatus = one_of(invoice::Status::ALL.map(invoice::Status::as_str));
+    InvoiceFilter = one_of(
+        invoice::Status::ALL.map(invoice::Status::as_str).into_iter().chain(["open", "uncollectible"]),
+    );
+    InvoicePaymentStatus = one_of(["unpaid", "partial", "paid", "cancelled"]);
+    OfflineMethodName = one_of(OfflineMethod::ALL.map(OfflineMethod::as_str));
+    /// Online or outside.
+    AnyMethodName = one_of(
+        Method::ALL.map(Method::as_str).into_iter().chain(OfflineMethod::ALL.map(OfflineMethod::as_str)),
+    );
+    ReceiptStatus = one_of(["pending", "completed", "failed"]);
+    EmailStatus = one_of(["pending", "sent", "failed"]);
+    ModeName = one_of([Mode::Test, Mode::Live].map(Mode::as_str));
     FailureReason = one_of([
         "insufficient_funds", "declined", "wrong_code", "expired", "cancelled", "provider_error",
     ]);

@@ -40,7 +40,7 @@ where organization_id = $1 and mode = $2 and id = $3";
             self.order.amount.minor.into(),
             self.order.amount.currency.code().into(),
             self.client_secret_digest.as_str().into(),
-            self.order.customer.id.clone().into(),
+            self.order.customer.id.map(|id| id.to_string()).into(),
             self.order.reference.clone().into(),
             self.next_deadline().micros().into(),
             self.created_at.micros().into(),

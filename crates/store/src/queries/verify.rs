@@ -244,8 +244,10 @@ pub struct Stray {
 }
 
 /// Tables whose rows live in a scope, with the column that names a row best.
-const SCOPED: [(&str, &str); 16] = [
+const SCOPED: [(&str, &str); 18] = [
     ("api_keys", "id"),
+    ("customers", "id"),
+    ("products", "id"),
     ("checkouts", "id"),
     ("payment_sessions", "id"),
     ("transactions", "id"),

@@ -6,6 +6,7 @@
 
 mod backups;
 mod broken_commits;
+mod customers;
 mod postgres_only;
 mod reads;
 mod savepoints;

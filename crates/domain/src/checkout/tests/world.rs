@@ -110,7 +110,8 @@ impl World {
 
     fn pay(&mut self, method: Method, now: Timestamp) -> Result<(), Refusal> {
         self.checkout.payable(now)?;
-        let again = self.payments.last().map_or(Ok(Again::New), |newest| newest.session.again(Some(method)))?;
+        let amount = self.checkout.order.amount;
+        let again = self.payments.last().map_or(Ok(Again::New), |newest| newest.session.again(Some(method), amount))?;
         match again {
             Again::Same => return Ok(()),
             Again::Replace => self.close_current(false, now),

@@ -2,8 +2,10 @@
 
 use domain::Scope;
 use domain::api_key::ApiKey;
+use domain::customer::Customer;
 use domain::job::Job;
 use domain::organization::Organization;
+use domain::product::Product;
 use domain::simulator::{SimulatedPayment, SimulatedRefund};
 use domain::webhook::WebhookEndpoint;
 use store::queries::verify as stored;
@@ -16,6 +18,8 @@ pub(super) fn documents(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> R
     walk::<Organization>(tx, scope, report)?;
     walk::<ApiKey>(tx, scope, report)?;
     walk::<WebhookEndpoint>(tx, scope, report)?;
+    walk::<Customer>(tx, scope, report)?;
+    walk::<Product>(tx, scope, report)?;
     walk::<SimulatedPayment>(tx, scope, report)?;
     walk::<SimulatedRefund>(tx, scope, report)
 }

@@ -2,7 +2,8 @@
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
-use dalasi::app::checkouts::{NewItem, Price};
+use dalasi::app::checkouts::Price;
+use dalasi::app::products::NewItem;
 use domain::{Currency, Method, Money};
 
 use crate::world::{Page, QUIET, World, post};

@@ -1,0 +1,40 @@
+//! What can be paid online, and what money that arrived means for it. The objects themselves decide; here are the words
+//! that they share.
+
+use serde::{Deserialize, Serialize};
+
+use crate::checkout::Checkout;
+use crate::id::Id;
+
+/// What is being paid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "id", rename_all = "snake_case")]
+pub enum Payable {
+    Checkout(Id<Checkout>),
+}
+
+impl Payable {
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Payable::Checkout(_) => "checkout",
+        }
+    }
+
+    pub fn object_id(&self) -> String {
+        match self {
+            Payable::Checkout(id) => id.to_string(),
+        }
+    }
+}
+
+/// What money that arrived means for the paid object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Settlement {
+    /// It pays the object.
+    Paid,
+    /// The object was expired or cancelled before: credited, shown, the merchant decides.
+    Late,
+    /// The object was paid before: kept apart, refundable.
+    Second,
+}

@@ -1,0 +1,153 @@
+//! Customers: find or create, update, delete; and what other commands take from one.
+
+use domain::customer::{Contact, Customer};
+use domain::{Id, Metadata, Msisdn, Scope, checkout};
+use store::Tx;
+use store::queries::customers as queries;
+
+use super::load;
+use crate::error::Failure;
+use crate::fault::{Fault, FaultCode};
+
+#[derive(Debug, Clone)]
+pub struct NewCustomer {
+    pub contact: Contact,
+    pub name: Option<String>,
+    pub metadata: Metadata,
+}
+
+#[derive(Debug, Clone)]
+pub struct FoundOrCreated {
+    pub customer: Customer,
+    pub is_new: bool,
+}
+
+/// The customer with this e-mail address, else the one with this phone, unchanged; else a new one (contract §2.8).
+///
+/// Call it before anything is locked: it may wait for a transaction that is just storing the same customer.
+pub fn find_or_create(tx: &mut Tx<'_>, scope: Scope, new: &NewCustomer) -> Result<FoundOrCreated, Failure> {
+    if let Some(customer) = find(tx, scope, &new.contact)? {
+        return Ok(FoundOrCreated { customer, is_new: false });
+    }
+    let now = tx.now();
+    let mut customer = Customer {
+        id: tx.entropy().id(now),
+        scope,
+        version: 0,
+        contact: new.contact.clone(),
+        name: new.name.clone(),
+        metadata: new.metadata.clone(),
+        created_at: now,
+        updated_at: now,
+        deleted_at: None,
+    };
+    if queries::insert_if_new(tx, &mut customer)? {
+        return Ok(FoundOrCreated { customer, is_new: true });
+    }
+    match find(tx, scope, &new.contact)? {
+        Some(customer) => Ok(FoundOrCreated { customer, is_new: false }),
+        // It was deleted in this very moment.
+        None => Err(tx.conflict().into()),
+    }
+}
+
+fn find(tx: &mut Tx<'_>, scope: Scope, contact: &Contact) -> Result<Option<Customer>, Failure> {
+    if let Some(email) = contact.email()
+        && let Some(customer) = queries::by_email(tx, scope, email)?
+    {
+        return Ok(Some(customer));
+    }
+    match contact.phone() {
+        Some(phone) => Ok(queries::by_phone(tx, scope, phone)?),
+        None => Ok(None),
+    }
+}
+
+/// `None` leaves a field as it is, `Some(None)` clears it.
+#[derive(Debug, Clone, Default)]
+pub struct CustomerChange {
+    pub email: Option<Option<String>>,
+    pub phone: Option<Option<Msisdn>>,
+    pub name: Option<Option<String>>,
+    pub metadata: Option<Metadata>,
+}
+
+pub fn update(tx: &mut Tx<'_>, scope: Scope, id: Id<Customer>, change: &CustomerChange) -> Result<Customer, Failure> {
+    let mut customer = load::<Customer>(tx, scope, id)?;
+    let before = customer.clone();
+    let email = change.email.clone().unwrap_or_else(|| before.contact.email().map(str::to_owned));
+    let phone = change.phone.clone().unwrap_or_else(|| before.contact.phone().cloned());
+    let mut faults = Vec::new();
+    if let Some(email) = &email
+        && queries::by_email(tx, scope, email)?.is_some_and(|other| other.id != id)
+    {
+        faults.push(taken("email"));
+    }
+    if let Some(phone) = &phone
+        && queries::by_phone(tx, scope, phone)?.is_some_and(|other| other.id != id)
+    {
+        faults.push(taken("phone"));
+    }
+    match Contact::new(email, phone) {
+        Some(contact) => customer.contact = contact,
+        None => {
+            let field = if change.email.is_some() { "email" } else { "phone" };
+            let message = "A customer keeps `email` or `phone`; send one of them with a value.";
+            faults.push(Fault::new(field, FaultCode::Required, message));
+        }
+    }
+    if !faults.is_empty() {
+        return Err(faults.into());
+    }
+    if let Some(name) = &change.name {
+        customer.name.clone_from(name);
+    }
+    if let Some(metadata) = &change.metadata {
+        customer.metadata.clone_from(metadata);
+    }
+    if customer != before {
+        customer.updated_at = customer.updated_at.max(tx.now());
+        queries::save(tx, &mut customer)?;
+    }
+    Ok(customer)
+}
+
+fn taken(field: &str) -> Fault {
+    let message = format!("`{field}` belongs to another customer of yours; use that one, or change it first.");
+    Fault::new(field, FaultCode::Conflict, message)
+}
+
+/// What names the customer keeps its copies; e-mail address and phone are free again.
+pub fn delete(tx: &mut Tx<'_>, scope: Scope, id: Id<Customer>) -> Result<(), Failure> {
+    let mut customer = load::<Customer>(tx, scope, id)?;
+    customer.delete(tx.now());
+    Ok(tx.save(&mut customer)?)
+}
+
+/// The customer that a request names in `customer_id`. Who is not there is a fault of that field.
+pub fn named(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    id: Option<Id<Customer>>,
+    faults: &mut Vec<Fault>,
+) -> Result<Option<Customer>, Failure> {
+    let Some(id) = id else { return Ok(None) };
+    let customer = tx.peek::<Customer>(scope, id)?;
+    if customer.is_none() {
+        let message = "`customer_id` names no customer of yours.";
+        faults.push(Fault::new("customer_id", FaultCode::NotFound, message));
+    }
+    Ok(customer)
+}
+
+/// What the merchant sent wins over what is known of the customer.
+pub(super) fn prefill(sent: &checkout::Customer, customer: Option<&Customer>) -> checkout::Customer {
+    let Some(customer) = customer else { return sent.clone() };
+    let known = customer.payer();
+    checkout::Customer {
+        id: Some(customer.id),
+        phone: sent.phone.clone().or_else(|| known.phone.map(|phone| phone.as_str().to_owned())),
+        email: sent.email.clone().or(known.email),
+        name: sent.name.clone().or(known.name),
+    }
+}

@@ -1,0 +1,165 @@
+//! Products: create, update, delete; and the lines that are made of them.
+
+use std::collections::HashMap;
+
+use domain::checkout::{self, Item};
+use domain::product::Product;
+use domain::{Currency, Id, Metadata, Money, Scope};
+use store::Tx;
+
+use super::load;
+use crate::error::Failure;
+use crate::fault::{Fault, FaultCode};
+
+#[derive(Debug, Clone)]
+pub struct NewProduct {
+    pub name: String,
+    pub description: Option<String>,
+    pub price: Money,
+    pub active: bool,
+    pub images: Vec<String>,
+    pub metadata: Metadata,
+}
+
+pub fn create(tx: &mut Tx<'_>, scope: Scope, new: &NewProduct) -> Result<Product, Failure> {
+    assert!(new.price.minor > 0, "prices are read as positive");
+    let now = tx.now();
+    let mut product = Product {
+        id: tx.entropy().id(now),
+        scope,
+        version: 0,
+        name: new.name.clone(),
+        description: new.description.clone(),
+        price: new.price,
+        active: new.active,
+        images: new.images.clone(),
+        metadata: new.metadata.clone(),
+        created_at: now,
+        updated_at: now,
+        deleted_at: None,
+    };
+    tx.insert(&mut product)?;
+    Ok(product)
+}
+
+/// `None` leaves a field as it is, `Some(None)` clears it.
+#[derive(Debug, Clone, Default)]
+pub struct ProductChange {
+    pub name: Option<String>,
+    pub description: Option<Option<String>>,
+    /// In the product's own currency.
+    pub price: Option<Money>,
+    pub active: Option<bool>,
+    pub images: Option<Vec<String>>,
+    pub metadata: Option<Metadata>,
+}
+
+pub fn update(tx: &mut Tx<'_>, scope: Scope, id: Id<Product>, change: &ProductChange) -> Result<Product, Failure> {
+    let mut product = load::<Product>(tx, scope, id)?;
+    let before = product.clone();
+    if let Some(name) = &change.name {
+        product.name.clone_from(name);
+    }
+    if let Some(description) = &change.description {
+        product.description.clone_from(description);
+    }
+    if let Some(price) = change.price {
+        assert_eq!(price.currency, before.price.currency, "a price is read in its product's currency");
+        product.price = price;
+    }
+    if let Some(active) = change.active {
+        product.active = active;
+    }
+    if let Some(images) = &change.images {
+        product.images.clone_from(images);
+    }
+    if let Some(metadata) = &change.metadata {
+        product.metadata.clone_from(metadata);
+    }
+    if product != before {
+        product.updated_at = product.updated_at.max(tx.now());
+        tx.save(&mut product)?;
+    }
+    Ok(product)
+}
+
+/// Lines that name the product keep its name and price. What goes on charging for a product is asked here, under the lock
+/// of its row, and nowhere else.
+pub fn delete(tx: &mut Tx<'_>, scope: Scope, id: Id<Product>) -> Result<(), Failure> {
+    let mut product = load::<Product>(tx, scope, id)?;
+    product.delete(tx.now());
+    Ok(tx.save(&mut product)?)
+}
+
+/// A line as a request asks for it, each value readable by itself.
+#[derive(Debug, Clone)]
+pub struct NewItem {
+    pub product_id: Option<Id<Product>>,
+    pub description: Option<String>,
+    pub quantity: i64,
+    pub unit_price: Option<Money>,
+}
+
+/// The lines with their prices, and their sum: what a line does not say comes from its product, and stays when the product
+/// changes (contract §2.1 rule 2). `None` after pushing everything that is wrong with the field `items`.
+pub fn price_lines(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    currency: Currency,
+    requested: &[NewItem],
+    faults: &mut Vec<Fault>,
+) -> Result<Option<(Money, Vec<Item>)>, Failure> {
+    let mut products = HashMap::new();
+    let mut items = Vec::with_capacity(requested.len());
+    for (index, item) in requested.iter().enumerate() {
+        if let Some(id) = item.product_id
+            && !products.contains_key(&id)
+        {
+            products.insert(id, tx.peek::<Product>(scope, id)?);
+        }
+        let product = item.product_id.map(|id| products[&id].as_ref());
+        match price_line(currency, item, product) {
+            Ok(item) => items.push(item),
+            Err((field, code, message)) => {
+                let field = format!("items[{index}].{field}");
+                faults.push(Fault::new(&field, code, format!("`{field}` {message}")));
+            }
+        }
+    }
+    if items.len() < requested.len() {
+        return Ok(None);
+    }
+    let total = checkout::sum(&items);
+    if total.is_none() {
+        let message = "The sum of `items` is above the largest amount.";
+        faults.push(Fault::new("items", FaultCode::AmountTooLarge, message));
+    }
+    Ok(total.map(|total| (total, items)))
+}
+
+type LineFault = (&'static str, FaultCode, String);
+
+/// `product` is the one that the line names, as far as it is there.
+fn price_line(currency: Currency, item: &NewItem, product: Option<Option<&Product>>) -> Result<Item, LineFault> {
+    let refuse = |field, code, message: &str| Err((field, code, message.to_owned()));
+    let product = match product {
+        None => None,
+        Some(None) => return refuse("product_id", FaultCode::NotFound, "names no product of yours."),
+        Some(Some(product)) if !product.active => {
+            return refuse("product_id", FaultCode::Inactive, "names an inactive product; activate it first.");
+        }
+        Some(Some(product)) if product.price.currency != currency => {
+            let message = format!("is sold in {}, not in {currency}.", product.price.currency);
+            return Err(("product_id", FaultCode::CurrencyMismatch, message));
+        }
+        Some(Some(product)) => Some(product),
+    };
+    let Some(unit_price) = item.unit_price.or(product.map(|product| product.price)) else {
+        return refuse("unit_price", FaultCode::Required, "is required where no product gives the price.");
+    };
+    let description = item.description.clone().or_else(|| product.map(|product| product.name.clone()));
+    match Item::new(description, item.quantity, unit_price) {
+        Some(line) => Ok(Item { product_id: item.product_id, ..line }),
+        None => refuse("unit_price", FaultCode::AmountTooLarge, "times its quantity is above the largest amount."),
+    }
+}

@@ -1,0 +1,89 @@
+//! Payment sessions with their attempts: found, read by the clock, closed.
+//!
+//! What closing a session means for the paid object is its caller's to say.
+
+use domain::checkout::{Checkout, Status};
+use domain::job::Job;
+use domain::payment::{Payable, PaymentSession, SessionStatus, Transaction, TransactionSummary};
+use domain::{Id, Scope};
+use store::Tx;
+use store::queries::jobs;
+
+use super::{load, look_up};
+use crate::error::Failure;
+
+/// A session with its attempt, if one was handed to a rail.
+#[derive(Debug, Clone)]
+pub struct Payment {
+    pub session: PaymentSession,
+    pub transaction: Option<Transaction>,
+}
+
+pub fn load_payment(tx: &mut Tx<'_>, scope: Scope, id: Id<PaymentSession>) -> Result<Payment, Failure> {
+    let session = load::<PaymentSession>(tx, scope, id)?;
+    let transaction = match session.transaction {
+        Some(id) => Some(load::<Transaction>(tx, scope, id)?),
+        None => None,
+    };
+    Ok(Payment { session, transaction })
+}
+
+pub fn look_up_payment(tx: &mut Tx<'_>, scope: Scope, id: Id<PaymentSession>) -> Result<Payment, Failure> {
+    let mut session = look_up::<PaymentSession>(tx, scope, id)?;
+    let mut transaction = match session.transaction {
+        Some(id) => Some(look_up::<Transaction>(tx, scope, id)?),
+        None => None,
+    };
+    // A reader is told the truth of the clock, whether or not the timer ran.
+    let now = tx.now();
+    if session.status() == SessionStatus::Pending && is_over(tx, &session)? {
+        session.close(transaction.as_mut(), true, now);
+    }
+    Ok(Payment { session, transaction })
+}
+
+/// Whether the time of a pending session ran out.
+fn is_over(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<bool, Failure> {
+    let now = tx.now();
+    match session.payable {
+        Payable::Checkout(id) => Ok(look_up::<Checkout>(tx, session.scope, id)?.status(now) == Status::Expired),
+    }
+}
+
+/// Closes a session that nobody will use any more, unless the provider has its attempt; gives what became of that.
+pub(super) fn close_by_id(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    id: Id<PaymentSession>,
+    expired: bool,
+) -> Result<Option<TransactionSummary>, Failure> {
+    let Payment { mut session, mut transaction } = load_payment(tx, scope, id)?;
+    if session.status() != SessionStatus::Pending {
+        return Ok(None);
+    }
+    close(tx, &mut session, transaction.as_mut(), expired)?;
+    Ok(transaction.map(|transaction| transaction.summary()))
+}
+
+/// Closes a pending session and asks the rail to drop its attempt; does nothing to any other.
+pub(super) fn close(
+    tx: &mut Tx<'_>,
+    session: &mut PaymentSession,
+    transaction: Option<&mut Transaction>,
+    expired: bool,
+) -> Result<(), Failure> {
+    let now = tx.now();
+    if session.status() != SessionStatus::Pending {
+        return Ok(());
+    }
+    match transaction {
+        Some(transaction) => {
+            session.close(Some(transaction), expired, now);
+            tx.save(transaction)?;
+            jobs::schedule(tx, session.scope, Job::WithdrawAttempt(transaction.id), now)?;
+        }
+        None => session.close(None, expired, now),
+    }
+    tx.save(session)?;
+    Ok(())
+}

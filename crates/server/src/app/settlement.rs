@@ -1,0 +1,118 @@
+//! What became known of an attempt, by whichever way: session, transaction, paid object, ledger and events move together,
+//! in one transaction.
+
+use domain::event::EventType;
+use domain::job::Job;
+use domain::ledger::Entry;
+use domain::method::Flow;
+use domain::payment::{Moved, PaymentSession, Settlement, Step, Transaction};
+use domain::{Id, Scope, Timestamp};
+use store::Tx;
+use store::queries::{jobs, ledger};
+
+use super::paid_object::PaidObject;
+use super::sessions::{self, Payment};
+use super::{Context, load, look_up, publish};
+use crate::error::Failure;
+
+/// Applies what became known of an attempt, with everything that follows from it, in one transaction.
+pub fn settle(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    scope: Scope,
+    id: Id<Transaction>,
+    apply: impl Fn(&mut PaymentSession, &mut Transaction, Timestamp) -> Result<Moved, Failure>,
+) -> Result<Payment, Failure> {
+    let Transaction { payable, session: session_id, .. } = look_up::<Transaction>(tx, scope, id)?;
+    let mut object = PaidObject::load(tx, scope, payable)?;
+    let mut session = load::<PaymentSession>(tx, scope, session_id)?;
+    let mut transaction = load::<Transaction>(tx, scope, id)?;
+    let now = tx.now();
+    match apply(&mut session, &mut transaction, now)? {
+        Moved::Nowhere => {
+            if transaction.step() != Step::Settled {
+                ask_later(tx, &mut transaction)?;
+                tx.save(&mut transaction)?;
+            }
+            return Ok(Payment { session, transaction: Some(transaction) });
+        }
+        Moved::On => object.attempt_moved(session_id, transaction.summary(), session.is_with_provider(), now),
+        Moved::ToFailed => {
+            object.attempt_moved(session_id, transaction.summary(), false, now);
+            if object.awaits_payment() {
+                publish::payment_event(tx, context, &mut object, &transaction, EventType::PaymentFailed)?;
+            }
+        }
+        Moved::ToPaid => money_arrived(tx, context, &mut object, &mut transaction)?,
+    }
+    // The rail has it, but its answer with the way on was lost: a rail that knows the reference gives it again.
+    if transaction.step() == Step::Waiting && session.next_action.is_none() && restarts(context, &transaction) {
+        jobs::schedule(tx, scope, Job::StartAttempt(id), now)?;
+    }
+    // What held an outdated object open may be over now.
+    if let Some(event) = object.observe(now) {
+        if object.session() == Some(session_id) {
+            sessions::close(tx, &mut session, Some(&mut transaction), true)?;
+            if !transaction.status().is_paid() {
+                object.attempt_moved(session_id, transaction.summary(), false, now);
+            }
+        }
+        publish::object_event(tx, context, &mut object, event)?;
+    }
+    ask_later(tx, &mut transaction)?;
+    object.save(tx)?;
+    tx.save(&mut session)?;
+    tx.save(&mut transaction)?;
+    Ok(Payment { session, transaction: Some(transaction) })
+}
+
+/// Whether starting again would give the same payment, with the way on that the payer needs.
+fn restarts(context: &Context, transaction: &Transaction) -> bool {
+    transaction.method.flow() == Flow::Redirect
+        && !transaction.status().is_paid()
+        && context
+            .offer(transaction.scope.mode, transaction.method)
+            .is_some_and(|offer| offer.capability.start_is_idempotent)
+}
+
+fn money_arrived(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    object: &mut PaidObject,
+    transaction: &mut Transaction,
+) -> Result<(), Failure> {
+    let now = tx.now();
+    if let Some(event) = object.observe(now) {
+        publish::object_event(tx, context, object, event)?;
+    }
+    // Another attempt that waits for a payer would only take money twice.
+    if let Some(rival) = object.rival_of(transaction.session, now)
+        && let Some(closed) = sessions::close_by_id(tx, object.scope(), rival, false)?
+    {
+        object.attempt_moved(rival, closed, false, now);
+    }
+    let settlement = object.money_arrived(transaction.summary(), now);
+    transaction.late = settlement == Settlement::Late;
+    transaction.duplicate = settlement == Settlement::Second;
+    let entry_id = tx.entropy().id(now);
+    let entry = match settlement {
+        Settlement::Paid | Settlement::Late => Entry::payment_completed(entry_id, transaction),
+        Settlement::Second => Entry::second_money(entry_id, transaction),
+    };
+    ledger::append(tx, object.scope(), &entry)?;
+    publish::payment_event(tx, context, object, transaction, EventType::PaymentSucceeded)?;
+    if settlement == Settlement::Paid {
+        object.paid(tx, context)?;
+    }
+    Ok(())
+}
+
+/// The rail is asked again, with growing pauses, until the outcome is known.
+fn ask_later(tx: &mut Tx<'_>, transaction: &mut Transaction) -> Result<(), Failure> {
+    let job = Job::AskRail(transaction.id);
+    match transaction.next_question() {
+        Some(pause) => jobs::schedule(tx, transaction.scope, job, tx.now().plus(pause))?,
+        None => jobs::cancel(tx, job)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! What a request to pay names: by client secret, by object, by session.
+
+use domain::checkout::Checkout;
+use domain::payment::{Payable, PaymentSession};
+use domain::{Currency, Id, Scope};
+use store::Tx;
+use store::queries::locate;
+
+use crate::app::look_up;
+use crate::app::payments::Target;
+use crate::credentials::ClientSecret;
+use crate::error::Failure;
+use crate::http::Api;
+use crate::http::answer::Problem;
+use crate::http::fault::{Fault, FaultCode};
+
+#[derive(Clone)]
+pub(super) struct Names {
+    pub(super) session_id: Option<String>,
+    pub(super) client_secret: Option<String>,
+    pub(super) object_type: Option<String>,
+    pub(super) object_id: Option<String>,
+}
+
+/// What is paid, by whichever name the request gives, and its currency; two names that disagree are refused.
+pub(super) async fn find(api: &Api, scope: Scope, names: &Names) -> Result<(Target, Currency), Problem> {
+    let secret = match &names.client_secret {
+        None => None,
+        Some(text) => Some(ClientSecret::parse(text).map_err(|_| vec![unknown("client_secret")])?),
+    };
+    let digest = secret.map(|secret| secret.digest(&api.app.context().client_secret_pepper));
+    let names = names.clone();
+    let found = api.app.read(move |tx, _| look_up_named(tx, scope, &names, digest.as_deref())).await?;
+    Ok(found)
+}
+
+fn look_up_named(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    names: &Names,
+    digest: Option<&str>,
+) -> Result<(Target, Currency), Failure> {
+    let mut named: Vec<(&'static str, Payable)> = Vec::new();
+    let mut faults = Vec::new();
+    if let Some(digest) = digest {
+        match locate::client_secret(tx, digest)? {
+            Some((of, id)) if of == scope => named.push(("client_secret", Payable::Checkout(id))),
+            _ => faults.push(unknown("client_secret")),
+        }
+    }
+    if let Some(text) = &names.object_id {
+        match object(tx, scope, names.object_type.as_deref(), text)? {
+            Some(payable) => named.push(("object_id", payable)),
+            None => faults.push(unknown("object_id")),
+        }
+    }
+    let mut session = None;
+    if let Some(text) = &names.session_id {
+        let id = text.parse::<Id<PaymentSession>>().ok();
+        match id.map(|id| tx.peek::<PaymentSession>(scope, id)).transpose()?.flatten() {
+            Some(found) => {
+                session = Some(found.id);
+                named.push(("session_id", found.payable));
+            }
+            None => faults.push(unknown("session_id")),
+        }
+    }
+    if !faults.is_empty() {
+        return Err(faults.into());
+    }
+    let Some((_, first)) = named.first().copied() else {
+        return Err(unknown("client_secret").into());
+    };
+    if let Some((field, _)) = named.iter().find(|(_, payable)| *payable != first) {
+        let message = format!("`{field}` belongs to another payment; send only one of the names.");
+        return Err(Fault::new(*field, FaultCode::Conflict, message).into());
+    }
+    let currency = match first {
+        Payable::Checkout(id) => look_up::<Checkout>(tx, scope, id)?.order.amount.currency,
+    };
+    Ok((session.map_or(Target::Object(first), Target::Session), currency))
+}
+
+/// An object of that kind that is there.
+fn object(tx: &mut Tx<'_>, scope: Scope, kind: Option<&str>, id: &str) -> Result<Option<Payable>, Failure> {
+    Ok(match kind {
+        Some("checkout") => match id.parse::<Id<Checkout>>() {
+            Ok(id) => tx.peek::<Checkout>(scope, id)?.map(|checkout| Payable::Checkout(checkout.id)),
+            Err(_) => None,
+        },
+        Some(_) | None => None,
+    })
+}
+
+fn unknown(field: &'static str) -> Fault {
+    Fault::new(field, FaultCode::NotFound, format!("`{field}` names nothing that can be paid here."))
+}
