@@ -13,6 +13,7 @@ mod listen;
 mod organization;
 mod output;
 mod problem;
+mod refunds;
 mod restore;
 mod serve;
 mod signing_keys;
@@ -59,6 +60,7 @@ enum Command {
     Keys(keys::Arguments),
     SigningKeys(signing_keys::Arguments),
     Attempts(attempts::Arguments),
+    Refunds(refunds::Arguments),
     Listen(listen::Arguments),
     Trigger(trigger::Arguments),
     Verify(verify::Arguments),
@@ -76,6 +78,7 @@ pub fn main() -> ExitCode {
         Command::Keys(arguments) => block_on(keys::run(arguments)),
         Command::SigningKeys(arguments) => block_on(signing_keys::run(arguments)),
         Command::Attempts(arguments) => block_on(attempts::run(arguments)),
+        Command::Refunds(arguments) => block_on(refunds::run(arguments)),
         Command::Listen(arguments) => block_on(listen::run(arguments)),
         Command::Trigger(arguments) => block_on(trigger::run(arguments)),
         Command::Verify(arguments) => block_on(verify::run(arguments)),

@@ -34,13 +34,22 @@ pub struct Schema {
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "leases", text: include_str!("../migrations/0001_leases.sql") },
     Migration { number: 2, name: "payments", text: include_str!("../migrations/0002_payments.sql") },
-    Migration { number: 8, name: "refunds", text: include_str!("../migrations/0008_refunds.sql") },
     Migration {
         number: 3,
         name: "customers_and_products",
         text: include_str!("../migrations/0003_customers_and_products.sql"),
     },
+    Migration { number: 8, name: "refunds", text: include_str!("../migrations/0008_refunds.sql") },
 ];
+
+/// Merged from several sides, they may come out of order.
+const _: () = {
+    let mut next = 1;
+    while next < MIGRATIONS.len() {
+        assert!(MIGRATIONS[next - 1].number < MIGRATIONS[next].number, "migrations stand in their order");
+        next += 1;
+    }
+};
 
 const TABLES: &[&str] = &[
     "organizations",

@@ -8,7 +8,8 @@ mod books;
 mod developer;
 mod installation;
 mod operator;
-mod place;
+pub(crate) mod place;
+mod refunds;
 mod server;
 
 /// Each named test once for each database.

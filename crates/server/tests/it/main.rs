@@ -4,5 +4,6 @@
 
 mod cli;
 mod pages;
+mod refund_race;
 mod tidy;
 mod world;

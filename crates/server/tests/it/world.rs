@@ -1,8 +1,8 @@
 //! A whole installation in this process: router, application, worker, a database of its own, and a clock that a test can
 //! stop and move. And a payer who sees nothing but pages.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -26,7 +26,10 @@ use domain::{Currency, Id, Metadata, Method, Mode, Money, Scope};
 use http_body_util::BodyExt as _;
 use store::{Database, Settings, Store};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
+
+use crate::cli::place::Place;
 
 pub(crate) const PAY_URL: &str = "http://pay.test";
 /// Waits for a click on the simulator's page.
@@ -74,6 +77,7 @@ pub(crate) struct World {
     pub(crate) scope: Scope,
     pub(crate) router: Router,
     stop: watch::Sender<bool>,
+    worker: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Drop for World {
@@ -84,20 +88,33 @@ impl Drop for World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        Self::with(false, None).await
+        Self::with(Database::SqliteMemory, false, None).await
+    }
+
+    /// On a database that another process could open as well.
+    pub(crate) async fn at(place: &Place) -> Self {
+        Self::with(place.database(), false, None).await
+    }
+
+    /// Ends the worker and what it has begun, and closes the store.
+    pub(crate) async fn close(&self) {
+        self.stop.send_replace(true);
+        let worker = self.worker.lock().unwrap().take();
+        worker.expect("a world is closed once").await.unwrap();
+        self.app.store().close().await;
     }
 
     /// Reached by TLS, and so often a second by one address; 0 is no limit.
     pub(crate) async fn limited(per_second: u32) -> Self {
-        Self::with(true, Rate::new(per_second)).await
+        Self::with(Database::SqliteMemory, true, Rate::new(per_second)).await
     }
 
-    async fn with(is_https: bool, rate: Option<Rate>) -> Self {
+    async fn with(database: Database, is_https: bool, rate: Option<Rate>) -> Self {
         let clock =
             TestClock { system: SystemClock::new(), ahead_us: AtomicI64::new(0), stopped_at_us: AtomicI64::new(0) };
         let clock = Arc::new(clock);
-        let memory = Settings::new(Database::SqliteMemory);
-        let store = Store::open(memory, Arc::clone(&clock) as _, Arc::new(StoreEntropy)).await.unwrap();
+        let store =
+            Store::open(Settings::new(database), Arc::clone(&clock) as _, Arc::new(StoreEntropy)).await.unwrap();
         let master = MasterKey::from_bytes([7; 32]);
         let simulator = Simulator::new(store.clone(), PAY_URL.into(), master.subkey(Purpose::PageToken));
         let offer = |(method, capability)| Offer { mode: Mode::Test, method, rail: "simulator", capability };
@@ -110,9 +127,9 @@ impl World {
         let scope = Scope { organization: installed.unwrap().organization, mode: Mode::Test };
         let (stop, stopped) = watch::channel(false);
         let settings = PageSettings { is_https, rate, stopping: stopped.clone() };
-        tokio::spawn(dalasi::jobs::work(app.clone(), stopped));
+        let worker = tokio::spawn(dalasi::jobs::work(app.clone(), stopped));
         let router = envelope::wrap(pages::router(app.clone(), settings), EdgeSettings { is_https });
-        Self { app, clock, scope, router, stop }
+        Self { app, clock, scope, router, stop, worker: Mutex::new(Some(worker)) }
     }
 
     pub(crate) async fn create(&self, change: impl FnOnce(&mut NewCheckout)) -> Checkout {

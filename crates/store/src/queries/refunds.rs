@@ -12,17 +12,10 @@ const UNDECIDED: &str = "\
 select version, doc
 from refunds
 where organization_id = $1 and mode = $2
-    and (attention = $3 or status in ('pending', 'processing') and created_at < $4)
+    and (attention = $3 or status in ('pending', 'processing') and created_at <= $4)
     and id > $5
 order by id
 limit $6";
-
-const OPEN: &str = "\
-select version, doc
-from refunds
-where organization_id = $1 and mode = $2 and status in ('pending', 'processing') and id > $3
-order by id
-limit $4";
 
 pub fn list(
     tx: &mut Tx<'_>,
@@ -37,8 +30,7 @@ pub fn list(
     conditions.entities(tx, page)
 }
 
-/// Whose outcome nobody knows: lost, parked, or with a rail that has been silent since `before`. Oldest first, behind the
-/// id `after`.
+/// Whose outcome nobody knows: lost, parked, or open since `before` at least. Oldest first, behind the id `after`.
 pub fn undecided(
     tx: &mut Tx<'_>,
     scope: Scope,
@@ -49,9 +41,4 @@ pub fn undecided(
     let [organization, mode, _] = key(scope, "");
     let values = [organization, mode, NEEDS_A_PERSON.into(), before.micros().into(), after.into(), limit.into()];
     tx.query(UNDECIDED, &values)?.iter().map(parse).collect()
-}
-
-/// That are on their way, oldest first, behind the id `after`.
-pub fn open(tx: &mut Tx<'_>, scope: Scope, after: &str, limit: i64) -> Result<Vec<Refund>, Error> {
-    tx.query(OPEN, &[&key(scope, after)[..], &[limit.into()]].concat())?.iter().map(parse).collect()
 }

@@ -72,6 +72,17 @@ impl Place {
         self.folder.join("data/dalasi.db")
     }
 
+    /// For a store that a test opens itself.
+    pub(crate) fn database(&self) -> store::Database {
+        match &self.database {
+            Some(Database { url, .. }) => store::Database::Postgres { url: url.clone() },
+            None => {
+                std::fs::create_dir_all(self.folder.join("data")).unwrap();
+                store::Database::Sqlite { path: self.file() }
+            }
+        }
+    }
+
     pub(crate) fn is_postgres(&self) -> bool {
         self.database.is_some()
     }
