@@ -5,5 +5,6 @@
 mod cli;
 mod pages;
 mod refund_race;
+mod refunds;
 mod tidy;
 mod world;

@@ -10,10 +10,15 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use dalasi::app::checkouts::{self, NewCheckout, Price};
 use dalasi::app::hosted::{self, HostedCheckout};
+use dalasi::app::idempotency::Reply;
+use dalasi::app::payments::{Initialize, Target};
+use dalasi::app::refunds::{self, NewRefund};
+use dalasi::app::verify::{self, Progress};
 use dalasi::app::{App, Context, Offer, organizations};
 use dalasi::clock::{Clock as _, SystemClock};
 use dalasi::egress::{Egress, EgressSettings};
 use dalasi::entropy::SystemEntropy;
+use dalasi::error::Failure;
 use dalasi::http::envelope::{self, EdgeSettings};
 use dalasi::listener::ClientAddress;
 use dalasi::pages::{self, PageSettings};
@@ -22,7 +27,9 @@ use dalasi::rate_limit::Rate;
 use dalasi::secrets::{MasterKey, Purpose};
 use dalasi::wire::Addresses;
 use domain::checkout::{Checkout, Customer};
-use domain::{Currency, Id, Metadata, Method, Mode, Money, Scope};
+use domain::payment::{self, Payable, Transaction};
+use domain::refund::Refund;
+use domain::{Currency, Id, Metadata, Method, Mode, Money, Msisdn, Scope};
 use http_body_util::BodyExt as _;
 use store::{Database, Settings, Store};
 use tokio::sync::watch;
@@ -88,12 +95,17 @@ impl Drop for World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        Self::with(Database::SqliteMemory, false, None).await
+        Self::with(Database::SqliteMemory, false, None, |simulator| Arc::new(simulator)).await
     }
 
     /// On a database that another process could open as well.
     pub(crate) async fn at(place: &Place) -> Self {
-        Self::with(place.database(), false, None).await
+        Self::with(place.database(), false, None, |simulator| Arc::new(simulator)).await
+    }
+
+    /// Behind a rail that a test makes of the simulated one.
+    pub(crate) async fn behind(rail: impl FnOnce(Simulator) -> Arc<dyn Rail>) -> Self {
+        Self::with(Database::SqliteMemory, false, None, rail).await
     }
 
     /// Ends the worker and what it has begun, and closes the store.
@@ -106,10 +118,15 @@ impl World {
 
     /// Reached by TLS, and so often a second by one address; 0 is no limit.
     pub(crate) async fn limited(per_second: u32) -> Self {
-        Self::with(Database::SqliteMemory, true, Rate::new(per_second)).await
+        Self::with(Database::SqliteMemory, true, Rate::new(per_second), |simulator| Arc::new(simulator)).await
     }
 
-    async fn with(database: Database, is_https: bool, rate: Option<Rate>) -> Self {
+    async fn with(
+        database: Database,
+        is_https: bool,
+        rate: Option<Rate>,
+        rail: impl FnOnce(Simulator) -> Arc<dyn Rail>,
+    ) -> Self {
         let clock =
             TestClock { system: SystemClock::new(), ahead_us: AtomicI64::new(0), stopped_at_us: AtomicI64::new(0) };
         let clock = Arc::new(clock);
@@ -117,11 +134,12 @@ impl World {
             Store::open(Settings::new(database), Arc::clone(&clock) as _, Arc::new(StoreEntropy)).await.unwrap();
         let master = MasterKey::from_bytes([7; 32]);
         let simulator = Simulator::new(store.clone(), PAY_URL.into(), master.subkey(Purpose::PageToken));
+        let rail = rail(simulator);
         let offer = |(method, capability)| Offer { mode: Mode::Test, method, rail: "simulator", capability };
-        let offers = simulator.capabilities().into_iter().map(offer).collect();
+        let offers = rail.capabilities().into_iter().map(offer).collect();
         let addresses = Addresses { public_url: PAY_URL.into(), pay_url: PAY_URL.into() };
         let context = Arc::new(Context::new(addresses, master, offers));
-        let rails = Rails::new(vec![(Mode::Test, Arc::new(simulator))]);
+        let rails = Rails::new(vec![(Mode::Test, rail)]);
         let app = App::new(store, context, rails, Egress::new(EgressSettings::default()));
         let installed = app.commit(|tx, context| organizations::install(tx, context, "Kairaba Books")).await.unwrap();
         let scope = Scope { organization: installed.unwrap().organization, mode: Mode::Test };
@@ -151,6 +169,50 @@ impl World {
         let scope = self.scope;
         let created = self.app.commit(move |tx, context| checkouts::create(tx, context, scope, &new)).await;
         created.unwrap().checkout
+    }
+
+    /// Starts to pay a checkout by a test number.
+    pub(crate) async fn start(&self, checkout: Id<Checkout>, method: Method, phone: &str) {
+        let request = Initialize {
+            target: Target::Object(Payable::Checkout(checkout)),
+            method: Some(method),
+            amount: None,
+            payer: payment::Payer { phone: Msisdn::parse(phone).ok(), ..Default::default() },
+            metadata: None,
+            has_code: false,
+        };
+        let render = |result: Result<&_, &Failure>| {
+            assert!(result.is_ok(), "{:?}", result.err());
+            Reply::new(200, String::new())
+        };
+        self.app.initialize(self.scope, request, None, None, render).await.unwrap();
+    }
+
+    /// The transaction of a fresh checkout that was paid.
+    pub(crate) async fn paid(&self, minor: i64) -> Id<Transaction> {
+        let price = Price::Amount(Money::new(minor, Currency::gmd()));
+        let checkout = self.create(|new| new.price = price).await;
+        self.start(checkout.id, Method::Wave, "+2207000000").await;
+        loop {
+            let stored = self.stored(checkout.id).await;
+            if let Some(paid) = stored.checkout.transaction.filter(|shown| shown.is_paid()) {
+                return paid.id;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Asks for a refund of a part, or of all that is left.
+    pub(crate) async fn refund(&self, transaction: Id<Transaction>, minor: Option<i64>) -> Result<Refund, Failure> {
+        let amount = minor.map(|minor| Money::new(minor, Currency::gmd()));
+        let (scope, new) = (self.scope, NewRefund { transaction, amount, reason: None });
+        self.app.commit(move |tx, context| refunds::ask(tx, context, scope, &new)).await
+    }
+
+    /// Read as a whole, the books are right.
+    pub(crate) async fn has_clean_books(&self) {
+        let report = self.app.read(|tx, _| verify::everything(tx, &Progress::default())).await.unwrap();
+        assert!(report.is_clean(), "{:#?}", report.faults);
     }
 
     pub(crate) async fn cancel(&self, id: Id<Checkout>) {
