@@ -71,6 +71,52 @@ async fn on_postgres() {
     race(&order, "postgres").await;
 }
 
+/// Payments of which all but one or two can be refunded from what there is, asked for at the same moment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn for_a_small_balance_on_sqlite() {
+    for_a_small_balance(&Place::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn for_a_small_balance_on_postgres() {
+    let Some(place) = Place::postgres("the race for a small balance").await else { return };
+    for_a_small_balance(&place).await;
+    place.end().await;
+}
+
+async fn for_a_small_balance(place: &Place) {
+    let world = World::at(place).await;
+    may_owe(&world, false).await;
+    for round in 0..20 {
+        let payments = join_all((0..6).map(|_| world.paid(10_000))).await;
+        let before = balance(&world).await;
+        let answers = join_all(payments.iter().map(|payment| world.refund(*payment, None))).await;
+        let (taken, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+        let is_short = |answer: &_| matches!(answer, &Err(Failure::Refused(Refusal::InsufficientBalance { .. })));
+        assert!(refused.iter().all(is_short), "round {round}: {refused:?}");
+        let fit = usize::try_from(before / 10_000).unwrap().min(payments.len());
+        assert_eq!(taken.len(), fit, "round {round}: {before} is there, and each takes 10000");
+        for refund in taken {
+            settled(&world, refund.as_ref().unwrap().transaction, &[refund.as_ref().unwrap().id]).await;
+        }
+        assert!(balance(&world).await >= 0, "round {round}");
+    }
+    world.has_clean_books().await;
+    world.close().await;
+}
+
+async fn may_owe(world: &World, allowed: bool) {
+    let (scope, change) =
+        (world.scope, SettingsChange { allow_negative_balance: Some(allowed), ..SettingsChange::default() });
+    world.app.commit(move |tx, context| organizations::change_settings(tx, context, scope, &change)).await.unwrap();
+}
+
+async fn balance(world: &World) -> i64 {
+    let scope = world.scope;
+    let found = world.app.read(move |tx, _| Ok(balances::of(tx, scope, Currency::gmd(), tx.now())?)).await;
+    found.unwrap().0.minor
+}
+
 #[expect(clippy::print_stdout, reason = "who runs very many rounds wants to see how many are done")]
 async fn race(order: &Order, database: &'static str) {
     let mut reached = order.reached();
@@ -100,9 +146,8 @@ async fn on_a_fresh_store(place: &Place, first: u64, rounds: u64) -> u64 {
     let world = Arc::new(World::at(place).await);
     // Every other store belongs to a merchant who may not owe anything.
     let may_go_below_zero = !(first / ROUNDS_OF_A_STORE).is_multiple_of(2);
-    let (scope, slots) = (world.scope, Arc::new(Semaphore::new(ROUNDS_AT_ONCE)));
-    let change = SettingsChange { allow_negative_balance: Some(may_go_below_zero), ..SettingsChange::default() };
-    world.app.commit(move |tx, context| organizations::change_settings(tx, context, scope, &change)).await.unwrap();
+    may_owe(&world, may_go_below_zero).await;
+    let slots = Arc::new(Semaphore::new(ROUNDS_AT_ONCE));
     let running = (0..rounds).map(|round| {
         let (world, slots) = (Arc::clone(&world), Arc::clone(&slots));
         tokio::spawn(async move {
@@ -111,9 +156,8 @@ async fn on_a_fresh_store(place: &Place, first: u64, rounds: u64) -> u64 {
         })
     });
     let taken = join_all(running).await.into_iter().map(Result::unwrap).sum();
-    let (total, _) =
-        world.app.read(move |tx, _| Ok(balances::of(tx, scope, Currency::gmd(), tx.now())?)).await.unwrap();
-    assert!(may_go_below_zero || total.minor >= 0, "the balance is {total}");
+    let left = balance(&world).await;
+    assert!(may_go_below_zero || left >= 0, "the balance is {left}");
     world.has_clean_books().await;
     world.close().await;
     taken
