@@ -11,10 +11,11 @@ from types import SimpleNamespace
 import pytest
 from jokoor import Jokoor
 
-pytest.register_assert_rewrite("checks", "receiver", "samples", "server", "store")
+pytest.register_assert_rewrite("checks", "invoices", "receiver", "samples", "server", "store")
 
 from checks import data, eventually, ok
 from contract import Watch
+from invoices import order
 from receiver import Receiver
 from server import Api, Server
 from store import PostgresStore, SqliteStore
@@ -204,3 +205,9 @@ def paid(sdk, pay):
         return eventually(completed) | {"client_secret": checkout["client_secret"]}
 
     return start
+
+
+@pytest.fixture
+def bill(sdk):
+    """Makes an invoice: 100.00 for Awa Ceesay, unless the test says otherwise."""
+    return lambda **fields: ok(sdk.invoices.create(**order(**fields)))

@@ -148,7 +148,7 @@ class TestFields:
         [fault] = body["details"]
         assert '"100.00"' in fault["message"] or '"100"' in fault["message"]
 
-    @pytest.mark.parametrize("path", ["/v1/pay/initialize", "/v1/webhook_endpoints", "/v1/auth/token"])
+    @pytest.mark.parametrize("path", ["/v1/pay/initialize", "/v1/pay/customers", "/v1/pay/products", "/v1/webhook_endpoints", "/v1/auth/token"])
     def test_other_bodies_are_read_as_strictly(self, api, path):
         assert faults(api.post(path, {"colour": "red"}))["colour"] == "unknown_field"
         refusal(api.post(path, data=b"{", headers={"Content-Type": "application/json"}), 400, "invalid_json")

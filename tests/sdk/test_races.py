@@ -1,56 +1,10 @@
 """Many at once: one key makes one session, one contender wins (contract §1.8, §4.1)."""
 
-import http.client
 import json
-import threading
 from collections import Counter
-from urllib.parse import urlsplit
 
 from checks import data, eventually, ok
-
-
-def at_once(server, requests):
-    """Sends all requests at the same moment, a connection each; their (status, headers, body) in the same order."""
-    host = urlsplit(server.url)
-    start = threading.Barrier(len(requests))
-    answers = [None] * len(requests)
-
-    def send(index, path, body):
-        payload = json.dumps(body).encode()
-        connection = http.client.HTTPConnection(host.hostname, host.port, timeout=60)
-        try:
-            try:
-                connection.connect()
-            except OSError:
-                start.abort()  # nobody waits for one that can't come
-                raise
-            start.wait(timeout=60)
-            connection.request(
-                "POST",
-                path,
-                payload,
-                {
-                    "Authorization": f"Bearer {server.keys['test']['secret']}",
-                    "Content-Type": "application/json",
-                },
-            )
-            response = connection.getresponse()
-            answers[index] = (response.status, dict(response.getheaders()), response.read())
-        except (OSError, http.client.HTTPException, threading.BrokenBarrierError) as fault:
-            answers[index] = (0, {}, repr(fault).encode())
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=send, args=(index, *request)) for index, request in enumerate(requests)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return answers
-
-
-def codes(answers):
-    return Counter(json.loads(body).get("code", "ok") if status else body for status, _, body in answers)
+from races import at_once, codes, replayed
 
 
 def test_500_creates_with_one_key_make_one_session(server, api):
@@ -58,11 +12,7 @@ def test_500_creates_with_one_key_make_one_session(server, api):
     answers = at_once(server, [("/v1/checkouts", body)] * 500)
     assert Counter(status for status, _, _ in answers) == {201: 500}, answers[0]
     assert len({content for _, _, content in answers}) == 1
-    names = Counter(
-        {name.lower(): value for name, value in headers.items()}.get("idempotent-replayed", "first")
-        for _, headers, _ in answers
-    )
-    assert names == {"first": 1, "true": 499}
+    assert Counter(map(replayed, answers)) == {False: 1, True: 499}
     assert data(api.get("/v1/checkouts", params={"reference": "race-500"}))["total"] == 1
 
 

@@ -20,6 +20,9 @@ ALTERATIONS = {
     "a session is gone": "delete from payment_sessions|status = 'succeeded'",
     "an event's sequence": "update events set sequence = sequence + 5",
     "an event is gone": "delete from events",
+    "a customer's address": "update customers set email_key = 'somebody@example.gm'",
+    "a customer is gone": "delete from customers",
+    "a product's price": "update products set price_minor = price_minor + 1",
 }
 
 
@@ -37,7 +40,10 @@ def worked(new_server):
                 )
             )
             ids.append(checkout["id"])
-        ok(sdk.checkouts.cancel(ok(sdk.checkouts.create(amount="1.00"))["id"]))
+        customer = ok(sdk.customers.create(email="awa@example.gm"))["id"]
+        product = ok(sdk.products.create(name="Atlas", price="1.00"))["id"]
+        items = [{"product_id": product, "quantity": 1}]
+        ok(sdk.checkouts.cancel(ok(sdk.checkouts.create(customer_id=customer, items=items))["id"]))
         eventually(lambda: [ok(sdk.checkouts.get(id))["status"] for id in ids] == ["completed", "pending", "completed"])
     server.stop()
     return server.store

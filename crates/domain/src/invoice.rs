@@ -10,11 +10,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::checkout::Item;
+use crate::customer::Customer;
 use crate::event::EventType;
 use crate::id::{Id, Object};
 use crate::metadata::Metadata;
 use crate::money::Money;
-use crate::payment::{PaymentSession, Settlement, Transaction, TransactionSummary};
+use crate::payment::{Payer, PaymentSession, Settlement, Transaction, TransactionSummary};
 use crate::phone::Msisdn;
 use crate::receipt::ReceiptSummary;
 use crate::refusal::Refusal;
@@ -38,7 +39,7 @@ pub struct Invoice {
     /// `INV-2026-11-0001`
     pub number: String,
     state: State,
-    pub customer_id: String,
+    pub customer_id: Id<Customer>,
     pub customer: BillTo,
     bill: Bill,
     pub due_date: Timestamp,
@@ -97,7 +98,7 @@ pub struct BillTo {
 /// What a merchant asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Order {
-    pub customer_id: String,
+    pub customer_id: Id<Customer>,
     pub customer: BillTo,
     pub bill: Bill,
     pub due_date: Timestamp,
@@ -369,16 +370,7 @@ impl Invoice {
 
     /// `None`: it is as it was asked to be already.
     pub fn update(&mut self, change: Change, now: Timestamp) -> Result<Option<EventType>, NotUpdated> {
-        match self.status(now) {
-            Status::Draft | Status::Pending => {}
-            status @ (Status::PartiallyPaid | Status::Overdue | Status::Paid | Status::Cancelled) => {
-                return Err(Refusal::InvoiceNotUpdatable { status: status.word() }.into());
-            }
-        }
-        self.refuse_if_with_provider()?;
-        if change.based_on.is_some_and(|based_on| based_on != self.revision) {
-            return Err(Refusal::InvoiceVersionConflict { current: self.revision }.into());
-        }
+        self.updatable(change.based_on, now)?;
         let changed = self.changed_by(change, now).ok_or(NotUpdated::TotalTooLarge)?;
         if changed == *self {
             return Ok(None);
@@ -386,6 +378,21 @@ impl Invoice {
         *self = changed;
         self.touch(now);
         Ok(Some(EventType::InvoiceUpdated))
+    }
+
+    /// Whether a change that is based on a revision can be made at `now`.
+    pub fn updatable(&self, based_on: Option<i64>, now: Timestamp) -> Result<(), Refusal> {
+        match self.status(now) {
+            Status::Draft | Status::Pending => {}
+            status @ (Status::PartiallyPaid | Status::Overdue | Status::Paid | Status::Cancelled) => {
+                return Err(Refusal::InvoiceNotUpdatable { status: status.word() });
+            }
+        }
+        self.refuse_if_with_provider()?;
+        if based_on.is_some_and(|based_on| based_on != self.revision) {
+            return Err(Refusal::InvoiceVersionConflict { current: self.revision });
+        }
+        Ok(())
     }
 
     /// `None` where the total is above what one object may cost.
@@ -510,7 +517,7 @@ impl Invoice {
     /// An attempt moved. `with_provider` tells whether its outcome is open over there.
     pub fn attempt_moved(&mut self, transaction: TransactionSummary, with_provider: bool, now: Timestamp) {
         assert_eq!(transaction.amount.currency, self.bill.currency(), "an invoice is paid in its currency");
-        assert!(!transaction.is_completed(), "money goes through `money_arrived`");
+        assert!(!transaction.is_paid(), "money goes through `money_arrived`");
         self.see(now);
         let attempt = Attempt { transaction: transaction.id, amount: transaction.amount };
         let is_held = with_provider && self.refuse_if_closed(now).is_ok();
@@ -521,7 +528,7 @@ impl Invoice {
         }
         // A loser that ends later hides neither what came after it nor the money that ended it all.
         let is_over = self.refuse_if_closed(now).is_err();
-        let hides = |known: &TransactionSummary| known.id > transaction.id || (is_over && known.is_completed());
+        let hides = |known: &TransactionSummary| known.id > transaction.id || (is_over && known.is_paid());
         if !self.transaction.as_ref().is_some_and(hides) {
             self.transaction = Some(transaction);
         }
@@ -589,6 +596,17 @@ impl Invoice {
         assert_eq!(sum, i128::from(self.paid().minor), "every payment has its receipt");
     }
 
+    /// Money of a payment was paid back: the invoice keeps its state, and shows it where it shows that payment.
+    pub fn refund_moved(&mut self, transaction: TransactionSummary, now: Timestamp) -> bool {
+        assert!(transaction.is_paid(), "only money that came is paid back");
+        let is_shown = self.transaction.as_ref().is_some_and(|shown| shown.id == transaction.id);
+        if is_shown {
+            self.see(now);
+            self.transaction = Some(transaction);
+        }
+        is_shown
+    }
+
     pub fn attempt_with_provider(&self) -> bool {
         self.with_provider.is_some()
     }
@@ -598,6 +616,13 @@ impl Invoice {
         assert!(self.event_sequence >= 0, "events are counted from one");
         self.event_sequence += 1;
         self.event_sequence
+    }
+
+    /// Who pays, as far as the merchant told.
+    pub fn payer(&self) -> Payer {
+        let BillTo { email, name, phone, address: _ } = &self.customer;
+        let given = |text: &String| (!text.is_empty()).then(|| text.clone());
+        Payer { customer: Some(self.customer_id), phone: phone.clone(), email: given(email), name: given(name) }
     }
 
     fn refuse_if_closed(&self, now: Timestamp) -> Result<(), Refusal> {

@@ -2,7 +2,9 @@
 
 use crate::checkout::Checkout;
 use crate::id::Id;
-use crate::payment::Transaction;
+use crate::invoice::Invoice;
+use crate::payment::{PaymentSession, Transaction};
+use crate::payment_link::PaymentLink;
 use crate::refund::Refund;
 use crate::scope::Scope;
 use crate::time::Timestamp;
@@ -12,6 +14,12 @@ use crate::time::Timestamp;
 pub enum Job {
     /// Publish that a checkout's time ran out.
     ExpireCheckout(Id<Checkout>),
+    /// Publish that an invoice was not paid in time.
+    OverdueInvoice(Id<Invoice>),
+    /// Close a payment session that nobody has used in time.
+    ExpireSession(Id<PaymentSession>),
+    /// Publish that a payment link's time ran out.
+    ExpirePaymentLink(Id<PaymentLink>),
     /// Hand an attempt to its rail (or find out whether that happened).
     StartAttempt(Id<Transaction>),
     /// Ask the rail what became of an attempt.
@@ -32,6 +40,9 @@ impl Job {
     pub fn kind(&self) -> &'static str {
         match self {
             Job::ExpireCheckout(_) => "expire_checkout",
+            Job::OverdueInvoice(_) => "overdue_invoice",
+            Job::ExpireSession(_) => "expire_session",
+            Job::ExpirePaymentLink(_) => "expire_payment_link",
             Job::StartAttempt(_) => "start_attempt",
             Job::AskRail(_) => "ask_rail",
             Job::WithdrawAttempt(_) => "withdraw_attempt",
@@ -45,6 +56,9 @@ impl Job {
     pub fn object_id(&self) -> String {
         match self {
             Job::ExpireCheckout(id) => id.to_string(),
+            Job::OverdueInvoice(id) => id.to_string(),
+            Job::ExpireSession(id) => id.to_string(),
+            Job::ExpirePaymentLink(id) => id.to_string(),
             Job::StartAttempt(id) | Job::AskRail(id) | Job::WithdrawAttempt(id) | Job::SimulatePayer(id) => {
                 id.to_string()
             }
@@ -58,6 +72,9 @@ impl Job {
         let refund = || object_id.parse().ok();
         match kind {
             "expire_checkout" => object_id.parse().ok().map(Job::ExpireCheckout),
+            "overdue_invoice" => object_id.parse().ok().map(Job::OverdueInvoice),
+            "expire_session" => object_id.parse().ok().map(Job::ExpireSession),
+            "expire_payment_link" => object_id.parse().ok().map(Job::ExpirePaymentLink),
             "start_attempt" => transaction().map(Job::StartAttempt),
             "ask_rail" => transaction().map(Job::AskRail),
             "withdraw_attempt" => transaction().map(Job::WithdrawAttempt),

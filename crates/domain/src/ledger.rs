@@ -21,6 +21,9 @@ pub enum Account {
     Unapplied,
     /// Asked back and not decided.
     RefundsPending,
+    /// Money that changed hands elsewhere, as the merchant recorded it: in the books, and outside the balance.
+    OfflineReceived,
+    OfflineSales,
 }
 
 impl fmt::Display for Account {
@@ -31,6 +34,8 @@ impl fmt::Display for Account {
             Account::Fees => f.write_str("fees"),
             Account::Unapplied => f.write_str("unapplied"),
             Account::RefundsPending => f.write_str("refunds_pending"),
+            Account::OfflineReceived => f.write_str("offline_received"),
+            Account::OfflineSales => f.write_str("offline_sales"),
         }
     }
 }
@@ -98,6 +103,16 @@ impl Entry {
         Self::balanced(id, transaction.id, amount.currency, rail_debit(transaction), credits)
     }
 
+    /// Money that changed hands elsewhere was recorded.
+    pub fn offline_recorded(id: Id<Entry>, transaction: &Transaction) -> Self {
+        assert!(transaction.is_recorded(), "what a rail brought is not recorded by hand");
+        assert_eq!(transaction.fee.minor, 0, "nobody takes a fee of what went elsewhere");
+        let Money { minor, currency } = transaction.amount;
+        let debit = Posting { account: Account::OfflineReceived, amount_minor: minor };
+        let credits = vec![Posting { account: Account::OfflineSales, amount_minor: -minor }];
+        Self::balanced(id, transaction.id, currency, debit, credits)
+    }
+
     /// A refund was asked for: its money can be used for nothing else.
     pub fn refund_asked(id: Id<Entry>, refund: &Refund) -> Self {
         Self::of_refund(id, refund, source_of(refund), Account::RefundsPending)
@@ -106,7 +121,7 @@ impl Entry {
     /// The rail paid it back.
     pub fn refund_completed(id: Id<Entry>, refund: &Refund) -> Self {
         assert_eq!(refund.status(), RefundStatus::Completed, "only what went through leaves the rail");
-        Self::of_refund(id, refund, Account::RefundsPending, Account::RailClearing { rail: refund.rail.clone() })
+        Self::of_refund(id, refund, Account::RefundsPending, rail_of(refund))
     }
 
     /// It did not go through: the money is back where it was taken from.
@@ -118,7 +133,13 @@ impl Entry {
     /// It had failed and was released, and the rail paid it back after all.
     pub fn refund_corrected(id: Id<Entry>, refund: &Refund) -> Self {
         assert_eq!(refund.status(), RefundStatus::Completed, "only what went through leaves the rail");
-        Self::of_refund(id, refund, source_of(refund), Account::RailClearing { rail: refund.rail.clone() })
+        Self::of_refund(id, refund, source_of(refund), rail_of(refund))
+    }
+
+    /// Money that changed hands elsewhere went back there.
+    pub fn offline_refunded(id: Id<Entry>, refund: &Refund) -> Self {
+        assert_eq!(refund.source, Source::Offline, "what a rail has goes back by it");
+        Self::of_refund(id, refund, Account::OfflineSales, Account::OfflineReceived)
     }
 
     fn of_refund(id: Id<Entry>, refund: &Refund, debit: Account, credit: Account) -> Self {
@@ -135,12 +156,18 @@ impl Entry {
 
 fn source_of(refund: &Refund) -> Account {
     match refund.source {
-        Source::Merchant => Account::Merchant,
-        Source::Unapplied => Account::Unapplied,
+        Source::Merchant { .. } => Account::Merchant,
+        Source::Unapplied { .. } => Account::Unapplied,
+        Source::Offline => panic!("{} was given back by hand: nothing of it is on its way", refund.id),
     }
+}
+
+fn rail_of(refund: &Refund) -> Account {
+    let rail = refund.source.rail().expect("what is given back by hand leaves no rail");
+    Account::RailClearing { rail: rail.to_owned() }
 }
 
 fn rail_debit(transaction: &Transaction) -> Posting {
     let Money { minor, .. } = transaction.amount;
-    Posting { account: Account::RailClearing { rail: transaction.rail.clone() }, amount_minor: minor }
+    Posting { account: Account::RailClearing { rail: transaction.attempt().rail.clone() }, amount_minor: minor }
 }

@@ -20,6 +20,7 @@ pub mod money;
 pub mod number;
 pub mod organization;
 pub mod payment;
+pub mod payment_link;
 pub mod phone;
 pub mod product;
 pub mod rail;

@@ -73,7 +73,8 @@ impl Flow {
 }
 
 /// Money that changed hands elsewhere; somebody writes it down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OfflineMethod {
     Cash,
     BankTransfer,

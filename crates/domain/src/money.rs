@@ -111,7 +111,8 @@ impl Money {
         if money.minor > 0 { Ok(money) } else { Err(AmountFault::NotPositive) }
     }
 
-    fn parse(text: &str, currency: Currency) -> Result<Self, AmountFault> {
+    /// The same, where nothing is an amount too.
+    pub fn parse(text: &str, currency: Currency) -> Result<Self, AmountFault> {
         // A leading minus gets the more helpful answer.
         if let Some(rest) = text.strip_prefix('-') {
             return match Self::parse(rest, currency) {

@@ -23,11 +23,16 @@ use crate::scope::Scope;
 use crate::time::Timestamp;
 
 pub use payable::{Payable, Settlement};
-pub use transaction::{Step, Transaction, TransactionStatus, TransactionSummary, Transition};
+pub use transaction::{
+    Attempt, Recording, Source, Step, Transaction, TransactionStatus, TransactionSummary, Transition,
+};
 
 /// A one-time code where the rail's own answer about it was lost (contract §5).
 const CODE_LENGTH: u8 = 6;
 const RESEND_AFTER_S: u32 = 30;
+
+/// A session of what has no deadline of its own can be used for so long.
+pub const SESSION_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PaymentSession {
@@ -53,6 +58,14 @@ pub struct PaymentSession {
     /// The idempotency key (space, key) whose answer waits for the rail.
     #[serde(default)]
     pub unanswered_key: Option<(String, String)>,
+    /// Events of payments that count here, because many people pay their object at once.
+    #[serde(default)]
+    pub event_sequence: i64,
+    /// Where this payer goes afterwards, where the object does not say it.
+    #[serde(default)]
+    pub success_url: Option<String>,
+    #[serde(default)]
+    pub failure_url: Option<String>,
     pub expires_at: Timestamp,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -149,6 +162,9 @@ impl PaymentSession {
             failure_reason: None,
             outcome_unknown: false,
             unanswered_key: None,
+            event_sequence: 0,
+            success_url: None,
+            failure_url: None,
             expires_at,
             created_at: now.floor_to_second(),
             updated_at: now,
@@ -205,10 +221,8 @@ impl PaymentSession {
             id,
             scope: self.scope,
             version: 0,
-            session: self.id,
             payable: self.payable,
-            method,
-            rail,
+            source: Source::Provider(Attempt { session: self.id, method, rail }),
             amount: self.amount,
             fee,
             status: TransactionStatus::Pending,
@@ -251,7 +265,7 @@ impl PaymentSession {
     /// The payer came back from the rail's page: no proof of anything, but nothing new may begin.
     pub fn returned(&mut self, transaction: &mut Transaction, now: Timestamp) -> Moved {
         self.assert_pair(transaction);
-        let was_sent_away = transaction.method.flow() == Flow::Redirect;
+        let was_sent_away = transaction.attempt().method.flow() == Flow::Redirect;
         let counts = was_sent_away && self.status == SessionStatus::Pending && !self.is_past_expiry(now);
         if !counts || transaction.step == Step::Settled {
             return Moved::Nowhere;
@@ -487,7 +501,7 @@ impl PaymentSession {
         if transaction.step == Step::Settled || (!is_submitted && !was_tried) {
             return Moved::Nowhere;
         }
-        if transaction.method.flow() != Flow::Otp {
+        if transaction.attempt().method.flow() != Flow::Otp {
             return Moved::Nowhere;
         }
         match &mut self.next_action {
@@ -564,7 +578,7 @@ impl PaymentSession {
     /// What enters every transition: two halves of one payment.
     fn assert_pair(&self, transaction: &Transaction) {
         assert_eq!(self.transaction, Some(transaction.id), "session and transaction belong together");
-        assert_eq!(transaction.session, self.id, "transaction and session belong together");
+        assert_eq!(transaction.attempt().session, self.id, "transaction and session belong together");
         assert_eq!(transaction.amount, self.amount, "both are about the same money");
         let is_paid = transaction.status.is_paid();
         assert_eq!(self.status == SessionStatus::Succeeded, is_paid, "both are paid, or neither");
@@ -578,6 +592,13 @@ impl PaymentSession {
             }
             _ => None,
         }
+    }
+
+    /// The number of the next event that counts on this session.
+    pub fn next_sequence(&mut self) -> i64 {
+        assert!(self.event_sequence >= 0, "events are counted from one");
+        self.event_sequence += 1;
+        self.event_sequence
     }
 
     /// Whether the provider has the attempt and its outcome is open.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{Id, Object};
 use crate::money::Money;
-use crate::payment::{Step, Transaction};
+use crate::payment::{self, Step, Transaction};
 use crate::rail::{Called, FailureReason, RefundReport};
 use crate::refusal::Refusal;
 use crate::scope::Scope;
@@ -26,8 +26,8 @@ pub struct Refund {
     pub version: i64,
     pub transaction: Id<Transaction>,
     pub amount: Money,
+    #[serde(flatten)]
     pub source: Source,
-    pub rail: String,
     #[serde(default)]
     pub reason: Option<String>,
     status: RefundStatus,
@@ -61,14 +61,36 @@ pub struct RefundMove {
     pub at: Timestamp,
 }
 
-/// Whose money goes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// Whose money goes back, and who gives it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "source", rename_all = "snake_case")]
 pub enum Source {
     /// The merchant's, who also keeps having paid the fee.
-    Merchant,
+    Merchant { rail: String },
     /// It came twice and never was the merchant's to use.
-    Unapplied,
+    Unapplied { rail: String },
+    /// It never was at a rail: the merchant gives it back as they got it.
+    Offline,
+}
+
+impl Source {
+    pub fn of(transaction: &Transaction) -> Self {
+        match &transaction.source {
+            payment::Source::Manual(_) => Source::Offline,
+            payment::Source::Provider(attempt) => {
+                let rail = attempt.rail.clone();
+                if transaction.duplicate { Source::Unapplied { rail } } else { Source::Merchant { rail } }
+            }
+        }
+    }
+
+    /// Which connector pays it back.
+    pub fn rail(&self) -> Option<&str> {
+        match self {
+            Source::Merchant { rail } | Source::Unapplied { rail } => Some(rail),
+            Source::Offline => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,7 +145,8 @@ pub enum RefundMoved {
 }
 
 impl Refund {
-    /// Takes a part, or all that is left, of a transaction's money out of what can still be refunded.
+    /// Takes a part, or all that is left, of a transaction's money out of what can still be refunded. What no rail has
+    /// is given back by hand, so that is done at once.
     pub fn ask(
         id: Id<Refund>,
         transaction: &mut Transaction,
@@ -133,14 +156,13 @@ impl Refund {
     ) -> Result<Self, Refusal> {
         let amount = transaction.refund_asked(amount, now)?;
         assert!(amount.minor > 0, "a refund gives something back");
-        Ok(Self {
+        let mut refund = Self {
             id,
             scope: transaction.scope,
             version: 0,
             transaction: transaction.id,
             amount,
-            source: if transaction.duplicate { Source::Unapplied } else { Source::Merchant },
-            rail: transaction.rail.clone(),
+            source: Source::of(transaction),
             reason,
             status: RefundStatus::Pending,
             step: Step::Sending,
@@ -152,7 +174,11 @@ impl Refund {
             event_sequence: 0,
             created_at: now.floor_to_second(),
             updated_at: now,
-        })
+        };
+        if refund.source == Source::Offline {
+            refund.complete(transaction, now).expect("what was just asked for is there");
+        }
+        Ok(refund)
     }
 
     pub fn status(&self) -> RefundStatus {

@@ -43,6 +43,9 @@ pub enum Refusal {
     PartialPaymentNotAllowed {
         remaining: Money,
     },
+    PaymentLinkInactive,
+    PaymentLinkExpired,
+    PaymentLinkUsedUp,
     NoActiveEndpoint,
     /// An operator may only decide an attempt whose outcome is not known.
     AttemptNotUnknown {
@@ -94,6 +97,9 @@ impl Refusal {
             Refusal::InvoiceOverpayment { .. } => "invoice_overpayment",
             Refusal::InvoiceVersionConflict { .. } => "invoice_version_conflict",
             Refusal::PartialPaymentNotAllowed { .. } => "partial_payment_not_allowed",
+            Refusal::PaymentLinkInactive => "payment_link_inactive",
+            Refusal::PaymentLinkExpired => "payment_link_expired",
+            Refusal::PaymentLinkUsedUp => "payment_link_used_up",
             Refusal::NoActiveEndpoint => "no_active_endpoint",
             Refusal::AttemptNotUnknown { .. } => "attempt_not_unknown",
             Refusal::KeyAlreadyRevoked => "key_already_revoked",
@@ -128,7 +134,7 @@ impl fmt::Display for Refusal {
             }
             Refusal::PaymentAlreadySucceeded => f.write_str("This payment session is succeeded: it has been paid."),
             Refusal::PaymentSessionClosed => {
-                f.write_str("This payment session is closed. Start a new one by the checkout or its client_secret.")
+                f.write_str("This payment session is closed. Start a new one by what is paid.")
             }
             Refusal::PaymentMethodFixed { method } => write!(
                 f,
@@ -165,6 +171,13 @@ impl fmt::Display for Refusal {
                 "This invoice is paid as a whole: {remaining} {}. Leave `amount` out, or allow partial payments in the settings.",
                 remaining.currency
             ),
+            Refusal::PaymentLinkInactive => f.write_str("This payment link is inactive: it takes no payments now."),
+            Refusal::PaymentLinkExpired => {
+                f.write_str("This payment link is expired. Move its `expiration_date` to make it active again.")
+            }
+            Refusal::PaymentLinkUsedUp => {
+                f.write_str("This payment link is used up. Raise its `max_usage_count` to make it active again.")
+            }
             Refusal::NoActiveEndpoint => {
                 f.write_str("No active webhook endpoint listens to this event. Create or activate one, then retry.")
             }

@@ -1,4 +1,4 @@
-//! The keys that sign access tokens, as they are remembered and rotated.
+//! The keys that sign access tokens and receipt statements, as they are remembered and rotated.
 
 use serde::{Deserialize, Serialize};
 

@@ -139,12 +139,12 @@ impl SimulatedPayment {
         return_url: String,
         now: Timestamp,
     ) -> Self {
-        let script = Script::of(transaction.method, transaction.payer.phone.as_ref());
+        let script = Script::of(transaction.attempt().method, transaction.payer.phone.as_ref());
         let mut payment = Self {
             transaction: transaction.id,
             scope: transaction.scope,
             version: 0,
-            method: transaction.method,
+            method: transaction.attempt().method,
             amount: transaction.amount,
             phone: transaction.payer.phone.clone(),
             merchant,
@@ -156,7 +156,7 @@ impl SimulatedPayment {
             given_back_minor: 0,
             created_at: now,
         };
-        match transaction.method.flow() {
+        match transaction.attempt().method.flow() {
             Flow::Otp => payment.state = State::AwaitingCode { left: CODE_TRIES },
             Flow::Redirect | Flow::Push => payment.play_script(now),
         }

@@ -237,6 +237,35 @@ card-challenge = the bank asks first (3-D Secure)
 card-not-chosen = Choose one of the test cards.
 card-unknown = That is not a test card.
 
+## Check a receipt
+verify-title = Check a receipt
+verify-intro = Scan the QR code on a receipt with your phone’s camera. This page then shows what was really paid.
+verify-intro-private = The check happens on your device. Nothing about the receipt is sent.
+verify-no-script = This page checks receipts on your device, and needs JavaScript for it. Switch JavaScript on for this page, then open it again.
+verify-valid-title = This payment is genuine
+verify-valid-body = { $host } has signed this:
+verify-merchant = Paid to
+verify-number = Receipt number
+verify-compare = Compare this with the receipt before you. If anything is different there, the receipt is not genuine.
+verify-later = This was true at the time of the payment. It does not say whether money was paid back later.
+verify-payer-title = Who paid?
+verify-payer-body = Type the name and the validation code as the receipt shows them. Both stay on your device.
+verify-payer = Payer
+verify-code = Validation code
+verify-code-hint = 32 digits and letters from a to f
+verify-payer-check = Check the payer
+verify-payer-yes = This name and this code belong to the payment.
+verify-payer-no = This name and this code do not belong together. Compare both with the receipt.
+verify-invalid-title = Not a valid receipt
+verify-invalid-body = { $host } has not signed this. Do not accept it as proof of a payment.
+verify-invalid-why = It may be forged, or part of the code is missing. Scan the whole code again, or ask the shop.
+verify-unsupported-title = This browser cannot check receipts
+verify-unsupported-body = It is too old, or the address of this page does not begin with https. Open the page in a newer browser. The receipt may be good or not: this page cannot say.
+verify-paste-title = Check by hand
+verify-paste = Address or code of the receipt
+verify-paste-hint = What the QR code holds: paste all of it.
+verify-check = Check
+
 ## Messages
 not-found-title = There is no payment here
 not-found-body = The address may be incomplete. Go back to the shop and open its link again.

@@ -237,6 +237,35 @@ card-challenge = la banque demande d’abord (3-D Secure)
 card-not-chosen = Choisissez une des cartes de test.
 card-unknown = Ce n’est pas une carte de test.
 
+## Vérifier un reçu
+verify-title = Vérifier un reçu
+verify-intro = Scannez le code QR d’un reçu avec l’appareil photo du téléphone. Cette page montre alors ce qui a vraiment été payé.
+verify-intro-private = La vérification se fait sur votre appareil. Rien du reçu n’est envoyé.
+verify-no-script = Cette page vérifie les reçus sur votre appareil et a besoin de JavaScript. Activez JavaScript pour cette page, puis ouvrez-la de nouveau.
+verify-valid-title = Ce paiement est authentique
+verify-valid-body = { $host } a signé ceci :
+verify-merchant = Payé à
+verify-number = Numéro du reçu
+verify-compare = Comparez avec le reçu devant vous. Si quelque chose y est différent, le reçu n’est pas authentique.
+verify-later = C’était vrai au moment du paiement. Cela ne dit pas si de l’argent a été remboursé ensuite.
+verify-payer-title = Qui a payé ?
+verify-payer-body = Saisissez le nom et le code de validation comme le reçu les montre. Les deux restent sur votre appareil.
+verify-payer = Payeur
+verify-code = Code de validation
+verify-code-hint = 32 chiffres et lettres de a à f
+verify-payer-check = Vérifier le payeur
+verify-payer-yes = Ce nom et ce code appartiennent au paiement.
+verify-payer-no = Ce nom et ce code ne vont pas ensemble. Comparez-les avec le reçu.
+verify-invalid-title = Reçu non valable
+verify-invalid-body = { $host } n’a pas signé ceci. Ne l’acceptez pas comme preuve de paiement.
+verify-invalid-why = Il est peut-être faux, ou il manque une partie du code. Scannez de nouveau le code entier ou demandez à la boutique.
+verify-unsupported-title = Ce navigateur ne peut pas vérifier les reçus
+verify-unsupported-body = Il est trop ancien, ou l’adresse de cette page ne commence pas par https. Ouvrez la page dans un navigateur plus récent. Le reçu est peut-être bon, peut-être pas : cette page ne peut pas le dire.
+verify-paste-title = Vérifier à la main
+verify-paste = Adresse ou code du reçu
+verify-paste-hint = Ce que contient le code QR : collez tout.
+verify-check = Vérifier
+
 ## Messages
 not-found-title = Il n’y a pas de paiement ici
 not-found-body = L’adresse est peut-être incomplète. Retournez à la boutique et ouvrez de nouveau son lien.

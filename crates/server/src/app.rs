@@ -10,12 +10,17 @@ pub mod customers;
 pub mod hosted;
 pub mod idempotency;
 pub mod invariants;
+pub mod invoices;
 pub mod keys;
+pub mod ledger;
 pub mod organizations;
 pub mod paid_object;
+pub mod payment_links;
 pub mod payments;
 pub mod products;
 pub mod publish;
+pub mod receipt_statements;
+pub mod receipts;
 pub mod refund_calls;
 pub mod refunds;
 pub mod sessions;
@@ -56,6 +61,12 @@ pub enum Credential {
 }
 
 impl Actor {
+    /// The key behind the credential.
+    pub fn key(&self) -> Id<ApiKey> {
+        let (Credential::Secret { key, .. } | Credential::Publishable { key }) = &self.credential;
+        *key
+    }
+
     pub fn may(&self, right: Right) -> bool {
         match &self.credential {
             Credential::Secret { rights, .. } => rights.contains(right),

@@ -9,10 +9,12 @@ mod client;
 mod init;
 mod installation;
 mod keys;
+mod ledger;
 mod listen;
 mod organization;
 mod output;
 mod problem;
+mod receipt;
 mod refunds;
 mod restore;
 mod serve;
@@ -61,9 +63,11 @@ enum Command {
     SigningKeys(signing_keys::Arguments),
     Attempts(attempts::Arguments),
     Refunds(refunds::Arguments),
+    Receipt(receipt::Arguments),
     Listen(listen::Arguments),
     Trigger(trigger::Arguments),
     Verify(verify::Arguments),
+    Ledger(ledger::Arguments),
     Backup(backup::Arguments),
     Restore(restore::Arguments),
     /// Print the OpenAPI document of this version
@@ -79,8 +83,10 @@ pub fn main() -> ExitCode {
         Command::SigningKeys(arguments) => block_on(signing_keys::run(arguments)),
         Command::Attempts(arguments) => block_on(attempts::run(arguments)),
         Command::Refunds(arguments) => block_on(refunds::run(arguments)),
+        Command::Receipt(arguments) => block_on(receipt::run(arguments)),
         Command::Listen(arguments) => block_on(listen::run(arguments)),
         Command::Trigger(arguments) => block_on(trigger::run(arguments)),
+        Command::Ledger(arguments) => block_on(ledger::run(arguments)),
         Command::Verify(arguments) => block_on(verify::run(arguments)),
         Command::Backup(arguments) => block_on(backup::run(arguments)),
         Command::Restore(arguments) => block_on(restore::run(arguments)),

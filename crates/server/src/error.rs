@@ -49,6 +49,9 @@ impl Failure {
                 | Refusal::InvoiceOverpayment { .. }
                 | Refusal::InvoiceVersionConflict { .. }
                 | Refusal::PartialPaymentNotAllowed { .. }
+                | Refusal::PaymentLinkInactive
+                | Refusal::PaymentLinkExpired
+                | Refusal::PaymentLinkUsedUp
                 | Refusal::NoActiveEndpoint
                 | Refusal::AttemptNotUnknown { .. }
                 | Refusal::KeyAlreadyRevoked

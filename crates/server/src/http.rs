@@ -8,14 +8,19 @@ pub mod body;
 pub mod caller;
 pub mod card_guard;
 mod checkouts;
+mod customers;
 pub mod envelope;
 mod events;
 pub mod fields;
+mod invoices;
 pub mod json;
+mod ledger;
 mod openapi;
 mod path;
+mod payment_links;
 mod payment_settings;
 mod payments;
+mod products;
 pub mod query;
 mod read;
 mod reference;
@@ -64,6 +69,7 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(service::invariants))
         .routes(routes!(tokens::create))
         .routes(routes!(tokens::key_set))
+        .routes(routes!(tokens::receipt_key_set))
         .routes(routes!(checkouts::create, checkouts::list))
         .routes(routes!(checkouts::get))
         .routes(routes!(checkouts::cancel))
@@ -74,8 +80,21 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(refunds::list))
         .routes(routes!(refunds::get))
         .routes(routes!(balance::get))
+        .routes(routes!(ledger::accounts))
+        .routes(routes!(ledger::list))
+        .routes(routes!(ledger::proof))
         .routes(routes!(payment_settings::settings))
         .routes(routes!(payment_settings::dashboard))
+        .routes(routes!(payment_links::create, payment_links::list))
+        .routes(routes!(payment_links::get, payment_links::update, payment_links::delete))
+        .routes(routes!(customers::create, customers::list))
+        .routes(routes!(customers::get, customers::update, customers::delete))
+        .routes(routes!(products::create, products::list))
+        .routes(routes!(products::get, products::update, products::delete))
+        .routes(routes!(invoices::create, invoices::list))
+        .routes(routes!(invoices::get, invoices::update))
+        .routes(routes!(invoices::finalize))
+        .routes(routes!(invoices::cancel))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(
             webhook_endpoints::get,

@@ -7,6 +7,7 @@ mod deliver;
 mod housekeeping;
 mod invariants;
 mod payer;
+mod seal;
 mod sequence;
 
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use store::queries::jobs;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::app::{App, checkouts};
+use crate::app::{App, checkouts, invoices, payment_links, sessions};
 use crate::error::Failure;
 
 /// Work in flight of one process, jobs and deliveries each.
@@ -40,6 +41,7 @@ pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
     loops.spawn(run_jobs(app.clone(), stop.clone()));
     loops.spawn(deliver::run(app.clone(), stop.clone()));
     loops.spawn(sequence::run(app.clone(), stop.clone()));
+    loops.spawn(seal::run(app.clone(), stop.clone()));
     loops.spawn(housekeeping::run(app.clone(), stop.clone()));
     loops.spawn(invariants::run(app, stop.clone()));
     // An error means that the other end is gone: stop as well.
@@ -120,6 +122,36 @@ async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
             let claimed = claimed.clone();
             app.commit(move |tx, context| {
                 checkouts::expire(tx, context, claimed.scope, id)?;
+                Ok(jobs::done(tx, &claimed)?)
+            })
+            .await?;
+            app.tell(id.to_string());
+            Ok(())
+        }
+        Job::OverdueInvoice(id) => {
+            let claimed = claimed.clone();
+            app.commit(move |tx, context| {
+                invoices::overdue(tx, context, claimed.scope, id)?;
+                Ok(jobs::done(tx, &claimed)?)
+            })
+            .await?;
+            app.tell(id.to_string());
+            Ok(())
+        }
+        Job::ExpireSession(id) => {
+            let claimed = claimed.clone();
+            app.commit(move |tx, _| {
+                sessions::expire(tx, claimed.scope, id)?;
+                Ok(jobs::done(tx, &claimed)?)
+            })
+            .await?;
+            app.tell(id.to_string());
+            Ok(())
+        }
+        Job::ExpirePaymentLink(id) => {
+            let claimed = claimed.clone();
+            app.commit(move |tx, context| {
+                payment_links::expire(tx, context, claimed.scope, id)?;
                 Ok(jobs::done(tx, &claimed)?)
             })
             .await?;

@@ -1,5 +1,5 @@
-//! The pages that a payer sees: the checkout, the simulator behind test mode, and the pages that
-//! say that something is not there. Rendering (`checkout`, `simulator`, `message`) is a pure
+//! The pages that a payer sees: the checkout, the simulator behind test mode, the check of receipts, and the pages that
+//! say that something is not there. Rendering (`checkout`, `simulator`, `verify`, `message`) is a pure
 //! function from a plain struct to HTML. The handlers read a request, load what is stored, map it
 //! by `state` to such a struct, or run a command; they decide nothing about money.
 
@@ -23,6 +23,8 @@ mod simulator_handlers;
 mod state;
 mod streams;
 pub mod text;
+pub mod verify;
+mod verify_handlers;
 pub mod view;
 mod visit;
 

@@ -21,7 +21,7 @@ use serde::Serialize;
 use domain::Mode;
 use strict_json::Object;
 
-pub use keys::{NotAKey, PublicKey, SigningKey, SigningKeys};
+pub use keys::{NotAKey, PublicKey, SigningKey, SigningKeys, key_set, parse_key_set};
 
 /// How far clocks may differ.
 pub const LEEWAY_S: i64 = 30;

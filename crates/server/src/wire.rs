@@ -4,8 +4,12 @@
 
 pub mod balance;
 pub mod checkouts;
+pub mod customers;
 pub mod invoices;
+pub mod ledger;
+pub mod payment_links;
 pub mod payments;
+pub mod products;
 pub mod receipts;
 pub mod refunds;
 pub mod settings;
@@ -32,6 +36,8 @@ impl Addresses {
     pub fn page(&self, payable: Payable) -> String {
         match payable {
             Payable::Checkout(id) => format!("{}/checkout/{id}", self.pay_url),
+            Payable::Invoice(id) => format!("{}/invoice/{id}", self.pay_url),
+            Payable::PaymentLink(id) => format!("{}/pay/{id}", self.pay_url),
         }
     }
 

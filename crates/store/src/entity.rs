@@ -6,9 +6,12 @@
 mod api_key;
 mod checkout;
 mod customer;
+mod invoice;
 mod organization;
 mod payment;
+mod payment_link;
 mod product;
+mod receipt;
 mod refund;
 mod simulator;
 mod webhook;

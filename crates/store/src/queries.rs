@@ -5,22 +5,28 @@ pub mod api_keys;
 pub mod audit;
 pub mod balances;
 pub mod checkouts;
+pub mod counters;
 pub mod customers;
 pub mod deliveries;
 pub mod endpoints;
 pub mod events;
 pub mod idempotency;
+pub mod invoice_payments;
+pub mod invoices;
 pub mod jobs;
 pub mod ledger;
+pub mod ledger_batches;
 pub mod locate;
 pub mod organizations;
+pub mod payment_links;
 pub mod products;
+pub mod receipts;
 pub mod refunds;
 pub mod signing_keys;
 pub mod transactions;
 pub mod verify;
 
-use domain::Scope;
+use domain::{Scope, Timestamp};
 
 use crate::entity::{Entity, parse};
 use crate::error::Error;
@@ -77,6 +83,18 @@ impl Filter {
         for (part, value) in parts.zip(values) {
             self.values.push(value);
             self.conditions.push_str(&format!("${}{part}", self.values.len()));
+        }
+    }
+
+    /// Made in this time, both ends included. Ids begin with their time, so that only those of it are looked at.
+    pub(crate) fn made_between<T: domain::Object>(&mut self, from: Option<Timestamp>, until: Option<Timestamp>) {
+        if let Some(from) = from {
+            let first = domain::Id::<T>::new(from, [0; 10]).to_string();
+            self.and("id >= {} and created_at >= {}", [first.into(), from.micros().into()]);
+        }
+        if let Some(until) = until {
+            let last = domain::Id::<T>::new(until, [0xff; 10]).to_string();
+            self.and("id <= {} and created_at <= {}", [last.into(), until.micros().into()]);
         }
     }
 

@@ -19,7 +19,7 @@ fn bill(minor: i64, rate: &str) -> Bill {
 
 fn order(due_date: Timestamp) -> Order {
     Order {
-        customer_id: "cus_sample".into(),
+        customer_id: id(3),
         customer: BillTo { email: "awa@example.com".into(), name: "Awa".into(), ..BillTo::default() },
         bill: bill(10_000, "15"),
         due_date,

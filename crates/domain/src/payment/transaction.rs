@@ -1,6 +1,7 @@
-//! The transaction: one attempt at its rail, and every status it has had (contract §4.3).
+//! The transaction: one attempt at its rail, and every status it has had (contract §4.3); or money that changed hands
+//! elsewhere, as somebody wrote it down.
 //!
-//! What moves it is its session's business; here it only keeps itself consistent.
+//! What moves an attempt is its session's business; here it only keeps itself consistent.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Payable, Payer, PaymentSession};
 use crate::id::{Id, Object};
 use crate::metadata::Metadata;
-use crate::method::Method;
+use crate::method::{Method, OfflineMethod, PaymentMethod};
 use crate::money::Money;
 use crate::rail::FailureReason;
 use crate::refusal::Refusal;
@@ -19,17 +20,15 @@ use crate::time::Timestamp;
 /// Between two questions to a rail, at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
-/// One attempt: its id is the reference towards the rail, so nothing is ever charged twice for it.
+/// An attempt's id is the reference towards its rail, so nothing is ever charged twice for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Transaction {
     pub id: Id<Transaction>,
     pub scope: Scope,
     pub version: i64,
-    pub session: Id<PaymentSession>,
     pub payable: Payable,
-    pub method: Method,
-    /// Which connector has it: `simulator`, `wave` …
-    pub rail: String,
+    #[serde(flatten)]
+    pub source: Source,
     pub amount: Money,
     pub fee: Money,
     pub(super) status: TransactionStatus,
@@ -74,6 +73,35 @@ fn first() -> i64 {
 impl Object for Transaction {
     const PREFIX: &'static str = "txn";
     const NOUN: &'static str = "transaction";
+}
+
+/// Whose word a transaction is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Source {
+    /// A rail moves it.
+    Provider(Attempt),
+    /// It was complete when it was written down.
+    Manual(Recording),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    pub session: Id<PaymentSession>,
+    pub method: Method,
+    /// Which connector has it: `simulator`, `wave` …
+    pub rail: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recording {
+    pub method: OfflineMethod,
+    /// The merchant's own name for it: a cheque's number, a transfer's reference.
+    #[serde(default)]
+    pub reference: Option<String>,
+    /// The credential that recorded it.
+    #[serde(default)]
+    pub recorded_by: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,6 +226,67 @@ impl TransactionSummary {
 }
 
 impl Transaction {
+    /// Money that changed hands elsewhere: complete at once, without a fee, and no rail ever hears of it.
+    pub fn recorded(
+        id: Id<Transaction>,
+        scope: Scope,
+        payable: Payable,
+        recording: Recording,
+        amount: Money,
+        payer: Payer,
+        now: Timestamp,
+    ) -> Self {
+        assert!(amount.minor > 0, "a payment is of something");
+        let status = TransactionStatus::Completed;
+        Self {
+            id,
+            scope,
+            version: 0,
+            payable,
+            source: Source::Manual(recording),
+            amount,
+            fee: Money::new(0, amount.currency),
+            status,
+            step: Step::Settled,
+            payer,
+            metadata: Metadata::default(),
+            rail_reference: None,
+            failure_reason: None,
+            duplicate: false,
+            late: false,
+            parked: None,
+            transitions: vec![Transition { status, at: now }],
+            refunded_minor: 0,
+            refunding_minor: 0,
+            attempt_count: 1,
+            questions: 0,
+            created_at: now.floor_to_second(),
+            updated_at: now,
+        }
+    }
+
+    pub fn method(&self) -> PaymentMethod {
+        match &self.source {
+            Source::Provider(attempt) => PaymentMethod::Online(attempt.method),
+            Source::Manual(recording) => PaymentMethod::Offline(recording.method),
+        }
+    }
+
+    /// For what moves at a rail, which a recording never does.
+    pub fn attempt(&self) -> &Attempt {
+        match &self.source {
+            Source::Provider(attempt) => attempt,
+            Source::Manual(_) => panic!("{} was recorded by hand: no rail knows it", self.id),
+        }
+    }
+
+    pub fn is_recorded(&self) -> bool {
+        match self.source {
+            Source::Provider(_) => false,
+            Source::Manual(_) => true,
+        }
+    }
+
     pub fn status(&self) -> TransactionStatus {
         self.status
     }

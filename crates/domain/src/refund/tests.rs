@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::method::Method;
-use crate::payment::TransactionStatus;
+use crate::method::{Method, OfflineMethod};
+use crate::payment::{Payable, Payer, Recording, TransactionStatus};
 use crate::rail::Report;
-use crate::sample::{begin, checkout, dalasi, id, paid, seconds, session, started};
+use crate::sample::{begin, checkout, dalasi, id, paid, scope, seconds, session, started};
 use crate::table::table;
 
 const FAILED: RefundReport = RefundReport::Failed { reason: FailureReason::Declined };
@@ -193,9 +193,24 @@ fn a_correction_never_breaks_the_bound() {
 #[test]
 fn second_money_is_not_the_merchants() {
     let mut transaction = transaction(TransactionStatus::Completed);
-    assert_eq!(ask(&mut transaction, 5, 1).source, Source::Merchant);
+    let rail = || "simulator".to_owned();
+    assert_eq!(ask(&mut transaction, 5, 1).source, Source::Merchant { rail: rail() });
     transaction.duplicate = true;
-    assert_eq!(ask(&mut transaction, 6, 1).source, Source::Unapplied);
+    assert_eq!(ask(&mut transaction, 6, 1).source, Source::Unapplied { rail: rail() });
+}
+
+/// Nobody but the merchant has it, so nobody is asked.
+#[test]
+fn what_was_recorded_by_hand_is_given_back_at_once() {
+    let recording = Recording { method: OfflineMethod::Cash, reference: None, recorded_by: None };
+    let payable = Payable::Invoice(id(7));
+    let mut transaction =
+        Transaction::recorded(id(8), scope(), payable, recording, dalasi(10_000), Payer::default(), seconds(1));
+    let part = ask(&mut transaction, 5, 4_000);
+    assert_eq!((part.status, part.step, part.source), (RefundStatus::Completed, Step::Settled, Source::Offline));
+    assert_eq!((transaction.status(), transaction.refunded()), (TransactionStatus::PartiallyRefunded, dalasi(4_000)));
+    let rest = Refund::ask(id(6), &mut transaction, None, None, seconds(5)).expect("there is a rest");
+    assert_eq!((rest.amount, transaction.status()), (dalasi(6_000), TransactionStatus::Refunded));
 }
 
 #[derive(Debug, Clone)]

@@ -31,7 +31,7 @@ fn main() -> Result<()> {
         for sample in samples::every(locale, samples::Voice::Friendly) {
             let file = format!("{}.{}.html", sample.name, locale.code());
             fs::write(out.join(&file), &sample.html)?;
-            let bytes = sample.html.len() + if sample.script { assets::SCRIPT.body.len() } else { 0 };
+            let bytes = sample.html.len() + sample.script.map_or(0, |script| script.body.len());
             index.push_str(&format!("<li><a href=\"{file}\">{file}</a> {bytes}"));
         }
     }

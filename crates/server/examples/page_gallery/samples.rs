@@ -1,16 +1,17 @@
 //! Every state of every page, with sample data: for looking at, for the accessibility check, and for the
 //! tests of size and escaping, which all have to see the same pages.
 
+use super::pages::assets::{Asset, SCRIPT, VERIFY_SCRIPT};
 use super::pages::headers::Nonce;
 use super::pages::text::{Language, Locale};
 use super::pages::view::*;
-use super::pages::{checkout, mask, message, simulator};
+use super::pages::{checkout, mask, message, simulator, verify};
 
 pub(crate) struct Sample {
     pub(crate) name: String,
     pub(crate) html: String,
-    /// Which files the page loads beside the style sheet.
-    pub(crate) script: bool,
+    /// What the page loads beside the style sheet.
+    pub(crate) script: Option<&'static Asset>,
 }
 
 /// Whose data the samples hold.
@@ -43,10 +44,18 @@ pub(crate) fn every(locale: Locale, voice: Voice) -> Vec<Sample> {
 
     for (name, state) in states(voice) {
         let page = page(state, language, voice);
-        samples.push(Sample { name: format!("checkout-{name}"), html: checkout::render(&page, &nonce), script: true });
+        samples.push(Sample {
+            name: format!("checkout-{name}"),
+            html: checkout::render(&page, &nonce),
+            script: Some(&SCRIPT),
+        });
     }
     for (name, page) in variations(language, voice) {
-        samples.push(Sample { name: format!("checkout-{name}"), html: checkout::render(&page, &nonce), script: true });
+        samples.push(Sample {
+            name: format!("checkout-{name}"),
+            html: checkout::render(&page, &nonce),
+            script: Some(&SCRIPT),
+        });
     }
     for (name, scene) in scenes(voice) {
         let page = SimulatorPage {
@@ -60,9 +69,20 @@ pub(crate) fn every(locale: Locale, voice: Voice) -> Vec<Sample> {
         samples.push(Sample {
             name: format!("simulator-{name}"),
             html: simulator::render(&page, &nonce),
-            script: false,
+            script: None,
         });
     }
+    let page = VerifyPage {
+        language,
+        path: voice.say("/verify"),
+        keys: vec![ReceiptKey { id: [7; 8], bytes: [7; 32] }; 3],
+        host: voice.say("pay.kairababooks.example"),
+    };
+    samples.push(Sample {
+        name: "verify".to_owned(),
+        html: verify::render(&page, &nonce),
+        script: Some(&VERIFY_SCRIPT),
+    });
     let messages = [
         ("not-found", Message::NotFound),
         ("foreign-form", Message::ForeignForm),
@@ -72,7 +92,7 @@ pub(crate) fn every(locale: Locale, voice: Voice) -> Vec<Sample> {
     ];
     for (name, message) in messages {
         let page = MessagePage { language, path: voice.say("/checkout/cs_01jd3v"), message };
-        samples.push(Sample { name: format!("message-{name}"), html: message::render(&page, &nonce), script: false });
+        samples.push(Sample { name: format!("message-{name}"), html: message::render(&page, &nonce), script: None });
     }
     samples
 }

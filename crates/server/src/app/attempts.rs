@@ -128,15 +128,16 @@ impl App {
     pub async fn start_attempt(&self, claimed: &ClaimedJob) -> Result<(), Failure> {
         let (scope, id) = (claimed.scope, transaction_of(claimed));
         let order = self.order(scope, id).await?;
-        let session = order.transaction.session;
+        let session = order.transaction.attempt().session;
         let has_next_action =
             self.read(move |tx, _| Ok(look_up::<PaymentSession>(tx, scope, session)?.next_action.is_some())).await?;
         let rerun = claimed.attempts > 1;
         let idempotent = self
             .context()
-            .offer(scope.mode, order.transaction.method)
+            .offer(scope.mode, order.transaction.attempt().method)
             .is_some_and(|offer| offer.capability.start_is_idempotent);
-        let called = match (order.transaction.step(), self.rails().named(scope.mode, &order.transaction.rail)) {
+        let called = match (order.transaction.step(), self.rails().named(scope.mode, &order.transaction.attempt().rail))
+        {
             (Step::Settled, _) => None,
             // Asked for again: the answer with the way on was lost.
             (Step::Waiting, Some(rail)) if idempotent && !has_next_action => Some(started(rail.as_ref(), order).await),
@@ -161,7 +162,7 @@ impl App {
     /// Hands a code to the rail. It exists only here and in the payer's request.
     async fn submit_code(&self, scope: Scope, id: Id<Transaction>, code: String) -> Result<(), Failure> {
         let order = self.order(scope, id).await?;
-        let called = match self.rails().named(scope.mode, &order.transaction.rail) {
+        let called = match self.rails().named(scope.mode, &order.transaction.attempt().rail) {
             None => Called::Lost("the rail is not configured any more".into()),
             Some(rail) => tokio::time::timeout(RAIL_TIMEOUT, rail.submit_code(order, code))
                 .await
@@ -181,7 +182,7 @@ impl App {
         claimed: Option<ClaimedJob>,
     ) -> Result<(), Failure> {
         let order = self.order(scope, id).await?;
-        let called = match self.rails().named(scope.mode, &order.transaction.rail) {
+        let called = match self.rails().named(scope.mode, &order.transaction.attempt().rail) {
             None => Called::Lost("the rail is not configured any more".into()),
             Some(rail) => tokio::time::timeout(RAIL_TIMEOUT, rail.query(order))
                 .await
@@ -203,7 +204,7 @@ impl App {
     async fn is_known(&self, scope: Scope, id: Id<Transaction>, report: Report) -> Result<bool, Failure> {
         self.read(move |tx, _| {
             let mut transaction = look_up::<Transaction>(tx, scope, id)?;
-            let mut session = look_up::<PaymentSession>(tx, scope, transaction.session)?;
+            let mut session = look_up::<PaymentSession>(tx, scope, transaction.attempt().session)?;
             Ok(session.reported(&mut transaction, &report, tx.now()) == Moved::Nowhere)
         })
         .await
@@ -232,9 +233,10 @@ impl App {
     pub async fn withdraw_attempt(&self, claimed: &ClaimedJob) -> Result<(), Failure> {
         let (scope, id) = (claimed.scope, transaction_of(claimed));
         let order = self.order(scope, id).await?;
-        if let (false, Some(rail)) =
-            (order.transaction.step() == Step::Settled, self.rails().named(scope.mode, &order.transaction.rail))
-            && let Called::Lost(why) = rail.withdraw(order).await
+        if let (false, Some(rail)) = (
+            order.transaction.step() == Step::Settled,
+            self.rails().named(scope.mode, &order.transaction.attempt().rail),
+        ) && let Called::Lost(why) = rail.withdraw(order).await
         {
             return Err(Failure::Broken(why));
         }
@@ -306,7 +308,13 @@ fn session_of(begun: &Begun) -> Id<PaymentSession> {
 fn transaction_of(claimed: &ClaimedJob) -> Id<Transaction> {
     match claimed.job {
         Job::StartAttempt(id) | Job::AskRail(id) | Job::WithdrawAttempt(id) | Job::SimulatePayer(id) => id,
-        Job::ExpireCheckout(_) | Job::SendRefund(_) | Job::AskRefund(_) | Job::SimulateRefund(_) => {
+        Job::ExpireCheckout(_)
+        | Job::OverdueInvoice(_)
+        | Job::ExpireSession(_)
+        | Job::ExpirePaymentLink(_)
+        | Job::SendRefund(_)
+        | Job::AskRefund(_)
+        | Job::SimulateRefund(_) => {
             unreachable!("that job names no attempt")
         }
     }

@@ -3,19 +3,34 @@
 
 use domain::checkout::{Checkout, Status};
 use domain::event::EventType;
+use domain::invoice::{self, Invoice};
 use domain::job::Job;
-use domain::payment::{Payable, Payer, PaymentSession, Settlement, TransactionSummary};
-use domain::{Id, Method, Money, Refusal, Scope, Timestamp};
+use domain::organization::Organization;
+use domain::payment::{
+    Payable, Payer, PaymentSession, SESSION_LIFETIME, SessionStatus, Settlement, Transaction, TransactionSummary,
+};
+use domain::payment_link::{NotThePrice, PaymentLink};
+use domain::{Id, Metadata, Method, Money, Refusal, Scope, Timestamp};
 use store::Tx;
-use store::queries::jobs;
+use store::queries::{jobs, payment_links as links, transactions};
 
-use super::{Context, checkouts, load, publish};
+use super::payments::{Initialize, Target};
+use super::{Context, checkouts, invoices, load, payment_links, receipts};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
 #[derive(Debug, Clone)]
 pub enum PaidObject {
     Checkout(Checkout),
+    Invoice(Invoice),
+    PaymentLink(PaymentLink),
+}
+
+/// What money that arrived means for the object, and what happened to it thereby.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrived {
+    pub settlement: Settlement,
+    pub event: Option<EventType>,
 }
 
 impl PaidObject {
@@ -23,12 +38,17 @@ impl PaidObject {
     pub fn load(tx: &mut Tx<'_>, scope: Scope, payable: Payable) -> Result<Self, Failure> {
         Ok(match payable {
             Payable::Checkout(id) => Self::Checkout(load(tx, scope, id)?),
+            Payable::Invoice(id) => Self::Invoice(load(tx, scope, id)?),
+            Payable::PaymentLink(id) => Self::PaymentLink(load(tx, scope, id)?),
         })
     }
 
     pub fn save(&mut self, tx: &mut Tx<'_>) -> Result<(), Failure> {
         match self {
             Self::Checkout(checkout) => tx.save(checkout)?,
+            Self::Invoice(invoice) => tx.save(invoice)?,
+            // Only money changes a link, and `settled` saves it then.
+            Self::PaymentLink(_) => {}
         }
         Ok(())
     }
@@ -36,40 +56,65 @@ impl PaidObject {
     pub fn payable(&self) -> Payable {
         match self {
             Self::Checkout(checkout) => Payable::Checkout(checkout.id),
+            Self::Invoice(invoice) => Payable::Invoice(invoice.id),
+            Self::PaymentLink(link) => Payable::PaymentLink(link.id),
         }
     }
 
     pub fn scope(&self) -> Scope {
         match self {
             Self::Checkout(checkout) => checkout.scope,
+            Self::Invoice(invoice) => invoice.scope,
+            Self::PaymentLink(link) => link.scope,
         }
     }
 
-    /// Whether an attempt may begin at `now`.
+    /// Whether a payment may begin, or go on, at `now`.
     pub fn refuse_unless_payable(&self, now: Timestamp) -> Result<(), Refusal> {
         match self {
             Self::Checkout(checkout) => checkout.payable(now),
+            Self::Invoice(invoice) => invoice.payable(None, true, now).map(drop),
+            Self::PaymentLink(link) => link.payable(now),
         }
     }
 
-    /// The session that was opened last.
-    pub fn session(&self) -> Option<Id<PaymentSession>> {
-        match self {
-            Self::Checkout(checkout) => checkout.payment_session,
+    /// The session that a request goes on with: the one that was opened last, where one payer pays at a time; the one
+    /// that the request names, where many do.
+    pub fn session_for(&self, target: Target) -> Option<Id<PaymentSession>> {
+        match (self, target) {
+            (Self::Checkout(checkout), _) => checkout.payment_session,
+            (Self::Invoice(invoice), _) => invoice.payment_session,
+            (Self::PaymentLink(_), Target::Session(id)) => Some(id),
+            (Self::PaymentLink(_), Target::Object(_)) => None,
         }
     }
 
-    /// What one payment is for. Any other amount than the whole is a fault.
-    pub fn amount(&self, asked: Option<Money>) -> Result<Money, Fault> {
+    /// What a payment is for that asks for this amount, or for none.
+    pub fn amount(&self, asked: Option<Money>, organization: &Organization, now: Timestamp) -> Result<Money, Failure> {
+        let refuse = |code, message: String| Err(Fault::new("amount", code, message).into());
         match self {
             Self::Checkout(checkout) => {
                 let whole = checkout.order.amount;
                 if asked.is_none_or(|asked| asked == whole) {
                     return Ok(whole);
                 }
-                let message = format!("`amount` is {whole} for this checkout; leave it out.");
-                Err(Fault::new("amount", FaultCode::Conflict, message))
+                refuse(FaultCode::Conflict, format!("`amount` is {whole} for this checkout; leave it out."))
             }
+            Self::Invoice(invoice) => Ok(invoice.payable(asked, organization.payments.allow_partial_payments, now)?),
+            Self::PaymentLink(link) => link.price().of_payment(asked).or_else(|not| match not {
+                NotThePrice::Other(price) => {
+                    refuse(FaultCode::Conflict, format!("`amount` is {price} for this payment link; leave it out."))
+                }
+                NotThePrice::Missing => {
+                    refuse(FaultCode::Required, "`amount` is required: the payer of this link chooses it.".into())
+                }
+                NotThePrice::TooLittle(least) => {
+                    refuse(FaultCode::OutOfRange, format!("`amount` must be at least {least} for this payment link."))
+                }
+                NotThePrice::TooMuch(most) => {
+                    refuse(FaultCode::OutOfRange, format!("`amount` must be at most {most} for this payment link."))
+                }
+            }),
         }
     }
 
@@ -77,32 +122,84 @@ impl PaidObject {
     pub fn fixed_method(&self) -> Option<Method> {
         match self {
             Self::Checkout(checkout) => checkout.order.fixed_method,
+            Self::Invoice(_) | Self::PaymentLink(_) => None,
         }
     }
 
-    pub fn offers(&self, method: Method) -> bool {
+    pub fn offers(&self, method: Method, context: &Context, organization: &Organization) -> bool {
+        let is_enabled = |currency| {
+            organization.payments.enabled_methods.contains(&method)
+                && context.takes(organization.mode, method, currency)
+        };
         match self {
             Self::Checkout(checkout) => checkout.order.available_methods.contains(&method),
+            Self::Invoice(invoice) => is_enabled(invoice.bill().currency()),
+            Self::PaymentLink(link) => is_enabled(link.price().currency()),
         }
     }
 
-    /// Who pays, as far as the merchant told.
-    pub fn payer(&self) -> Payer {
+    /// Who pays, as far as the merchant told; where many do, as the payer told with the session `before`.
+    pub fn payer(&self, before: Option<&PaymentSession>) -> Payer {
         match self {
             Self::Checkout(checkout) => checkouts::payer_of(checkout),
+            Self::Invoice(invoice) => invoice.payer(),
+            Self::PaymentLink(_) => before.map(|before| before.payer.clone()).unwrap_or_default(),
         }
     }
 
-    /// Until when a session that opens now can be used.
-    pub fn session_expires_at(&self) -> Timestamp {
+    /// The metadata of a payment that `known` is known of so far; nothing after pushing what is wrong with the request's.
+    pub fn metadata(
+        &self,
+        known: &Metadata,
+        request: &Initialize,
+        is_beginning: bool,
+        faults: &mut Vec<Fault>,
+    ) -> Option<Metadata> {
+        let sent = request.metadata.as_ref();
+        match self {
+            Self::Checkout(_) | Self::Invoice(_) if request.answers == Metadata::default() => {
+                Some(sent.unwrap_or(known).clone())
+            }
+            Self::Checkout(_) | Self::Invoice(_) => {
+                let message = "`custom_field_values` belong to payment links; leave them out here.";
+                faults.push(Fault::new("custom_field_values", FaultCode::NotAllowed, message));
+                None
+            }
+            Self::PaymentLink(link) => {
+                let questions = link.terms().custom_fields.as_deref().unwrap_or_default();
+                payment_links::join(questions, known, sent, &request.answers, is_beginning, faults)
+            }
+        }
+    }
+
+    /// Until when a session that opens at `now` can be used.
+    pub fn session_expires_at(&self, now: Timestamp) -> Timestamp {
         match self {
             Self::Checkout(checkout) => checkout.expires_at,
+            Self::Invoice(_) => now.plus(SESSION_LIFETIME),
+            Self::PaymentLink(link) => link.session_expires_at(now),
         }
     }
 
     pub fn session_opened(&mut self, session: Id<PaymentSession>, now: Timestamp) {
         match self {
             Self::Checkout(checkout) => checkout.session_opened(session, now),
+            Self::Invoice(invoice) => invoice.session_opened(session, now),
+            Self::PaymentLink(_) => {}
+        }
+    }
+
+    /// Whether there is room for one more attempt. It is taken as soon as the attempt is committed.
+    pub fn refuse_unless_room(&self, tx: &mut Tx<'_>) -> Result<(), Failure> {
+        match self {
+            Self::Checkout(_) | Self::Invoice(_) => Ok(()),
+            Self::PaymentLink(link) => {
+                let open = match link.terms().max_usage_count {
+                    Some(_) => links::open_attempts(tx, link.scope, link.id)?,
+                    None => 0,
+                };
+                Ok(link.has_room(open, tx.now())?)
+            }
         }
     }
 
@@ -118,13 +215,19 @@ impl PaidObject {
             // What a session of before is still told of is not the checkout's latest attempt.
             Self::Checkout(checkout) if checkout.payment_session != Some(session) => {}
             Self::Checkout(checkout) => checkout.attempt_moved(transaction, with_provider, now),
+            Self::Invoice(invoice) => invoice.attempt_moved(transaction, with_provider, now),
+            Self::PaymentLink(_) => {}
         }
     }
 
-    /// Attempts to pay it so far.
-    pub fn attempt_count(&self) -> i64 {
+    /// Which attempt to pay it the one is that begins now. What many people pay counts none: each of them has their own.
+    pub fn next_attempt(&self, tx: &mut Tx<'_>) -> Result<i64, Failure> {
         match self {
-            Self::Checkout(checkout) => checkout.attempt_count,
+            Self::Checkout(checkout) => Ok(checkout.attempt_count + 1),
+            Self::Invoice(invoice) => {
+                Ok(transactions::attempts_of_object(tx, invoice.scope, &invoice.id.to_string())? + 1)
+            }
+            Self::PaymentLink(_) => Ok(1),
         }
     }
 
@@ -132,6 +235,8 @@ impl PaidObject {
     pub fn refund_moved(&mut self, transaction: TransactionSummary, now: Timestamp) -> bool {
         match self {
             Self::Checkout(checkout) => checkout.refund_moved(transaction, now),
+            Self::Invoice(invoice) => invoice.refund_moved(transaction, now),
+            Self::PaymentLink(_) => false,
         }
     }
 
@@ -139,40 +244,88 @@ impl PaidObject {
     pub fn awaits_payment(&self) -> bool {
         match self {
             Self::Checkout(checkout) => checkout.stored_status() == Status::Pending,
+            Self::Invoice(invoice) => match invoice.stored_status() {
+                invoice::Status::Pending | invoice::Status::PartiallyPaid | invoice::Status::Overdue => true,
+                invoice::Status::Draft | invoice::Status::Paid | invoice::Status::Cancelled => false,
+            },
+            Self::PaymentLink(_) => true,
         }
     }
 
-    /// Whether another session than this one still waits for the same money.
-    pub fn rival_of(&self, session: Id<PaymentSession>, now: Timestamp) -> Option<Id<PaymentSession>> {
+    /// What an attempt that failed is called, beside `payment.failed`.
+    pub fn failed_event(&self) -> Option<EventType> {
         match self {
+            Self::Invoice(_) => Some(EventType::InvoicePaymentFailed),
+            Self::Checkout(_) | Self::PaymentLink(_) => None,
+        }
+    }
+
+    /// Another session than this one that still waits for the same money.
+    pub fn rival_of(&self, session: Id<PaymentSession>) -> Option<Id<PaymentSession>> {
+        let open = match self {
+            Self::Checkout(checkout) => checkout.payment_session,
+            Self::Invoice(invoice) => invoice.payment_session,
+            Self::PaymentLink(_) => None,
+        };
+        open.filter(|open| *open != session && self.awaits_payment())
+    }
+
+    /// A provider confirmed an attempt, whose session was `before`: it is late or duplicate, or it pays. Call
+    /// [`PaidObject::observe`] first.
+    pub fn money_arrived(&mut self, transaction: &mut Transaction, before: SessionStatus, now: Timestamp) -> Arrived {
+        let arrived = match self {
             Self::Checkout(checkout) => {
-                checkout.payment_session.filter(|open| *open != session && checkout.status(now) == Status::Pending)
+                let settlement = checkout.money_arrived(transaction.summary(), now);
+                let event = (settlement == Settlement::Paid).then_some(EventType::CheckoutCompleted);
+                Arrived { settlement, event }
             }
+            Self::Invoice(invoice) => {
+                let settlement = invoice.money_arrived(transaction.summary(), now);
+                let event = (settlement == Settlement::Paid).then(|| invoice.settled_event());
+                Arrived { settlement, event }
+            }
+            Self::PaymentLink(link) => {
+                let was_given_up = before == SessionStatus::Cancelled;
+                let settlement = if was_given_up { Settlement::Late } else { Settlement::Paid };
+                Arrived { settlement, event: link.money_arrived(now) }
+            }
+        };
+        transaction.late = arrived.settlement == Settlement::Late;
+        transaction.duplicate = arrived.settlement == Settlement::Second;
+        arrived
+    }
+
+    /// What is made for the payer of money that pays, before it is told.
+    pub fn issue_receipt(&mut self, tx: &mut Tx<'_>, transaction: &Transaction) -> Result<(), Failure> {
+        match self {
+            Self::Invoice(invoice) => receipts::issue(tx, invoice, transaction, None).map(drop),
+            Self::Checkout(_) | Self::PaymentLink(_) => Ok(()),
         }
     }
 
-    /// A provider confirmed an attempt. Call [`PaidObject::observe`] first.
-    pub fn money_arrived(&mut self, transaction: TransactionSummary, now: Timestamp) -> Settlement {
+    /// What follows from money once it is told.
+    pub fn settled(&mut self, tx: &mut Tx<'_>, settlement: Settlement) -> Result<(), Failure> {
         match self {
-            Self::Checkout(checkout) => checkout.money_arrived(transaction, now),
-        }
-    }
-
-    /// What follows from money that paid the object.
-    pub fn paid(&mut self, tx: &mut Tx<'_>, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Checkout(checkout) => {
-                publish::checkout_event(tx, context, checkout, EventType::CheckoutCompleted)?;
+            Self::Checkout(checkout) if settlement == Settlement::Paid => {
                 jobs::cancel(tx, Job::ExpireCheckout(checkout.id))?;
+            }
+            Self::Checkout(_) => {}
+            Self::Invoice(invoice) => invoices::watch(tx, invoice)?,
+            Self::PaymentLink(link) => {
+                tx.save(link)?;
+                payment_links::watch(tx, link)?;
             }
         }
         Ok(())
     }
 
-    /// Stores the expiry that the clock has decided.
+    /// Stores what the clock has decided.
     pub fn observe(&mut self, now: Timestamp) -> Option<EventType> {
         match self {
             Self::Checkout(checkout) => checkout.observe(now),
+            Self::Invoice(invoice) => invoice.observe(now),
+            // Its own timer does, and what was begun before goes on.
+            Self::PaymentLink(_) => None,
         }
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use domain::job::{ClaimedJob, Job};
 use domain::organization::Organization;
-use domain::payment::{Again, Payable, Payer, PaymentSession, Transaction};
-use domain::{Id, Metadata, Method, Money, Refusal, Scope};
+use domain::payment::{Again, Payable, Payer, PaymentSession, SessionStatus, Transaction};
+use domain::{Id, Metadata, Method, Money, Msisdn, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::jobs;
 
@@ -30,6 +30,10 @@ pub struct Initialize {
     pub amount: Option<Money>,
     pub payer: Payer,
     pub metadata: Option<Metadata>,
+    /// To the questions of a payment link, as they were sent.
+    pub answers: Metadata,
+    pub success_url: Option<String>,
+    pub failure_url: Option<String>,
     /// The one-time code of a second step. Handed to the rail, never stored.
     pub has_code: bool,
 }
@@ -69,19 +73,18 @@ pub fn begin(
         let payment = current.as_mut().ok_or(Refusal::CodeNotExpected)?;
         return submit_code(tx, &mut object, payment, key);
     }
-    let amount = check_request(&object, request, faults)?;
-    let payer = match customer {
-        Some(customer) => merged(request.payer.clone(), &customer.payer()),
-        None => request.payer.clone(),
-    };
-    let method = request.method.or(object.fixed_method());
+    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    let mut wanted = check_request(&object, context, &organization, request, current.as_ref(), tx.now(), faults)?;
+    if let Some(customer) = customer {
+        wanted.payer = merged(wanted.payer, &customer.payer());
+    }
     let mut payment = match current {
-        Some(payment) => continue_or_replace(tx, &mut object, payment, method, amount, request, &payer)?,
-        None => open(tx, &mut object, method, amount, request, &payer)?,
+        Some(payment) => continue_or_replace(tx, &mut object, payment, &wanted)?,
+        None => open(tx, &mut object, None, &wanted)?,
     };
-    match method.or(payment.session.method) {
+    match wanted.method.or(payment.session.method) {
         Some(method) if payment.transaction.is_none() => {
-            let job = start(tx, context, &mut object, &mut payment.session, method, key)?;
+            let job = start(tx, context, &organization, &mut object, &mut payment.session, method, key)?;
             Ok(Begun::Start(job, payment.session.id))
         }
         _ => {
@@ -114,18 +117,20 @@ pub fn begin_again(
     if tx.now() < again_at {
         return Ok(Begun::Nothing(Box::new(current)));
     }
-    close(tx, &mut object, &mut current)?;
-    let amount = current.session.amount;
-    let request = Initialize {
-        target,
+    close(tx, &mut object, &mut current, false)?;
+    let session = current.session;
+    let wanted = Wanted {
         method: Some(method),
-        amount: None,
-        payer: current.session.payer.clone(),
-        metadata: Some(current.session.metadata.clone()),
-        has_code: false,
+        amount: session.amount,
+        phone: None,
+        payer: session.payer.clone(),
+        metadata: session.metadata.clone(),
+        success_url: None,
+        failure_url: None,
     };
-    let mut payment = open(tx, &mut object, Some(method), amount, &request, &request.payer)?;
-    let job = start(tx, context, &mut object, &mut payment.session, method, key)?;
+    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    let mut payment = open(tx, &mut object, Some(&session), &wanted)?;
+    let job = start(tx, context, &organization, &mut object, &mut payment.session, method, key)?;
     Ok(Begun::Start(job, payment.session.id))
 }
 
@@ -139,92 +144,143 @@ fn load_target(tx: &mut Tx<'_>, scope: Scope, target: Target) -> Result<(PaidObj
             session.payable
         }
     };
-    let object = PaidObject::load(tx, scope, payable)?;
-    object.refuse_unless_payable(tx.now())?;
-    let current = match object.session() {
+    let now = tx.now();
+    let mut object = PaidObject::load(tx, scope, payable)?;
+    object.refuse_unless_payable(now)?;
+    let mut current = match object.session_for(target) {
         Some(id) => Some(sessions::load_payment(tx, scope, id)?),
         None => None,
     };
+    // One payment of several is over; the next one is another.
+    if matches!(target, Target::Object(_)) {
+        current = current.filter(|current| current.session.status() != SessionStatus::Succeeded);
+    }
     if let Target::Session(id) = target
-        && current.as_ref().is_none_or(|current| current.session.id != id)
+        && current.as_ref().is_none_or(|current| current.session.id != id || current.session.has_expired(now))
     {
         return Err(Refusal::PaymentSessionClosed.into());
+    }
+    if let Some(current) = current.as_mut().filter(|current| current.session.has_expired(now)) {
+        close(tx, &mut object, current, true)?;
     }
     Ok((object, current))
 }
 
-/// What is asked for, held against what the object takes; gives the amount of the payment.
-fn check_request(object: &PaidObject, request: &Initialize, mut faults: Vec<Fault>) -> Result<Money, Failure> {
+/// What a request comes to.
+struct Wanted {
+    method: Option<Method>,
+    amount: Money,
+    /// In the request itself: what is known of a customer replaces no attempt.
+    phone: Option<Msisdn>,
+    /// What the request says, and what is known of the customer that it names.
+    payer: Payer,
+    metadata: Metadata,
+    success_url: Option<String>,
+    failure_url: Option<String>,
+}
+
+/// The request, held against what the object takes.
+fn check_request(
+    object: &PaidObject,
+    context: &Context,
+    organization: &Organization,
+    request: &Initialize,
+    current: Option<&Payment>,
+    now: Timestamp,
+    mut faults: Vec<Fault>,
+) -> Result<Wanted, Failure> {
     if let (Some(fixed), Some(wanted)) = (object.fixed_method(), request.method)
         && fixed != wanted
     {
         return Err(Refusal::PaymentMethodFixed { method: fixed.as_str() }.into());
     }
     if let Some(method) = request.method
-        && !object.offers(method)
+        && !object.offers(method, context, organization)
     {
-        let kind = object.payable().kind();
-        let message = format!("`payment_method` {} is not offered by this {kind}.", method.as_str());
+        let noun = object.payable().noun();
+        let message = format!("`payment_method` {} is not offered by this {noun}.", method.as_str());
         faults.push(Fault::new("payment_method", FaultCode::NotAllowed, message));
     }
-    match object.amount(request.amount) {
-        Ok(amount) if faults.is_empty() => return Ok(amount),
-        Ok(_) => {}
-        Err(fault) => faults.push(fault),
+    let session = current.map(|current| &current.session);
+    let asked = match request.target {
+        // What goes on is for what it was for, unless the request says otherwise.
+        Target::Session(_) => request.amount.or(session.map(|session| session.amount)),
+        Target::Object(_) => request.amount,
+    };
+    let amount = match object.amount(asked, organization, now) {
+        Ok(amount) => Some(amount),
+        Err(Failure::Invalid(more)) => {
+            faults.extend(more);
+            None
+        }
+        Err(refused) => return Err(refused),
+    };
+    let method = request.method.or(object.fixed_method());
+    let known = session.map(|session| session.metadata.clone()).unwrap_or_default();
+    let begins = method.or(session.and_then(|session| session.method)).is_some();
+    let metadata = object.metadata(&known, request, begins, &mut faults);
+    match (amount, metadata) {
+        (Some(amount), Some(metadata)) if faults.is_empty() => Ok(Wanted {
+            method,
+            amount,
+            phone: request.payer.phone.clone(),
+            payer: request.payer.clone(),
+            metadata,
+            success_url: request.success_url.clone(),
+            failure_url: request.failure_url.clone(),
+        }),
+        _ => Err(faults.into()),
     }
-    Err(faults.into())
 }
 
-/// `payer`: what the request says, and what is known of the customer that it names.
+/// `before` is the session in whose place it comes.
 fn open(
     tx: &mut Tx<'_>,
     object: &mut PaidObject,
-    method: Option<Method>,
-    amount: Money,
-    request: &Initialize,
-    payer: &Payer,
+    before: Option<&PaymentSession>,
+    wanted: &Wanted,
 ) -> Result<Payment, Failure> {
     let now = tx.now();
     let id = tx.entropy().id(now);
-    let payer = merged(payer.clone(), &object.payer());
-    let expires_at = object.session_expires_at();
+    let payer = merged(wanted.payer.clone(), &object.payer(before));
+    let expires_at = object.session_expires_at(now);
+    let (amount, method) = (wanted.amount, wanted.method);
     let mut session =
         PaymentSession::open(id, object.scope(), object.payable(), amount, method, payer, expires_at, now);
-    session.metadata = request.metadata.clone().unwrap_or_default();
+    session.metadata = wanted.metadata.clone();
+    session.success_url = wanted.success_url.clone().or_else(|| before.and_then(|before| before.success_url.clone()));
+    session.failure_url = wanted.failure_url.clone().or_else(|| before.and_then(|before| before.failure_url.clone()));
     refuse_without_phone(&session)?;
     object.session_opened(id, now);
     tx.insert(&mut session)?;
+    sessions::watch(tx, &session)?;
     Ok(Payment { session, transaction: None })
 }
 
-/// Contract §2.2 rule 6: one open session; the same method goes on with it, another replaces it.
+/// Contract §2.2 rule 6: the same method and amount go on with a session, others replace it.
 fn continue_or_replace(
     tx: &mut Tx<'_>,
     object: &mut PaidObject,
     mut current: Payment,
-    method: Option<Method>,
-    amount: Money,
-    request: &Initialize,
-    payer: &Payer,
+    wanted: &Wanted,
 ) -> Result<Payment, Failure> {
-    let again = current.session.again(method, amount)?;
+    let again = current.session.again(wanted.method, wanted.amount)?;
     if again == Again::New {
-        return open(tx, object, method, amount, request, payer);
+        return open(tx, object, Some(&current.session), wanted);
     }
-    // Only a phone that was sent: what is known of a customer replaces no attempt.
-    let other_phone = request.payer.phone.is_some() && request.payer.phone != current.session.payer.phone;
+    let other_phone = wanted.phone.is_some() && wanted.phone != current.session.payer.phone;
     // A phone that was handed to a rail can't be changed there.
     if again == Again::Replace || (other_phone && current.transaction.is_some()) {
-        close(tx, object, &mut current)?;
-        return open(tx, object, method, amount, request, payer);
+        close(tx, object, &mut current, false)?;
+        return open(tx, object, Some(&current.session), wanted);
     }
     if current.transaction.is_none() {
         let session = &mut current.session;
-        session.method = method.or(session.method);
-        session.payer = merged(payer.clone(), &session.payer);
-        if let Some(metadata) = &request.metadata {
-            session.metadata = metadata.clone();
-        }
+        session.method = wanted.method.or(session.method);
+        session.payer = merged(wanted.payer.clone(), &session.payer);
+        session.metadata = wanted.metadata.clone();
+        session.success_url = wanted.success_url.clone().or(session.success_url.take());
+        session.failure_url = wanted.failure_url.clone().or(session.failure_url.take());
         session.updated_at = session.updated_at.max(tx.now());
         refuse_without_phone(session)?;
         tx.save(session)?;
@@ -233,8 +289,8 @@ fn continue_or_replace(
 }
 
 /// Ends a session for another. A closed attempt is what the object shows until the next one begins.
-fn close(tx: &mut Tx<'_>, object: &mut PaidObject, current: &mut Payment) -> Result<(), Failure> {
-    sessions::close(tx, &mut current.session, current.transaction.as_mut(), false)?;
+fn close(tx: &mut Tx<'_>, object: &mut PaidObject, current: &mut Payment, expired: bool) -> Result<(), Failure> {
+    sessions::close(tx, &mut current.session, current.transaction.as_mut(), expired)?;
     if let Some(transaction) = &current.transaction {
         object.attempt_moved(current.session.id, transaction.summary(), false, tx.now());
     }
@@ -268,6 +324,7 @@ fn merged(request: Payer, known: &Payer) -> Payer {
 fn start(
     tx: &mut Tx<'_>,
     context: &Context,
+    organization: &Organization,
     object: &mut PaidObject,
     session: &mut PaymentSession,
     method: Method,
@@ -275,14 +332,14 @@ fn start(
 ) -> Result<ClaimedJob, Failure> {
     let scope = object.scope();
     let offer = context.offer(scope.mode, method).ok_or(Refusal::NoPaymentMethodAvailable)?;
-    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    object.refuse_unless_room(tx)?;
     let fee = organization.payments.fees.fee(method, session.amount);
     let now = tx.now();
     let id = tx.entropy().id(now);
     let mut transaction = session.begin(id, method, offer.rail.to_owned(), fee, now);
+    transaction.attempt_count = object.next_attempt(tx)?;
     session.unanswered_key = key;
     object.attempt_moved(session.id, transaction.summary(), false, now);
-    transaction.attempt_count = object.attempt_count();
     object.save(tx)?;
     tx.save(session)?;
     tx.insert(&mut transaction)?;

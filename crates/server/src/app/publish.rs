@@ -2,7 +2,10 @@
 
 use domain::checkout::Checkout;
 use domain::event::{Event, EventType};
-use domain::payment::Transaction;
+use domain::invoice::Invoice;
+use domain::organization::{Organization, Profile};
+use domain::payment::{PaymentSession, Transaction};
+use domain::payment_link::PaymentLink;
 use domain::refund::Refund;
 use domain::webhook::Delivery;
 use domain::{Id, Scope};
@@ -10,10 +13,13 @@ use serde::Serialize;
 use store::Tx;
 use store::queries::{deliveries, endpoints, events};
 
-use super::Context;
 use super::paid_object::PaidObject;
+use super::{Context, look_up};
 use crate::error::Failure;
 use crate::wire::checkouts::{CheckoutView, PaymentEventData};
+use crate::wire::invoices::{InvoiceEventData, InvoiceView};
+use crate::wire::payment_links::{PaymentLinkEventData, PaymentLinkView};
+use crate::wire::payments::PaymentNames;
 use crate::wire::refunds::RefundView;
 use crate::wire::webhooks::envelope;
 
@@ -29,6 +35,20 @@ pub fn checkout_event(
     publish(tx, checkout.scope, kind, &checkout.id.to_string(), sequence, &data)
 }
 
+/// Something happened to the invoice itself.
+pub fn invoice_event(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    invoice: &mut Invoice,
+    kind: EventType,
+) -> Result<(), Failure> {
+    let scope = invoice.scope;
+    let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+    let sequence = invoice.next_sequence();
+    let data = InvoiceView::of(invoice, &merchant, &context.addresses, tx.now());
+    publish(tx, scope, kind, &invoice.id.to_string(), sequence, &data)
+}
+
 /// Something happened to what is paid.
 pub fn object_event(
     tx: &mut Tx<'_>,
@@ -38,6 +58,11 @@ pub fn object_event(
 ) -> Result<(), Failure> {
     match object {
         PaidObject::Checkout(checkout) => checkout_event(tx, context, checkout, kind),
+        PaidObject::Invoice(invoice) => invoice_event(tx, context, invoice, kind),
+        PaidObject::PaymentLink(link) => {
+            let merchant = look_up::<Organization>(tx, link.scope, link.scope.organization)?.profile;
+            link_event(tx, context, link, &merchant, kind)
+        }
     }
 }
 
@@ -46,11 +71,14 @@ pub fn payment_event(
     tx: &mut Tx<'_>,
     context: &Context,
     object: &mut PaidObject,
+    session: &mut PaymentSession,
     transaction: &Transaction,
     kind: EventType,
 ) -> Result<(), Failure> {
     match object {
         PaidObject::Checkout(checkout) => checkout_payment(tx, context, checkout, transaction, kind),
+        PaidObject::Invoice(invoice) => invoice_payment(tx, context, invoice, transaction, kind),
+        PaidObject::PaymentLink(link) => link_payment(tx, context, link, session, transaction, kind),
     }
 }
 
@@ -65,20 +93,55 @@ fn checkout_payment(
     let mut view = CheckoutView::of(checkout, &context.addresses, tx.now());
     // The attempt that the event is about, which a second payment's checkout does not show.
     view.transaction = Some((&transaction.summary()).into());
-    view.payment_session_id = Some(transaction.session.to_string());
+    view.payment_session_id = Some(transaction.attempt().session.to_string());
     let object_id = checkout.id.to_string();
-    let data = PaymentEventData {
-        checkout: view,
-        checkout_id: object_id.clone(),
-        transaction_id: transaction.id.to_string(),
-        object_type: transaction.payable.kind().into(),
-        object_id: object_id.clone(),
-        payment_method: transaction.method.as_str().into(),
-        late: transaction.late,
-        duplicate: transaction.duplicate,
-        failure_reason: transaction.failure_reason.map(|reason| reason.as_str().into()),
-    };
+    let payment = PaymentNames::of(transaction);
+    let data = PaymentEventData { checkout: view, checkout_id: object_id.clone(), payment };
     publish(tx, checkout.scope, kind, &object_id, sequence, &data)
+}
+
+fn invoice_payment(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    invoice: &mut Invoice,
+    transaction: &Transaction,
+    kind: EventType,
+) -> Result<(), Failure> {
+    let scope = invoice.scope;
+    let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+    let sequence = invoice.next_sequence();
+    let view = InvoiceView::of(invoice, &merchant, &context.addresses, tx.now());
+    let data = InvoiceEventData::of(view, transaction);
+    publish(tx, scope, kind, &invoice.id.to_string(), sequence, &data)
+}
+
+/// Something happened to the payment link itself.
+pub fn link_event(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    link: &mut PaymentLink,
+    merchant: &Profile,
+    kind: EventType,
+) -> Result<(), Failure> {
+    let sequence = link.next_sequence();
+    let data = PaymentLinkView::of(link, merchant, &context.addresses, tx.now());
+    publish(tx, link.scope, kind, &link.id.to_string(), sequence, &data)
+}
+
+/// The payment counts its events itself, so that a popular link is no bottleneck.
+fn link_payment(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    link: &PaymentLink,
+    session: &mut PaymentSession,
+    transaction: &Transaction,
+    kind: EventType,
+) -> Result<(), Failure> {
+    let sequence = session.next_sequence();
+    let merchant = look_up::<Organization>(tx, link.scope, link.scope.organization)?.profile;
+    let view = PaymentLinkView::of(link, &merchant, &context.addresses, tx.now());
+    let data = PaymentLinkEventData::of(view, transaction);
+    publish(tx, link.scope, kind, &session.id.to_string(), sequence, &data)
 }
 
 /// A refund ended.

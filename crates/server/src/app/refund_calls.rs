@@ -1,6 +1,7 @@
 //! Refunds between transactions: intent committed, rail called, outcome committed. As for attempts, the worker that finds
 //! an unfinished one runs the very same function.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::job::{ClaimedJob, Job};
@@ -11,7 +12,7 @@ use domain::{Id, Scope, Timestamp};
 
 use super::{App, look_up, refunds};
 use crate::error::Failure;
-use crate::rails::RefundOrder;
+use crate::rails::{Rail, RefundOrder};
 
 /// A rail that says nothing for so long has lost the call.
 const RAIL_TIMEOUT: Duration = Duration::from_secs(20);
@@ -28,9 +29,9 @@ impl App {
         let is_rerun = claimed.attempts > 1;
         let is_idempotent = self
             .context()
-            .offer_of(scope.mode, transaction.method, &transaction.rail)
+            .offer_of(scope.mode, transaction.attempt().method, &transaction.attempt().rail)
             .is_some_and(|offer| offer.capability.refund_is_idempotent);
-        let called = match (order.refund.step(), self.rails().named(scope.mode, &order.refund.rail)) {
+        let called = match (order.refund.step(), self.rail_of(&order.refund)) {
             (Step::Waiting | Step::Unknown | Step::Settled, _) => None,
             // Whether the first call arrived is not known, and this rail would take a second one for another refund.
             (Step::Sending, _) if is_rerun && !is_idempotent => {
@@ -59,7 +60,7 @@ impl App {
         };
         let scope = claimed.scope;
         let order = self.refund_order(scope, id).await?;
-        let called = match self.rails().named(scope.mode, &order.refund.rail) {
+        let called = match self.rail_of(&order.refund) {
             None => Called::Lost("the rail is not configured any more".into()),
             Some(rail) => in_time(rail.query_refund(order)).await,
         };
@@ -92,6 +93,10 @@ impl App {
         let settled = self.commit(move |tx, _| refunds::settle(tx, scope, id, claimed.as_ref(), &apply)).await?;
         self.tell(settled.object_id);
         Ok(())
+    }
+
+    fn rail_of(&self, refund: &Refund) -> Option<&Arc<dyn Rail>> {
+        self.rails().named(refund.scope.mode, refund.source.rail()?)
     }
 
     async fn refund_order(&self, scope: Scope, id: Id<Refund>) -> Result<RefundOrder, Failure> {

@@ -30,26 +30,49 @@ pub struct NewRefund {
 
 /// Commits the intent: the money can be used for nothing else, and the worker hands the refund to its rail.
 pub fn ask(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewRefund) -> Result<Refund, Failure> {
+    let found = look_up::<Transaction>(tx, scope, new.transaction)?;
+    // What is given back at once is shown at once, and what shows it is locked first.
+    let object = match found.is_recorded() {
+        true => Some(PaidObject::load(tx, scope, found.payable)?),
+        false => None,
+    };
     let mut transaction = load::<Transaction>(tx, scope, new.transaction)?;
     let now = tx.now();
     let id = tx.entropy().id(now);
     let mut refund = Refund::ask(id, &mut transaction, new.amount, new.reason.clone(), now)?;
-    check_support(context, &transaction, refund.amount)?;
-    match refund.source {
-        Source::Merchant => take_from_merchant(tx, scope, refund.amount)?,
-        Source::Unapplied => {}
-    }
     let entry_id = tx.entropy().id(now);
-    ledger::append(tx, scope, &Entry::refund_asked(entry_id, &refund))?;
+    let entry = match refund.source.clone() {
+        Source::Merchant { rail } => {
+            check_support(context, &transaction, &rail, refund.amount)?;
+            take_from_merchant(tx, scope, refund.amount)?;
+            Entry::refund_asked(entry_id, &refund)
+        }
+        Source::Unapplied { rail } => {
+            check_support(context, &transaction, &rail, refund.amount)?;
+            Entry::refund_asked(entry_id, &refund)
+        }
+        Source::Offline => {
+            publish::refund_event(tx, &mut refund, EventType::RefundCompleted)?;
+            Entry::offline_refunded(entry_id, &refund)
+        }
+    };
+    ledger::append(tx, scope, &entry)?;
     tx.save(&mut transaction)?;
     tx.insert(&mut refund)?;
-    jobs::schedule(tx, scope, Job::SendRefund(id), now)?;
+    match object {
+        Some(mut object) => {
+            if object.refund_moved(transaction.summary(), now) {
+                object.save(tx)?;
+            }
+        }
+        None => jobs::schedule(tx, scope, Job::SendRefund(id), now)?,
+    }
     Ok(refund)
 }
 
 /// What the rail pays back is the capability of the rail that has the money, whichever stands behind the method today.
-fn check_support(context: &Context, transaction: &Transaction, amount: Money) -> Result<(), Failure> {
-    let support = match context.offer_of(transaction.scope.mode, transaction.method, &transaction.rail) {
+fn check_support(context: &Context, transaction: &Transaction, rail: &str, amount: Money) -> Result<(), Failure> {
+    let support = match context.offer_of(transaction.scope.mode, transaction.attempt().method, rail) {
         Some(offer) => offer.capability.refund,
         None => RefundSupport::None,
     };
@@ -107,7 +130,7 @@ pub fn settle(
         RefundMoved::ToFailed => Some((Entry::refund_failed(entry_id, &refund), EventType::RefundFailed)),
         RefundMoved::Corrected => {
             // It is gone whether or not there is enough; yet no other debit may count it as there.
-            if refund.source == Source::Merchant {
+            if matches!(refund.source, Source::Merchant { .. }) {
                 balances::lock(tx, scope, refund.amount.currency)?;
             }
             Some((Entry::refund_corrected(entry_id, &refund), EventType::RefundCompleted))

@@ -9,6 +9,7 @@ use domain::{Id, Scope};
 use store::Tx;
 use store::queries::jobs;
 
+use super::paid_object::PaidObject;
 use super::{load, look_up};
 use crate::error::Failure;
 
@@ -47,6 +48,7 @@ fn is_over(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<bool, Failure> {
     let now = tx.now();
     match session.payable {
         Payable::Checkout(id) => Ok(look_up::<Checkout>(tx, session.scope, id)?.status(now) == Status::Expired),
+        Payable::Invoice(_) | Payable::PaymentLink(_) => Ok(session.has_expired(now)),
     }
 }
 
@@ -84,6 +86,40 @@ pub(super) fn close(
         }
         None => session.close(None, expired, now),
     }
+    unwatch(tx, session)?;
     tx.save(session)?;
+    Ok(())
+}
+
+/// The timer of a session whose object has none.
+pub(super) fn watch(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<(), Failure> {
+    if !session.payable.ends_its_sessions() {
+        jobs::schedule(tx, session.scope, Job::ExpireSession(session.id), session.expires_at)?;
+    }
+    Ok(())
+}
+
+pub(super) fn unwatch(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<(), Failure> {
+    if !session.payable.ends_its_sessions() {
+        jobs::cancel(tx, Job::ExpireSession(session.id))?;
+    }
+    Ok(())
+}
+
+/// The timer: closes what nobody has used in time. What the provider has goes on; settling it looks at the clock again.
+pub fn expire(tx: &mut Tx<'_>, scope: Scope, id: Id<PaymentSession>) -> Result<(), Failure> {
+    let Some(known) = tx.peek::<PaymentSession>(scope, id)? else { return Ok(()) };
+    let mut object = PaidObject::load(tx, scope, known.payable)?;
+    let Payment { mut session, mut transaction } = load_payment(tx, scope, id)?;
+    let now = tx.now();
+    if session.has_expired(now) {
+        close(tx, &mut session, transaction.as_mut(), true)?;
+        if let Some(transaction) = &transaction {
+            object.attempt_moved(id, transaction.summary(), false, now);
+        }
+        object.save(tx)?;
+    } else if session.status() == SessionStatus::Pending {
+        watch(tx, &session)?;
+    }
     Ok(())
 }

@@ -5,12 +5,12 @@ use domain::event::EventType;
 use domain::job::Job;
 use domain::ledger::Entry;
 use domain::method::Flow;
-use domain::payment::{Moved, PaymentSession, Settlement, Step, Transaction};
-use domain::{Id, Scope, Timestamp};
+use domain::payment::{Moved, PaymentSession, SessionStatus, Settlement, Step, Transaction};
+use domain::{Id, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::{jobs, ledger};
 
-use super::paid_object::PaidObject;
+use super::paid_object::{Arrived, PaidObject};
 use super::sessions::{self, Payment};
 use super::{Context, load, look_up, publish};
 use crate::error::Failure;
@@ -23,11 +23,16 @@ pub fn settle(
     id: Id<Transaction>,
     apply: impl Fn(&mut PaymentSession, &mut Transaction, Timestamp) -> Result<Moved, Failure>,
 ) -> Result<Payment, Failure> {
-    let Transaction { payable, session: session_id, .. } = look_up::<Transaction>(tx, scope, id)?;
-    let mut object = PaidObject::load(tx, scope, payable)?;
+    let known = look_up::<Transaction>(tx, scope, id)?;
+    if known.is_recorded() {
+        return Err(Refusal::AttemptNotUnknown { status: known.status().as_str() }.into());
+    }
+    let session_id = known.attempt().session;
+    let mut object = PaidObject::load(tx, scope, known.payable)?;
     let mut session = load::<PaymentSession>(tx, scope, session_id)?;
     let mut transaction = load::<Transaction>(tx, scope, id)?;
     let now = tx.now();
+    let before = session.status();
     match apply(&mut session, &mut transaction, now)? {
         Moved::Nowhere => {
             if transaction.step() != Step::Settled {
@@ -40,24 +45,32 @@ pub fn settle(
         Moved::ToFailed => {
             object.attempt_moved(session_id, transaction.summary(), false, now);
             if object.awaits_payment() {
-                publish::payment_event(tx, context, &mut object, &transaction, EventType::PaymentFailed)?;
+                publish::payment_event(tx, context, &mut object, &mut session, &transaction, EventType::PaymentFailed)?;
+                if let Some(event) = object.failed_event() {
+                    publish::object_event(tx, context, &mut object, event)?;
+                }
             }
         }
-        Moved::ToPaid => money_arrived(tx, context, &mut object, &mut transaction)?,
+        Moved::ToPaid => money_arrived(tx, context, &mut object, &mut session, &mut transaction, before)?,
     }
     // The rail has it, but its answer with the way on was lost: a rail that knows the reference gives it again.
     if transaction.step() == Step::Waiting && session.next_action.is_none() && restarts(context, &transaction) {
         jobs::schedule(tx, scope, Job::StartAttempt(id), now)?;
     }
     // What held an outdated object open may be over now.
-    if let Some(event) = object.observe(now) {
-        if object.session() == Some(session_id) {
-            sessions::close(tx, &mut session, Some(&mut transaction), true)?;
-            if !transaction.status().is_paid() {
-                object.attempt_moved(session_id, transaction.summary(), false, now);
-            }
+    let observed = object.observe(now);
+    let is_ended = observed.is_some() && object.payable().ends_its_sessions();
+    if is_ended || session.has_expired(now) {
+        sessions::close(tx, &mut session, Some(&mut transaction), true)?;
+        if !transaction.status().is_paid() {
+            object.attempt_moved(session_id, transaction.summary(), false, now);
         }
+    }
+    if let Some(event) = observed {
         publish::object_event(tx, context, &mut object, event)?;
+    }
+    if session.refuse_if_closed().is_err() {
+        sessions::unwatch(tx, &session)?;
     }
     ask_later(tx, &mut transaction)?;
     object.save(tx)?;
@@ -68,10 +81,10 @@ pub fn settle(
 
 /// Whether starting again would give the same payment, with the way on that the payer needs.
 fn restarts(context: &Context, transaction: &Transaction) -> bool {
-    transaction.method.flow() == Flow::Redirect
+    transaction.attempt().method.flow() == Flow::Redirect
         && !transaction.status().is_paid()
         && context
-            .offer(transaction.scope.mode, transaction.method)
+            .offer(transaction.scope.mode, transaction.attempt().method)
             .is_some_and(|offer| offer.capability.start_is_idempotent)
 }
 
@@ -79,32 +92,35 @@ fn money_arrived(
     tx: &mut Tx<'_>,
     context: &Context,
     object: &mut PaidObject,
+    session: &mut PaymentSession,
     transaction: &mut Transaction,
+    before: SessionStatus,
 ) -> Result<(), Failure> {
     let now = tx.now();
     if let Some(event) = object.observe(now) {
         publish::object_event(tx, context, object, event)?;
     }
     // Another attempt that waits for a payer would only take money twice.
-    if let Some(rival) = object.rival_of(transaction.session, now)
+    if let Some(rival) = object.rival_of(session.id)
         && let Some(closed) = sessions::close_by_id(tx, object.scope(), rival, false)?
     {
         object.attempt_moved(rival, closed, false, now);
     }
-    let settlement = object.money_arrived(transaction.summary(), now);
-    transaction.late = settlement == Settlement::Late;
-    transaction.duplicate = settlement == Settlement::Second;
+    let Arrived { settlement, event } = object.money_arrived(transaction, before, now);
     let entry_id = tx.entropy().id(now);
     let entry = match settlement {
         Settlement::Paid | Settlement::Late => Entry::payment_completed(entry_id, transaction),
         Settlement::Second => Entry::second_money(entry_id, transaction),
     };
     ledger::append(tx, object.scope(), &entry)?;
-    publish::payment_event(tx, context, object, transaction, EventType::PaymentSucceeded)?;
     if settlement == Settlement::Paid {
-        object.paid(tx, context)?;
+        object.issue_receipt(tx, transaction)?;
     }
-    Ok(())
+    publish::payment_event(tx, context, object, session, transaction, EventType::PaymentSucceeded)?;
+    if let Some(event) = event {
+        publish::object_event(tx, context, object, event)?;
+    }
+    object.settled(tx, settlement)
 }
 
 /// The rail is asked again, with growing pauses, until the outcome is known.

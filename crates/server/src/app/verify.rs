@@ -4,8 +4,13 @@
 //! It reads one snapshot, page by page, and changes nothing. A fault names its row. What is altered together with
 //! everything that could tell (a fresh checkout's amount in column and document, say) it can't see.
 
+mod attempts;
 mod checkouts;
 mod events;
+mod invoice_attempts;
+mod invoices;
+mod ledger;
+mod payment_links;
 mod payments;
 mod refunds;
 mod rest;
@@ -14,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use domain::Scope;
+use domain::{Object, Scope};
 use serde::Serialize;
 use store::queries::organizations;
 use store::queries::verify::{self as stored, Stored};
@@ -138,11 +143,33 @@ pub fn everything(tx: &mut Tx<'_>, progress: &Progress) -> Result<Report, Failur
 fn of_scope(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
     rest::documents(tx, scope, report)?;
     checkouts::check(tx, scope, report)?;
+    invoices::check(tx, scope, report)?;
+    payment_links::check(tx, scope, report)?;
     payments::sessions(tx, scope, report)?;
     payments::transactions(tx, scope, report)?;
     refunds::check(tx, scope, report)?;
+    ledger::seals(tx, scope, report)?;
     events::log(tx, scope, report)?;
     rest::idempotency_keys(tx, scope, report)
+}
+
+/// Where the ids of one kind's objects begin and end. What names objects of several kinds is walked by each of them within
+/// these.
+struct Ends {
+    first: String,
+    last: String,
+}
+
+impl Ends {
+    fn of<O: Object>() -> Self {
+        // An id goes on with a letter or a digit.
+        Self { first: format!("{}_", O::PREFIX), last: format!("{}_~", O::PREFIX) }
+    }
+
+    fn cut<'a>(&'a self, span: stored::Span<'a>) -> stored::Span<'a> {
+        let after = if span.after.is_empty() { &self.first } else { span.after };
+        stored::Span { after, until: Some(span.until.unwrap_or(&self.last)) }
+    }
 }
 
 /// Walks over all documents of one kind, a page at a time; `each` gets the page and the span of ids that it covers. The

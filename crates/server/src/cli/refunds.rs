@@ -102,7 +102,7 @@ struct RefundRow {
     /// Where it stands with its rail.
     step: &'static str,
     why: String,
-    rail: String,
+    rail: Option<String>,
     rail_reference: Option<String>,
     amount: String,
     currency: &'static str,
@@ -119,7 +119,7 @@ impl RefundRow {
             status: refund.status().as_str(),
             step: refund.step().as_str(),
             why: why(refund),
-            rail: refund.rail.clone(),
+            rail: refund.source.rail().map(str::to_owned),
             rail_reference: refund.rail_reference.clone(),
             amount: refund.amount.to_string(),
             currency: refund.amount.currency.code(),
@@ -131,7 +131,15 @@ impl RefundRow {
 
     fn row(self) -> Vec<String> {
         let amount = format!("{} {}", self.amount, self.currency);
-        vec![self.id, self.why, self.status.into(), self.rail, amount, self.transaction_id, self.created_at]
+        vec![
+            self.id,
+            self.why,
+            self.status.into(),
+            self.rail.unwrap_or_default(),
+            amount,
+            self.transaction_id,
+            self.created_at,
+        ]
     }
 }
 

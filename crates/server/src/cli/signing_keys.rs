@@ -1,4 +1,4 @@
-//! `dalasi signing-keys`: the keys that sign access tokens.
+//! `dalasi signing-keys`: the keys that sign access tokens and receipt statements.
 
 use domain::signing_key::SigningKey;
 use domain::{Mode, Scope, Timestamp};
@@ -17,7 +17,7 @@ Examples:
   dalasi signing-keys list
   dalasi signing-keys rotate   publish the next key now; it signs from tomorrow on";
 
-/// List and rotate the keys that sign access tokens
+/// List and rotate the keys that sign access tokens and receipt statements
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
 pub(super) struct Arguments {

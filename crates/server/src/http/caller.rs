@@ -72,8 +72,7 @@ impl FromRequestParts<Api> for Caller {
                 return Err(problem);
             }
         };
-        let (Credential::Secret { key, .. } | Credential::Publishable { key }) = &actor.credential;
-        if let Some(budget) = api.limits.of_key(&key.to_string())?
+        if let Some(budget) = api.limits.of_key(&actor.key().to_string())?
             && let Some(slot) = parts.extensions.get::<BudgetSlot>()
         {
             let _ = slot.0.set(budget);
@@ -193,9 +192,18 @@ impl Caller {
         status: u16,
         view: impl Fn(&T) -> V + Send + Sync + Clone + 'static,
     ) -> impl Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static {
+        self.renderer_by(move |_| status, view)
+    }
+
+    /// The same where what became of the request decides the status.
+    pub fn renderer_by<T, V: serde::Serialize>(
+        &self,
+        status: impl Fn(&T) -> u16 + Send + Sync + Clone + 'static,
+        view: impl Fn(&T) -> V + Send + Sync + Clone + 'static,
+    ) -> impl Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static {
         let request_id = self.request_id.clone();
         move |result| match result {
-            Ok(value) => Reply::new(status, wire::data(&view(value))),
+            Ok(value) => Reply::new(status(value), wire::data(&view(value))),
             Err(failure) => refusal(failure, &request_id),
         }
     }

@@ -22,6 +22,9 @@ use utoipa::{PartialSchema, ToSchema};
 use super::operations as routes;
 use crate::fault::FaultCode;
 use crate::wire::checkouts::PaymentEventData;
+use crate::wire::invoices::{self, InvoiceEventData, InvoiceView};
+use crate::wire::payment_links::PaymentLinkEventData;
+use crate::wire::payments::PaymentNames;
 use crate::wire::words;
 
 /// Every success: one key, `data`.
@@ -79,6 +82,13 @@ fn document() -> Value {
     named["FaultCode"] = schema::<FaultCode>();
     named["KeySet"] = key_set();
     named["PaymentEventData"] = schema::<PaymentEventData>();
+    named["Invoice"] = schema::<InvoiceView>();
+    named["InvoiceItem"] = schema::<invoices::ItemView>();
+    named["InvoiceOrganization"] = schema::<invoices::MerchantView>();
+    named["ReceiptSummary"] = schema::<invoices::ReceiptSummaryView>();
+    named["InvoiceEventData"] = schema::<InvoiceEventData>();
+    named["PaymentLinkEventData"] = schema::<PaymentLinkEventData>();
+    named["PaymentNames"] = schema::<PaymentNames>();
     let mut paths = document["paths"].take();
     schemas::finish(&mut paths, named);
     operations::finish(&mut paths, &mut components);
@@ -102,6 +112,12 @@ fn document() -> Value {
             { "name": "Transactions", "description": "Every attempt to pay, with each of its moves." },
             { "name": "Refunds", "description": "Money on its way back to who paid it." },
             { "name": "Payouts", "description": "What you have." },
+            { "name": "Payment links", "description": "One address that many people pay." },
+            { "name": "Customers", "description": "Who pays you: found again by e-mail address or phone, named by `customer_id`." },
+            { "name": "Products", "description": "What you sell again and again: a line that names one takes its name and price." },
+            { "name": "Invoices", "description": "What a customer owes you, numbered, with tax: from a draft to the last dalasi." },
+            { "name": "Receipts", "description": "The proof that money for an invoice was taken. Every payment issues one." },
+            { "name": "Ledger", "description": "Every movement of money as balanced postings, sealed in signed batches that anybody with a copy can check." },
             { "name": "Webhook endpoints", "description": "Where events are sent, signed as Standard Webhooks say." },
             { "name": "Webhook events", "description": "What happened, in order, and how its deliveries stand." },
             { "name": "Authentication", "description": "Short-lived access tokens, and the keys that verify them." },

@@ -9,9 +9,10 @@ use utoipa::ToSchema;
 use super::answer::{Answer, Problem};
 use super::caller::Caller;
 use super::fault::FaultCode;
-use super::fields::{Change, Fields};
+use super::fields::Fields;
 use super::json::Body;
 use super::openapi::Data;
+use super::read::cleared;
 use super::{Api, read};
 use crate::app::Context;
 use crate::app::organizations::{self, SettingsChange};
@@ -152,13 +153,5 @@ fn accent_color(text: String) -> Result<String, (FaultCode, String)> {
         Ok(text.to_ascii_lowercase())
     } else {
         Err((FaultCode::InvalidFormat, "`accent_color` is written as \"#1a2b3c\".".into()))
-    }
-}
-
-fn cleared<T>(change: Change<T>) -> Option<Option<T>> {
-    match change {
-        Change::Keep => None,
-        Change::Clear => Some(None),
-        Change::Set(value) => Some(Some(value)),
     }
 }

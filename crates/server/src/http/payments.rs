@@ -40,7 +40,7 @@ pub(super) struct InitializeBody {
     /// Pay the checkout that this secret belongs to.
     #[schema(min_length = 1, max_length = 128)]
     client_secret: Option<String>,
-    /// With `object_id`: what is paid. Only `checkout` has something to pay today.
+    /// With `object_id`: what is paid. `donation` and `topup` have nothing to pay yet.
     #[schema(value_type = Option<words::PayableIn>)]
     object_type: Option<String>,
     /// The id of what is paid.
@@ -52,7 +52,8 @@ pub(super) struct InitializeBody {
     /// Without one the payer chooses on the hosted page.
     #[schema(value_type = Option<words::MethodName>)]
     payment_method: Option<String>,
-    /// Leave it out, or send the amount of the checkout: any other is refused.
+    /// What the payer of a payment link chose, where the link says so. Elsewhere leave it out, or send what the object costs:
+    /// any other amount is refused.
     #[schema(value_type = Option<words::AmountIn>)]
     amount: Option<String>,
     /// A customer of yours: what you leave out below comes from it. Refused from a browser, which would see it all.
@@ -68,13 +69,15 @@ pub(super) struct InitializeBody {
     /// The one-time code of the second step, with `session_id`. Never stored.
     #[schema(min_length = 1, max_length = 12, examples("123456"))]
     customer_pin: Option<String>,
-    /// Of payment links. Refused for checkouts.
-    #[schema(value_type = Option<Object>)]
+    /// The answers to the questions of a payment link, by name; they land in the transaction's metadata. Refused elsewhere.
+    #[schema(value_type = Option<words::MetadataIn>)]
     custom_field_values: Option<serde_json::Value>,
     #[schema(value_type = Option<words::MetadataTexts>)]
     metadata: Option<serde_json::Value>,
+    /// Where the payer goes once paid. A checkout has its own.
     #[schema(value_type = Option<words::Url>)]
     success_url: Option<String>,
+    /// Where the payer goes who leaves unpaid. A checkout has its own.
     #[schema(value_type = Option<words::Url>)]
     failure_url: Option<String>,
     /// The same as the header `Idempotency-Key`.
@@ -88,6 +91,9 @@ struct Parsed {
     method: Option<Method>,
     payer: Payer,
     metadata: Option<Metadata>,
+    answers: Metadata,
+    success_url: Option<String>,
+    failure_url: Option<String>,
     code: Option<String>,
     body_key: Option<String>,
 }
@@ -124,6 +130,9 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
         amount,
         payer: parsed.payer,
         metadata: parsed.metadata,
+        answers: parsed.answers,
+        success_url: parsed.success_url,
+        failure_url: parsed.failure_url,
         has_code: parsed.code.is_some(),
     };
     let context = api.app.context().clone();
@@ -167,19 +176,16 @@ fn parse(body: &Body, from_browser: bool) -> Result<Parsed, Problem> {
         name: fields.text("customer_name").min(1).max(200).optional(),
     };
     let code = fields.text("customer_pin").check(one_time_code).optional();
-    if fields.has("custom_field_values") {
-        let message = "`custom_field_values` belong to payment links; leave them out here.";
-        fields.fault("custom_field_values", FaultCode::NotAllowed, message);
-    }
-    fields.ignore("custom_field_values");
+    let answers = fields.metadata("custom_field_values", MetadataValues::Any).optional();
     let metadata = fields.metadata("metadata", MetadataValues::Strings).optional();
-    fields.text("success_url").url().optional();
-    fields.text("failure_url").url().optional();
+    let success_url = fields.text("success_url").url().optional();
+    let failure_url = fields.text("failure_url").url().optional();
     let body_key = read::idempotency_key(&mut fields);
     fields.finish()?;
     let metadata = metadata.map(Metadata::from_canonical);
+    let answers = answers.map(Metadata::from_canonical).unwrap_or_default();
     let names = Names { session_id, client_secret, object_type, object_id };
-    Ok(Parsed { names, amount, method, payer, metadata, code, body_key })
+    Ok(Parsed { names, amount, method, payer, metadata, answers, success_url, failure_url, code, body_key })
 }
 
 /// Six digits. A text that can't be a code costs no try. (A wallet's own PIN is never asked for by the rails there are.)

@@ -2,12 +2,13 @@
 
 use domain::customer::Customer;
 use domain::product::Product;
-use domain::{Currency, Id, Method, Money, Msisdn, Timestamp};
+use domain::tax_rate::TaxRateFault;
+use domain::{Currency, Id, Method, Money, Msisdn, TaxRate, Timestamp};
 use store::queries::PageRequest;
 
 use super::answer::Problem;
 use super::fault::FaultCode;
-use super::fields::Fields;
+use super::fields::{Change, Fields};
 use super::query::Query;
 
 type Read<T> = Result<T, (FaultCode, String)>;
@@ -34,6 +35,18 @@ pub(super) fn currency(text: &str) -> Read<Currency> {
     })
 }
 
+/// The text of a JSON number: percent, exact to four decimals.
+pub(super) fn tax_rate(text: &str) -> Read<TaxRate> {
+    TaxRate::parse(text).map_err(|fault| {
+        let code = match fault {
+            TaxRateFault::Malformed => FaultCode::WrongType,
+            TaxRateFault::OutOfRange => FaultCode::OutOfRange,
+            TaxRateFault::TooManyDecimals => FaultCode::TooManyDecimals,
+        };
+        (code, format!("`tax_rate` {}", fault.sentence()))
+    })
+}
+
 pub(super) fn method(text: &str) -> Read<Method> {
     Method::parse(text)
         .ok_or_else(|| (FaultCode::InvalidEnum, "A payment method is one of card, wave, afrimoney, qmoney.".into()))
@@ -43,6 +56,14 @@ pub(super) fn method(text: &str) -> Read<Method> {
 pub(super) fn phone(text: &str) -> Read<Msisdn> {
     Msisdn::parse(text)
         .map_err(|_| (FaultCode::InvalidFormat, "A phone number is written as \"+2207000000\" or as 7 digits.".into()))
+}
+
+/// In an address a `+` that was not escaped arrives as a space.
+pub(super) fn phone_in_query(text: &str) -> Read<Msisdn> {
+    match text.strip_prefix(' ') {
+        Some(digits) => phone(&format!("+{digits}")),
+        None => phone(text),
+    }
 }
 
 /// An empty phone is kept as it is.
@@ -58,6 +79,21 @@ pub(super) fn customer(text: &str) -> Read<Id<Customer>> {
 /// The product that a line names.
 pub(super) fn product(text: &str) -> Read<Id<Product>> {
     text.parse().map_err(|_| (FaultCode::NotFound, "`product_id` names no product of yours.".into()))
+}
+
+/// An empty phone is none.
+pub(super) fn phone_or_none(text: &str) -> Read<Option<Msisdn>> {
+    if text.is_empty() { Ok(None) } else { phone(text).map(Some) }
+}
+
+/// When something is due or ends: a bare date means the last second of its day.
+pub(super) fn deadline(text: &str) -> Read<Timestamp> {
+    let day = Timestamp::parse_day(text).map(|(_, end)| end.floor_to_second());
+    day.or_else(|_| Timestamp::parse(text)).map_err(|_| {
+        let message =
+            "A time is written as \"2026-01-31\", which means the end of that day, or as \"2026-01-31T12:00:00Z\".";
+        (FaultCode::InvalidFormat, message.into())
+    })
 }
 
 /// The first moment that a date or date-time means.
@@ -91,6 +127,15 @@ pub(super) fn page(query: &mut Query) -> PageRequest {
 /// The body's idempotency key; its rules are checked together with the header's.
 pub(super) fn idempotency_key(fields: &mut Fields<'_>) -> Option<String> {
     fields.text("idempotency_key").optional()
+}
+
+/// What an update does to a nullable field, as commands take it: `None` keeps it, `Some(None)` clears it.
+pub(super) fn cleared<T>(change: Change<T>) -> Option<Option<T>> {
+    match change {
+        Change::Keep => None,
+        Change::Clear => Some(None),
+        Change::Set(value) => Some(Some(value)),
+    }
 }
 
 /// An operation without a body: nothing in it is known.

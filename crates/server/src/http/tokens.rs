@@ -1,4 +1,4 @@
-//! Access tokens: minted with a secret key, verified by anybody against the published keys.
+//! Access tokens: minted with a secret key, verified by anybody against the published keys. And the keys of receipts.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -13,8 +13,8 @@ use super::fault::FaultCode;
 use super::fields::Fields;
 use super::json::Body;
 use super::openapi::Data;
-use crate::app::look_up;
-use crate::tokens::{DEFAULT_LIFETIME_S, Grant, LONGEST_LIFETIME_S, SHORTEST_LIFETIME_S};
+use crate::app::{look_up, receipt_statements};
+use crate::tokens::{self, DEFAULT_LIFETIME_S, Grant, LONGEST_LIFETIME_S, SHORTEST_LIFETIME_S};
 use crate::wire::words;
 
 /// All of it may be left out.
@@ -97,4 +97,16 @@ pub(super) async fn key_set(State(api): State<Api>) -> Result<Response, Problem>
     let keys = api.credentials.signing_keys().await?;
     let cache = [(http::header::CACHE_CONTROL, "public, max-age=300")];
     Ok((cache, axum::Json(keys.jwks())).into_response())
+}
+
+/// The keys that verify receipt statements.
+#[utoipa::path(
+    get, path = "/.well-known/receipt-keys.json", tag = "Receipts", operation_id = "get_receipt_key_set",
+    responses((status = 200, description = "A JSON Web Key Set.", body = inline(Object))),
+    security(()),
+)]
+pub(super) async fn receipt_key_set(State(api): State<Api>) -> Result<Response, Problem> {
+    let keys = api.app.read(receipt_statements::verifying_keys).await?;
+    let cache = [(http::header::CACHE_CONTROL, "public, max-age=300")];
+    Ok((cache, axum::Json(tokens::key_set(&keys))).into_response())
 }

@@ -73,7 +73,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
 /// As a reader is told at this moment: what waits for a payer whose time ran out is expired, whether or not the timer ran.
 fn view(tx: &mut Tx<'_>, scope: Scope, stored: Transaction) -> Result<TransactionView, Failure> {
     let now = match stored.status() {
-        TransactionStatus::Pending => sessions::look_up_payment(tx, scope, stored.session)?.transaction,
+        TransactionStatus::Pending => sessions::look_up_payment(tx, scope, stored.attempt().session)?.transaction,
         TransactionStatus::Processing
         | TransactionStatus::Completed
         | TransactionStatus::Failed

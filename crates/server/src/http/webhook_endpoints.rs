@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::answer::{Answer, Problem};
 use super::caller::Caller;
 use super::fault::{Fault, FaultCode};
-use super::fields::{Change, Field, Fields, MetadataValues};
+use super::fields::{Field, Fields, MetadataValues};
 use super::json::Body;
 use super::openapi::Data;
 use super::path::InPath;
@@ -224,11 +224,7 @@ async fn change(api: &Api, caller: &Caller, id: &str, body: &Body) -> Result<Ans
     let change = EndpointChange {
         url,
         enabled_events,
-        description: match description {
-            Change::Keep => None,
-            Change::Clear => Some(None),
-            Change::Set(text) => Some(Some(text)),
-        },
+        description: read::cleared(description),
         status,
         metadata: metadata.map(Metadata::from_canonical),
     };

@@ -51,7 +51,7 @@ async fn number(app: &App, holder: &str) -> Result<i64, Failure> {
 }
 
 /// Names this process among those beside the same database.
-fn holder() -> String {
+pub(super) fn holder() -> String {
     let mut bytes = [0; 16];
     aws_lc_rs::rand::fill(&mut bytes).expect("the system's random source does not fail once it has started");
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

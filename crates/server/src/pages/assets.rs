@@ -1,4 +1,4 @@
-//! The files beside the pages: one style sheet, one script, one icon, all inside the binary. Each is
+//! The files beside the pages: one style sheet, a script for payments and one for receipts, one icon, all inside the binary. Each is
 //! addressed by its content (`/assets/pages-<hash>.css`), so a browser may keep it for ever and an
 //! upgrade is seen at once.
 
@@ -49,6 +49,10 @@ pub static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("checkout", "js", "text/javascript; charset=utf-8", include_str!("../../assets/checkout.js"))
 });
 
+pub static VERIFY_SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new("verify", "js", "text/javascript; charset=utf-8", include_str!("../../assets/verify.js"))
+});
+
 pub static ICON: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("icon", "svg", "image/svg+xml", include_str!("../../assets/icon.svg")));
 
@@ -57,8 +61,8 @@ pub fn find(path: &str) -> Option<&'static Asset> {
     all().into_iter().find(|it| it.path == path)
 }
 
-pub fn all() -> [&'static Asset; 3] {
-    [&STYLE, &SCRIPT, &ICON]
+pub fn all() -> [&'static Asset; 4] {
+    [&STYLE, &SCRIPT, &VERIFY_SCRIPT, &ICON]
 }
 
 /// Without indentation, empty lines and whole-line comments, which are for readers of the source and not for a slow

@@ -11,7 +11,7 @@ use axum::response::Response;
 use domain::checkout::{Checkout, Status};
 use domain::payment::{Payable, Payer, SessionStatus};
 use domain::rail::NextAction;
-use domain::{Id, Method, Msisdn, Refusal};
+use domain::{Id, Metadata, Method, Msisdn, Refusal};
 use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
 
@@ -389,6 +389,9 @@ async fn start(call: &Call, method: Method, phone: Option<Msisdn>, key: Idempote
         amount: None,
         payer: Payer { phone, ..Payer::default() },
         metadata: None,
+        answers: Metadata::default(),
+        success_url: None,
+        failure_url: None,
         has_code: false,
     };
     let result = call.site.app.initialize(call.hosted.scope(), request, None, Some(key), outcome).await;
@@ -421,6 +424,9 @@ async fn submit_code(call: &Call, form: &Form, once: impl Fn(&str) -> Idempotenc
         amount: None,
         payer: Payer::default(),
         metadata: None,
+        answers: Metadata::default(),
+        success_url: None,
+        failure_url: None,
         has_code: true,
     };
     let key = once(&code);

@@ -19,7 +19,7 @@ use super::answer::Wrong;
 use super::note::Notes;
 use super::streams::Streams;
 use super::visit::{InPath, Visit};
-use super::{assets, checkout_handlers, follow, headers, simulator_handlers};
+use super::{assets, checkout_handlers, follow, headers, simulator_handlers, verify_handlers};
 use crate::app::App;
 use crate::listener::ClientAddress;
 use crate::rate_limit::{Rate, RateLimits};
@@ -65,6 +65,7 @@ pub fn router(app: App, settings: PageSettings) -> Router {
         .route("/checkout/{id}/events", get(follow::events))
         .route("/checkout/{id}/{action}", get(checkout_handlers::show_instead).post(checkout_handlers::act))
         .route("/simulator/{token}", get(simulator_handlers::show).post(simulator_handlers::act))
+        .route("/verify", get(verify_handlers::show))
         .layer(middleware::from_fn_with_state(Arc::clone(&site), watch_over))
         // Kept by browsers for ever, and the same for everybody.
         .route("/assets/{file}", get(asset))

@@ -81,7 +81,7 @@ fn ended(hosted: &HostedCheckout, end: End) -> State {
         };
     }
     let standing = match hosted.unsettled() {
-        Some(attempt) => Standing::Unknown(shown(attempt.method)),
+        Some(attempt) => Standing::Unknown(shown(attempt.attempt().method)),
         None => Standing::NothingTaken,
     };
     match end {
@@ -123,7 +123,7 @@ fn open(hosted: &HostedCheckout, attempt: &Transaction, simulator: &Simulator<'_
         return unstarted(hosted, None);
     };
     let session = &payment.session;
-    let method = shown(attempt.method);
+    let method = shown(attempt.attempt().method);
     let phone = attempt.payer.phone.clone().map(masked).unwrap_or_default();
     let is_waiting = attempt.step() == Step::Waiting && !session.outcome_unknown;
     let simulator_url = simulator_url(hosted, attempt, simulator);
@@ -173,7 +173,7 @@ fn not_paid(hosted: &HostedCheckout, attempt: &Transaction) -> State {
         return State::Choose { methods: methods(hosted), problem: Some(Problem::InProgress) };
     }
     State::NotPaid {
-        method: shown(attempt.method),
+        method: shown(attempt.attempt().method),
         reason: match attempt.failure_reason.unwrap_or(FailureReason::ProviderError) {
             FailureReason::InsufficientFunds => Reason::InsufficientFunds,
             FailureReason::Declined => Reason::Declined,
@@ -332,7 +332,7 @@ fn simulator_url(hosted: &HostedCheckout, attempt: &Transaction, simulator: &Sim
 
 fn receipt(attempt: &Transaction) -> Receipt {
     let paid_at = attempt.reached(TransactionStatus::Completed).unwrap_or(attempt.updated_at);
-    Receipt { method: shown(attempt.method), paid_at: paid_at.seconds(), payment: attempt.id.to_string() }
+    Receipt { method: shown(attempt.attempt().method), paid_at: paid_at.seconds(), payment: attempt.id.to_string() }
 }
 
 pub(super) fn failure_address(hosted: &HostedCheckout) -> Option<String> {

@@ -314,6 +314,24 @@ impl Outcome {
     }
 }
 
+/// Where a receipt's statement is checked.
+#[derive(Debug, Clone)]
+pub struct VerifyPage {
+    pub language: Language,
+    pub path: String,
+    /// At least one; the retired ones too.
+    pub keys: Vec<ReceiptKey>,
+    /// What the browser shows as the page's address, for comparing.
+    pub host: String,
+}
+
+/// A public Ed25519 key, with the id by which statements name it.
+#[derive(Debug, Clone)]
+pub struct ReceiptKey {
+    pub id: [u8; 8],
+    pub bytes: [u8; 32],
+}
+
 /// A page that says only one thing.
 #[derive(Debug, Clone)]
 pub struct MessagePage {

@@ -135,7 +135,7 @@ impl Rail for Simulator {
                 tokio::time::sleep(LOST_AFTER).await;
                 return Called::Lost("the simulated network lost the answer".into());
             }
-            let next_action = match transaction.method {
+            let next_action = match transaction.attempt().method {
                 Method::Wave | Method::Card => NextAction::Redirect { url: self.page_url(&transaction.id.to_string()) },
                 Method::Afrimoney => NextAction::ApproveOnPhone {
                     instructions: format!(

@@ -1,4 +1,4 @@
-//! Ed25519 keys for access tokens: making them, naming them, publishing the public halves.
+//! Ed25519 keys for access tokens and receipt statements: making them, naming them, publishing the public halves.
 //!
 //! A key's id is its RFC 7638 thumbprint, so it can't name another key. Keys live in memory here; wrapping and
 //! storing them is the caller's part.
@@ -95,6 +95,16 @@ impl PublicKey {
         &self.bytes
     }
 
+    /// In base64url.
+    pub fn to_text(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.bytes)
+    }
+
+    pub fn parse(text: &str) -> Result<Self, NotAKey> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| NotAKey)?;
+        Ok(Self::from_bytes(bytes.try_into().map_err(|_| NotAKey)?))
+    }
+
     /// Whether [`SigningKey::sign`] made this signature, for this purpose.
     pub fn verifies(&self, purpose: &str, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, &self.bytes).verify(&for_purpose(purpose, message), signature).is_ok()
@@ -105,7 +115,7 @@ impl PublicKey {
         json!({
             "kty": "OKP",
             "crv": "Ed25519",
-            "x": URL_SAFE_NO_PAD.encode(self.bytes),
+            "x": self.to_text(),
             "kid": self.id,
             "alg": "EdDSA",
             "use": "sig",
@@ -131,8 +141,24 @@ impl SigningKeys {
 
     /// The body of `/.well-known/jwks.json`.
     pub fn jwks(&self) -> Value {
-        json!({ "keys": self.published.iter().map(PublicKey::jwk).collect::<Vec<_>>() })
+        key_set(&self.published)
     }
+}
+
+/// Public keys as a JSON Web Key Set (RFC 7517).
+pub fn key_set(keys: &[PublicKey]) -> Value {
+    json!({ "keys": keys.iter().map(PublicKey::jwk).collect::<Vec<_>>() })
+}
+
+/// The Ed25519 keys of a JSON Web Key Set; others are none of ours. A key's id is computed and never believed.
+pub fn parse_key_set(text: &[u8]) -> Option<Vec<PublicKey>> {
+    let set: Value = serde_json::from_slice(text).ok()?;
+    let ours = |key: &&Value| key["kty"] == "OKP" && key["crv"] == "Ed25519";
+    let read = |key: &Value| {
+        let bytes = URL_SAFE_NO_PAD.decode(key["x"].as_str()?).ok()?;
+        Some(PublicKey::from_bytes(bytes.try_into().ok()?))
+    };
+    set.get("keys")?.as_array()?.iter().filter(ours).map(read).collect()
 }
 
 impl std::fmt::Debug for SigningKeys {

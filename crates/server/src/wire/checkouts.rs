@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::payments::PaymentNames;
 use super::{Addresses, words};
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -170,20 +171,6 @@ pub struct PaymentEventData {
     pub checkout: CheckoutView,
     #[schema(value_type = words::CheckoutId)]
     pub checkout_id: String,
-    #[schema(value_type = words::TransactionId)]
-    pub transaction_id: String,
-    #[schema(value_type = words::Payable)]
-    pub object_type: String,
-    #[schema(value_type = words::CheckoutId)]
-    pub object_id: String,
-    #[schema(value_type = words::MethodName)]
-    pub payment_method: String,
-    /// The money came after the checkout's expiry or cancel.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub late: bool,
-    /// The checkout had been paid before.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub duplicate: bool,
-    #[schema(value_type = Option<words::FailureReason>)]
-    pub failure_reason: Option<String>,
+    #[serde(flatten)]
+    pub payment: PaymentNames,
 }

@@ -4,11 +4,14 @@ use domain::Timestamp;
 use domain::checkout::Item;
 use domain::invoice::{Invoice, InvoicePayment, Status};
 use domain::organization::Profile;
+use domain::payment::Transaction;
 use domain::receipt::ReceiptSummary;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::checkouts::SummaryView;
+use super::payments::PaymentNames;
 use super::{Addresses, receipts, words};
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -89,6 +92,7 @@ pub struct InvoiceView {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = InvoiceItem)]
 pub struct ItemView {
+    #[schema(value_type = Option<words::ProductId>)]
     pub product_id: Option<String>,
     pub description: String,
     #[schema(minimum = 1, maximum = 1000000)]
@@ -140,7 +144,7 @@ impl InvoiceView {
             id: invoice.id.to_string(),
             organization_id: organization_id.clone(),
             invoice_number: invoice.number.clone(),
-            customer_id: invoice.customer_id.clone(),
+            customer_id: invoice.customer_id.to_string(),
             customer_email: customer.email.clone(),
             customer_name: customer.name.clone(),
             customer_address: customer.address.clone(),
@@ -210,6 +214,29 @@ impl ReceiptSummaryView {
             amount: receipt.amount.to_string(),
             payment_date: receipt.payment_date.to_text_micros(),
             status: receipts::STATUS.into(),
+        }
+    }
+}
+
+/// The data of a `payment.*` event of an invoice: the invoice itself with the payment, and flat names beside it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct InvoiceEventData {
+    #[serde(flatten)]
+    pub invoice: InvoiceView,
+    pub transaction: SummaryView,
+    #[schema(value_type = words::SessionId)]
+    pub payment_session_id: String,
+    #[serde(flatten)]
+    pub payment: PaymentNames,
+}
+
+impl InvoiceEventData {
+    pub fn of(invoice: InvoiceView, transaction: &Transaction) -> Self {
+        Self {
+            invoice,
+            transaction: SummaryView::from(&transaction.summary()),
+            payment_session_id: transaction.attempt().session.to_string(),
+            payment: PaymentNames::of(transaction),
         }
     }
 }

@@ -18,7 +18,7 @@ pub struct PaymentSessionView {
     pub session_id: String,
     #[schema(value_type = words::Payable)]
     pub object_type: String,
-    #[schema(value_type = words::CheckoutId)]
+    #[schema(value_type = words::PayableId)]
     pub object_id: String,
     #[schema(value_type = Option<words::MethodName>)]
     pub payment_method: Option<String>,
@@ -116,7 +116,7 @@ pub struct PaymentStatusView {
     pub status: String,
     #[schema(value_type = words::Payable)]
     pub object_type: String,
-    #[schema(value_type = words::CheckoutId)]
+    #[schema(value_type = words::PayableId)]
     pub object_id: String,
     #[schema(value_type = words::Amount)]
     pub amount: String,
@@ -162,5 +162,40 @@ fn payment_url(session: &PaymentSession, addresses: &Addresses) -> Option<String
     match &session.next_action {
         Some(NextAction::Redirect { url }) => Some(url.clone()),
         Some(_) | None => Some(addresses.page(session.payable)),
+    }
+}
+
+/// What an event about a payment names beside the paid object.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct PaymentNames {
+    #[schema(value_type = words::TransactionId)]
+    pub transaction_id: String,
+    #[schema(value_type = words::Payable)]
+    pub object_type: String,
+    #[schema(value_type = words::PayableId)]
+    pub object_id: String,
+    #[schema(value_type = words::MethodName)]
+    pub payment_method: String,
+    /// The money came after the object's expiry or cancel.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+    /// The object had been paid before.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub duplicate: bool,
+    #[schema(value_type = Option<words::FailureReason>)]
+    pub failure_reason: Option<String>,
+}
+
+impl PaymentNames {
+    pub fn of(transaction: &Transaction) -> Self {
+        Self {
+            transaction_id: transaction.id.to_string(),
+            object_type: transaction.payable.kind().into(),
+            object_id: transaction.payable.object_id(),
+            payment_method: transaction.method().as_str().into(),
+            late: transaction.late,
+            duplicate: transaction.duplicate,
+            failure_reason: transaction.failure_reason.map(|reason| reason.as_str().into()),
+        }
     }
 }

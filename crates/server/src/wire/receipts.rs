@@ -127,18 +127,27 @@ pub fn file_url(code: &ValidationCode, addresses: &Addresses) -> String {
     format!("{}/receipts/{}.pdf", addresses.pay_url, code.as_str())
 }
 
-/// A list whose records stand under a second name as well.
+/// As any list, with its records under a second name.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ReceiptList {
-    #[serde(flatten)]
-    list: List<ReceiptView>,
+    pub items: Vec<ReceiptView>,
     /// The same as `items`.
-    receipts: Vec<ReceiptView>,
+    pub receipts: Vec<ReceiptView>,
+    /// The number of matching records, as `total`.
+    pub count: i64,
+    /// Exact up to 100 000.
+    pub total: i64,
+    pub offset: i64,
+    pub limit: i64,
+    pub has_more: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub total_is_capped: bool,
 }
 
 impl From<List<ReceiptView>> for ReceiptList {
     fn from(list: List<ReceiptView>) -> Self {
-        Self { receipts: list.items.clone(), list }
+        let List { items, count, total, offset, limit, has_more, total_is_capped } = list;
+        Self { receipts: items.clone(), items, count, total, offset, limit, has_more, total_is_capped }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The transaction as the API shows it: one attempt to pay, with everything that became of it.
 
 use domain::Method;
-use domain::payment::{Step, Transaction, TransactionStatus};
+use domain::payment::{Source, Step, Transaction, TransactionStatus};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -17,7 +17,7 @@ pub struct TransactionView {
     pub payment_session_id: Option<String>,
     #[schema(value_type = words::Payable)]
     pub object_type: String,
-    #[schema(value_type = words::CheckoutId)]
+    #[schema(value_type = words::PayableId)]
     pub object_id: String,
     #[schema(value_type = words::OrganizationId)]
     pub organization_id: String,
@@ -33,9 +33,9 @@ pub struct TransactionView {
     pub currency: String,
     #[schema(value_type = words::TransactionStatus)]
     pub status: String,
-    #[schema(value_type = words::MethodName)]
+    #[schema(value_type = words::AnyMethodName)]
     pub payment_method: String,
-    /// The provider's own name of the payment.
+    /// The provider's own name of the payment, or yours of one that you recorded.
     pub payment_method_transaction_id: Option<String>,
     pub customer_email: Option<String>,
     #[schema(value_type = Option<words::Phone>)]
@@ -44,6 +44,7 @@ pub struct TransactionView {
     /// The wallet that pays; null for cards.
     #[schema(value_type = Option<words::Phone>)]
     pub payment_phone: Option<String>,
+    /// Null for what was recorded by hand.
     pub payment_details: Option<PaymentDetails>,
     #[schema(value_type = words::ModeName)]
     pub mode: String,
@@ -106,10 +107,15 @@ pub struct TransitionView {
 impl TransactionView {
     pub fn of(transaction: &Transaction) -> Self {
         let reached = |status| transaction.reached(status).map(|at| at.to_text());
+        let (attempt, recording) = match &transaction.source {
+            Source::Provider(attempt) => (Some(attempt), None),
+            Source::Manual(recording) => (None, Some(recording)),
+        };
+        let reference = recording.map_or(&transaction.rail_reference, |recording| &recording.reference);
         let phone = transaction.payer.phone.as_ref().map(|phone| phone.as_str().to_owned());
         Self {
             id: transaction.id.to_string(),
-            payment_session_id: Some(transaction.session.to_string()),
+            payment_session_id: attempt.map(|attempt| attempt.session.to_string()),
             object_type: transaction.payable.kind().into(),
             object_id: transaction.payable.object_id(),
             organization_id: transaction.scope.organization.to_string(),
@@ -119,13 +125,13 @@ impl TransactionView {
             net_amount: transaction.net().to_string(),
             currency: transaction.amount.currency.code().into(),
             status: transaction.status().as_str().into(),
-            payment_method: transaction.method.as_str().into(),
-            payment_method_transaction_id: transaction.rail_reference.clone(),
+            payment_method: transaction.method().as_str().into(),
+            payment_method_transaction_id: reference.clone(),
             customer_email: transaction.payer.email.clone(),
             customer_phone: phone.clone(),
             customer_name: transaction.payer.name.clone(),
-            payment_phone: phone.filter(|_| transaction.method != Method::Card),
-            payment_details: Some(PaymentDetails {
+            payment_phone: phone.filter(|_| attempt.is_some_and(|attempt| attempt.method != Method::Card)),
+            payment_details: attempt.map(|_| PaymentDetails {
                 duplicate: transaction.duplicate,
                 late: transaction.late,
                 outcome_unknown: transaction.step() == Step::Unknown,
@@ -142,9 +148,9 @@ impl TransactionView {
             payment_method_response: None,
             attempt_count: transaction.attempt_count,
             metadata: super::raw(&transaction.metadata),
-            processing_type: Some("online".into()),
-            recording_source: Some("provider".into()),
-            recorded_by: None,
+            processing_type: Some(if attempt.is_some() { "online" } else { "offline" }.into()),
+            recording_source: Some(if attempt.is_some() { "provider" } else { "manual" }.into()),
+            recorded_by: recording.and_then(|recording| recording.recorded_by.clone()),
             created_at: transaction.created_at.to_text(),
             updated_at: transaction.updated_at.to_text(),
         }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use domain::checkout::Status;
 use domain::event::EventType;
+use domain::payment_link::FieldType;
 use domain::{Method, Mode, OfflineMethod, invoice, payment, refund};
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
@@ -56,6 +57,12 @@ macro_rules! words {
 
 words! {
     CheckoutId = id("cs", "A checkout.");
+    PaymentLinkId = id("pl", "A payment link.");
+    PayableId = text()
+        .pattern(Some("^(cs|inv|pl)_[0-9a-hjkmnp-tv-z]{26}$"))
+        .description(Some("What is paid."))
+        .examples(["cs_01h455vb4pex5vsknk084sn02q"])
+        .build();
     SessionId = id("ps", "A payment session.");
     TransactionId = id("txn", "A transaction: one attempt to pay.");
     RefundId = id("ref", "A refund.");
@@ -63,6 +70,7 @@ words! {
     ProductId = id("prod", "A product.");
     EndpointId = id("we", "A webhook endpoint.");
     EventId = id("evt", "An event; the same on every delivery of it.");
+    EntryId = id("entry", "A ledger entry: one movement of money.");
     OrganizationId = id("org", "You, the merchant.");
     InvoiceId = id("inv", "An invoice.");
     InvoicePaymentId = id("invpay", "One payment of an invoice.");
@@ -73,11 +81,6 @@ words! {
         .pattern(Some(r"^(0|[1-9][0-9]*)(\.[0-9]+)?$"))
         .description(Some("Decimal, with exactly the currency's minor digits."))
         .examples(["100.00"])
-        .build();
-    SignedAmount = text()
-        .pattern(Some(r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$"))
-        .description(Some("Decimal, with exactly the currency's minor digits; it may be below zero."))
-        .examples(["97.50"])
         .build();
     AmountIn = text()
         .pattern(Some(r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,4})?$"))
@@ -112,6 +115,17 @@ words! {
     TimeIn = text()
         .description(Some("A date, which means its whole day (UTC), or a date-time."))
         .examples(["2026-01-31", "2026-01-31T12:00:00Z"])
+        .build();
+    AccountName = text()
+        .pattern(Some("^[a-z_]+(:[a-z0-9_-]+)?$"))
+        .description(Some("An account of the ledger; those of payment providers name the provider."))
+        .examples(["merchant", "rail_clearing:simulator"])
+        .build();
+    HashText = text().pattern(Some("^[0-9a-f]{64}$")).description(Some("SHA-256, in hex.")).build();
+    SignedAmount = text()
+        .pattern(Some(r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$"))
+        .description(Some("Decimal, with exactly the currency's minor digits; may be negative."))
+        .examples(["-97.50"])
         .build();
     InvoiceNumber = text()
         .pattern(Some("^INV-[0-9]{4}-[0-9]{2}-[0-9]{4,}$"))
@@ -190,7 +204,19 @@ words! {
     FailureReason = one_of([
         "insufficient_funds", "declined", "wrong_code", "expired", "cancelled", "provider_error",
     ]);
-    Payable = one_of(["checkout"]);
+    Payable = one_of(["checkout", "invoice", "payment_link"]);
+    PaymentLinkStatus = one_of(["active", "inactive", "deleted"]);
+    PaymentLinkFilter = one_of(["active", "inactive"]);
+    CustomFieldType = one_of(FieldType::ALL.map(FieldType::as_str));
+    /// Of a payment link, where \"0.00\" lets the payer choose.
+    LinkAmountIn = text()
+        .pattern(Some(r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,4})?$"))
+        .description(Some(
+            "Decimal text, at most 999999999999.99, with no more decimals than the currency has. \"0.00\" means that the \
+             payer chooses. A JSON number is refused.",
+        ))
+        .examples(["100.00"])
+        .build();
     PayableIn = one_of(["payment_link", "invoice", "checkout", "donation", "topup"]);
     Ignored = ObjectBuilder::new().schema_type(SchemaType::AnyValue).build();
     Flow = one_of(["redirect", "push", "otp"]);
@@ -203,6 +229,7 @@ words! {
     Bearer = one_of(["Bearer"]);
     EventName = one_of(EventType::ALL.iter().map(|kind| kind.as_str()));
     EventFilter = one_of(filters());
+    KeySetRef = open().description(Some("Ed25519 keys, as at `/.well-known/jwks.json`.")).build();
     Metadata = open().description(Some("Your own data, given back as it was sent.")).build();
     MetadataIn = open()
         .max_properties(Some(50))
@@ -214,6 +241,10 @@ words! {
     /// The snapshots that events hold today.
     Snapshot = AnyOfBuilder::new()
         .item(Ref::from_schema_name("PaymentEventData"))
+        .item(Ref::from_schema_name("InvoiceEventData"))
+        .item(Ref::from_schema_name("PaymentLinkEventData"))
+        .item(Ref::from_schema_name("Invoice"))
+        .item(Ref::from_schema_name("PaymentLink"))
         .item(Ref::from_schema_name("Checkout"))
         .item(Ref::from_schema_name("Refund"))
         .description(Some("The object as it was when the event happened."))

@@ -7,8 +7,10 @@ mod backups;
 mod books;
 mod developer;
 mod installation;
+mod ledger;
 mod operator;
 pub(crate) mod place;
+mod receipts;
 mod refunds;
 mod server;
 

@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets what can't be has to stop")]
 
 mod cli;
+mod invoices;
 mod pages;
+mod payables;
 mod refund_race;
 mod refunds;
 mod tidy;

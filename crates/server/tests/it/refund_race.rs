@@ -85,7 +85,7 @@ async fn for_a_small_balance_on_postgres() {
 }
 
 async fn for_a_small_balance(place: &Place) {
-    let world = World::at(place).await;
+    let world = World::on(place.settings()).await;
     may_owe(&world, false).await;
     for round in 0..20 {
         let payments = join_all((0..6).map(|_| world.paid(10_000))).await;
@@ -143,7 +143,7 @@ async fn race(order: &Order, database: &'static str) {
 
 /// How many refunds were taken.
 async fn on_a_fresh_store(place: &Place, first: u64, rounds: u64) -> u64 {
-    let world = Arc::new(World::at(place).await);
+    let world = Arc::new(World::on(place.settings()).await);
     // Every other store belongs to a merchant who may not owe anything.
     let may_go_below_zero = !(first / ROUNDS_OF_A_STORE).is_multiple_of(2);
     may_owe(&world, may_go_below_zero).await;

@@ -5,15 +5,19 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use dalasi::app::invoices::{self, NewInvoice, NewPayment};
 use dalasi::app::organizations::SettingsChange;
-use dalasi::app::{look_up, organizations};
+use dalasi::app::products::NewItem;
+use dalasi::app::{look_up, organizations, receipts};
 use dalasi::error::Failure;
 use dalasi::rails::{Order, Rail, RefundOrder, Simulator};
+use domain::invoice::Invoice;
 use domain::job::{ClaimedJob, Job};
 use domain::payment::{Step, Transaction, TransactionStatus};
 use domain::rail::{Called, Capability, FailureReason, RefundReport, RefundSupport, Report, Started};
+use domain::receipt::Receipt;
 use domain::refund::{Refund, RefundStatus, Source};
-use domain::{Currency, Id, Method, Money, Refusal};
+use domain::{Currency, Id, Metadata, Method, Money, OfflineMethod, Refusal, TaxRate};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use store::queries::{balances, jobs};
@@ -317,10 +321,71 @@ async fn second_money_goes_back_without_fee_and_balance() {
     let refused = world.refund(card, None).await;
     assert!(matches!(refused, Err(Failure::Refused(Refusal::InsufficientBalance { .. }))), "{refused:?}");
     let refund = world.refund(wallet, None).await.unwrap();
-    assert_eq!((refund.amount, refund.source), (amount, Source::Unapplied));
+    assert_eq!((refund.amount, &refund.source), (amount, &Source::Unapplied { rail: "simulator".into() }));
     assert_eq!(until(&world, refund.id, is_over).await.status(), RefundStatus::Completed);
     assert_eq!(available(&world).await, net);
     let shown = world.stored(checkout.id).await.checkout.transaction.unwrap();
     assert_eq!((shown.id, shown.status.as_str()), (card, "completed"), "the checkout shows the money that stays");
+    world.has_clean_books().await;
+}
+
+/// What somebody recorded by hand is given back by hand, whatever the balance; and its receipt says so.
+#[tokio::test]
+async fn a_recorded_payment_is_given_back_at_once() {
+    let world = World::new().await;
+    let change = SettingsChange { allow_negative_balance: Some(false), ..SettingsChange::default() };
+    let scope = world.scope;
+    let new = NewInvoice {
+        customer_id: None,
+        customer_email: Some("awa@example.gm".into()),
+        customer_name: Some("Awa Ceesay".into()),
+        customer_address: None,
+        customer_phone: None,
+        currency: Currency::gmd(),
+        tax_rate: TaxRate::parse("0").unwrap(),
+        due_date: world.now().plus(Duration::from_secs(86_400)),
+        notes: String::new(),
+        items: vec![NewItem {
+            product_id: None,
+            description: Some("Rice".into()),
+            quantity: 1,
+            unit_price: Some(Money::new(10_000, Currency::gmd())),
+        }],
+        is_draft: false,
+        metadata: Metadata::default(),
+    };
+    let cash = NewPayment {
+        amount: Money::new(6_000, Currency::gmd()),
+        method: OfflineMethod::Cash,
+        transaction_id: None,
+        notes: None,
+    };
+    let recorded = world.app.commit(move |tx, context| {
+        organizations::change_settings(tx, context, scope, &change)?;
+        let invoice = invoices::create(tx, context, scope, &new)?.invoice.id;
+        Ok(invoices::record_payment(tx, context, scope, invoice, &cash, "key_of_the_till")?.invoice)
+    });
+    let invoice = recorded.await.unwrap();
+    let receipt_id = invoice.receipts()[0].id;
+    let receipt = world.app.read(move |tx, _| look_up::<Receipt>(tx, scope, receipt_id)).await.unwrap();
+
+    let refund = world.refund(receipt.transaction, Some(2_500)).await.unwrap();
+    assert_eq!((refund.status(), &refund.source), (RefundStatus::Completed, &Source::Offline));
+    let paid = transaction(&world, receipt.transaction).await;
+    assert_eq!((paid.status(), paid.refunded().minor), (TransactionStatus::PartiallyRefunded, 2_500));
+    assert_eq!(available(&world).await, 0, "it never was in the balance");
+    let code = receipt.validation_code.clone();
+    let checked = world.app.read(move |tx, _| receipts::validate(tx, &code)).await.unwrap();
+    assert_eq!(checked.map(|(_, refunded)| refunded.minor), Some(2_500));
+    let invoice = world.app.read(move |tx, _| look_up::<Invoice>(tx, scope, invoice.id)).await.unwrap();
+    assert_eq!(invoice.stored_status().as_str(), "partially_paid", "an invoice keeps its state");
+
+    let left = Money::new(3_500, Currency::gmd());
+    assert_eq!(
+        world.refund(receipt.transaction, Some(3_501)).await,
+        Err(Failure::Refused(Refusal::RefundExceedsAmount { left }))
+    );
+    assert_eq!(world.refund(receipt.transaction, None).await.unwrap().amount, left);
+    assert_eq!(transaction(&world, receipt.transaction).await.status(), TransactionStatus::Refunded);
     world.has_clean_books().await;
 }

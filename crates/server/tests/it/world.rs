@@ -27,16 +27,16 @@ use dalasi::rate_limit::Rate;
 use dalasi::secrets::{MasterKey, Purpose};
 use dalasi::wire::Addresses;
 use domain::checkout::{Checkout, Customer};
+use domain::customer;
 use domain::payment::{self, Payable, Transaction};
+use domain::product::Product;
 use domain::refund::Refund;
-use domain::{Currency, Id, Metadata, Method, Mode, Money, Msisdn, Scope};
+use domain::{Currency, Id, Metadata, Method, Mode, Money, Msisdn, Scope, Timestamp};
 use http_body_util::BodyExt as _;
 use store::{Database, Settings, Store};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
-
-use crate::cli::place::Place;
 
 pub(crate) const PAY_URL: &str = "http://pay.test";
 /// Waits for a click on the simulator's page.
@@ -98,9 +98,8 @@ impl World {
         Self::with(Database::SqliteMemory, false, None, |simulator| Arc::new(simulator)).await
     }
 
-    /// On a database that another process could open as well.
-    pub(crate) async fn at(place: &Place) -> Self {
-        Self::with(place.database(), false, None, |simulator| Arc::new(simulator)).await
+    pub(crate) async fn on(database: Database) -> Self {
+        Self::with(database, false, None, |simulator| Arc::new(simulator)).await
     }
 
     /// Behind a rail that a test makes of the simulated one.
@@ -179,6 +178,9 @@ impl World {
             amount: None,
             payer: payment::Payer { phone: Msisdn::parse(phone).ok(), ..Default::default() },
             metadata: None,
+            answers: Metadata::default(),
+            success_url: None,
+            failure_url: None,
             has_code: false,
         };
         let render = |result: Result<&_, &Failure>| {
@@ -213,6 +215,19 @@ impl World {
     pub(crate) async fn has_clean_books(&self) {
         let report = self.app.read(|tx, _| verify::everything(tx, &Progress::default())).await.unwrap();
         assert!(report.is_clean(), "{:#?}", report.faults);
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_micros(store::Clock::now_us(&*self.clock))
+    }
+
+    /// Ids that name nothing.
+    pub(crate) fn product_of_nobody(&self) -> Id<Product> {
+        Id::new(self.now(), [7; 10])
+    }
+
+    pub(crate) fn customer_of_nobody(&self) -> Id<customer::Customer> {
+        Id::new(self.now(), [7; 10])
     }
 
     pub(crate) async fn cancel(&self, id: Id<Checkout>) {

@@ -1,4 +1,4 @@
-use domain::payment::{PaymentSession, Step, Transaction};
+use domain::payment::{PaymentSession, Source, Step, Transaction};
 use domain::{Id, Scope};
 
 use super::Entity;
@@ -89,15 +89,19 @@ where organization_id = $1 and mode = $2 and id = $3";
             (Step::Unknown, false) => NEEDS_A_PERSON,
             (Step::Sending | Step::Waiting | Step::Settled, false) => 0,
         };
+        let attempt = match &self.source {
+            Source::Provider(attempt) => Some(attempt),
+            Source::Manual(_) => None,
+        };
         vec![
             self.status().as_str().into(),
             self.step().as_str().into(),
             attention.into(),
-            self.session.to_string().into(),
+            attempt.map(|attempt| attempt.session.to_string()).into(),
             self.payable.kind().into(),
             self.payable.object_id().into(),
-            self.method.as_str().into(),
-            self.rail.as_str().into(),
+            self.method().as_str().into(),
+            attempt.map(|attempt| attempt.rail.as_str()).into(),
             self.rail_reference.clone().into(),
             self.amount.minor.into(),
             self.fee.minor.into(),

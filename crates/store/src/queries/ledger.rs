@@ -13,6 +13,10 @@ insert into ledger_postings (organization_id, mode, entry_id, line, transaction_
     created_at, refund_id)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
+const INSERT_UNSEALED: &str = "\
+insert into ledger_unsealed (organization_id, mode, entry_id)
+values ($1, $2, $3)";
+
 const COUNT_OF_TRANSACTION: &str = "\
 select count(*) as postings
 from ledger_postings
@@ -33,7 +37,7 @@ pub fn append(tx: &mut Tx<'_>, scope: Scope, entry: &Entry) -> Result<(), Error>
         ]);
         tx.append("ledger_postings", INSERT, &values)?;
     }
-    Ok(())
+    tx.append("ledger_unsealed", INSERT_UNSEALED, &key(scope, &entry.id.to_string()))
 }
 
 /// How many postings a transaction has.

@@ -3,7 +3,9 @@
 
 use domain::api_key::ApiKey;
 use domain::checkout::Checkout;
+use domain::invoice::Invoice;
 use domain::payment::{PaymentSession, Transaction};
+use domain::receipt::{Receipt, ValidationCode};
 use domain::refund::Refund;
 use domain::simulator::SimulatedPayment;
 use domain::webhook::WebhookEndpoint;
@@ -34,6 +36,11 @@ select version, doc
 from simulated_payments
 where token_digest = $1";
 
+const RECEIPT: &str = "\
+select version, doc
+from receipts
+where validation_code = $1";
+
 /// The key with this digest, revoked or not.
 pub fn key(tx: &mut Tx<'_>, digest: &str) -> Result<Option<ApiKey>, Error> {
     tx.query_opt(KEY, &[digest.into()])?.as_ref().map(parse).transpose()
@@ -51,6 +58,14 @@ pub fn client_secret(tx: &mut Tx<'_>, digest: &str) -> Result<Option<(Scope, Id<
 
 pub fn simulated_payment(tx: &mut Tx<'_>, token_digest: &str) -> Result<Option<SimulatedPayment>, Error> {
     tx.query_opt(SIMULATED_PAYMENT, &[token_digest.into()])?.as_ref().map(parse).transpose()
+}
+
+pub fn receipt(tx: &mut Tx<'_>, code: &ValidationCode) -> Result<Option<Receipt>, Error> {
+    tx.query_opt(RECEIPT, &[code.as_str().into()])?.as_ref().map(parse).transpose()
+}
+
+pub fn invoice(tx: &mut Tx<'_>, id: Id<Invoice>) -> Result<Option<Scope>, Error> {
+    scope_by_id(tx, "invoices", &id.to_string())
 }
 
 pub fn checkout(tx: &mut Tx<'_>, id: Id<Checkout>) -> Result<Option<Scope>, Error> {

@@ -33,6 +33,11 @@ where organization_id = $1 and mode = $2 and object_id = $3
 order by id
 limit 1000";
 
+const ATTEMPTS_OF_OBJECT: &str = "\
+select count(*) as attempts
+from transactions
+where organization_id = $1 and mode = $2 and object_id = $3 and payment_session_id is not null";
+
 const TOTALS: &str = "\
 select payment_method, status, count(*) as transactions, cast(sum(amount_minor) as bigint) as amount,
     cast(sum(fee_minor) as bigint) as fee, cast(sum(refunded_minor) as bigint) as refunded
@@ -106,6 +111,11 @@ pub fn undecided(
 
 pub fn of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<Vec<Transaction>, Error> {
     tx.query(OF_OBJECT, &key(scope, object_id))?.iter().map(parse).collect()
+}
+
+/// Those that went to a rail.
+pub fn attempts_of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<i64, Error> {
+    tx.query_one(ATTEMPTS_OF_OBJECT, &key(scope, object_id))?.get("attempts")
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

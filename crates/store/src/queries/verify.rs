@@ -244,16 +244,24 @@ pub struct Stray {
 }
 
 /// Tables whose rows live in a scope, with the column that names a row best.
-const SCOPED: [(&str, &str); 18] = [
+const SCOPED: &[(&str, &str)] = &[
     ("api_keys", "id"),
     ("customers", "id"),
     ("products", "id"),
     ("checkouts", "id"),
+    ("payment_links", "id"),
     ("payment_sessions", "id"),
     ("transactions", "id"),
     ("refunds", "id"),
     ("balance_guards", "currency"),
+    ("invoices", "id"),
+    ("invoice_payments", "id"),
+    ("receipts", "id"),
+    ("counters", "series"),
     ("ledger_postings", "entry_id"),
+    ("ledger_unsealed", "entry_id"),
+    ("ledger_log", "entry_id"),
+    ("ledger_batches", "statement"),
     ("events", "id"),
     ("events_unlogged", "id"),
     ("event_log", "event_id"),
@@ -298,7 +306,20 @@ where not exists (
     and refunds.id = simulated_refunds.refund_id)
 order by simulated_refunds.refund_id";
 
-/// Rows of no organization, of no event, of no transaction, of no refund.
+/// A deleted customer is still there.
+const NAMING_NOBODY: &str = "\
+select checkouts.id
+from checkouts
+where checkouts.customer_id is not null
+and not exists (
+    select 1
+    from customers
+    where customers.organization_id = checkouts.organization_id
+    and customers.mode = checkouts.mode
+    and customers.id = checkouts.customer_id)
+order by checkouts.id";
+
+/// Rows of no organization, of no event, of no transaction, of no refund, of no customer.
 pub fn strays(tx: &mut Tx<'_>) -> Result<Vec<Stray>, Error> {
     let mut strays = Vec::new();
     for (table, id) in SCOPED {
@@ -319,6 +340,7 @@ pub fn strays(tx: &mut Tx<'_>) -> Result<Vec<Stray>, Error> {
     }
     collect(tx, SIMULATED, "simulated_payments", "there is no such transaction", &mut strays)?;
     collect(tx, SIMULATED_REFUNDS, "simulated_refunds", "there is no such refund", &mut strays)?;
+    collect(tx, NAMING_NOBODY, "checkouts", "there is no such customer", &mut strays)?;
     Ok(strays)
 }
 

@@ -7,6 +7,7 @@
 mod backups;
 mod broken_commits;
 mod customers;
+mod invoices;
 mod postgres_only;
 mod reads;
 mod savepoints;

@@ -4,31 +4,32 @@ use std::collections::{HashMap, HashSet};
 
 use domain::checkout::{self, Checkout, Status};
 use domain::payment::{Payable, PaymentSession, Transaction, TransactionStatus, TransactionSummary};
-use domain::{Id, Scope};
-use store::queries::verify::{self as stored, Span};
+use domain::{Money, Scope};
+use store::queries::verify as stored;
 use store::{Entity, Tx};
 
+use super::attempts::{self, Attempts, Paid};
+use super::events::Subject;
 use super::payments::by_id;
-use super::{Report, events, pages};
+use super::{Ends, Report, events, pages};
 use crate::error::Failure;
 
 const TABLE: &str = Checkout::TABLE;
 
-/// What the attempts to pay one checkout add up to.
-#[derive(Default)]
-pub(super) struct Attempts {
-    pub(super) count: i64,
-    /// That failed, though they may have been corrected afterwards.
-    pub(super) failed: i64,
-    pub(super) completed: i64,
-    paid: Vec<Id<Transaction>>,
-    late: Vec<Id<Transaction>>,
-    shown: Option<(TransactionSummary, TransactionStatus)>,
-}
-
 pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+    let ends = Ends::of::<Checkout>();
     pages::<Checkout>(tx, scope, report, |tx, report, checkouts, span| {
-        let attempts = attempts(tx, scope, span, report, &checkouts)?;
+        let span = ends.cut(span);
+        let amounts: HashMap<String, Money> =
+            checkouts.iter().map(|checkout| (checkout.id.to_string(), checkout.order.amount)).collect();
+        let known = checkouts.iter().map(|checkout| (checkout.id.to_string(), known(checkout))).collect();
+        let attempts = attempts::of(tx, scope, span, report, &known, |report, transaction| {
+            let object = transaction.payable.object_id();
+            let same = amounts.get(&object) == Some(&transaction.amount);
+            report.expect(same, Transaction::TABLE, &transaction.id.to_string(), || {
+                format!("its amount is not that of {object}")
+            });
+        })?;
         let sessions = checkouts.iter().filter_map(|checkout| checkout.payment_session);
         let sessions: Vec<String> = sessions.map(|id| id.to_string()).collect();
         let sessions = by_id::<PaymentSession>(tx, scope, &sessions)?;
@@ -48,58 +49,22 @@ pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Resul
                 "it is pending and no timer will expire it".into()
             });
         }
-        events::of_checkouts(tx, scope, span, report, &checkouts, &attempts)
+        let subject = |checkout| {
+            let id = Checkout::id(checkout).to_string();
+            let attempts = attempts.get(&id);
+            (id, Subject::Checkout(checkout, attempts))
+        };
+        events::check(tx, scope, span, report, &checkouts.iter().map(subject).collect())
     })
 }
 
-/// The attempts at the checkouts of a span, which includes those that are not there.
-fn attempts(
-    tx: &mut Tx<'_>,
-    scope: Scope,
-    span: Span<'_>,
-    report: &mut Report,
-    checkouts: &[Checkout],
-) -> Result<HashMap<String, Attempts>, Failure> {
-    let known: HashMap<String, &Checkout> =
-        checkouts.iter().map(|checkout| (checkout.id.to_string(), checkout)).collect();
-    let mut attempts: HashMap<String, Attempts> = HashMap::new();
-    let mut cursor = None;
-    loop {
-        for row in stored::documents_between::<Transaction>(tx, scope, "object_id", span, &mut cursor)? {
-            // What can't be read is reported where transactions are walked.
-            let Ok(transaction) = row.entity else { continue };
-            let object = transaction.payable.object_id();
-            let Some(checkout) = known.get(&object) else {
-                report.fault(Transaction::TABLE, row.id, format!("it pays {object}, of which nothing can be read"));
-                continue;
-            };
-            report.expect(transaction.amount == checkout.order.amount, Transaction::TABLE, &row.id, || {
-                format!("its amount is not that of {object}")
-            });
-            add(attempts.entry(object).or_default(), checkout, &transaction);
-        }
-        if cursor.is_none() {
-            return Ok(attempts);
-        }
-    }
-}
-
-fn add(attempts: &mut Attempts, checkout: &Checkout, transaction: &Transaction) {
-    attempts.count += 1;
-    attempts.failed += i64::from(transaction.reached(TransactionStatus::Failed).is_some());
-    if transaction.status().is_paid() {
-        attempts.completed += 1;
-        match (transaction.duplicate, transaction.late) {
-            (true, _) => {}
-            (false, true) => attempts.late.push(transaction.id),
-            (false, false) => attempts.paid.push(transaction.id),
-        }
-    }
-    let is_shown = checkout.transaction.as_ref().is_some_and(|shown| shown.id == transaction.id);
-    let can_be_shown = transaction.fee.currency == transaction.amount.currency
-        && (0..=transaction.amount.minor).contains(&transaction.fee.minor);
-    if is_shown && can_be_shown {
-        attempts.shown = Some((transaction.summary(), transaction.status()));
+fn known(checkout: &Checkout) -> Paid {
+    Paid {
+        shown: checkout.transaction.as_ref().map(|shown| shown.id),
+        is_open: match checkout.stored_status() {
+            Status::Pending | Status::Completed => true,
+            Status::Expired | Status::Cancelled => false,
+        },
     }
 }
 

@@ -2,19 +2,21 @@
 //! with one place in the log or waiting for one.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
 
-use domain::checkout::{Checkout, Status};
+use domain::checkout::{self, Checkout};
 use domain::event::{Event, EventType};
-use domain::payment::Transaction;
+use domain::invoice::{self, Invoice};
+use domain::payment::{Payable, PaymentSession, SessionStatus, Transaction, TransactionStatus};
+use domain::payment_link::{self, PaymentLink};
 use domain::refund::{Refund, RefundStatus};
-use domain::{Id, Mode, Object, Scope, Timestamp};
+use domain::{Id, Mode, Scope, Timestamp};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use store::queries::verify::{self as stored, EventRow, Span};
 use store::{Entity, Tx};
 
 use super::Report;
-use super::checkouts::Attempts;
+use super::attempts::Attempts;
 use super::payments::by_id;
 use crate::error::Failure;
 
@@ -23,7 +25,7 @@ const LOG: &str = "event_log";
 
 /// What an event's bytes say.
 #[derive(Deserialize)]
-struct Envelope<D> {
+struct Envelope {
     id: String,
     #[serde(rename = "type")]
     kind: String,
@@ -33,18 +35,25 @@ struct Envelope<D> {
     livemode: bool,
     object_id: String,
     sequence: i64,
-    data: D,
+    data: Data,
 }
 
-/// The part of a checkout's that is about money and state.
+/// The part of it that is about money and state.
 #[derive(Deserialize)]
 struct Data {
     id: String,
     status: String,
     amount: String,
     currency: String,
-    livemode: bool,
+    /// Of all but refunds.
+    livemode: Option<bool>,
+    reason: Option<String>,
+    total_amount: Option<String>,
+    paid_amount: Option<String>,
+    remaining_amount: Option<String>,
+    usage_count: Option<i64>,
     transaction: Option<Summary>,
+    payment_session_id: Option<String>,
     transaction_id: Option<String>,
     client_secret: Option<serde::de::IgnoredAny>,
 }
@@ -58,20 +67,14 @@ struct Summary {
     net_amount: String,
 }
 
-/// All that a refund's says.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RefundData {
-    id: String,
-    transaction_id: String,
-    amount: String,
-    currency: String,
-    reason: Option<String>,
-    status: String,
-    #[serde(rename = "created_at")]
-    _created_at: String,
-    #[serde(rename = "updated_at")]
-    _updated_at: String,
+/// What events tell of, with what they have to add up to.
+pub(super) enum Subject<'a> {
+    Checkout(&'a Checkout, Option<&'a Attempts>),
+    Invoice(&'a Invoice, Option<&'a Attempts>),
+    PaymentLink(&'a PaymentLink),
+    /// A payment of what many people pay at once.
+    Session(&'a PaymentSession, Option<&'a Transaction>),
+    Refund(&'a Refund),
 }
 
 /// The events of one object so far.
@@ -81,31 +84,28 @@ struct Told {
     by_kind: HashMap<EventType, i64>,
 }
 
-pub(super) fn of_checkouts(
+/// The events of a span of objects of one kind, which includes those that are not there.
+pub(super) fn check(
     tx: &mut Tx<'_>,
     scope: Scope,
     span: Span<'_>,
     report: &mut Report,
-    checkouts: &[Checkout],
-    attempts: &HashMap<String, Attempts>,
+    known: &HashMap<String, Subject<'_>>,
 ) -> Result<(), Failure> {
-    let known: HashMap<String, &Checkout> =
-        checkouts.iter().map(|checkout| (checkout.id.to_string(), checkout)).collect();
     let mut told: HashMap<String, Told> = HashMap::new();
     let mut cursor = None;
     loop {
         let rows = stored::events(tx, scope, span, &mut cursor)?;
+        report.count(TABLE, rows.len());
         let mut events = Vec::with_capacity(rows.len());
         for row in rows {
             match row {
-                Ok(event) if is_of::<Refund>(&event.object_id) => {}
                 Ok(event) => events.push(event),
                 Err(why) => report.fault(TABLE, "?", why),
             }
         }
-        report.count(TABLE, events.len());
         places(tx, scope, report, &events)?;
-        let envelopes: Vec<Option<Envelope<Data>>> = events.iter().map(|event| read(report, event)).collect();
+        let envelopes: Vec<Option<Envelope>> = events.iter().map(|event| read(report, event)).collect();
         let ids: HashSet<String> = envelopes
             .iter()
             .flatten()
@@ -113,7 +113,7 @@ pub(super) fn of_checkouts(
             .collect();
         let transactions = by_id::<Transaction>(tx, scope, &ids.into_iter().collect::<Vec<_>>())?;
         for (event, envelope) in events.iter().zip(&envelopes) {
-            let Some(checkout) = known.get(&event.object_id) else {
+            let Some(subject) = known.get(&event.object_id) else {
                 report.fault(
                     TABLE,
                     event.id.as_str(),
@@ -121,97 +121,25 @@ pub(super) fn of_checkouts(
                 );
                 continue;
             };
-            told.entry(event.object_id.clone()).or_default().add(report, event);
+            let told = told.entry(event.object_id.clone()).or_default();
+            report.expect(event.sequence == told.last + 1, TABLE, &event.id, || {
+                format!("it is number {} of {} behind number {}", event.sequence, event.object_id, told.last)
+            });
+            told.last = event.sequence;
+            if let Some(kind) = EventType::parse(&event.kind) {
+                *told.by_kind.entry(kind).or_default() += 1;
+            }
             if let Some(envelope) = envelope {
-                snapshot(report, scope, event, envelope, checkout, &transactions);
+                frame(report, scope, event, envelope, subject);
+                snapshot(report, event, &envelope.data, subject, &transactions);
             }
         }
         if cursor.is_none() {
             break;
         }
     }
-    for (id, checkout) in known {
-        complete(report, checkout, told.get(&id).unwrap_or(&Told::default()), attempts.get(&id));
-    }
-    Ok(())
-}
-
-impl Told {
-    fn add(&mut self, report: &mut Report, event: &EventRow) {
-        report.expect(event.sequence == self.last + 1, TABLE, &event.id, || {
-            format!("it is number {} of {} behind number {}", event.sequence, event.object_id, self.last)
-        });
-        self.last = event.sequence;
-        if let Some(kind) = EventType::parse(&event.kind) {
-            *self.by_kind.entry(kind).or_default() += 1;
-        }
-    }
-
-    fn of(&self, kind: EventType) -> i64 {
-        self.by_kind.get(&kind).copied().unwrap_or(0)
-    }
-}
-
-/// By its id; whose event none of the known kinds is, is told where checkouts are walked.
-fn is_of<O: Object>(object_id: &str) -> bool {
-    object_id.split_once('_').is_some_and(|(prefix, _)| prefix == O::PREFIX)
-}
-
-/// A refund tells once that it failed and once that it went through, if it did.
-pub(super) fn of_refunds(
-    tx: &mut Tx<'_>,
-    scope: Scope,
-    span: Span<'_>,
-    report: &mut Report,
-    refunds: &[Refund],
-) -> Result<(), Failure> {
-    let known: HashMap<String, &Refund> = refunds.iter().map(|refund| (refund.id.to_string(), refund)).collect();
-    let mut told: HashMap<String, Told> = HashMap::new();
-    let mut cursor = None;
-    loop {
-        let mut events = Vec::new();
-        // What can't be read is reported where checkouts are walked.
-        for event in stored::events(tx, scope, span, &mut cursor)?.into_iter().flatten() {
-            if is_of::<Refund>(&event.object_id) {
-                events.push(event);
-            }
-        }
-        report.count(TABLE, events.len());
-        places(tx, scope, report, &events)?;
-        for event in &events {
-            let Some(refund) = known.get(&event.object_id) else {
-                let what = format!("it tells of {}, of which nothing can be read", event.object_id);
-                report.fault(TABLE, event.id.as_str(), what);
-                continue;
-            };
-            told.entry(event.object_id.clone()).or_default().add(report, event);
-            let Some(envelope) = read::<RefundData>(report, event) else { continue };
-            frame(report, scope, event, &envelope);
-            let data = &envelope.data;
-            let is_it = data.id == event.object_id
-                && data.transaction_id == refund.transaction.to_string()
-                && data.amount == refund.amount.to_string()
-                && data.currency == refund.amount.currency.code()
-                && data.reason == refund.reason
-                && event.kind.split_once('.') == Some(("refund", data.status.as_str()));
-            report.expect(is_it, TABLE, &event.id, || format!("its body does not show {}", event.object_id));
-        }
-        if cursor.is_none() {
-            break;
-        }
-    }
-    for (id, refund) in known {
-        let nothing = Told::default();
-        let told = told.get(&id).unwrap_or(&nothing);
-        let moves = |status| refund.moves.iter().filter(|one| one.status == status).count();
-        let (completed, failed) = (moves(RefundStatus::Completed), moves(RefundStatus::Failed));
-        let right = told.last == refund.event_sequence
-            && usize::try_from(told.of(EventType::RefundCompleted)) == Ok(completed)
-            && usize::try_from(told.of(EventType::RefundFailed)) == Ok(failed)
-            && usize::try_from(told.last) == Ok(completed + failed);
-        report.expect(right, Refund::TABLE, &id, || {
-            format!("{} events tell of {completed} completions and {failed} failures", told.last)
-        });
+    for (id, subject) in known {
+        complete(report, id, subject, told.get(id).unwrap_or(&Told::default()));
     }
     Ok(())
 }
@@ -231,7 +159,7 @@ fn places(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, events: &[EventRow
     Ok(())
 }
 
-fn read<D: DeserializeOwned>(report: &mut Report, event: &EventRow) -> Option<Envelope<D>> {
+fn read(report: &mut Report, event: &EventRow) -> Option<Envelope> {
     match serde_json::from_str(&event.body) {
         Ok(envelope) => Some(envelope),
         Err(error) => {
@@ -242,10 +170,11 @@ fn read<D: DeserializeOwned>(report: &mut Report, event: &EventRow) -> Option<En
 }
 
 /// Around whatever is told.
-fn frame<D>(report: &mut Report, scope: Scope, event: &EventRow, envelope: &Envelope<D>) {
+fn frame(report: &mut Report, scope: Scope, event: &EventRow, envelope: &Envelope, subject: &Subject<'_>) {
     let second = Ok(Timestamp::from_micros(event.created_at).floor_to_second());
     // An event's id begins with its time, to the millisecond.
     let made_at_ms = event.id.parse().ok().map(|id: Id<Event>| id.made_at_ms());
+    let live = scope.mode == Mode::Live;
     let row_agrees = envelope.id == event.id
         && made_at_ms == Some(event.created_at / 1000)
         && envelope.kind == event.kind
@@ -254,40 +183,31 @@ fn frame<D>(report: &mut Report, scope: Scope, event: &EventRow, envelope: &Enve
         && envelope.sequence == event.sequence
         && Timestamp::parse(&envelope.created_at) == second
         && envelope.created == envelope.created_at
-        && envelope.livemode == (scope.mode == Mode::Live);
+        && envelope.livemode == live
+        && envelope.data.livemode == subject.shows_mode().then_some(live);
     report.expect(row_agrees, TABLE, &event.id, || "its columns differ from its body".into());
 }
 
 fn snapshot(
     report: &mut Report,
-    scope: Scope,
     event: &EventRow,
-    envelope: &Envelope<Data>,
-    checkout: &Checkout,
+    data: &Data,
+    subject: &Subject<'_>,
     transactions: &HashMap<String, Transaction>,
 ) {
-    frame(report, scope, event, envelope);
-    let data = &envelope.data;
-    let is_its_checkout = data.id == event.object_id
-        && data.amount == checkout.order.amount.to_string()
-        && data.currency == checkout.order.amount.currency.code()
-        && data.livemode == (scope.mode == Mode::Live)
-        && data.client_secret.is_none();
-    report.expect(is_its_checkout, TABLE, &event.id, || format!("its body does not show {}", event.object_id));
+    let is_shown = subject.is_shown(data) && data.client_secret.is_none();
+    report.expect(is_shown, TABLE, &event.id, || format!("its body does not show {}", event.object_id));
     let Some(kind) = EventType::parse(&event.kind) else {
         report.fault(TABLE, event.id.as_str(), format!("{:?} is no event", event.kind));
         return;
     };
     let attempt = data.transaction.as_ref();
-    let said = match kind {
-        EventType::CheckoutCompleted => data.status == "completed",
-        EventType::CheckoutExpired => data.status == "expired",
-        EventType::CheckoutCancelled => data.status == "cancelled",
+    let is_said = match kind {
         EventType::PaymentSucceeded => attempt.is_some_and(|attempt| attempt.status == "completed"),
         EventType::PaymentFailed => attempt.is_some_and(|attempt| attempt.status == "failed"),
-        _ => false,
+        _ => subject.says(kind, &data.status),
     };
-    report.expect(said, TABLE, &event.id, || format!("its body does not say {}", event.kind));
+    report.expect(is_said, TABLE, &event.id, || format!("its body does not say {}", event.kind));
     if let Some(attempt) = attempt {
         let is_true = transactions.get(&attempt.id).is_some_and(|truth| {
             let net = truth.amount.minor.checked_sub(truth.fee.minor);
@@ -295,30 +215,181 @@ fn snapshot(
                 && attempt.fee == truth.fee.to_string()
                 && net
                     .is_some_and(|net| attempt.net_amount == domain::Money::new(net, truth.amount.currency).to_string())
+                && subject.is_paid_by(truth)
         });
         let is_named = data.transaction_id.as_ref().is_none_or(|id| *id == attempt.id);
         report.expect(is_true && is_named, TABLE, &event.id, || format!("its body does not show {}", attempt.id));
     }
 }
 
+impl Subject<'_> {
+    fn table(&self) -> &'static str {
+        match self {
+            Subject::Checkout(..) => Checkout::TABLE,
+            Subject::Invoice(..) => Invoice::TABLE,
+            Subject::PaymentLink(_) => PaymentLink::TABLE,
+            Subject::Session(..) => PaymentSession::TABLE,
+            Subject::Refund(_) => Refund::TABLE,
+        }
+    }
+
+    fn shows_mode(&self) -> bool {
+        match self {
+            Subject::Checkout(..) | Subject::Invoice(..) | Subject::PaymentLink(_) | Subject::Session(..) => true,
+            Subject::Refund(_) => false,
+        }
+    }
+
+    fn sequence(&self) -> i64 {
+        match self {
+            Subject::Checkout(checkout, _) => checkout.event_sequence,
+            Subject::Invoice(invoice, _) => invoice.event_sequence,
+            Subject::PaymentLink(link) => link.event_sequence,
+            Subject::Session(session, _) => session.event_sequence,
+            Subject::Refund(refund) => refund.event_sequence,
+        }
+    }
+
+    /// What never changes of it, and what has to agree with itself.
+    fn is_shown(&self, data: &Data) -> bool {
+        match self {
+            Subject::Checkout(checkout, _) => {
+                let amount = checkout.order.amount;
+                data.id == checkout.id.to_string()
+                    && data.amount == amount.to_string()
+                    && data.currency == amount.currency.code()
+            }
+            Subject::Invoice(invoice, _) => {
+                let currency = invoice.bill().currency();
+                let read = |text: &Option<String>| domain::Money::parse(text.as_deref()?, currency).ok();
+                let sums = [&data.total_amount, &data.paid_amount, &data.remaining_amount].map(read);
+                let adds_up =
+                    matches!(sums, [Some(total), Some(paid), Some(left)] if total.minor == paid.minor + left.minor);
+                data.id == invoice.id.to_string() && data.currency == currency.code() && adds_up
+            }
+            Subject::PaymentLink(link) => {
+                data.id == link.id.to_string()
+                    && data.currency == link.price().currency().code()
+                    && data.usage_count.is_some_and(|count| (0..=link.usage_count()).contains(&count))
+            }
+            Subject::Session(session, _) => {
+                data.id == session.payable.object_id()
+                    && data.payment_session_id == Some(session.id.to_string())
+                    && data.currency == session.amount.currency.code()
+            }
+            Subject::Refund(refund) => {
+                data.id == refund.id.to_string()
+                    && data.transaction_id == Some(refund.transaction.to_string())
+                    && data.amount == refund.amount.to_string()
+                    && data.currency == refund.amount.currency.code()
+                    && data.reason == refund.reason
+            }
+        }
+    }
+
+    /// Whether a state is one that an event can tell.
+    fn says(&self, kind: EventType, status: &str) -> bool {
+        match (self, kind) {
+            (Subject::Checkout(..), EventType::CheckoutCompleted) => status == "completed",
+            (Subject::Checkout(..), EventType::CheckoutExpired) => status == "expired",
+            (Subject::Checkout(..), EventType::CheckoutCancelled) => status == "cancelled",
+            (Subject::Invoice(..), EventType::InvoiceCreated | EventType::InvoiceUpdated) => {
+                matches!(status, "draft" | "pending" | "overdue")
+            }
+            (Subject::Invoice(..), EventType::InvoiceFinalized) => status == "pending",
+            (Subject::Invoice(..), EventType::InvoiceSent | EventType::InvoicePaymentFailed) => {
+                matches!(status, "pending" | "partially_paid" | "overdue")
+            }
+            (Subject::Invoice(..), EventType::InvoiceOverdue) => status == "overdue",
+            (Subject::Invoice(..), EventType::InvoicePartiallyPaid) => status == "partially_paid",
+            (Subject::Invoice(..), EventType::InvoicePaid) => status == "paid",
+            (Subject::Invoice(..), EventType::InvoiceCancelled) => status == "cancelled",
+            (Subject::PaymentLink(_), EventType::PaymentLinkCreated) => status == "active",
+            (Subject::PaymentLink(_), EventType::PaymentLinkUpdated) => matches!(status, "active" | "inactive"),
+            (Subject::PaymentLink(_), EventType::PaymentLinkDeactivated) => status == "inactive",
+            (Subject::PaymentLink(_), EventType::PaymentLinkDeleted) => status == "deleted",
+            (Subject::Refund(_), EventType::RefundCompleted) => status == "completed",
+            (Subject::Refund(_), EventType::RefundFailed) => status == "failed",
+            _ => false,
+        }
+    }
+
+    fn is_paid_by(&self, transaction: &Transaction) -> bool {
+        match self {
+            Subject::Checkout(checkout, _) => transaction.payable == Payable::Checkout(checkout.id),
+            Subject::Invoice(invoice, _) => transaction.payable == Payable::Invoice(invoice.id),
+            Subject::PaymentLink(link) => transaction.payable == Payable::PaymentLink(link.id),
+            Subject::Session(session, _) => session.transaction == Some(transaction.id),
+            Subject::Refund(_) => false,
+        }
+    }
+
+    /// How often each thing happened, at least and at most.
+    fn happened(&self) -> Vec<(EventType, RangeInclusive<i64>)> {
+        let exactly = |count: i64| count..=count;
+        let once = |happened: bool| exactly(i64::from(happened));
+        let nothing = Attempts::default();
+        match self {
+            Subject::Checkout(checkout, attempts) => {
+                let (status, attempts) = (checkout.stored_status(), attempts.unwrap_or(&nothing));
+                vec![
+                    (EventType::CheckoutCompleted, once(status == checkout::Status::Completed)),
+                    (EventType::CheckoutExpired, once(status == checkout::Status::Expired)),
+                    (EventType::CheckoutCancelled, once(status == checkout::Status::Cancelled)),
+                    (EventType::PaymentSucceeded, exactly(attempts.completed)),
+                    (EventType::PaymentFailed, attempts.failures()),
+                ]
+            }
+            Subject::Invoice(invoice, attempts) => {
+                let (status, attempts) = (invoice.stored_status(), attempts.unwrap_or(&nothing));
+                let parts = i64::try_from(invoice.receipts().len()).unwrap_or(i64::MAX);
+                let is_paid = status == invoice::Status::Paid;
+                vec![
+                    (EventType::InvoiceCreated, exactly(1)),
+                    (EventType::InvoiceFinalized, once(invoice.issued_date().is_some())),
+                    (EventType::InvoiceOverdue, 0..=1),
+                    (EventType::InvoicePartiallyPaid, exactly(parts - i64::from(is_paid))),
+                    (EventType::InvoicePaid, once(is_paid)),
+                    (EventType::InvoiceCancelled, once(status == invoice::Status::Cancelled)),
+                    (EventType::PaymentSucceeded, exactly(attempts.completed)),
+                    (EventType::PaymentFailed, attempts.failures()),
+                    (EventType::InvoicePaymentFailed, attempts.failures()),
+                ]
+            }
+            Subject::PaymentLink(link) => {
+                let is_deleted = link.stored_status() == payment_link::Status::Deleted;
+                vec![(EventType::PaymentLinkCreated, exactly(1)), (EventType::PaymentLinkDeleted, once(is_deleted))]
+            }
+            Subject::Session(session, transaction) => {
+                let is_paid = session.status() == SessionStatus::Succeeded;
+                let failed =
+                    transaction.is_some_and(|transaction| transaction.reached(TransactionStatus::Failed).is_some());
+                let is_failed = session.status() == SessionStatus::Failed;
+                vec![
+                    (EventType::PaymentSucceeded, once(is_paid)),
+                    (EventType::PaymentFailed, i64::from(is_failed)..=i64::from(failed)),
+                ]
+            }
+            Subject::Refund(refund) => {
+                let reached = |status| once(refund.reached(status).is_some());
+                vec![
+                    (EventType::RefundCompleted, reached(RefundStatus::Completed)),
+                    (EventType::RefundFailed, reached(RefundStatus::Failed)),
+                ]
+            }
+        }
+    }
+}
+
 /// One event for each thing that happened, and none for what did not.
-fn complete(report: &mut Report, checkout: &Checkout, told: &Told, attempts: Option<&Attempts>) {
-    let id = checkout.id.to_string();
-    report.expect(told.last == checkout.event_sequence, Checkout::TABLE, &id, || {
-        format!("it counts {} events and has {}", checkout.event_sequence, told.last)
-    });
-    let status = checkout.stored_status();
-    let (completed, failed) = attempts.map_or((0, 0), |attempts| (attempts.completed, attempts.failed));
-    let expected = [
-        (EventType::CheckoutCompleted, i64::from(status == Status::Completed)),
-        (EventType::CheckoutExpired, i64::from(status == Status::Expired)),
-        (EventType::CheckoutCancelled, i64::from(status == Status::Cancelled)),
-        (EventType::PaymentSucceeded, completed),
-        (EventType::PaymentFailed, failed),
-    ];
-    for (kind, expected) in expected {
-        let found = told.of(kind);
-        report.expect(found == expected, Checkout::TABLE, &id, || {
+fn complete(report: &mut Report, id: &str, subject: &Subject<'_>, told: &Told) {
+    let (table, sequence) = (subject.table(), subject.sequence());
+    report.expect(told.last == sequence, table, id, || format!("it counts {sequence} events and has {}", told.last));
+    for (kind, expected) in subject.happened() {
+        let found = told.by_kind.get(&kind).copied().unwrap_or(0);
+        report.expect(expected.contains(&found), table, id, || {
+            let (least, most) = (expected.start(), expected.end());
+            let expected = if least == most { least.to_string() } else { format!("{least} to {most}") };
             format!("{} was told {found} times and happened {expected} times", kind.as_str())
         });
     }

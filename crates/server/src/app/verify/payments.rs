@@ -4,14 +4,18 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use domain::checkout::Checkout;
+use domain::invoice::Invoice;
 use domain::ledger::{Account, Posting};
-use domain::payment::{Payable, PaymentSession, SessionStatus, Step, Transaction, TransactionStatus};
+use domain::payment::{Payable, PaymentSession, SessionStatus, Source, Step, Transaction, TransactionStatus};
+use domain::payment_link::PaymentLink;
 use domain::refund::Refund;
 use domain::{Id, Scope};
 use store::queries::verify::{self as stored, PostingRow, Span};
 use store::{Entity, Tx};
 
-use super::{Report, pages, refunds};
+use super::events::Subject;
+use super::payment_links::counts_on_session;
+use super::{Ends, Report, events, pages, refunds};
 use crate::error::Failure;
 
 const SESSIONS: &str = PaymentSession::TABLE;
@@ -23,19 +27,38 @@ const MOST_POSTINGS_KEPT: usize = 16;
 const MOST_POSTINGS_OF_REFUND: usize = 6;
 
 pub(super) fn sessions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
-    pages::<PaymentSession>(tx, scope, report, |tx, report, sessions, _| {
+    let ends = Ends::of::<PaymentSession>();
+    pages::<PaymentSession>(tx, scope, report, |tx, report, sessions, span| {
         let ids: Vec<String> =
             sessions.iter().filter_map(|session| session.transaction).map(|id| id.to_string()).collect();
         let transactions = by_id::<Transaction>(tx, scope, &ids)?;
         let paid: Vec<String> = sessions.iter().map(|session| session.payable.object_id()).collect();
         let checkouts = by_id::<Checkout>(tx, scope, &paid)?;
+        let invoices = by_id::<Invoice>(tx, scope, &paid)?;
+        let links = by_id::<PaymentLink>(tx, scope, &paid)?;
+        let timed = sessions.iter().filter(|session| is_timed(session)).map(|session| session.id.to_string());
+        let timed: Vec<String> = timed.collect();
+        let owed: HashSet<String> = stored::owed(tx, scope, &["expire_session"], &timed)?.into_iter().collect();
         for session in &sessions {
             let id = session.id.to_string();
-            let Payable::Checkout(checkout) = session.payable;
-            match checkouts.get(&checkout.to_string()) {
-                None => report.fault(SESSIONS, id.as_str(), format!("it pays {checkout}, which is not there")),
-                Some(checkout) => of_checkout(report, session, checkout),
-            }
+            let object = session.payable.object_id();
+            let is_there = match session.payable {
+                Payable::Checkout(_) => {
+                    checkouts.get(&object).map(|checkout| of_checkout(report, session, checkout)).is_some()
+                }
+                Payable::Invoice(_) => {
+                    invoices.get(&object).map(|invoice| of_invoice(report, session, invoice)).is_some()
+                }
+                Payable::PaymentLink(_) => links.contains_key(&object),
+            };
+            report.expect(!is_timed(session) || owed.contains(&id), SESSIONS, &id, || {
+                "it is pending and no timer will close it".into()
+            });
+            let counts = session.event_sequence > 0;
+            report.expect(!counts || counts_on_session(session.payable), SESSIONS, &id, || {
+                format!("it counts events, which {object} does")
+            });
+            report.expect(is_there, SESSIONS, &id, || format!("it pays {object}, which is not there"));
             match session.transaction {
                 None => {
                     let idle = matches!(session.status(), SessionStatus::Pending | SessionStatus::Cancelled);
@@ -49,8 +72,28 @@ pub(super) fn sessions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Re
                 },
             }
         }
-        Ok(())
+        let subjects = sessions.iter().filter(|session| counts_on_session(session.payable)).map(|session| {
+            let transaction = session.transaction.and_then(|id| transactions.get(&id.to_string()));
+            (session.id.to_string(), Subject::Session(session, transaction))
+        });
+        events::check(tx, scope, ends.cut(span), report, &subjects.collect())
     })
+}
+
+/// A session whose own timer closes it.
+fn is_timed(session: &PaymentSession) -> bool {
+    session.status() == SessionStatus::Pending && !session.payable.ends_its_sessions()
+}
+
+fn of_invoice(report: &mut Report, session: &PaymentSession, invoice: &Invoice) {
+    let id = session.id.to_string();
+    let is_part = session.amount.currency == invoice.bill().currency();
+    report.expect(is_part, SESSIONS, &id, || format!("its currency is not that of {}", invoice.id));
+    let is_open = matches!(session.status(), SessionStatus::Pending | SessionStatus::Processing);
+    let is_current = invoice.payment_session == Some(session.id);
+    report.expect(!is_open || is_current, SESSIONS, &id, || format!("it is open, but {} has another", invoice.id));
+    let too_much = session.status() == SessionStatus::Pending && session.amount.minor > invoice.remaining().minor;
+    report.expect(!too_much, SESSIONS, &id, || format!("it is for more than is left of {}", invoice.id));
 }
 
 fn of_checkout(report: &mut Report, session: &PaymentSession, checkout: &Checkout) {
@@ -64,12 +107,16 @@ fn of_checkout(report: &mut Report, session: &PaymentSession, checkout: &Checkou
 
 fn of_transaction(report: &mut Report, session: &PaymentSession, transaction: &Transaction) {
     let id = session.id.to_string();
-    report.expect(transaction.session == session.id, SESSIONS, &id, || {
+    let Source::Provider(attempt) = &transaction.source else {
+        report.fault(SESSIONS, id, format!("its transaction {} was recorded by hand", transaction.id));
+        return;
+    };
+    report.expect(attempt.session == session.id, SESSIONS, &id, || {
         format!("its transaction {} belongs to another session", transaction.id)
     });
     let same = transaction.amount == session.amount
         && transaction.payable == session.payable
-        && Some(transaction.method) == session.method;
+        && Some(attempt.method) == session.method;
     report.expect(same, SESSIONS, &id, || {
         format!("amount, method or object differ from those of its transaction {}", transaction.id)
     });
@@ -87,13 +134,22 @@ fn fit(session: SessionStatus, transaction: TransactionStatus) -> bool {
         SessionStatus::Succeeded => transaction.is_paid(),
         SessionStatus::Failed => transaction == T::Failed,
         // An attempt that the provider has goes on after its session was closed.
-        SessionStatus::Cancelled => matches!(transaction, T::Cancelled | T::Expired | T::Processing),
+        SessionStatus::Cancelled => matches!(transaction, T::Cancelled | T::Expired | T::Processing | T::Failed),
     }
+}
+
+/// What was written down by hand is nobody's to move, and nobody took a fee of it.
+fn recorded(report: &mut Report, transaction: &Transaction) {
+    let id = transaction.id.to_string();
+    report.expect(transaction.step() == Step::Settled && transaction.fee.minor == 0, TRANSACTIONS, &id, || {
+        "it was recorded by hand, and waits for a rail or has a fee".into()
+    });
 }
 
 pub(super) fn transactions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
     pages::<Transaction>(tx, scope, report, |tx, report, transactions, span| {
-        let ids: Vec<String> = transactions.iter().map(|transaction| transaction.session.to_string()).collect();
+        let attempts = transactions.iter().filter(|transaction| !transaction.is_recorded());
+        let ids: Vec<String> = attempts.map(|transaction| transaction.attempt().session.to_string()).collect();
         let sessions = by_id::<PaymentSession>(tx, scope, &ids)?;
         let open = transactions.iter().filter(|transaction| transaction.step() != Step::Settled);
         let open: Vec<String> = open.map(|transaction| transaction.id.to_string()).collect();
@@ -101,13 +157,18 @@ pub(super) fn transactions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -
         let owed: HashSet<String> = owed.into_iter().collect();
         for transaction in &transactions {
             let id = transaction.id.to_string();
-            match sessions.get(&transaction.session.to_string()) {
-                None => {
-                    report.fault(TRANSACTIONS, id.as_str(), format!("its session {} is not there", transaction.session))
-                }
-                Some(session) => report.expect(session.transaction == Some(transaction.id), TRANSACTIONS, &id, || {
-                    format!("its session {} has another transaction", session.id)
-                }),
+            match &transaction.source {
+                Source::Provider(attempt) => match sessions.get(&attempt.session.to_string()) {
+                    None => {
+                        report.fault(TRANSACTIONS, id.as_str(), format!("its session {} is not there", attempt.session))
+                    }
+                    Some(session) => {
+                        report.expect(session.transaction == Some(transaction.id), TRANSACTIONS, &id, || {
+                            format!("its session {} has another transaction", session.id)
+                        })
+                    }
+                },
+                Source::Manual(_) => recorded(report, transaction),
             }
             moves(report, transaction);
             report.expect(transaction.step() == Step::Settled || owed.contains(&id), TRANSACTIONS, &id, || {
@@ -136,10 +197,11 @@ pub(super) fn transactions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -
 fn moves(report: &mut Report, transaction: &Transaction) {
     use TransactionStatus as T;
     let (id, path) = (transaction.id.to_string(), &transaction.transitions);
-    let begins = path.first().is_some_and(|first| first.status == T::Pending);
+    let beginning = if transaction.is_recorded() { T::Completed } else { T::Pending };
+    let begins = path.first().is_some_and(|first| first.status == beginning);
     let ends = path.last().is_some_and(|last| last.status == transaction.status());
     report.expect(begins && ends, TRANSACTIONS, &id, || {
-        format!("its history does not lead from pending to {}", transaction.status().as_str())
+        format!("its history does not lead from {} to {}", beginning.as_str(), transaction.status().as_str())
     });
     for step in path.windows(2) {
         let (from, to) = (step[0], step[1]);
@@ -257,7 +319,10 @@ fn is_entry(entry: &[PostingRow], expected: &Expected, currency: &str) -> bool {
 fn lines(transaction: &Transaction) -> Vec<Posting> {
     let (amount, fee) = (transaction.amount.minor, transaction.fee.minor);
     let line = |account, amount_minor| Posting { account, amount_minor };
-    let rail = line(Account::RailClearing { rail: transaction.rail.clone() }, amount);
+    let rail = match &transaction.source {
+        Source::Provider(attempt) => line(Account::RailClearing { rail: attempt.rail.clone() }, amount),
+        Source::Manual(_) => return vec![line(Account::OfflineReceived, amount), line(Account::OfflineSales, -amount)],
+    };
     let mut lines = match transaction.duplicate {
         true => vec![rail, line(Account::Unapplied, -amount)],
         false => vec![rail, line(Account::Merchant, fee.saturating_sub(amount)), line(Account::Fees, -fee)],

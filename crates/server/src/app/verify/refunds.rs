@@ -11,14 +11,16 @@ use store::queries::balances;
 use store::queries::verify::{self as stored, Span};
 use store::{Entity, Tx};
 
+use super::events::Subject;
 use super::payments::{Expected, by_id};
-use super::{Report, events, pages};
+use super::{Ends, Report, events, pages};
 use crate::error::Failure;
 
 const TABLE: &str = Refund::TABLE;
 const GUARDS: &str = "balance_guards";
 
 pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+    let ends = Ends::of::<Refund>();
     let mut debits: BTreeMap<String, i64> = BTreeMap::new();
     pages::<Refund>(tx, scope, report, |tx, report, refunds, span| {
         let ids: HashSet<String> = refunds.iter().map(|refund| refund.transaction.to_string()).collect();
@@ -39,11 +41,12 @@ pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Resul
                 }
                 Some(transaction) => of_transaction(report, refund, transaction),
             }
-            if refund.source == Source::Merchant {
+            if matches!(refund.source, Source::Merchant { .. }) {
                 *debits.entry(refund.amount.currency.code().into()).or_default() += 1 + i64::from(is_corrected(refund));
             }
         }
-        events::of_refunds(tx, scope, span, report, &refunds)
+        let subject = |refund| (Refund::id(refund).to_string(), Subject::Refund(refund));
+        events::check(tx, scope, ends.cut(span), report, &refunds.iter().map(subject).collect())
     })?;
     let guards: BTreeMap<String, i64> = balances::guards(tx, scope)?.into_iter().collect();
     report.count(GUARDS, guards.len());
@@ -88,12 +91,9 @@ fn of_transaction(report: &mut Report, refund: &Refund, transaction: &Transactio
     report.expect(transaction.status().is_paid(), TABLE, &id, || {
         format!("its transaction {} was never paid", transaction.id)
     });
-    let source = if transaction.duplicate { Source::Unapplied } else { Source::Merchant };
-    let agrees = refund.amount.currency == transaction.amount.currency
-        && refund.rail == transaction.rail
-        && refund.source == source;
+    let agrees = refund.amount.currency == transaction.amount.currency && refund.source == Source::of(transaction);
     report.expect(agrees, TABLE, &id, || {
-        format!("currency, rail or source are not those of its transaction {}", transaction.id)
+        format!("currency, source or rail are not those of its transaction {}", transaction.id)
     });
 }
 
@@ -152,11 +152,6 @@ pub(super) fn add_up(report: &mut Report, transaction: &Transaction, refunds: &[
 
 /// What the chart of accounts says of a refund, computed anew and not by the code that posted it.
 pub(super) fn entries(refund: &Refund) -> Vec<Expected> {
-    let source = || match refund.source {
-        Source::Merchant => Account::Merchant,
-        Source::Unapplied => Account::Unapplied,
-    };
-    let rail = || Account::RailClearing { rail: refund.rail.clone() };
     let entry = |debit, credit| Expected {
         refund: Some(refund.id.to_string()),
         lines: vec![
@@ -164,6 +159,12 @@ pub(super) fn entries(refund: &Refund) -> Vec<Expected> {
             Posting { account: credit, amount_minor: refund.amount.minor.saturating_neg() },
         ],
     };
+    let (source, rail) = match &refund.source {
+        Source::Merchant { rail } => (Account::Merchant, rail),
+        Source::Unapplied { rail } => (Account::Unapplied, rail),
+        Source::Offline => return vec![entry(Account::OfflineSales, Account::OfflineReceived)],
+    };
+    let (source, rail) = (|| source.clone(), || Account::RailClearing { rail: rail.clone() });
     let mut entries = vec![entry(source(), Account::RefundsPending)];
     for step in refund.moves.windows(2) {
         match (step[0].status, step[1].status) {

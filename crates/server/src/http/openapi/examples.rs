@@ -1,9 +1,13 @@
 //! Example bodies of requests and successes. A test holds them against the schemas that they illustrate.
 
+mod invoices;
+mod refunds;
+
 use serde_json::{Value, json};
 
 use super::SHOWN_URL;
 
+#[derive(Clone)]
 pub(super) struct Example {
     pub(super) name: &'static str,
     pub(super) summary: &'static str,
@@ -14,15 +18,18 @@ fn example(name: &'static str, summary: &'static str, value: Value) -> Example {
     Example { name, summary, value }
 }
 
+const ORGANIZATION: &str = "org_01h455tw3c8r1d4n6k9g2m7x5e";
 const CHECKOUT: &str = "cs_01h455vb4pex5vsknk084sn02q";
+const LINK: &str = "pl_01h455vb8m3wv9cq2r7t5y1d6n";
 const SESSION: &str = "ps_01h455vc1nf1ysr3q8s9p3k4mh";
 const TRANSACTION: &str = "txn_01h455vc1vfk1rqd3m2e6w8z0b";
-const REFUND: &str = "ref_01h455vc8r7t3q5n1k9m2p4s6w";
+const CUSTOMER: &str = "cus_01h455v6q8e2bszk3m7w1x9c4n";
+const PRODUCT: &str = "prod_01h455v8t2fq4r6j0y5d8h3k9p";
 const ENDPOINT: &str = "we_01h455tz5ge1a8x4kq9g6j2m7d";
 const EVENT: &str = "evt_01h455vd9kf8es6v0m5r2t7y1c";
+const ENTRY: &str = "entry_01h455vc2bfqks0y4d1n7g5w9e";
 const CREATED: &str = "2026-01-31T12:00:00Z";
 const PAID: &str = "2026-01-31T12:01:30Z";
-const REFUNDED: &str = "2026-02-02T09:30:00Z";
 
 pub(super) fn requests(operation: &str) -> Vec<Example> {
     match operation {
@@ -54,6 +61,11 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
                     "metadata": { "basket": 77 },
                 }),
             ),
+            example(
+                "named",
+                "Products, for a customer",
+                json!({ "customer_id": CUSTOMER, "items": [{ "product_id": PRODUCT, "quantity": 2 }] }),
+            ),
             example("method", "By Wave only", json!({ "amount": "100.00", "payment_method": "wave" })),
         ],
         "initialize_payment" => vec![
@@ -68,6 +80,14 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
             ),
             example("code", "The second step: the code", json!({ "session_id": SESSION, "customer_pin": "123456" })),
             example(
+                "link",
+                "A payment link whose payer chooses",
+                json!({
+                    "object_type": "payment_link", "object_id": LINK, "amount": "150.00", "payment_method": "wave",
+                    "custom_field_values": { "pupil": "Awa Ceesay", "form": "2" },
+                }),
+            ),
+            example(
                 "redirect",
                 "A page of the method",
                 json!({
@@ -79,9 +99,54 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
             example("methods", "Which methods", json!({ "enabled_methods": ["wave", "afrimoney", "qmoney", "card"] })),
             example("look", "What payers see", json!({ "name": "Kairaba Books", "accent_color": "#0b6e4f" })),
         ],
-        "create_refund" => vec![
-            example("all", "All that is left", json!({})),
-            example("part", "A part", json!({ "amount": "40.00", "reason": "One of two books came back" })),
+        "create_customer" => vec![
+            example(
+                "default",
+                "By e-mail address and phone",
+                json!({ "email": "awa@example.gm", "phone": "+2207000000", "name": "Awa Ceesay" }),
+            ),
+            example("phone", "By phone only", json!({ "phone": "7000000" })),
+        ],
+        "update_customer" => vec![
+            example("name", "Another name", json!({ "name": "Awa Ceesay-Jallow" })),
+            example("clear", "Without a phone", json!({ "phone": null })),
+        ],
+        "create_product" => vec![example(
+            "default",
+            "An atlas",
+            json!({
+                "name": "Atlas", "price": "75.00", "description": "Maps of West Africa",
+                "images": ["https://shop.example/atlas.jpg"],
+            }),
+        )],
+        "update_product" => vec![
+            example("price", "Another price", json!({ "price": "80.00" })),
+            example("off", "Not sold any more", json!({ "active": false })),
+        ],
+        "create_payment_link" => vec![
+            example(
+                "fixed",
+                "A price",
+                json!({
+                    "title": "Concert, 14 February", "amount": "250.00", "max_usage_count": 300,
+                    "expiration_date": "2026-02-14",
+                }),
+            ),
+            example(
+                "variable",
+                "The payer chooses",
+                json!({
+                    "title": "School fees", "amount": "0.00", "min_amount": "100.00",
+                    "custom_fields": [
+                        { "name": "pupil", "label": "Name of the pupil", "type": "text", "required": true },
+                        { "name": "form", "label": "Form", "type": "select", "options": ["1", "2", "3"] },
+                    ],
+                }),
+            ),
+        ],
+        "update_payment_link" => vec![
+            example("more", "More uses", json!({ "max_usage_count": 400, "status": "active" })),
+            example("stop", "No more payments", json!({ "status": "inactive" })),
         ],
         "create_webhook_endpoint" => vec![
             example(
@@ -99,7 +164,7 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
             example("events", "Other events", json!({ "enabled_events": ["checkout.completed"] })),
             example("on", "Active again", json!({ "status": "active" })),
         ],
-        _ => Vec::new(),
+        other => [invoices::requests(other), refunds::requests(other)].concat(),
     }
 }
 
@@ -130,7 +195,7 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
                 "token_type": "Bearer", "expires_in": 3600, "scope": "read:checkouts write:checkouts",
             }),
         ),
-        "get_key_set" => vec![example(
+        "get_key_set" | "get_receipt_key_set" => vec![example(
             "success",
             "One key",
             json!({ "keys": [{
@@ -187,15 +252,12 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
                 .for_each(|all| all.extend(rest.as_object().cloned().unwrap_or_default()));
             one("The settings as they are now", settings)
         }
-        "list_transactions" => one("One of one", list(whole_transaction())),
-        "get_transaction" => one("A payment of which a part was refunded", whole_transaction()),
-        "create_refund" => one("It is asked for", refund("pending")),
-        "list_refunds" => one("One of one", list(refund("completed"))),
-        "get_refund" => one("It went through", refund("completed")),
-        "get_balance" => one(
-            "After a payment and a refund",
-            json!({ "available_balance": "57.50", "pending_balance": "0.00", "currency": "GMD" }),
-        ),
+        "create_customer" | "get_customer" | "update_customer" => one("The customer", customer()),
+        "list_customers" => one("One of one", list(customer())),
+        "create_product" | "get_product" | "update_product" => one("The product", product()),
+        "list_products" => one("One of one", list(product())),
+        "create_payment_link" | "get_payment_link" | "update_payment_link" => one("The payment link", link()),
+        "list_payment_links" => one("One of one", list(link())),
         "create_webhook_endpoint" | "rotate_webhook_secret" => {
             let mut shown = endpoint();
             shown["secret"] = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=".into();
@@ -221,10 +283,55 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
             } }),
             ),
         ],
+        "list_ledger_accounts" => one(
+            "After one payment",
+            json!({ "accounts": [
+                account("fees", "0.00", "2.50", "-2.50"), account("merchant", "0.00", "97.50", "-97.50"),
+                account("rail_clearing:simulator", "100.00", "0.00", "100.00"),
+            ] }),
+        ),
+        "list_ledger_entries" => one("One of one", list(ledger_entry())),
+        "get_ledger_proof" => one("After one payment", ledger_proof()),
         "list_events" => one("One of one", list(event())),
         "get_event" | "retry_event" => one("The event and its delivery", event()),
-        _ => Vec::new(),
+        other => [invoices::answers(other), refunds::answers(other)].concat(),
     }
+}
+
+fn account(name: &str, debits: &str, credits: &str, balance: &str) -> Value {
+    json!({ "account": name, "currency": "GMD", "debits": debits, "credits": credits, "balance": balance })
+}
+
+fn ledger_entry() -> Value {
+    let posting = |account, side, amount| json!({ "account": account, "side": side, "amount": amount });
+    json!({
+        "id": ENTRY, "transaction_id": TRANSACTION, "currency": "GMD",
+        "postings": [
+            posting("rail_clearing:simulator", "debit", "100.00"), posting("merchant", "credit", "97.50"),
+            posting("fees", "credit", "2.50"),
+        ],
+        "log_no": 1, "created_at": "2026-01-31T12:01:30.120034Z",
+    })
+}
+
+/// Made by the code that makes the real one, so that it can be checked.
+fn ledger_proof() -> Value {
+    let entry: crate::ledger_proof::SealedEntry = serde_json::from_value(ledger_entry()).expect("an entry");
+    let key = crate::tokens::SigningKey::generate(&[7; 32]);
+    let organization = "org_01h455tz1gfq4v4n0y6c2b8x3s".parse().expect("an id");
+    let scope = domain::Scope { organization, mode: domain::Mode::Test };
+    let sealed_at = domain::Timestamp::parse("2026-01-31T12:01:31Z").expect("a time");
+    let entries = [entry];
+    let batch = crate::ledger_proof::seal(scope, None, &entries, &key, sealed_at).expect("it balances");
+    let totals = batch.statement().expect("a statement").balances;
+    let inclusion = crate::ledger_proof::include(&entries, 0, &batch);
+    json!({
+        "trial_balance": { "sealed": totals, "unsealed": [] },
+        "batch_count": 1, "sealed_entries": 1, "unsealed_entries": 0, "batches": [batch],
+        "keys": crate::wire::ledger::key_set(&[key.public().clone()]),
+        "transaction": { "transaction_id": TRANSACTION, "entries": [inclusion], "unsealed_entries": 0 },
+        "not_covered": crate::wire::ledger::NOT_COVERED,
+    })
 }
 
 fn list(item: Value) -> Value {
@@ -244,6 +351,18 @@ fn checkout() -> Value {
     })
 }
 
+fn link() -> Value {
+    json!({
+        "id": LINK, "organization_id": ORGANIZATION, "title": "Concert, 14 February", "description": null,
+        "amount": "250.00", "currency": "GMD", "is_variable_amount": false, "min_amount": null, "max_amount": null,
+        "status": "active", "payment_url": format!("{SHOWN_URL}/pay/{LINK}"), "collect_customer_info": false,
+        "custom_fields": null, "success_url": null, "failure_url": null, "expiration_date": "2026-02-14T23:59:59Z",
+        "max_usage_count": 300, "usage_count": 1, "mode": "test", "livemode": false, "metadata": null,
+        "organization": { "id": ORGANIZATION, "name": "Kairaba Books", "logo": null }, "products": null,
+        "created_at": CREATED, "updated_at": PAID,
+    })
+}
+
 pub(super) fn paid() -> Value {
     let mut paid = checkout();
     paid["status"] = "completed".into();
@@ -255,32 +374,6 @@ pub(super) fn paid() -> Value {
 
 fn transaction() -> Value {
     json!({ "id": TRANSACTION, "status": "completed", "amount": "100.00", "fee": "2.50", "net_amount": "97.50" })
-}
-
-fn whole_transaction() -> Value {
-    json!({
-        "id": TRANSACTION, "payment_session_id": SESSION, "object_type": "checkout", "object_id": CHECKOUT,
-        "organization_id": "org_01h455tx3w5b7d9f1h3k5m7p9r", "customer_id": null, "amount": "100.00", "fee": "2.50",
-        "net_amount": "97.50", "currency": "GMD", "status": "partially_refunded", "payment_method": "afrimoney",
-        "payment_method_transaction_id": format!("SIM-{TRANSACTION}"), "customer_email": null,
-        "customer_phone": "+2207000000", "customer_name": null, "payment_phone": "+2207000000",
-        "payment_details": { "duplicate": false, "late": false, "outcome_unknown": false }, "mode": "test",
-        "livemode": false, "initiated_at": CREATED, "processing_at": CREATED, "completed_at": PAID, "failed_at": null,
-        "refunded_amount": "40.00", "failure_reason": null,
-        "state_transitions": [
-            { "status": "pending", "timestamp": CREATED }, { "status": "processing", "timestamp": CREATED },
-            { "status": "completed", "timestamp": PAID }, { "status": "partially_refunded", "timestamp": REFUNDED },
-        ],
-        "payment_method_response": null, "attempt_count": 1, "metadata": {}, "processing_type": "online",
-        "recording_source": "provider", "recorded_by": null, "created_at": CREATED, "updated_at": REFUNDED,
-    })
-}
-
-fn refund(status: &str) -> Value {
-    json!({
-        "id": REFUND, "transaction_id": TRANSACTION, "amount": "40.00", "currency": "GMD",
-        "reason": "One of two books came back", "status": status, "created_at": REFUNDED, "updated_at": REFUNDED,
-    })
 }
 
 fn session() -> Value {
@@ -313,6 +406,21 @@ fn methods() -> Value {
             method("qmoney", "QMoney", "otp"), method("card", "Card", "redirect"),
         ],
         "enabled_methods": ["wave", "afrimoney", "qmoney", "card"],
+    })
+}
+
+fn customer() -> Value {
+    json!({
+        "id": CUSTOMER, "email": "awa@example.gm", "phone": "+2207000000", "name": "Awa Ceesay", "metadata": {},
+        "livemode": false, "created_at": CREATED, "updated_at": CREATED,
+    })
+}
+
+fn product() -> Value {
+    json!({
+        "id": PRODUCT, "name": "Atlas", "description": "Maps of West Africa", "price": "75.00", "currency": "GMD",
+        "active": true, "is_active": true, "images": ["https://shop.example/atlas.jpg"], "metadata": {},
+        "livemode": false, "created_at": CREATED, "updated_at": CREATED,
     })
 }
 
@@ -349,9 +457,19 @@ pub(super) fn delivery(kind: &str) -> Value {
             (1, payment(failed, "insufficient_funds".into()))
         }
         "checkout.completed" => (2, paid()),
-        "refund.completed" => (1, refund("completed")),
-        "refund.failed" => (1, refund("failed")),
         "webhook.test" => (1, endpoint()),
+        "refund.completed" => (1, refunds::refund("completed")),
+        "refund.failed" => (1, refunds::refund("failed")),
+        kind if kind.starts_with("invoice.") => (1, invoices::delivery(kind)),
+        other if other.starts_with("payment_link.") => {
+            let mut told = link();
+            match other {
+                "payment_link.deactivated" => told["status"] = "inactive".into(),
+                "payment_link.deleted" => told["status"] = "deleted".into(),
+                _ => {}
+            }
+            (1, told)
+        }
         other => {
             let mut ended = checkout();
             ended["status"] = other.trim_start_matches("checkout.").into();

@@ -1,13 +1,17 @@
 //! What is said of each operation beyond its annotation, in one table.
 
-use domain::Refusal;
+mod invoices;
+mod refunds;
+
 use domain::api_key::{Area, Right};
 use domain::checkout::Checkout;
+use domain::customer::Customer;
 use domain::event::Event;
-use domain::payment::{PaymentSession, Transaction};
-use domain::refund::Refund;
+use domain::payment::PaymentSession;
+use domain::payment_link::PaymentLink;
+use domain::product::Product;
 use domain::webhook::WebhookEndpoint;
-use domain::{Currency, Money};
+use domain::{Currency, Money, Refusal};
 use serde_json::{Map, Value, json};
 
 use super::problems::{Access, Repeats, common, invalid, refused};
@@ -70,7 +74,7 @@ fn describe(operation: &mut Value, id: &str, shared: &mut Map<String, Value>) {
             }
         };
     }
-    if id == "get_key_set" {
+    if matches!(id, "get_key_set" | "get_receipt_key_set") {
         let key_set = json!({ "$ref": "#/components/schemas/KeySet" });
         operation["responses"]["200"]["content"]["application/json"]["schema"] = key_set;
     }
@@ -122,6 +126,8 @@ fn notes(id: &str) -> Notes {
     let read = |area| Access::Merchant(Right::read(area));
     let write = |area| Access::Merchant(Right::write(area));
     let (checkouts, payments, webhooks) = (Area::Checkouts, Area::Payments, Area::Webhooks);
+    let (customers, products) = (Area::Customers, Area::Products);
+    let links = Area::PaymentLinks;
     let (access, repeats, about) = match id {
         "get_health" | "get_versioned_health" => {
             (Access::Open, Repeats::Harmless, "Reads from the store and answers `ok`. For load balancers and monitors.")
@@ -144,6 +150,13 @@ fn notes(id: &str) -> Notes {
             Repeats::Harmless,
             "The public Ed25519 keys, by `kid`. A plain JSON Web Key Set, without the envelope of other answers.",
         ),
+        "get_receipt_key_set" => (
+            Access::Open,
+            Repeats::Harmless,
+            "Every public Ed25519 key that ever signed the statement in a receipt's QR code, the retired ones too: \
+             receipts stay valid. Kept in a file, they let `dalasi receipt verify --keys` check receipts without a \
+             network. A plain JSON Web Key Set, without the envelope of other answers.",
+        ),
         "create_checkout" => (
             write(checkouts),
             Repeats::ByHeaderOrBody,
@@ -165,8 +178,9 @@ fn notes(id: &str) -> Notes {
         "initialize_payment" => (
             Access::Page(Right::write(payments)),
             Repeats::ByHeaderOrBody,
-            "Name the checkout by its `client_secret`, by `object_type` and `object_id`, or continue a `session_id`. \
-             What the payer does next is in `next_action`: go to a page, approve on the phone, or give a code, which \
+            "Name what is paid by `object_type` and `object_id`, a checkout also by its `client_secret`; or continue a \
+             `session_id`. Checkouts and invoices have one open session at a time; a payment link opens a new one for every \
+             call without a `session_id`. What the payer does next is in `next_action`: go to a page, approve on the phone, or give a code, which \
              you send in a second call with `session_id` and `customer_pin`. A browser with a publishable key names the \
              checkout by its secret or its session.",
         ),
@@ -189,35 +203,81 @@ fn notes(id: &str) -> Notes {
             Repeats::ByHeader,
             "Only what is given changes. Test and live mode have settings of their own.",
         ),
-        "list_transactions" => (
-            read(Area::Transactions),
-            Repeats::Harmless,
-            "Newest first. One transaction is one attempt to pay, so a checkout may have several.",
-        ),
-        "get_transaction" => (
-            read(Area::Transactions),
-            Repeats::Harmless,
-            "`state_transitions` are all its moves. After refunds it is `partially_refunded` or `refunded`, while what was \
-             paid stays as it is.",
-        ),
-        "create_refund" => (
-            write(Area::Refunds),
+        "create_customer" => (
+            write(customers),
             Repeats::ByHeader,
-            "Answers at once, with the refund `pending`; `refund.completed` or `refund.failed` tells the outcome. What is \
-             on its way counts: all refunds together are never more than was paid. Your fee is not given back, so the \
-             balance may go below zero, unless `allow_negative_balance` is off. In test mode the last two digits of the \
-             amount decide: `.71` has too little money, `.72` is refused, `.73` never answers, `.74` loses the answer.",
+            "Answers the customer who has this e-mail address, else the one who has this phone, unchanged and with 200; \
+             a new one with 201 where there is neither. Addresses are compared without their case.",
         ),
-        "list_refunds" => (read(Area::Refunds), Repeats::Harmless, "Newest first."),
-        "get_refund" => (
-            read(Area::Refunds),
-            Repeats::Harmless,
-            "A status `processing` may last: the provider has it, and its outcome is being asked for.",
+        "list_customers" => (read(customers), Repeats::Harmless, "Newest first."),
+        "get_customer" => (read(customers), Repeats::Harmless, "As it was stored last."),
+        "update_customer" => (
+            write(customers),
+            Repeats::ByHeader,
+            "Only what is given changes; an e-mail address or a phone remains. Objects that name the customer keep the \
+             copies that they have.",
         ),
-        "get_balance" => (
-            read(Area::Payouts),
+        "delete_customer" => (
+            write(customers),
+            Repeats::ByHeader,
+            "Nobody finds it any more, and its e-mail address and phone are free again. Objects that name it keep their \
+             copies.",
+        ),
+        "create_product" => (
+            write(products),
+            Repeats::ByHeader,
+            "A line of a checkout names it by `product_id` and takes its name and price.",
+        ),
+        "list_products" => (read(products), Repeats::Harmless, "Newest first."),
+        "get_product" => (read(products), Repeats::Harmless, "As it was stored last."),
+        "update_product" => (
+            write(products),
+            Repeats::ByHeader,
+            "Only what is given changes. Lines that were made before keep their name and price.",
+        ),
+        "delete_product" => (
+            write(products),
+            Repeats::ByHeader,
+            "Nobody finds it any more. Lines that name it keep their name and price.",
+        ),
+        "create_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "One address that many people pay. Each payment is a session of its own: open it on the link's page, or with \
+             `POST /v1/pay/initialize`, `object_type: payment_link` and the link's id. With `max_usage_count`, an attempt \
+             keeps its use from the moment it is handed to the payment provider until its outcome is known, and for an \
+             hour at most where the payer does not come back.",
+        ),
+        "list_payment_links" => (read(links), Repeats::Harmless, "Newest first, without those that were deleted."),
+        "get_payment_link" => (
+            read(links),
             Repeats::Harmless,
-            "Of the mode of the key, in GMD: completed payments without their fees, less refunds that have not failed.",
+            "`usage_count` counts the payments that were completed. An expired or used up link is `inactive`.",
+        ),
+        "update_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "Only what is given changes; amount and currency never do. `status: active` is refused while the link is expired \
+             or used up; move the date or raise the maximum in the same request.",
+        ),
+        "delete_payment_link" => (
+            write(links),
+            Repeats::ByHeader,
+            "Nobody finds it any more. A payment that is under way is still settled and counted.",
+        ),
+        "list_ledger_accounts" => (
+            read(Area::Transactions),
+            Repeats::Harmless,
+            "Debits and credits of every account, sealed or not. `rail_clearing:…` is what a payment provider holds for \
+             you, `merchant` what you are owed, `fees` what was kept of it, `unapplied` money that came twice.",
+        ),
+        "list_ledger_entries" => (read(Area::Transactions), Repeats::Harmless, "Newest first."),
+        "get_ledger_proof" => (
+            read(Area::Transactions),
+            Repeats::Harmless,
+            "Entries are sealed within seconds: a batch has the root of a hash tree over its entries (RFC 6962) in a \
+             signed statement that names the one before. Save this answer, or the whole from `dalasi ledger export`, \
+             and check it without us: `dalasi ledger verify FILE --keys KEYS`. `not_covered` says what it does not prove.",
         ),
         "create_webhook_endpoint" => (
             write(webhooks),
@@ -262,32 +322,20 @@ fn notes(id: &str) -> Notes {
             Repeats::ByHeader,
             "The same bytes with the same id, to every active endpoint that was owed it or wants it now.",
         ),
-        other => unreachable!("operation {other} is not described"),
+        other => invoices::about(other)
+            .or_else(|| refunds::about(other))
+            .unwrap_or_else(|| unreachable!("operation {other} is not described")),
     };
     Notes { access, repeats, about, problems: problems(id) }
 }
 
-fn dalasi(minor: i64) -> Money {
-    Money::new(minor, Currency::gmd())
-}
-
 /// What only this operation refuses.
 fn problems(id: &str) -> Vec<Problem> {
-    let in_list = || {
-        invalid(&[
-            ("limit", FaultCode::OutOfRange, "`limit` must be 1 or more."),
-            (
-                "colour",
-                FaultCode::UnknownField,
-                "`colour` is not a parameter of this list; check its spelling or leave it out.",
-            ),
-        ])
-    };
-    let unexpected_body = || {
-        let message = "`reason` is not a field of this request; check its spelling or leave it out.";
-        invalid(&[("reason", FaultCode::UnknownField, message)])
-    };
+    let remaining = Money::new(10_000, Currency::gmd());
+    let no_link = || refused(Refusal::not_found::<PaymentLink>());
     let no_endpoint = || refused(Refusal::not_found::<WebhookEndpoint>());
+    let no_customer = || refused(Refusal::not_found::<Customer>());
+    let no_product = || refused(Refusal::not_found::<Product>());
     match id {
         "create_access_token" => vec![invalid(&[
             ("expires_in", FaultCode::OutOfRange, "`expires_in` must be between 60 and 86400."),
@@ -305,24 +353,55 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::NoPaymentMethodAvailable),
             Problem::card_data_not_allowed("description"),
         ],
-        "list_checkouts" | "list_webhook_endpoints" | "list_events" | "list_transactions" | "list_refunds" => {
+        "list_checkouts"
+        | "list_customers"
+        | "list_products"
+        | "list_ledger_entries"
+        | "list_webhook_endpoints"
+        | "list_events" => {
             vec![in_list()]
         }
-        "get_transaction" => vec![refused(Refusal::not_found::<Transaction>())],
-        "create_refund" => vec![
-            invalid(&[(
-                "amount",
-                FaultCode::AmountMustBeString,
-                "`amount` must be a string such as \"100.00\"; you sent a number.",
-            )]),
-            refused(Refusal::TransactionNotRefundable { status: "pending" }),
-            refused(Refusal::TransactionAlreadyRefunded),
-            refused(Refusal::RefundExceedsAmount { left: dalasi(4_000) }),
-            refused(Refusal::InsufficientBalance { available: dalasi(9_750), required: dalasi(10_000) }),
-            Problem::card_data_not_allowed("reason"),
-            refused(Refusal::not_found::<Transaction>()),
+        "create_customer" => vec![
+            invalid(&[
+                ("email", FaultCode::Required, "Either `email` or `phone` is required."),
+                ("name", FaultCode::TooShort, "`name` must not be empty."),
+            ]),
+            Problem::card_data_not_allowed("name"),
         ],
-        "get_refund" => vec![refused(Refusal::not_found::<Refund>())],
+        "get_customer" => vec![no_customer()],
+        "update_customer" => vec![
+            invalid(&[(
+                "email",
+                FaultCode::Conflict,
+                "`email` belongs to another customer of yours; use that one, or change it first.",
+            )]),
+            Problem::card_data_not_allowed("name"),
+            no_customer(),
+        ],
+        "delete_customer" => vec![unexpected_body(), no_customer()],
+        "create_product" | "update_product" => {
+            let mut problems = vec![
+                invalid(&[
+                    ("price", FaultCode::AmountNotPositive, "`price` must be greater than zero."),
+                    (
+                        "is_active",
+                        FaultCode::Conflict,
+                        "`is_active` is another name of `active`, and they differ; send one of them.",
+                    ),
+                ]),
+                Problem::card_data_not_allowed("description"),
+            ];
+            if id == "update_product" {
+                problems.push(no_product());
+            }
+            problems
+        }
+        "get_product" => vec![no_product()],
+        "delete_product" => vec![unexpected_body(), no_product()],
+
+        "get_ledger_proof" => {
+            vec![invalid(&[("transaction_id", FaultCode::NotFound, "`transaction_id` names no transaction of yours.")])]
+        }
         "get_checkout" => vec![refused(Refusal::not_found::<Checkout>())],
         "cancel_checkout" => vec![
             unexpected_body(),
@@ -342,6 +421,13 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::CheckoutAlreadyCompleted),
             refused(Refusal::CheckoutAlreadyCancelled),
             refused(Refusal::CheckoutExpired),
+            refused(Refusal::InvoiceIsDraft),
+            refused(Refusal::InvoiceAlreadyPaid),
+            refused(Refusal::InvoiceAlreadyCancelled),
+            refused(Refusal::InvoiceOverpayment { remaining }),
+            refused(Refusal::PartialPaymentNotAllowed { remaining }),
+            refused(Refusal::PaymentLinkInactive),
+            refused(Refusal::not_found::<PaymentLink>()),
             Problem::card_data_not_allowed("customer_name"),
             caller::secret_key_required(),
         ],
@@ -351,6 +437,26 @@ fn problems(id: &str) -> Vec<Problem> {
             FaultCode::TooShort,
             "`enabled_methods` must name at least one method.",
         )])],
+        "create_payment_link" => vec![
+            invalid(&[
+                ("title", FaultCode::Required, "`title` is required; send it with a value."),
+                ("min_amount", FaultCode::OutOfRange, "`min_amount` must not be above `max_amount`."),
+            ]),
+            refused(Refusal::NoPaymentMethodAvailable),
+        ],
+        "list_payment_links" => vec![in_list()],
+        "get_payment_link" => vec![no_link()],
+        "update_payment_link" => vec![
+            invalid(&[(
+                "amount",
+                FaultCode::NotAllowed,
+                "`amount` of a payment link can't change; create another link.",
+            )]),
+            refused(Refusal::PaymentLinkExpired),
+            refused(Refusal::PaymentLinkUsedUp),
+            no_link(),
+        ],
+        "delete_payment_link" => vec![unexpected_body(), no_link()],
         "create_webhook_endpoint" => vec![invalid(&[
             ("url", FaultCode::NotAllowed, "`url` leads to a private or reserved address; webhooks go to public ones."),
             (
@@ -371,6 +477,20 @@ fn problems(id: &str) -> Vec<Problem> {
         "retry_event" => {
             vec![unexpected_body(), refused(Refusal::NoActiveEndpoint), refused(Refusal::not_found::<Event>())]
         }
-        _ => Vec::new(),
+        other => invoices::problems(other).or_else(|| refunds::problems(other)).unwrap_or_default(),
     }
+}
+
+fn in_list() -> Problem {
+    let unknown = "`colour` is not a parameter of this list; check its spelling or leave it out.";
+    invalid(&[
+        ("limit", FaultCode::OutOfRange, "`limit` must be 1 or more."),
+        ("colour", FaultCode::UnknownField, unknown),
+    ])
+}
+
+/// Of an operation that takes none.
+fn unexpected_body() -> Problem {
+    let message = "`reason` is not a field of this request; check its spelling or leave it out.";
+    invalid(&[("reason", FaultCode::UnknownField, message)])
 }

@@ -18,12 +18,21 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
     let text = |most: u32| json!({ "type": "string", "minLength": 1, "maxLength": most });
     match name {
         "id" if operation.contains("checkout") => (opaque(schema::<words::CheckoutId>()), "The checkout's id."),
+        "id" if operation.contains("payment_link") => {
+            (opaque(schema::<words::PaymentLinkId>()), "The payment link's id.")
+        }
+        "id" if operation.contains("invoice") => (opaque(schema::<words::InvoiceId>()), "The invoice's id."),
+        "id" if operation.contains("receipt") => (opaque(schema::<words::ReceiptId>()), "The receipt's id."),
         "id" if operation.contains("webhook") => (opaque(schema::<words::EndpointId>()), "The webhook endpoint's id."),
         "id" if operation == "get_refund" => (opaque(schema::<words::RefundId>()), "The refund's id."),
         "id" if operation == "get_transaction" || operation == "create_refund" => {
             (opaque(schema::<words::TransactionId>()), "The transaction's id.")
         }
+        "id" if operation.contains("customer") => (opaque(schema::<words::CustomerId>()), "The customer's id."),
+        "id" if operation.contains("product") => (opaque(schema::<words::ProductId>()), "The product's id."),
         "id" => (opaque(schema::<words::EventId>()), "The event's id."),
+        "receipt_number" => (text(64), "The receipt's number, such as `RCT-2026-001`."),
+        "validation_code" => (text(64), "The 32 digits that the receipt shows."),
         "session_id" => (opaque(schema::<words::SessionId>()), "The payment session's id."),
         "offset" => (json!({ "type": "integer", "minimum": 0, "default": 0 }), "How many records to skip."),
         "limit" => (
@@ -38,11 +47,37 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
             (schema::<words::TransactionStatus>(), "Only transactions in this state.")
         }
         "status" if operation == "list_refunds" => (schema::<words::RefundStatus>(), "Only refunds in this state."),
+        "status" if operation == "list_payment_links" => {
+            (schema::<words::PaymentLinkFilter>(), "Only payment links in this state now.")
+        }
+        "email" => (
+            json!({ "type": "string", "format": "email", "maxLength": 254 }),
+            "Only who has this address, in any case.",
+        ),
+        "phone" => (schema::<words::PhoneIn>(), "Only who has this phone."),
+        "active" => (json!({ "type": "boolean" }), "Only products that are active, or only those that are not."),
+        "status" if operation == "list_invoices" => (
+            schema::<words::InvoiceFilter>(),
+            "Only invoices in this state now. `open` are those that wait for money: pending, partially paid or overdue.",
+        ),
+        "number" => (text(64), "Only the invoice with this number."),
+        "If-Match" => (
+            json!({ "type": "string", "pattern": "^\"[1-9][0-9]*\"$", "examples": ["\"3\""] }),
+            "The `version` that the change is based on, in double quotes. The same as `version` in the body.",
+        ),
         "status" => (schema::<words::CheckoutStatus>(), "Only checkouts in this state now."),
         "reference" => (text(255), "Only checkouts with this reference of yours."),
-        "customer_id" => (text(64), "Only this customer's checkouts."),
+        "customer_id" => (text(64), "Only those of this customer."),
         "start_date" => (schema::<words::TimeIn>(), "Created at or after this time."),
         "end_date" => (schema::<words::TimeIn>(), "Created at or before this time."),
+        "transaction_id" if operation == "get_ledger_proof" => {
+            (text(64), "Prove the entries of this transaction as well.")
+        }
+        "transaction_id" => (text(64), "Only the entries of this transaction."),
+        "from_batch" => (
+            json!({ "type": "integer", "minimum": 1 }),
+            "Show the batches from this number on, `limit` of them; without it, the last ones.",
+        ),
         "order" => (
             json!({ "type": "string", "enum": ["desc", "asc"], "default": "desc" }),
             "`asc` is the order of the log: nothing that commits late is skipped. It goes with `after` and `limit` only.",

@@ -33,6 +33,8 @@ pub(super) fn finish(paths: &mut Value, named: &mut Value) {
     show_secrets(paths);
     // An event's data has the checkout's fields without its secret.
     forget(schemas, "PaymentEventData", "client_secret");
+    // It stands in each event's data.
+    schemas.shift_remove("PaymentNames");
 }
 
 fn pair((name, schema): (&String, &Value)) -> (String, Value) {
@@ -132,25 +134,25 @@ fn close(schema: &mut Value, is_answer: bool) {
     }
 }
 
-/// `Data_Checkout` and `Data_List_Checkout`, which hold whole copies, become an inline `{data}` around `Checkout` and
-/// `CheckoutList`.
+/// `Data_Checkout`, `Data_List_Checkout` and `Data_Vec_Checkout`, which hold whole copies, become an inline `{data}` around
+/// `Checkout`, `CheckoutList` and an array of `Checkout`.
 fn unwrap_answers(paths: &mut Value, schemas: &mut Schemas) {
     let wrapped: Vec<String> = schemas.keys().filter(|name| name.starts_with("Data_")).cloned().collect();
     let mut answers = Schemas::new();
     for wrapper in wrapped {
         let mut answer = schemas.shift_remove(&wrapper).expect("its name was just read");
         let data = &mut answer["properties"]["data"];
-        let name = match wrapper.strip_prefix("Data_List_") {
-            Some(of) => {
-                let mut list = data.take();
-                list["properties"]["items"] = json!({ "type": "array", "items": named(of) });
-                let name = format!("{of}List");
-                schemas.insert(name.clone(), list);
-                name
-            }
-            None => wrapper.trim_start_matches("Data_").to_owned(),
+        *data = if let Some(of) = wrapper.strip_prefix("Data_List_") {
+            let mut list = data.take();
+            list["properties"]["items"] = array_of(of);
+            let name = format!("{of}List");
+            schemas.insert(name.clone(), list);
+            named(&name)
+        } else if let Some(of) = wrapper.strip_prefix("Data_Vec_") {
+            array_of(of)
+        } else {
+            named(wrapper.trim_start_matches("Data_"))
         };
-        *data = named(&name);
         answer.as_object_mut().expect("a schema").shift_remove("description");
         answers.insert(wrapper, answer);
     }
@@ -159,6 +161,10 @@ fn unwrap_answers(paths: &mut Value, schemas: &mut Schemas) {
 
 fn named(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+fn array_of(name: &str) -> Value {
+    json!({ "type": "array", "items": named(name) })
 }
 
 fn split_secret(schemas: &mut Schemas, view: &str, field: &str, with_secret: &str) {

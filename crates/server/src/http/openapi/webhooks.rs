@@ -5,28 +5,50 @@ use serde_json::{Map, Value, json};
 
 use super::examples;
 
-/// Each with the schema of its `data` and when it is sent.
-const SENT: [(EventType, &str, &str); 8] = [
+/// The paid object with the payment, whichever it is.
+const PAYMENT: &[&str] = &["PaymentEventData", "InvoiceEventData", "PaymentLinkEventData"];
+const CHECKOUT: &[&str] = &["Checkout"];
+const PAYMENT_LINK: &[&str] = &["PaymentLink"];
+const INVOICE: &[&str] = &["Invoice"];
+const REFUND: &[&str] = &["Refund"];
+
+/// Each with the schemas that its `data` may have, and when it is sent.
+const SENT: &[(EventType, &[&str], &str)] = &[
     (
         EventType::PaymentSucceeded,
-        "PaymentEventData",
-        "A payment arrived. Also when it came too late (`late: true`) or a second time (`duplicate: true`): then nothing else is sent.",
+        PAYMENT,
+        "A payment arrived. `data` is what was paid. Also when it came too late (`late: true`) or a second time (`duplicate: true`): then nothing else is sent.",
     ),
     (
         EventType::PaymentFailed,
-        "PaymentEventData",
-        "An attempt to pay failed. The checkout stays as it is; the payer may try again.",
+        PAYMENT,
+        "An attempt to pay failed. What was to be paid stays as it is; the payer may try again.",
     ),
-    (EventType::CheckoutCompleted, "Checkout", "A checkout is paid. Comes after its `payment.succeeded`."),
-    (EventType::CheckoutExpired, "Checkout", "A checkout was not paid in time."),
-    (EventType::CheckoutCancelled, "Checkout", "A checkout was cancelled."),
+    (EventType::CheckoutCompleted, CHECKOUT, "A checkout is paid. Comes after its `payment.succeeded`."),
+    (EventType::CheckoutExpired, CHECKOUT, "A checkout was not paid in time."),
+    (EventType::CheckoutCancelled, CHECKOUT, "A checkout was cancelled."),
+    (EventType::PaymentLinkCreated, PAYMENT_LINK, "A payment link was created."),
+    (EventType::PaymentLinkUpdated, PAYMENT_LINK, "A payment link was changed, or made active again."),
+    (
+        EventType::PaymentLinkDeactivated,
+        PAYMENT_LINK,
+        "A payment link takes no more payments: its time ran out, it is used up, or you made it inactive.",
+    ),
+    (EventType::PaymentLinkDeleted, PAYMENT_LINK, "A payment link was deleted."),
+    (EventType::InvoiceCreated, INVOICE, "An invoice has its number. One that is no draft is finalized at once."),
+    (EventType::InvoiceFinalized, INVOICE, "An invoice can be paid from now on."),
+    (EventType::InvoiceUpdated, INVOICE, "An invoice was changed, and is one version further."),
+    (EventType::InvoicePartiallyPaid, INVOICE, "A part of an invoice was paid, online or recorded by hand."),
+    (EventType::InvoicePaid, INVOICE, "The last of an invoice was paid."),
+    (EventType::InvoiceOverdue, INVOICE, "An invoice was not paid in time."),
+    (EventType::InvoiceCancelled, INVOICE, "An invoice was cancelled."),
     (
         EventType::RefundCompleted,
-        "Refund",
+        REFUND,
         "A refund went through. Rarely it comes after a `refund.failed` of the same refund: then the provider has corrected itself.",
     ),
-    (EventType::RefundFailed, "Refund", "A refund did not go through: the money is in your balance again."),
-    (EventType::WebhookTest, "WebhookEndpoint", "You asked for a test. `data` is the endpoint."),
+    (EventType::RefundFailed, REFUND, "A refund did not go through: the money is in your balance again."),
+    (EventType::WebhookTest, &["WebhookEndpoint"], "You asked for a test. `data` is the endpoint."),
 ];
 
 const HEADERS: [&str; 6] = [
@@ -42,7 +64,7 @@ const HEADERS: [&str; 6] = [
 pub(super) fn all(components: &mut Value) -> Value {
     components["schemas"]["EventEnvelope"] = envelope();
     components["parameters"] = headers();
-    let entries = SENT.into_iter().map(|(kind, data, when)| (kind.as_str().to_owned(), entry(kind, data, when)));
+    let entries = SENT.iter().map(|(kind, data, when)| (kind.as_str().to_owned(), entry(*kind, data, when)));
     Value::Object(entries.collect::<Map<_, _>>())
 }
 
@@ -60,7 +82,7 @@ fn envelope() -> Value {
             "created_at": time,
             "created": time,
             "livemode": { "type": "boolean" },
-            "object_id": { "type": "string", "description": "The object that changed." },
+            "object_id": { "type": "string", "description": "The object that changed; for a payment of a payment link, its payment session." },
             "sequence": { "type": "integer", "minimum": 1, "description": "Counts the events of the object: 1, 2, 3 … without a gap." },
             "data": { "type": "object" },
         },
@@ -68,8 +90,13 @@ fn envelope() -> Value {
     })
 }
 
-fn entry(kind: EventType, data: &str, when: &str) -> Value {
+fn entry(kind: EventType, data: &[&str], when: &str) -> Value {
     let kind = kind.as_str();
+    let named = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+    let data = match data {
+        [one] => named(one),
+        several => json!({ "oneOf": several.iter().map(|name| named(name)).collect::<Vec<_>>() }),
+    };
     let headers = HEADERS.map(|name| json!({ "$ref": format!("#/components/parameters/{name}") }));
     json!({ "post": {
         "operationId": format!("on_{}", kind.replace('.', "_")),
@@ -85,7 +112,7 @@ fn entry(kind: EventType, data: &str, when: &str) -> Value {
                 { "$ref": "#/components/schemas/EventEnvelope" },
                 { "type": "object", "properties": {
                     "type": { "type": "string", "enum": [kind] },
-                    "data": { "$ref": format!("#/components/schemas/{data}") },
+                    "data": data,
                 } },
             ] },
             "examples": { "delivery": { "summary": kind, "value": examples::delivery(kind) } },

@@ -1,10 +1,12 @@
 //! What a request to pay names: by client secret, by object, by session.
 
 use domain::checkout::Checkout;
+use domain::invoice::Invoice;
 use domain::payment::{Payable, PaymentSession};
+use domain::payment_link::PaymentLink;
 use domain::{Currency, Id, Scope};
-use store::Tx;
 use store::queries::locate;
+use store::{Entity, Tx};
 
 use crate::app::look_up;
 use crate::app::payments::Target;
@@ -77,19 +79,29 @@ fn look_up_named(
     }
     let currency = match first {
         Payable::Checkout(id) => look_up::<Checkout>(tx, scope, id)?.order.amount.currency,
+        Payable::Invoice(id) => look_up::<Invoice>(tx, scope, id)?.bill().currency(),
+        Payable::PaymentLink(id) => look_up::<PaymentLink>(tx, scope, id)?.price().currency(),
     };
     Ok((session.map_or(Target::Object(first), Target::Session), currency))
 }
 
-/// An object of that kind that is there.
+/// An object of that kind that is there. Those that were deleted say so themselves.
 fn object(tx: &mut Tx<'_>, scope: Scope, kind: Option<&str>, id: &str) -> Result<Option<Payable>, Failure> {
-    Ok(match kind {
-        Some("checkout") => match id.parse::<Id<Checkout>>() {
-            Ok(id) => tx.peek::<Checkout>(scope, id)?.map(|checkout| Payable::Checkout(checkout.id)),
-            Err(_) => None,
-        },
-        Some(_) | None => None,
-    })
+    fn there<E: Entity<Id = Id<E>> + domain::Object>(
+        tx: &mut Tx<'_>,
+        scope: Scope,
+        id: &str,
+        payable: fn(Id<E>) -> Payable,
+    ) -> Result<Option<Payable>, Failure> {
+        let Ok(id) = id.parse::<Id<E>>() else { return Ok(None) };
+        Ok(tx.peek::<E>(scope, id)?.map(|_| payable(id)))
+    }
+    match kind {
+        Some("checkout") => there::<Checkout>(tx, scope, id, Payable::Checkout),
+        Some("invoice") => there::<Invoice>(tx, scope, id, Payable::Invoice),
+        Some("payment_link") => there::<PaymentLink>(tx, scope, id, Payable::PaymentLink),
+        Some(_) | None => Ok(None),
+    }
 }
 
 fn unknown(field: &'static str) -> Fault {

@@ -37,8 +37,13 @@ async fn busy_day(place: &Place) -> Receiver {
             })
             .await;
     }
+    let awa = serde_json::json!({ "email": "awa@example.gm", "phone": "+2207000000" });
+    let (_, customer) = server.call("POST", "/v1/pay/customers", key, awa).await;
+    let map = serde_json::json!({ "name": "Map", "price": "100.00" });
+    let (_, product) = server.call("POST", "/v1/pay/products", key, map).await;
     let items = serde_json::json!({
-        "items": [{ "description": "Map", "quantity": 2, "unit_price": "12.50" }],
+        "customer_id": text(&customer, "/data/id"),
+        "items": [{ "product_id": text(&product, "/data/id"), "quantity": 2, "unit_price": "12.50" }],
         "idempotency_key": "order-1", "payment_method": "wave"
     });
     let (_, cancelled) = server.call("POST", "/v1/checkouts", key, items).await;
@@ -81,6 +86,8 @@ async fn books_that_nobody_touched_are_clean(place: &Place) {
         ("balance_guards", 1),
         ("ledger_postings", 22),
         ("events", 10),
+        ("customers", 1),
+        ("products", 1),
     ] {
         assert_eq!(report["checked"][table], rows, "{table}: {report}");
     }
@@ -224,6 +231,8 @@ async fn every_altered_column_is_found() {
         ("event_log", "log_no = 3"),
         ("organizations", "mode = 'test'"),
         ("webhook_endpoints", "true"),
+        ("customers", "true"),
+        ("products", "true"),
     ] {
         let rowid: i64 = database
             .query_row(&format!("select rowid from {table} where {which} order by rowid limit 1"), [], |row| row.get(0))
@@ -235,7 +244,10 @@ async fn every_altered_column_is_found() {
             let other = altered(&column, &now);
             if now == other {
                 // A document without such an amount.
-                assert!(matches!(table, "organizations" | "webhook_endpoints"), "{table}.{column} was not altered");
+                assert!(
+                    matches!(table, "organizations" | "webhook_endpoints" | "customers"),
+                    "{table}.{column} was not altered"
+                );
                 continue;
             }
             let set = format!("update {table} set {column} = ?1 where rowid = {rowid}");
@@ -278,6 +290,7 @@ async fn rows_that_are_gone_or_too_many_are_found() {
             "update idempotency_keys set status = null",
             "update webhook_deliveries set sequence = sequence + 1",
             "delete from organizations where mode = 'live'",
+            "delete from customers",
             // A whole entry more: balanced, and of a payment that failed.
             "insert into ledger_postings select organization_id, mode, 'entry_01h455vb4pex5vsknk084sn02q', line, \
              (select id from transactions where status = 'failed'), account, currency, amount_minor, created_at, refund_id \

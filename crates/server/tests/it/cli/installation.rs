@@ -29,6 +29,7 @@ fn help_begins_with_examples_and_ends_with_exit_codes() {
         &["keys", "create"],
         &["signing-keys", "rotate"],
         &["attempts", "resolve"],
+        &["receipt", "verify"],
         &["listen"],
         &["trigger"],
         &["verify"],

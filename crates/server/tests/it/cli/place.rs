@@ -2,9 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use dalasi::clock::SystemClock;
+use dalasi::entropy::SystemEntropy;
 use serde_json::Value;
+use store::{Clock, Store};
 
 /// A folder of its own for each test, and with PostgreSQL a database.
 pub(crate) struct Place {
@@ -72,14 +76,11 @@ impl Place {
         self.folder.join("data/dalasi.db")
     }
 
-    /// For a store that a test opens itself.
-    pub(crate) fn database(&self) -> store::Database {
+    /// For an installation in this process.
+    pub(crate) fn settings(&self) -> store::Database {
         match &self.database {
+            None => store::Database::Sqlite { path: self.folder.join("dalasi.db") },
             Some(Database { url, .. }) => store::Database::Postgres { url: url.clone() },
-            None => {
-                std::fs::create_dir_all(self.folder.join("data")).unwrap();
-                store::Database::Sqlite { path: self.file() }
-            }
         }
     }
 
@@ -124,6 +125,16 @@ impl Place {
         assert_eq!(verified.code, 0, "{verified:?}");
     }
 
+    /// The same database, opened beside the server, so many days from now.
+    pub(crate) async fn store_in(&self, days: i64) -> Store {
+        let database = match &self.database {
+            None => store::Database::Sqlite { path: self.file() },
+            Some(Database { url, .. }) => store::Database::Postgres { url: url.clone() },
+        };
+        let settings = store::Settings { secondary: true, allow_unsafe: true, ..store::Settings::new(database) };
+        Store::open(settings, Arc::new(InDays(days, SystemClock::new())), Arc::new(SystemEntropy)).await.unwrap()
+    }
+
     pub(crate) fn raw_sqlite(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.file()).unwrap()
     }
@@ -133,6 +144,14 @@ impl Drop for Place {
     fn drop(&mut self) {
         // It may be gone already; nothing of ours hangs on it.
         let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+struct InDays(i64, SystemClock);
+
+impl Clock for InDays {
+    fn now_us(&self) -> i64 {
+        self.1.now_us() + self.0 * 24 * 3600 * 1_000_000
     }
 }
 

@@ -12,7 +12,7 @@ async fn expect_paid(world: &World, payer: &mut Payer<'_>, id: domain::Id<domain
     assert_eq!(stored.checkout.status(stored.now), Status::Completed);
     let paid: Vec<_> = stored.is_paid_by().collect();
     assert_eq!(paid.len(), 1);
-    assert_eq!((paid[0].method, paid[0].status()), (method, TransactionStatus::Completed));
+    assert_eq!((paid[0].attempt().method, paid[0].status()), (method, TransactionStatus::Completed));
     assert!(payer.page.says(&paid[0].id.to_string()), "the payment's number is there");
     let back = payer.page.link("Back to Kairaba Books").unwrap();
     let session = stored.checkout.payment_session.unwrap();

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use domain::Method;
+use dalasi::app::Context;
+use dalasi::app::customers::{self, NewCustomer};
 use domain::checkout::Status;
+use domain::customer::Contact;
+use domain::{Method, Msisdn};
 
 use crate::world::{QUIET, World};
 
@@ -42,6 +45,38 @@ async fn the_number_that_the_shop_gave_is_one_tap() {
     assert!(payer.page.says("Continue with +220 7•• ••00"));
     payer.press("/phone", &[("use", "known")]).await;
     payer.reach("Paid").await;
+}
+
+/// Also one who was deleted before it was paid: the checkout keeps its copies, and nobody looks for the customer again.
+#[tokio::test]
+async fn the_customer_of_a_checkout_is_the_customer_of_its_payment() {
+    let world = World::new().await;
+    let scope = world.scope;
+    for is_deleted in [false, true] {
+        let create = move |tx: &mut store::Tx<'_>, _: &Context| {
+            let contact = Contact::new(Some("awa@example.gm".into()), Msisdn::parse("+2207000000").ok()).unwrap();
+            let new = NewCustomer { contact, name: Some("Awa Ceesay".into()), metadata: Default::default() };
+            Ok(customers::find_or_create(tx, scope, &new)?.customer.id)
+        };
+        let id = world.app.commit(create).await.unwrap();
+        let checkout = world.create(|new| new.customer.id = Some(id)).await;
+        if is_deleted {
+            world.app.commit(move |tx, _| customers::delete(tx, scope, id)).await.unwrap();
+        }
+        let mut payer = world.payer(&checkout).await;
+        payer.choose(Method::Afrimoney).await;
+        payer.press("/phone", &[("use", "known")]).await;
+        payer.reach("Paid").await;
+        let stored = world.stored(checkout.id).await;
+        let paid_by = stored.is_paid_by().next().unwrap();
+        let known = domain::payment::Payer {
+            customer: Some(id),
+            phone: Msisdn::parse("+2207000000").ok(),
+            email: Some("awa@example.gm".into()),
+            name: Some("Awa Ceesay".into()),
+        };
+        assert_eq!(paid_by.payer, known);
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,151 @@
+// Checks the statement behind the # of the page's address, here in the browser, and shows what it says only if one of the
+// service's keys signed it. The layout is described in receipt_statement.rs; what isn't exactly that is invalid.
+(() => {
+const d = document
+const by = id => d.getElementById(id)
+const { keys, moment } = d.body.dataset
+const lang = d.documentElement.lang
+const LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+const PURPOSE = 'dalasi receipt statement v1\0'
+const SECTIONS = ['intro', 'checking', 'valid', 'invalid', 'unsupported']
+const encode = text => new TextEncoder().encode(text)
+let statement, run = 0
+
+// Upper-case base32 without padding: bytes have one text.
+const bytesOf = text => {
+const bytes = []
+let held = 0, bits = 0
+for (const letter of text) {
+const value = LETTERS.indexOf(letter)
+if (value < 0) return
+held = held << 5 | value
+bits += 5
+if (bits > 7) {
+bits -= 8
+bytes.push(held >> bits)
+held &= (1 << bits) - 1
+}
+}
+if (bits < 5 && !held) return Uint8Array.from(bytes)
+}
+
+const read = bytes => {
+let at = 0
+const fail = () => { throw new Error('malformed') }
+const take = count => at + count > bytes.length ? fail() : bytes.subarray(at, at += count)
+const number = () => {
+for (let value = 0n, shift = 0n; ; shift += 7n) {
+const [byte] = take(1)
+value |= BigInt(byte & 127) << shift
+if (byte < 128) return value
+}
+}
+const text = bytes => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+const [, flags] = take(10)
+const said = {
+live: flags > 127,
+digits: flags & 127,
+currency: text(take(3)),
+minor: String(number()),
+seconds: Number(number()),
+number: text(take(take(1)[0])),
+merchant: text(take(take(1)[0])),
+proof: take(16),
+}
+return at === bytes.length ? said : fail()
+}
+
+// What one of the keys signed; nothing where none did; an error where the browser can't tell.
+const verified = async text => {
+const bytes = text.length < 331 && bytesOf(text)
+// The sample is there to fail where a browser has no Ed25519, whatever the statement is.
+const sample = keys.split(' ')[0].split('.')[1]
+const imported = x => crypto.subtle.importKey('jwk', { kty: 'OKP', crv: 'Ed25519', x }, 'Ed25519', false, ['verify'])
+await imported(sample)
+if (!bytes || bytes[0] !== 1 || bytes.length < 75) return
+const body = bytes.subarray(0, -64), signature = bytes.subarray(-64)
+const id = Array.from(body.subarray(2, 10), byte => byte.toString(16).padStart(2, '0')).join('')
+const label = encode(PURPOSE), message = new Uint8Array(label.length + body.length)
+message.set(label)
+message.set(body, label.length)
+for (const [name, x] of keys.split(' ').map(key => key.split('.'))) {
+if (name !== id) continue
+if (await crypto.subtle.verify('Ed25519', await imported(x), signature, message)) try { return read(body) } catch { return }
+}
+}
+
+const amount = ({ minor, digits }) => {
+const [group, point] = lang === 'fr' ? ['\u202f', ','] : [',', '.']
+const all = minor.padStart(digits + 1, '0'), end = all.length - digits
+const whole = all.slice(0, end).replace(/\B(?=(\d{3})+$)/g, group)
+return digits ? whole + point + all.slice(end) : whole
+}
+const when = seconds => {
+const date = new Date(seconds * 1000)
+const month = date.toLocaleDateString(lang, { month: 'long', timeZone: 'UTC' })
+const two = value => String(value).padStart(2, '0')
+return moment
+.replace('@day', `${date.getUTCDate()}\u00a0${month}\u00a0${date.getUTCFullYear()}`)
+.replace('@time', `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}`)
+}
+// Without what could disguise a name.
+const plain = text => text.replace(/\s/g, ' ').replace(/[\p{Cc}\p{Cf}\p{Co}]/gu, '')
+
+const show = (name, said) => {
+statement = said
+const [digits, currency] = by('amount').children
+digits.textContent = said ? amount(said) : ''
+currency.textContent = said ? said.currency : ''
+by('amount').className = digits.textContent.length > 12 ? 'amount longer' : digits.textContent.length > 8 ? 'amount long' : 'amount'
+by('merchant').textContent = said ? plain(said.merchant) : ''
+by('number').textContent = said ? said.number : ''
+by('paid-at').textContent = said ? when(said.seconds) : ''
+by('test').hidden = !said || said.live
+tell()
+for (const id of SECTIONS) by(id).hidden = id !== name
+by('paste').hidden = name === 'checking' || name === 'unsupported'
+by('paste').open = name === 'intro'
+const title = by(name).querySelector('h1')
+d.title = title.textContent
+// The first page is read from its top in any case.
+if (run > 1) title.focus()
+}
+
+const check = async () => {
+const mine = ++run
+const text = location.hash.slice(1)
+// The other language checks the same.
+for (const link of d.querySelectorAll('.lang a')) link.hash = text
+if (!text) return show('intro')
+show('checking')
+let said, can = true
+try { said = await verified(text) } catch { can = false }
+// Another one may have come meanwhile.
+if (mine === run) show(can ? said ? 'valid' : 'invalid' : 'unsupported', said)
+}
+
+const tell = said => {
+for (const words of by('payer-said').children) words.hidden = words.dataset.said !== said
+}
+by('payer-form').onsubmit = async e => {
+e.preventDefault()
+const asked = statement
+const payer = by('payer').value.normalize().trim().replace(/\p{White_Space}+/gu, ' ').toLowerCase()
+const code = by('code').value.replace(/[\s-]/g, '').toLowerCase()
+tell()
+if (!code) return tell('no')
+const key = await crypto.subtle.importKey('raw', encode(code), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign'])
+const tag = new Uint8Array(await crypto.subtle.sign('HMAC', key, encode(payer)))
+if (asked === statement) tell(asked.proof.every((byte, at) => byte === tag[at]) ? 'yes' : 'no')
+}
+by('paste-form').onsubmit = e => {
+e.preventDefault()
+const text = by('statement').value.split('#').pop().replace(/\s/g, '')
+if (!text) return by('statement').focus()
+by('statement').value = ''
+if (location.hash === '#' + text) check()
+else location.hash = text
+}
+addEventListener('hashchange', check)
+check()
+})()

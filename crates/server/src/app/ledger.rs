@@ -1,0 +1,106 @@
+//! Sealing the ledger, and showing it: accounts, entries, and the proof that nothing sealed was altered.
+
+use domain::payment::Transaction;
+use domain::{Id, Scope};
+use store::Tx;
+use store::queries::ledger_batches::{self as batches, BatchRow};
+use store::queries::signing_keys;
+
+use super::{Context, keys};
+use crate::error::Failure;
+use crate::fault::{Fault, FaultCode};
+use crate::ledger_proof::{self, Balances, Proof, SealedBatch, SealedEntry, Side, Totals, TransactionProof};
+
+/// Entries of one batch at most.
+const BATCH: i64 = 1000;
+
+/// Puts what waits in one scope behind `after` into a signed batch: the scope, and whether more may wait there.
+pub fn seal_next(tx: &mut Tx<'_>, context: &Context, after: Option<Scope>) -> Result<Option<(Scope, bool)>, Failure> {
+    let Some(scope) = batches::next_waiting(tx, after)? else { return Ok(None) };
+    let waiting = batches::waiting(tx, scope, BATCH)?;
+    let last = batches::last(tx, scope)?;
+    let first = last.as_ref().map_or(1, |last| last.last_log_no + 1);
+    let entries: Vec<SealedEntry> = (first..).zip(&waiting).map(|(log_no, row)| SealedEntry::of(row, log_no)).collect();
+    let now = tx.now();
+    let (key, _) = keys::lasting_keys(context, &signing_keys::all(tx)?, now)?;
+    let previous = last.as_ref().map(SealedBatch::of);
+    let sealed = ledger_proof::seal(scope, previous.as_ref(), &entries, &key, now)
+        .map_err(|what| Failure::Broken(format!("the ledger can't be sealed: {what}")))?;
+    let row = BatchRow {
+        batch_no: last.map_or(1, |last| last.batch_no + 1),
+        first_log_no: first,
+        last_log_no: first + i64::try_from(entries.len()).unwrap_or(i64::MAX) - 1,
+        statement: sealed.statement,
+        signature: sealed.signature,
+        public_key: key.public().to_text(),
+    };
+    let ids: Vec<String> = waiting.into_iter().map(|entry| entry.id).collect();
+    batches::append(tx, scope, &row, &ids)?;
+    Ok(Some((scope, i64::try_from(ids.len()).is_ok_and(|entries| entries == BATCH))))
+}
+
+/// What all accounts came to, from the last batch and what waits for the next.
+pub fn balances(tx: &mut Tx<'_>, scope: Scope) -> Result<Balances, Failure> {
+    let broken = |what: String| Failure::Broken(format!("the ledger can't be summed: {what}"));
+    let sealed = match batches::last(tx, scope)? {
+        Some(last) => Totals::read(&SealedBatch::of(&last).statement().map_err(broken)?.balances).map_err(broken)?,
+        None => Totals::default(),
+    };
+    let mut unsealed = Totals::default();
+    for row in batches::unsealed_totals(tx, scope)? {
+        for (side, minor) in [(Side::Debit, row.debits_minor), (Side::Credit, row.credits_minor)] {
+            unsealed.post(&row.account, &row.currency, side, minor).map_err(broken)?;
+        }
+    }
+    Ok(Balances { sealed, unsealed })
+}
+
+/// `limit` batches from the number `from` on; without it, the last ones.
+pub fn proof(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    scope: Scope,
+    transaction: Option<Id<Transaction>>,
+    from: Option<i64>,
+    limit: i64,
+) -> Result<Proof, Failure> {
+    let last = batches::last(tx, scope)?;
+    let (batch_count, sealed_entries) = last.map_or((0, 0), |last| (last.batch_no, last.last_log_no));
+    let from = from.unwrap_or(batch_count - limit + 1);
+    let (_, keys) = keys::lasting_keys(context, &signing_keys::all(tx)?, tx.now())?;
+    Ok(Proof {
+        balances: balances(tx, scope)?,
+        batch_count,
+        sealed_entries,
+        unsealed_entries: batches::count_unsealed(tx, scope)?,
+        batches: batches::list(tx, scope, from, limit)?.iter().map(SealedBatch::of).collect(),
+        keys,
+        transaction: transaction.map(|id| of_transaction(tx, scope, id)).transpose()?,
+    })
+}
+
+fn of_transaction(tx: &mut Tx<'_>, scope: Scope, id: Id<Transaction>) -> Result<TransactionProof, Failure> {
+    if tx.peek::<Transaction>(scope, id)?.is_none() {
+        let message = "`transaction_id` names no transaction of yours.";
+        return Err(Fault::new("transaction_id", FaultCode::NotFound, message).into());
+    }
+    let (mut inclusions, mut unsealed_entries) = (Vec::new(), 0);
+    for (entry, log_no) in batches::places(tx, scope, &id.to_string())? {
+        let Some(log_no) = log_no else {
+            unsealed_entries += 1;
+            continue;
+        };
+        let missing = || Failure::Broken(format!("the ledger entry {entry} has a place in no batch"));
+        let batch = batches::of_place(tx, scope, log_no)?.ok_or_else(missing)?;
+        let entries = sealed_entries(tx, scope, &batch)?;
+        let index = entries.iter().position(|sealed| sealed.log_no == log_no).ok_or_else(missing)?;
+        inclusions.push(ledger_proof::include(&entries, index, &SealedBatch::of(&batch)));
+    }
+    Ok(TransactionProof { transaction_id: id.to_string(), inclusions, unsealed_entries })
+}
+
+/// All entries of a batch, as they were hashed.
+pub fn sealed_entries(tx: &mut Tx<'_>, scope: Scope, batch: &BatchRow) -> Result<Vec<SealedEntry>, Failure> {
+    let rows = batches::sealed(tx, scope, batch.first_log_no, batch.last_log_no)?;
+    Ok(rows.iter().map(|row| SealedEntry::of(row, row.log_no)).collect())
+}

@@ -1,0 +1,63 @@
+//! Receipts: issued with every payment of an invoice, and checked by whoever was given one.
+
+use domain::Money;
+use domain::invoice::{Invoice, InvoicePayment};
+use domain::number::Series;
+use domain::organization::Organization;
+use domain::payment::{Source, Transaction};
+use domain::receipt::{Receipt, ValidationCode};
+use store::Tx;
+use store::queries::{counters, locate};
+
+use super::look_up;
+use crate::error::Failure;
+
+/// For money that `invoice` has just taken, in the same transaction: the payment and its receipt. The number is locked
+/// until the end, so that nothing is locked after this.
+pub fn issue(
+    tx: &mut Tx<'_>,
+    invoice: &mut Invoice,
+    transaction: &Transaction,
+    notes: Option<String>,
+) -> Result<Receipt, Failure> {
+    let (scope, now) = (invoice.scope, tx.now());
+    let recorded_by = match &transaction.source {
+        Source::Provider(_) => None,
+        Source::Manual(recording) => recording.recorded_by.clone(),
+    };
+    let mut payment = InvoicePayment {
+        id: tx.entropy().id(now),
+        scope,
+        version: 0,
+        invoice: invoice.id,
+        transaction: transaction.id,
+        receipt: tx.entropy().id(now),
+        amount: transaction.amount,
+        method: transaction.method(),
+        notes,
+        recorded_by,
+        payment_date: now,
+        created_at: now,
+    };
+    let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+    let code = validation_code(tx);
+    let number = counters::next(tx, scope, Series::Receipt)?;
+    let mut receipt = Receipt::issue(&payment, number, code, invoice, merchant, now);
+    invoice.receipt_issued(receipt.summary());
+    tx.insert(&mut payment)?;
+    tx.insert(&mut receipt)?;
+    Ok(receipt)
+}
+
+/// The receipt with this code, and what of its payment went back since.
+pub fn validate(tx: &mut Tx<'_>, code: &ValidationCode) -> Result<Option<(Receipt, Money)>, Failure> {
+    let Some(receipt) = locate::receipt(tx, code)? else { return Ok(None) };
+    let refunded = look_up::<Transaction>(tx, receipt.scope, receipt.transaction)?.refunded();
+    Ok(Some((receipt, refunded)))
+}
+
+fn validation_code(tx: &mut Tx<'_>) -> ValidationCode {
+    let secret = tx.entropy().secret();
+    let (half, _) = secret.split_at(16);
+    ValidationCode::new(half.try_into().expect("half of 32 bytes is 16"))
+}

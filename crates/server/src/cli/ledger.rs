@@ -1,0 +1,233 @@
+//! `dalasi ledger`: the sealed ledger as a file, and checking such a file without the server that wrote it.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use domain::{Mode, Scope};
+use serde_json::{Value, json};
+use store::Store;
+use store::queries::ledger_batches::{self as batches, BatchRow};
+
+use super::installation::{self, Part};
+use super::output::{self, Format};
+use super::problem::Problem;
+use crate::app::ledger;
+use crate::config::StoreArguments;
+use crate::error::Failure;
+use crate::ledger_proof::{self, Checked, Line, SealedBatch, SealedEntry};
+use crate::tokens::PublicKey;
+use crate::wire::ledger::{NOT_COVERED, key_set};
+
+const EXAMPLES: &str = "\
+Examples:
+  dalasi ledger export --live ledger.jsonl            every sealed entry, with the signed batches over them
+  dalasi ledger keys > keys.json                      the public keys; keep them where nobody can change them
+  dalasi ledger verify ledger.jsonl --keys keys.json  on any machine, without the server
+  curl -H 'Authorization: Bearer KEY' http://127.0.0.1:8080/v1/ledger/proof | dalasi ledger verify -";
+
+/// Batches that are read at once.
+const PAGE: i64 = 16;
+
+/// Export the sealed ledger, and check an export
+#[derive(clap::Args)]
+#[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Write every sealed entry with its batches
+    Export(Export),
+    /// Print the public keys that signed, as a JSON Web Key Set
+    Keys(Keys),
+    /// Check an export, or a saved answer of /v1/ledger/proof; needs no installation
+    Verify(Verify),
+}
+
+#[derive(clap::Args)]
+struct Export {
+    /// Where to, a new file; - is standard output
+    file: PathBuf,
+
+    /// Live mode: real money
+    #[arg(long)]
+    live: bool,
+
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+#[derive(clap::Args)]
+struct Keys {
+    #[command(flatten)]
+    store: StoreArguments,
+}
+
+#[derive(clap::Args)]
+struct Verify {
+    /// What to check; - is standard input
+    file: PathBuf,
+
+    /// The public keys to trust; without them the file is held against the keys that it brings
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
+    match arguments.command {
+        Command::Export(arguments) => export(arguments).await,
+        Command::Keys(arguments) => keys(arguments).await,
+        Command::Verify(arguments) => verify(&arguments),
+    }
+}
+
+async fn export(arguments: Export) -> Result<(), Problem> {
+    let settings = arguments.store.check()?;
+    let store = installation::open_store(&settings, Part::Guest).await?;
+    let mode = if arguments.live { Mode::Live } else { Mode::Test };
+    let written = async {
+        let scope = Scope { organization: installation::only_organization(&store).await?, mode };
+        if arguments.file.as_os_str() == "-" {
+            return write(&store, scope, std::io::stdout().lock()).await;
+        }
+        let failed = |error: std::io::Error| Problem::failed(format!("{}: {error}", arguments.file.display()));
+        let mut file = File::create_new(&arguments.file).map_err(failed)?;
+        let entries = write(&store, scope, std::io::BufWriter::new(&mut file)).await?;
+        file.sync_all().map_err(failed)?;
+        Ok(entries)
+    };
+    let written = written.await;
+    store.close().await;
+    output::message(&format!("{} entries in {} batches written.", written.as_ref().map_or(0, |of| of.1), written?.0));
+    Ok(())
+}
+
+/// Batches never change, so a page after the other is as good as one snapshot. Answers batches and entries.
+async fn write(store: &Store, scope: Scope, mut to: impl Write) -> Result<(i64, i64), Problem> {
+    let mut line = |line: Line| {
+        let text = serde_json::to_string(&line).expect("a line is JSON");
+        writeln!(to, "{text}").map_err(|error| Problem::output(&error))
+    };
+    let keys = signed_with(store, scope).await?;
+    let exported_at = store.read(|tx| Ok::<_, store::Error>(tx.now())).await?.to_text();
+    let (organization_id, mode) = (scope.organization.to_string(), scope.mode.as_str().to_owned());
+    line(Line::Header { organization_id, mode, exported_at, keys: key_set(&keys) })?;
+    let (mut next, mut last) = (1, 0);
+    loop {
+        let page = store.read(move |tx| page(tx, scope, next)).await?;
+        let is_last = page.is_empty();
+        for (batch, entries) in page {
+            (next, last) = (batch.batch_no + 1, batch.last_log_no);
+            entries.into_iter().try_for_each(|entry| line(Line::Entry(entry)))?;
+            line(Line::Batch(SealedBatch::of(&batch)))?;
+        }
+        if is_last {
+            break;
+        }
+    }
+    let unsealed_entries = store.read(move |tx| batches::count_unsealed(tx, scope)).await?;
+    line(Line::End { unsealed_entries })?;
+    to.flush().map_err(|error| Problem::output(&error))?;
+    Ok((next - 1, last))
+}
+
+fn page(tx: &mut store::Tx<'_>, scope: Scope, from: i64) -> Result<Vec<(BatchRow, Vec<SealedEntry>)>, Failure> {
+    let of = |tx: &mut store::Tx<'_>, batch: BatchRow| {
+        let entries = ledger::sealed_entries(tx, scope, &batch)?;
+        Ok((batch, entries))
+    };
+    batches::list(tx, scope, from, PAGE)?.into_iter().map(|batch| of(tx, batch)).collect()
+}
+
+/// The keys of all batches, each once.
+async fn signed_with(store: &Store, scope: Scope) -> Result<Vec<PublicKey>, Problem> {
+    let texts = store.read(move |tx| batches::public_keys(tx, scope)).await?;
+    let read = |text: &String| PublicKey::parse(text).map_err(|fault| Problem::failed(fault.to_string()));
+    texts.iter().map(read).collect()
+}
+
+async fn keys(arguments: Keys) -> Result<(), Problem> {
+    let settings = arguments.store.check()?;
+    let store = installation::open_store(&settings, Part::Guest).await?;
+    let found = async {
+        let organization = installation::only_organization(&store).await?;
+        let mut keys: Vec<PublicKey> = Vec::new();
+        for mode in [Mode::Test, Mode::Live] {
+            let signed = signed_with(&store, Scope { organization, mode }).await?;
+            keys.extend(signed.into_iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>());
+        }
+        Ok::<_, Problem>(keys)
+    };
+    let found = found.await;
+    store.close().await;
+    output::json(&key_set(&found?))
+}
+
+fn verify(arguments: &Verify) -> Result<(), Problem> {
+    let trusted = arguments.keys.as_deref().map(trusted).transpose()?;
+    let file: Box<dyn BufRead> = match arguments.file.as_os_str() == "-" {
+        true => Box::new(std::io::stdin().lock()),
+        false => Box::new(BufReader::new(open(&arguments.file)?)),
+    };
+    let name = arguments.file.display();
+    let checked = match ledger_proof::check(file, trusted) {
+        Ok(checked) => checked,
+        Err(unsound) if arguments.format.json => {
+            output::json(&json!({ "sound": false, "line": unsound.line, "what": unsound.what }))?;
+            return Err(Problem::failed(format!("{name}, {unsound}")));
+        }
+        Err(unsound) => {
+            return Err(Problem::failed(format!("{name}, {unsound}. It is not the ledger that was sealed.")));
+        }
+    };
+    if arguments.format.json {
+        let mut answer = serde_json::to_value(&checked).expect("a result is JSON");
+        answer["sound"] = true.into();
+        answer["not_covered"] = NOT_COVERED.as_slice().into();
+        return output::json(&answer);
+    }
+    show(&checked)
+}
+
+fn show(checked: &Checked) -> Result<(), Problem> {
+    let rows: Vec<Vec<String>> = checked
+        .balances
+        .iter()
+        .map(|of| vec![of.account.clone(), of.currency.clone(), of.debits.clone(), of.credits.clone()])
+        .collect();
+    output::table(&["account", "currency", "debits", "credits"], &rows)?;
+    let Checked { organization_id, mode, first_batch, last_batch, last_sealed_at, entries, .. } = checked;
+    output::message(&match checked.is_whole {
+        true => format!(
+            "Sound: {entries} entries in {last_batch} batches of {organization_id} ({mode}), the last sealed {last_sealed_at}; debits equal credits."
+        ),
+        false => format!(
+            "Sound: batches {first_batch} to {last_batch} of {organization_id} ({mode}) are signed and chained, and {entries} entries are in theirs. \
+             The other entries are not in this file."
+        ),
+    });
+    if checked.trusts_its_own_keys {
+        output::message(
+            "It was held against the keys that it brings, which whoever wrote it could choose: give --keys with a copy of your own.",
+        );
+    }
+    output::message(&format!("Not covered ({} entries are unsealed):", checked.unsealed_entries));
+    NOT_COVERED.iter().for_each(|what| output::message(&format!("  {what}")));
+    Ok(())
+}
+
+fn trusted(file: &Path) -> Result<Vec<PublicKey>, Problem> {
+    let set: Value = serde_json::from_reader(BufReader::new(open(file)?))
+        .map_err(|fault| Problem::usage(format!("{} is no JSON Web Key Set: {fault}", file.display())))?;
+    ledger_proof::parse_key_set(&set).map_err(|what| Problem::usage(format!("{}: {what}", file.display())))
+}
+
+fn open(file: &Path) -> Result<File, Problem> {
+    File::open(file).map_err(|error| Problem::not_found(format!("{}: {error}", file.display())))
+}

@@ -1,0 +1,177 @@
+//! `dalasi receipt`: whether a receipt says what this service signed.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use domain::Mode;
+use serde::Serialize;
+
+use super::installation::Installation;
+use super::output::{self, Format};
+use super::problem::Problem;
+use crate::app::receipt_statements;
+use crate::config::StoreArguments;
+use crate::receipt_statement::{self, PayerProof, Signed, Statement, StatementFault};
+use crate::tokens::{self, PublicKey};
+use crate::wire::Addresses;
+
+const EXAMPLES: &str = "\
+Examples:
+  dalasi receipt verify 'https://pay.shop.example/verify#0615…'                 with the installation's own keys
+  dalasi receipt verify 0615… --keys keys.json                                  anywhere, without a network
+  dalasi receipt verify 0615… --payer 'Fatou Ceesay' --validation-code 0123…    whether this person paid
+  curl https://pay.shop.example/.well-known/receipt-keys.json > keys.json       the keys to keep for that";
+
+/// Check receipts by the statement in their QR code
+#[derive(clap::Args)]
+#[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Show what a statement says, if it is genuine; exit code 1 if it is not
+    Verify(Verify),
+}
+
+#[derive(clap::Args)]
+struct Verify {
+    /// The statement, or the address with it, as the QR code gives it
+    statement: String,
+
+    /// Public keys as /.well-known/receipt-keys.json gives them, `-` for standard input [default: the installation's]
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
+
+    /// Who paid, as the receipt prints it
+    #[arg(long, value_name = "NAME", requires = "validation_code")]
+    payer: Option<String>,
+
+    /// The code that the receipt prints
+    #[arg(long, value_name = "CODE", requires = "payer")]
+    validation_code: Option<String>,
+
+    #[command(flatten)]
+    store: StoreArguments,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Genuine<'a> {
+    valid: bool,
+    receipt_number: &'a str,
+    amount: String,
+    currency: &'static str,
+    merchant: &'a str,
+    payment_date: String,
+    livemode: bool,
+    key_id: &'a str,
+    /// Null where no payer was given.
+    payer_matches: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct Invalid {
+    valid: bool,
+    reason: &'static str,
+}
+
+pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
+    match arguments.command {
+        Command::Verify(arguments) => verify(arguments).await,
+    }
+}
+
+async fn verify(arguments: Verify) -> Result<(), Problem> {
+    let keys = match &arguments.keys {
+        Some(file) => read_keys(file)?,
+        None => own_keys(arguments.store).await?,
+    };
+    let json = arguments.format.json;
+    let signed = match Statement::verify(receipt_statement::find(&arguments.statement), &keys) {
+        Ok(signed) => signed,
+        Err(fault) => return Err(refuse(fault, json)?),
+    };
+    let payer_matches = arguments.payer.zip(arguments.validation_code).map(|(payer, code)| {
+        let code = code.trim().to_ascii_lowercase();
+        PayerProof::of(&payer, &code) == signed.statement.payer_proof()
+    });
+    show(&signed, payer_matches, json)?;
+    if signed.statement.mode() == Mode::Test {
+        output::message("Test mode: no real money moved.");
+    }
+    match payer_matches {
+        Some(false) => Err(Problem::failed(
+            "the statement is genuine, but not with this payer and this code. Check both against the paper.",
+        )),
+        Some(true) | None => Ok(()),
+    }
+}
+
+fn refuse(fault: StatementFault, json: bool) -> Result<Problem, Problem> {
+    if json {
+        output::json(&Invalid { valid: false, reason: fault.code() })?;
+    }
+    Ok(Problem::failed(format!("not valid: {fault}.")))
+}
+
+fn show(Signed { statement, key_id }: &Signed, payer_matches: Option<bool>, json: bool) -> Result<(), Problem> {
+    let amount = statement.amount();
+    let view = Genuine {
+        valid: true,
+        receipt_number: statement.receipt_number(),
+        amount: amount.to_string(),
+        currency: amount.currency.code(),
+        merchant: statement.merchant(),
+        payment_date: statement.paid_at().to_text(),
+        livemode: statement.mode().is_live(),
+        key_id,
+        payer_matches,
+    };
+    if json {
+        return output::json(&view);
+    }
+    let row = |name: &str, value: &str| vec![name.to_owned(), value.to_owned()];
+    let mut rows = vec![
+        row("receipt", view.receipt_number),
+        row("amount", &format!("{} {}", view.amount, view.currency)),
+        row("merchant", view.merchant),
+        row("paid", &view.payment_date),
+        row("mode", statement.mode().as_str()),
+        row("key id", view.key_id),
+    ];
+    if let Some(matches) = payer_matches {
+        rows.push(row("payer", if matches { "matches" } else { "does not match" }));
+    }
+    output::table(&["what", "signed"], &rows)
+}
+
+fn read_keys(file: &Path) -> Result<Vec<PublicKey>, Problem> {
+    let text = if file == Path::new("-") {
+        let mut text = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut text).map(|_| text)
+    } else {
+        std::fs::read(file)
+    };
+    let text =
+        text.map_err(|error| Problem::usage(format!("the keys in {} can't be read: {error}", file.display())))?;
+    let keys = tokens::parse_key_set(&text).filter(|keys| !keys.is_empty());
+    keys.ok_or_else(|| {
+        Problem::usage(format!(
+            "{} is no key set with Ed25519 keys. The server gives it at /.well-known/receipt-keys.json.",
+            file.display()
+        ))
+    })
+}
+
+async fn own_keys(store: StoreArguments) -> Result<Vec<PublicKey>, Problem> {
+    let nowhere = Addresses { public_url: String::new(), pay_url: String::new() };
+    let installation = Installation::open(&store.check()?, nowhere).await?;
+    let context = std::sync::Arc::clone(&installation.context);
+    let keys = installation.store.read(move |tx| receipt_statements::verifying_keys(tx, &context)).await;
+    installation.close(keys.map_err(Problem::from)).await
+}

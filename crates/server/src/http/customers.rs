@@ -1,0 +1,200 @@
+//! `/v1/pay/customers`: create or retrieve, get, list, update, delete.
+
+use axum::extract::State;
+use domain::api_key::{Area, Right};
+use domain::customer::{Contact, Customer};
+use domain::{Id, Metadata, Refusal, Scope};
+use serde::{Deserialize, Serialize};
+use store::Tx;
+use store::queries::customers::{self as queries, CustomerFilter};
+use utoipa::ToSchema;
+
+use super::answer::{Answer, Problem};
+use super::caller::Caller;
+use super::card_guard;
+use super::fault::FaultCode;
+use super::fields::{Fields, MetadataValues};
+use super::json::Body;
+use super::openapi::Data;
+use super::path::InPath;
+use super::query::Query;
+use super::{Api, read};
+use crate::app::customers::{self, CustomerChange, FoundOrCreated, NewCustomer};
+use crate::app::{Context, look_up};
+use crate::error::Failure;
+use crate::wire::List;
+use crate::wire::customers::CustomerView;
+use crate::wire::words;
+
+/// Somebody with an e-mail address, a phone, or both.
+// For the description only: it is read field by field below.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[schema(as = CreateCustomer)]
+pub(super) struct CreateBody {
+    /// Either this or `phone`, or both.
+    #[schema(format = "email", max_length = 254)]
+    email: Option<String>,
+    #[schema(value_type = Option<words::PhoneIn>)]
+    phone: Option<String>,
+    #[schema(min_length = 1, max_length = 200)]
+    name: Option<String>,
+    #[schema(value_type = Option<words::MetadataIn>)]
+    metadata: Option<serde_json::Value>,
+}
+
+/// Only what is given changes.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[schema(as = UpdateCustomer)]
+pub(super) struct UpdateBody {
+    /// null clears it, where a phone remains.
+    #[schema(format = "email", max_length = 254)]
+    email: Option<String>,
+    /// null clears it, where an e-mail address remains.
+    #[schema(value_type = Option<words::PhoneIn>)]
+    phone: Option<String>,
+    /// null clears it.
+    #[schema(min_length = 1, max_length = 200)]
+    name: Option<String>,
+    #[schema(value_type = Option<words::MetadataIn>, nullable = false)]
+    metadata: Option<serde_json::Value>,
+}
+
+/// Create or retrieve a customer.
+#[utoipa::path(
+    post, path = "/v1/pay/customers", tag = "Customers", operation_id = "create_customer",
+    request_body = CreateBody,
+    responses(
+        (status = 201, description = "The new customer.", body = Data<CustomerView>),
+        (status = 200, description = "The customer who was there already, unchanged.", body = Data<CustomerView>),
+    ),
+)]
+pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Customers))?;
+    let new = parse_new(&body)?;
+    refuse_card_number(scope, &body)?;
+    let key = caller.merchant_key(&body, None)?;
+    let command = move |tx: &mut Tx<'_>, _: &Context| customers::find_or_create(tx, scope, &new);
+    let status = |found: &FoundOrCreated| if found.is_new { 201 } else { 200 };
+    let render = caller.renderer_by(status, |found: &FoundOrCreated| CustomerView::of(&found.customer));
+    Ok(api.app.write(key, command, render).await?.into())
+}
+
+fn parse_new(body: &Body) -> Result<NewCustomer, Problem> {
+    let mut fields = Fields::new(body);
+    let email = fields.text("email").email().optional();
+    let phone = fields.text("phone").parse(read::phone).optional();
+    let name = fields.text("name").min(1).max(200).optional();
+    let metadata = fields.metadata("metadata", MetadataValues::Any).optional();
+    if !fields.has("email") && !fields.has("phone") {
+        fields.fault("email", FaultCode::Required, "Either `email` or `phone` is required.");
+    }
+    let checked = fields.finish()?;
+    Ok(NewCustomer {
+        contact: checked.of(Contact::new(email, phone)),
+        name,
+        metadata: metadata.map(Metadata::from_canonical).unwrap_or_default(),
+    })
+}
+
+/// Get a customer.
+#[utoipa::path(
+    get, path = "/v1/pay/customers/{id}", tag = "Customers", operation_id = "get_customer",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "The customer.", body = Data<CustomerView>)),
+)]
+pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::read(Area::Customers))?;
+    let id = parse(&id)?;
+    let customer = api.app.read(move |tx, _| look_up::<Customer>(tx, scope, id)).await?;
+    Ok(Answer::ok(&CustomerView::of(&customer)))
+}
+
+/// List customers.
+#[utoipa::path(
+    get, path = "/v1/pay/customers", tag = "Customers", operation_id = "list_customers",
+    params(
+        ("offset" = Option<i64>, Query), ("limit" = Option<i64>, Query), ("after" = Option<String>, Query),
+        ("email" = Option<String>, Query), ("phone" = Option<String>, Query),
+    ),
+    responses((status = 200, description = "One part of the list.", body = Data<List<CustomerView>>)),
+)]
+pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::read(Area::Customers))?;
+    let page = read::page(&mut query);
+    let filter = CustomerFilter {
+        email: query.text("email").email().optional(),
+        phone: query.text("phone").parse(read::phone_in_query).optional(),
+    };
+    query.finish()?;
+    let list = api
+        .app
+        .read(move |tx, _| {
+            let found = queries::list(tx, scope, &filter, &page)?;
+            Ok(List::of(found.map(|customer| CustomerView::of(&customer)), &page))
+        })
+        .await?;
+    Ok(Answer::ok(&list))
+}
+
+/// Update a customer.
+#[utoipa::path(
+    put, path = "/v1/pay/customers/{id}", tag = "Customers", operation_id = "update_customer",
+    params(("id" = String, Path)), request_body = UpdateBody,
+    responses((status = 200, description = "The customer as it is now.", body = Data<CustomerView>)),
+)]
+pub(super) async fn update(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(id): InPath,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Customers))?;
+    let mut fields = Fields::new(&body);
+    let email = fields.text("email").email().clearable();
+    let phone = fields.text("phone").parse(read::phone).clearable();
+    let name = fields.text("name").min(1).max(200).clearable();
+    let metadata = fields.metadata("metadata", MetadataValues::Any).change();
+    fields.finish()?;
+    let change = CustomerChange {
+        email: read::cleared(email),
+        phone: read::cleared(phone),
+        name: read::cleared(name),
+        metadata: metadata.map(Metadata::from_canonical),
+    };
+    refuse_card_number(scope, &body)?;
+    let key = caller.merchant_key(&body, None)?;
+    let id = parse(&id)?;
+    let command = move |tx: &mut Tx<'_>, _: &Context| customers::update(tx, scope, id, &change);
+    Ok(api.app.write(key, command, caller.renderer(200, CustomerView::of)).await?.into())
+}
+
+/// Delete a customer.
+#[utoipa::path(
+    delete, path = "/v1/pay/customers/{id}", tag = "Customers", operation_id = "delete_customer",
+    params(("id" = String, Path)),
+    responses((status = 204, description = "It is gone.")),
+)]
+pub(super) async fn delete(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(id): InPath,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Customers))?;
+    read::nothing(&body)?;
+    let key = caller.merchant_key(&body, None)?;
+    let id = parse(&id)?;
+    let command = move |tx: &mut Tx<'_>, _: &Context| customers::delete(tx, scope, id);
+    Ok(api.app.write(key, command, caller.empty_renderer()).await?.into())
+}
+
+fn refuse_card_number(scope: Scope, body: &Body) -> Result<(), Problem> {
+    match card_guard::find(&body.value, &["phone"]) {
+        Some(field) if scope.mode.is_live() => Err(Problem::card_data_not_allowed(&field)),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn parse(id: &str) -> Result<Id<Customer>, Failure> {
+    id.parse().map_err(|_| Refusal::not_found::<Customer>().into())
+}

@@ -1,0 +1,177 @@
+//! `/v1/pay/invoices`: create, get, list, update, finalize, cancel.
+
+mod body;
+
+use axum::extract::State;
+use domain::api_key::{Area, Right};
+use domain::invoice::Invoice;
+use domain::organization::Organization;
+use domain::{Currency, Id, Refusal, Scope};
+use http::HeaderMap;
+use store::Tx;
+use store::queries::invoices::{self as queries, InvoiceFilter, StatusFilter};
+
+use super::answer::{Answer, Problem};
+use super::caller::Caller;
+use super::json::Body;
+use super::openapi::Data;
+use super::path::InPath;
+use super::query::Query;
+use super::{Api, card_guard, read};
+use crate::app::invoices::{self, Billed};
+use crate::app::{Context, look_up};
+use crate::error::Failure;
+use crate::wire::List;
+use crate::wire::invoices::InvoiceView;
+use body::{CreateBody, UpdateBody};
+
+/// Create an invoice.
+#[utoipa::path(
+    post, path = "/v1/pay/invoices", tag = "Invoices", operation_id = "create_invoice",
+    request_body = CreateBody,
+    responses((status = 201, description = "The new invoice, with its number.", body = Data<InvoiceView>)),
+)]
+pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Invoices))?;
+    let new = body::create(&body)?;
+    refuse_card_numbers(scope, &body)?;
+    let key = caller.merchant_key(&body, None)?;
+    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::create(tx, context, scope, &new);
+    Ok(api.app.write(key, command, caller.renderer(201, view(&api))).await?.into())
+}
+
+/// Get an invoice.
+#[utoipa::path(
+    get, path = "/v1/pay/invoices/{id}", tag = "Invoices", operation_id = "get_invoice",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "The invoice as it stands.", body = Data<InvoiceView>)),
+)]
+pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::read(Area::Invoices))?;
+    let id = parse(&id)?;
+    let view = api.app.read(move |tx, context| {
+        let invoice = look_up::<Invoice>(tx, scope, id)?;
+        let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+        Ok(InvoiceView::of(&invoice, &merchant, &context.addresses, tx.now()))
+    });
+    Ok(Answer::ok(&view.await?))
+}
+
+/// List invoices.
+#[utoipa::path(
+    get, path = "/v1/pay/invoices", tag = "Invoices", operation_id = "list_invoices",
+    params(
+        ("offset" = Option<i64>, Query), ("limit" = Option<i64>, Query), ("after" = Option<String>, Query),
+        ("status" = Option<String>, Query), ("customer_id" = Option<String>, Query), ("number" = Option<String>, Query),
+        ("start_date" = Option<String>, Query), ("end_date" = Option<String>, Query),
+    ),
+    responses((status = 200, description = "One part of the list.", body = Data<List<InvoiceView>>)),
+)]
+pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::read(Area::Invoices))?;
+    let page = read::page(&mut query);
+    let filter = InvoiceFilter {
+        status: query.text("status").choice(&StatusFilter::WORDS).optional(),
+        customer_id: query.text("customer_id").max(64).optional(),
+        number: query.text("number").max(64).optional(),
+        from: query.text("start_date").parse(read::from_time).optional(),
+        until: query.text("end_date").parse(read::until_time).optional(),
+        ..InvoiceFilter::default()
+    };
+    query.finish()?;
+    let list = api.app.read(move |tx, context| {
+        let found = queries::list(tx, scope, &filter, &page)?;
+        let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+        let now = tx.now();
+        Ok(List::of(found.map(|invoice| InvoiceView::of(&invoice, &merchant, &context.addresses, now)), &page))
+    });
+    Ok(Answer::ok(&list.await?))
+}
+
+/// Update an invoice.
+#[utoipa::path(
+    put, path = "/v1/pay/invoices/{id}", tag = "Invoices", operation_id = "update_invoice",
+    params(("id" = String, Path), ("If-Match" = Option<String>, Header)), request_body = UpdateBody,
+    responses((status = 200, description = "The invoice as it is now.", body = Data<InvoiceView>)),
+)]
+pub(super) async fn update(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(id): InPath,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Invoices))?;
+    let id = parse(&id)?;
+    let currency = currency_of(&api, scope, id).await?;
+    let change = body::update(&body, &headers, currency)?;
+    refuse_card_numbers(scope, &body)?;
+    let key = caller.merchant_key(&body, None)?;
+    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::update(tx, context, scope, id, &change);
+    Ok(api.app.write(key, command, caller.renderer(200, view(&api))).await?.into())
+}
+
+/// Finalize a draft.
+#[utoipa::path(
+    post, path = "/v1/pay/invoices/{id}/finalize", tag = "Invoices", operation_id = "finalize_invoice",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "The invoice, pending.", body = Data<InvoiceView>)),
+)]
+pub(super) async fn finalize(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(id): InPath,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Invoices))?;
+    read::nothing(&body)?;
+    let key = caller.merchant_key(&body, None)?;
+    let id = parse(&id)?;
+    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::finalize(tx, context, scope, id);
+    Ok(api.app.write(key, command, caller.renderer(200, view(&api))).await?.into())
+}
+
+/// Cancel an invoice.
+#[utoipa::path(
+    post, path = "/v1/pay/invoices/{id}/cancel", tag = "Invoices", operation_id = "cancel_invoice",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "The invoice, cancelled.", body = Data<InvoiceView>)),
+)]
+pub(super) async fn cancel(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(id): InPath,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Invoices))?;
+    read::nothing(&body)?;
+    let key = caller.merchant_key(&body, None)?;
+    let id = parse(&id)?;
+    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::cancel(tx, context, scope, id);
+    let reply = api.app.write(key, command, caller.renderer(200, view(&api))).await?;
+    api.app.tell(id.to_string());
+    Ok(reply.into())
+}
+
+/// How the answer to a command shows its invoice: as the command left it.
+fn view(api: &Api) -> impl Fn(&Billed) -> InvoiceView + Send + Sync + Clone + 'static {
+    let context = api.app.context().clone();
+    move |billed| InvoiceView::of(&billed.invoice, &billed.merchant, &context.addresses, billed.invoice.updated_at)
+}
+
+/// An invoice keeps its currency, so that it can be read before the command. What is not there is the command's to say.
+async fn currency_of(api: &Api, scope: Scope, id: Id<Invoice>) -> Result<Currency, Problem> {
+    let invoice = api.app.read(move |tx, _| Ok(tx.peek::<Invoice>(scope, id)?)).await?;
+    Ok(invoice.map_or(Currency::gmd(), |invoice| invoice.bill().currency()))
+}
+
+fn refuse_card_numbers(scope: Scope, body: &Body) -> Result<(), Problem> {
+    match card_guard::find(&body.value, &["customer_phone"]) {
+        Some(field) if scope.mode.is_live() => Err(Problem::card_data_not_allowed(&field)),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn parse(id: &str) -> Result<Id<Invoice>, Failure> {
+    id.parse().map_err(|_| Refusal::not_found::<Invoice>().into())
+}

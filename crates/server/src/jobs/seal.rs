@@ -1,0 +1,57 @@
+//! Seals the ledger: committed entries get their place and a signed batch over them. One sealer at a time, by a lease.
+
+use std::time::Duration;
+
+use domain::Scope;
+use store::lease;
+use tokio::sync::watch;
+
+use super::{LONGEST_SLEEP, sequence};
+use crate::app::{App, ledger};
+use crate::error::Failure;
+
+const LEASE: &str = "ledger_sealer";
+const LEASE_US: i64 = 10_000_000;
+/// A batch for the entries of a second, not one for each.
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
+    let holder = sequence::holder();
+    while !*stop.borrow() {
+        if let Err(failure) = round(&app, &holder).await {
+            tracing::error!(%failure, "the ledger can't be sealed");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE.max(LONGEST_SLEEP)) => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+/// Each scope in which entries wait, once or until few are left.
+async fn round(app: &App, holder: &str) -> Result<(), Failure> {
+    let mut after: Option<Scope> = None;
+    loop {
+        let behind = after;
+        // Looking costs no write: most looks find nothing.
+        if app.read(move |tx, _| Ok(store::queries::ledger_batches::next_waiting(tx, behind)?)).await?.is_none() {
+            return Ok(());
+        }
+        let holder = holder.to_owned();
+        let context = std::sync::Arc::clone(app.context());
+        let sealed = app
+            .store()
+            .write(move |tx| {
+                if lease::take(tx, LEASE, &holder, LEASE_US)?.is_none() {
+                    return Ok(None);
+                }
+                ledger::seal_next(tx, &context, behind)
+            })
+            .await?;
+        match sealed {
+            None => return Ok(()),
+            Some((_, true)) => {}
+            Some((scope, false)) => after = Some(scope),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A proof as a file: the export of a whole ledger, line by line, or one answer of the API.
+
+use std::io::BufRead;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::chain::{Chain, parse_key_set};
+use super::{AccountTotals, Inclusion, SealedBatch, SealedEntry};
+use crate::tokens::PublicKey;
+
+/// A line of an export: the header, then each batch behind its entries, then the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Line {
+    Header {
+        organization_id: String,
+        mode: String,
+        exported_at: String,
+        /// A JSON Web Key Set: what the server says its keys are.
+        keys: Value,
+    },
+    Entry(SealedEntry),
+    Batch(SealedBatch),
+    End {
+        /// Not in the file, because no batch held them yet.
+        unsealed_entries: i64,
+    },
+}
+
+/// What a sound file holds.
+#[derive(Debug, Clone, Serialize)]
+pub struct Checked {
+    pub organization_id: String,
+    pub mode: String,
+    /// All batches from the first one on, with all their entries; `false` for a part, or for a single proof.
+    pub is_whole: bool,
+    pub first_batch: i64,
+    pub last_batch: i64,
+    pub last_sealed_at: String,
+    /// Entries that were held against the hashes.
+    pub entries: u64,
+    /// Of all accounts, after the last batch.
+    pub balances: Vec<AccountTotals>,
+    /// Entries that no batch held when the file was written: not covered.
+    pub unsealed_entries: i64,
+    /// The keys came with the file itself, so that it proves only that it agrees with itself.
+    pub trusts_its_own_keys: bool,
+}
+
+/// What can't be, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsound {
+    /// From 1; the whole file for an answer of the API.
+    pub line: u64,
+    pub what: String,
+}
+
+/// A batch never has more entries than are sealed at once; a file that goes on and on is none of ours.
+const MOST_ENTRIES_OF_A_BATCH: usize = 100_000;
+
+/// Checks a file against `trusted` keys, or against those that it brings.
+pub fn check(mut file: impl BufRead, trusted: Option<Vec<PublicKey>>) -> Result<Checked, Unsound> {
+    let mut first = String::new();
+    read_line(&mut file, &mut first, 1)?;
+    match serde_json::from_str::<Line>(&first) {
+        Ok(Line::Header { organization_id, mode, keys, .. }) => {
+            let trusts_its_own_keys = trusted.is_none();
+            let keys = trusted.map_or_else(|| parse_key_set(&keys), Ok).map_err(|what| Unsound { line: 1, what })?;
+            export(file, Chain::new(keys), organization_id, mode, trusts_its_own_keys)
+        }
+        Ok(Line::Entry(_) | Line::Batch(_) | Line::End { .. }) => {
+            Err(Unsound { line: 1, what: "the header is missing: an export begins with it".into() })
+        }
+        Err(_) => {
+            let mut text = first;
+            file.read_to_string(&mut text).map_err(|fault| unreadable(2, &fault))?;
+            answer(&text, trusted).map_err(|what| Unsound { line: 1, what })
+        }
+    }
+}
+
+fn export(
+    mut file: impl BufRead,
+    mut chain: Chain,
+    organization_id: String,
+    mode: String,
+    trusts_its_own_keys: bool,
+) -> Result<Checked, Unsound> {
+    let mut entries: Vec<SealedEntry> = Vec::new();
+    let mut text = String::new();
+    for line in 2.. {
+        read_line(&mut file, &mut text, line)?;
+        let unsound = |what: String| Unsound { line, what };
+        if text.is_empty() {
+            return Err(unsound("the file ends too early: its last line is missing".into()));
+        }
+        let parsed =
+            serde_json::from_str(&text).map_err(|fault| unsound(format!("this is no line of an export: {fault}")))?;
+        match parsed {
+            Line::Entry(entry) if entries.len() < MOST_ENTRIES_OF_A_BATCH => entries.push(entry),
+            Line::Entry(_) => return Err(unsound("a batch never has so many entries".into())),
+            Line::Batch(batch) => {
+                chain.follow(&batch, &entries).map_err(unsound)?;
+                entries.clear();
+            }
+            Line::Header { .. } => return Err(unsound("a second header".into())),
+            Line::End { unsealed_entries } => {
+                if !entries.is_empty() {
+                    return Err(unsound("entries without their batch".into()));
+                }
+                read_line(&mut file, &mut text, line + 1)?;
+                if !text.is_empty() {
+                    return Err(Unsound { line: line + 1, what: "something follows the end".into() });
+                }
+                let of_another = |(found, named): (&String, &String)| found != named;
+                if let Some(last) = chain.last()
+                    && [(&last.organization_id, &organization_id), (&last.mode, &mode)].into_iter().any(of_another)
+                {
+                    return Err(Unsound {
+                        line: 1,
+                        what: "the header names another organization or mode than the batches".into(),
+                    });
+                }
+                let balances = chain.totals().write().map_err(unsound)?;
+                let last = chain.last();
+                return Ok(Checked {
+                    is_whole: true,
+                    first_batch: last.map_or(0, |_| 1),
+                    last_batch: last.map_or(0, |last| last.batch),
+                    last_sealed_at: last.map(|last| last.sealed_at.clone()).unwrap_or_default(),
+                    entries: chain.entries(),
+                    organization_id,
+                    mode,
+                    balances,
+                    unsealed_entries,
+                    trusts_its_own_keys,
+                });
+            }
+        }
+    }
+    unreachable!("a file has fewer lines than there are numbers")
+}
+
+/// What is read of an answer to `GET /v1/ledger/proof`, with or without its envelope.
+#[derive(Deserialize)]
+struct Answer {
+    unsealed_entries: i64,
+    batches: Vec<SealedBatch>,
+    keys: Value,
+    transaction: Option<TransactionProof>,
+}
+
+#[derive(Deserialize)]
+struct TransactionProof {
+    transaction_id: String,
+    entries: Vec<Inclusion>,
+}
+
+fn answer(text: &str, trusted: Option<Vec<PublicKey>>) -> Result<Checked, String> {
+    let strange =
+        |fault: serde_json::Error| format!("this is neither an export nor an answer of /v1/ledger/proof: {fault}");
+    let mut value: Value = serde_json::from_str(text).map_err(strange)?;
+    if let Some(data) = value.get_mut("data") {
+        value = data.take();
+    }
+    let Answer { unsealed_entries, batches, keys, transaction } = serde_json::from_value(value).map_err(strange)?;
+    let trusts_its_own_keys = trusted.is_none();
+    let mut chain = Chain::new(trusted.map_or_else(|| parse_key_set(&keys), Ok)?);
+    batches.iter().try_for_each(|batch| chain.link(batch))?;
+    let mut entries = 0;
+    let mut proven = None;
+    for inclusion in transaction.iter().flat_map(|transaction| &transaction.entries) {
+        let statement = chain.includes(inclusion)?;
+        if transaction.as_ref().is_some_and(|transaction| transaction.transaction_id != inclusion.entry.transaction_id)
+        {
+            return Err(format!("the entry {} is another transaction's", inclusion.entry.id));
+        }
+        let same =
+            |last: &super::Statement| last.organization_id == statement.organization_id && last.mode == statement.mode;
+        if !chain.last().is_none_or(same) {
+            return Err(format!("the entry {} is another organization's or mode's", inclusion.entry.id));
+        }
+        entries += 1;
+        proven = Some(statement);
+    }
+    let first = batches.first().map(SealedBatch::statement).transpose()?.or_else(|| proven.clone());
+    let last = chain.last().cloned().or(proven);
+    let (Some(first), Some(last)) = (first, last) else {
+        return Err("nothing in it is sealed: there is nothing to check yet".into());
+    };
+    Ok(Checked {
+        organization_id: last.organization_id,
+        mode: last.mode,
+        is_whole: false,
+        first_batch: first.batch,
+        last_batch: last.batch,
+        last_sealed_at: last.sealed_at,
+        entries,
+        balances: last.balances,
+        unsealed_entries,
+        trusts_its_own_keys,
+    })
+}
+
+/// The next line, empty at the end of the file.
+fn read_line(file: &mut impl BufRead, text: &mut String, line: u64) -> Result<(), Unsound> {
+    text.clear();
+    file.read_line(text).map(drop).map_err(|fault| unreadable(line, &fault))
+}
+
+fn unreadable(line: u64, fault: &std::io::Error) -> Unsound {
+    Unsound { line, what: format!("it can't be read: {fault}") }
+}
+
+impl std::fmt::Display for Unsound {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "line {}: {}", self.line, self.what)
+    }
+}

@@ -1,0 +1,98 @@
+//! The ledger as a file: exported beside the server, checked without it, broken by one byte.
+
+use std::time::Duration;
+
+use super::on_both;
+use super::place::{Place, text};
+use super::server::Server;
+
+on_both!(an_export_is_checked_without_the_server_and_one_byte_breaks_it, keys_that_retired_still_prove);
+
+async fn paid(server: &Server, key: &str, count: usize) {
+    for _ in 0..count {
+        let id = server.pay(key, "wave", "+2207000000").await;
+        server.until(key, &id, |checkout| checkout["status"] == "completed").await;
+    }
+}
+
+/// Until every entry is in a batch: the proof as the API shows it.
+async fn sealed(server: &Server, key: &str, entries: u64) -> serde_json::Value {
+    for _ in 0..100 {
+        let (status, proof) = server.call("GET", "/v1/ledger/proof", key, serde_json::Value::Null).await;
+        assert_eq!(status, 200, "{proof}");
+        if proof["data"]["sealed_entries"].as_u64() >= Some(entries) {
+            return proof;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("nothing is sealed within ten seconds");
+}
+
+async fn an_export_is_checked_without_the_server_and_one_byte_breaks_it(place: &Place) {
+    let installed = place.init();
+    let key = text(&installed, "/keys/test/secret");
+    let server = Server::start(place);
+    paid(&server, key, 3).await;
+    let proof = sealed(&server, key, 3).await;
+    let file = |name: &str| place.folder().join(name).display().to_string();
+    let (export, keys, answer) = (file("ledger.jsonl"), file("keys.json"), file("proof.json"));
+    std::fs::write(&answer, proof.to_string()).unwrap();
+    assert_eq!(place.run(&["ledger", "export", &export]).code, 0);
+    assert_eq!(server.stop(), 0);
+    assert_eq!(place.run(&["ledger", "export", &export]).code, 1, "no file is written over");
+    std::fs::write(&keys, place.run(&["ledger", "keys"]).data).unwrap();
+
+    let checked = place.json(&["ledger", "verify", &export, "--keys", &keys]);
+    assert_eq!((&checked["sound"], &checked["entries"], &checked["is_whole"]), (&true.into(), &3.into(), &true.into()));
+    assert_eq!(checked["trusts_its_own_keys"], false);
+    let said = place.run(&["ledger", "verify", &export]);
+    assert!(said.code == 0 && said.messages.contains("--keys") && said.messages.contains("Not covered"), "{said:?}");
+    let one = place.json(&["ledger", "verify", &answer, "--keys", &keys]);
+    assert_eq!((&one["sound"], &one["is_whole"]), (&true.into(), &false.into()));
+
+    let whole = std::fs::read(&export).unwrap();
+    let posting = whole.windows(5).position(|window| window == b"97.50").expect("a posting");
+    let mut altered = whole.clone();
+    altered[posting] = b'8';
+    let broken = file("broken.jsonl");
+    std::fs::write(&broken, &altered).unwrap();
+    let said = place.run(&["ledger", "verify", &broken, "--keys", &keys]);
+    assert_eq!(said.code, 1);
+    assert!(said.messages.contains("not what was sealed"), "{said:?}");
+    let empty = file("empty.json");
+    std::fs::write(&empty, "{\"keys\":[]}").unwrap();
+    assert_eq!(place.run(&["ledger", "verify", &export, "--keys", &empty]).code, 1, "no key is trusted");
+    assert_eq!(place.run(&["ledger", "verify", &file("none")]).code, 4);
+
+    place.has_clean_books();
+    if place.is_postgres() {
+        return;
+    }
+    // Somebody with the database alters a posting and its counterpart: the sum stays zero.
+    let database = place.raw_sqlite();
+    let shift = "update ledger_postings set amount_minor = amount_minor + case line when 2 then 50 else -50 end \
+                 where line in (2, 3) and entry_id = (select min(entry_id) from ledger_postings)";
+    assert_eq!(database.execute(shift, []).unwrap(), 2);
+    let stolen = file("stolen.jsonl");
+    assert_eq!(place.run(&["ledger", "export", &stolen]).code, 0);
+    assert_eq!(place.run(&["ledger", "verify", &stolen, "--keys", &keys]).code, 1);
+    let report = place.run(&["verify", "--json"]);
+    assert!(report.code == 1 && report.data.contains("not what was sealed"), "{report:?}");
+}
+
+async fn keys_that_retired_still_prove(place: &Place) {
+    let installed = place.init();
+    let key = text(&installed, "/keys/test/secret");
+    let server = Server::start(place);
+    paid(&server, key, 1).await;
+    sealed(&server, key, 1).await;
+    place.json(&["signing-keys", "rotate"]);
+    paid(&server, key, 1).await;
+    let proof = sealed(&server, key, 2).await;
+    assert_eq!(proof["data"]["keys"]["keys"].as_array().map(Vec::len), Some(2), "the next key is known already");
+    assert_eq!(server.stop(), 0);
+    let export = place.folder().join("ledger.jsonl").display().to_string();
+    assert_eq!(place.run(&["ledger", "export", &export]).code, 0);
+    assert_eq!(place.json(&["ledger", "verify", &export])["entries"], 2);
+    place.has_clean_books();
+}

@@ -1,0 +1,379 @@
+//! The sealed part of the ledger: places in the log, and the signed batches over them.
+
+use domain::{Currency, Scope, Timestamp};
+
+use super::{Filter, Page, PageRequest, scope_of};
+use crate::entity::key;
+use crate::error::Error;
+use crate::sql::{Row, Value};
+use crate::tx::Tx;
+
+const NEXT_WAITING: &str = "\
+select organization_id, mode
+from ledger_unsealed
+where (organization_id, mode) > ($1, $2)
+order by organization_id, mode
+limit 1";
+
+const WAITING: &str = "\
+select waiting.entry_id as entry_id, 0 as log_no, ledger_postings.transaction_id as transaction_id,
+    ledger_postings.account as account, ledger_postings.currency as currency,
+    ledger_postings.amount_minor as amount_minor, ledger_postings.created_at as created_at
+from (
+    select organization_id, mode, entry_id
+    from ledger_unsealed
+    where organization_id = $1 and mode = $2
+    order by entry_id
+    limit $3) as waiting
+join ledger_postings
+    on ledger_postings.organization_id = waiting.organization_id
+    and ledger_postings.mode = waiting.mode
+    and ledger_postings.entry_id = waiting.entry_id
+order by waiting.entry_id, ledger_postings.line";
+
+const SEALED: &str = "\
+select ledger_log.entry_id as entry_id, ledger_log.log_no as log_no,
+    ledger_postings.transaction_id as transaction_id, ledger_postings.account as account,
+    ledger_postings.currency as currency, ledger_postings.amount_minor as amount_minor,
+    ledger_postings.created_at as created_at
+from ledger_log
+join ledger_postings
+    on ledger_postings.organization_id = ledger_log.organization_id
+    and ledger_postings.mode = ledger_log.mode
+    and ledger_postings.entry_id = ledger_log.entry_id
+where ledger_log.organization_id = $1 and ledger_log.mode = $2 and ledger_log.log_no between $3 and $4
+order by ledger_log.log_no, ledger_postings.line";
+
+const ENTRY: &str = "\
+select ledger_postings.entry_id as entry_id, coalesce(ledger_log.log_no, 0) as log_no,
+    ledger_postings.transaction_id as transaction_id, ledger_postings.account as account,
+    ledger_postings.currency as currency, ledger_postings.amount_minor as amount_minor,
+    ledger_postings.created_at as created_at
+from ledger_postings
+left join ledger_log
+    on ledger_log.entry_id = ledger_postings.entry_id
+where ledger_postings.organization_id = $1 and ledger_postings.mode = $2 and ledger_postings.entry_id = $3
+order by ledger_postings.line";
+
+/// Each entry has a first line.
+const ENTRIES: &str = "\
+(select organization_id, mode, entry_id as id, transaction_id, created_at
+from ledger_postings
+where line = 1) as entries";
+
+const INSERT_LOGGED: &str = "\
+insert into ledger_log (organization_id, mode, log_no, entry_id)
+values ($1, $2, $3, $4)";
+
+const DELETE_UNSEALED: &str = "\
+delete from ledger_unsealed
+where organization_id = $1 and mode = $2 and entry_id = $3";
+
+const INSERT_BATCH: &str = "\
+insert into ledger_batches (organization_id, mode, batch_no, first_log_no, last_log_no, statement, signature, public_key)
+values ($1, $2, $3, $4, $5, $6, $7, $8)";
+
+const LAST_BATCH: &str = "\
+select batch_no, first_log_no, last_log_no, statement, signature, public_key
+from ledger_batches
+where organization_id = $1 and mode = $2
+order by batch_no desc
+limit 1";
+
+const BATCHES: &str = "\
+select batch_no, first_log_no, last_log_no, statement, signature, public_key
+from ledger_batches
+where organization_id = $1 and mode = $2 and batch_no >= $3
+order by batch_no
+limit $4";
+
+const BATCH_OF: &str = "\
+select batch_no, first_log_no, last_log_no, statement, signature, public_key
+from ledger_batches
+where organization_id = $1 and mode = $2 and last_log_no >= $3
+order by last_log_no
+limit 1";
+
+const PUBLIC_KEYS: &str = "\
+select public_key
+from ledger_batches
+where organization_id = $1 and mode = $2
+group by public_key
+order by min(batch_no)";
+
+const UNSEALED_TOTALS: &str = "\
+select ledger_postings.account as account, ledger_postings.currency as currency,
+    cast(sum(case when amount_minor > 0 then amount_minor else 0 end) as bigint) as debits,
+    cast(sum(case when amount_minor < 0 then -amount_minor else 0 end) as bigint) as credits
+from ledger_unsealed
+join ledger_postings
+    on ledger_postings.organization_id = ledger_unsealed.organization_id
+    and ledger_postings.mode = ledger_unsealed.mode
+    and ledger_postings.entry_id = ledger_unsealed.entry_id
+where ledger_unsealed.organization_id = $1 and ledger_unsealed.mode = $2
+group by ledger_postings.account, ledger_postings.currency
+order by ledger_postings.currency, ledger_postings.account";
+
+const COUNT_UNSEALED: &str = "\
+select count(*) as entries
+from ledger_unsealed
+where organization_id = $1 and mode = $2";
+
+const PLACES_OF_TRANSACTION: &str = "\
+select ledger_postings.entry_id as entry_id, ledger_log.log_no as log_no
+from ledger_postings
+left join ledger_log
+    on ledger_log.entry_id = ledger_postings.entry_id
+where ledger_postings.organization_id = $1 and ledger_postings.mode = $2 and ledger_postings.transaction_id = $3
+    and ledger_postings.line = 1
+order by ledger_postings.entry_id
+limit 1000";
+
+const UNPLACED: &str = "\
+select entry_id
+from ledger_postings
+where organization_id = $1 and mode = $2 and line = 1 and entry_id > $3
+    and not exists (
+        select 1
+        from ledger_log
+        where ledger_log.entry_id = ledger_postings.entry_id)
+    and not exists (
+        select 1
+        from ledger_unsealed
+        where ledger_unsealed.organization_id = ledger_postings.organization_id
+            and ledger_unsealed.mode = ledger_postings.mode
+            and ledger_unsealed.entry_id = ledger_postings.entry_id)
+order by entry_id
+limit 100";
+
+const WAITING_FOR_NOTHING: &str = "\
+select entry_id
+from ledger_unsealed
+where organization_id = $1 and mode = $2
+    and (exists (
+        select 1
+        from ledger_log
+        where ledger_log.entry_id = ledger_unsealed.entry_id)
+    or not exists (
+        select 1
+        from ledger_postings
+        where ledger_postings.organization_id = ledger_unsealed.organization_id
+            and ledger_postings.mode = ledger_unsealed.mode
+            and ledger_postings.entry_id = ledger_unsealed.entry_id
+            and ledger_postings.line = 1))
+order by entry_id
+limit 100";
+
+const COUNT_LOGGED: &str = "\
+select count(*) as entries
+from ledger_log
+where organization_id = $1 and mode = $2";
+
+#[derive(Debug, Clone, Default)]
+pub struct EntryFilter {
+    pub transaction_id: Option<String>,
+    /// Both ends included.
+    pub from: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+}
+
+/// An entry with its postings: (account, minor units), debits positive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryRow {
+    pub id: String,
+    /// 0 while it has no place.
+    pub log_no: i64,
+    pub transaction_id: String,
+    pub currency: Currency,
+    pub created_at: Timestamp,
+    pub postings: Vec<(String, i64)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchRow {
+    pub batch_no: i64,
+    pub first_log_no: i64,
+    pub last_log_no: i64,
+    pub statement: String,
+    pub signature: String,
+    /// In base64url.
+    pub public_key: String,
+}
+
+/// An account's postings that no batch holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnsealedTotals {
+    pub account: String,
+    pub currency: String,
+    pub debits_minor: i64,
+    pub credits_minor: i64,
+}
+
+/// Newest first, sealed or not.
+pub fn entries(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    filter: &EntryFilter,
+    request: &PageRequest,
+) -> Result<Page<EntryRow>, Error> {
+    let mut conditions = Filter::within(scope);
+    if let Some(transaction_id) = &filter.transaction_id {
+        conditions.and("transaction_id = {}", [transaction_id.as_str().into()]);
+    }
+    if let Some(from) = filter.from {
+        conditions.and("created_at >= {}", [from.micros().into()]);
+    }
+    if let Some(until) = filter.until {
+        conditions.and("created_at <= {}", [until.micros().into()]);
+    }
+    let page = conditions.page(tx, ENTRIES, "id", request)?;
+    let Page { items, total, total_is_capped, has_more } = page;
+    let mut found = Vec::with_capacity(items.len());
+    for row in &items {
+        let id: String = row.get("id")?;
+        found.extend(read_entries(&tx.query(ENTRY, &key(scope, &id))?)?);
+    }
+    Ok(Page { items: found, total, total_is_capped, has_more })
+}
+
+/// The next scope behind `after` in which entries wait for a batch.
+pub fn next_waiting(tx: &mut Tx<'_>, after: Option<Scope>) -> Result<Option<Scope>, Error> {
+    let [organization, mode] = after.map_or(["".into(), "".into()], |scope| {
+        [Value::from(scope.organization.to_string()), scope.mode.as_str().into()]
+    });
+    tx.query_opt(NEXT_WAITING, &[organization, mode])?.as_ref().map(scope_of).transpose()
+}
+
+/// Entries that wait for a batch, oldest first.
+pub fn waiting(tx: &mut Tx<'_>, scope: Scope, limit: i64) -> Result<Vec<EntryRow>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    read_entries(&tx.query(WAITING, &[organization, mode, limit.into()])?)
+}
+
+/// The entries with these places, both included. The span of a batch is bounded.
+pub fn sealed(tx: &mut Tx<'_>, scope: Scope, first: i64, last: i64) -> Result<Vec<EntryRow>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    read_entries(&tx.query(SEALED, &[organization, mode, first.into(), last.into()])?)
+}
+
+/// Gives waiting entries their places and keeps the batch over them.
+pub fn append(tx: &mut Tx<'_>, scope: Scope, batch: &BatchRow, entry_ids: &[String]) -> Result<(), Error> {
+    for (log_no, id) in (batch.first_log_no..=batch.last_log_no).zip(entry_ids) {
+        let [organization, mode, id] = key(scope, id);
+        tx.append("ledger_log", INSERT_LOGGED, &[organization.clone(), mode.clone(), log_no.into(), id.clone()])?;
+        tx.guarded("ledger_unsealed", DELETE_UNSEALED, &[organization, mode, id])?;
+    }
+    let [organization, mode, _] = key(scope, "");
+    let values = [
+        organization,
+        mode,
+        batch.batch_no.into(),
+        batch.first_log_no.into(),
+        batch.last_log_no.into(),
+        batch.statement.as_str().into(),
+        batch.signature.as_str().into(),
+        batch.public_key.as_str().into(),
+    ];
+    tx.append("ledger_batches", INSERT_BATCH, &values)
+}
+
+pub fn last(tx: &mut Tx<'_>, scope: Scope) -> Result<Option<BatchRow>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    tx.query_opt(LAST_BATCH, &[organization, mode])?.as_ref().map(batch).transpose()
+}
+
+/// In their order, from the number `from` on.
+pub fn list(tx: &mut Tx<'_>, scope: Scope, from: i64, limit: i64) -> Result<Vec<BatchRow>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    tx.query(BATCHES, &[organization, mode, from.into(), limit.into()])?.iter().map(batch).collect()
+}
+
+/// The batch that holds a place in the log.
+pub fn of_place(tx: &mut Tx<'_>, scope: Scope, log_no: i64) -> Result<Option<BatchRow>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    tx.query_opt(BATCH_OF, &[organization, mode, log_no.into()])?.as_ref().map(batch).transpose()
+}
+
+/// Of all keys that signed a batch, the oldest first.
+pub fn public_keys(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<String>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    tx.query(PUBLIC_KEYS, &[organization, mode])?.iter().map(|row| row.get("public_key")).collect()
+}
+
+/// By currency and account.
+pub fn unsealed_totals(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<UnsealedTotals>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    let rows = tx.query(UNSEALED_TOTALS, &[organization, mode])?;
+    let read = |row: &Row| {
+        Ok(UnsealedTotals {
+            account: row.get("account")?,
+            currency: row.get("currency")?,
+            debits_minor: row.get("debits")?,
+            credits_minor: row.get("credits")?,
+        })
+    };
+    rows.iter().map(read).collect()
+}
+
+pub fn count_unsealed(tx: &mut Tx<'_>, scope: Scope) -> Result<i64, Error> {
+    let [organization, mode, _] = key(scope, "");
+    tx.query_one(COUNT_UNSEALED, &[organization, mode])?.get("entries")
+}
+
+pub fn count_sealed(tx: &mut Tx<'_>, scope: Scope) -> Result<i64, Error> {
+    let [organization, mode, _] = key(scope, "");
+    tx.query_one(COUNT_LOGGED, &[organization, mode])?.get("entries")
+}
+
+/// The entries of a transaction, each with its place, if it has one.
+pub fn places(tx: &mut Tx<'_>, scope: Scope, transaction_id: &str) -> Result<Vec<(String, Option<i64>)>, Error> {
+    let rows = tx.query(PLACES_OF_TRANSACTION, &key(scope, transaction_id))?;
+    rows.iter().map(|row| Ok((row.get("entry_id")?, row.get("log_no")?))).collect()
+}
+
+/// Entries behind `after` that neither have a place nor wait for one: that can't be.
+pub fn unplaced(tx: &mut Tx<'_>, scope: Scope, after: &str) -> Result<Vec<String>, Error> {
+    tx.query(UNPLACED, &key(scope, after))?.iter().map(|row| row.get("entry_id")).collect()
+}
+
+/// Entries that wait for a batch and can't be sealed: that can't be.
+pub fn waiting_for_nothing(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<String>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    tx.query(WAITING_FOR_NOTHING, &[organization, mode])?.iter().map(|row| row.get("entry_id")).collect()
+}
+
+/// Rows of postings, in the order of their entries, as entries.
+fn read_entries(rows: &[Row]) -> Result<Vec<EntryRow>, Error> {
+    let mut entries: Vec<EntryRow> = Vec::new();
+    for row in rows {
+        let id: String = row.get("entry_id")?;
+        let posting = (row.get("account")?, row.get("amount_minor")?);
+        match entries.last_mut() {
+            Some(entry) if entry.id == id => entry.postings.push(posting),
+            Some(_) | None => {
+                let code: String = row.get("currency")?;
+                entries.push(EntryRow {
+                    id,
+                    log_no: row.get("log_no")?,
+                    transaction_id: row.get("transaction_id")?,
+                    currency: Currency::parse(&code)
+                        .ok_or_else(|| Error::Corrupt(format!("{code:?} is no currency")))?,
+                    created_at: Timestamp::from_micros(row.get("created_at")?),
+                    postings: vec![posting],
+                });
+            }
+        }
+    }
+    Ok(entries)
+}
+
+fn batch(row: &Row) -> Result<BatchRow, Error> {
+    Ok(BatchRow {
+        batch_no: row.get("batch_no")?,
+        first_log_no: row.get("first_log_no")?,
+        last_log_no: row.get("last_log_no")?,
+        statement: row.get("statement")?,
+        signature: row.get("signature")?,
+        public_key: row.get("public_key")?,
+    })
+}

@@ -1,0 +1,2 @@
+curl -X DELETE "{{base_url}}/v1/pay/customers/{{customer_id}}" \
+  -H "Authorization: Bearer {{key}}"

@@ -1,0 +1,2 @@
+curl -X DELETE "{{base_url}}/v1/pay/payment-links/{{payment_link_id}}" \
+  -H "Authorization: Bearer {{key}}"

@@ -1,0 +1,1 @@
+curl "{{base_url}}/.well-known/receipt-keys.json"

@@ -1,0 +1,2 @@
+curl "{{base_url}}/v1/ledger/accounts" \
+  -H "Authorization: Bearer {{key}}"

@@ -1,0 +1,327 @@
+// A receipt's statement is checked in the browser, and only what was signed is ever shown as true.
+
+import assert from 'node:assert/strict'
+import { createHmac, createPrivateKey, sign } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import { button, goTo, heading, launch, link, look, payer, reach } from './browser.mjs'
+import { startServer } from './server.mjs'
+
+// Written by the server's own tests; the signing here is ours, so that the layout is held by two programs.
+const EXAMPLE = JSON.parse(readFileSync(new URL('receipt-statement.json', import.meta.url), 'utf8'))
+const LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+const GENUINE = 'This payment is genuine'
+const INVALID = 'Not a valid receipt'
+
+let server, browser
+before(async () => {
+  server = await startServer()
+  browser = await launch()
+})
+after(async () => {
+  await browser?.close()
+  await server?.stop()
+})
+
+const [{ x, kid }] = EXAMPLE.keys.keys
+const KEY_ID = Buffer.from(kid, 'base64url').subarray(0, 8)
+const privateKey = createPrivateKey({
+  key: { kty: 'OKP', crv: 'Ed25519', x, d: Buffer.alloc(32, 1).toString('base64url') },
+  format: 'jwk',
+})
+
+const toBytes = text => {
+  const bits = [...text].map(letter => LETTERS.indexOf(letter).toString(2).padStart(5, '0')).join('')
+  return Buffer.from(bits.match(/.{8}/g).map(byte => parseInt(byte, 2)))
+}
+const toText = bytes => {
+  const bits = [...bytes].map(byte => byte.toString(2).padStart(8, '0')).join('')
+  return bits.match(/.{1,5}/g).map(group => LETTERS[parseInt(group.padEnd(5, '0'), 2)]).join('')
+}
+const number = value => {
+  const bytes = []
+  for (let rest = BigInt(value); ; rest >>= 7n) {
+    if (rest < 128n) return Buffer.from([...bytes, Number(rest)])
+    bytes.push(Number(rest & 127n) | 128)
+  }
+}
+const short = text => Buffer.concat([Buffer.from([Buffer.byteLength(text)]), Buffer.from(text)])
+
+/** A statement of the example's key, about another payment. */
+function statement(changes = {}) {
+  const said = {
+    live: true, digits: 2, currency: 'GMD', minor: 150_000, seconds: 1_795_273_500, number: 'RCT-2026-001',
+    merchant: 'Kairaba Books', payer: 'fatou ceesay', code: EXAMPLE.validation_code, version: 1, ...changes,
+  }
+  const body = Buffer.concat([
+    Buffer.from([said.version, (said.live ? 128 : 0) | said.digits]),
+    KEY_ID,
+    Buffer.from(said.currency),
+    number(said.minor),
+    number(said.seconds),
+    short(said.number),
+    short(said.merchant),
+    createHmac('sha256', said.code).update(said.payer).digest().subarray(0, 16),
+  ])
+  const message = Buffer.concat([Buffer.from('dalasi receipt statement v1\0'), body])
+  return toText(Buffer.concat([body, sign(null, message, privateKey)]))
+}
+
+/** The page as the server gives it, except that the example's key is among its keys. */
+async function withKey(page) {
+  await page.route(/\/verify(\?|$)/, async route => {
+    const response = await route.fetch()
+    const html = await response.text()
+    await route.fulfill({ response, body: html.replace('data-keys="', `data-keys="${KEY_ID.toString('hex')}.${x} `) })
+  })
+}
+
+const visit = (options, steps) =>
+  payer(browser, options, async page => {
+    await withKey(page)
+    await steps(page)
+  })
+const open = (page, text, query = '') => goTo(page, `${server.url}/verify${query}${text ? `#${text}` : ''}`)
+
+describe('receipt', { concurrency: 2 }, () => {
+  test('the two programs write the same', () => {
+    assert.equal(statement(), EXAMPLE.statement)
+    assert.equal(toText(toBytes(EXAMPLE.statement)), EXAMPLE.statement)
+  })
+
+  test('a genuine statement shows what was signed, large', () =>
+    visit({}, async page => {
+      await open(page, EXAMPLE.statement)
+      await reach(page, GENUINE)
+      assert.equal(await page.locator('#amount').innerText(), '1,500.00 GMD')
+      const details = await page.locator('dl').innerText()
+      for (const said of ['Kairaba Books', 'RCT-2026-001', '21 November 2026, 15:05 (Banjul time)']) {
+        assert.ok(details.replaceAll('\u00a0', ' ').includes(said), `${said} in ${details}`)
+      }
+      await page.getByText('Compare this with the receipt before you.').waitFor()
+      await page.getByText(new URL(server.url).host).first().waitFor()
+      assert.ok(await page.getByText('Test mode').isHidden())
+      assert.equal(await page.title(), GENUINE)
+      await look(page, 'receipt-genuine')
+    }))
+
+  test('each character that is another makes it invalid, and nothing of it is shown', () =>
+    visit({}, async page => {
+      await open(page, EXAMPLE.statement)
+      await reach(page, GENUINE)
+      const accepted = await page.evaluate(async ([text, letters]) => {
+        const accepted = []
+        const settled = () => new Promise(resolve => {
+          const look = () => (document.getElementById('checking').hidden ? resolve() : setTimeout(look))
+          setTimeout(look)
+        })
+        for (let at = 0; at < text.length; at++) {
+          const letter = letters[(letters.indexOf(text[at]) + 1 + (at % 31)) % 32]
+          const before = location.hash
+          location.hash = text.slice(0, at) + letter + text.slice(at + 1)
+          if (location.hash === before) throw new Error('the same statement')
+          await new Promise(resolve => addEventListener('hashchange', resolve, { once: true }))
+          await settled()
+          const shown = ['amount', 'merchant', 'number', 'paid-at'].map(id => document.getElementById(id).textContent.trim())
+          if (document.getElementById('invalid').hidden || !document.getElementById('valid').hidden || shown.join('')) {
+            accepted.push(at)
+          }
+        }
+        return accepted
+      }, [EXAMPLE.statement, LETTERS])
+      assert.deepEqual(accepted, [])
+      await reach(page, INVALID)
+      await look(page, 'receipt-invalid')
+    }))
+
+  test('what is incomplete, longer, of another version or another key is invalid', () =>
+    visit({}, async page => {
+      const text = EXAMPLE.statement
+      const forged = toBytes(text)
+      forged.fill(0, forged.length - 64)
+      const foreign = toBytes(text)
+      foreign.set(Buffer.alloc(8, 7), 2)
+      for (const [what, altered] of Object.entries({
+        cut: text.slice(0, -1),
+        'half of it': text.slice(0, text.length / 2),
+        longer: `${text}0`,
+        twice: text + text,
+        'an unused bit': text.replace(/Y$/, 'Z'),
+        'lower case': text.toLowerCase(),
+        'a blank': `${text.slice(0, 9)}%20${text.slice(9)}`,
+        'another version': statement({ version: 2 }),
+        'no signature': toText(forged),
+        'another key': toText(foreign),
+        'a word': 'HELLO',
+        script: '<script>alert(1)</script>',
+        'very long': 'A'.repeat(100_000),
+      })) {
+        await open(page, text)
+        await reach(page, GENUINE)
+        await page.evaluate(hash => { location.hash = hash }, altered)
+        await reach(page, INVALID).catch(error => { throw new Error(`${what}: ${error.message}`) })
+        assert.equal((await page.locator('#amount').textContent()).trim(), '', what)
+      }
+    }))
+
+  test('a code that was copied from another receipt shows that one’s amount', () =>
+    visit({}, async page => {
+      // Printed on a receipt over 99,000.00: the page says what was really paid.
+      await open(page, statement({ minor: 2_500, number: 'RCT-2026-007' }))
+      await reach(page, GENUINE)
+      assert.equal(await page.locator('#amount').innerText(), '25.00 GMD')
+      await page.getByText('RCT-2026-007').waitFor()
+    }))
+
+  test('amounts and names of every kind', () =>
+    visit({}, async page => {
+      for (const [changes, amount, merchant] of [
+        [{ minor: 1 }, '0.01 GMD', 'Kairaba Books'],
+        [{ minor: 99_999_999_999_999 }, '999,999,999,999.99 GMD', 'Kairaba Books'],
+        [{ currency: 'XOF', digits: 0, minor: 1_500 }, '1,500 XOF', 'Kairaba Books'],
+        [{ currency: 'KWD', digits: 3, minor: 1 }, '0.001 KWD', 'Kairaba Books'],
+        [{ merchant: 'Épicerie <b>“Chez Awa”</b> 🎉' }, '1,500.00 GMD', 'Épicerie <b>“Chez Awa”</b> 🎉'],
+        [{ merchant: 'a\u202eb\u0000c' }, '1,500.00 GMD', 'abc'],
+      ]) {
+        await open(page, statement(changes))
+        await reach(page, GENUINE)
+        assert.equal(await page.locator('#amount').innerText(), amount)
+        assert.equal(await page.locator('#merchant').innerText(), merchant)
+      }
+      await look(page, 'receipt-long-amount')
+    }))
+
+  test('a receipt of test mode says so', () =>
+    visit({}, async page => {
+      await open(page, statement({ live: false }))
+      await reach(page, GENUINE)
+      await page.getByText('No real money moves.').waitFor()
+      await look(page, 'receipt-test-mode')
+    }))
+
+  test('the payer is proved by name and code', () =>
+    visit({}, async page => {
+      await open(page, EXAMPLE.statement)
+      await page.getByText('Who paid?').click()
+      const check = async (name, code) => {
+        await page.getByLabel('Payer', { exact: true }).fill(name)
+        await page.getByLabel('Validation code').fill(code)
+        await button(page, 'Check the payer').click()
+      }
+      const yes = page.getByText('This name and this code belong to the payment.')
+      const no = page.getByText('This name and this code do not belong together.')
+      await check(EXAMPLE.payer, EXAMPLE.validation_code)
+      await yes.waitFor()
+      await look(page, 'receipt-payer')
+      await check('Somebody Else', EXAMPLE.validation_code)
+      await no.waitFor()
+      assert.ok(await yes.isHidden())
+      await check(' FATOU   ceesay ', `${EXAMPLE.validation_code.toUpperCase().slice(0, 16)} ${EXAMPLE.validation_code.slice(16)}`)
+      await yes.waitFor()
+      await check(EXAMPLE.payer, '')
+      await no.waitFor()
+      await check(EXAMPLE.payer, EXAMPLE.validation_code.replace('f', 'e'))
+      await no.waitFor()
+      assert.equal(new URL(page.url()).search, '', 'nothing was sent')
+      // Another receipt begins anew.
+      await page.evaluate(hash => { location.hash = hash }, statement({ payer: 'zoé', code: 'a'.repeat(32) }))
+      await page.getByText(GENUINE).waitFor()
+      await no.waitFor({ state: 'hidden' })
+      await check('ZOE\u0301', 'A'.repeat(32))
+      await yes.waitFor()
+    }))
+
+  test('without a statement the page explains itself and takes one', () =>
+    visit({}, async page => {
+      await open(page)
+      await reach(page, 'Check a receipt')
+      await look(page, 'receipt-intro')
+      const field = page.getByLabel('Address or code of the receipt')
+      await field.fill(`  https://pay.example/verify#${EXAMPLE.statement}\n`)
+      await button(page, 'Check').click()
+      await reach(page, GENUINE)
+      await page.goBack()
+      await reach(page, 'Check a receipt')
+      await field.fill('HELLO')
+      await page.keyboard.press('Enter')
+      await reach(page, INVALID)
+      await page.getByText('Check by hand').click()
+      await field.fill(EXAMPLE.statement)
+      await button(page, 'Check').click()
+      await reach(page, GENUINE)
+      assert.equal(await page.evaluate(() => document.activeElement.tagName), 'H1')
+    }))
+
+  test('it needs no network once it is there', () =>
+    visit({ expected: /ERR_INTERNET_DISCONNECTED/ }, async page => {
+      await open(page)
+      await reach(page, 'Check a receipt')
+      await page.context().setOffline(true)
+      await page.evaluate(hash => { location.hash = hash }, EXAMPLE.statement)
+      await reach(page, GENUINE)
+      await page.evaluate(hash => { location.hash = hash }, EXAMPLE.statement.slice(1))
+      await reach(page, INVALID)
+    }))
+
+  test('a browser that cannot check says so and shows nothing', () =>
+    visit({}, async page => {
+      await page.addInitScript(() => {
+        crypto.subtle.importKey = () => Promise.reject(new DOMException('no', 'NotSupportedError'))
+      })
+      await open(page, EXAMPLE.statement)
+      await reach(page, 'This browser cannot check receipts')
+      assert.equal((await page.locator('#amount').textContent()).trim(), '')
+      await look(page, 'receipt-unsupported')
+      await page.evaluate(hash => { location.hash = hash }, EXAMPLE.statement.slice(1))
+      await reach(page, 'This browser cannot check receipts')
+    }))
+
+  test('a page that is not secure has no means to check', () =>
+    visit({}, async page => {
+      await page.addInitScript(() => Object.defineProperty(Crypto.prototype, 'subtle', { value: undefined }))
+      await open(page, EXAMPLE.statement)
+      await reach(page, 'This browser cannot check receipts')
+    }))
+
+  test('without JavaScript it says what it needs', () =>
+    payer(browser, { scripts: false }, async page => {
+      await open(page, EXAMPLE.statement)
+      await reach(page, 'Check a receipt')
+      // What stands in <noscript> has no text for `getByText`.
+      assert.match(await page.locator('noscript p').innerText(), /needs JavaScript for it/)
+      assert.equal(await heading(page, GENUINE).count(), 0)
+      await look(page, 'receipt')
+    }))
+
+  test('French, and the other language keeps the statement', () =>
+    visit({ locale: 'fr-FR' }, async page => {
+      await open(page, EXAMPLE.statement)
+      await reach(page, 'Ce paiement est authentique')
+      assert.equal(await page.locator('html').getAttribute('lang'), 'fr')
+      assert.equal(await page.locator('#amount').innerText(), '1\u202f500,00 GMD')
+      assert.equal((await page.locator('#paid-at').innerText()).replaceAll('\u00a0', ' '), '21 novembre 2026 à 15:05 (heure de Banjul)')
+      await look(page, 'receipt-french')
+      await link(page, 'English').click()
+      await reach(page, GENUINE)
+    }))
+
+  test('the installation’s own page knows no foreign key', () =>
+    payer(browser, {}, async page => {
+      await open(page, EXAMPLE.statement)
+      await reach(page, INVALID)
+    }))
+
+  test('it weighs little and loads only what is its own', () =>
+    payer(browser, {}, async page => {
+      const responses = []
+      page.on('response', response => responses.push(response))
+      await open(page, EXAMPLE.statement)
+      await reach(page, INVALID)
+      const bodies = await Promise.all(responses.map(response => response.body()))
+      const total = bodies.reduce((sum, body) => sum + body.length, 0)
+      assert.ok(total > 1000 && total <= 30 * 1024, `${total} bytes`)
+      const policy = responses[0].headers()['content-security-policy']
+      assert.match(policy, /default-src 'none'/)
+      assert.doesNotMatch(policy, /unsafe-inline|unsafe-eval|\*/)
+    }))
+})
