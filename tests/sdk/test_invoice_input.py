@@ -161,6 +161,8 @@ def test_broken_bodies(api, bill, method):
     ]:
         answer = api.request(method, path, data=raw, headers={"Content-Type": "application/json"})
         refusal(answer, status, code)
+        # What is left of a body that is too large is not read: the connection ends, and says so.
+        assert (answer.headers.get("Connection") == "close") == (status == 413)
     answer = api.request(method, path, data=b'{"notes":"x"}', headers={"Content-Type": "text/plain"})
     refusal(answer, 415, "unsupported_media_type")
 
@@ -171,6 +173,8 @@ def test_broken_bodies(api, bill, method):
         ("DELETE", "/v1/pay/invoices", {"GET", "POST"}),
         ("PATCH", "/v1/pay/invoices/inv_x", {"GET", "PUT"}),
         ("GET", "/v1/pay/invoices/inv_x/finalize", {"POST"}),
+        ("PUT", "/v1/pay/invoices/inv_x/payments", {"GET", "POST"}),
+        ("POST", "/v1/pay/invoices/inv_x/receipts", {"GET"}),
     ],
 )
 def test_another_verb(api, method, path, allowed):
@@ -200,15 +204,18 @@ class TestIdempotency:
         for method, rest, body, status in [
             ("PUT", "", {"notes": "Once"}, 200),
             ("POST", "/finalize", None, 200),
+            ("POST", "/payments", {"amount": "40.00", "payment_method": "cash"}, 201),
         ]:
             data(self.twice(api, method, path + rest, body, f"{request.node.name}{rest}"), status)
         invoice = ok(sdk.invoices.get(path.rsplit("/", 1)[1]))
-        assert (invoice["version"], invoice["status"]) == (3, "pending")
+        assert (invoice["version"], invoice["paid_amount"], len(invoice["receipts"])) == (4, "40.00", 1)
         other = f"/v1/pay/invoices/{bill()['id']}/cancel"
         data(self.twice(api, "POST", other, None, f"{request.node.name}/cancel"))
 
     def test_a_refusal_is_remembered(self, api, bill, request):
         path = f"/v1/pay/invoices/{bill()['id']}"
+        more = {"amount": "100.01", "payment_method": "cash"}
+        refusal(self.twice(api, "POST", f"{path}/payments", more, request.node.name), 400, "invoice_overpayment")
         refusal(self.twice(api, "POST", f"{path}/finalize", None, f"{request.node.name}/f"), 400, "invoice_not_draft")
 
     def test_a_validation_failure_leaves_the_key_free(self, api, request):

@@ -55,6 +55,13 @@ def values(server, api, receiver):
         if wanted & {"invoice_id", "draft_id"}:
             made = data(api.post("/v1/pay/invoices", order(is_draft="draft_id" in wanted)), 201)
             found |= {"invoice_id": made["id"], "draft_id": made["id"]}
+        if wanted & {"paid_invoice_id", "receipt_id", "receipt_number", "validation_code"}:
+            made = data(api.post("/v1/pay/invoices", order()), 201)
+            payments = f"/v1/pay/invoices/{made['id']}/payments"
+            data(api.post(payments, {"amount": "100.00", "payment_method": "cash"}), 201)
+            [receipt] = data(api.get(f"/v1/pay/invoices/{made['id']}/receipts"))
+            found |= {"paid_invoice_id": made["id"], "receipt_id": receipt["id"]}
+            found |= {name: receipt[name] for name in ("receipt_number", "validation_code")}
         return found
 
     yield of

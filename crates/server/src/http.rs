@@ -23,6 +23,7 @@ mod payments;
 mod products;
 pub mod query;
 mod read;
+mod receipts;
 mod reference;
 mod refunds;
 mod service;
@@ -95,6 +96,12 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(invoices::get, invoices::update))
         .routes(routes!(invoices::finalize))
         .routes(routes!(invoices::cancel))
+        .routes(routes!(invoices::record_payment, invoices::list_payments))
+        .routes(routes!(invoices::list_receipts))
+        .routes(routes!(receipts::list))
+        .routes(routes!(receipts::get))
+        .routes(routes!(receipts::get_by_number))
+        .routes(routes!(receipts::validate))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(
             webhook_endpoints::get,

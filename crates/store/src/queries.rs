@@ -30,6 +30,7 @@ use domain::{Scope, Timestamp};
 
 use crate::entity::{Entity, parse};
 use crate::error::Error;
+use crate::settings::Dialect;
 use crate::sql::{Row, Value};
 use crate::tx::Tx;
 
@@ -100,18 +101,29 @@ impl Filter {
 
     /// Newest first: ids begin with their time.
     pub(crate) fn page(
-        mut self,
+        self,
         tx: &mut Tx<'_>,
         table: &str,
         columns: &str,
         request: &PageRequest,
     ) -> Result<Page<Row>, Error> {
+        let [(count, of_count), (sql, values)] = self.statements(table, columns, request);
+        let total: i64 = tx.query_one(&count, &of_count)?.get("total")?;
+        let mut items = tx.query(&sql, &values)?;
+        let limit = usize::try_from(request.limit).unwrap_or(0);
+        let has_more = items.len() > limit;
+        items.truncate(limit);
+        Ok(Page { items, total: total.min(MAX_TOTAL), total_is_capped: total > MAX_TOTAL, has_more })
+    }
+
+    /// What counts the matches, and what reads a part of them, with their values.
+    fn statements(mut self, table: &str, columns: &str, request: &PageRequest) -> [(String, Vec<Value>); 2] {
         let count = format!(
             "select count(*) as total\nfrom (select 1 as one from {table} where {} limit {}) as matching",
             self.conditions,
             MAX_TOTAL + 1
         );
-        let total: i64 = tx.query_one(&count, &self.values)?.get("total")?;
+        let count = (count, self.values.clone());
         if let Some(after) = &request.after {
             self.and("id < {}", [after.as_str().into()]);
         }
@@ -122,11 +134,22 @@ impl Filter {
             "select {columns}\nfrom {table}\nwhere {}\norder by id desc\nlimit ${limit_at} offset ${offset_at}",
             self.conditions
         );
-        let mut items = tx.query(&sql, &self.values)?;
-        let limit = usize::try_from(request.limit).unwrap_or(0);
-        let has_more = items.len() > limit;
-        items.truncate(limit);
-        Ok(Page { items, total: total.min(MAX_TOTAL), total_is_capped: total > MAX_TOTAL, has_more })
+        [count, (sql, self.values)]
+    }
+
+    /// How the database would go about [`Filter::entities`]: its plan for each of the two statements.
+    pub(crate) fn plans<E: Entity>(self, tx: &mut Tx<'_>, request: &PageRequest) -> Result<[String; 2], Error> {
+        let (explain, column) = match tx.dialect() {
+            Dialect::Sqlite => ("explain query plan", "detail"),
+            Dialect::Postgres => ("explain", "QUERY PLAN"),
+        };
+        let mut plan = |(sql, values): (String, Vec<Value>)| {
+            let rows = tx.query(&format!("{explain} {sql}"), &values)?;
+            let lines = rows.iter().map(|row| row.get::<String>(column)).collect::<Result<Vec<_>, Error>>()?;
+            Ok::<_, Error>(lines.join("\n"))
+        };
+        let [count, page] = self.statements(E::TABLE, "version, doc", request);
+        Ok([plan(count)?, plan(page)?])
     }
 
     pub(crate) fn entities<E: Entity>(self, tx: &mut Tx<'_>, request: &PageRequest) -> Result<Page<E>, Error> {

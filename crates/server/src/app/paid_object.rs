@@ -15,7 +15,7 @@ use store::Tx;
 use store::queries::{jobs, payment_links as links, transactions};
 
 use super::payments::{Initialize, Target};
-use super::{Context, checkouts, invoices, load, payment_links, receipts};
+use super::{Context, checkouts, invoices, load, look_up, payment_links, receipts};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
@@ -40,6 +40,15 @@ impl PaidObject {
             Payable::Checkout(id) => Self::Checkout(load(tx, scope, id)?),
             Payable::Invoice(id) => Self::Invoice(load(tx, scope, id)?),
             Payable::PaymentLink(id) => Self::PaymentLink(load(tx, scope, id)?),
+        })
+    }
+
+    /// For reading; not locked.
+    pub fn look_up(tx: &mut Tx<'_>, scope: Scope, payable: Payable) -> Result<Self, Failure> {
+        Ok(match payable {
+            Payable::Checkout(id) => Self::Checkout(look_up(tx, scope, id)?),
+            Payable::Invoice(id) => Self::Invoice(look_up(tx, scope, id)?),
+            Payable::PaymentLink(id) => Self::PaymentLink(look_up(tx, scope, id)?),
         })
     }
 

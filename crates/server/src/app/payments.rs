@@ -289,7 +289,12 @@ fn continue_or_replace(
 }
 
 /// Ends a session for another. A closed attempt is what the object shows until the next one begins.
-fn close(tx: &mut Tx<'_>, object: &mut PaidObject, current: &mut Payment, expired: bool) -> Result<(), Failure> {
+pub(super) fn close(
+    tx: &mut Tx<'_>,
+    object: &mut PaidObject,
+    current: &mut Payment,
+    expired: bool,
+) -> Result<(), Failure> {
     sessions::close(tx, &mut current.session, current.transaction.as_mut(), expired)?;
     if let Some(transaction) = &current.transaction {
         object.attempt_moved(current.session.id, transaction.summary(), false, tx.now());

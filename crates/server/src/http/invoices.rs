@@ -1,6 +1,9 @@
-//! `/v1/pay/invoices`: create, get, list, update, finalize, cancel.
+//! `/v1/pay/invoices`: create, get, list, update, finalize, cancel. What was paid of one is in `payments`.
 
 mod body;
+mod payments;
+
+pub(super) use payments::*;
 
 use axum::extract::State;
 use domain::api_key::{Area, Right};

@@ -7,6 +7,7 @@ mod backups;
 mod books;
 mod developer;
 mod installation;
+mod invoice_books;
 mod ledger;
 mod operator;
 pub(crate) mod place;

@@ -9,13 +9,13 @@ use dalasi::app::payment_links::{self, NewPaymentLink};
 use dalasi::app::payments::{Initialize, Target};
 use dalasi::app::products::NewItem;
 use dalasi::app::sessions::{self, Payment};
-use dalasi::app::{checkouts, look_up, verify};
+use dalasi::app::{checkouts, look_up, settlement, verify};
 use dalasi::error::Failure;
 use domain::checkout::Checkout;
 use domain::invoice::{Invoice, Status};
-use domain::payment::{Payable, Payer, PaymentSession, SessionStatus, Step, Transaction, TransactionStatus};
+use domain::payment::{Payable, Payer, PaymentSession, SessionStatus, Transaction, TransactionStatus};
 use domain::payment_link::{self, PaymentLink, Price, Terms};
-use domain::rail::Report;
+use domain::rail::{Called, FailureReason, Report};
 use domain::{Currency, Id, Metadata, Method, Money, Msisdn, Refusal, TaxRate};
 use store::queries::PageRequest;
 use store::queries::events::{self, EventsFilter};
@@ -149,9 +149,13 @@ impl World {
     }
 
     /// The rail's verified word, whatever the attempt has come to.
+    async fn report(&self, transaction: Id<Transaction>, report: Report) {
+        self.app.report(self.scope, transaction, report, None).await.unwrap();
+    }
+
     async fn confirm(&self, transaction: &Transaction) {
         let report = Report::Paid { amount: transaction.amount, rail_reference: "R-9".into() };
-        self.app.report(self.scope, transaction.id, report, None).await.unwrap();
+        self.report(transaction.id, report).await;
     }
 
     async fn stored_invoice(&self, payable: Payable) -> Invoice {
@@ -365,6 +369,7 @@ async fn a_use_that_is_held_comes_back_after_an_hour() {
     world.clock.advance(Duration::from_secs(3600));
     stored_attempt(&world, absent).await;
     let next = world.initialize(pay(link, Method::Afrimoney, APPROVES)).await.unwrap();
+    world.clock.advance(Duration::from_secs(5));
     world.reach(next, SessionStatus::Succeeded).await;
     assert_eq!(world.stored_link(link).await.stored_status(), payment_link::Status::Inactive);
     assert_eq!(world.initialize(pay(link, Method::Wave, QUIET)).await, Err("payment_link_inactive".into()));
@@ -395,28 +400,29 @@ async fn a_link_that_is_gone_still_counts_what_was_begun() {
     world.books_are_right().await;
 }
 
-/// The rail takes a wrong code, the checkout is cancelled while the code is awaited, and the rail ends it for good: the
-/// session keeps its word, and the books are right all the same.
+/// The checkout is cancelled while another code is awaited, and then the rail ends the attempt for good: the session keeps
+/// its word, and the books are right all the same.
 #[tokio::test]
 async fn an_attempt_that_fails_behind_a_closed_session_is_no_fault() {
     let world = World::new().await;
     let checkout = world.create(|_| {}).await;
     let session = world.initialize(pay(Payable::Checkout(checkout.id), Method::Qmoney, QUIET)).await.unwrap();
-    let code = Initialize {
-        target: Target::Session(session),
-        method: None,
-        has_code: true,
-        ..pay(Payable::Checkout(checkout.id), Method::Qmoney, QUIET)
-    };
-    let render = |_: Result<&Payment, &Failure>| dalasi::app::idempotency::Reply::new(200, "null".into());
-    world.app.initialize(world.scope, code, Some("000000".into()), None, render).await.unwrap();
-    assert_eq!(world.attempt(session).await.status(), TransactionStatus::Processing);
+    let id = world.attempt(session).await.id;
+    // What the rail made of the code was lost on its way.
+    let scope = world.scope;
+    let lost = world.app.commit(move |tx, context| {
+        settlement::settle(tx, context, scope, id, |session, transaction, now| {
+            session.submit_code(Some(transaction), now)?;
+            Ok(session.code_submitted(transaction, Called::Lost("reset".into()), now))
+        })
+    });
+    lost.await.unwrap();
+    world.report(id, Report::AwaitingCode { attempts_left: 2 }).await;
+    let awaited = world.payment(session).await;
+    assert_eq!(awaited.session.status(), SessionStatus::Pending);
+    assert_eq!(awaited.transaction.unwrap().status(), TransactionStatus::Processing);
     world.cancel(checkout.id).await;
-    let attempt = world.attempt(session).await;
-    if attempt.step() != Step::Settled {
-        let report = Report::Failed { reason: domain::rail::FailureReason::WrongCode };
-        world.app.report(world.scope, attempt.id, report, None).await.unwrap();
-    }
+    world.report(id, Report::Failed { reason: FailureReason::WrongCode }).await;
     let ended = world.payment(session).await;
     assert_eq!(ended.session.status(), SessionStatus::Cancelled);
     assert_eq!(ended.transaction.unwrap().status(), TransactionStatus::Failed);
@@ -434,8 +440,7 @@ async fn an_attempt_that_fails_after_a_cancel_is_no_fault() {
     let id: Id<Checkout> = checkout.id;
     world.app.commit(move |tx, context| checkouts::cancel(tx, context, scope, id)).await.unwrap();
     let attempt = world.attempt(session).await;
-    let report = Report::Failed { reason: domain::rail::FailureReason::Declined };
-    world.app.report(world.scope, attempt.id, report, None).await.unwrap();
+    world.report(attempt.id, Report::Failed { reason: FailureReason::Declined }).await;
     assert_eq!(world.payment(session).await.session.status(), SessionStatus::Failed);
     assert_eq!(world.told(checkout.id).await, ["checkout.cancelled"]);
     world.books_are_right().await;

@@ -301,9 +301,9 @@ async fn second_money_goes_back_without_fee_and_balance() {
     let checkout = world.create(|_| {}).await;
     // The payer leaves the card's page and takes a wallet instead, whose answer is lost …
     world.start(checkout.id, Method::Card, "").await;
-    let card = world.stored(checkout.id).await.checkout.transaction.unwrap().id;
+    let card = world.shown(checkout.id).await.unwrap().id;
     world.start(checkout.id, Method::Afrimoney, "+2207000004").await;
-    let wallet = world.stored(checkout.id).await.checkout.transaction.unwrap().id;
+    let wallet = world.shown(checkout.id).await.unwrap().id;
     // … and the card's money arrives in the meantime.
     let amount = checkout.order.amount;
     let report = Report::Paid { amount, rail_reference: "CARD-1".into() };
@@ -324,7 +324,7 @@ async fn second_money_goes_back_without_fee_and_balance() {
     assert_eq!((refund.amount, &refund.source), (amount, &Source::Unapplied { rail: "simulator".into() }));
     assert_eq!(until(&world, refund.id, is_over).await.status(), RefundStatus::Completed);
     assert_eq!(available(&world).await, net);
-    let shown = world.stored(checkout.id).await.checkout.transaction.unwrap();
+    let shown = world.shown(checkout.id).await.unwrap();
     assert_eq!((shown.id, shown.status.as_str()), (card, "completed"), "the checkout shows the money that stays");
     world.has_clean_books().await;
 }

@@ -9,12 +9,12 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use dalasi::app::checkouts::{self, NewCheckout, Price};
-use dalasi::app::hosted::{self, HostedCheckout};
+use dalasi::app::hosted::{self, Hosted, Place};
 use dalasi::app::idempotency::Reply;
 use dalasi::app::payments::{Initialize, Target};
 use dalasi::app::refunds::{self, NewRefund};
 use dalasi::app::verify::{self, Progress};
-use dalasi::app::{App, Context, Offer, organizations};
+use dalasi::app::{App, Context, Offer, look_up, organizations};
 use dalasi::clock::{Clock as _, SystemClock};
 use dalasi::egress::{Egress, EgressSettings};
 use dalasi::entropy::SystemEntropy;
@@ -28,7 +28,7 @@ use dalasi::secrets::{MasterKey, Purpose};
 use dalasi::wire::Addresses;
 use domain::checkout::{Checkout, Customer};
 use domain::customer;
-use domain::payment::{self, Payable, Transaction};
+use domain::payment::{self, Payable, Transaction, TransactionSummary};
 use domain::product::Product;
 use domain::refund::Refund;
 use domain::{Currency, Id, Metadata, Method, Mode, Money, Msisdn, Scope, Timestamp};
@@ -196,12 +196,17 @@ impl World {
         let checkout = self.create(|new| new.price = price).await;
         self.start(checkout.id, Method::Wave, "+2207000000").await;
         loop {
-            let stored = self.stored(checkout.id).await;
-            if let Some(paid) = stored.checkout.transaction.filter(|shown| shown.is_paid()) {
+            if let Some(paid) = self.shown(checkout.id).await.filter(TransactionSummary::is_paid) {
                 return paid.id;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// The attempt that a checkout shows.
+    pub(crate) async fn shown(&self, checkout: Id<Checkout>) -> Option<TransactionSummary> {
+        let scope = self.scope;
+        self.app.read(move |tx, _| Ok(look_up::<Checkout>(tx, scope, checkout)?.transaction)).await.unwrap()
     }
 
     /// Asks for a refund of a part, or of all that is left.
@@ -235,8 +240,9 @@ impl World {
         self.app.commit(move |tx, context| checkouts::cancel(tx, context, scope, id)).await.unwrap();
     }
 
-    pub(crate) async fn stored(&self, id: Id<Checkout>) -> HostedCheckout {
-        self.app.read(move |tx, _| hosted::look_up_hosted(tx, id)).await.unwrap()
+    pub(crate) async fn stored(&self, id: Id<Checkout>) -> Hosted {
+        let place = Place { payable: Payable::Checkout(id), session: None };
+        self.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await.unwrap()
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Page {

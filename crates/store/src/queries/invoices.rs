@@ -45,7 +45,16 @@ pub struct InvoiceFilter {
 const OPEN: &str = "status in ('pending', 'partially_paid', 'overdue')";
 
 pub fn list(tx: &mut Tx<'_>, scope: Scope, filter: &InvoiceFilter, page: &PageRequest) -> Result<Page<Invoice>, Error> {
-    let now = tx.now().micros();
+    conditions(scope, filter, tx.now()).entities(tx, page)
+}
+
+/// How the database would go about a list, for whoever checks that no index is missing.
+pub fn plans(tx: &mut Tx<'_>, scope: Scope, filter: &InvoiceFilter, page: &PageRequest) -> Result<[String; 2], Error> {
+    conditions(scope, filter, tx.now()).plans::<Invoice>(tx, page)
+}
+
+fn conditions(scope: Scope, filter: &InvoiceFilter, now: Timestamp) -> Filter {
+    let now = now.micros();
     let mut conditions = Filter::within(scope);
     // The clock decides what is overdue, whether or not the timer ran.
     match filter.status {
@@ -73,5 +82,5 @@ pub fn list(tx: &mut Tx<'_>, scope: Scope, filter: &InvoiceFilter, page: &PageRe
         conditions.and("subscription_id = {}", [subscription_id.as_str().into()]);
     }
     conditions.made_between::<Invoice>(filter.from, filter.until);
-    conditions.entities(tx, page)
+    conditions
 }

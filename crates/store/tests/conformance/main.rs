@@ -8,6 +8,7 @@ mod backups;
 mod broken_commits;
 mod customers;
 mod invoices;
+mod plans;
 mod postgres_only;
 mod reads;
 mod savepoints;

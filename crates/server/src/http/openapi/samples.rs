@@ -30,6 +30,8 @@ const SAMPLES: &[(&str, &str, &str)] = samples! {
     "test_webhook_endpoint" "rotate_webhook_secret"
     "list_events" "get_event" "retry_event"
     "create_invoice" "list_invoices" "get_invoice" "update_invoice" "finalize_invoice" "cancel_invoice"
+    "record_invoice_payment" "list_invoice_payments" "list_invoice_receipts"
+    "list_receipts" "get_receipt" "get_receipt_by_number" "validate_receipt"
 };
 
 /// What stands in a sample for what each reader has another of.

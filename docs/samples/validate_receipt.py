@@ -1,0 +1,9 @@
+import requests
+
+answer = requests.get("{{base_url}}/v1/pay/receipts/validate/{{validation_code}}")
+answer.raise_for_status()
+receipt = answer.json()["data"]
+if receipt["valid"]:
+    print(receipt["receipt_number"], receipt["amount"], receipt["currency"], receipt["org_name"])
+else:
+    print("not a receipt of ours")
