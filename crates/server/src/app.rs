@@ -7,6 +7,7 @@ pub mod attempts;
 pub mod balance;
 pub mod checkouts;
 pub mod customers;
+pub mod documents;
 pub mod hosted;
 pub mod idempotency;
 pub mod invariants;
@@ -34,7 +35,7 @@ use domain::api_key::{ApiKey, Right, Rights};
 use domain::rail::Capability;
 use domain::{Currency, Id, Method, Mode, Refusal, Scope};
 use store::{Entity, Store, Tx};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::egress::Egress;
 use crate::error::Failure;
@@ -147,6 +148,7 @@ struct Inner {
     bell: watch::Sender<u64>,
     changes: broadcast::Sender<String>,
     invariants: invariants::LatestInvariants,
+    renderings: Semaphore,
 }
 
 impl App {
@@ -154,7 +156,8 @@ impl App {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
         let invariants = invariants::LatestInvariants::default();
         let bell = watch::Sender::new(0);
-        Self { inner: Arc::new(Inner { store, context, rails, egress, bell, changes, invariants }) }
+        let renderings = Semaphore::new(documents::MOST_AT_ONCE);
+        Self { inner: Arc::new(Inner { store, context, rails, egress, bell, changes, invariants, renderings }) }
     }
 
     pub fn store(&self) -> &Store {
@@ -176,6 +179,11 @@ impl App {
     /// What the background check found last.
     pub fn invariants(&self) -> &invariants::LatestInvariants {
         &self.inner.invariants
+    }
+
+    /// Places for documents that are being made.
+    fn renderings(&self) -> &Semaphore {
+        &self.inner.renderings
     }
 
     /// One transaction; afterwards the worker looks for what it owes.

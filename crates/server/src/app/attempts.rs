@@ -312,10 +312,10 @@ fn transaction_of(claimed: &ClaimedJob) -> Id<Transaction> {
         | Job::OverdueInvoice(_)
         | Job::ExpireSession(_)
         | Job::ExpirePaymentLink(_)
+        | Job::RenderInvoice(_)
+        | Job::RenderReceipt(_)
         | Job::SendRefund(_)
         | Job::AskRefund(_)
-        | Job::SimulateRefund(_) => {
-            unreachable!("that job names no attempt")
-        }
+        | Job::SimulateRefund(_) => unreachable!("that job names no attempt"),
     }
 }
