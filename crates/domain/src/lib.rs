@@ -14,6 +14,7 @@ pub mod id;
 pub mod invoice;
 pub mod job;
 pub mod ledger;
+pub mod mail;
 pub mod metadata;
 pub mod method;
 pub mod money;

@@ -39,7 +39,14 @@ impl Metadata {
         members.retain(|(name, _)| texts.iter().all(|(new, _)| new != name));
         let json = |text: &str| serde_json::Value::from(text).to_string();
         members.extend(texts.iter().map(|(name, text)| (name.clone(), json(text))));
-        let members: Vec<String> = members.iter().map(|(name, value)| format!("{}:{value}", json(name))).collect();
+        Self::of_members(members)
+    }
+
+    /// Each value is JSON text, as [`Metadata::members`] gives it.
+    pub fn of_members(members: impl IntoIterator<Item = (String, String)>) -> Self {
+        let name_of = |name: String| serde_json::Value::from(name).to_string();
+        let members: Vec<String> =
+            members.into_iter().map(|(name, value)| format!("{}:{value}", name_of(name))).collect();
         Self::from_canonical(format!("{{{}}}", members.join(",")))
     }
 }

@@ -39,6 +39,9 @@ pub enum Refusal {
     InvoiceVersionConflict {
         current: i64,
     },
+    /// The invoice names no address that mail can be sent to.
+    CustomerEmailMissing,
+    EmailNotConfigured,
     /// Less than what is left, where the merchant takes the whole only.
     PartialPaymentNotAllowed {
         remaining: Money,
@@ -79,6 +82,8 @@ impl Refusal {
             Refusal::InvoiceHasPayments => "invoice_has_payments",
             Refusal::InvoiceOverpayment { .. } => "invoice_overpayment",
             Refusal::InvoiceVersionConflict { .. } => "invoice_version_conflict",
+            Refusal::CustomerEmailMissing => "customer_email_missing",
+            Refusal::EmailNotConfigured => "email_not_configured",
             Refusal::PartialPaymentNotAllowed { .. } => "partial_payment_not_allowed",
             Refusal::PaymentLinkInactive => "payment_link_inactive",
             Refusal::PaymentLinkExpired => "payment_link_expired",
@@ -143,6 +148,12 @@ impl fmt::Display for Refusal {
             Refusal::InvoiceVersionConflict { current } => write!(
                 f,
                 "The invoice was changed meanwhile and is at version {current}. Read it again, then repeat the change with that version."
+            ),
+            Refusal::CustomerEmailMissing => f.write_str(
+                "This invoice has no e-mail address of the customer that mail can be sent to. Update its `customer_email` while it is a draft or pending, or hand over its PDF another way.",
+            ),
+            Refusal::EmailNotConfigured => f.write_str(
+                "This server sends no e-mail. Its operator sets smtp-url and mail-from (DALASI_SMTP_URL, DALASI_MAIL_FROM) and starts it again.",
             ),
             Refusal::PartialPaymentNotAllowed { remaining } => write!(
                 f,

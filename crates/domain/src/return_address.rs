@@ -9,20 +9,30 @@ use crate::payment::PaymentSession;
 const CHECKOUT: &str = "session_id";
 const PAYMENT_SESSION: &str = "payment_session_id";
 
-/// The merchant's `url` with both ids: behind its query, before its fragment, in place of parameters of these names.
-pub fn return_address(url: &str, checkout: Id<Checkout>, session: Option<Id<PaymentSession>>) -> String {
+/// The merchant's `url` with the ids: behind its query, before its fragment, in place of parameters of their names. Only
+/// a checkout has an id of its own there.
+pub fn return_address(url: &str, checkout: Option<Id<Checkout>>, session: Option<Id<PaymentSession>>) -> String {
     let (rest, fragment) = match url.split_once('#') {
         Some((rest, fragment)) => (rest, Some(fragment)),
         None => (url, None),
     };
     let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let mut parameters: Vec<String> =
-        query.split('&').filter(|part| !part.is_empty() && !is_ours(part)).map(String::from).collect();
-    parameters.push(format!("{CHECKOUT}={checkout}"));
+    let mut parameters: Vec<String> = query
+        .split('&')
+        .filter(|part| !part.is_empty() && !is_ours(part, checkout.is_some()))
+        .map(String::from)
+        .collect();
+    if let Some(checkout) = checkout {
+        parameters.push(format!("{CHECKOUT}={checkout}"));
+    }
     if let Some(session) = session {
         parameters.push(format!("{PAYMENT_SESSION}={session}"));
     }
-    let mut address = format!("{address}?{}", parameters.join("&"));
+    let mut address = address.to_owned();
+    if !parameters.is_empty() {
+        address.push('?');
+        address.push_str(&parameters.join("&"));
+    }
     if let Some(fragment) = fragment {
         address.push('#');
         address.push_str(fragment);
@@ -30,10 +40,10 @@ pub fn return_address(url: &str, checkout: Id<Checkout>, session: Option<Id<Paym
     address
 }
 
-fn is_ours(parameter: &str) -> bool {
+fn is_ours(parameter: &str, of_checkout: bool) -> bool {
     let name = parameter.split('=').next().unwrap_or_default();
     let name = decoded(name);
-    name == CHECKOUT.as_bytes() || name == PAYMENT_SESSION.as_bytes()
+    (of_checkout && name == CHECKOUT.as_bytes()) || name == PAYMENT_SESSION.as_bytes()
 }
 
 /// However a name is written, the shop reads the same one.
@@ -74,9 +84,15 @@ mod tests {
             ("https://shop.example/?é%C3", "https://shop.example/?é%C3&{}"),
         ];
         for (url, expected) in table {
-            assert_eq!(return_address(url, checkout, Some(session)), expected.replace("{}", &ours), "{url}");
+            assert_eq!(return_address(url, Some(checkout), Some(session)), expected.replace("{}", &ours), "{url}");
         }
-        let without = return_address("https://shop.example/?payment_session_id=x", checkout, None);
+        let without = return_address("https://shop.example/?payment_session_id=x", Some(checkout), None);
         assert_eq!(without, format!("https://shop.example/?session_id={checkout}"));
+        let of_link = return_address("https://shop.example/?session_id=x&payment_session_id=y#z", None, Some(session));
+        assert_eq!(of_link, format!("https://shop.example/?session_id=x&payment_session_id={session}#z"));
+        assert_eq!(
+            return_address("https://shop.example/?payment_session_id=y#z", None, None),
+            "https://shop.example/#z"
+        );
     }
 }

@@ -237,6 +237,64 @@ card-challenge = the bank asks first (3-D Secure)
 card-not-chosen = Choose one of the test cards.
 card-unknown = That is not a test card.
 
+## Invoice
+invoice-line = Invoice { $number }
+invoice-due-line = Invoice { $number }, due { $day }
+invoice-overdue-line = Invoice { $number }, was due { $day }
+invoice-part-paid = { $paid } of { $total } is paid.
+invoice-details = What is billed
+invoice-to = Billed to
+invoice-issued = Issued
+invoice-due = Due
+invoice-before-tax = Before tax
+invoice-tax = Tax ({ $rate } %)
+invoice-paid = Paid
+invoice-left = Left to pay
+invoice-payments = Payments received
+invoice-document = Download the invoice (PDF)
+invoice-paid-whole = This invoice is paid in full.
+invoice-cancelled = This invoice was cancelled. There is nothing to pay.
+received = We received { $amount }
+choose-rest-title = How do you want to pay the rest?
+part-summary = Pay only a part now
+part-label = Amount to pay now
+part-hint = Up to { $amount }. Leave it empty to pay all.
+part-line = A part of { $left } that is left to pay.
+part-format = Write the amount in digits, such as 50.00.
+part-too-much = Only { $amount } is left to pay.
+late-invoice-cancelled = It arrived after the invoice was cancelled.
+draft-title = This invoice is not ready yet
+draft-body = { $merchant } is still writing it. There is nothing to pay now.
+
+## Payment link
+field-amount = Amount
+field-name = Your name
+field-email = E-mail address
+field-optional = (optional)
+field-select = Choose
+field-currency = In { $currency }
+field-between = From { $least } to { $most }
+field-least = At least { $amount }
+field-most = At most { $amount }
+field-missing = Fill in this field.
+field-email-missing = Enter your e-mail address.
+field-select-missing = Choose one of the answers.
+field-box-missing = Tick this box to go on.
+field-too-long = This is too long.
+field-email-format = Enter an e-mail address, such as awa@example.gm.
+field-number-format = Enter a number in digits.
+field-format = This can’t be used. Check it.
+closed-title = No more payments here
+closed-by-merchant = This link takes no payments any more.
+closed-expired = The time to pay with this link is over.
+closed-used-up = This link has been paid as often as it can be.
+closed-body = Ask { $merchant } for another way to pay.
+fields-title = Fill this in, then choose how to pay
+received-apart-title = Your payment was more than what was left
+received-apart = It is kept apart, and { $merchant } can pay it back. Give them this number:
+qr-label = QR code with the address of this page
+qr-body = To pay on your phone, point its camera here.
+
 ## Check a receipt
 verify-title = Check a receipt
 verify-intro = Scan the QR code on a receipt with your phone’s camera. This page then shows what was really paid.

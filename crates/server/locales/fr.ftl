@@ -237,6 +237,64 @@ card-challenge = la banque demande d’abord (3-D Secure)
 card-not-chosen = Choisissez une des cartes de test.
 card-unknown = Ce n’est pas une carte de test.
 
+## Facture
+invoice-line = Facture { $number }
+invoice-due-line = Facture { $number }, à payer au plus tard le { $day }
+invoice-overdue-line = Facture { $number }, échue le { $day }
+invoice-part-paid = { $paid } sur { $total } sont payés.
+invoice-details = Ce qui est facturé
+invoice-to = Facturé à
+invoice-issued = Émise le
+invoice-due = Échéance
+invoice-before-tax = Hors taxe
+invoice-tax = Taxe ({ $rate } %)
+invoice-paid = Payé
+invoice-left = Reste à payer
+invoice-payments = Paiements reçus
+invoice-document = Télécharger la facture (PDF)
+invoice-paid-whole = Cette facture est payée en entier.
+invoice-cancelled = Cette facture a été annulée. Il n’y a rien à payer.
+received = Nous avons reçu { $amount }
+choose-rest-title = Comment voulez-vous payer le reste ?
+part-summary = Ne payer qu’une partie maintenant
+part-label = Montant à payer maintenant
+part-hint = Jusqu’à { $amount }. Laissez vide pour tout payer.
+part-line = Une partie des { $left } qui restent à payer.
+part-format = Écrivez le montant en chiffres, par exemple 50,00.
+part-too-much = Il ne reste que { $amount } à payer.
+late-invoice-cancelled = Il est arrivé après l’annulation de la facture.
+draft-title = Cette facture n’est pas encore prête
+draft-body = { $merchant } est en train de l’écrire. Il n’y a rien à payer maintenant.
+
+## Lien de paiement
+field-amount = Montant
+field-name = Votre nom
+field-email = Adresse e-mail
+field-optional = (facultatif)
+field-select = Choisissez
+field-currency = En { $currency }
+field-between = De { $least } à { $most }
+field-least = Au moins { $amount }
+field-most = Au plus { $amount }
+field-missing = Remplissez ce champ.
+field-email-missing = Saisissez votre adresse e-mail.
+field-select-missing = Choisissez une des réponses.
+field-box-missing = Cochez cette case pour continuer.
+field-too-long = C’est trop long.
+field-email-format = Saisissez une adresse e-mail, par exemple awa@example.gm.
+field-number-format = Saisissez un nombre en chiffres.
+field-format = Ceci ne peut pas être utilisé. Vérifiez-le.
+closed-title = Plus de paiements ici
+closed-by-merchant = Ce lien ne reçoit plus de paiements.
+closed-expired = Le délai pour payer avec ce lien est passé.
+closed-used-up = Ce lien a été payé autant de fois que possible.
+closed-body = Demandez à { $merchant } un autre moyen de payer.
+fields-title = Remplissez ceci, puis choisissez comment payer
+received-apart-title = Votre paiement dépasse ce qui restait
+received-apart = Il est gardé à part, et { $merchant } peut le rembourser. Donnez-leur ce numéro :
+qr-label = Code QR avec l’adresse de cette page
+qr-body = Pour payer sur votre téléphone, visez ce code avec son appareil photo.
+
 ## Vérifier un reçu
 verify-title = Vérifier un reçu
 verify-intro = Scannez le code QR d’un reçu avec l’appareil photo du téléphone. Cette page montre alors ce qui a vraiment été payé.

@@ -13,6 +13,7 @@ pub mod invariants;
 pub mod invoices;
 pub mod keys;
 pub mod ledger;
+pub mod mails;
 pub mod organizations;
 pub mod paid_object;
 pub mod payment_links;
@@ -36,6 +37,7 @@ use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::egress::Egress;
 use crate::error::Failure;
+use crate::mail::Mailer;
 use crate::rails::Rails;
 use crate::secrets::{MasterKey, Purpose, Subkey};
 use crate::wire::Addresses;
@@ -81,6 +83,8 @@ pub struct Context {
     pub client_secret_pepper: Subkey,
     pub form_token_key: Subkey,
     pub page_token_key: Subkey,
+    /// Mails are owed only where some process can send them.
+    pub sends_mail: bool,
     offers: Vec<Offer>,
 }
 
@@ -102,8 +106,13 @@ impl Context {
             form_token_key: master.subkey(Purpose::FormToken),
             page_token_key: master.subkey(Purpose::PageToken),
             master,
+            sends_mail: false,
             offers,
         }
+    }
+
+    pub fn sending_mail(self) -> Self {
+        Self { sends_mail: true, ..self }
     }
 
     pub fn offer(&self, mode: Mode, method: Method) -> Option<&Offer> {
@@ -137,6 +146,7 @@ struct Inner {
     context: Arc<Context>,
     rails: Rails,
     egress: Egress,
+    mailer: Option<Mailer>,
     bell: watch::Sender<u64>,
     changes: broadcast::Sender<String>,
     invariants: invariants::LatestInvariants,
@@ -144,12 +154,13 @@ struct Inner {
 }
 
 impl App {
-    pub fn new(store: Store, context: Arc<Context>, rails: Rails, egress: Egress) -> Self {
+    pub fn new(store: Store, context: Arc<Context>, rails: Rails, egress: Egress, mailer: Option<Mailer>) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
         let invariants = invariants::LatestInvariants::default();
         let bell = watch::Sender::new(0);
         let renderings = Semaphore::new(documents::MOST_AT_ONCE);
-        Self { inner: Arc::new(Inner { store, context, rails, egress, bell, changes, invariants, renderings }) }
+        let inner = Inner { store, context, rails, egress, mailer, bell, changes, invariants, renderings };
+        Self { inner: Arc::new(inner) }
     }
 
     pub fn store(&self) -> &Store {
@@ -166,6 +177,11 @@ impl App {
 
     pub fn egress(&self) -> &Egress {
         &self.inner.egress
+    }
+
+    /// Nothing: no mail server is configured.
+    pub fn mailer(&self) -> Option<&Mailer> {
+        self.inner.mailer.as_ref()
     }
 
     /// What the background check found last.

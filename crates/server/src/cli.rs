@@ -11,6 +11,7 @@ mod installation;
 mod keys;
 mod ledger;
 mod listen;
+mod mail;
 mod organization;
 mod output;
 mod problem;
@@ -64,6 +65,7 @@ enum Command {
     Receipt(receipt::Arguments),
     Listen(listen::Arguments),
     Trigger(trigger::Arguments),
+    Mail(mail::Arguments),
     Verify(verify::Arguments),
     Ledger(ledger::Arguments),
     Backup(backup::Arguments),
@@ -83,6 +85,7 @@ pub fn main() -> ExitCode {
         Command::Receipt(arguments) => block_on(receipt::run(arguments)),
         Command::Listen(arguments) => block_on(listen::run(arguments)),
         Command::Trigger(arguments) => block_on(trigger::run(arguments)),
+        Command::Mail(arguments) => block_on(mail::run(arguments)),
         Command::Ledger(arguments) => block_on(ledger::run(arguments)),
         Command::Verify(arguments) => block_on(verify::run(arguments)),
         Command::Backup(arguments) => block_on(backup::run(arguments)),

@@ -48,6 +48,8 @@ impl Failure {
                 | Refusal::InvoiceHasPayments
                 | Refusal::InvoiceOverpayment { .. }
                 | Refusal::InvoiceVersionConflict { .. }
+                | Refusal::CustomerEmailMissing
+                | Refusal::EmailNotConfigured
                 | Refusal::PartialPaymentNotAllowed { .. }
                 | Refusal::PaymentLinkInactive
                 | Refusal::PaymentLinkExpired

@@ -27,6 +27,7 @@ mod receipts;
 mod reference;
 mod service;
 mod tokens;
+mod unread;
 mod webhook_endpoints;
 
 use std::sync::Arc;
@@ -87,6 +88,7 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(invoices::create, invoices::list))
         .routes(routes!(invoices::get, invoices::update))
         .routes(routes!(invoices::finalize))
+        .routes(routes!(invoices::send))
         .routes(routes!(invoices::cancel))
         .routes(routes!(invoices::record_payment, invoices::list_payments))
         .routes(routes!(invoices::list_receipts))

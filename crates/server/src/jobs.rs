@@ -6,6 +6,7 @@
 mod deliver;
 mod housekeeping;
 mod invariants;
+mod mail;
 mod payer;
 mod seal;
 mod sequence;
@@ -41,6 +42,7 @@ pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
     let mut loops = JoinSet::new();
     loops.spawn(run_jobs(app.clone(), stop.clone()));
     loops.spawn(deliver::run(app.clone(), stop.clone()));
+    loops.spawn(mail::run(app.clone(), stop.clone()));
     loops.spawn(sequence::run(app.clone(), stop.clone()));
     loops.spawn(seal::run(app.clone(), stop.clone()));
     loops.spawn(housekeeping::run(app.clone(), stop.clone()));

@@ -14,7 +14,8 @@ pub mod settings;
 pub mod webhooks;
 pub mod words;
 
-use domain::payment::Payable;
+use domain::Id;
+use domain::payment::{Payable, PaymentSession};
 use serde::Serialize;
 use store::queries::{Page, PageRequest};
 use utoipa::ToSchema;
@@ -38,9 +39,17 @@ impl Addresses {
         }
     }
 
+    /// The hosted page of one payment: that of its object, unless many pay it at once.
+    pub fn payment_page(&self, payable: Payable, session: Id<PaymentSession>) -> String {
+        match payable {
+            Payable::Checkout(_) | Payable::Invoice(_) => self.page(payable),
+            Payable::PaymentLink(_) => format!("{}/{session}", self.page(payable)),
+        }
+    }
+
     /// Where a rail's own page sends the payer back to.
-    pub fn returned(&self, payable: Payable) -> String {
-        format!("{}/returned", self.page(payable))
+    pub fn returned(&self, payable: Payable, session: Id<PaymentSession>) -> String {
+        format!("{}/returned", self.payment_page(payable, session))
     }
 }
 

@@ -42,6 +42,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 4, name: "invoices", text: include_str!("../migrations/0004_invoices.sql") },
     Migration { number: 5, name: "documents", text: include_str!("../migrations/0005_documents.sql") },
     Migration { number: 6, name: "payment_links", text: include_str!("../migrations/0006_payment_links.sql") },
+    Migration { number: 7, name: "mails", text: include_str!("../migrations/0007_mails.sql") },
     Migration { number: 9, name: "ledger_batches", text: include_str!("../migrations/0009_ledger_batches.sql") },
 ];
 
@@ -73,6 +74,7 @@ const TABLES: &[&str] = &[
     "simulated_payments",
     "documents",
     "audit_log",
+    "mails",
 ];
 
 const LEASE: &str = "migrate";

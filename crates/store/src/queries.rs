@@ -17,6 +17,7 @@ pub mod jobs;
 pub mod ledger;
 pub mod ledger_batches;
 pub mod locate;
+pub mod mails;
 pub mod organizations;
 pub mod payment_links;
 pub mod products;

@@ -107,7 +107,7 @@ fn payment_links_go_as_the_contract_says() {
         ("(gone)", deleted()),
     ];
     let actions = [
-        ("update fields", Action::Retitle),
+        ("fields change", Action::Retitle),
         ("status=active", Action::Activate),
         ("status=inactive", Action::Deactivate),
         ("initialize", Action::Pay),
@@ -116,7 +116,7 @@ fn payment_links_go_as_the_contract_says() {
         ("delete", Action::Delete),
     ];
     insta::assert_snapshot!(table(&states, &actions, cell), @r"
-                          | update fields                   | status=active          | status=inactive        | initialize             | payment completes      | timer                  | delete
+                          | fields change                   | status=active          | status=inactive        | initialize             | payment completes      | timer                  | delete
     active                | = (updated)                     | =                      | inactive (deactivated) | =                      | =                      | =                      | deleted (deleted)
     active, last use left | = (updated)                     | =                      | inactive (deactivated) | =                      | inactive (deactivated) | =                      | deleted (deleted)
     active, past its date | inactive (updated, deactivated) | payment_link_expired   | inactive (deactivated) | payment_link_inactive  | =                      | inactive (deactivated) | deleted (deleted)

@@ -5,7 +5,12 @@ use super::pages::assets::{Asset, SCRIPT, VERIFY_SCRIPT};
 use super::pages::headers::Nonce;
 use super::pages::text::{Language, Locale};
 use super::pages::view::*;
-use super::pages::{checkout, mask, message, simulator, verify};
+use super::pages::{mask, message, payment, simulator, verify};
+
+#[path = "invoices.rs"]
+mod invoices;
+#[path = "links.rs"]
+mod links;
 
 pub(crate) struct Sample {
     pub(crate) name: String,
@@ -46,16 +51,19 @@ pub(crate) fn every(locale: Locale, voice: Voice) -> Vec<Sample> {
         let page = page(state, language, voice);
         samples.push(Sample {
             name: format!("checkout-{name}"),
-            html: checkout::render(&page, &nonce),
+            html: payment::render(&page, &nonce),
             script: Some(&SCRIPT),
         });
     }
     for (name, page) in variations(language, voice) {
         samples.push(Sample {
             name: format!("checkout-{name}"),
-            html: checkout::render(&page, &nonce),
+            html: payment::render(&page, &nonce),
             script: Some(&SCRIPT),
         });
+    }
+    for (name, page) in invoices::every(language, voice).into_iter().chain(links::every(language, voice)) {
+        samples.push(Sample { name: name.to_owned(), html: payment::render(&page, &nonce), script: Some(&SCRIPT) });
     }
     for (name, scene) in scenes(voice) {
         let page = SimulatorPage {
@@ -101,16 +109,15 @@ fn gmd(minor: i64) -> Amount {
     Amount { minor, exponent: 2, currency: "GMD".to_owned() }
 }
 
-fn page(state: State, language: Language, voice: Voice) -> CheckoutPage {
-    CheckoutPage {
+fn page(state: State, language: Language, voice: Voice) -> PaymentPage {
+    PaymentPage {
         merchant: Merchant { name: voice.say("Kairaba Books"), logo_path: None, accent: voice.option("#0b5d50") },
-        amount: Amount { currency: voice.say("GMD"), ..gmd(150_000) },
-        description: voice.option("Two books and a map of the river"),
-        reference: voice.option("ORDER-2026-0417"),
-        items: vec![
-            Item { description: voice.say("Reading the River"), quantity: 2, total: gmd(110_000) },
-            Item { description: voice.say("Map of the Gambia, folded"), quantity: 1, total: gmd(40_000) },
-        ],
+        amount: Some(Amount { currency: voice.say("GMD"), ..gmd(150_000) }),
+        subject: Subject::Order {
+            description: voice.option("Two books and a map of the river"),
+            reference: voice.option("ORDER-2026-0417"),
+            items: items(voice),
+        },
         payer: match voice {
             Voice::Friendly => {
                 vec![mask::phone("+2207123412"), mask::email("fatou@example.gm")]
@@ -124,9 +131,19 @@ fn page(state: State, language: Language, voice: Voice) -> CheckoutPage {
         form_token: voice.say("ft_0123456789abcdef0123456789abcdef"),
         time_left: None,
         reads: 2,
-        can_return: true,
+        leave: Some(Leave::ToShop),
+        fields: Vec::new(),
+        part: None,
+        chosen_part: None,
         state,
     }
+}
+
+fn items(voice: Voice) -> Vec<Item> {
+    vec![
+        Item { description: voice.say("Reading the River"), quantity: 2, total: gmd(110_000) },
+        Item { description: voice.say("Map of the Gambia, folded"), quantity: 1, total: gmd(40_000) },
+    ]
 }
 
 const ALL: [Method; 4] = [Method::Wave, Method::Afrimoney, Method::Qmoney, Method::Card];
@@ -140,10 +157,13 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
         |method| Receipt { method, paid_at: 1_795_273_500, payment: voice.say("txn_01jd3v9k2m4x8q7b5n6p0r1s2t") };
     let shop = || voice.option(SHOP);
     vec![
-        ("choose", State::Choose { methods: ALL.to_vec(), problem: None }),
-        ("choose-one", State::Choose { methods: vec![Method::Wave], problem: None }),
-        ("choose-none", State::Choose { methods: Vec::new(), problem: None }),
-        ("choose-problem", State::Choose { methods: ALL.to_vec(), problem: Some(Problem::NotStarted(Method::Wave)) }),
+        ("choose", State::Choose { methods: ALL.to_vec(), problem: None, received: None }),
+        ("choose-one", State::Choose { methods: vec![Method::Wave], problem: None, received: None }),
+        ("choose-none", State::Choose { methods: Vec::new(), problem: None, received: None }),
+        (
+            "choose-problem",
+            State::Choose { methods: ALL.to_vec(), problem: Some(Problem::NotStarted(Method::Wave)), received: None },
+        ),
         (
             "phone",
             State::NeedsPhone { method: Method::Afrimoney, known: None, typed: None, error: None, other_methods: true },
@@ -237,8 +257,8 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
         ("checking", State::Checking { method: Method::Wave, simulator_url: None }),
         ("checking-card", State::Checking { method: Method::Card, simulator_url: None }),
         ("leaving", State::Leaving { return_url: voice.say(SHOP) }),
-        ("paid", State::Paid { receipt: receipt(Method::Wave), return_url: shop() }),
-        ("paid-no-shop", State::Paid { receipt: receipt(Method::Card), return_url: None }),
+        ("paid", State::Paid { receipt: Some(receipt(Method::Wave)), return_url: shop() }),
+        ("paid-no-shop", State::Paid { receipt: Some(receipt(Method::Card)), return_url: None }),
         ("not-paid", State::NotPaid { method: Method::Wave, reason: Reason::InsufficientFunds, methods: ALL.to_vec() }),
         (
             "not-paid-one",
@@ -255,12 +275,12 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
         ),
         (
             "already-paid",
-            State::AlreadyPaid { receipt: receipt(Method::Qmoney), second_payment: None, return_url: shop() },
+            State::AlreadyPaid { receipt: Some(receipt(Method::Qmoney)), second_payment: None, return_url: shop() },
         ),
         (
             "paid-twice",
             State::AlreadyPaid {
-                receipt: receipt(Method::Qmoney),
+                receipt: Some(receipt(Method::Qmoney)),
                 second_payment: voice.option("txn_01jd3vzzzzzzzzzzzzzzzzzzzz"),
                 return_url: shop(),
             },
@@ -269,7 +289,7 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
 }
 
 /// Test mode, long and foreign names, little time, other accents.
-fn variations(language: Language, voice: Voice) -> Vec<(String, CheckoutPage)> {
+fn variations(language: Language, voice: Voice) -> Vec<(String, PaymentPage)> {
     let simulator = || voice.option("/simulator/sim_token");
     let mut pages = Vec::new();
     for (name, mut state) in states(voice) {
@@ -280,29 +300,31 @@ fn variations(language: Language, voice: Voice) -> Vec<(String, CheckoutPage)> {
             State::EnterCode { simulator_code, .. } => *simulator_code = voice.option("123456"),
             _ => {}
         }
-        let page = CheckoutPage { test_mode: true, ..page(state, language, voice) };
+        let page = PaymentPage { test_mode: true, ..page(state, language, voice) };
         pages.push((format!("test-{name}"), page));
     }
 
-    let choose = || State::Choose { methods: ALL.to_vec(), problem: None };
+    let choose = || State::Choose { methods: ALL.to_vec(), problem: None, received: None };
     let mut long = page(choose(), language, voice);
     long.merchant.name = voice.say("Serekunda Market Women’s Co-operative Society for Rice and Groundnuts");
     long.merchant.accent = Some("#ffd400".to_owned());
-    long.amount = gmd(123_456_789_000);
-    long.description =
-        voice.option("Season order of the whole co-operative, first part of three, with transport to Basse");
+    long.amount = Some(gmd(123_456_789_000));
+    long.subject = Subject::Order {
+        description: voice
+            .option("Season order of the whole co-operative, first part of three, with transport to Basse"),
+        reference: None,
+        items: Vec::new(),
+    };
     long.time_left = Some(TimeLeft::Minutes(12));
     pages.push(("long".to_owned(), long));
 
     let mut arabic = page(choose(), language, voice);
     arabic.merchant.name = voice.say("مكتبة كايرابا");
     arabic.merchant.accent = Some("#c2185b".to_owned());
-    arabic.description = None;
-    arabic.items = Vec::new();
-    arabic.reference = None;
+    arabic.subject = Subject::Order { description: None, reference: None, items: Vec::new() };
     arabic.payer = Vec::new();
     arabic.time_left = Some(TimeLeft::Hours(3));
-    arabic.can_return = false;
+    arabic.leave = Some(Leave::Here);
     pages.push(("arabic".to_owned(), arabic));
     pages
 }

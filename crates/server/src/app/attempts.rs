@@ -275,7 +275,7 @@ impl App {
         self.read(move |tx, context| {
             let transaction = look_up::<Transaction>(tx, scope, id)?;
             let organization = look_up::<Organization>(tx, scope, scope.organization)?;
-            let return_url = context.addresses.returned(transaction.payable);
+            let return_url = context.addresses.returned(transaction.payable, transaction.attempt().session);
             Ok(Order { transaction, merchant: organization.profile.name, return_url })
         })
         .await

@@ -1,24 +1,50 @@
-//! What a hosted page needs to know of a checkout, in one read, and the two commands that only a page has.
+//! What a hosted page needs to know of what is paid there, in one read, and the two commands that only a page has.
 //!
-//! A page has no credential: the checkout's id is all that its reader brings. How anything looks is `pages`' to say.
+//! A page has no credential: the object's id is all that its reader brings, and where many pay one object the id of the
+//! payment. How anything looks is `pages`' to say.
 
-use domain::checkout::Checkout;
+use domain::checkout::{self, Checkout};
+use domain::invoice::{self, Invoice};
 use domain::organization::Organization;
-use domain::payment::{SessionStatus, Step, Transaction, TransactionStatus};
+use domain::payment::{Payable, PaymentSession, SessionStatus, Step, Transaction, TransactionStatus};
+use domain::payment_link::{self, FieldType, PaymentLink};
 use domain::simulator::SimulatedPayment;
-use domain::{Id, Mode, Refusal, Scope, Timestamp};
+use domain::{Id, Metadata, Method, Mode, Money, Msisdn, Refusal, Scope, Timestamp, return_address};
 use store::Tx;
 use store::queries::{locate, transactions};
 
+use super::paid_object::PaidObject;
+use super::payments::{self, Initialize, Target};
 use super::sessions::{self, Payment};
 use super::{Context, checkouts, load, look_up};
 use crate::error::Failure;
 
+/// Which page: of an object, or of one of the many payments of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub payable: Payable,
+    pub session: Option<Id<PaymentSession>>,
+}
+
+impl Place {
+    /// What everything that belongs to this page is bound to.
+    pub fn id(&self) -> String {
+        self.session.map_or_else(|| self.payable.object_id(), |session| session.to_string())
+    }
+
+    /// What a payer who begins or goes on here is paying.
+    pub fn target(&self) -> Target {
+        self.session.map_or(Target::Object(self.payable), Target::Session)
+    }
+}
+
 #[derive(Debug, Clone)]
-pub struct HostedCheckout {
-    pub checkout: Checkout,
+pub struct Hosted {
+    pub object: PaidObject,
     pub organization: Organization,
-    /// The session that was opened last.
+    /// The methods that a payer can choose, in the page's order.
+    pub methods: Vec<Method>,
+    /// The page's own session, or the one that was opened last.
     pub payment: Option<Payment>,
     /// Every attempt that was handed to a rail, oldest first.
     pub attempts: Vec<Transaction>,
@@ -28,9 +54,154 @@ pub struct HostedCheckout {
     pub now: Timestamp,
 }
 
-impl HostedCheckout {
+/// How what is paid stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Its merchant is still writing it.
+    Draft,
+    /// It waits for money.
+    Open,
+    Paid,
+    Expired,
+    Cancelled,
+    /// Nobody can begin to pay it any more.
+    Closed(Closed),
+}
+
+/// Why a payment link takes no more payments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    ByMerchant,
+    Expired,
+    UsedUp,
+}
+
+impl Hosted {
     pub fn scope(&self) -> Scope {
-        self.checkout.scope
+        self.object.scope()
+    }
+
+    pub fn session(&self) -> Option<&PaymentSession> {
+        self.payment.as_ref().map(|payment| &payment.session)
+    }
+
+    pub fn standing(&self) -> Standing {
+        match &self.object {
+            PaidObject::Checkout(checkout) => match checkout.status(self.now) {
+                checkout::Status::Pending => Standing::Open,
+                checkout::Status::Completed => Standing::Paid,
+                checkout::Status::Expired => Standing::Expired,
+                checkout::Status::Cancelled => Standing::Cancelled,
+            },
+            PaidObject::Invoice(invoice) => match invoice.status(self.now) {
+                invoice::Status::Draft => Standing::Draft,
+                invoice::Status::Pending | invoice::Status::PartiallyPaid | invoice::Status::Overdue => Standing::Open,
+                invoice::Status::Paid => Standing::Paid,
+                invoice::Status::Cancelled => Standing::Cancelled,
+            },
+            PaidObject::PaymentLink(link) => match self.session().map(PaymentSession::status) {
+                Some(SessionStatus::Succeeded) => Standing::Paid,
+                // What was begun goes on, whatever became of the link.
+                Some(SessionStatus::Pending | SessionStatus::Processing) if self.is_begun() => Standing::Open,
+                Some(
+                    SessionStatus::Pending
+                    | SessionStatus::Processing
+                    | SessionStatus::Failed
+                    | SessionStatus::Cancelled,
+                )
+                | None => self.standing_of(link),
+            },
+        }
+    }
+
+    fn standing_of(&self, link: &PaymentLink) -> Standing {
+        let terms = link.terms();
+        match link.status(self.now) {
+            payment_link::Status::Active => Standing::Open,
+            payment_link::Status::Inactive | payment_link::Status::Deleted => {
+                Standing::Closed(if terms.max_usage_count.is_some_and(|most| link.usage_count() >= most) {
+                    Closed::UsedUp
+                } else if terms.expiration_date.is_some_and(|end| end <= self.now) {
+                    Closed::Expired
+                } else {
+                    Closed::ByMerchant
+                })
+            }
+        }
+    }
+
+    fn is_begun(&self) -> bool {
+        self.payment.as_ref().is_some_and(|payment| payment.transaction.is_some())
+    }
+
+    /// Whether a payer may pay less than what is left.
+    pub fn takes_parts(&self) -> bool {
+        match &self.object {
+            PaidObject::Invoice(invoice) => {
+                self.organization.payments.allow_partial_payments
+                    && self.standing() == Standing::Open
+                    && invoice.remaining().minor > 1
+            }
+            PaidObject::Checkout(_) | PaidObject::PaymentLink(_) => false,
+        }
+    }
+
+    /// What the page is about: what is being paid now, or what was. Nothing where the payer has yet to choose, and of a
+    /// draft, which may still become anything.
+    pub fn amount(&self) -> Option<Money> {
+        let begun = self.session().filter(|session| {
+            self.is_begun() && matches!(session.status(), SessionStatus::Pending | SessionStatus::Processing)
+        });
+        match &self.object {
+            PaidObject::Checkout(checkout) => Some(checkout.order.amount),
+            PaidObject::Invoice(invoice) => Some(match (self.standing(), begun) {
+                (Standing::Open, Some(session)) => session.amount,
+                (Standing::Open, None) => invoice.remaining(),
+                (Standing::Draft, _) => return None,
+                (Standing::Paid | Standing::Expired | Standing::Cancelled | Standing::Closed(_), _) => invoice.total(),
+            }),
+            PaidObject::PaymentLink(link) => self.session().map(|session| session.amount).or(match link.price() {
+                payment_link::Price::Fixed { amount } => Some(*amount),
+                payment_link::Price::Variable { .. } => None,
+            }),
+        }
+    }
+
+    /// The payer's phone as the merchant told it, or the payer with this payment.
+    pub fn told_phone(&self) -> Option<Msisdn> {
+        self.object.payer(self.session()).phone
+    }
+
+    pub fn told_email(&self) -> Option<String> {
+        self.object.payer(self.session()).email
+    }
+
+    /// Where the payer goes when it is paid.
+    pub fn success_address(&self) -> Option<String> {
+        let of_object = match &self.object {
+            PaidObject::Checkout(checkout) => checkout.order.success_url.as_deref(),
+            PaidObject::Invoice(_) => None,
+            PaidObject::PaymentLink(link) => link.terms().success_url.as_deref(),
+        };
+        self.back(of_object.or(self.session().and_then(|session| session.success_url.as_deref())))
+    }
+
+    /// Where the payer goes who leaves unpaid.
+    pub fn failure_address(&self) -> Option<String> {
+        let of_object = match &self.object {
+            PaidObject::Checkout(checkout) => checkout.order.failure_url.as_deref(),
+            PaidObject::Invoice(_) => None,
+            PaidObject::PaymentLink(link) => link.terms().failure_url.as_deref(),
+        };
+        self.back(of_object.or(self.session().and_then(|session| session.failure_url.as_deref())))
+    }
+
+    fn back(&self, url: Option<&str>) -> Option<String> {
+        let checkout = match &self.object {
+            PaidObject::Checkout(checkout) => Some(checkout.id),
+            PaidObject::Invoice(_) | PaidObject::PaymentLink(_) => None,
+        };
+        url.map(|url| return_address(url, checkout, self.session().map(|session| session.id)))
     }
 
     /// An attempt of which no final word is known: money may still move.
@@ -43,51 +214,126 @@ impl HostedCheckout {
     }
 }
 
-pub fn look_up_hosted(tx: &mut Tx<'_>, id: Id<Checkout>) -> Result<HostedCheckout, Failure> {
-    let scope = locate::checkout(tx, id)?.ok_or_else(Refusal::not_found::<Checkout>)?;
-    let checkout = look_up::<Checkout>(tx, scope, id)?;
-    let payment = match checkout.payment_session {
+pub fn look_up_hosted(tx: &mut Tx<'_>, context: &Context, place: Place) -> Result<Hosted, Failure> {
+    let Place { payable, session } = place;
+    let scope = scope_of(tx, payable)?;
+    let object = PaidObject::look_up(tx, scope, payable)?;
+    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    let payment = match object.session_for(place.target()) {
         Some(session) => Some(sessions::look_up_payment(tx, scope, session)?),
         None => None,
     };
-    let current = payment.as_ref().and_then(|payment| payment.transaction.as_ref());
-    let simulated = match current {
+    let is_of_another = |payment: &Payment| payment.session.payable != payable;
+    let is_gone =
+        matches!(&object, PaidObject::PaymentLink(link) if session.is_none() && link.refuse_if_deleted().is_err());
+    if payment.as_ref().is_some_and(is_of_another) || is_gone {
+        return Err(not_found(payable).into());
+    }
+    let current = payment.as_ref().and_then(|payment| payment.transaction.clone());
+    let simulated = match &current {
         Some(transaction) if scope.mode == Mode::Test => tx.peek::<SimulatedPayment>(scope, transaction.id)?,
         Some(_) | None => None,
     };
-    Ok(HostedCheckout {
-        organization: look_up::<Organization>(tx, scope, scope.organization)?,
-        attempts: transactions::of_object(tx, scope, &id.to_string())?,
+    let attempts = match payable {
+        Payable::Checkout(_) | Payable::Invoice(_) => {
+            let mut attempts = transactions::of_object(tx, scope, &payable.object_id())?;
+            // What was recorded by hand is no payer's attempt.
+            attempts.retain(|transaction| !transaction.is_recorded());
+            attempts
+        }
+        // Those of others are nobody's business here.
+        Payable::PaymentLink(_) => current.into_iter().collect(),
+    };
+    Ok(Hosted {
+        methods: Method::ALL.into_iter().filter(|method| object.offers(*method, context, &organization)).collect(),
+        organization,
+        attempts,
         now: tx.now(),
-        checkout,
+        object,
         payment,
         simulated,
     })
 }
 
-/// The payer cancels. While an attempt is with its rail only the merchant may.
-pub fn leave(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<Checkout>) -> Result<Checkout, Failure> {
-    let checkout = load::<Checkout>(tx, scope, id)?;
-    if checkout.attempt_with_provider() {
-        return Err(Refusal::PaymentInProgress.into());
+fn scope_of(tx: &mut Tx<'_>, payable: Payable) -> Result<Scope, Failure> {
+    let scope = match payable {
+        Payable::Checkout(id) => locate::checkout(tx, id)?,
+        Payable::Invoice(id) => locate::invoice(tx, id)?,
+        Payable::PaymentLink(id) => locate::payment_link(tx, id)?,
+    };
+    Ok(scope.ok_or_else(|| not_found(payable))?)
+}
+
+fn not_found(payable: Payable) -> Refusal {
+    match payable {
+        Payable::Checkout(_) => Refusal::not_found::<Checkout>(),
+        Payable::Invoice(_) => Refusal::not_found::<Invoice>(),
+        Payable::PaymentLink(_) => Refusal::not_found::<PaymentLink>(),
     }
-    checkouts::cancel(tx, context, scope, id)
+}
+
+impl Hosted {
+    /// What opens another payment in the place of one of many that is over unpaid, with all that its payer has told.
+    pub fn anew(&self) -> Option<Initialize> {
+        let PaidObject::PaymentLink(link) = &self.object else { return None };
+        let session = self.session().filter(|session| match session.status() {
+            SessionStatus::Failed | SessionStatus::Cancelled => true,
+            SessionStatus::Pending | SessionStatus::Processing | SessionStatus::Succeeded => false,
+        })?;
+        let (metadata, answers) = told(link, &session.metadata);
+        Some(Initialize {
+            amount: Some(session.amount),
+            payer: session.payer.clone(),
+            metadata: Some(metadata),
+            answers,
+            success_url: session.success_url.clone(),
+            failure_url: session.failure_url.clone(),
+            ..Initialize::of(Target::Object(Payable::PaymentLink(link.id)))
+        })
+    }
+}
+
+/// The metadata of a payment of a link, apart: what the merchant sent with it, and what the payer answered.
+fn told(link: &PaymentLink, metadata: &Metadata) -> (Metadata, Metadata) {
+    let questions = link.terms().custom_fields.as_deref().unwrap_or_default();
+    let question = |name: &str| questions.iter().find(|question| question.name == name);
+    let (answers, sent): (Vec<_>, Vec<_>) =
+        metadata.members().into_iter().partition(|(name, _)| question(name).is_some());
+    let answers = answers.into_iter().map(|(name, json)| match (question(&name).map(|it| it.kind), json.as_str()) {
+        (Some(FieldType::Checkbox), "\"true\"") => (name, "true".to_owned()),
+        (Some(FieldType::Checkbox), "\"false\"") => (name, "false".to_owned()),
+        _ => (name, json),
+    });
+    (Metadata::of_members(sent), Metadata::of_members(answers))
+}
+
+/// The payer leaves: a checkout is cancelled by it, and of anything else what was begun is closed. While an attempt is
+/// with its rail only the merchant may.
+pub fn leave(tx: &mut Tx<'_>, context: &Context, scope: Scope, place: Place) -> Result<(), Failure> {
+    match place.payable {
+        Payable::Checkout(id) => {
+            if load::<Checkout>(tx, scope, id)?.attempt_with_provider() {
+                return Err(Refusal::PaymentInProgress.into());
+            }
+            checkouts::cancel(tx, context, scope, id).map(drop)
+        }
+        Payable::Invoice(_) | Payable::PaymentLink(_) => choose_again(tx, scope, place),
+    }
 }
 
 /// The payer wants to choose again: what was begun and is not with its rail is closed.
-pub fn choose_again(tx: &mut Tx<'_>, scope: Scope, id: Id<Checkout>) -> Result<Checkout, Failure> {
-    let mut checkout = load::<Checkout>(tx, scope, id)?;
-    checkout.payable(tx.now())?;
-    let Some(session) = checkout.payment_session else { return Ok(checkout) };
-    let Payment { session, transaction } = sessions::load_payment(tx, scope, session)?;
-    match session.status() {
+pub fn choose_again(tx: &mut Tx<'_>, scope: Scope, place: Place) -> Result<(), Failure> {
+    let mut object = PaidObject::load(tx, scope, place.payable)?;
+    object.refuse_unless_payable(false, tx.now())?;
+    let Some(session) = object.session_for(place.target()) else { return Ok(()) };
+    let mut payment = sessions::load_payment(tx, scope, session)?;
+    match payment.session.status() {
         SessionStatus::Processing => return Err(Refusal::PaymentInProgress.into()),
-        SessionStatus::Pending if transaction.is_some() => {}
+        SessionStatus::Pending if payment.transaction.is_some() => {}
         SessionStatus::Pending | SessionStatus::Succeeded | SessionStatus::Failed | SessionStatus::Cancelled => {
-            return Ok(checkout);
+            return Ok(());
         }
     }
-    checkouts::close_session(tx, &mut checkout, false)?;
-    tx.save(&mut checkout)?;
-    Ok(checkout)
+    payments::close(tx, &mut object, &mut payment, false)?;
+    object.save(tx)
 }

@@ -15,7 +15,7 @@ use store::Tx;
 use store::queries::{jobs, payment_links as links};
 
 use super::payments::{Initialize, Target};
-use super::{Context, checkouts, invoices, load, payment_links, receipts};
+use super::{Context, checkouts, invoices, load, look_up, payment_links, receipts};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
@@ -40,6 +40,15 @@ impl PaidObject {
             Payable::Checkout(id) => Self::Checkout(load(tx, scope, id)?),
             Payable::Invoice(id) => Self::Invoice(load(tx, scope, id)?),
             Payable::PaymentLink(id) => Self::PaymentLink(load(tx, scope, id)?),
+        })
+    }
+
+    /// For reading; not locked.
+    pub fn look_up(tx: &mut Tx<'_>, scope: Scope, payable: Payable) -> Result<Self, Failure> {
+        Ok(match payable {
+            Payable::Checkout(id) => Self::Checkout(look_up(tx, scope, id)?),
+            Payable::Invoice(id) => Self::Invoice(look_up(tx, scope, id)?),
+            Payable::PaymentLink(id) => Self::PaymentLink(look_up(tx, scope, id)?),
         })
     }
 
@@ -69,11 +78,13 @@ impl PaidObject {
         }
     }
 
-    /// Whether a payment may begin, or go on, at `now`.
-    pub fn refuse_unless_payable(&self, now: Timestamp) -> Result<(), Refusal> {
+    /// Whether a payment may begin, or go on, at `now`. `ends_attempt`: it is only the code of an attempt that began.
+    pub fn refuse_unless_payable(&self, ends_attempt: bool, now: Timestamp) -> Result<(), Refusal> {
         match self {
             Self::Checkout(checkout) => checkout.payable(now),
             Self::Invoice(invoice) => invoice.payable(None, true, now).map(drop),
+            // What began while the link was there has its use, whatever became of the link since.
+            Self::PaymentLink(_) if ends_attempt => Ok(()),
             Self::PaymentLink(link) => link.payable(now),
         }
     }
@@ -276,9 +287,14 @@ impl PaidObject {
     }
 
     /// What is made for the payer of money that pays, before it is told.
-    pub fn issue_receipt(&mut self, tx: &mut Tx<'_>, transaction: &Transaction) -> Result<(), Failure> {
+    pub fn issue_receipt(
+        &mut self,
+        tx: &mut Tx<'_>,
+        context: &Context,
+        transaction: &Transaction,
+    ) -> Result<(), Failure> {
         match self {
-            Self::Invoice(invoice) => receipts::issue(tx, invoice, transaction, None).map(drop),
+            Self::Invoice(invoice) => receipts::issue(tx, context, invoice, transaction, None).map(drop),
             Self::Checkout(_) | Self::PaymentLink(_) => Ok(()),
         }
     }

@@ -38,6 +38,23 @@ pub struct Initialize {
     pub has_code: bool,
 }
 
+impl Initialize {
+    /// Asks for nothing but the payment itself.
+    pub fn of(target: Target) -> Self {
+        Self {
+            target,
+            method: None,
+            amount: None,
+            payer: Payer::default(),
+            metadata: None,
+            answers: Metadata::default(),
+            success_url: None,
+            failure_url: None,
+            has_code: false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     Object(Payable),
@@ -63,7 +80,7 @@ pub fn begin(
     request: &Initialize,
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
-    let (mut object, mut current) = load_target(tx, scope, request.target)?;
+    let (mut object, mut current) = load_target(tx, scope, request.target, request.has_code)?;
     let mut faults = Vec::new();
     let customer = customers::named(tx, scope, request.payer.customer, &mut faults)?;
     if request.has_code {
@@ -105,7 +122,7 @@ pub fn begin_again(
     target: Target,
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
-    let (mut object, current) = load_target(tx, scope, target)?;
+    let (mut object, current) = load_target(tx, scope, target, false)?;
     let mut current = current.ok_or(Refusal::CodeNotExpected)?;
     if current.session.is_with_provider() {
         return Err(Refusal::PaymentInProgress.into());
@@ -135,7 +152,12 @@ pub fn begin_again(
 }
 
 /// What is to be paid, locked, and the payment of it that goes on, if one does.
-fn load_target(tx: &mut Tx<'_>, scope: Scope, target: Target) -> Result<(PaidObject, Option<Payment>), Failure> {
+fn load_target(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    target: Target,
+    has_code: bool,
+) -> Result<(PaidObject, Option<Payment>), Failure> {
     let payable = match target {
         Target::Object(payable) => payable,
         Target::Session(id) => {
@@ -146,11 +168,12 @@ fn load_target(tx: &mut Tx<'_>, scope: Scope, target: Target) -> Result<(PaidObj
     };
     let now = tx.now();
     let mut object = PaidObject::load(tx, scope, payable)?;
-    object.refuse_unless_payable(now)?;
     let mut current = match object.session_for(target) {
         Some(id) => Some(sessions::load_payment(tx, scope, id)?),
         None => None,
     };
+    let ends_attempt = has_code && current.as_ref().is_some_and(|current| current.transaction.is_some());
+    object.refuse_unless_payable(ends_attempt, now)?;
     // One payment of several is over; the next one is another.
     if matches!(target, Target::Object(_)) {
         current = current.filter(|current| current.session.status() != SessionStatus::Succeeded);
@@ -289,7 +312,12 @@ fn continue_or_replace(
 }
 
 /// Ends a session for another. A closed attempt is what the object shows until the next one begins.
-fn close(tx: &mut Tx<'_>, object: &mut PaidObject, current: &mut Payment, expired: bool) -> Result<(), Failure> {
+pub(super) fn close(
+    tx: &mut Tx<'_>,
+    object: &mut PaidObject,
+    current: &mut Payment,
+    expired: bool,
+) -> Result<(), Failure> {
     sessions::close(tx, &mut current.session, current.transaction.as_mut(), expired)?;
     if let Some(transaction) = &current.transaction {
         object.attempt_moved(current.session.id, transaction.summary(), false, tx.now());

@@ -10,13 +10,14 @@ use domain::receipt::{Receipt, ValidationCode};
 use store::Tx;
 use store::queries::{counters, jobs, locate};
 
-use super::look_up;
+use super::{Context, look_up, mails};
 use crate::error::Failure;
 
 /// For money that `invoice` has just taken, in the same transaction: the payment and its receipt. The number is locked
 /// until the end, so that nothing is locked after this.
 pub fn issue(
     tx: &mut Tx<'_>,
+    context: &Context,
     invoice: &mut Invoice,
     transaction: &Transaction,
     notes: Option<String>,
@@ -48,6 +49,7 @@ pub fn issue(
     invoice.receipt_issued(receipt.summary());
     tx.insert(&mut payment)?;
     tx.insert(&mut receipt)?;
+    mails::owe_receipt(tx, context, &receipt)?;
     Ok(receipt)
 }
 

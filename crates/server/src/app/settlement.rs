@@ -114,7 +114,7 @@ fn money_arrived(
     };
     ledger::append(tx, object.scope(), &entry)?;
     if settlement == Settlement::Paid {
-        object.issue_receipt(tx, transaction)?;
+        object.issue_receipt(tx, context, transaction)?;
     }
     publish::payment_event(tx, context, object, session, transaction, EventType::PaymentSucceeded)?;
     if let Some(event) = event {

@@ -18,6 +18,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use domain::checkout::Checkout;
+use domain::invoice::Invoice;
+use domain::payment::PaymentSession;
+use domain::payment_link::PaymentLink;
 use domain::{Object, Scope};
 use serde::Serialize;
 use store::queries::organizations;
@@ -139,6 +143,9 @@ pub fn everything(tx: &mut Tx<'_>, progress: &Progress) -> Result<Report, Failur
     Ok(report)
 }
 
+/// Of whose events each is looked at together with its object.
+const TELL: [&str; 4] = [Checkout::PREFIX, Invoice::PREFIX, PaymentLink::PREFIX, PaymentSession::PREFIX];
+
 fn of_scope(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
     rest::documents(tx, scope, report)?;
     checkouts::check(tx, scope, report)?;
@@ -147,6 +154,9 @@ fn of_scope(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Fa
     payments::sessions(tx, scope, report)?;
     payments::transactions(tx, scope, report)?;
     ledger::seals(tx, scope, report)?;
+    for event in stored::events_of_others(tx, scope, &TELL)? {
+        report.fault("events", event, "it tells of nothing that tells");
+    }
     events::log(tx, scope, report)?;
     rest::idempotency_keys(tx, scope, report)
 }

@@ -41,9 +41,52 @@ pub fn digits(amount: &Amount, locale: Locale) -> String {
     out
 }
 
+/// An amount as a payer typed it, as the API writes it: with a point and nothing between thousands. Where the language
+/// leaves open what was meant, it is none.
+pub fn typed(text: &str, locale: Locale) -> Option<String> {
+    let text: String = text.chars().filter(|it| !it.is_whitespace()).collect();
+    match locale {
+        Locale::English => {
+            let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(it, rest)| (it, Some(rest)));
+            let mut groups = whole.split(',');
+            let first = groups.next()?;
+            let are_groups = (1..=3).contains(&first.len()) && groups.clone().all(|group| group.len() == 3);
+            if whole.contains(',') && !are_groups {
+                return None;
+            }
+            let whole: String = whole.split(',').collect();
+            Some(fraction.map_or(whole.clone(), |fraction| format!("{whole}.{fraction}")))
+        }
+        Locale::French if text.contains('.') && text.contains(',') => None,
+        Locale::French => Some(text.replace(',', ".")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_typed_is_read_as_its_language_means_it() {
+        let table = [
+            ("50", Some("50"), Some("50")),
+            (" 50.00 ", Some("50.00"), Some("50.00")),
+            ("50,00", None, Some("50.00")),
+            ("1,500", Some("1500"), Some("1.500")),
+            ("1,500.00", Some("1500.00"), None),
+            ("1 500,00", None, Some("1500.00")),
+            ("1\u{202f}500,5", None, Some("1500.5")),
+            ("1,50,000", None, Some("1.50.000")),
+            ("1234,567", None, Some("1234.567")),
+            (",5", None, Some(".5")),
+            ("", Some(""), Some("")),
+            ("ten", Some("ten"), Some("ten")),
+        ];
+        for (text, english, french) in table {
+            assert_eq!(typed(text, Locale::English).as_deref(), english, "{text:?}");
+            assert_eq!(typed(text, Locale::French).as_deref(), french, "{text:?}");
+        }
+    }
 
     #[test]
     fn amounts_read_as_their_language_writes_them() {

@@ -46,7 +46,7 @@ pub static STYLE: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("pages", "css", "text/css; charset=utf-8", include_str!("../../assets/pages.css")));
 
 pub static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
-    Asset::new("checkout", "js", "text/javascript; charset=utf-8", include_str!("../../assets/checkout.js"))
+    Asset::new("payment", "js", "text/javascript; charset=utf-8", include_str!("../../assets/payment.js"))
 });
 
 pub static VERIFY_SCRIPT: LazyLock<Asset> = LazyLock::new(|| {

@@ -11,19 +11,18 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
-use domain::Id;
-use domain::checkout::Checkout;
 use futures_util::stream;
 use serde::Serialize;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::checkout_handlers::{look_up, stored_state};
+use super::page_path::PagePath;
+use super::payment_handlers::{look_up, stored_state};
 use super::routes::{Site, client};
 use super::state;
 use super::streams::Place;
-use super::visit::InPath;
+use crate::app::hosted::Place as PagePlace;
 use crate::error::Failure;
 use crate::monotonic::now;
 
@@ -43,25 +42,29 @@ struct Read {
     is_busy: bool,
 }
 
-async fn read(site: &Site, id: Id<Checkout>) -> Result<Read, Failure> {
-    let hosted = look_up(site, id).await?;
-    let revision = state::revision(&stored_state(site, &hosted));
+async fn read(site: &Site, place: PagePlace) -> Result<Read, Failure> {
+    let hosted = look_up(site, place).await?;
+    let revision = state::revision(&hosted, &stored_state(site, &hosted));
     Ok(Read { revision, is_busy: hosted.unsettled().is_some() })
 }
 
-pub(super) async fn status(State(site): State<Arc<Site>>, path: InPath<String>) -> Response {
-    let Some(id) = parsed(path) else { return StatusCode::NOT_FOUND.into_response() };
-    match read(&site, id).await {
+pub(super) async fn status(State(site): State<Arc<Site>>, request: Request) -> Response {
+    let Some(PagePath { place: page, .. }) = PagePath::of(request.uri().path()) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    match read(&site, page).await {
         Ok(Read { revision, .. }) => ([(CACHE_CONTROL, "no-store")], Json(Revision { revision })).into_response(),
         Err(failure) => refused(&failure),
     }
 }
 
-pub(super) async fn events(State(site): State<Arc<Site>>, path: InPath<String>, request: Request) -> Response {
-    let Some(id) = parsed(path) else { return StatusCode::NOT_FOUND.into_response() };
+pub(super) async fn events(State(site): State<Arc<Site>>, request: Request) -> Response {
+    let Some(PagePath { place: page, .. }) = PagePath::of(request.uri().path()) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
     // Before the first read, so that nothing is missed between the two.
     let changes = site.app.changes();
-    let first = match read(&site, id).await {
+    let first = match read(&site, page).await {
         Ok(first) => first,
         Err(failure) => return refused(&failure),
     };
@@ -71,9 +74,9 @@ pub(super) async fn events(State(site): State<Arc<Site>>, path: InPath<String>, 
     let follower = Follower {
         ends_at: now() + LONGEST_STREAM,
         stopping: site.stopping.clone(),
-        object_id: id.to_string(),
+        object_id: page.payable.object_id(),
         site,
-        id,
+        page,
         changes,
         told: String::new(),
         latest: Some(first),
@@ -91,7 +94,7 @@ pub(super) async fn events(State(site): State<Arc<Site>>, path: InPath<String>, 
 
 struct Follower {
     site: Arc<Site>,
-    id: Id<Checkout>,
+    page: PagePlace,
     object_id: String,
     changes: broadcast::Receiver<String>,
     stopping: watch::Receiver<bool>,
@@ -142,7 +145,7 @@ impl Follower {
 
     /// The store is away for a moment: end, and let the browser come back.
     async fn read(&self) -> Option<Read> {
-        read(&self.site, self.id).await.ok()
+        read(&self.site, self.page).await.ok()
     }
 }
 
@@ -156,10 +159,6 @@ async fn changed(changes: &mut broadcast::Receiver<String>, object_id: &str) {
             Err(RecvError::Closed) => std::future::pending().await,
         }
     }
-}
-
-fn parsed(path: InPath<String>) -> Option<Id<Checkout>> {
-    path.ok()?.0.parse().ok()
 }
 
 fn refused(failure: &Failure) -> Response {

@@ -12,15 +12,24 @@ use super::answer::Wrong;
 use crate::form_token::{self, FormTokenFault};
 use crate::secrets::Subkey;
 
-/// Our forms hold a token and a word or a number.
-const MOST_BYTES: usize = 16 * 1024;
-const MOST_FIELDS: usize = 16;
+/// Our forms hold a token and a word or a number; those of a payment link what its merchant asks.
+const MOST_BYTES: usize = 64 * 1024;
+const MOST_FIELDS: usize = 64;
 
 pub(super) struct Form(Vec<(String, String)>);
 
 impl Form {
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn fields(&self) -> Vec<(String, String)> {
+        self.0.clone()
+    }
+
+    /// All of it, as one text: another text is another form.
+    pub(super) fn whole(&self) -> String {
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.0).finish()
     }
 }
 

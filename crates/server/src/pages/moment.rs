@@ -5,14 +5,24 @@ use super::view::TimeLeft;
 
 /// `14 March 2026, 15:05 (Banjul time)` from Unix seconds.
 pub fn in_words(unix_seconds: i64, text: Text) -> String {
-    let Ok(moment) = jiff::Timestamp::from_second(unix_seconds) else {
-        return String::new();
-    };
-    let moment = moment.to_zoned(jiff::tz::TimeZone::UTC);
-    let month = text.get(MONTHS[usize::from(moment.month().unsigned_abs()) - 1]);
-    let day = format!("{}\u{a0}{month}\u{a0}{}", moment.day(), moment.year());
+    let Some(moment) = zoned(unix_seconds) else { return String::new() };
     let time = format!("{:02}:{:02}", moment.hour(), moment.minute());
-    text.with_two("moment", ("day", &day), ("time", &time))
+    text.with_two("moment", ("day", &day_of(&moment, text)), ("time", &time))
+}
+
+/// `14 March 2026` from Unix seconds.
+pub fn day(unix_seconds: i64, text: Text) -> String {
+    zoned(unix_seconds).map(|moment| day_of(&moment, text)).unwrap_or_default()
+}
+
+fn zoned(unix_seconds: i64) -> Option<jiff::Zoned> {
+    let moment = jiff::Timestamp::from_second(unix_seconds).ok()?;
+    Some(moment.to_zoned(jiff::tz::TimeZone::UTC))
+}
+
+fn day_of(moment: &jiff::Zoned, text: Text) -> String {
+    let month = text.get(MONTHS[usize::from(moment.month().unsigned_abs()) - 1]);
+    format!("{}\u{a0}{month}\u{a0}{}", moment.day(), moment.year())
 }
 
 const MONTHS: [&str; 12] = [
@@ -50,6 +60,9 @@ mod tests {
         assert_eq!(english, "14\u{a0}March\u{a0}2026, 15:05 (Banjul time)");
         assert_eq!(french, "14\u{a0}mars\u{a0}2026 à 15:05 (heure de Banjul)");
         assert_eq!(in_words(i64::MAX, Text::new(Locale::English)), "");
+        assert_eq!(day(at, Text::new(Locale::English)), "14\u{a0}March\u{a0}2026");
+        assert_eq!(day(at, Text::new(Locale::French)), "14\u{a0}mars\u{a0}2026");
+        assert_eq!(day(i64::MAX, Text::new(Locale::French)), "");
     }
 
     #[test]

@@ -36,6 +36,18 @@ pub(super) enum Note {
         method: Method,
         fault: PhoneFault,
         typed: Option<String>,
+        /// The part of an invoice that was chosen before.
+        part: Option<String>,
+    },
+    /// An amount that can't be paid.
+    Part {
+        fault: FieldFault,
+        typed: String,
+    },
+    /// Fields of a payment link: what was filled in, and what is wrong with it, by their names.
+    Fields {
+        typed: Vec<(String, String)>,
+        wrong: Vec<(String, FieldFault)>,
     },
     Code {
         fault: CodeFault,
@@ -57,6 +69,16 @@ pub(super) enum CodeFault {
     Missing,
     Format,
     TooOften,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FieldFault {
+    Missing,
+    Format,
+    TooLong,
+    TooLittle,
+    TooMuch,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -97,6 +119,8 @@ impl Notes {
             | Note::TooOften {}
             | Note::StaleForm {}
             | Note::Phone { .. }
+            | Note::Part { .. }
+            | Note::Fields { .. }
             | Note::Code { .. } => LIFETIME_S,
         };
         (now.seconds() < at_s.saturating_add(lifetime_s)).then_some(note)
@@ -119,7 +143,8 @@ mod tests {
     #[test]
     fn a_note_opens_on_its_own_page_for_a_while() {
         let notes = |byte| Notes::new(&MasterKey::from_bytes([byte; 32]).subkey(Purpose::FormToken));
-        let typed = Note::Phone { method: Method::Qmoney, fault: PhoneFault::Format, typed: Some("12".into()) };
+        let typed =
+            Note::Phone { method: Method::Qmoney, fault: PhoneFault::Format, typed: Some("12".into()), part: None };
         for (note, lifetime_s) in [(typed, LIFETIME_S), (Note::Go {}, FRESH_S)] {
             let sealed = notes(1).seal("cs_1", &note, at(100));
             assert!(sealed.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{sealed}");

@@ -19,7 +19,7 @@ use super::answer::Wrong;
 use super::note::Notes;
 use super::streams::Streams;
 use super::visit::{InPath, Visit};
-use super::{assets, checkout_handlers, documents, follow, headers, simulator_handlers, verify_handlers};
+use super::{assets, documents, follow, headers, payment_handlers, simulator_handlers, verify_handlers};
 use crate::app::App;
 use crate::listener::ClientAddress;
 use crate::rate_limit::{Rate, RateLimits};
@@ -58,12 +58,11 @@ pub fn router(app: App, settings: PageSettings) -> Router {
         limits: RateLimits::new(settings.rate),
         app,
     });
-    Router::new()
-        .route("/checkout/{id}", get(checkout_handlers::show))
-        .route("/checkout/{id}/returned", get(checkout_handlers::returned))
-        .route("/checkout/{id}/status", get(follow::status))
-        .route("/checkout/{id}/events", get(follow::events))
-        .route("/checkout/{id}/{action}", get(checkout_handlers::show_instead).post(checkout_handlers::act))
+    payment_pages("/checkout/{id}")
+        .merge(payment_pages("/invoice/{id}"))
+        .merge(payment_pages("/pay/{id}"))
+        // The page of one of many payments is shown where other pages have their actions.
+        .merge(payment_actions("/pay/{id}/{session}"))
         .route("/invoice/{id}/pdf", get(documents::invoice))
         .route("/receipts/{file}", get(documents::receipt))
         .route("/simulator/{token}", get(simulator_handlers::show).post(simulator_handlers::act))
@@ -72,6 +71,19 @@ pub fn router(app: App, settings: PageSettings) -> Router {
         // Kept by browsers for ever, and the same for everybody.
         .route("/assets/{file}", get(asset))
         .with_state(site)
+}
+
+/// One page for each kind of thing that is paid; which one, its handlers read from the path.
+fn payment_pages(page: &str) -> Router<Arc<Site>> {
+    payment_actions(page).route(page, get(payment_handlers::show))
+}
+
+fn payment_actions(page: &str) -> Router<Arc<Site>> {
+    Router::new()
+        .route(&format!("{page}/returned"), get(payment_handlers::returned))
+        .route(&format!("{page}/status"), get(follow::status))
+        .route(&format!("{page}/events"), get(follow::events))
+        .route(&format!("{page}/{{action}}"), get(payment_handlers::show_instead).post(payment_handlers::act))
 }
 
 /// The client's address, set by the listener; without one all share a limit.

@@ -4,17 +4,19 @@
 //! *Nothing was taken* is said only when every attempt has its final word and none of them took money.
 
 use aws_lc_rs::digest::{SHA256, digest};
-use domain::checkout::Status;
 use domain::method::Flow;
-use domain::payment::{Payer, SessionStatus, Step, Transaction, TransactionStatus};
+use domain::payment::{SessionStatus, Step, Transaction, TransactionStatus};
 use domain::rail::{FailureReason, NextAction};
 use domain::simulator::{RIGHT_CODE, Screen, Script};
-use domain::{Money, Msisdn, return_address};
+use domain::{Money, Msisdn};
 
 use super::mask;
 use super::note::{CodeFault, Note, PhoneFault};
-use super::view::{Amount, CodeError, End, Method, PhoneError, Problem, Reason, Receipt, Standing, State};
-use crate::app::hosted::HostedCheckout;
+use super::view::{
+    Amount, Closed, CodeError, End, Method, PhoneError, Problem, Reason, Receipt, Received, Standing, State,
+};
+use crate::app::hosted::{Closed as StandsClosed, Hosted, Standing as Stands};
+use crate::app::paid_object::PaidObject;
 use crate::rails::simulator;
 use crate::secrets::Subkey;
 
@@ -25,17 +27,19 @@ pub(super) struct Simulator<'a> {
 }
 
 /// What is true for everybody who looks now.
-pub(super) fn stored(hosted: &HostedCheckout, simulator: &Simulator<'_>) -> State {
-    match hosted.checkout.status(hosted.now) {
-        Status::Completed => completed(hosted),
-        Status::Expired => ended(hosted, End::Expiry),
-        Status::Cancelled => ended(hosted, End::Cancellation),
-        Status::Pending => pending(hosted, simulator),
+pub(super) fn stored(hosted: &Hosted, simulator: &Simulator<'_>) -> State {
+    match hosted.standing() {
+        Stands::Draft => State::Draft,
+        Stands::Closed(closed) => State::Closed { reason: shown_end(closed), return_url: hosted.failure_address() },
+        Stands::Paid => completed(hosted),
+        Stands::Expired => ended(hosted, End::Expiry),
+        Stands::Cancelled => ended(hosted, End::Cancellation),
+        Stands::Open => pending(hosted, simulator),
     }
 }
 
-/// Opaque; the same as long as the state is, whoever looks and whenever.
-pub(super) fn revision(state: &State) -> String {
+/// Opaque; the same as long as the state and what is to be paid are, whoever looks and whenever.
+pub(super) fn revision(hosted: &Hosted, state: &State) -> String {
     let mut state = state.clone();
     match &mut state {
         State::ApproveOnPhone { can_resend_in, .. } | State::EnterCode { can_resend_in, .. } => {
@@ -48,35 +52,53 @@ pub(super) fn revision(state: &State) -> String {
         | State::Leaving { .. }
         | State::Paid { .. }
         | State::NotPaid { .. }
+        | State::Draft
+        | State::Closed { .. }
         | State::Expired { .. }
         | State::Cancelled { .. }
         | State::PaidLate { .. }
         | State::AlreadyPaid { .. } => {}
     }
-    let hash = digest(&SHA256, format!("{state:?}").as_bytes());
+    let content = match &hosted.object {
+        PaidObject::Invoice(invoice) => invoice.revision(),
+        PaidObject::Checkout(_) | PaidObject::PaymentLink(_) => 0,
+    };
+    let hash = digest(&SHA256, format!("{state:?} {:?} {content}", hosted.amount()).as_bytes());
     hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn completed(hosted: &HostedCheckout) -> State {
+fn completed(hosted: &Hosted) -> State {
+    let return_url = hosted.success_address();
+    let second = hosted.is_paid_by().find(|attempt| attempt.duplicate);
+    // Many payments can have come together; the invoice itself lists them.
+    if let PaidObject::Invoice(_) = &hosted.object {
+        return match second {
+            Some(second) => {
+                State::AlreadyPaid { receipt: None, second_payment: Some(second.id.to_string()), return_url }
+            }
+            None => State::Paid { receipt: None, return_url },
+        };
+    }
     let paid = hosted.is_paid_by().find(|attempt| !attempt.duplicate);
     let Some(paid) = paid else {
         return checking(hosted, None);
     };
-    let return_url = address(hosted, hosted.checkout.order.success_url.as_deref());
-    let receipt = receipt(paid);
-    match hosted.is_paid_by().find(|attempt| attempt.duplicate) {
+    let receipt = Some(receipt(paid));
+    match second {
         Some(second) => State::AlreadyPaid { receipt, second_payment: Some(second.id.to_string()), return_url },
         None => State::Paid { receipt, return_url },
     }
 }
 
-fn ended(hosted: &HostedCheckout, end: End) -> State {
-    let return_url = failure_address(hosted);
+fn ended(hosted: &Hosted, end: End) -> State {
+    let return_url = hosted.failure_address();
     let mut paid = hosted.is_paid_by().filter(|attempt| !attempt.duplicate);
     if let Some(late) = paid.next() {
         let receipt = receipt(late);
         return match hosted.is_paid_by().find(|attempt| attempt.duplicate) {
-            Some(second) => State::AlreadyPaid { receipt, second_payment: Some(second.id.to_string()), return_url },
+            Some(second) => {
+                State::AlreadyPaid { receipt: Some(receipt), second_payment: Some(second.id.to_string()), return_url }
+            }
             None => State::PaidLate { after: end, receipt, return_url },
         };
     }
@@ -90,7 +112,7 @@ fn ended(hosted: &HostedCheckout, end: End) -> State {
     }
 }
 
-fn pending(hosted: &HostedCheckout, simulator: &Simulator<'_>) -> State {
+fn pending(hosted: &Hosted, simulator: &Simulator<'_>) -> State {
     let Some(payment) = &hosted.payment else {
         return unstarted(hosted, None);
     };
@@ -100,25 +122,32 @@ fn pending(hosted: &HostedCheckout, simulator: &Simulator<'_>) -> State {
         (SessionStatus::Pending | SessionStatus::Processing, Some(attempt)) => open(hosted, attempt, simulator),
         (SessionStatus::Failed, Some(attempt)) => not_paid(hosted, attempt),
         (SessionStatus::Failed | SessionStatus::Cancelled, _) => unstarted(hosted, None),
+        (SessionStatus::Succeeded, Some(attempt)) if matches!(hosted.object, PaidObject::Invoice(_)) => {
+            let received = match attempt.duplicate {
+                true => Received::Apart(attempt.id.to_string()),
+                false => Received::Part(amount(attempt.amount)),
+            };
+            State::Choose { methods: methods(hosted), problem: None, received: Some(received) }
+        }
         (SessionStatus::Succeeded | SessionStatus::Processing, _) => checking(hosted, None),
     }
 }
 
 /// Nothing is with a rail: the payer chooses, or says which phone the fixed method is to ask.
-fn unstarted(hosted: &HostedCheckout, phone: Option<&Msisdn>) -> State {
-    match hosted.checkout.order.fixed_method {
+fn unstarted(hosted: &Hosted, phone: Option<&Msisdn>) -> State {
+    match hosted.object.fixed_method() {
         Some(method) if method.needs_phone() => State::NeedsPhone {
             method: shown(method),
-            known: phone.cloned().or_else(|| shop_phone(hosted)).filter(Msisdn::is_gambian).map(masked),
+            known: phone.cloned().or_else(|| hosted.told_phone()).filter(Msisdn::is_gambian).map(masked),
             typed: None,
             error: None,
             other_methods: false,
         },
-        Some(_) | None => State::Choose { methods: methods(hosted), problem: None },
+        Some(_) | None => State::Choose { methods: methods(hosted), problem: None, received: None },
     }
 }
 
-fn open(hosted: &HostedCheckout, attempt: &Transaction, simulator: &Simulator<'_>) -> State {
+fn open(hosted: &Hosted, attempt: &Transaction, simulator: &Simulator<'_>) -> State {
     let Some(payment) = &hosted.payment else {
         return unstarted(hosted, None);
     };
@@ -167,10 +196,10 @@ fn open(hosted: &HostedCheckout, attempt: &Transaction, simulator: &Simulator<'_
     }
 }
 
-fn not_paid(hosted: &HostedCheckout, attempt: &Transaction) -> State {
+fn not_paid(hosted: &Hosted, attempt: &Transaction) -> State {
     if hosted.unsettled().is_some() {
         // An attempt before this one has no final word: then nobody can say that nothing was taken.
-        return State::Choose { methods: methods(hosted), problem: Some(Problem::InProgress) };
+        return State::Choose { methods: methods(hosted), problem: Some(Problem::InProgress), received: None };
     }
     State::NotPaid {
         method: shown(attempt.attempt().method),
@@ -186,19 +215,15 @@ fn not_paid(hosted: &HostedCheckout, attempt: &Transaction) -> State {
     }
 }
 
-fn checking(hosted: &HostedCheckout, simulator_url: Option<String>) -> State {
+fn checking(hosted: &Hosted, simulator_url: Option<String>) -> State {
     let session_method = hosted.payment.as_ref().and_then(|payment| payment.session.method);
-    let method = session_method.unwrap_or(hosted.checkout.order.available_methods[0]);
+    // What is open or paid was begun with some method; the word stands for it where none is known.
+    let method = session_method.or_else(|| hosted.methods.first().copied()).unwrap_or(domain::Method::Wave);
     State::Checking { method: shown(method), simulator_url }
 }
 
 /// What this one showing says beyond the state, where the state allows it.
-pub(super) fn noted(
-    state: State,
-    hosted: &HostedCheckout,
-    note: Option<Note>,
-    chosen: Option<domain::Method>,
-) -> State {
+pub(super) fn noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: Option<domain::Method>) -> State {
     match (state, note) {
         (State::Redirecting { method, url, other_methods, .. }, Some(Note::Go {})) => {
             State::Redirecting { method, url, automatic: true, other_methods }
@@ -242,17 +267,19 @@ pub(super) fn noted(
             }
         }
         (state @ (State::Choose { .. } | State::NeedsPhone { .. } | State::NotPaid { .. }), note) => {
-            unstarted_noted(state, hosted, note, chosen)
+            match (note, hosted.failure_address()) {
+                (Some(Note::Leaving {}), Some(return_url)) => State::Leaving { return_url },
+                (note, _) => unstarted_noted(state, hosted, note, chosen),
+            }
         }
         (state, _) => state,
     }
 }
 
-fn unstarted_noted(state: State, hosted: &HostedCheckout, note: Option<Note>, chosen: Option<domain::Method>) -> State {
-    let offered =
-        |method: &domain::Method| method.needs_phone() && hosted.checkout.order.available_methods.contains(method);
+fn unstarted_noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: Option<domain::Method>) -> State {
+    let offered = |method: &domain::Method| method.needs_phone() && hosted.methods.contains(method);
     let (method, error, typed) = match note {
-        Some(Note::Phone { method, fault, typed }) => {
+        Some(Note::Phone { method, fault, typed, .. }) => {
             let error = match fault {
                 PhoneFault::Missing => PhoneError::Missing,
                 PhoneFault::Format => PhoneError::Format,
@@ -263,8 +290,17 @@ fn unstarted_noted(state: State, hosted: &HostedCheckout, note: Option<Note>, ch
         }
         Some(note @ (Note::NotStarted { .. } | Note::InProgress {} | Note::TooOften {} | Note::StaleForm {})) => {
             return match state {
-                State::NotPaid { methods, .. } => with_problem(State::Choose { methods, problem: None }, &note),
+                State::NotPaid { methods, .. } => {
+                    with_problem(State::Choose { methods, problem: None, received: None }, &note)
+                }
                 state => with_problem(state, &note),
+            };
+        }
+        // What is wrong with a field stands beside it, on the page on which it was filled in.
+        Some(Note::Part { .. } | Note::Fields { .. }) => {
+            return match state {
+                State::NotPaid { methods, .. } => State::Choose { methods, problem: None, received: None },
+                state => state,
             };
         }
         Some(Note::Go {} | Note::Leaving {} | Note::Approved {} | Note::Code { .. }) | None => (chosen, None, None),
@@ -287,7 +323,13 @@ fn with_problem(mut state: State, note: &Note) -> State {
         Note::InProgress {} => Problem::InProgress,
         Note::TooOften {} => Problem::TooOften,
         Note::StaleForm {} => Problem::StaleForm,
-        Note::Go {} | Note::Leaving {} | Note::Approved {} | Note::Phone { .. } | Note::Code { .. } => return state,
+        Note::Go {}
+        | Note::Leaving {}
+        | Note::Approved {}
+        | Note::Phone { .. }
+        | Note::Part { .. }
+        | Note::Fields { .. }
+        | Note::Code { .. } => return state,
     };
     if let State::Choose { problem, .. } | State::ApproveOnPhone { problem, .. } = &mut state {
         *problem = Some(said);
@@ -296,22 +338,8 @@ fn with_problem(mut state: State, note: &Note) -> State {
 }
 
 /// The number that the shop gave, where a Gambian wallet can have it.
-pub(super) fn known_phone(hosted: &HostedCheckout) -> Option<Msisdn> {
-    shop_phone(hosted).filter(Msisdn::is_gambian)
-}
-
-fn shop_phone(hosted: &HostedCheckout) -> Option<Msisdn> {
-    hosted.checkout.order.customer.phone.as_deref().and_then(|phone| Msisdn::parse(phone).ok())
-}
-
-/// Who pays, masked: the address of a page is all it takes to read it.
-pub(super) fn payer(hosted: &HostedCheckout) -> Vec<String> {
-    let customer = &hosted.checkout.order.customer;
-    let empty = Payer::default();
-    let payer = hosted.payment.as_ref().map_or(&empty, |payment| &payment.session.payer);
-    let phone = payer.phone.clone().or_else(|| shop_phone(hosted)).map(masked);
-    let email = payer.email.as_deref().or(customer.email.as_deref()).map(mask::email);
-    phone.into_iter().chain(email).collect()
+pub(super) fn known_phone(hosted: &Hosted) -> Option<Msisdn> {
+    hosted.told_phone().filter(Msisdn::is_gambian)
 }
 
 fn masked(phone: Msisdn) -> String {
@@ -319,7 +347,7 @@ fn masked(phone: Msisdn) -> String {
 }
 
 /// Only while a click over there decides something.
-fn simulator_url(hosted: &HostedCheckout, attempt: &Transaction, simulator: &Simulator<'_>) -> Option<String> {
+fn simulator_url(hosted: &Hosted, attempt: &Transaction, simulator: &Simulator<'_>) -> Option<String> {
     let simulated = hosted.simulated.as_ref()?;
     let decides = match simulated.screen() {
         Screen::Approve => simulated.script() == Script::Wait,
@@ -335,21 +363,20 @@ fn receipt(attempt: &Transaction) -> Receipt {
     Receipt { method: shown(attempt.attempt().method), paid_at: paid_at.seconds(), payment: attempt.id.to_string() }
 }
 
-pub(super) fn failure_address(hosted: &HostedCheckout) -> Option<String> {
-    address(hosted, hosted.checkout.order.failure_url.as_deref())
+fn shown_end(closed: StandsClosed) -> Closed {
+    match closed {
+        StandsClosed::ByMerchant => Closed::ByMerchant,
+        StandsClosed::Expired => Closed::Expired,
+        StandsClosed::UsedUp => Closed::UsedUp,
+    }
 }
 
-fn address(hosted: &HostedCheckout, url: Option<&str>) -> Option<String> {
-    url.map(|url| return_address(url, hosted.checkout.id, hosted.checkout.payment_session))
+fn methods(hosted: &Hosted) -> Vec<Method> {
+    hosted.methods.iter().copied().map(shown).collect()
 }
 
-fn methods(hosted: &HostedCheckout) -> Vec<Method> {
-    hosted.checkout.order.available_methods.iter().copied().map(shown).collect()
-}
-
-fn can_choose(hosted: &HostedCheckout) -> bool {
-    let order = &hosted.checkout.order;
-    order.fixed_method.is_none() && order.available_methods.len() > 1
+fn can_choose(hosted: &Hosted) -> bool {
+    hosted.object.fixed_method().is_none() && hosted.methods.len() > 1
 }
 
 fn seconds_until(at: domain::Timestamp, now: domain::Timestamp) -> u32 {

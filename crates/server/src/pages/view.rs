@@ -4,15 +4,13 @@
 
 use super::text::Language;
 
-/// The checkout page in one of its states.
+/// The page of a payment in one of its states, whatever is paid there.
 #[derive(Debug, Clone)]
-pub struct CheckoutPage {
+pub struct PaymentPage {
     pub merchant: Merchant,
-    pub amount: Amount,
-    pub description: Option<String>,
-    /// The shop's own reference for what is paid.
-    pub reference: Option<String>,
-    pub items: Vec<Item>,
+    /// Nothing where the payer has yet to choose it.
+    pub amount: Option<Amount>,
+    pub subject: Subject,
     /// Already masked (`mask::phone`, `mask::email`): the address of a page is all it takes to read it.
     pub payer: Vec<String>,
     pub test_mode: bool,
@@ -29,9 +27,142 @@ pub struct CheckoutPage {
     pub time_left: Option<TimeLeft>,
     /// How often a waiting page without script has asked already (`?reads=`); longer pauses each time.
     pub reads: u32,
-    /// Whether leaving unpaid leads back to the shop, or only closes the payment.
-    pub can_return: bool,
+    pub leave: Option<Leave>,
+    /// What is asked before the methods.
+    pub fields: Vec<Field>,
+    /// Offered beside the methods.
+    pub part: Option<Part>,
+    /// The part that the payer chose, as it was typed; rides in the form that asks for a phone.
+    pub chosen_part: Option<String>,
     pub state: State,
+}
+
+/// What is paid.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    Order {
+        description: Option<String>,
+        /// The shop's own reference.
+        reference: Option<String>,
+        items: Vec<Item>,
+    },
+    Invoice(Box<Invoice>),
+    Link {
+        title: String,
+        description: Option<String>,
+        /// Where the page is, for another device; only where a payment begins.
+        address: Option<String>,
+    },
+}
+
+/// What a payer fills in before the choice of a method.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// Its name in the form.
+    pub name: String,
+    pub label: Label,
+    pub kind: FieldKind,
+    pub required: bool,
+    /// What was typed before an error.
+    pub typed: Option<String>,
+    pub error: Option<FieldError>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Label {
+    Amount,
+    Name,
+    Email,
+    Phone,
+    /// The merchant's own words.
+    Own(String),
+}
+
+#[derive(Debug, Clone)]
+pub enum FieldKind {
+    Amount { currency: String, least: Option<Amount>, most: Option<Amount> },
+    Name,
+    Text,
+    Number,
+    Email,
+    Phone,
+    Select { options: Vec<String> },
+    Checkbox,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldError {
+    Missing,
+    Format,
+    TooLong,
+    TooLittle,
+    TooMuch,
+}
+
+#[derive(Debug, Clone)]
+pub struct Invoice {
+    pub number: String,
+    /// Empty where the customer has no name.
+    pub billed_to: String,
+    /// Unix seconds, as are the other times; none where it was cancelled as a draft.
+    pub issued_at: Option<i64>,
+    pub due_at: i64,
+    pub due: Due,
+    pub items: Vec<Item>,
+    pub before_tax: Amount,
+    /// A percentage as it is written, and what it comes to; where there is any.
+    pub tax: Option<(String, Amount)>,
+    pub total: Amount,
+    pub paid: Amount,
+    pub left: Amount,
+    pub notes: String,
+    /// What was paid so far, in the order in which it came.
+    pub payments: Vec<InvoicePayment>,
+    /// Where its document is, on this host.
+    pub document_path: Option<String>,
+}
+
+/// What the due date means now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    Ahead,
+    /// The day is over, and money is still awaited.
+    Passed,
+    /// It matters no more.
+    Settled,
+}
+
+#[derive(Debug, Clone)]
+pub struct InvoicePayment {
+    pub receipt_number: String,
+    pub amount: Amount,
+    pub paid_at: i64,
+    /// Where the receipt is, on this host.
+    pub receipt_path: Option<String>,
+}
+
+/// A payer may pay less than what is left.
+#[derive(Debug, Clone)]
+pub struct Part {
+    pub most: Amount,
+    /// What was typed before an error, or chosen before.
+    pub typed: Option<String>,
+    pub error: Option<PartError>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartError {
+    Format,
+    TooMuch,
+}
+
+/// What leaving unpaid does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// It closes the payment and leads back to the shop.
+    ToShop,
+    /// It only closes the payment.
+    Here,
 }
 
 #[derive(Debug, Clone)]
@@ -91,6 +222,7 @@ pub enum State {
     Choose {
         methods: Vec<Method>,
         problem: Option<Problem>,
+        received: Option<Received>,
     },
     NeedsPhone {
         method: Method,
@@ -138,14 +270,22 @@ pub enum State {
     Leaving {
         return_url: String,
     },
+    /// Without a receipt where many payments came together: the subject lists them.
     Paid {
-        receipt: Receipt,
+        receipt: Option<Receipt>,
         return_url: Option<String>,
     },
     NotPaid {
         method: Method,
         reason: Reason,
         methods: Vec<Method>,
+    },
+    /// An invoice that its merchant is still writing.
+    Draft,
+    /// A link that takes no more payments.
+    Closed {
+        reason: Closed,
+        return_url: Option<String>,
     },
     Expired {
         standing: Standing,
@@ -162,11 +302,26 @@ pub enum State {
         return_url: Option<String>,
     },
     AlreadyPaid {
-        receipt: Receipt,
+        receipt: Option<Receipt>,
         /// Set when a second payment arrived: its number, for the shop to find it.
         second_payment: Option<String>,
         return_url: Option<String>,
     },
+}
+
+/// Money that came in while more is awaited.
+#[derive(Debug, Clone)]
+pub enum Received {
+    Part(Amount),
+    /// It was more than what was left, and is kept apart: the number of the payment.
+    Apart(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    ByMerchant,
+    Expired,
+    UsedUp,
 }
 
 /// Whether it is certain that no money moved. Only a final answer of the rail makes it so.

@@ -25,6 +25,8 @@ pub(super) struct Visit {
     pub(super) note: Option<String>,
     /// A method was chosen that asks for a phone first.
     pub(super) method: Option<Method>,
+    /// The part of an invoice that was chosen with it, as it was typed.
+    pub(super) part: Option<String>,
     /// What the simulator's card page has against a choice.
     pub(super) problem: Option<String>,
     lang: Option<String>,
@@ -52,6 +54,7 @@ impl<S: Sync> FromRequestParts<S> for Visit {
             reads: value("reads").and_then(|reads| reads.parse().ok()).unwrap_or(0),
             note: value("note"),
             method: value("method").and_then(|method| Method::parse(&method)),
+            part: value("amount"),
             problem: value("problem"),
             lang: value("lang"),
             accept_language: parts.headers.get(ACCEPT_LANGUAGE).and_then(|it| it.to_str().ok()).map(String::from),

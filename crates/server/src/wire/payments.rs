@@ -161,7 +161,7 @@ fn payment_url(session: &PaymentSession, addresses: &Addresses) -> Option<String
     }
     match &session.next_action {
         Some(NextAction::Redirect { url }) => Some(url.clone()),
-        Some(_) | None => Some(addresses.page(session.payable)),
+        Some(_) | None => Some(addresses.payment_page(session.payable, session.id)),
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod cli;
 mod invoices;
+mod mails;
 mod pages;
 mod payables;
 mod tidy;

@@ -9,13 +9,14 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use dalasi::app::checkouts::{self, NewCheckout, Price};
-use dalasi::app::hosted::{self, HostedCheckout};
+use dalasi::app::hosted::{self, Hosted, Place};
 use dalasi::app::{App, Context, Offer, organizations};
 use dalasi::clock::{Clock as _, SystemClock};
 use dalasi::egress::{Egress, EgressSettings};
 use dalasi::entropy::SystemEntropy;
 use dalasi::http::envelope::{self, EdgeSettings};
 use dalasi::listener::ClientAddress;
+use dalasi::mail::{MailSettings, Mailer};
 use dalasi::pages::{self, PageSettings};
 use dalasi::rails::{Rail, Rails, Simulator};
 use dalasi::rate_limit::Rate;
@@ -23,6 +24,7 @@ use dalasi::secrets::{MasterKey, Purpose};
 use dalasi::wire::Addresses;
 use domain::checkout::{Checkout, Customer};
 use domain::customer;
+use domain::payment::Payable;
 use domain::product::Product;
 use domain::{Currency, Id, Metadata, Method, Mode, Money, Scope, Timestamp};
 use http_body_util::BodyExt as _;
@@ -86,19 +88,27 @@ impl Drop for World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        Self::with(false, None, Database::SqliteMemory).await
+        Self::with(false, None, Database::SqliteMemory, None).await
+    }
+
+    /// Mails go to the server at this address.
+    pub(crate) async fn mailing(smtp_url: &str) -> Self {
+        let from = Some("Bills <bills@shop.example>".to_owned());
+        let settings = MailSettings::check(Some(smtp_url.to_owned()), None, from).unwrap().unwrap();
+        let mailer = Mailer::new(settings, None).unwrap();
+        Self::with(false, None, Database::SqliteMemory, Some(mailer)).await
     }
 
     /// Reached by TLS, and so often a second by one address; 0 is no limit.
     pub(crate) async fn limited(per_second: u32) -> Self {
-        Self::with(true, Rate::new(per_second), Database::SqliteMemory).await
+        Self::with(true, Rate::new(per_second), Database::SqliteMemory, None).await
     }
 
     pub(crate) async fn on(database: Database) -> Self {
-        Self::with(false, None, database).await
+        Self::with(false, None, database, None).await
     }
 
-    async fn with(is_https: bool, rate: Option<Rate>, database: Database) -> Self {
+    async fn with(is_https: bool, rate: Option<Rate>, database: Database, mailer: Option<Mailer>) -> Self {
         let clock =
             TestClock { system: SystemClock::new(), ahead_us: AtomicI64::new(0), stopped_at_us: AtomicI64::new(0) };
         let clock = Arc::new(clock);
@@ -109,9 +119,10 @@ impl World {
         let offer = |(method, capability)| Offer { mode: Mode::Test, method, rail: "simulator", capability };
         let offers = simulator.capabilities().into_iter().map(offer).collect();
         let addresses = Addresses { public_url: PAY_URL.into(), pay_url: PAY_URL.into() };
-        let context = Arc::new(Context::new(addresses, master, offers));
+        let context = Context::new(addresses, master, offers);
+        let context = Arc::new(if mailer.is_some() { context.sending_mail() } else { context });
         let rails = Rails::new(vec![(Mode::Test, Arc::new(simulator))]);
-        let app = App::new(store, context, rails, Egress::new(EgressSettings::default()));
+        let app = App::new(store, context, rails, Egress::new(EgressSettings::default()), mailer);
         let installed = app.commit(|tx, context| organizations::install(tx, context, "Kairaba Books")).await.unwrap();
         let scope = Scope { organization: installed.unwrap().organization, mode: Mode::Test };
         let (stop, stopped) = watch::channel(false);
@@ -160,8 +171,9 @@ impl World {
         self.app.commit(move |tx, context| checkouts::cancel(tx, context, scope, id)).await.unwrap();
     }
 
-    pub(crate) async fn stored(&self, id: Id<Checkout>) -> HostedCheckout {
-        self.app.read(move |tx, _| hosted::look_up_hosted(tx, id)).await.unwrap()
+    pub(crate) async fn stored(&self, id: Id<Checkout>) -> Hosted {
+        let place = Place { payable: Payable::Checkout(id), session: None };
+        self.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await.unwrap()
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Page {

@@ -5,6 +5,7 @@ use domain::api_key::ApiKey;
 use domain::checkout::Checkout;
 use domain::invoice::Invoice;
 use domain::payment::{PaymentSession, Transaction};
+use domain::payment_link::PaymentLink;
 use domain::receipt::{Receipt, ValidationCode};
 use domain::simulator::SimulatedPayment;
 use domain::webhook::WebhookEndpoint;
@@ -65,6 +66,10 @@ pub fn receipt(tx: &mut Tx<'_>, code: &ValidationCode) -> Result<Option<Receipt>
 
 pub fn invoice(tx: &mut Tx<'_>, id: Id<Invoice>) -> Result<Option<Scope>, Error> {
     scope_by_id(tx, "invoices", &id.to_string())
+}
+
+pub fn payment_link(tx: &mut Tx<'_>, id: Id<PaymentLink>) -> Result<Option<Scope>, Error> {
+    scope_by_id(tx, "payment_links", &id.to_string())
 }
 
 pub fn checkout(tx: &mut Tx<'_>, id: Id<Checkout>) -> Result<Option<Scope>, Error> {

@@ -151,6 +151,19 @@ pub fn events(
     Ok(rows.iter().map(|row| read(row).map_err(|error: Error| named(row, &["id"], &error))).collect())
 }
 
+/// Events of objects whose ids begin otherwise.
+pub fn events_of_others(tx: &mut Tx<'_>, scope: Scope, prefixes: &[&str]) -> Result<Vec<String>, Error> {
+    let others: String = prefixes
+        .iter()
+        .map(|prefix| format!("and substr(object_id, 1, {}) <> '{prefix}_'\n", prefix.len() + 1))
+        .collect();
+    let sql = format!(
+        "select id\nfrom events\nwhere organization_id = $1 and mode = $2\n{others}order by id\nlimit {MOST_STRAYS}"
+    );
+    let [organization, mode, _] = key(scope, "");
+    first_column(&tx.query(&sql, &[organization, mode])?)
+}
+
 /// Which of these events have a place in the log, and which wait for one.
 pub fn logged(tx: &mut Tx<'_>, scope: Scope, ids: &[String]) -> Result<(Vec<String>, Vec<String>), Error> {
     let logged = rows_with(tx, scope, "event_log", &["event_id"], "event_id", ids)?;
@@ -265,6 +278,7 @@ const SCOPED: &[(&str, &str)] = &[
     ("jobs", "object_id"),
     ("idempotency_keys", "idempotency_key"),
     ("simulated_payments", "transaction_id"),
+    ("mails", "id"),
 ];
 
 /// Tables that point at events, with the columns that have to agree.

@@ -321,13 +321,24 @@ impl Subject<'_> {
                 let (status, attempts) = (invoice.stored_status(), attempts.unwrap_or(&nothing));
                 let parts = i64::try_from(invoice.receipts().len()).unwrap_or(i64::MAX);
                 let is_paid = status == invoice::Status::Paid;
+                let is_cancelled = status == invoice::Status::Cancelled;
+                let overdue = match status {
+                    invoice::Status::Draft | invoice::Status::Pending => 0..=0,
+                    invoice::Status::Overdue => 1..=1,
+                    invoice::Status::PartiallyPaid | invoice::Status::Paid | invoice::Status::Cancelled => 0..=1,
+                };
+                // Each revision behind the first is a change that was told; a draft that was finalized has one more.
+                let changes = invoice.revision() - 1 - invoice.sent_count - parts - i64::from(is_cancelled);
+                let finalized_later = i64::from(invoice.issued_date().is_some());
                 vec![
                     (EventType::InvoiceCreated, exactly(1)),
                     (EventType::InvoiceFinalized, once(invoice.issued_date().is_some())),
-                    (EventType::InvoiceOverdue, 0..=1),
+                    (EventType::InvoiceUpdated, changes - overdue.end() - finalized_later..=changes - overdue.start()),
+                    (EventType::InvoiceSent, exactly(invoice.sent_count)),
+                    (EventType::InvoiceOverdue, overdue),
                     (EventType::InvoicePartiallyPaid, exactly(parts - i64::from(is_paid))),
                     (EventType::InvoicePaid, once(is_paid)),
-                    (EventType::InvoiceCancelled, once(status == invoice::Status::Cancelled)),
+                    (EventType::InvoiceCancelled, once(is_cancelled)),
                     (EventType::PaymentSucceeded, exactly(attempts.completed)),
                     (EventType::PaymentFailed, attempts.failures()),
                     (EventType::InvoicePaymentFailed, attempts.failures()),

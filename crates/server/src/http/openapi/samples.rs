@@ -28,7 +28,8 @@ const SAMPLES: &[(&str, &str, &str)] = samples! {
     "update_webhook_endpoint" "put_webhook_endpoint" "patch_webhook_endpoint" "delete_webhook_endpoint"
     "test_webhook_endpoint" "rotate_webhook_secret"
     "list_events" "get_event" "retry_event"
-    "create_invoice" "list_invoices" "get_invoice" "update_invoice" "finalize_invoice" "cancel_invoice"
+    "create_invoice" "list_invoices" "get_invoice" "update_invoice" "finalize_invoice" "send_invoice"
+    "cancel_invoice"
     "record_invoice_payment" "list_invoice_payments" "list_invoice_receipts"
     "list_receipts" "get_receipt" "get_receipt_by_number" "validate_receipt" "download_invoice_pdf" "download_receipt"
 };

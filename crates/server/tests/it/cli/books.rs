@@ -130,13 +130,13 @@ async fn books_of_many_pages_are_read_to_the_end(place: &Place) {
 }
 
 /// The columns of a table.
-fn columns(database: &Connection, table: &str) -> Vec<String> {
+pub(super) fn columns(database: &Connection, table: &str) -> Vec<String> {
     let mut statement = database.prepare(&format!("select name from pragma_table_info('{table}')")).unwrap();
     statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
 /// Another value that the column could have had.
-fn altered(column: &str, value: &Sql) -> Sql {
+pub(super) fn altered(column: &str, value: &Sql) -> Sql {
     let other = |choices: [&str; 2], now: &str| if now == choices[0] { choices[1] } else { choices[0] }.to_owned();
     match (column, value) {
         // Far enough to meet no neighbour of a unique column.
@@ -160,7 +160,7 @@ fn altered(column: &str, value: &Sql) -> Sql {
 }
 
 /// Faults that `verify` finds, as `table row`.
-fn faults(place: &Place) -> (i32, BTreeSet<String>) {
+pub(super) fn faults(place: &Place) -> (i32, BTreeSet<String>) {
     let ran = place.run(&["verify", "--json"]);
     let Ok(report) = serde_json::from_str::<Value>(&ran.data) else { return (ran.code, BTreeSet::new()) };
     let faults = report["faults"].as_array().unwrap().iter();

@@ -1,7 +1,7 @@
 //! A checkout is paid by each method, through the pages.
 
+use dalasi::app::hosted::Standing;
 use domain::Method;
-use domain::checkout::Status;
 use domain::payment::TransactionStatus;
 
 use crate::world::{Payer, QUIET, World};
@@ -9,13 +9,13 @@ use crate::world::{Payer, QUIET, World};
 async fn expect_paid(world: &World, payer: &mut Payer<'_>, id: domain::Id<domain::checkout::Checkout>, method: Method) {
     payer.reach("Paid").await;
     let stored = world.stored(id).await;
-    assert_eq!(stored.checkout.status(stored.now), Status::Completed);
+    assert_eq!(stored.standing(), Standing::Paid);
     let paid: Vec<_> = stored.is_paid_by().collect();
     assert_eq!(paid.len(), 1);
     assert_eq!((paid[0].attempt().method, paid[0].status()), (method, TransactionStatus::Completed));
     assert!(payer.page.says(&paid[0].id.to_string()), "the payment's number is there");
     let back = payer.page.link("Back to Kairaba Books").unwrap();
-    let session = stored.checkout.payment_session.unwrap();
+    let session = stored.session().unwrap().id;
     assert_eq!(
         back,
         format!("https://shop.example/thanks?order=1042&session_id={id}&payment_session_id={session}#top")

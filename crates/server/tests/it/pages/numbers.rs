@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use dalasi::app::hosted::Standing;
 use domain::Method;
-use domain::checkout::Status;
 
 use crate::world::World;
 
@@ -48,7 +48,7 @@ async fn numbers_that_do_not() {
             assert!(payer.page.says(&reason), "{phone}");
             assert!(payer.page.has_form("/method"), "the payer may try again");
             let stored = world.stored(checkout.id).await;
-            assert_eq!(stored.checkout.status(stored.now), Status::Pending);
+            assert_eq!(stored.standing(), Standing::Open);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use dalasi::app::Context;
 use dalasi::app::customers::{self, NewCustomer};
-use domain::checkout::Status;
+use dalasi::app::hosted::Standing;
 use domain::customer::Contact;
 use domain::{Method, Msisdn};
 
@@ -189,7 +189,7 @@ async fn cancelled_and_then_paid_late() {
     payer.back().await;
     payer.reach("Your money arrived late").await;
     let stored = world.stored(checkout.id).await;
-    assert_eq!(stored.checkout.status(stored.now), Status::Cancelled);
+    assert_eq!(stored.standing(), Standing::Cancelled);
     assert!(payer.page.says(&stored.is_paid_by().next().unwrap().id.to_string()));
 }
 

@@ -1,0 +1,150 @@
+//! The pages of invoices, in what they have that no other page has.
+
+use super::super::pages::view::*;
+use super::{ALL, Language, Voice, gmd, items, page};
+
+pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, PaymentPage)> {
+    let choose = || State::Choose { methods: ALL.to_vec(), problem: None, received: None };
+    let received = State::Choose { methods: ALL.to_vec(), problem: None, received: Some(Received::Part(gmd(50_000))) };
+    let payment = || vec![of(50_000, voice)];
+    let part = |typed: Option<&str>, error| {
+        Some(Part { most: gmd(165_000), typed: typed.and_then(|typed| voice.option(typed)), error })
+    };
+    let (open, none) = ((Due::Ahead, 0, Vec::new()), (Due::Settled, 0, Vec::new()));
+    let approve = State::ApproveOnPhone {
+        method: Method::Afrimoney,
+        phone: voice.say("+220 7•• ••12"),
+        can_resend_in: None,
+        problem: None,
+        other_methods: false,
+        simulator_url: None,
+    };
+    let phone = State::NeedsPhone {
+        method: Method::Afrimoney,
+        known: voice.option("+220 7•• ••12"),
+        typed: None,
+        error: None,
+        other_methods: true,
+    };
+    let apart = State::Choose {
+        methods: ALL.to_vec(),
+        problem: None,
+        received: Some(Received::Apart(voice.say("txn_01jd3v"))),
+    };
+    let empty = Subject::Order { description: None, reference: None, items: Vec::new() };
+    let nothing = || Standing::NothingTaken;
+    let late = Receipt { method: Method::Wave, paid_at: 1_795_273_500, payment: voice.say("txn_01jd3v9k2m4x8q7b") };
+    vec![
+        ("invoice-open", invoice(choose(), open.clone(), language, voice)),
+        (
+            "invoice-open-part",
+            PaymentPage { part: part(None, None), ..invoice(choose(), open.clone(), language, voice) },
+        ),
+        (
+            "invoice-part-error",
+            PaymentPage {
+                part: part(Some("9,999.00"), Some(PartError::TooMuch)),
+                ..invoice(choose(), open.clone(), language, voice)
+            },
+        ),
+        ("invoice-overdue", invoice(choose(), (Due::Passed, 0, Vec::new()), language, voice)),
+        (
+            "invoice-received",
+            PaymentPage {
+                part: part(None, None),
+                ..invoice(received, (Due::Ahead, 50_000, payment()), language, voice)
+            },
+        ),
+        ("invoice-apart", invoice(apart, (Due::Passed, 50_000, payment()), language, voice)),
+        (
+            "invoice-draft",
+            PaymentPage {
+                amount: None,
+                subject: empty,
+                payer: Vec::new(),
+                ..invoice(State::Draft, none.clone(), language, voice)
+            },
+        ),
+        (
+            "invoice-phone-part",
+            PaymentPage {
+                amount: Some(gmd(50_000)),
+                chosen_part: voice.option("500.00"),
+                ..invoice(phone, open.clone(), language, voice)
+            },
+        ),
+        ("invoice-approve-part", PaymentPage { amount: Some(gmd(50_000)), ..invoice(approve, open, language, voice) }),
+        (
+            "invoice-paid",
+            invoice(
+                State::Paid { receipt: None, return_url: None },
+                (Due::Settled, 165_000, vec![of(50_000, voice), of(115_000, voice)]),
+                language,
+                voice,
+            ),
+        ),
+        (
+            "invoice-paid-twice",
+            invoice(
+                State::AlreadyPaid { receipt: None, second_payment: voice.option("txn_01jd3vzzz"), return_url: None },
+                (Due::Settled, 165_000, vec![of(165_000, voice)]),
+                language,
+                voice,
+            ),
+        ),
+        (
+            "invoice-cancelled",
+            invoice(State::Cancelled { standing: nothing(), return_url: None }, none.clone(), language, voice),
+        ),
+        (
+            "invoice-paid-late",
+            invoice(
+                State::PaidLate { after: End::Cancellation, receipt: late, return_url: None },
+                none,
+                language,
+                voice,
+            ),
+        ),
+    ]
+}
+
+fn of(minor: i64, voice: Voice) -> InvoicePayment {
+    InvoicePayment {
+        receipt_number: voice.say("RCT-2026-001"),
+        amount: gmd(minor),
+        paid_at: 1_795_273_500,
+        receipt_path: voice.option("/receipts/0123456789abcdef0123456789abcdef.pdf"),
+    }
+}
+
+fn invoice(
+    state: State,
+    (due, paid, payments): (Due, i64, Vec<InvoicePayment>),
+    language: Language,
+    voice: Voice,
+) -> PaymentPage {
+    let invoice = Invoice {
+        number: voice.say("INV-2026-11-0001"),
+        billed_to: voice.say("Fatou Ceesay"),
+        issued_at: Some(1_794_700_000),
+        due_at: 1_796_083_199,
+        due,
+        items: items(voice),
+        before_tax: gmd(150_000),
+        tax: Some((voice.say("10"), gmd(15_000))),
+        total: gmd(165_000),
+        paid: gmd(paid),
+        left: gmd(165_000 - paid),
+        notes: voice.say("Thank you for your order. The map follows next week."),
+        payments,
+        document_path: voice.option("/invoice/inv_01jd3v9k2m4x8q7b5n6p0r1s2t/pdf"),
+    };
+    let left = invoice.left.clone();
+    PaymentPage {
+        amount: Some(if due == Due::Settled { invoice.total.clone() } else { left }),
+        subject: Subject::Invoice(Box::new(invoice)),
+        path: voice.say("/invoice/inv_01jd3v9k2m4x8q7b5n6p0r1s2t"),
+        leave: None,
+        ..page(state, language, voice)
+    }
+}

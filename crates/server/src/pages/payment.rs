@@ -1,0 +1,530 @@
+//! The page of a payment: one template, one block per state. What is decided here is only how a state
+//! looks and how the page keeps itself fresh, never what a state means.
+
+use askama::Template;
+
+use super::amount;
+use super::assets::{Asset, SCRIPT};
+use super::headers::Nonce;
+use super::html::{Frame, address, initial, outward, own_path, render as draw};
+use super::moment;
+use super::qr::{self, Drawing};
+use super::text::{Around, Text, plain};
+use super::view::{
+    Amount, Closed, CodeError, Due, End, Field, FieldError, FieldKind, Invoice, Item, Label, Leave, Method, PartError,
+    PaymentPage, PhoneError, Problem, Reason, Received, Standing, State, Subject, TimeLeft,
+};
+
+/// The page as HTML; answer with it and [`super::headers::for_page`] of the same nonce.
+pub fn render(page: &PaymentPage, nonce: &Nonce) -> String {
+    draw(&Payment::new(page, nonce))
+}
+
+#[derive(Template)]
+#[template(path = "payment.html")]
+struct Payment<'a> {
+    frame: Frame,
+    t: Text,
+    page: &'a PaymentPage,
+    script: &'static Asset,
+    merchant: String,
+    amount: String,
+    digits: String,
+    watch: bool,
+    /// Seconds; without script a waiting page asks again by itself.
+    refresh: Option<u32>,
+    /// Leads outward by itself at once.
+    go: Option<&'a str>,
+    /// Back to the shop after a moment.
+    back: Option<&'a str>,
+}
+
+impl<'a> Payment<'a> {
+    fn new(page: &'a PaymentPage, nonce: &Nonce) -> Self {
+        let (go, back) = ways_out(page);
+        let accent = page.merchant.accent.as_deref();
+        Self {
+            frame: Frame::new(nonce, accent, page.language, &page.path),
+            t: Text::new(page.language.locale),
+            page,
+            script: &SCRIPT,
+            merchant: plain(&page.merchant.name),
+            amount: page.amount.as_ref().map(|it| amount::format(it, page.language.locale)).unwrap_or_default(),
+            digits: page.amount.as_ref().map(|it| amount::digits(it, page.language.locale)).unwrap_or_default(),
+            watch: !is_final(&page.state) && go.is_none(),
+            refresh: waits(&page.state).then(|| pause_seconds(page.reads)),
+            go,
+            back,
+        }
+    }
+
+    fn here(&self) -> String {
+        address(&self.page.path, self.page.language)
+    }
+
+    fn action(&self, name: &str) -> String {
+        address(&format!("{}/{name}", self.page.path), self.page.language)
+    }
+
+    /// This page once more, one read later.
+    fn again(&self) -> String {
+        let here = self.here();
+        let joint = if here.contains('?') { '&' } else { '?' };
+        format!("{here}{joint}reads={}", self.page.reads.saturating_add(1))
+    }
+
+    fn out(&self, url: &'a str) -> Option<&'a str> {
+        outward(url, self.page.test_mode)
+    }
+
+    fn out_of(&self, url: &'a Option<String>) -> Option<&'a str> {
+        url.as_deref().and_then(|it| self.out(it))
+    }
+
+    fn logo(&self) -> Option<&'a str> {
+        self.page.merchant.logo_path.as_deref().and_then(own_path)
+    }
+
+    fn initial(&self) -> String {
+        initial(&self.merchant)
+    }
+
+    // What the templates call takes references, since askama passes every variable as one.
+
+    fn money(&self, amount: &Amount) -> String {
+        amount::format(amount, self.page.language.locale)
+    }
+
+    fn clean(&self, text: &str) -> String {
+        plain(text)
+    }
+
+    fn day(&self, unix_seconds: &i64) -> String {
+        moment::day(*unix_seconds, self.t)
+    }
+
+    /// What stands below the amount.
+    fn lines(&self) -> Vec<String> {
+        match &self.page.subject {
+            Subject::Order { description, .. } => description.iter().map(|it| plain(it)).collect(),
+            Subject::Link { title, description, .. } => {
+                [title].into_iter().chain(description).map(|it| plain(it)).collect()
+            }
+            Subject::Invoice(invoice) => self.invoice_lines(invoice),
+        }
+    }
+
+    fn invoice_lines(&self, invoice: &Invoice) -> Vec<String> {
+        let (number, day) = (plain(&invoice.number), self.day(&invoice.due_at));
+        let named = |key| self.t.with_two(key, ("number", number.as_str()), ("day", day.as_str()));
+        let first = match invoice.due {
+            Due::Ahead => named("invoice-due-line"),
+            Due::Passed => named("invoice-overdue-line"),
+            Due::Settled => self.t.with("invoice-line", "number", &number),
+        };
+        let (paid, total, left) = (self.money(&invoice.paid), self.money(&invoice.total), self.money(&invoice.left));
+        let is_waiting = invoice.due != Due::Settled;
+        let second = (is_waiting && invoice.paid.minor > 0)
+            .then(|| self.t.with_two("invoice-part-paid", ("paid", &paid), ("total", &total)));
+        let third = (is_waiting && self.page.amount.as_ref() != Some(&invoice.left))
+            .then(|| self.t.with("part-line", "left", &left));
+        [first].into_iter().chain(second).chain(third).collect()
+    }
+
+    fn invoice(&self) -> Option<&'a Invoice> {
+        match &self.page.subject {
+            Subject::Order { .. } | Subject::Link { .. } => None,
+            Subject::Invoice(invoice) => Some(invoice),
+        }
+    }
+
+    fn items(&self) -> &'a [Item] {
+        match &self.page.subject {
+            Subject::Order { items, .. } => items,
+            Subject::Invoice(invoice) => &invoice.items,
+            Subject::Link { .. } => &[],
+        }
+    }
+
+    fn reference(&self) -> Option<&'a String> {
+        match &self.page.subject {
+            Subject::Order { reference, .. } => reference.as_ref(),
+            Subject::Invoice(_) | Subject::Link { .. } => None,
+        }
+    }
+
+    /// A drawing of the page's own address, for the camera of a phone.
+    fn drawn_address(&self) -> Option<Drawing> {
+        match (&self.page.subject, &self.page.state) {
+            (Subject::Link { address: Some(address), .. }, State::Choose { .. }) => qr::draw(address),
+            (Subject::Link { .. } | Subject::Order { .. } | Subject::Invoice(_), _) => None,
+        }
+    }
+
+    fn label(&self, label: &Label) -> String {
+        match label {
+            Label::Amount => self.t.get("field-amount"),
+            Label::Name => self.t.get("field-name"),
+            Label::Email => self.t.get("field-email"),
+            Label::Phone => self.t.get("phone-label"),
+            Label::Own(words) => plain(words),
+        }
+    }
+
+    fn input_type(&self, field: &Field) -> &'static str {
+        match field.kind {
+            FieldKind::Email => "email",
+            FieldKind::Phone => "tel",
+            FieldKind::Amount { .. }
+            | FieldKind::Name
+            | FieldKind::Text
+            | FieldKind::Number
+            | FieldKind::Select { .. }
+            | FieldKind::Checkbox => "text",
+        }
+    }
+
+    fn input_mode(&self, field: &Field) -> &'static str {
+        match field.kind {
+            FieldKind::Amount { .. } | FieldKind::Number => "decimal",
+            FieldKind::Email => "email",
+            FieldKind::Phone => "tel",
+            FieldKind::Name | FieldKind::Text | FieldKind::Select { .. } | FieldKind::Checkbox => "text",
+        }
+    }
+
+    /// What a browser may fill in by itself: only what is asked of the payer, not what a merchant calls it.
+    fn fills_in(&self, field: &Field) -> &'static str {
+        match field.label {
+            Label::Name => "name",
+            Label::Email => "email",
+            Label::Phone => "tel",
+            Label::Amount | Label::Own(_) => "off",
+        }
+    }
+
+    /// What a payer needs to know before filling in a field.
+    fn hint(&self, field: &Field) -> Option<String> {
+        match &field.kind {
+            FieldKind::Amount { least: Some(least), most: Some(most), .. } => {
+                let (least, most) = (self.money(least), self.money(most));
+                Some(self.t.with_two("field-between", ("least", &least), ("most", &most)))
+            }
+            FieldKind::Amount { least: Some(least), most: None, .. } => {
+                Some(self.t.with("field-least", "amount", self.money(least)))
+            }
+            FieldKind::Amount { least: None, most: Some(most), .. } => {
+                Some(self.t.with("field-most", "amount", self.money(most)))
+            }
+            FieldKind::Amount { least: None, most: None, currency } => {
+                Some(self.t.with("field-currency", "currency", currency))
+            }
+            FieldKind::Phone => Some(self.t.get("phone-hint")),
+            FieldKind::Name
+            | FieldKind::Text
+            | FieldKind::Number
+            | FieldKind::Email
+            | FieldKind::Select { .. }
+            | FieldKind::Checkbox => None,
+        }
+    }
+
+    fn field_error(&self, field: &Field) -> Option<String> {
+        let bound = |bound: &Option<Amount>, key| {
+            bound
+                .as_ref()
+                .map_or_else(|| self.t.get("part-format"), |bound| self.t.with(key, "amount", self.money(bound)))
+        };
+        Some(match (field.error?, &field.kind) {
+            (FieldError::TooLittle, FieldKind::Amount { least, .. }) => bound(least, "field-least"),
+            (FieldError::TooMuch, FieldKind::Amount { most, .. }) => bound(most, "field-most"),
+            (FieldError::Missing, FieldKind::Amount { .. } | FieldKind::Name | FieldKind::Text | FieldKind::Number) => {
+                self.t.get("field-missing")
+            }
+            (FieldError::Missing, FieldKind::Email) => self.t.get("field-email-missing"),
+            (FieldError::Missing, FieldKind::Phone) => self.t.get("phone-missing"),
+            (FieldError::Missing, FieldKind::Select { .. }) => self.t.get("field-select-missing"),
+            (FieldError::Missing, FieldKind::Checkbox) => self.t.get("field-box-missing"),
+            (FieldError::TooLong, _) => self.t.get("field-too-long"),
+            (FieldError::Format, FieldKind::Amount { .. }) => self.t.get("part-format"),
+            (FieldError::Format, FieldKind::Email) => self.t.get("field-email-format"),
+            (FieldError::Format, FieldKind::Phone) => self.t.get("phone-format"),
+            (_, FieldKind::Number) => self.t.get("field-number-format"),
+            (_, _) => self.t.get("field-format"),
+        })
+    }
+
+    /// Everything that is wrong, with the field where it is.
+    fn field_errors(&self) -> Vec<(&'a str, String)> {
+        let error = |field: &'a Field| {
+            Some((field.name.as_str(), format!("{}: {}", self.label(&field.label), self.field_error(field)?)))
+        };
+        self.page.fields.iter().filter_map(error).collect()
+    }
+
+    fn own<'p>(&self, path: &'p Option<String>) -> Option<&'p str> {
+        path.as_deref().and_then(own_path)
+    }
+
+    fn part_error(&self, error: &PartError, most: &Amount) -> String {
+        match error {
+            PartError::Format => self.t.get("part-format"),
+            PartError::TooMuch => self.t.with("part-too-much", "amount", self.money(most)),
+        }
+    }
+
+    fn moment(&self, unix_seconds: &i64) -> String {
+        moment::in_words(*unix_seconds, self.t)
+    }
+
+    fn name(&self, method: &Method) -> String {
+        self.t.get(match method {
+            Method::Wave => "wave",
+            Method::Afrimoney => "afrimoney",
+            Method::Qmoney => "qmoney",
+            Method::Card => "card",
+        })
+    }
+
+    /// Who is asked whether the payer paid.
+    fn asked(&self, method: &Method) -> String {
+        match method {
+            Method::Card => self.t.get("card-bank"),
+            Method::Wave | Method::Afrimoney | Method::Qmoney => self.name(method),
+        }
+    }
+
+    fn pay_with(&self, method: &Method) -> String {
+        self.t.get(match method {
+            Method::Wave => "pay-with-wave",
+            Method::Afrimoney => "pay-with-afrimoney",
+            Method::Qmoney => "pay-with-qmoney",
+            Method::Card => "pay-with-card",
+        })
+    }
+
+    /// What a tap on the method will do.
+    fn will(&self, method: &Method) -> String {
+        self.t.get(match method {
+            Method::Wave => "will-wave",
+            Method::Afrimoney => "will-afrimoney",
+            Method::Qmoney => "will-qmoney",
+            Method::Card => "will-card",
+        })
+    }
+
+    /// `title`, `body` or `open` of the page that leads to the method.
+    fn redirect_word(&self, part: &str, method: &Method) -> String {
+        self.t.get(&format!("redirect-{part}-{}", method.as_str()))
+    }
+
+    fn problem(&self, problem: &Problem) -> String {
+        match problem {
+            Problem::NotStarted(Method::Card) => self.t.get("problem-card-not-started"),
+            Problem::NotStarted(method) => self.t.with("problem-not-started", "method", self.name(method)),
+            Problem::InProgress => self.t.get("problem-in-progress"),
+            Problem::TooOften => self.t.get("problem-too-often"),
+            Problem::StaleForm => self.t.get("problem-stale-form"),
+        }
+    }
+
+    fn phone_error(&self, error: &PhoneError) -> String {
+        self.t.get(match error {
+            PhoneError::Missing => "phone-missing",
+            PhoneError::Format => "phone-format",
+            PhoneError::NotStarted => "phone-not-started",
+            PhoneError::TooOften => "problem-too-often",
+        })
+    }
+
+    fn code_error(&self, error: &CodeError, length: &u8) -> String {
+        match error {
+            CodeError::Missing => self.t.get("code-missing"),
+            CodeError::Format => self.t.count("code-format", u32::from(*length)),
+            CodeError::Wrong => self.t.get("code-wrong"),
+            CodeError::Expired => self.t.get("code-expired"),
+            CodeError::TooOften => self.t.get("problem-too-often"),
+        }
+    }
+
+    fn reason(&self, reason: &Reason, method: &Method) -> String {
+        let name = self.name(method);
+        match (reason, method) {
+            (Reason::InsufficientFunds, Method::Card) => self.t.get("reason-card-funds"),
+            (Reason::InsufficientFunds, _) => self.t.with("reason-funds", "method", &name),
+            (Reason::Declined, Method::Card) => self.t.get("reason-card-declined"),
+            (Reason::Declined, _) => self.t.with("reason-declined", "method", &name),
+            (Reason::WrongCode, _) => self.t.get("reason-wrong-code"),
+            (Reason::Expired, _) => self.t.get("reason-expired"),
+            (Reason::Cancelled, _) => self.t.get("reason-cancelled"),
+            (Reason::ProviderError, Method::Card) => self.t.get("reason-card-error"),
+            (Reason::ProviderError, _) => self.t.with("reason-error", "method", &name),
+        }
+    }
+
+    fn standing(&self, standing: &Standing) -> String {
+        match standing {
+            Standing::NothingTaken => self.t.get("nothing-taken"),
+            Standing::Unknown(method) => self.t.with("not-certain", "method", self.asked(method)),
+        }
+    }
+
+    fn late(&self, after: &End) -> String {
+        self.t.get(match (after, self.invoice()) {
+            (End::Expiry, _) => "late-expired",
+            (End::Cancellation, None) => "late-cancelled",
+            (End::Cancellation, Some(_)) => "late-invoice-cancelled",
+        })
+    }
+
+    fn closed(&self, reason: &Closed) -> String {
+        self.t.get(match reason {
+            Closed::ByMerchant => "closed-by-merchant",
+            Closed::Expired => "closed-expired",
+            Closed::UsedUp => "closed-used-up",
+        })
+    }
+
+    /// How many digits the payer got, in a sentence that the template marks the phone up in.
+    fn code_sent(&self, length: &u8) -> Around {
+        self.t.around_count("code-sent", "phone", u32::from(*length))
+    }
+
+    fn attempts_left(&self, attempts: &u8) -> String {
+        self.t.count("code-left", u32::from(*attempts))
+    }
+
+    fn resend_after(&self, seconds: &u32) -> String {
+        self.t.count("resend-after", *seconds)
+    }
+
+    fn time_left(&self) -> Option<String> {
+        let asks_for_action = matches!(
+            self.page.state,
+            State::Choose { .. }
+                | State::NeedsPhone { .. }
+                | State::ApproveOnPhone { .. }
+                | State::EnterCode { .. }
+                | State::Redirecting { .. }
+                | State::NotPaid { .. }
+        );
+        let left = self.page.time_left.filter(|_| asks_for_action)?;
+        Some(match left {
+            TimeLeft::Hours(hours) => self.t.count("left-hours", hours),
+            TimeLeft::Minutes(minutes) => self.t.count("left-minutes", minutes),
+            TimeLeft::LessThanAMinute => self.t.get("left-seconds"),
+        })
+    }
+
+    /// Only where nothing is with a rail.
+    fn can_leave(&self) -> bool {
+        self.page.leave.is_some()
+            && matches!(self.page.state, State::Choose { .. } | State::NeedsPhone { .. } | State::NotPaid { .. })
+    }
+
+    fn name_class(&self) -> &'static str {
+        if self.merchant.chars().count() > 28 { "name much" } else { "name" }
+    }
+
+    /// The title says the state, and an error first, since it is what a screen reader reads first.
+    fn title(&self) -> String {
+        let (key, failed) = match &self.page.state {
+            State::Choose { problem, .. } => ("title-pay", problem.is_some() || self.has_field_error()),
+            State::NeedsPhone { error, .. } => ("title-phone", error.is_some()),
+            State::ApproveOnPhone { problem, .. } => ("approve-title", problem.is_some()),
+            State::EnterCode { error, .. } => ("code-title", error.is_some()),
+            State::Redirecting { .. } => ("title-pay", false),
+            State::Checking { .. } => ("title-checking", false),
+            State::Leaving { .. } => ("leaving-title", false),
+            State::Paid { .. } => ("paid-title", false),
+            State::NotPaid { .. } => ("not-paid-title", false),
+            State::Draft => ("draft-title", false),
+            State::Closed { .. } => ("closed-title", false),
+            State::Expired { .. } => ("expired-title", false),
+            State::Cancelled { .. } => ("cancelled-title", false),
+            State::PaidLate { .. } => ("late-title", false),
+            State::AlreadyPaid { .. } => ("already-title", false),
+        };
+        let said = self.t.get(key);
+        let parts = [said.as_str(), &self.amount, &self.merchant];
+        let title = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
+        if failed { self.t.with("title-error", "title", &title) } else { title }
+    }
+
+    fn has_field_error(&self) -> bool {
+        let in_part = self.page.part.as_ref().is_some_and(|part| part.error.is_some());
+        in_part || self.page.fields.iter().any(|field| field.error.is_some())
+    }
+
+    /// How the amount is set: smaller when it is long, so that it keeps to its line on a small phone.
+    fn amount_class(&self) -> &'static str {
+        match self.digits.chars().count() {
+            0..=8 => "amount",
+            9..=12 => "amount long",
+            _ => "amount longer",
+        }
+    }
+}
+
+/// Nothing that happens later changes what these say, as far as the payer is concerned.
+fn is_final(state: &State) -> bool {
+    match state {
+        State::Paid { .. } | State::PaidLate { .. } | State::AlreadyPaid { .. } | State::Leaving { .. } => true,
+        State::Expired { standing, .. } | State::Cancelled { standing, .. } => *standing == Standing::NothingTaken,
+        State::Draft
+        | State::Closed { .. }
+        | State::Choose { .. }
+        | State::NeedsPhone { .. }
+        | State::ApproveOnPhone { .. }
+        | State::EnterCode { .. }
+        | State::Redirecting { .. }
+        | State::Checking { .. }
+        | State::NotPaid { .. } => false,
+    }
+}
+
+/// States in which the payer waits for us and types nothing that a fresh page would take away.
+fn waits(state: &State) -> bool {
+    match state {
+        State::ApproveOnPhone { .. } | State::Checking { .. } => true,
+        State::Redirecting { automatic, .. } => !automatic,
+        State::Expired { standing, .. } | State::Cancelled { standing, .. } => *standing != Standing::NothingTaken,
+        State::Draft
+        | State::Closed { .. }
+        | State::Choose { .. }
+        | State::NeedsPhone { .. }
+        | State::EnterCode { .. }
+        | State::Leaving { .. }
+        | State::Paid { .. }
+        | State::NotPaid { .. }
+        | State::PaidLate { .. }
+        | State::AlreadyPaid { .. } => false,
+    }
+}
+
+fn ways_out(page: &PaymentPage) -> (Option<&str>, Option<&str>) {
+    let checked = |url: &'_ str| outward(url, page.test_mode).is_some();
+    match &page.state {
+        State::Redirecting { url, automatic: true, .. } if checked(url) => (Some(url), None),
+        State::Leaving { return_url } if checked(return_url) => (Some(return_url), None),
+        State::Paid { return_url: Some(url), .. } if checked(url) => (None, Some(url)),
+        _ => (None, None),
+    }
+}
+
+/// Five seconds, then half as long again each time, at most a minute.
+fn pause_seconds(reads: u32) -> u32 {
+    (0..reads.min(8)).fold(5, |pause, _| (pause * 3 / 2).min(60))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pause_seconds;
+
+    #[test]
+    fn the_pauses_grow_to_a_minute() {
+        let pauses: Vec<u32> = (0..9).map(pause_seconds).collect();
+        assert_eq!(pauses, [5, 7, 10, 15, 22, 33, 49, 60, 60]);
+        assert_eq!(pause_seconds(u32::MAX), 60);
+    }
+}

@@ -1,0 +1,576 @@
+//! The addresses of a payment's page: show it, and do what its forms ask. A form does its thing once, however often it is
+//! sent, and always ends in a redirect to the page, which tells what came of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::digest::{SHA256, digest as hash};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use domain::payment::{Payable, Payer, PaymentSession, SessionStatus};
+use domain::rail::NextAction;
+use domain::{Method, Money, Msisdn, Refusal};
+use store::Tx;
+use store::queries::idempotency::IdempotencyKey;
+
+use super::answer::{Wrong, html, nonce, random, see_other};
+use super::form::{self, Form, Token};
+use super::note::{CodeFault, FieldFault, Note, PhoneFault};
+use super::page_path::PagePath;
+use super::questions::Filled;
+use super::routes::Site;
+use super::state::{self, Simulator};
+use super::text::Language;
+use super::view::{self, PaymentPage};
+use super::visit::{Visit, address};
+use super::{page_path, payment, questions, subject};
+use crate::app::Context;
+use crate::app::hosted::{self, Hosted, Place, Standing};
+use crate::app::idempotency::Reply;
+use crate::app::paid_object::PaidObject;
+use crate::app::payments::Initialize;
+use crate::app::sessions::Payment;
+use crate::error::Failure;
+use crate::form_token;
+
+const PURPOSE: &str = "payment page";
+/// So many attempts on one page in [`RECENTLY`]: each may cost somebody a text message.
+const MOST_STARTS: usize = 10;
+const RECENTLY: Duration = Duration::from_secs(600);
+/// A browser is not kept waiting longer for a rail; the page goes on asking.
+const LONGEST_QUESTION: Duration = Duration::from_secs(3);
+const LONGEST_TYPED: usize = 24;
+
+pub(super) async fn look_up(site: &Site, place: Place) -> Result<Hosted, Failure> {
+    site.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await
+}
+
+pub(super) fn stored_state(site: &Site, hosted: &Hosted) -> view::State {
+    let context = site.app.context();
+    state::stored(hosted, &Simulator { pay_url: site.pay_url(), token_key: &context.page_token_key })
+}
+
+/// One request for one page.
+#[derive(Clone)]
+struct Call {
+    site: Arc<Site>,
+    hosted: Hosted,
+    place: Place,
+    action: Option<String>,
+    language: Language,
+    path: String,
+}
+
+impl Call {
+    async fn open(site: &Arc<Site>, visit: &Visit) -> Result<Self, Wrong> {
+        let PagePath { place, action } = PagePath::of(&visit.path).ok_or(Wrong::NotFound)?;
+        let hosted = look_up(site, place).await?;
+        let language = visit.language(Some(hosted.organization.profile.locale.as_str()));
+        Ok(Self { site: Arc::clone(site), path: page_path::path(place), hosted, place, action, language })
+    }
+
+    /// The same request for another page.
+    async fn at(self, place: Place) -> Result<Self, Wrong> {
+        let hosted = look_up(&self.site, place).await?;
+        Ok(Self { path: page_path::path(place), hosted, place, ..self })
+    }
+
+    fn to_page(&self) -> Response {
+        see_other(&address(&self.path, self.language, &[]))
+    }
+
+    fn to_page_with(&self, note: &Note) -> Response {
+        self.to_place_with(self.place, note)
+    }
+
+    fn to_place_with(&self, place: Place, note: &Note) -> Response {
+        let sealed = self.site.notes.seal(&place.id(), note, self.hosted.now);
+        see_other(&address(&page_path::path(place), self.language, &[("note", &sealed)]))
+    }
+}
+
+pub(super) async fn show(State(site): State<Arc<Site>>, visit: Visit) -> Response {
+    match Call::open(&site, &visit).await {
+        Ok(call) => draw(&call, &visit),
+        Err(wrong) => wrong.answer(&visit, visit.language(None), site.is_https),
+    }
+}
+
+/// A form's address takes forms only; who comes there otherwise is looking for the page.
+pub(super) async fn show_instead(State(site): State<Arc<Site>>, visit: Visit) -> Response {
+    let result = async {
+        let call = Call::open(&site, &visit).await?;
+        match call.action.as_deref() {
+            // Where many pay, the page of one payment stands where other pages have their actions.
+            None => Ok(draw(&call, &visit)),
+            Some(action) => Action::parse(action).map(|_| call.to_page()).ok_or(Wrong::NotFound),
+        }
+    };
+    result.await.unwrap_or_else(|wrong| wrong.answer(&visit, visit.language(None), site.is_https))
+}
+
+fn draw(call: &Call, visit: &Visit) -> Response {
+    let (site, hosted, language) = (&call.site, &call.hosted, call.language);
+    let id = call.place.id();
+    let stored = stored_state(site, hosted);
+    let revision = state::revision(hosted, &stored);
+    let note = visit.note.as_deref().and_then(|note| site.notes.open(&id, note, hosted.now));
+    let fields = questions::fields(hosted, call.place, note.as_ref());
+    let part = subject::part(hosted, note.as_ref());
+    let chosen_part = chosen_part(call, visit, note.as_ref());
+    let shown = state::noted(stored, hosted, note, visit.method);
+    // Only the page that asks for a phone comes between the choice of a part and its payment.
+    let chosen_part = chosen_part.filter(|_| matches!(shown, view::State::NeedsPhone { .. }));
+    let form_token_key = &site.app.context().form_token_key;
+    let page = PaymentPage {
+        merchant: subject::merchant(hosted),
+        amount: chosen_part.as_ref().map(|(_, part)| *part).or(hosted.amount()).map(state::amount),
+        subject: subject::subject(hosted, call.place, &site.app.context().addresses),
+        payer: subject::payer(hosted),
+        test_mode: !hosted.scope().mode.is_live(),
+        language,
+        path: call.path.clone(),
+        revision,
+        form_token: form_token::issue(form_token_key, PURPOSE, &id, subject::forms_until_s(hosted), &random()),
+        time_left: subject::time_left(hosted),
+        reads: visit.reads,
+        leave: subject::leave(hosted),
+        fields,
+        part,
+        chosen_part: chosen_part.map(|(typed, _)| typed),
+        state: in_language(shown, site.pay_url(), language),
+    };
+    let nonce = nonce();
+    html(StatusCode::OK, &nonce, site.is_https, payment::render(&page, &nonce))
+}
+
+/// A part that was chosen with the method, on the way to the phone; as it was typed, and what it comes to.
+fn chosen_part(call: &Call, visit: &Visit, note: Option<&Note>) -> Option<(String, Money)> {
+    let typed = match note {
+        Some(Note::Phone { part, .. }) => part.clone(),
+        Some(_) | None => visit.part.clone(),
+    };
+    typed.and_then(|typed| Some((typed.clone(), part_of(call, Some(&typed)).ok()??)))
+}
+
+/// The part of what is left that a payer typed; nothing typed is all of it.
+fn part_of(call: &Call, typed: Option<&str>) -> Result<Option<Money>, FieldFault> {
+    let typed = typed.map(str::trim).filter(|typed| !typed.is_empty() && call.hosted.takes_parts());
+    let (Some(typed), PaidObject::Invoice(invoice)) = (typed, &call.hosted.object) else { return Ok(None) };
+    let remaining = invoice.remaining();
+    let money = questions::money(Some(typed), remaining.currency, call.language.locale)?;
+    if money.minor > remaining.minor { Err(FieldFault::TooMuch) } else { Ok(Some(money)) }
+}
+
+/// The simulator's pages are ours and speak the payer's language as well.
+fn in_language(mut state: view::State, pay_url: &str, language: Language) -> view::State {
+    let ours = format!("{pay_url}/simulator/");
+    let url = match &mut state {
+        view::State::Redirecting { url, .. } => Some(url),
+        view::State::ApproveOnPhone { simulator_url, .. } | view::State::Checking { simulator_url, .. } => {
+            simulator_url.as_mut()
+        }
+        _ => None,
+    };
+    if let Some(url) = url.filter(|url| url.starts_with(&ours)) {
+        *url = address(url, language, &[]);
+    }
+    state
+}
+
+/// The rail's own page sends the payer back here. That is no proof of anything: the rail is asked.
+pub(super) async fn returned(State(site): State<Arc<Site>>, visit: Visit) -> Response {
+    let result = async {
+        let call = Call::open(&site, &visit).await?;
+        come_back(&call).await?;
+        Ok::<_, Wrong>(call.to_page())
+    };
+    result.await.unwrap_or_else(|wrong| wrong.answer(&visit, visit.language(None), site.is_https))
+}
+
+async fn come_back(call: &Call) -> Result<(), Failure> {
+    let Some(Payment { session, transaction: Some(attempt) }) = &call.hosted.payment else { return Ok(()) };
+    let is_open = matches!(session.status(), SessionStatus::Pending | SessionStatus::Processing);
+    // Where nobody was sent away, nobody comes back: a code that is awaited stays awaited.
+    if !is_open || !matches!(session.next_action, Some(NextAction::Redirect { .. })) {
+        return Ok(());
+    }
+    call.site.app.payer_returned(call.hosted.scope(), attempt.id).await?;
+    ask(call).await;
+    Ok(())
+}
+
+/// Asks the rail about the current attempt, for a moment; the question goes on without us.
+async fn ask(call: &Call) {
+    let Some(attempt) = call.hosted.payment.as_ref().and_then(|payment| payment.transaction.as_ref()) else { return };
+    let (app, scope, id) = (call.site.app.clone(), call.hosted.scope(), attempt.id);
+    let question = tokio::spawn(async move {
+        if let Err(failure) = app.ask_rail(scope, id, None).await {
+            // The worker asks again in any case.
+            tracing::warn!(%failure, "a rail can't be asked for a payer who waits");
+        }
+    });
+    let _ = tokio::time::timeout(LONGEST_QUESTION, question).await;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Method,
+    Phone,
+    Code,
+    Approved,
+    Resend,
+    Other,
+    Leave,
+}
+
+impl Action {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "method" => Self::Method,
+            "phone" => Self::Phone,
+            "code" => Self::Code,
+            "approved" => Self::Approved,
+            "resend" => Self::Resend,
+            "other" => Self::Other,
+            "leave" => Self::Leave,
+            _ => return None,
+        })
+    }
+}
+
+pub(super) async fn act(State(site): State<Arc<Site>>, visit: Visit, request: Request) -> Response {
+    let result = async {
+        let call = Call::open(&site, &visit).await?;
+        let action = call.action.as_deref().and_then(Action::parse).ok_or(Wrong::NotFound)?;
+        let form = form::read(request, site.pay_url()).await?;
+        let key = &site.app.context().form_token_key;
+        match form::token(&form, key, PURPOSE, &call.place.id(), call.hosted.now)? {
+            Token::Stale => Ok(call.to_page_with(&Note::StaleForm {})),
+            Token::Good(token) => press(&call, action, &form, token).await,
+        }
+    };
+    result.await.unwrap_or_else(|wrong| wrong.answer(&visit, visit.language(None), site.is_https))
+}
+
+async fn press(call: &Call, action: Action, form: &Form, token: &str) -> Result<Response, Wrong> {
+    let method = form.get("method").and_then(Method::parse);
+    let call = match (action, call.hosted.anew()) {
+        (Action::Method | Action::Phone, Some(request)) => match successor(call, request).await? {
+            Ok(call) => &call.clone(),
+            Err(response) => return Ok(response),
+        },
+        _ => call,
+    };
+    let once = |name: &str, detail: &str| once(call, token, name, detail);
+    let wish = match (action, method) {
+        (Action::Method | Action::Phone, Some(method)) => match wish(call, form, method) {
+            Ok(wish) => Some(wish),
+            Err(note) => return Ok(call.to_page_with(&note)),
+        },
+        _ => None,
+    };
+    match (action, wish) {
+        (Action::Method, Some(wish)) if wish.method.needs_phone() => {
+            ask_for_phone(call, wish, form, |name| once(name, &form.whole())).await
+        }
+        (Action::Method, Some(wish)) => start(call, wish, None, form, once("method", &form.whole())).await,
+        (Action::Phone, Some(wish)) if wish.method.needs_phone() => match phone(call, form) {
+            Ok(phone) => {
+                let key = once("phone", &format!("{} {}", form.whole(), phone.as_str()));
+                start(call, wish, Some(phone), form, key).await
+            }
+            Err((fault, typed)) => {
+                let note = Note::Phone { method: wish.method, fault, typed, part: wish.typed_part };
+                Ok(call.to_page_with(&note))
+            }
+        },
+        // Only a form that was altered names no method.
+        (Action::Method | Action::Phone, _) => Ok(call.to_page()),
+        (Action::Code, _) => submit_code(call, form, |code| once("code", code)).await,
+        (Action::Approved, _) => approved(call).await,
+        (Action::Resend, _) => resend(call, once("resend", "")).await,
+        (Action::Other, _) => {
+            let result = choose_again(call, once("other", "")).await;
+            answer(call, result, None)
+        }
+        (Action::Leave, _) => match leave(call, once("leave", "")).await {
+            Ok(reply) if reply.status == 200 && call.hosted.failure_address().is_some() => {
+                Ok(call.to_page_with(&Note::Leaving {}))
+            }
+            result => answer(call, result, None),
+        },
+    }
+}
+
+/// One of many payments is over, and its payer goes on: with another one, of which there is only ever one, however many
+/// tabs ask for it.
+async fn successor(call: &Call, request: Initialize) -> Result<Result<Call, Response>, Wrong> {
+    let key = key_of(call, format!("again:{}", call.place.id()));
+    let result = call.site.app.initialize(call.hosted.scope(), request, None, Some(key), payment_outcome).await;
+    match result {
+        Ok(reply) if reply.status == 200 => Ok(Ok(call.clone().at(place_of(call, &reply)).await?)),
+        // The link itself says why, or asks once more.
+        Ok(_) | Err(Failure::Invalid(_)) => {
+            let link = Place { session: None, ..call.place };
+            Ok(Err(see_other(&address(&page_path::path(link), call.language, &[]))))
+        }
+        result => answer(call, result, None).map(Err),
+    }
+}
+
+/// What a payer wants to pay, and how.
+struct Wish {
+    method: Method,
+    filled: Filled,
+    /// The part of an invoice, as it was typed.
+    typed_part: Option<String>,
+}
+
+fn wish(call: &Call, form: &Form, method: Method) -> Result<Wish, Note> {
+    let mut filled = questions::read(&call.hosted, call.place, form, call.language.locale)?;
+    let typed_part: Option<String> = form.get("amount").map(|typed| typed.chars().take(LONGEST_TYPED).collect());
+    match part_of(call, typed_part.as_deref()) {
+        Ok(Some(part)) => filled.amount = Some(part),
+        Ok(None) => {}
+        Err(fault) => return Err(Note::Part { fault, typed: typed_part.unwrap_or_default() }),
+    }
+    Ok(Wish { method, typed_part: typed_part.filter(|_| filled.amount.is_some()), filled })
+}
+
+/// The form's token is the idempotency key: the same form sent twice is one press of the button. What was filled in
+/// belongs to it, as a keyed digest, since it may be a code.
+fn once(call: &Call, token: &str, name: &str, detail: &str) -> IdempotencyKey {
+    let key = &call.site.app.context().form_token_key;
+    let digest = key.derive(&format!("page action {token} {name} {detail}"));
+    let digest: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    key_of(call, format!("{token}:{name}:{digest}"))
+}
+
+/// The key says all that was asked, so one key is always one request.
+fn key_of(call: &Call, key: String) -> IdempotencyKey {
+    let fingerprint = hash(&SHA256, key.as_bytes()).as_ref().to_vec();
+    IdempotencyKey { scope: call.hosted.scope(), space: format!("page:{}", call.place.id()), key, fingerprint }
+}
+
+/// What is kept of an answer, as JSON like every kept answer: the page is drawn from the state in any case.
+fn outcome<T>(result: Result<&T, &Failure>) -> Reply {
+    match result {
+        Ok(_) => Reply::new(200, "null".to_owned()),
+        Err(failure) => Reply::new(failure.status(), kept(&failure.code())),
+    }
+}
+
+/// Where many pay at once, the answer names the payment, so that the same form sent again leads to the same page.
+fn payment_outcome(result: Result<&Payment, &Failure>) -> Reply {
+    match result {
+        Ok(payment) => Reply::new(200, kept(&payment.session.id.to_string())),
+        Err(failure) => outcome::<Payment>(Err(failure)),
+    }
+}
+
+/// The page of the payment that an answer names. The worker's answer is that of the API.
+fn place_of(call: &Call, reply: &Reply) -> Place {
+    let named = serde_json::from_str::<serde_json::Value>(&reply.body).unwrap_or_default();
+    let named = named.as_str().or(named.pointer("/data/id").and_then(|id| id.as_str()));
+    let session = named.and_then(|id| id.parse().ok());
+    match call.place.payable {
+        Payable::PaymentLink(_) => Place { session: session.or(call.place.session), ..call.place },
+        Payable::Checkout(_) | Payable::Invoice(_) => call.place,
+    }
+}
+
+fn kept(code: &str) -> String {
+    serde_json::Value::from(code).to_string()
+}
+
+/// Back to the page, with the reason where nothing else there would tell it.
+fn answer(call: &Call, result: Result<Reply, Failure>, method: Option<Method>) -> Result<Response, Wrong> {
+    let note = match result {
+        Ok(reply) if reply.status == 200 => None,
+        Ok(reply) if reply.body == kept(&Refusal::PaymentInProgress.code()) => Some(Note::InProgress {}),
+        Ok(reply) if reply.body == kept(&Refusal::NoPaymentMethodAvailable.code()) => {
+            method.map(|method| match method.needs_phone() {
+                true => Note::Phone { method, fault: PhoneFault::NotStarted, typed: None, part: None },
+                false => Note::NotStarted { method },
+            })
+        }
+        // The state on the page says why: paid, expired, cancelled.
+        Ok(_) => None,
+        // The first press is still at work, or the form was altered: nothing was begun.
+        Err(Failure::KeyInUse | Failure::Invalid(_)) => None,
+        Err(failure) => return Err(failure.into()),
+    };
+    Ok(note.map_or_else(|| call.to_page(), |note| call.to_page_with(&note)))
+}
+
+/// After a payment began or went on: to its page, or back to what the payer has to fill in otherwise.
+fn payment_answer(
+    call: &Call,
+    form: &Form,
+    result: Result<Reply, Failure>,
+    method: Option<Method>,
+) -> Result<Response, Wrong> {
+    match result {
+        Ok(reply) if reply.status == 200 => {
+            let place = place_of(call, &reply);
+            Ok(match method {
+                Some(method) if state::leads_outward(method) => call.to_place_with(place, &Note::Go {}),
+                Some(_) | None => see_other(&address(&page_path::path(place), call.language, &[])),
+            })
+        }
+        Err(Failure::Invalid(faults)) => match questions::refused(&call.hosted, form, &faults) {
+            Some(note) => Ok(call.to_place_with(Place { session: None, ..call.place }, &note)),
+            None => answer(call, Err(Failure::Invalid(faults)), method),
+        },
+        result => answer(call, result, method),
+    }
+}
+
+async fn choose_again(call: &Call, key: IdempotencyKey) -> Result<Reply, Failure> {
+    let (scope, place) = (call.hosted.scope(), call.place);
+    let command = move |tx: &mut Tx<'_>, _: &Context| hosted::choose_again(tx, scope, place);
+    let reply = call.site.app.write(Some(key), command, outcome).await;
+    call.site.app.tell(place.payable.object_id());
+    reply
+}
+
+async fn leave(call: &Call, key: IdempotencyKey) -> Result<Reply, Failure> {
+    let (scope, place) = (call.hosted.scope(), call.place);
+    let command = move |tx: &mut Tx<'_>, context: &Context| hosted::leave(tx, context, scope, place);
+    let reply = call.site.app.write(Some(key), command, outcome).await;
+    call.site.app.tell(place.payable.object_id());
+    reply
+}
+
+/// A wallet is asked only after the payer has said which phone. What was begun with another method ends here. Where many
+/// pay, the payment is opened first: what was filled in is in it.
+async fn ask_for_phone(
+    call: &Call,
+    wish: Wish,
+    form: &Form,
+    once: impl Fn(&str) -> IdempotencyKey,
+) -> Result<Response, Wrong> {
+    let method = wish.method;
+    let open = call
+        .hosted
+        .payment
+        .as_ref()
+        .filter(|payment| payment.session.status() == SessionStatus::Pending && payment.transaction.is_some());
+    let is_as_begun = |session: &PaymentSession| {
+        session.method == Some(method) && wish.filled.amount.is_none_or(|amount| amount == session.amount)
+    };
+    match open {
+        Some(payment) if is_as_begun(&payment.session) => return Ok(call.to_page()),
+        Some(_) => {
+            let result = choose_again(call, once("method")).await;
+            if !result.as_ref().is_ok_and(|reply| reply.status == 200) {
+                return answer(call, result, Some(method));
+            }
+        }
+        None => {}
+    }
+    let mut place = call.place;
+    if let (Payable::PaymentLink(_), None) = (place.payable, place.session) {
+        let request = request(call, &wish, None, None);
+        let result =
+            call.site.app.initialize(call.hosted.scope(), request, None, Some(once("open")), payment_outcome).await;
+        match result {
+            Ok(reply) if reply.status == 200 => place = place_of(call, &reply),
+            result => return payment_answer(call, form, result, Some(method)),
+        }
+    }
+    let mut parameters = vec![("method", method.as_str())];
+    parameters.extend(wish.typed_part.as_deref().map(|part| ("amount", part)));
+    Ok(see_other(&address(&page_path::path(place), call.language, &parameters)))
+}
+
+fn request(call: &Call, wish: &Wish, method: Option<Method>, phone: Option<Msisdn>) -> Initialize {
+    let Filled { amount, payer, answers } = wish.filled.clone();
+    let payer = Payer { phone: phone.or(payer.phone.clone()), ..payer };
+    Initialize { method, amount, payer, answers, ..Initialize::of(call.place.target()) }
+}
+
+fn phone(call: &Call, form: &Form) -> Result<Msisdn, (PhoneFault, Option<String>)> {
+    if form.get("use") == Some("known") {
+        let of_session = call.hosted.payment.as_ref().and_then(|payment| payment.session.payer.phone.clone());
+        let known = of_session.filter(|_| call.hosted.object.fixed_method().is_some());
+        let known = known.or_else(|| state::known_phone(&call.hosted)).filter(Msisdn::is_gambian);
+        return known.ok_or((PhoneFault::Missing, None));
+    }
+    let typed: String = form.get("phone").unwrap_or_default().trim().chars().take(LONGEST_TYPED).collect();
+    // What the field holds before anybody types.
+    if matches!(typed.as_str(), "" | "+" | "+220") {
+        return Err((PhoneFault::Missing, None));
+    }
+    match Msisdn::parse(&typed) {
+        Ok(phone) if phone.is_gambian() => Ok(phone),
+        Ok(_) | Err(_) => Err((PhoneFault::Format, Some(typed))),
+    }
+}
+
+async fn start(
+    call: &Call,
+    wish: Wish,
+    phone: Option<Msisdn>,
+    form: &Form,
+    key: IdempotencyKey,
+) -> Result<Response, Wrong> {
+    let method = wish.method;
+    if starts_too_often(call) {
+        return Ok(call.to_page_with(&match phone {
+            Some(_) => Note::Phone { method, fault: PhoneFault::TooOften, typed: None, part: wish.typed_part },
+            None => Note::TooOften {},
+        }));
+    }
+    let request = request(call, &wish, Some(method), phone);
+    let result = call.site.app.initialize(call.hosted.scope(), request, None, Some(key), payment_outcome).await;
+    payment_answer(call, form, result, Some(method))
+}
+
+fn starts_too_often(call: &Call) -> bool {
+    let Hosted { attempts, now, .. } = &call.hosted;
+    attempts.iter().filter(|attempt| now.since(attempt.created_at) < RECENTLY).count() >= MOST_STARTS
+}
+
+async fn submit_code(call: &Call, form: &Form, once: impl Fn(&str) -> IdempotencyKey) -> Result<Response, Wrong> {
+    let session = call.hosted.payment.as_ref().map(|payment| &payment.session);
+    let Some(NextAction::Otp { length, .. }) = session.and_then(|session| session.next_action.as_ref()) else {
+        return Ok(call.to_page());
+    };
+    let code: String = form.get("code").unwrap_or_default().chars().filter(|c| !matches!(c, ' ' | '-')).collect();
+    if code.is_empty() {
+        return Ok(call.to_page_with(&Note::Code { fault: CodeFault::Missing }));
+    }
+    if code.len() != usize::from(*length) || !code.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(call.to_page_with(&Note::Code { fault: CodeFault::Format }));
+    }
+    let request = Initialize { has_code: true, ..Initialize::of(call.place.target()) };
+    let key = once(&code);
+    let result = call.site.app.initialize(call.hosted.scope(), request, Some(code), Some(key), outcome).await;
+    // What a code that came too late or twice has met shows in the state.
+    answer(call, result, None)
+}
+
+async fn approved(call: &Call) -> Result<Response, Wrong> {
+    if call.hosted.standing() != Standing::Open {
+        return Ok(call.to_page());
+    }
+    ask(call).await;
+    Ok(call.to_page_with(&Note::Approved {}))
+}
+
+async fn resend(call: &Call, key: IdempotencyKey) -> Result<Response, Wrong> {
+    if starts_too_often(call) {
+        return Ok(call.to_page_with(&Note::Code { fault: CodeFault::TooOften }));
+    }
+    let target = call.place.target();
+    let result = call.site.app.start_again(call.hosted.scope(), target, Some(key), payment_outcome).await;
+    match result {
+        Ok(reply) if reply.status == 200 => {
+            Ok(see_other(&address(&page_path::path(place_of(call, &reply)), call.language, &[])))
+        }
+        result => answer(call, result, None),
+    }
+}

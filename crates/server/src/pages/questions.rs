@@ -1,0 +1,194 @@
+//! What a payment link asks its payer before the choice of a method: the amount where it is open, who pays, and the
+//! merchant's own questions. Reads a form and says what is wrong with it, by field; the command judges once more.
+
+use domain::money::AmountFault;
+use domain::payment::Payer;
+use domain::payment_link::{CustomField, FieldType, PaymentLink, Price};
+use domain::{Metadata, Money, Msisdn};
+
+use super::form::Form;
+use super::note::{FieldFault, Note};
+use super::text::Locale;
+use super::view::{Field, FieldError, FieldKind, Label};
+use super::{amount, state};
+use crate::app::hosted::{Hosted, Place, Standing};
+use crate::app::paid_object::PaidObject;
+use crate::fault::{Fault, FaultCode};
+use crate::plausible::is_email;
+
+const AMOUNT: &str = "amount";
+const NAME: &str = "name";
+const EMAIL: &str = "email";
+const PHONE: &str = "phone";
+const LONGEST_NAME: usize = 200;
+/// What was typed rides in an address while something is wrong with it.
+const MOST_TYPED_BYTES: usize = 1500;
+
+/// What a payer has filled in, as a request takes it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Filled {
+    pub(super) amount: Option<Money>,
+    pub(super) payer: Payer,
+    pub(super) answers: Metadata,
+}
+
+/// The link where a payment of it begins; what goes on has been asked already.
+fn asking(hosted: &Hosted, place: Place) -> Option<&PaymentLink> {
+    match &hosted.object {
+        PaidObject::PaymentLink(link) if place.session.is_none() && hosted.standing() == Standing::Open => Some(link),
+        PaidObject::PaymentLink(_) | PaidObject::Checkout(_) | PaidObject::Invoice(_) => None,
+    }
+}
+
+pub(super) fn fields(hosted: &Hosted, place: Place, note: Option<&Note>) -> Vec<Field> {
+    let Some(link) = asking(hosted, place) else { return Vec::new() };
+    let (typed, wrong) = match note {
+        Some(Note::Fields { typed, wrong }) => (typed.as_slice(), wrong.as_slice()),
+        Some(_) | None => (&[] as &[_], &[] as &[_]),
+    };
+    let mut fields = Vec::new();
+    let mut ask = |name: String, label, kind, required, suggested: Option<String>| {
+        let of = |pairs: &[(String, String)]| pairs.iter().find(|(it, _)| *it == name).map(|(_, text)| text.clone());
+        let error = wrong.iter().find(|(it, _)| *it == name).map(|(_, fault)| shown(*fault));
+        fields.push(Field { typed: of(typed).or(suggested), name, label, kind, required, error });
+    };
+    if let Price::Variable { currency, min, max, suggested } = link.price() {
+        let (least, most) = (min.map(state::amount), max.map(state::amount));
+        let kind = FieldKind::Amount { currency: currency.code().to_owned(), least, most };
+        let suggested = suggested.filter(|amount| amount.minor > 0).map(|amount| amount.to_string());
+        ask(AMOUNT.into(), Label::Amount, kind, true, suggested);
+    }
+    if link.terms().collect_customer_info {
+        ask(NAME.into(), Label::Name, FieldKind::Name, true, None);
+        ask(EMAIL.into(), Label::Email, FieldKind::Email, false, None);
+        ask(PHONE.into(), Label::Phone, FieldKind::Phone, true, None);
+    }
+    for (index, question) in questions(link).iter().enumerate() {
+        let kind = match question.kind {
+            FieldType::Text => FieldKind::Text,
+            FieldType::Number => FieldKind::Number,
+            FieldType::Email => FieldKind::Email,
+            FieldType::Phone => FieldKind::Phone,
+            FieldType::Select => FieldKind::Select { options: question.options.clone() },
+            FieldType::Checkbox => FieldKind::Checkbox,
+        };
+        ask(field_name(index), Label::Own(question.label.clone()), kind, question.required, None);
+    }
+    fields
+}
+
+fn shown(fault: FieldFault) -> FieldError {
+    match fault {
+        FieldFault::Missing => FieldError::Missing,
+        FieldFault::Format => FieldError::Format,
+        FieldFault::TooLong => FieldError::TooLong,
+        FieldFault::TooLittle => FieldError::TooLittle,
+        FieldFault::TooMuch => FieldError::TooMuch,
+    }
+}
+
+fn questions(link: &PaymentLink) -> &[CustomField] {
+    link.terms().custom_fields.as_deref().unwrap_or_default()
+}
+
+/// Names of fields in a form are ours: a merchant's could be any.
+fn field_name(index: usize) -> String {
+    format!("answer-{index}")
+}
+
+/// Everything that is wrong at once, as the page shows it again.
+pub(super) fn read(hosted: &Hosted, place: Place, form: &Form, locale: Locale) -> Result<Filled, Note> {
+    let Some(link) = asking(hosted, place) else { return Ok(Filled::default()) };
+    let mut wrong = Vec::new();
+    let typed = |name: &str| form.get(name).map(str::trim).filter(|text| !text.is_empty());
+    let mut filled = Filled::default();
+    let mut take = |name: &str, result: Result<(), FieldFault>| {
+        if let Err(fault) = result {
+            wrong.push((name.to_owned(), fault));
+        }
+    };
+    if let Price::Variable { currency, min, max, .. } = link.price() {
+        let read = money(typed(AMOUNT), *currency, locale).and_then(|money| match (min, max) {
+            (Some(min), _) if money.minor < min.minor => Err(FieldFault::TooLittle),
+            (_, Some(max)) if money.minor > max.minor => Err(FieldFault::TooMuch),
+            (Some(_) | None, Some(_) | None) => Ok(money),
+        });
+        take(AMOUNT, read.map(|money| filled.amount = Some(money)));
+    }
+    if link.terms().collect_customer_info {
+        let name = typed(NAME).ok_or(FieldFault::Missing).and_then(|name| match name.chars().count() {
+            0..=LONGEST_NAME => Ok(name.to_owned()),
+            _ => Err(FieldFault::TooLong),
+        });
+        take(NAME, name.map(|name| filled.payer.name = Some(name)));
+        let email =
+            typed(EMAIL).map(|email| if is_email(email) { Ok(email.to_owned()) } else { Err(FieldFault::Format) });
+        take(EMAIL, email.transpose().map(|email| filled.payer.email = email));
+        let phone = typed(PHONE).ok_or(FieldFault::Missing);
+        let phone = phone.and_then(|phone| Msisdn::parse(phone).map_err(|_| FieldFault::Format));
+        take(PHONE, phone.map(|phone| filled.payer.phone = Some(phone)));
+    }
+    let mut answers = Vec::new();
+    for (index, question) in questions(link).iter().enumerate() {
+        let name = field_name(index);
+        let given = typed(&name);
+        if given.is_none() && question.required {
+            take(&name, Err(FieldFault::Missing));
+            continue;
+        }
+        match question.kind {
+            FieldType::Checkbox => answers.push((question.name.clone(), given.is_some().to_string())),
+            FieldType::Text | FieldType::Number | FieldType::Email | FieldType::Phone | FieldType::Select => {
+                answers.extend(given.map(|text| (question.name.clone(), serde_json::Value::from(text).to_string())));
+            }
+        }
+    }
+    filled.answers = Metadata::of_members(answers);
+    if wrong.is_empty() { Ok(filled) } else { Err(note(form, wrong)) }
+}
+
+/// An amount as it was typed.
+pub(super) fn money(typed: Option<&str>, currency: domain::Currency, locale: Locale) -> Result<Money, FieldFault> {
+    let text = amount::typed(typed.ok_or(FieldFault::Missing)?, locale).ok_or(FieldFault::Format)?;
+    Money::parse_positive(&text, currency).map_err(|fault| match fault {
+        AmountFault::TooLarge => FieldFault::TooMuch,
+        AmountFault::Malformed | AmountFault::NotPositive | AmountFault::TooManyDecimals { .. } => FieldFault::Format,
+    })
+}
+
+/// What the command has against the form, where it is a field of it.
+pub(super) fn refused(hosted: &Hosted, form: &Form, faults: &[Fault]) -> Option<Note> {
+    let PaidObject::PaymentLink(link) = &hosted.object else { return None };
+    let of = |fault: &Fault| {
+        let name = match fault.field.as_str() {
+            "amount" => AMOUNT.to_owned(),
+            "customer_name" => NAME.to_owned(),
+            "customer_email" => EMAIL.to_owned(),
+            "customer_phone" => PHONE.to_owned(),
+            field => {
+                let asked = field.strip_prefix("custom_field_values.")?;
+                field_name(questions(link).iter().position(|question| question.name == asked)?)
+            }
+        };
+        let fault = match fault.code {
+            FaultCode::Required => FieldFault::Missing,
+            FaultCode::TooLong => FieldFault::TooLong,
+            _ => FieldFault::Format,
+        };
+        Some((name, fault))
+    };
+    let wrong: Vec<_> = faults.iter().filter_map(of).collect();
+    (!wrong.is_empty()).then(|| note(form, wrong))
+}
+
+fn note(form: &Form, wrong: Vec<(String, FieldFault)>) -> Note {
+    let mut left = MOST_TYPED_BYTES;
+    let mut typed = form.fields();
+    typed.retain(|(name, text)| {
+        let is_field = matches!(name.as_str(), AMOUNT | NAME | EMAIL | PHONE) || name.starts_with("answer-");
+        let fits = is_field && text.len() <= left;
+        left -= if fits { text.len() } else { 0 };
+        fits
+    });
+    Note::Fields { typed, wrong }
+}

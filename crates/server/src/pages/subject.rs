@@ -1,0 +1,138 @@
+//! What a payment's page says of what is paid there: what is ordered or billed, who pays it, until when, and what leaving
+//! is. Reads; decides nothing.
+
+use domain::invoice::Status;
+use domain::payment::{Payable, Payer};
+
+use super::note::{FieldFault, Note};
+use super::view::{Due, Invoice, InvoicePayment, Item, Leave, Merchant, Part, PartError, Subject, TimeLeft};
+use super::{mask, moment, state};
+use crate::app::hosted::{Hosted, Place, Standing};
+use crate::app::paid_object::PaidObject;
+use crate::wire::{Addresses, receipts};
+
+/// A page that stays open beyond its object's end can still say "I approved it".
+const SHORTEST_TOKEN_S: i64 = 3600;
+/// Of what has no end.
+const TOKEN_S: i64 = 24 * 3600;
+
+pub(super) fn merchant(hosted: &Hosted) -> Merchant {
+    let profile = &hosted.organization.profile;
+    Merchant { name: profile.name.clone(), logo_path: None, accent: profile.accent_color.clone() }
+}
+
+pub(super) fn subject(hosted: &Hosted, place: Place, addresses: &Addresses) -> Subject {
+    match &hosted.object {
+        PaidObject::Checkout(checkout) => Subject::Order {
+            description: checkout.order.description.clone(),
+            reference: checkout.order.reference.clone(),
+            items: checkout.order.items.iter().flatten().map(item).collect(),
+        },
+        // Nothing of it counts before it is issued.
+        PaidObject::Invoice(_) if hosted.standing() == Standing::Draft => {
+            Subject::Order { description: None, reference: None, items: Vec::new() }
+        }
+        PaidObject::Invoice(invoice) => Subject::Invoice(Box::new(billed(hosted, invoice))),
+        PaidObject::PaymentLink(link) => {
+            let begins = hosted.standing() == Standing::Open && place.session.is_none();
+            Subject::Link {
+                title: link.terms().title.clone(),
+                description: link.terms().description.clone(),
+                address: begins.then(|| addresses.page(place.payable)),
+            }
+        }
+    }
+}
+
+fn billed(hosted: &Hosted, invoice: &domain::invoice::Invoice) -> Invoice {
+    let bill = invoice.bill();
+    let here = Addresses { public_url: String::new(), pay_url: String::new() };
+    let payments = invoice.receipts().iter().map(|receipt| InvoicePayment {
+        receipt_number: receipt.number.clone(),
+        amount: state::amount(receipt.amount),
+        paid_at: receipt.payment_date.seconds(),
+        receipt_path: Some(receipts::file_url(&receipt.validation_code, &here)),
+    });
+    Invoice {
+        number: invoice.number.clone(),
+        billed_to: invoice.customer.name.clone(),
+        issued_at: invoice.issued_date().map(|at| at.seconds()),
+        due_at: invoice.due_date.seconds(),
+        due: match invoice.status(hosted.now) {
+            Status::Overdue => Due::Passed,
+            Status::Pending | Status::PartiallyPaid if invoice.due_date <= hosted.now => Due::Passed,
+            Status::Pending | Status::PartiallyPaid => Due::Ahead,
+            Status::Draft | Status::Paid | Status::Cancelled => Due::Settled,
+        },
+        items: bill.items().iter().map(item).collect(),
+        before_tax: state::amount(bill.amount()),
+        tax: (bill.tax().minor > 0).then(|| (bill.tax_rate().to_string(), state::amount(bill.tax()))),
+        total: state::amount(invoice.total()),
+        paid: state::amount(invoice.paid()),
+        left: state::amount(invoice.remaining()),
+        notes: invoice.notes.clone(),
+        payments: payments.collect(),
+        document_path: invoice.issued_date().map(|_| format!("{}/pdf", here.page(Payable::Invoice(invoice.id)))),
+    }
+}
+
+fn item(item: &domain::checkout::Item) -> Item {
+    Item {
+        description: item.description.clone().unwrap_or_else(|| "–".to_owned()),
+        quantity: item.quantity,
+        total: state::amount(item.total),
+    }
+}
+
+/// Who pays, masked: the address of a page is all it takes to read it.
+pub(super) fn payer(hosted: &Hosted) -> Vec<String> {
+    if hosted.standing() == Standing::Draft {
+        return Vec::new();
+    }
+    let empty = Payer::default();
+    let payer = hosted.session().map_or(&empty, |session| &session.payer);
+    let phone = payer.phone.clone().or_else(|| hosted.told_phone()).map(|phone| mask::phone(phone.as_str()));
+    let email = payer.email.clone().or_else(|| hosted.told_email()).map(|email| mask::email(&email));
+    phone.into_iter().chain(email).collect()
+}
+
+pub(super) fn time_left(hosted: &Hosted) -> Option<TimeLeft> {
+    match &hosted.object {
+        PaidObject::Checkout(checkout) => {
+            moment::time_left(checkout.created_at.seconds(), checkout.expires_at.seconds(), hosted.now.seconds())
+        }
+        PaidObject::Invoice(_) | PaidObject::PaymentLink(_) => None,
+    }
+}
+
+/// How long a form of the page is taken, in Unix seconds.
+pub(super) fn forms_until_s(hosted: &Hosted) -> i64 {
+    let now_s = hosted.now.seconds();
+    match &hosted.object {
+        PaidObject::Checkout(checkout) => checkout.expires_at.seconds().max(now_s + SHORTEST_TOKEN_S),
+        PaidObject::Invoice(_) | PaidObject::PaymentLink(_) => now_s + TOKEN_S,
+    }
+}
+
+/// What leaving unpaid is, where a payer can end anything by it.
+pub(super) fn leave(hosted: &Hosted) -> Option<Leave> {
+    match (&hosted.object, hosted.failure_address()) {
+        (_, Some(_)) => Some(Leave::ToShop),
+        (PaidObject::Checkout(_), None) => Some(Leave::Here),
+        (PaidObject::Invoice(_) | PaidObject::PaymentLink(_), None) => None,
+    }
+}
+
+/// Whether less than all can be paid, with what was typed before an error.
+pub(super) fn part(hosted: &Hosted, note: Option<&Note>) -> Option<Part> {
+    let PaidObject::Invoice(invoice) = &hosted.object else { return None };
+    if !hosted.takes_parts() {
+        return None;
+    }
+    let (typed, error) = match note {
+        Some(Note::Part { fault: FieldFault::TooMuch, typed }) => (Some(typed.clone()), Some(PartError::TooMuch)),
+        Some(Note::Part { typed, .. }) => (Some(typed.clone()), Some(PartError::Format)),
+        Some(_) | None => (None, None),
+    };
+    Some(Part { most: state::amount(invoice.remaining()), typed, error })
+}
