@@ -17,7 +17,7 @@ DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi.json").read_text())
 # What an address answers before any operation is reached, whatever the address.
 EVERYWHERE = {404: "route_not_found", 405: "method_not_allowed", 414: "address_too_long", 431: "headers_too_large"}
 # Pages and machines' own formats, which are no part of the described API.
-OTHER = re.compile(r"^/(checkout|simulator|assets|docs|metrics|openapi\.json|$)")
+OTHER = re.compile(r"^/(checkout|invoice|receipts|simulator|assets|docs|metrics|openapi\.json|$)")
 EXPECTED_HEADERS = re.compile(r"^req_[0-9a-hjkmnp-tv-z]{26}$")
 
 
@@ -75,6 +75,8 @@ def faults(method, url, status, headers, body):
         if "content" not in answer:
             return found + (["a body where none is described"] if body else [])
         found += _header_faults(answer, headers)
+        if "application/pdf" in answer["content"]:
+            return [*found, *_file_faults(headers, body)]
         pointer += "/content/application~1json/schema"
     if not headers.get("Content-Type", "").startswith("application/json"):
         return [*found, f"Content-Type is {headers.get('Content-Type')!r}"]
@@ -87,6 +89,14 @@ def faults(method, url, status, headers, body):
         place = "/".join(map(str, deepest.absolute_path)) or "the body"
         found.append(f"{place}: {deepest.message[:300]}")
     return found
+
+
+def _file_faults(headers, body):
+    kind = headers.get("Content-Type")
+    if kind != "application/pdf; charset=iso-8859-1":
+        yield f"Content-Type is {kind!r}"
+    if not body.startswith(b"%PDF-") or not body.endswith(b"%%EOF"):
+        yield "the body is not a PDF file"
 
 
 def _deepest(error):

@@ -35,14 +35,15 @@ def command(name, values):
     return ["bash", "-euc", "curl() { command curl --silent --show-error --fail-with-body \"$@\"; }\n" + text]
 
 
-def run(name, values, timeout=60):
-    """Runs a sample to its end; what it printed."""
+def run(name, values, timeout=60, folder=None):
+    """Runs a sample to its end, in a folder that may take files; what it printed."""
     result = subprocess.run(
         command(name, values),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=timeout,
+        cwd=folder,
         env={**os.environ, "NO_PROXY": "*", "PYTHONUNBUFFERED": "1"},
     )
     assert result.returncode == 0, f"{name}: exit {result.returncode}\n{result.stdout}{result.stderr}"

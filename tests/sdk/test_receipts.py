@@ -3,7 +3,7 @@
 import pytest
 from jokoor import Jokoor
 
-from checks import data, error, faults, ok, refusal
+from checks import data, error, eventually, faults, ok, refusal
 from invoices import RECEIPT, fits
 
 ABSENT = "rec_01h455vb4pex5vsknk084sn02q"
@@ -11,11 +11,16 @@ ABSENT = "rec_01h455vb4pex5vsknk084sn02q"
 
 @pytest.fixture
 def receipt(sdk, bill):
-    """The receipt of an invoice that was paid by hand."""
+    """The receipt of an invoice that was paid by hand, once its file is made."""
 
     def issue(amount="100.00", **fields):
         paid = ok(sdk.invoices.record_payment(bill(**fields)["id"], amount=amount, payment_method="cash"))
-        return ok(sdk.receipts.get(paid["receipts"][0]["id"]))
+
+        def with_file():
+            found = ok(sdk.receipts.get(paid["receipts"][0]["id"]))
+            return found if found["status"] == "completed" else None
+
+        return eventually(with_file)
 
     return issue
 
@@ -31,6 +36,8 @@ class TestGet:
         assert (found["mode"], found["livemode"]) == ("test", False)
         assert found["receipt_url"] == f"{server.url}/receipts/{found['validation_code']}.pdf"
         assert found["email_sent_at"] is None
+        assert (found["error_message"], found["retry_count"]) == (None, 0)
+        assert found["generated_at"] >= found["created_at"]
         year = found["created_at"][:4]
         assert found["receipt_number"].startswith(f"RCT-{year}-")
         assert found["id"].removeprefix("rec_") not in found["validation_code"]

@@ -74,9 +74,12 @@ def completed(api, checkout_id):
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_the_sample_of_an_operation_works(name, values):
-    printed = samples.run(name, values(name))
-    if name.startswith("delete_") and name.endswith(".sh"):
+def test_the_sample_of_an_operation_works(name, values, tmp_path):
+    printed = samples.run(name, values(name), folder=tmp_path)
+    if name.startswith("download_"):
+        [file] = tmp_path.iterdir()
+        assert file.suffix == ".pdf" and file.read_bytes().startswith(b"%PDF-")
+    elif name.startswith("delete_") and name.endswith(".sh"):
         assert printed == ""
     elif name.endswith(".sh"):
         assert set(json.loads(printed)) in ({"data"}, {"keys"}), printed

@@ -68,6 +68,11 @@ pub(crate) fn chromium() -> Result<PathBuf> {
     find(NAMES).ok_or_else(|| "Chromium was installed, but is not on the path".to_owned())
 }
 
+/// pdftotext and its kin, which read our documents back: `poppler-utils` on Debian.
+pub(crate) fn poppler() -> Result<()> {
+    if find(&["pdftotext"]).is_some() { Ok(()) } else { debian("Poppler", &["poppler-utils"]) }
+}
+
 /// `node_modules` of a folder with a package-lock.json, made anew when the lock file has changed.
 pub(crate) fn node_modules(folder: &Path) -> Result<()> {
     if find(&["node"]).is_none() || find(&["npm"]).is_none() {

@@ -106,6 +106,7 @@ fn clippy(machine: &mut Machine, arguments: &[String]) -> Result<()> {
 }
 
 fn test(machine: &mut Machine, arguments: &[String]) -> Result<()> {
+    install::poppler()?;
     let url = machine.postgres_url()?;
     let runner: &[&str] = if command::find(&["cargo-nextest"]).is_some() {
         &["nextest", "run", "--no-fail-fast"]
@@ -173,6 +174,7 @@ fn openapi(machine: &mut Machine, _arguments: &[String]) -> Result<()> {
 }
 
 fn sdk(machine: &mut Machine, arguments: &[String]) -> Result<()> {
+    install::poppler()?;
     let binary = machine.dalasi()?;
     let url = machine.postgres_url()?;
     let folder = machine.root.join("tests/sdk");

@@ -5,6 +5,7 @@ use crate::id::Id;
 use crate::invoice::Invoice;
 use crate::payment::{PaymentSession, Transaction};
 use crate::payment_link::PaymentLink;
+use crate::receipt::Receipt;
 use crate::scope::Scope;
 use crate::time::Timestamp;
 
@@ -19,6 +20,10 @@ pub enum Job {
     ExpireSession(Id<PaymentSession>),
     /// Publish that a payment link's time ran out.
     ExpirePaymentLink(Id<PaymentLink>),
+    /// Make the file of an invoice, so that it is there when somebody asks.
+    RenderInvoice(Id<Invoice>),
+    /// Make the file of a receipt.
+    RenderReceipt(Id<Receipt>),
     /// Hand an attempt to its rail (or find out whether that happened).
     StartAttempt(Id<Transaction>),
     /// Ask the rail what became of an attempt.
@@ -36,6 +41,8 @@ impl Job {
             Job::OverdueInvoice(_) => "overdue_invoice",
             Job::ExpireSession(_) => "expire_session",
             Job::ExpirePaymentLink(_) => "expire_payment_link",
+            Job::RenderInvoice(_) => "render_invoice",
+            Job::RenderReceipt(_) => "render_receipt",
             Job::StartAttempt(_) => "start_attempt",
             Job::AskRail(_) => "ask_rail",
             Job::WithdrawAttempt(_) => "withdraw_attempt",
@@ -46,7 +53,8 @@ impl Job {
     pub fn object_id(&self) -> String {
         match self {
             Job::ExpireCheckout(id) => id.to_string(),
-            Job::OverdueInvoice(id) => id.to_string(),
+            Job::OverdueInvoice(id) | Job::RenderInvoice(id) => id.to_string(),
+            Job::RenderReceipt(id) => id.to_string(),
             Job::ExpireSession(id) => id.to_string(),
             Job::ExpirePaymentLink(id) => id.to_string(),
             Job::StartAttempt(id) | Job::AskRail(id) | Job::WithdrawAttempt(id) | Job::SimulatePayer(id) => {
@@ -63,6 +71,8 @@ impl Job {
             "overdue_invoice" => object_id.parse().ok().map(Job::OverdueInvoice),
             "expire_session" => object_id.parse().ok().map(Job::ExpireSession),
             "expire_payment_link" => object_id.parse().ok().map(Job::ExpirePaymentLink),
+            "render_invoice" => object_id.parse().ok().map(Job::RenderInvoice),
+            "render_receipt" => object_id.parse().ok().map(Job::RenderReceipt),
             "start_attempt" => transaction().map(Job::StartAttempt),
             "ask_rail" => transaction().map(Job::AskRail),
             "withdraw_attempt" => transaction().map(Job::WithdrawAttempt),

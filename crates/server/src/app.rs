@@ -6,6 +6,7 @@
 pub mod attempts;
 pub mod checkouts;
 pub mod customers;
+pub mod documents;
 pub mod hosted;
 pub mod idempotency;
 pub mod invariants;
@@ -31,7 +32,7 @@ use domain::api_key::{ApiKey, Right, Rights};
 use domain::rail::Capability;
 use domain::{Currency, Id, Method, Mode, Refusal, Scope};
 use store::{Entity, Store, Tx};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::egress::Egress;
 use crate::error::Failure;
@@ -139,6 +140,7 @@ struct Inner {
     bell: watch::Sender<u64>,
     changes: broadcast::Sender<String>,
     invariants: invariants::LatestInvariants,
+    renderings: Semaphore,
 }
 
 impl App {
@@ -146,7 +148,8 @@ impl App {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
         let invariants = invariants::LatestInvariants::default();
         let bell = watch::Sender::new(0);
-        Self { inner: Arc::new(Inner { store, context, rails, egress, bell, changes, invariants }) }
+        let renderings = Semaphore::new(documents::MOST_AT_ONCE);
+        Self { inner: Arc::new(Inner { store, context, rails, egress, bell, changes, invariants, renderings }) }
     }
 
     pub fn store(&self) -> &Store {
@@ -168,6 +171,11 @@ impl App {
     /// What the background check found last.
     pub fn invariants(&self) -> &invariants::LatestInvariants {
         &self.inner.invariants
+    }
+
+    /// Places for documents that are being made.
+    fn renderings(&self) -> &Semaphore {
+        &self.inner.renderings
     }
 
     /// One transaction; afterwards the worker looks for what it owes.

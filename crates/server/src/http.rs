@@ -8,6 +8,7 @@ pub mod caller;
 pub mod card_guard;
 mod checkouts;
 mod customers;
+mod documents;
 pub mod envelope;
 mod events;
 pub mod fields;
@@ -26,6 +27,7 @@ mod receipts;
 mod reference;
 mod service;
 mod tokens;
+mod unread;
 mod webhook_endpoints;
 
 use std::sync::Arc;
@@ -93,6 +95,8 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(receipts::get))
         .routes(routes!(receipts::get_by_number))
         .routes(routes!(receipts::validate))
+        .routes(routes!(documents::invoice))
+        .routes(routes!(documents::receipt))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(
             webhook_endpoints::get,

@@ -19,6 +19,7 @@ use store::queries::jobs;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+use crate::app::documents::Subject;
 use crate::app::{App, checkouts, invoices, payment_links, sessions};
 use crate::error::Failure;
 
@@ -158,6 +159,8 @@ async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
             app.tell(id.to_string());
             Ok(())
         }
+        Job::RenderInvoice(id) => app.prepare_document(claimed, Subject::Invoice(id)).await,
+        Job::RenderReceipt(id) => app.prepare_document(claimed, Subject::Receipt(id)).await,
         Job::StartAttempt(_) => app.start_attempt(claimed).await,
         Job::AskRail(id) => app.ask_rail(claimed.scope, id, Some(claimed.clone())).await,
         Job::WithdrawAttempt(_) => app.withdraw_attempt(claimed).await,

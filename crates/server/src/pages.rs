@@ -7,6 +7,7 @@ pub mod amount;
 mod answer;
 pub mod assets;
 pub mod contrast;
+mod documents;
 mod follow;
 mod form;
 pub mod headers;

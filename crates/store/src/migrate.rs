@@ -40,6 +40,7 @@ const MIGRATIONS: &[Migration] = &[
         text: include_str!("../migrations/0003_customers_and_products.sql"),
     },
     Migration { number: 4, name: "invoices", text: include_str!("../migrations/0004_invoices.sql") },
+    Migration { number: 5, name: "documents", text: include_str!("../migrations/0005_documents.sql") },
     Migration { number: 6, name: "payment_links", text: include_str!("../migrations/0006_payment_links.sql") },
     Migration { number: 9, name: "ledger_batches", text: include_str!("../migrations/0009_ledger_batches.sql") },
 ];
@@ -70,6 +71,7 @@ const TABLES: &[&str] = &[
     "jobs",
     "idempotency_keys",
     "simulated_payments",
+    "documents",
     "audit_log",
 ];
 

@@ -7,6 +7,7 @@ pub mod checkouts;
 pub mod counters;
 pub mod customers;
 pub mod deliveries;
+pub mod documents;
 pub mod endpoints;
 pub mod events;
 pub mod idempotency;

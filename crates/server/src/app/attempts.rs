@@ -308,8 +308,11 @@ fn session_of(begun: &Begun) -> Id<PaymentSession> {
 fn transaction_of(claimed: &ClaimedJob) -> Id<Transaction> {
     match claimed.job {
         Job::StartAttempt(id) | Job::AskRail(id) | Job::WithdrawAttempt(id) | Job::SimulatePayer(id) => id,
-        Job::ExpireCheckout(_) | Job::OverdueInvoice(_) | Job::ExpireSession(_) | Job::ExpirePaymentLink(_) => {
-            unreachable!("that job names no attempt")
-        }
+        Job::ExpireCheckout(_)
+        | Job::OverdueInvoice(_)
+        | Job::ExpireSession(_)
+        | Job::ExpirePaymentLink(_)
+        | Job::RenderInvoice(_)
+        | Job::RenderReceipt(_) => unreachable!("that job names no attempt"),
     }
 }

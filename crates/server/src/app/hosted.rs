@@ -332,7 +332,7 @@ pub fn leave(tx: &mut Tx<'_>, context: &Context, scope: Scope, place: Place) -> 
 /// The payer wants to choose again: what was begun and is not with its rail is closed.
 pub fn choose_again(tx: &mut Tx<'_>, scope: Scope, place: Place) -> Result<(), Failure> {
     let mut object = PaidObject::load(tx, scope, place.payable)?;
-    object.refuse_unless_payable(tx.now())?;
+    object.refuse_unless_payable(false, tx.now())?;
     let Some(session) = object.session_for(place.target()) else { return Ok(()) };
     let mut payment = sessions::load_payment(tx, scope, session)?;
     match payment.session.status() {

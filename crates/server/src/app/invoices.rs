@@ -129,6 +129,7 @@ pub(super) fn issue(
     publish::invoice_event(tx, context, &mut invoice, EventType::InvoiceCreated)?;
     if !is_draft {
         publish::invoice_event(tx, context, &mut invoice, EventType::InvoiceFinalized)?;
+        jobs::schedule(tx, scope, Job::RenderInvoice(id), now)?;
     }
     tx.insert(&mut invoice)?;
     watch(tx, &invoice)?;
@@ -193,8 +194,10 @@ fn total_too_large(field: &str) -> Fault {
 
 pub fn finalize(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<Invoice>) -> Result<Billed, Failure> {
     let mut invoice = load::<Invoice>(tx, scope, id)?;
-    let event = invoice.finalize(tx.now())?;
+    let now = tx.now();
+    let event = invoice.finalize(now)?;
     publish::invoice_event(tx, context, &mut invoice, event)?;
+    jobs::schedule(tx, scope, Job::RenderInvoice(id), now)?;
     watch(tx, &invoice)?;
     tx.save(&mut invoice)?;
     billed(tx, invoice)

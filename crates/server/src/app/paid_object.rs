@@ -78,11 +78,13 @@ impl PaidObject {
         }
     }
 
-    /// Whether a payment may begin, or go on, at `now`.
-    pub fn refuse_unless_payable(&self, now: Timestamp) -> Result<(), Refusal> {
+    /// Whether a payment may begin, or go on, at `now`. `ends_attempt`: it is only the code of an attempt that began.
+    pub fn refuse_unless_payable(&self, ends_attempt: bool, now: Timestamp) -> Result<(), Refusal> {
         match self {
             Self::Checkout(checkout) => checkout.payable(now),
             Self::Invoice(invoice) => invoice.payable(None, true, now).map(drop),
+            // What began while the link was there has its use, whatever became of the link since.
+            Self::PaymentLink(_) if ends_attempt => Ok(()),
             Self::PaymentLink(link) => link.payable(now),
         }
     }

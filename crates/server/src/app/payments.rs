@@ -63,7 +63,7 @@ pub fn begin(
     request: &Initialize,
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
-    let (mut object, mut current) = load_target(tx, scope, request.target)?;
+    let (mut object, mut current) = load_target(tx, scope, request.target, request.has_code)?;
     let mut faults = Vec::new();
     let customer = customers::named(tx, scope, request.payer.customer, &mut faults)?;
     if request.has_code {
@@ -105,7 +105,7 @@ pub fn begin_again(
     target: Target,
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
-    let (mut object, current) = load_target(tx, scope, target)?;
+    let (mut object, current) = load_target(tx, scope, target, false)?;
     let mut current = current.ok_or(Refusal::CodeNotExpected)?;
     if current.session.is_with_provider() {
         return Err(Refusal::PaymentInProgress.into());
@@ -135,7 +135,12 @@ pub fn begin_again(
 }
 
 /// What is to be paid, locked, and the payment of it that goes on, if one does.
-fn load_target(tx: &mut Tx<'_>, scope: Scope, target: Target) -> Result<(PaidObject, Option<Payment>), Failure> {
+fn load_target(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    target: Target,
+    has_code: bool,
+) -> Result<(PaidObject, Option<Payment>), Failure> {
     let payable = match target {
         Target::Object(payable) => payable,
         Target::Session(id) => {
@@ -146,11 +151,12 @@ fn load_target(tx: &mut Tx<'_>, scope: Scope, target: Target) -> Result<(PaidObj
     };
     let now = tx.now();
     let mut object = PaidObject::load(tx, scope, payable)?;
-    object.refuse_unless_payable(now)?;
     let mut current = match object.session_for(target) {
         Some(id) => Some(sessions::load_payment(tx, scope, id)?),
         None => None,
     };
+    let ends_attempt = has_code && current.as_ref().is_some_and(|current| current.transaction.is_some());
+    object.refuse_unless_payable(ends_attempt, now)?;
     // One payment of several is over; the next one is another.
     if matches!(target, Target::Object(_)) {
         current = current.filter(|current| current.session.status() != SessionStatus::Succeeded);

@@ -2,12 +2,13 @@
 
 use domain::Money;
 use domain::invoice::{Invoice, InvoicePayment};
+use domain::job::Job;
 use domain::number::Series;
 use domain::organization::Organization;
 use domain::payment::{Source, Transaction};
 use domain::receipt::{Receipt, ValidationCode};
 use store::Tx;
-use store::queries::{counters, locate};
+use store::queries::{counters, jobs, locate};
 
 use super::look_up;
 use crate::error::Failure;
@@ -39,6 +40,7 @@ pub fn issue(
         payment_date: now,
         created_at: now,
     };
+    jobs::schedule(tx, scope, Job::RenderReceipt(payment.receipt), now)?;
     let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
     let code = validation_code(tx);
     let number = counters::next(tx, scope, Series::Receipt)?;

@@ -8,9 +8,9 @@ use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode, Version};
+use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::answer::Problem;
@@ -43,25 +43,13 @@ impl BodyRules {
 /// A layer: `router.layer(middleware::from_fn_with_state(BodyRules::JSON, read_body))`.
 pub async fn read_body(State(rules): State<BodyRules>, request: Request, next: Next) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();
-    let bytes = read_or_close(rules, &parts, body).await?;
+    let bytes = read(rules, &parts.headers, body).await?;
     parts.extensions.insert(BodyWasRead);
     Ok(next.run(Request::from_parts(parts, bytes.into())).await)
 }
 
 #[derive(Clone, Copy)]
 struct BodyWasRead;
-
-/// What is left of a body that is refused is not worth reading only to keep the connection. The client has to be told, or it
-/// would send its next request into a connection that is being closed.
-async fn read_or_close(rules: BodyRules, parts: &Parts, body: axum::body::Body) -> Result<Bytes, Problem> {
-    let is_http1 = parts.version <= Version::HTTP_11;
-    read(rules, &parts.headers, body).await.map_err(|problem| match problem.status {
-        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT if is_http1 => {
-            problem.header(CONNECTION, HeaderValue::from_static("close"))
-        }
-        _ => problem,
-    })
-}
 
 async fn read(rules: BodyRules, headers: &HeaderMap, body: axum::body::Body) -> Result<Bytes, Problem> {
     let encoding = headers.get(CONTENT_ENCODING);
@@ -142,7 +130,7 @@ impl<S: Sync> FromRequest<S> for Body {
         let (parts, body) = request.into_parts();
         let bytes = match parts.extensions.get::<BodyWasRead>() {
             Some(BodyWasRead) => body.collect().await.map_err(|_| Problem::internal_error())?.to_bytes(),
-            None => read_or_close(BodyRules::JSON, &parts, body).await?,
+            None => read(BodyRules::JSON, &parts.headers, body).await?,
         };
         Ok(Body::parse(&bytes)?)
     }

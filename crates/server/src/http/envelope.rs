@@ -14,6 +14,7 @@ use http::{Method, StatusCode};
 
 use super::answer::Problem;
 use super::request_id::RequestId;
+use super::unread;
 use crate::{metrics, monotonic};
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,8 +34,9 @@ pub fn wrap(router: Router, settings: EdgeSettings) -> Router {
         .layer(middleware::from_fn_with_state(settings, edge))
 }
 
-async fn edge(State(settings): State<EdgeSettings>, mut request: Request, next: Next) -> Response {
+async fn edge(State(settings): State<EdgeSettings>, request: Request, next: Next) -> Response {
     let started = monotonic::now();
+    let (mut request, unread) = unread::watch(request);
     let id = RequestId::new();
     request.extensions_mut().insert(id.clone());
     let method = request.method().clone();
@@ -47,6 +49,7 @@ async fn edge(State(settings): State<EdgeSettings>, mut request: Request, next: 
     };
     let mut response = in_envelope(response, &id);
     set_headers(&mut response, &id, settings);
+    unread.announce(&mut response);
 
     let status = response.status().as_u16();
     let elapsed = started.elapsed();

@@ -12,6 +12,7 @@ use domain::organization::Organization;
 use domain::{Currency, Id, Refusal, Scope};
 use http::HeaderMap;
 use store::Tx;
+use store::queries::documents;
 use store::queries::invoices::{self as queries, InvoiceFilter, StatusFilter};
 
 use super::answer::{Answer, Problem};
@@ -55,7 +56,8 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
     let view = api.app.read(move |tx, context| {
         let invoice = look_up::<Invoice>(tx, scope, id)?;
         let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
-        Ok(InvoiceView::of(&invoice, &merchant, &context.addresses, tx.now()))
+        let files = documents::states(tx, scope, &receipts_of(&invoice))?;
+        Ok(InvoiceView::of(&invoice, &merchant, &context.addresses, tx.now()).knowing(&files))
     });
     Ok(Answer::ok(&view.await?))
 }
@@ -86,7 +88,10 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
         let found = queries::list(tx, scope, &filter, &page)?;
         let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
         let now = tx.now();
-        Ok(List::of(found.map(|invoice| InvoiceView::of(&invoice, &merchant, &context.addresses, now)), &page))
+        let receipts: Vec<String> = found.items.iter().flat_map(receipts_of).collect();
+        let files = documents::states(tx, scope, &receipts)?;
+        let view = |invoice| InvoiceView::of(&invoice, &merchant, &context.addresses, now).knowing(&files);
+        Ok(List::of(found.map(view), &page))
     });
     Ok(Answer::ok(&list.await?))
 }
@@ -177,4 +182,8 @@ fn refuse_card_numbers(scope: Scope, body: &Body) -> Result<(), Problem> {
 
 fn parse(id: &str) -> Result<Id<Invoice>, Failure> {
     id.parse().map_err(|_| Refusal::not_found::<Invoice>().into())
+}
+
+fn receipts_of(invoice: &Invoice) -> Vec<String> {
+    invoice.receipts().iter().map(|receipt| receipt.id.to_string()).collect()
 }

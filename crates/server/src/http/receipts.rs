@@ -5,7 +5,8 @@ use axum::extract::State;
 use domain::Refusal;
 use domain::api_key::{Area, Right};
 use domain::receipt::{Receipt, ValidationCode};
-use store::queries::receipts as queries;
+use store::Tx;
+use store::queries::{documents, receipts as queries};
 
 use super::answer::{Answer, Problem};
 use super::caller::Caller;
@@ -13,7 +14,7 @@ use super::openapi::Data;
 use super::path::InPath;
 use super::query::Query;
 use super::{Api, read};
-use crate::app::{look_up, receipts};
+use crate::app::{Context, look_up, receipts};
 use crate::error::Failure;
 use crate::listener::ClientAddress;
 use crate::wire::List;
@@ -31,7 +32,9 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
     query.finish()?;
     let list = api.app.read(move |tx, context| {
         let found = queries::list(tx, scope, &page)?;
-        Ok(List::of(found.map(|receipt| ReceiptView::of(&receipt, &context.addresses)), &page))
+        let ids: Vec<String> = found.items.iter().map(|receipt| receipt.id.to_string()).collect();
+        let files = documents::states(tx, scope, &ids)?;
+        Ok(List::of(found.map(|receipt| ReceiptView::of(&receipt, &context.addresses).knowing(&files)), &page))
     });
     Ok(Answer::ok(&ReceiptList::from(list.await?)))
 }
@@ -47,7 +50,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
     let id = id.parse().map_err(|_| Failure::from(Refusal::not_found::<Receipt>()))?;
     let view = api.app.read(move |tx, context| {
         let receipt = look_up::<Receipt>(tx, scope, id)?;
-        Ok(ReceiptView::of(&receipt, &context.addresses))
+        shown(tx, context, &receipt)
     });
     Ok(Answer::ok(&view.await?))
 }
@@ -69,7 +72,7 @@ pub(super) async fn get_by_number(
     let view = api.app.read(move |tx, context| {
         let found = if is_plausible { queries::by_number(tx, scope, &number)? } else { None };
         let receipt = found.ok_or_else(Refusal::not_found::<Receipt>)?;
-        Ok(ReceiptView::of(&receipt, &context.addresses))
+        shown(tx, context, &receipt)
     });
     Ok(Answer::ok(&view.await?))
 }
@@ -92,4 +95,10 @@ pub(super) async fn validate(
     let found = api.app.read(move |tx, _| receipts::validate(tx, &code)).await?;
     let view = found.map(|(receipt, refunded)| ReceiptValidation::of(&receipt, refunded));
     Ok(Answer::ok(&view.unwrap_or_else(ReceiptValidation::unknown)))
+}
+
+/// With what became of its file.
+fn shown(tx: &mut Tx<'_>, context: &Context, receipt: &Receipt) -> Result<ReceiptView, Failure> {
+    let files = documents::states(tx, receipt.scope, &[receipt.id.to_string()])?;
+    Ok(ReceiptView::of(receipt, &context.addresses).knowing(&files))
 }

@@ -33,7 +33,7 @@ pub(super) struct Filled {
 }
 
 /// The link where a payment of it begins; what goes on has been asked already.
-fn asking<'h>(hosted: &'h Hosted, place: Place) -> Option<&'h PaymentLink> {
+fn asking(hosted: &Hosted, place: Place) -> Option<&PaymentLink> {
     match &hosted.object {
         PaidObject::PaymentLink(link) if place.session.is_none() && hosted.standing() == Standing::Open => Some(link),
         PaidObject::PaymentLink(_) | PaidObject::Checkout(_) | PaidObject::Invoice(_) => None,

@@ -19,7 +19,7 @@ use super::answer::Wrong;
 use super::note::Notes;
 use super::streams::Streams;
 use super::visit::{InPath, Visit};
-use super::{assets, follow, headers, payment_handlers, simulator_handlers, verify_handlers};
+use super::{assets, documents, follow, headers, payment_handlers, simulator_handlers, verify_handlers};
 use crate::app::App;
 use crate::listener::ClientAddress;
 use crate::rate_limit::{Rate, RateLimits};
@@ -63,6 +63,8 @@ pub fn router(app: App, settings: PageSettings) -> Router {
         .merge(payment_pages("/pay/{id}"))
         // The page of one of many payments is shown where other pages have their actions.
         .merge(payment_actions("/pay/{id}/{session}"))
+        .route("/invoice/{id}/pdf", get(documents::invoice))
+        .route("/receipts/{file}", get(documents::receipt))
         .route("/simulator/{token}", get(simulator_handlers::show).post(simulator_handlers::act))
         .route("/verify", get(verify_handlers::show))
         .layer(middleware::from_fn_with_state(Arc::clone(&site), watch_over))

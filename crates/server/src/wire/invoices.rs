@@ -8,6 +8,7 @@ use domain::payment::Transaction;
 use domain::receipt::ReceiptSummary;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use store::queries::documents::DocumentStates;
 use utoipa::ToSchema;
 
 use super::checkouts::SummaryView;
@@ -165,7 +166,7 @@ impl InvoiceView {
             sent_count: invoice.sent_count,
             notes: invoice.notes.clone(),
             items: bill.items().iter().map(ItemView::of).collect(),
-            payment_url: takes_payments(status).then(|| format!("{}/invoice/{}", addresses.pay_url, invoice.id)),
+            payment_url: payment_url(invoice, addresses, now),
             pdf_url: format!("{}/v1/pay/invoices/{}/pdf", addresses.public_url, invoice.id),
             receipts: invoice.receipts().iter().map(|receipt| ReceiptSummaryView::of(receipt, addresses)).collect(),
             metadata: super::raw(&invoice.metadata),
@@ -182,6 +183,23 @@ impl InvoiceView {
             updated_at: invoice.updated_at.to_text_micros(),
         }
     }
+}
+
+impl InvoiceView {
+    /// With what became of the files of its receipts.
+    pub fn knowing(mut self, files: &DocumentStates) -> Self {
+        for receipt in &mut self.receipts {
+            if let Some(file) = files.get(&receipt.id) {
+                receipt.status = receipts::status(file).into();
+            }
+        }
+        self
+    }
+}
+
+/// Where it is paid, while it can be.
+pub fn payment_url(invoice: &Invoice, addresses: &Addresses, now: Timestamp) -> Option<String> {
+    takes_payments(invoice.status(now)).then(|| format!("{}/invoice/{}", addresses.pay_url, invoice.id))
 }
 
 fn takes_payments(status: Status) -> bool {
@@ -213,7 +231,7 @@ impl ReceiptSummaryView {
             receipt_url: receipts::file_url(&receipt.validation_code, addresses),
             amount: receipt.amount.to_string(),
             payment_date: receipt.payment_date.to_text_micros(),
-            status: receipts::STATUS.into(),
+            status: receipts::NOT_MADE_YET.into(),
         }
     }
 }

@@ -4,12 +4,13 @@ use domain::receipt::{Receipt, ValidationCode};
 use domain::{Metadata, Money};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use store::queries::documents::{DocumentState, DocumentStates};
 use utoipa::ToSchema;
 
 use super::{Addresses, List, words};
 
-/// Of the document: it is made whenever somebody asks for it, so it is always there.
-pub(super) const STATUS: &str = "completed";
+/// Of a file that nobody has tried to make yet; it is owed with the receipt.
+pub(super) const NOT_MADE_YET: &str = "pending";
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Receipt)]
@@ -103,10 +104,10 @@ impl ReceiptView {
             org_logo_url: merchant.logo_url.clone(),
             org_tax_id: merchant.tax_id.clone(),
             metadata: super::raw(&Metadata::default()),
-            status: STATUS.into(),
+            status: NOT_MADE_YET.into(),
             error_message: None,
             retry_count: 0,
-            generated_at: Some(receipt.created_at.to_text()),
+            generated_at: None,
             email_sent_at: receipt.email_sent_at().map(domain::Timestamp::to_text),
             email_status: receipt.email_status().as_str().into(),
             created_at: receipt.created_at.to_text(),
@@ -116,6 +117,31 @@ impl ReceiptView {
             livemode: receipt.scope.mode.is_live(),
         }
     }
+}
+
+impl ReceiptView {
+    /// With what became of its file.
+    pub fn knowing(mut self, files: &DocumentStates) -> Self {
+        if let Some(file) = files.get(&self.id) {
+            self.status = status(file).into();
+            self.error_message = file.last_error.as_ref().map(|_| NOT_MADE.to_owned());
+            self.retry_count = retries(file);
+            self.generated_at = file.generated_at.map(|at| at.floor_to_second().to_text());
+        }
+        self
+    }
+}
+
+/// What went wrong inside is for the log.
+const NOT_MADE: &str = "The file could not be made. It is tried again, also whenever you download it.";
+
+pub(super) fn status(file: &DocumentState) -> &'static str {
+    if file.last_error.is_some() { "failed" } else { "completed" }
+}
+
+/// The last of the failures was not tried again yet.
+fn retries(file: &DocumentState) -> i64 {
+    if file.last_error.is_some() { file.failures - 1 } else { file.failures }
 }
 
 fn given(text: &str) -> Option<String> {
@@ -194,5 +220,27 @@ impl ReceiptValidation {
     /// Nobody's code: that is all there is to say.
     pub fn unknown() -> Self {
         Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_pending_completed_or_failed() {
+        let made = |failures| DocumentState {
+            last_error: None,
+            failures,
+            generated_at: Some(Timestamp::from_micros(1_773_500_700_999_999)),
+        };
+        let failed = |failures| DocumentState { last_error: Some("no ink".into()), failures, generated_at: None };
+        let table =
+            [(made(0), "completed", 0), (made(2), "completed", 2), (failed(1), "failed", 0), (failed(3), "failed", 2)];
+        for (state, word, retry_count) in table {
+            assert_eq!((status(&state), retries(&state)), (word, retry_count), "{state:?}");
+        }
     }
 }

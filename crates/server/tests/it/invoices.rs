@@ -1,5 +1,6 @@
 //! Invoices as commands: numbers, races, the timer, and books that agree whatever happened, on both databases.
 
+mod documents;
 mod races;
 mod stories;
 

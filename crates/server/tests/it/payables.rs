@@ -9,13 +9,13 @@ use dalasi::app::payment_links::{self, NewPaymentLink};
 use dalasi::app::payments::{Initialize, Target};
 use dalasi::app::products::NewItem;
 use dalasi::app::sessions::{self, Payment};
-use dalasi::app::{checkouts, look_up, verify};
+use dalasi::app::{checkouts, look_up, settlement, verify};
 use dalasi::error::Failure;
 use domain::checkout::Checkout;
 use domain::invoice::{Invoice, Status};
 use domain::payment::{Payable, Payer, PaymentSession, SessionStatus, Transaction, TransactionStatus};
 use domain::payment_link::{self, PaymentLink, Price, Terms};
-use domain::rail::{FailureReason, Report};
+use domain::rail::{Called, FailureReason, Report};
 use domain::{Currency, Id, Metadata, Method, Money, Msisdn, Refusal, TaxRate};
 use store::queries::PageRequest;
 use store::queries::events::{self, EventsFilter};
@@ -408,7 +408,15 @@ async fn an_attempt_that_fails_behind_a_closed_session_is_no_fault() {
     let checkout = world.create(|_| {}).await;
     let session = world.initialize(pay(Payable::Checkout(checkout.id), Method::Qmoney, QUIET)).await.unwrap();
     let id = world.attempt(session).await.id;
-    world.report(id, Report::Processing).await;
+    // What the rail made of the code was lost on its way.
+    let scope = world.scope;
+    let lost = world.app.commit(move |tx, context| {
+        settlement::settle(tx, context, scope, id, |session, transaction, now| {
+            session.submit_code(Some(transaction), now)?;
+            Ok(session.code_submitted(transaction, Called::Lost("reset".into()), now))
+        })
+    });
+    lost.await.unwrap();
     world.report(id, Report::AwaitingCode { attempts_left: 2 }).await;
     let awaited = world.payment(session).await;
     assert_eq!(awaited.session.status(), SessionStatus::Pending);

@@ -7,6 +7,7 @@
 mod backups;
 mod broken_commits;
 mod customers;
+mod documents;
 mod invoices;
 mod plans;
 mod postgres_only;

@@ -173,6 +173,25 @@ async fn one_byte_over_the_limit_is_too_large_chunked_or_not() {
 }
 
 #[tokio::test]
+async fn a_connection_ends_where_a_body_was_not_read_to_its_end() {
+    for (path, body, status, ends) in [
+        ("/things", chunked(100), 201, false),
+        ("/things", HttpBody::from("{"), 400, false),
+        ("/things", chunked(3 << 20), 413, true),
+        // Answered before anybody asked for the body.
+        ("/nothing", chunked(100), 404, true),
+        ("/nothing", HttpBody::empty(), 404, false),
+    ] {
+        let reply = send(request("POST", path), body).await;
+        assert_eq!(reply.status, status);
+        let ending = reply.headers.get("connection").map(|value| value.to_str().expect("text"));
+        assert_eq!(ending, ends.then_some("close"), "{status}");
+    }
+    let stream = request("POST", "/nothing").version(http::Version::HTTP_2);
+    assert!(!send(stream, chunked(100)).await.headers.contains_key("connection"), "HTTP/2 has no such header");
+}
+
+#[tokio::test]
 async fn a_slow_body_is_a_timeout_and_a_broken_one_incomplete() {
     for (kind, status, code) in [
         (std::io::ErrorKind::TimedOut, 408, "request_timeout"),

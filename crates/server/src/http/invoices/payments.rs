@@ -6,7 +6,7 @@ use domain::invoice::Invoice;
 use domain::{Method, OfflineMethod};
 use serde::{Deserialize, Serialize};
 use store::Tx;
-use store::queries::{invoice_payments, receipts};
+use store::queries::{documents, invoice_payments, receipts};
 use utoipa::ToSchema;
 
 use super::{currency_of, parse, refuse_card_numbers, view};
@@ -124,7 +124,10 @@ pub(in crate::http) async fn list_receipts(
     let receipts = api.app.read(move |tx, context| {
         look_up::<Invoice>(tx, scope, id)?;
         let receipts = receipts::of_invoice(tx, scope, id)?;
-        Ok(receipts.iter().map(|receipt| ReceiptView::of(receipt, &context.addresses)).collect::<Vec<_>>())
+        let ids: Vec<String> = receipts.iter().map(|receipt| receipt.id.to_string()).collect();
+        let files = documents::states(tx, scope, &ids)?;
+        let views = receipts.iter().map(|receipt| ReceiptView::of(receipt, &context.addresses).knowing(&files));
+        Ok(views.collect::<Vec<_>>())
     });
     Ok(Answer::ok(&receipts.await?))
 }

@@ -15,8 +15,8 @@ pub(super) fn success(answer: &mut Value, is_authenticated: bool, replays: bool,
         headers.insert("Idempotent-Replayed".into(), header("Idempotent-Replayed"));
     }
     answer["headers"] = headers.into();
-    if let Some(content) = answer.get_mut("content") {
-        content["application/json"]["examples"] = named(examples);
+    if let Some(content) = answer.pointer_mut("/content/application~1json") {
+        content["examples"] = named(examples);
     }
 }
 

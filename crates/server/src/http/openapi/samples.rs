@@ -30,7 +30,7 @@ const SAMPLES: &[(&str, &str, &str)] = samples! {
     "list_events" "get_event" "retry_event"
     "create_invoice" "list_invoices" "get_invoice" "update_invoice" "finalize_invoice" "cancel_invoice"
     "record_invoice_payment" "list_invoice_payments" "list_invoice_receipts"
-    "list_receipts" "get_receipt" "get_receipt_by_number" "validate_receipt"
+    "list_receipts" "get_receipt" "get_receipt_by_number" "validate_receipt" "download_invoice_pdf" "download_receipt"
 };
 
 /// What stands in a sample for what each reader has another of.

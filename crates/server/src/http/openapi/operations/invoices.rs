@@ -41,6 +41,19 @@ pub(super) fn about(id: &str) -> Option<(Access, Repeats, &'static str)> {
             Repeats::ByHeader,
             "While nothing of it is paid. Its number stays taken. An open payment page of it takes no more payments.",
         ),
+        "download_invoice_pdf" => (
+            read,
+            Repeats::Harmless,
+            "The invoice as it stands, in the language of your organization, with a QR code to its page while it can be \
+             paid. In any state: drafts and cancelled ones are marked. The answer is the file itself, sent as \
+             `application/pdf; charset=iso-8859-1`, so that a client that reads answers as text has every byte.",
+        ),
+        "download_receipt" => (
+            read,
+            Repeats::Harmless,
+            "With the validation code, and a QR code by which anybody can check it. The answer is the file itself, sent as \
+             `application/pdf; charset=iso-8859-1`, so that a client that reads answers as text has every byte.",
+        ),
         "record_invoice_payment" => (
             write,
             Repeats::ByHeader,
@@ -83,7 +96,7 @@ pub(super) fn problems(id: &str) -> Option<Vec<Problem>> {
             Problem::card_data_not_allowed("notes"),
         ],
         "list_invoices" | "list_receipts" => vec![in_list()],
-        "get_invoice" | "list_invoice_payments" | "list_invoice_receipts" => vec![absent()],
+        "get_invoice" | "download_invoice_pdf" | "list_invoice_payments" | "list_invoice_receipts" => vec![absent()],
         "update_invoice" => vec![
             invalid(&[("items", FaultCode::TooShort, "`items` must have at least one entry.")]),
             refused(Refusal::InvoiceNotUpdatable { status: "paid" }),
@@ -117,7 +130,7 @@ pub(super) fn problems(id: &str) -> Option<Vec<Problem>> {
             Problem::card_data_not_allowed("notes"),
             absent(),
         ],
-        "get_receipt" | "get_receipt_by_number" => vec![refused(Refusal::not_found::<Receipt>())],
+        "get_receipt" | "get_receipt_by_number" | "download_receipt" => vec![refused(Refusal::not_found::<Receipt>())],
         // There is no key whose limit could count.
         "validate_receipt" => vec![Problem::rate_limited(1)],
         _ => return None,

@@ -1,0 +1,182 @@
+//! The files of invoices and receipts: made of what is stored, on a thread that may block, and kept for those who ask
+//! again.
+//!
+//! A file is of one edition: the digest of all that it shows. What changed since (the invoice, the merchant's address,
+//! the clock) makes another edition, so a file that is out of date is never given out, and one that is lost is made again.
+
+mod values;
+
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use domain::invoice::Invoice;
+use domain::job::ClaimedJob;
+use domain::organization::Organization;
+use domain::receipt::{Receipt, ValidationCode};
+use domain::{Id, Refusal, Scope};
+use store::Tx;
+use store::queries::{documents, jobs, locate};
+
+use super::{App, Context, look_up, receipt_statements};
+use crate::error::Failure;
+
+/// Documents made at the same time: they take a core each and must leave some to those who pay.
+pub(super) const MOST_AT_ONCE: usize = 2;
+
+/// Of a job: over about an hour.
+const MOST_TRIES: i64 = 10;
+
+/// What a file is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    Invoice(Id<Invoice>),
+    Receipt(Id<Receipt>),
+}
+
+impl Subject {
+    fn object_id(self) -> String {
+        match self {
+            Subject::Invoice(id) => id.to_string(),
+            Subject::Receipt(id) => id.to_string(),
+        }
+    }
+}
+
+/// A PDF file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// `INV-2026-11-0001.pdf`
+    pub name: String,
+    pub bytes: Vec<u8>,
+}
+
+/// What the file of an object is to show, and the file if there is one.
+struct Wanted {
+    name: String,
+    values: Arc<Values>,
+    edition: String,
+    kept: Option<Vec<u8>>,
+}
+
+#[derive(Debug)]
+enum Values {
+    Invoice(pdf::Invoice),
+    Receipt(pdf::Receipt),
+}
+
+impl Values {
+    fn render(&self) -> Result<Vec<u8>, pdf::Unwritten> {
+        match self {
+            Values::Invoice(invoice) => pdf::invoice(invoice),
+            Values::Receipt(receipt) => pdf::receipt(receipt),
+        }
+    }
+
+    /// Another program version may draw the same values otherwise.
+    fn edition(&self) -> String {
+        let text = format!("{} {self:?}", env!("CARGO_PKG_VERSION"));
+        digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl App {
+    /// The file of an object as it stands.
+    pub async fn document(&self, scope: Scope, subject: Subject) -> Result<File, Failure> {
+        let wanted = self.read(move |tx, context| wanted(tx, context, scope, subject)).await?;
+        let Wanted { name, values, edition, kept } = wanted;
+        if let Some(bytes) = kept {
+            return Ok(File { name, bytes });
+        }
+        let rendered = self.render(values).await;
+        self.keep(scope, subject, edition, rendered.clone()).await;
+        Ok(File { name, bytes: rendered.map_err(Failure::Broken)? })
+    }
+
+    /// The file of the receipt with this code.
+    pub async fn receipt_document(&self, code: ValidationCode) -> Result<File, Failure> {
+        let found = self.read(move |tx, _| Ok(locate::receipt(tx, &code)?)).await?;
+        let receipt = found.ok_or_else(Refusal::not_found::<Receipt>)?;
+        self.document(receipt.scope, Subject::Receipt(receipt.id)).await
+    }
+
+    /// For whoever was given the invoice's address: there is none of a draft.
+    pub async fn issued_invoice_document(&self, id: Id<Invoice>) -> Result<File, Failure> {
+        let scope = self.read(move |tx, _| {
+            let scope = locate::invoice(tx, id)?.ok_or_else(Refusal::not_found::<Invoice>)?;
+            let invoice = look_up::<Invoice>(tx, scope, id)?;
+            if invoice.issued_date().is_none() { Err(Refusal::not_found::<Invoice>().into()) } else { Ok(scope) }
+        });
+        self.document(scope.await?, Subject::Invoice(id)).await
+    }
+
+    /// Makes the file that a job owes, unless somebody asked for it first. Who asks later tries again, whatever came of it.
+    pub async fn prepare_document(&self, claimed: &ClaimedJob, subject: Subject) -> Result<(), Failure> {
+        let made = self.document(claimed.scope, subject).await;
+        if made.is_err() && claimed.attempts < MOST_TRIES {
+            return made.map(drop);
+        }
+        let claimed = claimed.clone();
+        self.commit(move |tx, _| Ok(jobs::done(tx, &claimed)?)).await
+    }
+
+    /// Holds no transaction, and no thread that others wait for.
+    async fn render(&self, values: Arc<Values>) -> Result<Vec<u8>, String> {
+        let _place = self.renderings().acquire().await.map_err(|_| "the service is ending".to_owned())?;
+        // The panic's message stays out of the log: it may hold what a customer is called.
+        let rendered = tokio::task::spawn_blocking(move || values.render()).await;
+        rendered.map_err(|_| "the document's writer panicked".to_owned())?.map_err(|unwritten| unwritten.to_string())
+    }
+
+    /// Whoever asked has the file whether or not it can be kept.
+    async fn keep(&self, scope: Scope, subject: Subject, edition: String, rendered: Result<Vec<u8>, String>) {
+        let kept = self.commit(move |tx, _| {
+            let object_id = subject.object_id();
+            match &rendered {
+                Ok(file) => documents::completed(tx, scope, &object_id, &edition, file)?,
+                Err(why) => documents::failed(tx, scope, &object_id, &edition, why)?,
+            }
+            Ok(())
+        });
+        if let Err(failure) = kept.await {
+            tracing::error!(object = subject.object_id(), %failure, "a document can't be kept");
+        }
+    }
+}
+
+fn wanted(tx: &mut Tx<'_>, context: &Context, scope: Scope, subject: Subject) -> Result<Wanted, Failure> {
+    let (number, values) = match subject {
+        Subject::Invoice(id) => {
+            let invoice = look_up::<Invoice>(tx, scope, id)?;
+            let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+            let values = values::of_invoice(&invoice, &merchant, &context.addresses, tx.now());
+            (invoice.number, Values::Invoice(values))
+        }
+        Subject::Receipt(id) => {
+            let receipt = look_up::<Receipt>(tx, scope, id)?;
+            let statement = receipt_statements::address_of(tx, context, &receipt)?;
+            let values = values::of_receipt(&receipt, statement, &context.addresses);
+            (receipt.number, Values::Receipt(values))
+        }
+    };
+    let edition = values.edition();
+    let kept = documents::file(tx, scope, &subject.object_id(), &edition)?;
+    Ok(Wanted { name: file_name(&number), values: Arc::new(values), edition, kept })
+}
+
+/// Nothing that means something in a path or a header.
+fn file_name(number: &str) -> String {
+    let plain: String = number.chars().filter(|it| it.is_ascii_alphanumeric() || matches!(it, '-' | '_')).collect();
+    format!("{}.pdf", if plain.is_empty() { "document" } else { &plain })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_name;
+
+    #[test]
+    fn a_file_name_is_a_name_everywhere() {
+        assert_eq!(file_name("INV-2026-11-0001"), "INV-2026-11-0001.pdf");
+        assert_eq!(file_name("../a\"b\r\nc"), "abc.pdf");
+        assert_eq!(file_name("é/"), "document.pdf");
+    }
+}

@@ -1,0 +1,114 @@
+//! The files of invoices and receipts: there before anybody asks, made once, and never out of date.
+
+use dalasi::app::documents::{File, Subject};
+use dalasi::app::invoices::{self, NewInvoice, NewPayment};
+use domain::organization::Organization;
+use domain::receipt::Receipt;
+use domain::{Id, OfflineMethod, Timestamp};
+use store::queries::documents;
+
+use super::{DAY, create, gmd, on_both, rice};
+use crate::world::World;
+
+on_both!(
+    it_is_there_before_anybody_asks,
+    it_is_made_once,
+    what_it_shows_makes_another,
+    many_who_ask_at_once_get_the_same,
+    a_receipt_has_one_as_soon_as_it_is_issued,
+);
+
+async fn file(world: &World, subject: Subject) -> File {
+    world.app.document(world.scope, subject).await.unwrap()
+}
+
+async fn generated_at(world: &World, id: String) -> Option<Timestamp> {
+    let scope = world.scope;
+    let state = world.app.read(move |tx, _| Ok(documents::state(tx, scope, &id)?)).await.unwrap();
+    state.and_then(|state| state.generated_at)
+}
+
+async fn eventually_generated(world: &World, id: String) -> Timestamp {
+    for _ in 0..400 {
+        if let Some(at) = generated_at(world, id.clone()).await {
+            return at;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+    }
+    panic!("nobody made the file of {id}");
+}
+
+async fn it_is_there_before_anybody_asks(world: &World) {
+    let invoice = create(world, rice(world)).await.unwrap();
+    eventually_generated(world, invoice.id.to_string()).await;
+    // A draft has nobody to ask for it yet, until it is issued.
+    let draft = create(world, NewInvoice { is_draft: true, ..rice(world) }).await.unwrap();
+    assert_eq!(generated_at(world, draft.id.to_string()).await, None);
+    let (scope, id) = (world.scope, draft.id);
+    world.app.commit(move |tx, context| invoices::finalize(tx, context, scope, id)).await.unwrap();
+    eventually_generated(world, draft.id.to_string()).await;
+}
+
+async fn it_is_made_once(world: &World) {
+    world.clock.stop();
+    let invoice = create(world, rice(world)).await.unwrap();
+    let made = eventually_generated(world, invoice.id.to_string()).await;
+    world.clock.advance(DAY);
+    let first = file(world, Subject::Invoice(invoice.id)).await;
+    assert_eq!(first.name, format!("{}.pdf", invoice.number));
+    assert!(first.bytes.starts_with(b"%PDF-"));
+    assert_eq!(file(world, Subject::Invoice(invoice.id)).await, first);
+    assert_eq!(generated_at(world, invoice.id.to_string()).await, Some(made), "it was made again");
+}
+
+async fn what_it_shows_makes_another(world: &World) {
+    world.clock.stop();
+    let invoice = create(world, rice(world)).await.unwrap();
+    let subject = Subject::Invoice(invoice.id);
+    let first = file(world, subject).await;
+    let scope = world.scope;
+    let moved = world.app.commit(move |tx, _| {
+        let mut organization = tx.find::<Organization>(scope, scope.organization)?.unwrap();
+        organization.profile.address = Some("48 Kairaba Avenue".into());
+        Ok(tx.save(&mut organization)?)
+    });
+    moved.await.unwrap();
+    let second = file(world, subject).await;
+    assert!(second.bytes != first.bytes, "the merchant's new address is not in it");
+    // Nobody touched it; the clock alone made it overdue.
+    world.clock.advance(DAY * 11);
+    let third = file(world, subject).await;
+    assert!(third.bytes != second.bytes, "it does not say that it is overdue");
+}
+
+async fn many_who_ask_at_once_get_the_same(world: &World) {
+    let draft = create(world, NewInvoice { is_draft: true, ..rice(world) }).await.unwrap();
+    let (scope, subject) = (world.scope, Subject::Invoice(draft.id));
+    let asking = (0..64).map(|_| {
+        let app = world.app.clone();
+        tokio::spawn(async move { app.document(scope, subject).await.unwrap() })
+    });
+    let mut files = Vec::new();
+    for asked in asking.collect::<Vec<_>>() {
+        files.push(asked.await.unwrap());
+    }
+    files.dedup();
+    assert_eq!(files.len(), 1, "different files of one invoice");
+}
+
+async fn a_receipt_has_one_as_soon_as_it_is_issued(world: &World) {
+    world.clock.stop();
+    let invoice = create(world, rice(world)).await.unwrap();
+    let (scope, id) = (world.scope, invoice.id);
+    let payment = NewPayment { amount: gmd(11_500), method: OfflineMethod::Cash, transaction_id: None, notes: None };
+    let paid = world.app.commit(move |tx, context| invoices::record_payment(tx, context, scope, id, &payment, "key"));
+    let receipt: Id<Receipt> = paid.await.unwrap().invoice.receipts()[0].id;
+    let made = eventually_generated(world, receipt.to_string()).await;
+    let first = file(world, Subject::Receipt(receipt)).await;
+    assert_eq!(generated_at(world, receipt.to_string()).await, Some(made));
+    // Its file is dropped after a day, and made again as it was.
+    world.clock.advance(DAY * 2);
+    world.app.commit(|tx, _| Ok(documents::drop_old_files(tx)?)).await.unwrap();
+    assert_eq!(file(world, Subject::Receipt(receipt)).await, first);
+    assert!(generated_at(world, receipt.to_string()).await > Some(made));
+}

@@ -1,0 +1,231 @@
+"""The files of invoices and receipts: the very bytes, what another program reads in them, and who gets them."""
+
+import re
+import subprocess
+from urllib.parse import urlsplit
+
+import pytest
+
+from checks import data, error, eventually, ok, refusal
+from server import Api
+
+NOBODYS = "01h455vb4pex5vsknk084sn02q"
+PDF = "application/pdf; charset=iso-8859-1"
+
+
+def read(file):
+    """The words of a PDF file, as poppler reads them; runs of blanks as one."""
+    done = subprocess.run(["pdftotext", "-layout", "-", "-"], input=file, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return " ".join(done.stdout.decode().split())
+
+
+def download(sdk, invoice):
+    """The file, by way of the SDK's text."""
+    return ok(sdk.invoices.download_pdf(invoice["id"]))["raw"].encode("latin-1")
+
+
+@pytest.fixture
+def with_scope(api):
+    def narrow(scope):
+        token = data(api.post("/v1/auth/token", {"scope": scope}))["access_token"]
+        return api.with_credential(token)
+
+    return narrow
+
+
+@pytest.fixture
+def paid_invoice(sdk, bill):
+    """An invoice that was paid online, with its receipt's file."""
+
+    def pay(**fields):
+        invoice = bill(**fields)
+        start = {"payment_method": "afrimoney", "customer_phone": "+2207000000"}
+        ok(sdk.payments.initialize(object_type="invoice", object_id=invoice["id"], **start))
+
+        def with_file():
+            found = ok(sdk.invoices.get(invoice["id"]))
+            return found if [it["status"] for it in found["receipts"]] == ["completed"] else None
+
+        return eventually(with_file)
+
+    return pay
+
+
+class TestInvoices:
+    def test_the_sdk_has_every_byte(self, sdk, api, bill):
+        invoice = bill(customer_address="7 Sayerr Jobe Avenue\nBanjul", tax_rate=15, notes="Merci à vous – ça ira")
+        answer = api.get(f"/v1/pay/invoices/{invoice['id']}/pdf")
+        assert answer.status_code == 200
+        assert answer.headers["Content-Type"] == PDF
+        name = f"{invoice['invoice_number']}.pdf"
+        assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}"'
+        assert answer.content.startswith(b"%PDF-1.7") and answer.content.endswith(b"%%EOF")
+        assert download(sdk, invoice) == answer.content
+        text = read(answer.content)
+        for words in (
+            "Invoice",
+            invoice["invoice_number"],
+            "Awa Ceesay",
+            "7 Sayerr Jobe Avenue",
+            "31 January 2030",
+            "Rice, 50 kg 1 100.00 100.00",
+            "Subtotal 100.00 GMD",
+            "Tax (15%) 15.00 GMD",
+            "Total 115.00 GMD",
+            "Amount due 115.00 GMD",
+            "Merci à vous – ça ira",
+            "Test mode",
+            "Page 1 of 1",
+        ):
+            assert words in text, f"{words!r} is missing: {text}"
+        assert invoice["id"] in text
+        assert f"/URI({invoice['payment_url']})".encode() in answer.content
+
+    def test_it_is_the_invoice_as_it_stands(self, sdk, bill):
+        invoice = bill(is_draft=True)
+        draft = read(download(sdk, invoice))
+        assert "DRAFT" in draft
+        assert "Pay online" not in draft
+        ok(sdk.invoices.update(invoice["id"], customer_name="Binta Touray"))
+        changed = read(download(sdk, invoice))
+        assert "Binta Touray" in changed and "Awa Ceesay" not in changed
+        ok(sdk.invoices.finalize(invoice["id"]))
+        issued = read(download(sdk, invoice))
+        assert "DRAFT" not in issued and "Pay online" in issued
+        ok(sdk.invoices.cancel(invoice["id"]))
+        cancelled = read(download(sdk, invoice))
+        assert "CANCELLED" in cancelled and "Pay online" not in cancelled
+
+    def test_the_same_invoice_is_the_same_file(self, sdk, bill):
+        invoice = bill()
+        assert len({download(sdk, invoice) for _ in range(5)}) == 1
+
+    def test_overdue_and_paid_are_said(self, sdk, bill, paid_invoice):
+        paid = read(download(sdk, paid_invoice()))
+        assert "PAID" in paid and "Amount due 0.00 GMD" in paid and "Pay online" not in paid
+        open_invoice = read(download(sdk, bill()))
+        assert "PAID" not in open_invoice and "OVERDUE" not in open_invoice
+
+    @pytest.mark.parametrize(
+        "hostile",
+        [
+            "<script>alert(1)</script>",
+            "(x) Tj ET endstream endobj /JavaScript",
+            "\u202e00.001 GMD",
+            "x" * 200,
+            "مؤسسة النور",
+            "漢字 \U0001f600",
+        ],
+        ids=["markup", "pdf", "override", "long", "arabic", "no-glyph"],
+    )
+    def test_what_customers_are_called_is_text(self, sdk, bill, hostile):
+        invoice = bill(customer_name=hostile, notes=hostile)
+        file = download(sdk, invoice)
+        about = subprocess.run(["pdfinfo", "-"], input=file, capture_output=True).stdout
+        assert re.search(rb"JavaScript: +no\n", about), about
+        text = read(file).replace(" ", "")
+        if hostile.isascii():
+            assert hostile.replace(" ", "") in text, text
+        if "GMD" in hostile:
+            assert "00.001GMD" in text, text
+
+    def test_two_hundred_lines_take_their_pages(self, sdk, bill):
+        items = [{"description": f"Article {n:03}", "quantity": n, "unit_price": "1.00"} for n in range(1, 201)]
+        text = read(download(sdk, bill(items=items)))
+        assert all(f"Article {n:03} {n} 1.00 {n}.00" in text for n in range(1, 201))
+        pages = int(re.search(r"Page 1 of (\d+)", text)[1])
+        assert pages > 5 and text.count("Unit price") >= pages - 1
+
+    def test_nobody_else_gets_it(self, server, api, sdk, bill, anonymous, publishable, with_scope):
+        path = f"/v1/pay/invoices/{bill()['id']}/pdf"
+        refusal(anonymous.get(path), 401, "authentication_required")
+        refusal(publishable.get(path), 403, "secret_key_required")
+        refusal(api.with_credential(server.keys["live"]["secret"]).get(path), 404, "invoice_not_found")
+        for unknown in (f"inv_{NOBODYS}", "inv_1", "nonsense", "%ff", "%00"):
+            refusal(api.get(f"/v1/pay/invoices/{unknown}/pdf"), 404, "invoice_not_found")
+        assert with_scope("read:invoices").get(path).status_code == 200
+        for scope in ("write:invoices", "read:checkouts"):
+            refusal(with_scope(scope).get(path), 403, "insufficient_scope")
+        assert "not" in error(sdk.invoices.download_pdf(f"inv_{NOBODYS}")).lower()
+
+
+class TestHostedInvoices:
+    """Beside the invoice's page, for whoever was given its address."""
+
+    def test_it_is_the_same_file(self, sdk, bill, anonymous):
+        invoice = bill()
+        answer = anonymous.get(f"/invoice/{invoice['id']}/pdf")
+        assert answer.status_code == 200
+        assert answer.headers["Content-Type"] == "application/pdf"
+        assert answer.headers["Content-Disposition"] == f'inline; filename="{invoice["invoice_number"]}.pdf"'
+        assert "no-store" in answer.headers["Cache-Control"]
+        assert answer.content == download(sdk, invoice)
+
+    def test_a_draft_is_nobodys_business(self, sdk, bill, anonymous):
+        draft = bill(is_draft=True)
+        absent = (f"/invoice/{draft['id']}/pdf", f"/invoice/inv_{NOBODYS}/pdf", "/invoice/1/pdf")
+        for path in absent:
+            answer = anonymous.get(path)
+            assert answer.status_code == 404, path
+            assert answer.headers["Content-Type"].startswith("text/html"), path
+            assert draft["invoice_number"] not in answer.text
+        ok(sdk.invoices.finalize(draft["id"]))
+        assert anonymous.get(absent[0]).status_code == 200
+
+
+class TestReceipts:
+    def test_the_sdk_has_every_byte(self, sdk, api, paid_invoice):
+        invoice = paid_invoice(customer_address="Serrekunda")
+        [receipt] = invoice["receipts"]
+        answer = api.get(f"/v1/pay/receipts/{receipt['id']}/download")
+        assert answer.status_code == 200
+        assert answer.headers["Content-Type"] == PDF
+        assert answer.headers["Content-Disposition"] == f'attachment; filename="{receipt["receipt_number"]}.pdf"'
+        assert ok(sdk.receipts.download(receipt["id"]))["raw"].encode("latin-1") == answer.content
+        code = re.search(r"/receipts/([0-9a-f]{32})\.pdf$", receipt["receipt_url"])[1]
+        text = read(answer.content)
+        for words in (
+            "Receipt",
+            "Amount received 100.00 GMD",
+            receipt["receipt_number"],
+            invoice["invoice_number"],
+            "Afrimoney",
+            "Awa Ceesay",
+            "Serrekunda",
+            "/verify",
+            code,
+            "Test mode",
+        ):
+            assert words in text, f"{words!r} is missing: {text}"
+
+    def test_its_code_opens_it(self, anonymous, api, paid_invoice):
+        [receipt] = paid_invoice()["receipts"]
+        path = urlsplit(receipt["receipt_url"]).path
+        answer = anonymous.get(path)
+        assert answer.status_code == 200
+        assert answer.headers["Content-Type"] == "application/pdf"
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert answer.content == api.get(f"/v1/pay/receipts/{receipt['id']}/download").content
+        code = path.removeprefix("/receipts/").removesuffix(".pdf")
+        other = code[:-1] + ("0" if code[-1] != "0" else "1")
+        for wrong in (f"{other}.pdf", code, f"{code.upper()}.pdf", f"{receipt['receipt_number']}.pdf", f"{receipt['id']}.pdf"):
+            answer = anonymous.get(f"/receipts/{wrong}")
+            assert answer.status_code == 404, wrong
+            assert answer.headers["Content-Type"].startswith("text/html"), wrong
+
+    def test_it_stays_as_it_was(self, sdk, api, paid_invoice):
+        [receipt] = paid_invoice()["receipts"]
+        path = f"/v1/pay/receipts/{receipt['id']}/download"
+        assert len({api.get(path).content for _ in range(5)}) == 1
+
+    def test_nobody_else_gets_it(self, server, api, anonymous, publishable, with_scope, paid_invoice):
+        path = f"/v1/pay/receipts/{paid_invoice()['receipts'][0]['id']}/download"
+        refusal(anonymous.get(path), 401, "authentication_required")
+        refusal(publishable.get(path), 403, "secret_key_required")
+        refusal(Api(server.url, server.keys["live"]["secret"]).get(path), 404, "receipt_not_found")
+        for unknown in (f"rec_{NOBODYS}", "rec_1"):
+            refusal(api.get(f"/v1/pay/receipts/{unknown}/download"), 404, "receipt_not_found")
+        assert with_scope("read:invoices").get(path).status_code == 200
+        for scope in ("write:invoices", "read:transactions"):
+            refusal(with_scope(scope).get(path), 403, "insufficient_scope")
