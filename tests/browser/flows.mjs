@@ -8,9 +8,10 @@ export const QUIET_PHONE = '+220 765 4321'
 /** The button that names the amount; "Pay another way" is another one. */
 const PAY_NOW = /^Pay [\d.,]+/
 
-export async function open(page, checkout) {
-  await goTo(page, checkout.payment_url)
-  await reach(page, /How do you want to pay|Check and pay/)
+/** Whatever has an address to be paid at. */
+export async function open(page, { payment_url }) {
+  await goTo(page, payment_url)
+  await reach(page, /How do you want to pay|Check and pay|Fill this in/)
 }
 
 /** From the choice of methods to the simulator's page; the pages between go on by themselves or by a link. */

@@ -11,13 +11,14 @@ from types import SimpleNamespace
 import pytest
 from jokoor import Jokoor
 
-pytest.register_assert_rewrite("checks", "invoices", "receiver", "samples", "server", "store")
+pytest.register_assert_rewrite("checks", "invoices", "mailserver", "receiver", "samples", "server", "store")
 
 from checks import data, eventually, ok
 from contract import Watch
 from invoices import order
+from mailserver import MailServer
 from receiver import Receiver
-from server import Api, Server
+from server import PLAIN, Api, Server
 from store import PostgresStore, SqliteStore
 
 DATABASES = ["sqlite", "postgres"]
@@ -83,11 +84,20 @@ def new_store(database, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def server(new_store, tmp_path_factory, watch):
+def mail_server():
+    """Takes the mails of the shared server."""
+    mail_server = MailServer().start()
+    yield mail_server
+    mail_server.stop()
+
+
+@pytest.fixture(scope="session")
+def server(new_store, tmp_path_factory, watch, mail_server):
     """The server that most tests share. When all is done, its store must verify."""
     store = new_store()
     keys = store.init()
-    server = Server(store, tmp_path_factory.mktemp("log") / "server.log")
+    log = tmp_path_factory.mktemp("log") / "server.log"
+    server = Server(store, log, options=PLAIN + mail_server.options)
     server.organization_id = keys["organization_id"]
     server.keys = keys["keys"]
     watch.servers.append(server)

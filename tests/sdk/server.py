@@ -13,10 +13,14 @@ from store import BINARY, environment
 READY = re.compile(r"listening on (http://\S+)")
 
 
+# No limit on requests.
+PLAIN = ("--rate-limit", "0")
+
+
 class Server:
     """`dalasi serve` on a free port of the loopback address."""
 
-    def __init__(self, store, log, *, options=("--rate-limit", "0")):
+    def __init__(self, store, log, *, options=PLAIN):
         self.store = store
         self.log = log
         self.options = list(options)

@@ -14,6 +14,7 @@ pub mod id;
 pub mod invoice;
 pub mod job;
 pub mod ledger;
+pub mod mail;
 pub mod metadata;
 pub mod method;
 pub mod money;
@@ -25,6 +26,7 @@ pub mod phone;
 pub mod product;
 pub mod rail;
 pub mod receipt;
+pub mod refund;
 pub mod refusal;
 pub mod return_address;
 #[cfg(test)]

@@ -39,6 +39,9 @@ pub enum Refusal {
     InvoiceVersionConflict {
         current: i64,
     },
+    /// The invoice names no address that mail can be sent to.
+    CustomerEmailMissing,
+    EmailNotConfigured,
     /// Less than what is left, where the merchant takes the whole only.
     PartialPaymentNotAllowed {
         remaining: Money,
@@ -52,6 +55,23 @@ pub enum Refusal {
         status: &'static str,
     },
     KeyAlreadyRevoked,
+    TransactionNotRefundable {
+        status: &'static str,
+    },
+    TransactionAlreadyRefunded,
+    /// The rail that has the money pays none back.
+    RefundNotSupported,
+    RefundExceedsAmount {
+        left: Money,
+    },
+    InsufficientBalance {
+        available: Money,
+        required: Money,
+    },
+    /// An operator may only decide a refund whose outcome is not known.
+    RefundNotUnknown {
+        status: &'static str,
+    },
 }
 
 impl Refusal {
@@ -79,6 +99,8 @@ impl Refusal {
             Refusal::InvoiceHasPayments => "invoice_has_payments",
             Refusal::InvoiceOverpayment { .. } => "invoice_overpayment",
             Refusal::InvoiceVersionConflict { .. } => "invoice_version_conflict",
+            Refusal::CustomerEmailMissing => "customer_email_missing",
+            Refusal::EmailNotConfigured => "email_not_configured",
             Refusal::PartialPaymentNotAllowed { .. } => "partial_payment_not_allowed",
             Refusal::PaymentLinkInactive => "payment_link_inactive",
             Refusal::PaymentLinkExpired => "payment_link_expired",
@@ -86,6 +108,11 @@ impl Refusal {
             Refusal::NoActiveEndpoint => "no_active_endpoint",
             Refusal::AttemptNotUnknown { .. } => "attempt_not_unknown",
             Refusal::KeyAlreadyRevoked => "key_already_revoked",
+            Refusal::TransactionNotRefundable { .. } | Refusal::RefundNotSupported => "transaction_not_refundable",
+            Refusal::TransactionAlreadyRefunded => "transaction_already_refunded",
+            Refusal::RefundExceedsAmount { .. } => "refund_exceeds_amount",
+            Refusal::InsufficientBalance { .. } => "insufficient_balance",
+            Refusal::RefundNotUnknown { .. } => "refund_not_unknown",
         }
         .into()
     }
@@ -144,6 +171,12 @@ impl fmt::Display for Refusal {
                 f,
                 "The invoice was changed meanwhile and is at version {current}. Read it again, then repeat the change with that version."
             ),
+            Refusal::CustomerEmailMissing => f.write_str(
+                "This invoice has no e-mail address of the customer that mail can be sent to. Update its `customer_email` while it is a draft or pending, or hand over its PDF another way.",
+            ),
+            Refusal::EmailNotConfigured => f.write_str(
+                "This server sends no e-mail. Its operator sets smtp-url and mail-from (DALASI_SMTP_URL, DALASI_MAIL_FROM) and starts it again.",
+            ),
             Refusal::PartialPaymentNotAllowed { remaining } => write!(
                 f,
                 "This invoice is paid as a whole: {remaining} {}. Leave `amount` out, or allow partial payments in the settings.",
@@ -163,6 +196,25 @@ impl fmt::Display for Refusal {
                 write!(f, "This attempt is {status}: only one whose outcome is unknown can be decided by hand.")
             }
             Refusal::KeyAlreadyRevoked => f.write_str("This key is revoked already."),
+            Refusal::TransactionNotRefundable { status } => {
+                write!(f, "This transaction is {status}: only one that is completed can be refunded.")
+            }
+            Refusal::TransactionAlreadyRefunded => f.write_str("This transaction is refunded: nothing of it is left."),
+            Refusal::RefundNotSupported => {
+                f.write_str("The payment provider that has this money pays none back. Refund the payer by another way.")
+            }
+            Refusal::RefundExceedsAmount { left } => write!(
+                f,
+                "Only {left} {} of this transaction is left to refund; refunds that are on their way count.",
+                left.currency
+            ),
+            Refusal::InsufficientBalance { available, required } => {
+                let currency = required.currency;
+                write!(f, "This needs {required} {currency}, and {available} {currency} is available.")
+            }
+            Refusal::RefundNotUnknown { status } => {
+                write!(f, "This refund is {status}: only one whose outcome is unknown can be decided by hand.")
+            }
         }
     }
 }

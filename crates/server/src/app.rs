@@ -4,6 +4,7 @@
 //! between transactions, in `attempts`.
 
 pub mod attempts;
+pub mod balance;
 pub mod checkouts;
 pub mod customers;
 pub mod documents;
@@ -13,6 +14,7 @@ pub mod invariants;
 pub mod invoices;
 pub mod keys;
 pub mod ledger;
+pub mod mails;
 pub mod organizations;
 pub mod paid_object;
 pub mod payment_links;
@@ -21,6 +23,8 @@ pub mod products;
 pub mod publish;
 pub mod receipt_statements;
 pub mod receipts;
+pub mod refund_calls;
+pub mod refunds;
 pub mod sessions;
 pub mod settlement;
 pub mod verify;
@@ -36,6 +40,7 @@ use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::egress::Egress;
 use crate::error::Failure;
+use crate::mail::Mailer;
 use crate::rails::Rails;
 use crate::secrets::{MasterKey, Purpose, Subkey};
 use crate::wire::Addresses;
@@ -81,6 +86,8 @@ pub struct Context {
     pub client_secret_pepper: Subkey,
     pub form_token_key: Subkey,
     pub page_token_key: Subkey,
+    /// Mails are owed only where some process can send them.
+    pub sends_mail: bool,
     offers: Vec<Offer>,
 }
 
@@ -102,12 +109,22 @@ impl Context {
             form_token_key: master.subkey(Purpose::FormToken),
             page_token_key: master.subkey(Purpose::PageToken),
             master,
+            sends_mail: false,
             offers,
         }
     }
 
+    pub fn sending_mail(self) -> Self {
+        Self { sends_mail: true, ..self }
+    }
+
     pub fn offer(&self, mode: Mode, method: Method) -> Option<&Offer> {
         self.offers.iter().find(|offer| offer.mode == mode && offer.method == method)
+    }
+
+    /// What the rail of this name offers for a method.
+    pub fn offer_of(&self, mode: Mode, method: Method, rail: &str) -> Option<&Offer> {
+        self.offers.iter().find(|offer| offer.mode == mode && offer.method == method && offer.rail == rail)
     }
 
     /// Whether any rail is configured for a mode.
@@ -137,6 +154,7 @@ struct Inner {
     context: Arc<Context>,
     rails: Rails,
     egress: Egress,
+    mailer: Option<Mailer>,
     bell: watch::Sender<u64>,
     changes: broadcast::Sender<String>,
     invariants: invariants::LatestInvariants,
@@ -144,12 +162,13 @@ struct Inner {
 }
 
 impl App {
-    pub fn new(store: Store, context: Arc<Context>, rails: Rails, egress: Egress) -> Self {
+    pub fn new(store: Store, context: Arc<Context>, rails: Rails, egress: Egress, mailer: Option<Mailer>) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
         let invariants = invariants::LatestInvariants::default();
         let bell = watch::Sender::new(0);
         let renderings = Semaphore::new(documents::MOST_AT_ONCE);
-        Self { inner: Arc::new(Inner { store, context, rails, egress, bell, changes, invariants, renderings }) }
+        let inner = Inner { store, context, rails, egress, mailer, bell, changes, invariants, renderings };
+        Self { inner: Arc::new(inner) }
     }
 
     pub fn store(&self) -> &Store {
@@ -166,6 +185,11 @@ impl App {
 
     pub fn egress(&self) -> &Egress {
         &self.inner.egress
+    }
+
+    /// Nothing: no mail server is configured.
+    pub fn mailer(&self) -> Option<&Mailer> {
+        self.inner.mailer.as_ref()
     }
 
     /// What the background check found last.

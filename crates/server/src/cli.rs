@@ -11,10 +11,12 @@ mod installation;
 mod keys;
 mod ledger;
 mod listen;
+mod mail;
 mod organization;
 mod output;
 mod problem;
 mod receipt;
+mod refunds;
 mod restore;
 mod serve;
 mod signing_keys;
@@ -61,9 +63,11 @@ enum Command {
     Keys(keys::Arguments),
     SigningKeys(signing_keys::Arguments),
     Attempts(attempts::Arguments),
+    Refunds(refunds::Arguments),
     Receipt(receipt::Arguments),
     Listen(listen::Arguments),
     Trigger(trigger::Arguments),
+    Mail(mail::Arguments),
     Verify(verify::Arguments),
     Ledger(ledger::Arguments),
     Backup(backup::Arguments),
@@ -80,9 +84,11 @@ pub fn main() -> ExitCode {
         Command::Keys(arguments) => block_on(keys::run(arguments)),
         Command::SigningKeys(arguments) => block_on(signing_keys::run(arguments)),
         Command::Attempts(arguments) => block_on(attempts::run(arguments)),
+        Command::Refunds(arguments) => block_on(refunds::run(arguments)),
         Command::Receipt(arguments) => block_on(receipt::run(arguments)),
         Command::Listen(arguments) => block_on(listen::run(arguments)),
         Command::Trigger(arguments) => block_on(trigger::run(arguments)),
+        Command::Mail(arguments) => block_on(mail::run(arguments)),
         Command::Ledger(arguments) => block_on(ledger::run(arguments)),
         Command::Verify(arguments) => block_on(verify::run(arguments)),
         Command::Backup(arguments) => block_on(backup::run(arguments)),

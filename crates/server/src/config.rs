@@ -9,11 +9,12 @@ use url::Url;
 
 use crate::listener::{ListenerSettings, TlsFault, tls_config};
 use crate::logging::LogFormat;
+use crate::mail::MailSettings;
 use crate::rate_limit::Rate;
 
 mod arguments;
 
-pub use arguments::{AddressArguments, ServeArguments, StoreArguments};
+pub use arguments::{AddressArguments, MailArguments, ServeArguments, StoreArguments};
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 const DEFAULT_DATA_DIR: &str = "./dalasi-data";
@@ -33,6 +34,8 @@ pub struct ServeSettings {
     /// Database settings that can lose acknowledged writes are accepted.
     pub allow_unsafe_database: bool,
     pub log_format: LogFormat,
+    /// Nothing: no mail is sent.
+    pub mail: Option<MailSettings>,
     public_url: Option<String>,
     pay_url: Option<String>,
     donate_url: Option<String>,
@@ -127,8 +130,10 @@ impl ServeSettings {
         }
         let store = StoreSettings::check(given.data_dir, given.database_url, given.key_file);
         let store = store.map_err(|SettingsFaults(more)| faults.extend(more)).ok();
-        match (listen, store, tls, roles) {
-            (Some(listen), Some(store), Some(tls), Some(roles)) if faults.is_empty() => Ok(Self {
+        let mail = MailSettings::check(given.smtp_url, given.smtp_password_file, given.mail_from);
+        let mail = mail.map_err(|more| faults.extend(more)).ok();
+        match (listen, store, tls, roles, mail) {
+            (Some(listen), Some(store), Some(tls), Some(roles), Some(mail)) if faults.is_empty() => Ok(Self {
                 listen,
                 store,
                 tls,
@@ -138,6 +143,7 @@ impl ServeSettings {
                 roles,
                 allow_unsafe_database: given.allow_unsafe.unwrap_or(false),
                 log_format: given.log_format.unwrap_or_default(),
+                mail,
                 public_url,
                 pay_url,
                 donate_url,
@@ -259,6 +265,11 @@ fn web_address(faults: &mut Vec<String>, name: &str, given: Option<String>, may_
         return None;
     }
     Some(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// The host of a web address.
+pub(crate) fn host_of(address: &str) -> Option<String> {
+    Url::parse(address).ok()?.host_str().map(str::to_owned)
 }
 
 fn tls_files(certificates: Option<PathBuf>, key: Option<PathBuf>) -> Result<Option<TlsFiles>, String> {

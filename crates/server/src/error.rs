@@ -48,13 +48,21 @@ impl Failure {
                 | Refusal::InvoiceHasPayments
                 | Refusal::InvoiceOverpayment { .. }
                 | Refusal::InvoiceVersionConflict { .. }
+                | Refusal::CustomerEmailMissing
+                | Refusal::EmailNotConfigured
                 | Refusal::PartialPaymentNotAllowed { .. }
                 | Refusal::PaymentLinkInactive
                 | Refusal::PaymentLinkExpired
                 | Refusal::PaymentLinkUsedUp
                 | Refusal::NoActiveEndpoint
                 | Refusal::AttemptNotUnknown { .. }
-                | Refusal::KeyAlreadyRevoked,
+                | Refusal::KeyAlreadyRevoked
+                | Refusal::TransactionNotRefundable { .. }
+                | Refusal::TransactionAlreadyRefunded
+                | Refusal::RefundNotSupported
+                | Refusal::RefundExceedsAmount { .. }
+                | Refusal::InsufficientBalance { .. }
+                | Refusal::RefundNotUnknown { .. },
             )
             | Failure::Invalid(_)
             | Failure::KeyReused => 400,

@@ -6,6 +6,7 @@
 mod deliver;
 mod housekeeping;
 mod invariants;
+mod mail;
 mod payer;
 mod seal;
 mod sequence;
@@ -41,6 +42,7 @@ pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
     let mut loops = JoinSet::new();
     loops.spawn(run_jobs(app.clone(), stop.clone()));
     loops.spawn(deliver::run(app.clone(), stop.clone()));
+    loops.spawn(mail::run(app.clone(), stop.clone()));
     loops.spawn(sequence::run(app.clone(), stop.clone()));
     loops.spawn(seal::run(app.clone(), stop.clone()));
     loops.spawn(housekeeping::run(app.clone(), stop.clone()));
@@ -165,6 +167,9 @@ async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
         Job::AskRail(id) => app.ask_rail(claimed.scope, id, Some(claimed.clone())).await,
         Job::WithdrawAttempt(_) => app.withdraw_attempt(claimed).await,
         Job::SimulatePayer(_) => payer::simulate(app, claimed).await,
+        Job::SendRefund(_) => app.send_refund(claimed).await,
+        Job::AskRefund(_) => app.ask_refund(claimed).await,
+        Job::SimulateRefund(id) => payer::simulate_refund(app, claimed, id).await,
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub mod api_keys;
 pub mod audit;
+pub mod balances;
 pub mod checkouts;
 pub mod counters;
 pub mod customers;
@@ -17,10 +18,12 @@ pub mod jobs;
 pub mod ledger;
 pub mod ledger_batches;
 pub mod locate;
+pub mod mails;
 pub mod organizations;
 pub mod payment_links;
 pub mod products;
 pub mod receipts;
+pub mod refunds;
 pub mod signing_keys;
 pub mod transactions;
 pub mod verify;

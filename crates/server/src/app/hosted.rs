@@ -6,7 +6,7 @@
 use domain::checkout::{self, Checkout};
 use domain::invoice::{self, Invoice};
 use domain::organization::Organization;
-use domain::payment::{Payable, Payer, PaymentSession, SessionStatus, Step, Transaction, TransactionStatus};
+use domain::payment::{Payable, PaymentSession, SessionStatus, Step, Transaction};
 use domain::payment_link::{self, FieldType, PaymentLink};
 use domain::simulator::SimulatedPayment;
 use domain::{Id, Metadata, Method, Mode, Money, Msisdn, Refusal, Scope, Timestamp, return_address};
@@ -210,7 +210,7 @@ impl Hosted {
     }
 
     pub fn is_paid_by(&self) -> impl Iterator<Item = &Transaction> {
-        self.attempts.iter().filter(|attempt| attempt.status() == TransactionStatus::Completed)
+        self.attempts.iter().filter(|attempt| attempt.status().is_paid())
     }
 }
 
@@ -273,36 +273,28 @@ fn not_found(payable: Payable) -> Refusal {
 }
 
 impl Hosted {
-    /// What begins a payment here, or goes on with it. Where the page's own payment is over, another one is begun with
-    /// what the payer has told already.
-    pub fn request(&self, place: Place) -> Initialize {
-        let mut request = Initialize {
-            target: place.target(),
-            method: None,
-            amount: None,
-            payer: Payer::default(),
-            metadata: None,
-            answers: Metadata::default(),
-            success_url: None,
-            failure_url: None,
-            has_code: false,
-        };
-        let PaidObject::PaymentLink(link) = &self.object else { return request };
-        let Some(session) = self.session().filter(|session| session.refuse_if_closed().is_err()) else {
-            return request;
-        };
-        request.target = Target::Object(place.payable);
-        request.amount = Some(session.amount);
-        request.payer = session.payer.clone();
-        (request.metadata, request.answers) = told(link, &session.metadata);
-        request.success_url.clone_from(&session.success_url);
-        request.failure_url.clone_from(&session.failure_url);
-        request
+    /// What opens another payment in the place of one of many that is over unpaid, with all that its payer has told.
+    pub fn anew(&self) -> Option<Initialize> {
+        let PaidObject::PaymentLink(link) = &self.object else { return None };
+        let session = self.session().filter(|session| match session.status() {
+            SessionStatus::Failed | SessionStatus::Cancelled => true,
+            SessionStatus::Pending | SessionStatus::Processing | SessionStatus::Succeeded => false,
+        })?;
+        let (metadata, answers) = told(link, &session.metadata);
+        Some(Initialize {
+            amount: Some(session.amount),
+            payer: session.payer.clone(),
+            metadata: Some(metadata),
+            answers,
+            success_url: session.success_url.clone(),
+            failure_url: session.failure_url.clone(),
+            ..Initialize::of(Target::Object(Payable::PaymentLink(link.id)))
+        })
     }
 }
 
 /// The metadata of a payment of a link, apart: what the merchant sent with it, and what the payer answered.
-fn told(link: &PaymentLink, metadata: &Metadata) -> (Option<Metadata>, Metadata) {
+fn told(link: &PaymentLink, metadata: &Metadata) -> (Metadata, Metadata) {
     let questions = link.terms().custom_fields.as_deref().unwrap_or_default();
     let question = |name: &str| questions.iter().find(|question| question.name == name);
     let (answers, sent): (Vec<_>, Vec<_>) =
@@ -312,7 +304,7 @@ fn told(link: &PaymentLink, metadata: &Metadata) -> (Option<Metadata>, Metadata)
         (Some(FieldType::Checkbox), "\"false\"") => (name, "false".to_owned()),
         _ => (name, json),
     });
-    (Some(Metadata::of_members(sent)), Metadata::of_members(answers))
+    (Metadata::of_members(sent), Metadata::of_members(answers))
 }
 
 /// The payer leaves: a checkout is cancelled by it, and of anything else what was begun is closed. While an attempt is

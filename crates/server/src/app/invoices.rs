@@ -7,17 +7,19 @@ use domain::customer::{Contact, Customer};
 use domain::event::EventType;
 use domain::invoice::{Bill, BillTo, Change, Invoice, NotUpdated, Order};
 use domain::job::Job;
+use domain::mail::MailKind;
 use domain::number::Series;
 use domain::organization::{Organization, Profile};
-use domain::{Currency, Id, Metadata, Msisdn, Scope, TaxRate, Timestamp};
+use domain::{Currency, Id, Metadata, Msisdn, Refusal, Scope, TaxRate, Timestamp};
 use store::Tx;
 use store::queries::{counters, jobs};
 
 use super::customers::NewCustomer;
 use super::products::NewItem;
-use super::{Context, customers, load, look_up, products, publish, sessions};
+use super::{Context, customers, load, look_up, mails, products, publish, sessions};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
+use crate::mail::is_mailable;
 
 pub use payments::{NewPayment, record_payment};
 
@@ -198,6 +200,25 @@ pub fn finalize(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<Invoice
     let event = invoice.finalize(now)?;
     publish::invoice_event(tx, context, &mut invoice, event)?;
     jobs::schedule(tx, scope, Job::RenderInvoice(id), now)?;
+    watch(tx, &invoice)?;
+    tx.save(&mut invoice)?;
+    billed(tx, invoice)
+}
+
+/// Owes the customer a mail with the invoice: whoever is told of the sending can rely on the mail. It leaves as soon as the
+/// mail server takes it.
+pub fn send(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<Invoice>) -> Result<Billed, Failure> {
+    let mut invoice = load::<Invoice>(tx, scope, id)?;
+    observe(tx, context, &mut invoice)?;
+    let event = invoice.sent(tx.now())?;
+    if !context.sends_mail {
+        return Err(Refusal::EmailNotConfigured.into());
+    }
+    if !is_mailable(&invoice.customer.email) {
+        return Err(Refusal::CustomerEmailMissing.into());
+    }
+    mails::owe(tx, scope, MailKind::Invoice, id.to_string(), &invoice.customer.email)?;
+    publish::invoice_event(tx, context, &mut invoice, event)?;
     watch(tx, &invoice)?;
     tx.save(&mut invoice)?;
     billed(tx, invoice)

@@ -12,7 +12,7 @@ use domain::payment::{
 use domain::payment_link::{NotThePrice, PaymentLink};
 use domain::{Id, Metadata, Method, Money, Refusal, Scope, Timestamp};
 use store::Tx;
-use store::queries::{jobs, payment_links as links};
+use store::queries::{jobs, payment_links as links, transactions};
 
 use super::payments::{Initialize, Target};
 use super::{Context, checkouts, invoices, load, look_up, payment_links, receipts};
@@ -231,6 +231,26 @@ impl PaidObject {
         }
     }
 
+    /// Which attempt to pay it the one is that begins now. What many people pay counts none: each of them has their own.
+    pub fn next_attempt(&self, tx: &mut Tx<'_>) -> Result<i64, Failure> {
+        match self {
+            Self::Checkout(checkout) => Ok(checkout.attempt_count + 1),
+            Self::Invoice(invoice) => {
+                Ok(transactions::attempts_of_object(tx, invoice.scope, &invoice.id.to_string())? + 1)
+            }
+            Self::PaymentLink(_) => Ok(1),
+        }
+    }
+
+    /// Money of an attempt was paid back; whether the object shows it.
+    pub fn refund_moved(&mut self, transaction: TransactionSummary, now: Timestamp) -> bool {
+        match self {
+            Self::Checkout(checkout) => checkout.refund_moved(transaction, now),
+            Self::Invoice(invoice) => invoice.refund_moved(transaction, now),
+            Self::PaymentLink(_) => false,
+        }
+    }
+
     /// Whether somebody waits for a payment: what is paid, expired or cancelled does not hear of attempts that fail.
     pub fn awaits_payment(&self) -> bool {
         match self {
@@ -287,9 +307,14 @@ impl PaidObject {
     }
 
     /// What is made for the payer of money that pays, before it is told.
-    pub fn issue_receipt(&mut self, tx: &mut Tx<'_>, transaction: &Transaction) -> Result<(), Failure> {
+    pub fn issue_receipt(
+        &mut self,
+        tx: &mut Tx<'_>,
+        context: &Context,
+        transaction: &Transaction,
+    ) -> Result<(), Failure> {
         match self {
-            Self::Invoice(invoice) => receipts::issue(tx, invoice, transaction, None).map(drop),
+            Self::Invoice(invoice) => receipts::issue(tx, context, invoice, transaction, None).map(drop),
             Self::Checkout(_) | Self::PaymentLink(_) => Ok(()),
         }
     }

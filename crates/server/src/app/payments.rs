@@ -38,6 +38,23 @@ pub struct Initialize {
     pub has_code: bool,
 }
 
+impl Initialize {
+    /// Asks for nothing but the payment itself.
+    pub fn of(target: Target) -> Self {
+        Self {
+            target,
+            method: None,
+            amount: None,
+            payer: Payer::default(),
+            metadata: None,
+            answers: Metadata::default(),
+            success_url: None,
+            failure_url: None,
+            has_code: false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     Object(Payable),
@@ -348,6 +365,7 @@ fn start(
     let now = tx.now();
     let id = tx.entropy().id(now);
     let mut transaction = session.begin(id, method, offer.rail.to_owned(), fee, now);
+    transaction.attempt_count = object.next_attempt(tx)?;
     session.unanswered_key = key;
     object.attempt_moved(session.id, transaction.summary(), false, now);
     object.save(tx)?;

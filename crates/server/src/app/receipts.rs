@@ -10,13 +10,14 @@ use domain::receipt::{Receipt, ValidationCode};
 use store::Tx;
 use store::queries::{counters, jobs, locate};
 
-use super::look_up;
+use super::{Context, look_up, mails};
 use crate::error::Failure;
 
 /// For money that `invoice` has just taken, in the same transaction: the payment and its receipt. The number is locked
 /// until the end, so that nothing is locked after this.
 pub fn issue(
     tx: &mut Tx<'_>,
+    context: &Context,
     invoice: &mut Invoice,
     transaction: &Transaction,
     notes: Option<String>,
@@ -48,16 +49,15 @@ pub fn issue(
     invoice.receipt_issued(receipt.summary());
     tx.insert(&mut payment)?;
     tx.insert(&mut receipt)?;
+    mails::owe_receipt(tx, context, &receipt)?;
     Ok(receipt)
 }
 
 /// The receipt with this code, and what of its payment went back since.
 pub fn validate(tx: &mut Tx<'_>, code: &ValidationCode) -> Result<Option<(Receipt, Money)>, Failure> {
-    let found = locate::receipt(tx, code)?;
-    Ok(found.map(|receipt| {
-        let nothing = Money::new(0, receipt.amount.currency);
-        (receipt, nothing)
-    }))
+    let Some(receipt) = locate::receipt(tx, code)? else { return Ok(None) };
+    let refunded = look_up::<Transaction>(tx, receipt.scope, receipt.transaction)?.refunded();
+    Ok(Some((receipt, refunded)))
 }
 
 fn validation_code(tx: &mut Tx<'_>) -> ValidationCode {

@@ -12,6 +12,7 @@ mod invoices;
 mod ledger;
 mod payment_links;
 mod payments;
+mod refunds;
 mod rest;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use domain::checkout::Checkout;
 use domain::invoice::Invoice;
 use domain::payment::PaymentSession;
 use domain::payment_link::PaymentLink;
+use domain::refund::Refund;
 use domain::{Object, Scope};
 use serde::Serialize;
 use store::queries::organizations;
@@ -144,7 +146,8 @@ pub fn everything(tx: &mut Tx<'_>, progress: &Progress) -> Result<Report, Failur
 }
 
 /// Of whose events each is looked at together with its object.
-const TELL: [&str; 4] = [Checkout::PREFIX, Invoice::PREFIX, PaymentLink::PREFIX, PaymentSession::PREFIX];
+const TELL: [&str; 5] =
+    [Checkout::PREFIX, Invoice::PREFIX, PaymentLink::PREFIX, PaymentSession::PREFIX, Refund::PREFIX];
 
 fn of_scope(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
     rest::documents(tx, scope, report)?;
@@ -153,6 +156,7 @@ fn of_scope(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Fa
     payment_links::check(tx, scope, report)?;
     payments::sessions(tx, scope, report)?;
     payments::transactions(tx, scope, report)?;
+    refunds::check(tx, scope, report)?;
     ledger::seals(tx, scope, report)?;
     for event in stored::events_of_others(tx, scope, &TELL)? {
         report.fault("events", event, "it tells of nothing that tells");

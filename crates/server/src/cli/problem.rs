@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use crate::config::SettingsFaults;
 use crate::error::Failure;
 use crate::listener::TlsFault;
+use crate::mail::MailFault;
 use crate::secrets::KeyFileFault;
 
 /// A failed command: its kind is the exit code, its text the cause and the next step.
@@ -116,6 +117,12 @@ impl From<KeyFileFault> for Problem {
 
 impl From<TlsFault> for Problem {
     fn from(fault: TlsFault) -> Self {
+        Self::failed(fault.to_string())
+    }
+}
+
+impl From<MailFault> for Problem {
+    fn from(fault: MailFault) -> Self {
         Self::failed(fault.to_string())
     }
 }

@@ -22,10 +22,11 @@ use super::output;
 use super::problem::Problem;
 use crate::app::organizations::Installed;
 use crate::app::{App, Context, Offer};
-use crate::config::{Database, ServeArguments, ServeSettings};
+use crate::config::{Database, ServeArguments, ServeSettings, host_of};
 use crate::egress::{Egress, EgressSettings};
 use crate::http::envelope::{EdgeSettings, wrap};
 use crate::http::{self as api, Api};
+use crate::mail::Mailer;
 use crate::pages::{self, PageSettings};
 use crate::rails::{Rail, Rails, Simulator};
 use crate::secrets::Purpose;
@@ -80,14 +81,17 @@ async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bo
     let addresses = Addresses { public_url: addresses.public_url, pay_url: addresses.pay_url };
     let simulator = Simulator::new(store.clone(), addresses.pay_url.clone(), key.key.subkey(Purpose::PageToken));
     let rails = Rails::new(vec![(Mode::Test, Arc::new(simulator) as Arc<dyn Rail>)]);
-    let context = Arc::new(Context::new(addresses.clone(), key.key.clone(), offers(&rails)));
+    let host = host_of(&addresses.public_url);
+    let mailer = settings.mail.clone().map(|mail| Mailer::new(mail, host.as_deref())).transpose()?;
+    let context = Context::new(addresses.clone(), key.key.clone(), offers(&rails));
+    let context = Arc::new(if mailer.is_some() { context.sending_mail() } else { context });
     if let Some(installed) = installation::install(store, &context, FIRST_ORGANIZATION, &key).await? {
         welcome(settings, &addresses, &installed)?;
     }
 
     let egress =
         Egress::new(EgressSettings { allow_loopback: settings.allow_loopback_webhooks, ..EgressSettings::default() });
-    let app = App::new(store.clone(), context, rails, egress);
+    let app = App::new(store.clone(), context, rails, egress, mailer);
     let worker = settings.roles.worker.then(|| tokio::spawn(jobs::work(app.clone(), stop.clone())));
     let router = if settings.roles.api { service(&app, settings, stop.clone()) } else { watched(&app) };
 

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use clap::builder::BoolishValueParser;
 use serde::Deserialize;
 
-use super::{Addresses, ServeSettings, SettingsFaults, StoreSettings};
+use super::{Addresses, ServeSettings, SettingsFaults, StoreSettings, host_of};
 use crate::logging::LogFormat;
+use crate::mail::MailSettings;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -62,6 +63,18 @@ pub struct ServeArguments {
           num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub allow_loopback_webhooks: Option<bool>,
 
+    /// The mail server: smtp://user:password@host:587 or smtps://…:465; better given as a variable, it holds a password
+    #[arg(long, env = "DALASI_SMTP_URL", value_name = "URL", hide_env_values = true)]
+    pub smtp_url: Option<String>,
+
+    /// The password for the mail server, in the first line of a file instead of the URL
+    #[arg(long, env = "DALASI_SMTP_PASSWORD_FILE", value_name = "FILE")]
+    pub smtp_password_file: Option<PathBuf>,
+
+    /// Who mails to customers are from, such as "Kairaba Books <bills@shop.example>"
+    #[arg(long, env = "DALASI_MAIL_FROM", value_name = "ADDRESS")]
+    pub mail_from: Option<String>,
+
     /// Requests a second per key and per address without one; 0 = off [default: 100]
     #[arg(long, env = "DALASI_RATE_LIMIT", value_name = "N")]
     pub rate_limit: Option<u32>,
@@ -98,6 +111,9 @@ impl ServeArguments {
             tls_cert: path(self.tls_cert).or(path(below.tls_cert)),
             tls_key: path(self.tls_key).or(path(below.tls_key)),
             allow_loopback_webhooks: self.allow_loopback_webhooks.or(below.allow_loopback_webhooks),
+            smtp_url: text(self.smtp_url).or(text(below.smtp_url)),
+            smtp_password_file: path(self.smtp_password_file).or(path(below.smtp_password_file)),
+            mail_from: text(self.mail_from).or(text(below.mail_from)),
             rate_limit: self.rate_limit.or(below.rate_limit),
             role: text(self.role).or(text(below.role)),
             allow_unsafe: self.allow_unsafe.or(below.allow_unsafe),
@@ -169,6 +185,41 @@ pub struct AddressArguments {
     /// The address of the hosted pages [default: the public URL]
     #[arg(long, env = "DALASI_PAY_URL", value_name = "URL")]
     pub pay_url: Option<String>,
+}
+
+/// How mail gets out, for commands that send some without serving.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct MailArguments {
+    /// The settings file of the server; flags and environment win over it
+    #[arg(long, env = "DALASI_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// The mail server; better given as a variable, it holds a password
+    #[arg(long, env = "DALASI_SMTP_URL", value_name = "URL", hide_env_values = true)]
+    pub smtp_url: Option<String>,
+
+    /// The password for the mail server, in the first line of a file instead of the URL
+    #[arg(long, env = "DALASI_SMTP_PASSWORD_FILE", value_name = "FILE")]
+    pub smtp_password_file: Option<PathBuf>,
+
+    /// Who mails are from
+    #[arg(long, env = "DALASI_MAIL_FROM", value_name = "ADDRESS")]
+    pub mail_from: Option<String>,
+}
+
+impl MailArguments {
+    /// The settings, and the name of the host under which the server would introduce itself.
+    pub fn check(self) -> Result<Option<(MailSettings, Option<String>)>, SettingsFaults> {
+        let below = match path(self.config.clone()) {
+            Some(file) => super::read_file(&file)?,
+            None => ServeArguments::default(),
+        };
+        let Self { smtp_url, smtp_password_file, mail_from, config: _ } = self;
+        let given = ServeArguments { smtp_url, smtp_password_file, mail_from, ..Default::default() }.over(below);
+        let settings = MailSettings::check(given.smtp_url, given.smtp_password_file, given.mail_from);
+        let host = given.public_url.as_deref().and_then(host_of);
+        Ok(settings.map_err(SettingsFaults)?.map(|settings| (settings, host)))
+    }
 }
 
 fn text(given: Option<String>) -> Option<String> {

@@ -1,4 +1,4 @@
-//! `/v1/pay/invoices`: create, get, list, update, finalize, cancel. What was paid of one is in `payments`.
+//! `/v1/pay/invoices`: create, get, list, update, finalize, send, cancel. What was paid of one is in `payments`.
 
 mod body;
 mod payments;
@@ -136,6 +136,26 @@ pub(super) async fn finalize(
     let key = caller.merchant_key(&body, None)?;
     let id = parse(&id)?;
     let command = move |tx: &mut Tx<'_>, context: &Context| invoices::finalize(tx, context, scope, id);
+    Ok(api.app.write(key, command, caller.renderer(200, view(&api))).await?.into())
+}
+
+/// Send an invoice by e-mail.
+#[utoipa::path(
+    post, path = "/v1/pay/invoices/{id}/send", tag = "Invoices", operation_id = "send_invoice",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "The invoice, with `sent_at` and one more in `sent_count`.", body = Data<InvoiceView>)),
+)]
+pub(super) async fn send(
+    State(api): State<Api>,
+    caller: Caller,
+    InPath(id): InPath,
+    body: Body,
+) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::write(Area::Invoices))?;
+    read::nothing(&body)?;
+    let key = caller.merchant_key(&body, None)?;
+    let id = parse(&id)?;
+    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::send(tx, context, scope, id);
     Ok(api.app.write(key, command, caller.renderer(200, view(&api))).await?.into())
 }
 

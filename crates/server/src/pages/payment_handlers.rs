@@ -8,7 +8,7 @@ use aws_lc_rs::digest::{SHA256, digest as hash};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use domain::payment::{Payable, PaymentSession, SessionStatus};
+use domain::payment::{Payable, Payer, PaymentSession, SessionStatus};
 use domain::rail::NextAction;
 use domain::{Method, Money, Msisdn, Refusal};
 use store::Tx;
@@ -52,6 +52,7 @@ pub(super) fn stored_state(site: &Site, hosted: &Hosted) -> view::State {
 }
 
 /// One request for one page.
+#[derive(Clone)]
 struct Call {
     site: Arc<Site>,
     hosted: Hosted,
@@ -67,6 +68,12 @@ impl Call {
         let hosted = look_up(site, place).await?;
         let language = visit.language(Some(hosted.organization.profile.locale.as_str()));
         Ok(Self { site: Arc::clone(site), path: page_path::path(place), hosted, place, action, language })
+    }
+
+    /// The same request for another page.
+    async fn at(self, place: Place) -> Result<Self, Wrong> {
+        let hosted = look_up(&self.site, place).await?;
+        Ok(Self { path: page_path::path(place), hosted, place, ..self })
     }
 
     fn to_page(&self) -> Response {
@@ -248,8 +255,15 @@ pub(super) async fn act(State(site): State<Arc<Site>>, visit: Visit, request: Re
 }
 
 async fn press(call: &Call, action: Action, form: &Form, token: &str) -> Result<Response, Wrong> {
-    let once = |name: &str, detail: &str| once(call, token, name, detail);
     let method = form.get("method").and_then(Method::parse);
+    let call = match (action, call.hosted.anew()) {
+        (Action::Method | Action::Phone, Some(request)) => match successor(call, request).await? {
+            Ok(call) => &call.clone(),
+            Err(response) => return Ok(response),
+        },
+        _ => call,
+    };
+    let once = |name: &str, detail: &str| once(call, token, name, detail);
     let wish = match (action, method) {
         (Action::Method | Action::Phone, Some(method)) => match wish(call, form, method) {
             Ok(wish) => Some(wish),
@@ -290,6 +304,22 @@ async fn press(call: &Call, action: Action, form: &Form, token: &str) -> Result<
     }
 }
 
+/// One of many payments is over, and its payer goes on: with another one, of which there is only ever one, however many
+/// tabs ask for it.
+async fn successor(call: &Call, request: Initialize) -> Result<Result<Call, Response>, Wrong> {
+    let key = key_of(call, format!("again:{}", call.place.id()));
+    let result = call.site.app.initialize(call.hosted.scope(), request, None, Some(key), payment_outcome).await;
+    match result {
+        Ok(reply) if reply.status == 200 => Ok(Ok(call.clone().at(place_of(call, &reply)).await?)),
+        // The link itself says why, or asks once more.
+        Ok(_) | Err(Failure::Invalid(_)) => {
+            let link = Place { session: None, ..call.place };
+            Ok(Err(see_other(&address(&page_path::path(link), call.language, &[]))))
+        }
+        result => answer(call, result, None).map(Err),
+    }
+}
+
 /// What a payer wants to pay, and how.
 struct Wish {
     method: Method,
@@ -315,8 +345,11 @@ fn once(call: &Call, token: &str, name: &str, detail: &str) -> IdempotencyKey {
     let key = &call.site.app.context().form_token_key;
     let digest = key.derive(&format!("page action {token} {name} {detail}"));
     let digest: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    let key = format!("{token}:{name}:{digest}");
-    // The key says all that was asked, so one key is always one request.
+    key_of(call, format!("{token}:{name}:{digest}"))
+}
+
+/// The key says all that was asked, so one key is always one request.
+fn key_of(call: &Call, key: String) -> IdempotencyKey {
     let fingerprint = hash(&SHA256, key.as_bytes()).as_ref().to_vec();
     IdempotencyKey { scope: call.hosted.scope(), space: format!("page:{}", call.place.id()), key, fingerprint }
 }
@@ -454,15 +487,9 @@ async fn ask_for_phone(
 }
 
 fn request(call: &Call, wish: &Wish, method: Option<Method>, phone: Option<Msisdn>) -> Initialize {
-    let mut request = call.hosted.request(call.place);
-    request.method = method;
-    if call.place.session.is_none() {
-        request.amount = wish.filled.amount;
-        request.payer = wish.filled.payer.clone();
-        request.answers = wish.filled.answers.clone();
-    }
-    request.payer.phone = phone.or(request.payer.phone);
-    request
+    let Filled { amount, payer, answers } = wish.filled.clone();
+    let payer = Payer { phone: phone.or(payer.phone.clone()), ..payer };
+    Initialize { method, amount, payer, answers, ..Initialize::of(call.place.target()) }
 }
 
 fn phone(call: &Call, form: &Form) -> Result<Msisdn, (PhoneFault, Option<String>)> {
@@ -519,8 +546,7 @@ async fn submit_code(call: &Call, form: &Form, once: impl Fn(&str) -> Idempotenc
     if code.len() != usize::from(*length) || !code.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(call.to_page_with(&Note::Code { fault: CodeFault::Format }));
     }
-    let mut request = call.hosted.request(call.place);
-    request.has_code = true;
+    let request = Initialize { has_code: true, ..Initialize::of(call.place.target()) };
     let key = once(&code);
     let result = call.site.app.initialize(call.hosted.scope(), request, Some(code), Some(key), outcome).await;
     // What a code that came too late or twice has met shows in the state.

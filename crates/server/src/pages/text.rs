@@ -96,17 +96,24 @@ fn thousandths(weight: &str) -> u16 {
 
 type Bundle = FluentBundle<FluentResource>;
 
-static ENGLISH: LazyLock<Bundle> = LazyLock::new(|| bundle("en", include_str!("../../locales/en.ftl")));
-static FRENCH: LazyLock<Bundle> = LazyLock::new(|| bundle("fr", include_str!("../../locales/fr.ftl")));
+static ENGLISH: LazyLock<Bundle> = LazyLock::new(|| {
+    bundle("en", [include_str!("../../locales/en.ftl"), include_str!("../../locales/letters.en.ftl")])
+});
+static FRENCH: LazyLock<Bundle> = LazyLock::new(|| {
+    bundle("fr", [include_str!("../../locales/fr.ftl"), include_str!("../../locales/letters.fr.ftl")])
+});
 
-fn bundle(code: &str, source: &str) -> Bundle {
-    let resource = FluentResource::try_new(source.to_owned())
-        .expect("the locale files are part of the binary and parsed by the tests");
+/// The words of the pages and those of the letters.
+fn bundle(code: &str, sources: [&str; 2]) -> Bundle {
     let language = code.parse().expect("a constant language tag");
     let mut bundle = FluentBundle::new_concurrent(vec![language]);
     // Names are isolated by `plain`, where they can be of another direction.
     bundle.set_use_isolating(false);
-    bundle.add_resource(resource).expect("the tests refuse a key that stands twice");
+    for source in sources {
+        let resource = FluentResource::try_new(source.to_owned())
+            .expect("the locale files are part of the binary and parsed by the tests");
+        bundle.add_resource(resource).expect("the tests refuse a key that stands twice");
+    }
     bundle
 }
 

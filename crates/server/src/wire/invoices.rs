@@ -59,9 +59,10 @@ pub struct InvoiceView {
     /// When the last of it was paid.
     #[schema(value_type = Option<words::MicroTime>)]
     pub paid_date: Option<String>,
-    /// When it was sent by e-mail last.
+    /// When you sent it by e-mail last. The mail was kept for sending then; it may have left later.
     #[schema(value_type = Option<words::MicroTime>)]
     pub sent_at: Option<String>,
+    /// How often you sent it.
     #[schema(minimum = 0)]
     pub sent_count: i64,
     pub notes: String,

@@ -62,8 +62,10 @@ pub struct ReceiptView {
     pub retry_count: i64,
     #[schema(value_type = Option<words::Time>)]
     pub generated_at: Option<String>,
+    /// When the mail server took it for the customer.
     #[schema(value_type = Option<words::Time>)]
     pub email_sent_at: Option<String>,
+    /// `pending` too where it is not sent: without a mail server, or without an e-mail address of the customer.
     #[schema(value_type = words::EmailStatus)]
     pub email_status: String,
     #[schema(value_type = words::Time)]

@@ -9,9 +9,11 @@ mod developer;
 mod installation;
 mod invoice_books;
 mod ledger;
+mod mail;
 mod operator;
 pub(crate) mod place;
 mod receipts;
+mod refunds;
 mod server;
 
 /// Each named test once for each database.

@@ -4,7 +4,10 @@
 
 mod cli;
 mod invoices;
+mod mails;
 mod pages;
 mod payables;
+mod refund_race;
+mod refunds;
 mod tidy;
 mod world;

@@ -45,7 +45,7 @@ pub fn record_payment(
     let entry = Entry::offline_recorded(tx.entropy().id(now), &transaction);
     tx.insert(&mut transaction)?;
     ledger::append(tx, scope, &entry)?;
-    receipts::issue(tx, &mut invoice, &transaction, new.notes.clone())?;
+    receipts::issue(tx, context, &mut invoice, &transaction, new.notes.clone())?;
     publish::invoice_event(tx, context, &mut invoice, event)?;
     watch(tx, &invoice)?;
     tx.save(&mut invoice)?;

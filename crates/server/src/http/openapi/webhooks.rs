@@ -10,6 +10,7 @@ const PAYMENT: &[&str] = &["PaymentEventData", "InvoiceEventData", "PaymentLinkE
 const CHECKOUT: &[&str] = &["Checkout"];
 const PAYMENT_LINK: &[&str] = &["PaymentLink"];
 const INVOICE: &[&str] = &["Invoice"];
+const REFUND: &[&str] = &["Refund"];
 
 /// Each with the schemas that its `data` may have, and when it is sent.
 const SENT: &[(EventType, &[&str], &str)] = &[
@@ -37,10 +38,26 @@ const SENT: &[(EventType, &[&str], &str)] = &[
     (EventType::InvoiceCreated, INVOICE, "An invoice has its number. One that is no draft is finalized at once."),
     (EventType::InvoiceFinalized, INVOICE, "An invoice can be paid from now on."),
     (EventType::InvoiceUpdated, INVOICE, "An invoice was changed, and is one version further."),
+    (
+        EventType::InvoiceSent,
+        INVOICE,
+        "An invoice goes to its customer by e-mail, as soon as the mail server takes it.",
+    ),
     (EventType::InvoicePartiallyPaid, INVOICE, "A part of an invoice was paid, online or recorded by hand."),
     (EventType::InvoicePaid, INVOICE, "The last of an invoice was paid."),
+    (
+        EventType::InvoicePaymentFailed,
+        INVOICE,
+        "An attempt to pay an invoice online failed. Comes after its `payment.failed`; the invoice stays as it is.",
+    ),
     (EventType::InvoiceOverdue, INVOICE, "An invoice was not paid in time."),
     (EventType::InvoiceCancelled, INVOICE, "An invoice was cancelled."),
+    (
+        EventType::RefundCompleted,
+        REFUND,
+        "A refund went through. Rarely it comes after a `refund.failed` of the same refund: then the provider has corrected itself.",
+    ),
+    (EventType::RefundFailed, REFUND, "A refund did not go through: the money is in your balance again."),
     (EventType::WebhookTest, &["WebhookEndpoint"], "You asked for a test. `data` is the endpoint."),
 ];
 

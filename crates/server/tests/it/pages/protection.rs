@@ -104,7 +104,7 @@ async fn only_our_own_forms_are_taken() {
         assert_eq!(answer.heading(), "This form did not come from this page", "{what}");
         assert_eq!(answer.link("Look again now").as_deref(), Some(format!("/checkout/{}", mine.id).as_str()));
     }
-    let huge = post(&to, &[("form_token".into(), token.clone()), ("method".into(), "x".repeat(20_000))]);
+    let huge = post(&to, &[("form_token".into(), token.clone()), ("method".into(), "x".repeat(70_000))]);
     assert_eq!(world.send(huge).await.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert!(world.stored(mine.id).await.attempts.is_empty(), "none of them did anything");
 

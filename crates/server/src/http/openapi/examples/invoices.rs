@@ -72,6 +72,14 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
             updated["updated_at"] = PAID.into();
             one("A draft with another note", updated)
         }
+        "send_invoice" => {
+            let mut sent = invoice();
+            sent["sent_at"] = PAID.into();
+            sent["sent_count"] = 1.into();
+            sent["version"] = 2.into();
+            sent["updated_at"] = PAID.into();
+            one("Sent once", sent)
+        }
         "cancel_invoice" => {
             let mut cancelled = invoice();
             cancelled["status"] = "cancelled".into();
@@ -179,6 +187,7 @@ pub(super) fn delivery(kind: &str) -> Value {
     match kind {
         "invoice.created" => draft(),
         "invoice.updated" => answers("update_invoice").remove(0).value["data"].take(),
+        "invoice.sent" => answers("send_invoice").remove(0).value["data"].take(),
         "invoice.cancelled" => answers("cancel_invoice").remove(0).value["data"].take(),
         "invoice.partially_paid" => partially_paid(),
         "invoice.overdue" => {

@@ -36,6 +36,14 @@ pub(super) fn about(id: &str) -> Option<(Access, Repeats, &'static str)> {
              the body or as `If-Match: \"3\"`.",
         ),
         "finalize_invoice" => (write, Repeats::ByHeader, "Makes a draft a pending invoice, ready to be sent and paid."),
+        "send_invoice" => (
+            write,
+            Repeats::ByHeader,
+            "Writes to `customer_email` in your language, with the amount, a link to pay and the PDF. The answer means that the \
+             mail is kept for sending: it leaves as soon as the mail server takes it, is tried again for about three days, and \
+             is not sent for an invoice that was cancelled meanwhile. Every call is one more mail; a repetition under the same \
+             key is none. In test mode it is sent as well and says TEST.",
+        ),
         "cancel_invoice" => (
             write,
             Repeats::ByHeader,
@@ -108,6 +116,15 @@ pub(super) fn problems(id: &str) -> Option<Vec<Problem>> {
         "finalize_invoice" => {
             vec![unexpected_body(), refused(Refusal::InvoiceNotDraft { status: "pending" }), absent()]
         }
+        "send_invoice" => vec![
+            unexpected_body(),
+            refused(Refusal::InvoiceIsDraft),
+            paid(),
+            cancelled(),
+            refused(Refusal::EmailNotConfigured),
+            refused(Refusal::CustomerEmailMissing),
+            absent(),
+        ],
         "cancel_invoice" => vec![
             unexpected_body(),
             refused(Refusal::InvoiceHasPayments),

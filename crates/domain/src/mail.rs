@@ -1,0 +1,239 @@
+//! Mails that are owed to customers, and when the next try is.
+//!
+//! Sending is the server's; this decides only what follows from an outcome. SMTP has no way to ask what became of a
+//! message: a mail whose answer was lost is sent again, with the same Message-ID, and may then arrive twice.
+
+use std::time::Duration;
+
+use crate::id::{Id, Object};
+use crate::scope::Scope;
+use crate::time::Timestamp;
+
+const MINUTE: u64 = 60;
+const HOUR: u64 = 3_600;
+
+/// The wait before each attempt, in seconds: twelve in about three days. Greylisting asks for some minutes.
+const SCHEDULE_S: [u64; 12] =
+    [0, 5, MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR, 20 * HOUR, 24 * HOUR];
+
+/// One mail to one customer about one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mail {
+    pub id: Id<Mail>,
+    pub scope: Scope,
+    pub kind: MailKind,
+    /// The public id of what it is about.
+    pub object_id: String,
+    /// The address as it was when the mail was asked for.
+    pub recipient: String,
+    pub status: MailStatus,
+    pub attempts: i64,
+    pub next_try_at: Option<Timestamp>,
+    pub last_error: Option<String>,
+    pub sent_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+}
+
+impl Object for Mail {
+    const PREFIX: &'static str = "mail";
+    const NOUN: &'static str = "mail";
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MailKind {
+    Invoice,
+    Receipt,
+}
+
+impl MailKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MailKind::Invoice => "invoice",
+            MailKind::Receipt => "receipt",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "invoice" => Some(MailKind::Invoice),
+            "receipt" => Some(MailKind::Receipt),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MailStatus {
+    Pending,
+    /// The mail server has taken it over.
+    Sent,
+    Failed,
+}
+
+impl MailStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MailStatus::Pending => "pending",
+            MailStatus::Sent => "sent",
+            MailStatus::Failed => "failed",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "pending" => Some(MailStatus::Pending),
+            "sent" => Some(MailStatus::Sent),
+            "failed" => Some(MailStatus::Failed),
+            _ => None,
+        }
+    }
+}
+
+/// How one try ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MailAttempted {
+    /// The mail server answered that it has the message.
+    Accepted,
+    /// It will never be taken: the recipient or the message is refused for good, or there is nothing to say any more.
+    Refused { error: String },
+    /// Not now, or nobody knows.
+    Failed { error: String },
+}
+
+impl Mail {
+    pub fn owed(
+        id: Id<Mail>,
+        scope: Scope,
+        kind: MailKind,
+        object_id: String,
+        recipient: String,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            scope,
+            kind,
+            object_id,
+            recipient,
+            status: MailStatus::Pending,
+            attempts: 0,
+            next_try_at: Some(now),
+            last_error: None,
+            sent_at: None,
+            created_at: now,
+        }
+    }
+
+    /// Sent, try again at, or given up. `jitter` is 0..=2000: 1000 leaves the wait as it is.
+    pub fn attempted(&mut self, outcome: &MailAttempted, now: Timestamp, jitter: u64) {
+        assert_eq!(self.status, MailStatus::Pending, "only an open mail is attempted");
+        assert!(self.next_try_at.is_some(), "an open mail is due at some time");
+        self.attempts += 1;
+        match outcome {
+            MailAttempted::Accepted => {
+                self.status = MailStatus::Sent;
+                self.sent_at = Some(now);
+                self.next_try_at = None;
+                self.last_error = None;
+            }
+            MailAttempted::Refused { error } => self.give_up(error),
+            MailAttempted::Failed { error } => match next_wait(self.attempts, jitter) {
+                Some(wait) => {
+                    self.next_try_at = Some(now.plus(wait));
+                    self.last_error = Some(error.clone());
+                }
+                None => self.give_up(error),
+            },
+        }
+        let is_open = self.status == MailStatus::Pending;
+        assert_eq!(is_open, self.next_try_at.is_some(), "what is open has a next try, and only that");
+        assert_eq!(self.status == MailStatus::Sent, self.sent_at.is_some(), "what was sent has its time");
+    }
+
+    fn give_up(&mut self, error: &str) {
+        self.status = MailStatus::Failed;
+        self.next_try_at = None;
+        self.last_error = Some(error.to_owned());
+    }
+}
+
+/// The wait after `made` attempts, jittered by ±10 %; `None` when the schedule has run out.
+fn next_wait(made: i64, jitter: u64) -> Option<Duration> {
+    let index = usize::try_from(made).expect("attempts are counted from zero");
+    let base_ms = SCHEDULE_S.get(index)? * 1000;
+    // 0..=2000 becomes 90 %..=110 %.
+    Some(Duration::from_millis(base_ms * (9_000 + jitter.min(2_000)) / 10_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{at, id, scope};
+
+    fn mail() -> Mail {
+        Mail::owed(id(1), scope(), MailKind::Invoice, "inv_1".into(), "awa@example.org".into(), at(0))
+    }
+
+    fn failed() -> MailAttempted {
+        MailAttempted::Failed { error: "the mail server can't be reached".into() }
+    }
+
+    #[test]
+    fn a_mail_is_due_at_once() {
+        let mail = mail();
+        assert_eq!((mail.status, mail.next_try_at, mail.attempts), (MailStatus::Pending, Some(at(0)), 0));
+    }
+
+    #[test]
+    fn what_was_accepted_is_over() {
+        let mut mail = mail();
+        mail.attempted(&failed(), at(0), 1000);
+        mail.attempted(&MailAttempted::Accepted, at(9), 1000);
+        assert_eq!((mail.status, mail.sent_at, mail.next_try_at), (MailStatus::Sent, Some(at(9)), None));
+        assert_eq!((mail.attempts, mail.last_error), (2, None));
+    }
+
+    #[test]
+    fn a_refusal_ends_it_with_the_reason() {
+        let mut mail = mail();
+        mail.attempted(&MailAttempted::Refused { error: "no such user".into() }, at(0), 1000);
+        assert_eq!((mail.status, mail.sent_at, mail.next_try_at), (MailStatus::Failed, None, None));
+        assert_eq!(mail.last_error.as_deref(), Some("no such user"));
+    }
+
+    #[test]
+    fn failures_are_repeated_with_growing_pauses_over_three_days() {
+        let mut mail = mail();
+        let mut waits = Vec::new();
+        let mut now = at(0);
+        while mail.status == MailStatus::Pending {
+            mail.attempted(&failed(), now, 1000);
+            let Some(next) = mail.next_try_at else { break };
+            waits.push(next.since(now).as_secs());
+            now = next;
+        }
+        assert_eq!(waits, SCHEDULE_S[1..]);
+        assert!(waits.is_sorted());
+        assert_eq!((mail.status, mail.attempts), (MailStatus::Failed, 12));
+        assert_eq!(mail.last_error.as_deref(), Some("the mail server can't be reached"));
+        let hours = now.since(at(0)).as_secs() / HOUR;
+        assert!((71..=73).contains(&hours), "{hours} hours");
+    }
+
+    #[test]
+    fn jitter_is_a_tenth_either_way() {
+        for (jitter, expected_ms) in [(0, 54_000), (1000, 60_000), (2000, 66_000), (u64::MAX, 66_000)] {
+            assert_eq!(next_wait(2, jitter), Some(Duration::from_millis(expected_ms)));
+        }
+    }
+
+    #[test]
+    fn words_read_back() {
+        for kind in [MailKind::Invoice, MailKind::Receipt] {
+            assert_eq!(MailKind::parse(kind.as_str()), Some(kind));
+        }
+        for status in [MailStatus::Pending, MailStatus::Sent, MailStatus::Failed] {
+            assert_eq!(MailStatus::parse(status.as_str()), Some(status));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Mails to customers: owed in the transaction of what they are about, written when they are sent, so that they say what
+//! is true then, and repeated until the mail server has them or refuses them for good.
+
+use std::time::Duration;
+
+use domain::Scope;
+use domain::invoice::{Invoice, Status};
+use domain::mail::{Mail, MailAttempted, MailKind, MailStatus};
+use domain::organization::Organization;
+use domain::receipt::Receipt;
+use store::Tx;
+use store::queries::mails::{self, ClaimedMail};
+
+use super::documents::Subject;
+use super::{App, Context, look_up};
+use crate::error::Failure;
+use crate::letters::{InvoiceLetter, Letter, ReceiptLetter};
+use crate::mail::{Attachment, Finality, Mailer, Message, is_mailable};
+use crate::wire::invoices::payment_url;
+
+/// After so long a silent worker's mail goes to another; one that works on says so in time.
+pub const LEASE: Duration = Duration::from_secs(30);
+const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+
+/// Owes a mail about an object to an address that mail can be sent to.
+pub fn owe(tx: &mut Tx<'_>, scope: Scope, kind: MailKind, object_id: String, recipient: &str) -> Result<(), Failure> {
+    assert!(is_mailable(recipient), "whoever owes a mail has looked at its address");
+    let now = tx.now();
+    let id = tx.entropy().id(now);
+    Ok(mails::insert(tx, &Mail::owed(id, scope, kind, object_id, recipient.to_owned(), now))?)
+}
+
+/// A receipt goes to the customer by itself, where there is an address and a mail server.
+pub fn owe_receipt(tx: &mut Tx<'_>, context: &Context, receipt: &Receipt) -> Result<(), Failure> {
+    let recipient = &receipt.customer.email;
+    if !context.sends_mail || !is_mailable(recipient) {
+        return Ok(());
+    }
+    owe(tx, receipt.scope, MailKind::Receipt, receipt.id.to_string(), recipient)
+}
+
+/// Stores what an attempt brought: sent, again later, or given up. A holder that was overtaken stores nothing.
+pub fn attempted(tx: &mut Tx<'_>, claimed: &ClaimedMail, outcome: &MailAttempted) -> Result<(), Failure> {
+    let now = tx.now();
+    let mut claimed = claimed.clone();
+    let jitter = tx.entropy().below(2_001);
+    claimed.mail.attempted(outcome, now, jitter);
+    if !mails::finish(tx, &claimed)? {
+        return Ok(());
+    }
+    match claimed.mail.kind {
+        MailKind::Invoice => Ok(()),
+        MailKind::Receipt => receipt_attempted(tx, &claimed.mail),
+    }
+}
+
+fn receipt_attempted(tx: &mut Tx<'_>, mail: &Mail) -> Result<(), Failure> {
+    let Some(mut receipt) = tx.find::<Receipt>(mail.scope, id_of(mail)?)? else { return Ok(()) };
+    match mail.status {
+        MailStatus::Pending => return Ok(()),
+        MailStatus::Sent => receipt.emailed(tx.now()),
+        MailStatus::Failed => receipt.email_failed(tx.now()),
+    }
+    Ok(tx.save(&mut receipt)?)
+}
+
+/// What a mail says, or why it is not worth sending any more.
+enum Content {
+    Ready(Box<Ready>),
+    Pointless(&'static str),
+}
+
+struct Ready {
+    letter: Letter,
+    subject: Subject,
+    language: &'static str,
+    merchant: String,
+    reply_to: Option<String>,
+    customer: String,
+}
+
+fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, Failure> {
+    let (scope, now) = (mail.scope, tx.now());
+    match mail.kind {
+        MailKind::Invoice => {
+            let invoice = look_up::<Invoice>(tx, scope, id_of(mail)?)?;
+            if invoice.status(now) == Status::Cancelled {
+                return Ok(Content::Pointless("the invoice was cancelled before the mail could be sent"));
+            }
+            let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+            let letter =
+                InvoiceLetter::of(&invoice, &merchant, payment_url(&invoice, &context.addresses, now), now).write();
+            let subject = Subject::Invoice(invoice.id);
+            Ok(Content::Ready(Box::new(Ready {
+                letter,
+                subject,
+                language: merchant.locale.as_str(),
+                merchant: merchant.name,
+                reply_to: merchant.email,
+                customer: invoice.customer.name,
+            })))
+        }
+        MailKind::Receipt => {
+            let receipt = look_up::<Receipt>(tx, scope, id_of(mail)?)?;
+            let invoice = look_up::<Invoice>(tx, scope, receipt.invoice)?;
+            let letter = ReceiptLetter::of(&receipt, &invoice, payment_url(&invoice, &context.addresses, now)).write();
+            let subject = Subject::Receipt(receipt.id);
+            Ok(Content::Ready(Box::new(Ready {
+                letter,
+                subject,
+                language: receipt.merchant.locale.as_str(),
+                merchant: receipt.merchant.name,
+                reply_to: receipt.merchant.email,
+                customer: receipt.customer.name,
+            })))
+        }
+    }
+}
+
+fn id_of<T: domain::Object>(mail: &Mail) -> Result<domain::Id<T>, Failure> {
+    mail.object_id.parse().map_err(|_| Failure::Broken(format!("the mail {} is about no {}", mail.id, T::NOUN)))
+}
+
+impl App {
+    /// One attempt to send a mail that this worker holds, outside any transaction.
+    pub async fn send_mail(&self, mailer: &Mailer, claimed: &ClaimedMail) -> Result<(), Failure> {
+        let outcome = match self.message(&claimed.mail).await {
+            Ok(Ok(message)) => match self.deliver_mail(mailer, claimed, &message).await? {
+                Some(outcome) => outcome,
+                // Another worker has it.
+                None => return Ok(()),
+            },
+            Ok(Err(why)) => MailAttempted::Refused { error: why.to_owned() },
+            Err(failure) => {
+                tracing::error!(mail = %claimed.mail.id, %failure, "a mail can't be written");
+                MailAttempted::Failed { error: "the mail could not be written; the log says why".into() }
+            }
+        };
+        let claimed = claimed.clone();
+        self.commit(move |tx, _| attempted(tx, &claimed, &outcome)).await
+    }
+
+    async fn message(&self, mail: &Mail) -> Result<Result<Message, &'static str>, Failure> {
+        let about = mail.clone();
+        let ready = match self.read(move |tx, context| content(tx, context, &about)).await? {
+            Content::Ready(ready) => *ready,
+            Content::Pointless(why) => return Ok(Err(why)),
+        };
+        let file = self.document(mail.scope, ready.subject).await?;
+        let Letter { subject, text, html } = ready.letter;
+        Ok(Ok(Message {
+            id: mail.id.to_string(),
+            from_name: Some(ready.merchant),
+            reply_to: ready.reply_to,
+            to: mail.recipient.clone(),
+            to_name: Some(ready.customer),
+            subject,
+            text,
+            html,
+            language: ready.language,
+            date: mail.created_at,
+            attachments: vec![Attachment { name: file.name, media_type: "application/pdf", bytes: file.bytes }],
+        }))
+    }
+
+    /// Nothing where the lease passed to another worker meanwhile, which then answers for the mail.
+    async fn deliver_mail(
+        &self,
+        mailer: &Mailer,
+        claimed: &ClaimedMail,
+        message: &Message,
+    ) -> Result<Option<MailAttempted>, Failure> {
+        let mut sending = std::pin::pin!(mailer.send(message));
+        let sent = loop {
+            tokio::select! {
+                sent = &mut sending => break sent,
+                () = tokio::time::sleep(SIGN_OF_LIFE) => {
+                    let held = claimed.clone();
+                    if !self.commit(move |tx, _| Ok(mails::renew(tx, &held, tx.now().plus(LEASE))?)).await? {
+                        return Ok(None);
+                    }
+                }
+            }
+        };
+        let mail = &claimed.mail;
+        let attempt = mail.attempts + 1;
+        Ok(Some(match sent {
+            Ok(()) => {
+                tracing::info!(mail = %mail.id, object = mail.object_id, attempt, "a mail was sent");
+                MailAttempted::Accepted
+            }
+            Err(fault) => {
+                let why = fault.without_words();
+                tracing::warn!(mail = %mail.id, object = mail.object_id, attempt, why, "a mail was not sent");
+                match fault.finality {
+                    Finality::ForGood => MailAttempted::Refused { error: fault.to_string() },
+                    Finality::ForNow => MailAttempted::Failed { error: fault.to_string() },
+                }
+            }
+        }))
+    }
+}

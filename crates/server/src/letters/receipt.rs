@@ -1,0 +1,118 @@
+//! The letter that confirms a payment.
+
+use askama::Template;
+
+use super::{Letter, Merchant, Row, Shown, clean, render, subject};
+use crate::pages::amount;
+use crate::pages::moment;
+use crate::pages::text::{Locale, Text};
+use crate::pages::view::Amount;
+
+#[derive(Debug, Clone)]
+pub struct ReceiptLetter {
+    pub merchant: Merchant,
+    pub locale: Locale,
+    pub test_mode: bool,
+    pub number: String,
+    pub amount: Amount,
+    pub invoice_number: String,
+    pub paid_with: PaidWith,
+    /// Unix seconds.
+    pub paid_at: i64,
+    pub rest: Rest,
+}
+
+/// What is still owed on the invoice, as it stands when the letter is written.
+#[derive(Debug, Clone)]
+pub enum Rest {
+    Nothing,
+    Left {
+        left: Amount,
+        pay_url: String,
+    },
+    /// The invoice takes no more payments.
+    Closed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PaidWith {
+    Wave,
+    Afrimoney,
+    Qmoney,
+    Card,
+    Cash,
+    BankTransfer,
+    Check,
+    WesternUnion,
+    Other,
+}
+
+impl PaidWith {
+    fn name(self, t: Text) -> String {
+        t.get(match self {
+            PaidWith::Wave => "letter-method-wave",
+            PaidWith::Afrimoney => "letter-method-afrimoney",
+            PaidWith::Qmoney => "letter-method-qmoney",
+            PaidWith::Card => "letter-method-card",
+            PaidWith::Cash => "letter-method-cash",
+            PaidWith::BankTransfer => "letter-method-bank-transfer",
+            PaidWith::Check => "letter-method-check",
+            PaidWith::WesternUnion => "letter-method-western-union",
+            PaidWith::Other => "letter-method-other",
+        })
+    }
+}
+
+#[derive(Template)]
+#[template(path = "letters/receipt.html")]
+struct Html<'a> {
+    t: Text,
+    subject: &'a str,
+    test_mode: bool,
+    merchant: &'a Shown,
+    amount: &'a str,
+    rows: &'a [Row],
+    pay_url: Option<&'a str>,
+    is_settled: bool,
+}
+
+#[derive(Template)]
+#[template(path = "letters/receipt.txt")]
+struct Plain<'a> {
+    t: Text,
+    test_mode: bool,
+    merchant: &'a Shown,
+    amount: &'a str,
+    rows: &'a [Row],
+    pay_url: Option<&'a str>,
+    is_settled: bool,
+}
+
+impl ReceiptLetter {
+    pub fn write(&self) -> Letter {
+        let t = Text::new(self.locale);
+        let merchant = Shown::of(&self.merchant);
+        let number = clean(&self.number);
+        let title = t.with_two("letter-receipt-subject", ("number", &number), ("merchant", &merchant.name));
+        let subject = subject(title, self.test_mode, t);
+        let amount = amount::format(&self.amount, self.locale);
+        let mut rows = vec![
+            Row::new(t.get("letter-receipt-number"), number, t),
+            Row::new(t.get("letter-receipt-invoice"), clean(&self.invoice_number), t),
+            Row::new(t.get("letter-receipt-method"), self.paid_with.name(t), t),
+            Row::new(t.get("letter-receipt-when"), moment::in_words(self.paid_at, t), t),
+        ];
+        let (pay_url, is_settled) = match &self.rest {
+            Rest::Nothing => (None, true),
+            Rest::Closed => (None, false),
+            Rest::Left { left, pay_url } => {
+                rows.push(Row::new(t.get("letter-left"), amount::format(left, self.locale), t).strong());
+                (Some(pay_url.as_str()), false)
+            }
+        };
+        let (merchant, amount, rows, test_mode) = (&merchant, amount.as_str(), rows.as_slice(), self.test_mode);
+        let html = Html { t, subject: &subject, test_mode, merchant, amount, rows, pay_url, is_settled };
+        let text = Plain { t, test_mode, merchant, amount, rows, pay_url, is_settled };
+        Letter { html: render(&html), text: render(&text), subject }
+    }
+}

@@ -1,0 +1,108 @@
+//! What the letters say of an invoice and of a receipt that are stored.
+
+use domain::invoice::Invoice;
+use domain::method::{Method, OfflineMethod, PaymentMethod};
+use domain::organization::{self, Profile};
+use domain::receipt::Receipt;
+use domain::{Money, Timestamp};
+
+use super::{InvoiceLetter, Line, Merchant, PaidWith, ReceiptLetter, Rest, Standing};
+use crate::mail::is_mailable;
+use crate::pages::text::Locale;
+use crate::pages::view::Amount;
+
+impl InvoiceLetter {
+    pub fn of(invoice: &Invoice, merchant: &Profile, pay_url: Option<String>, now: Timestamp) -> Self {
+        let bill = invoice.bill();
+        let line = |item: &domain::checkout::Item| Line {
+            description: item.description.clone().unwrap_or_default(),
+            quantity: item.quantity,
+            total: amount(item.total),
+        };
+        let standing = match invoice.remaining().minor {
+            0 => Standing::Settled,
+            _ if invoice.due_date <= now => Standing::Overdue,
+            _ => Standing::Open,
+        };
+        Self {
+            merchant: of_merchant(merchant),
+            locale: locale(merchant.locale),
+            test_mode: !invoice.scope.mode.is_live(),
+            customer: Some(invoice.customer.name.clone()),
+            number: invoice.number.clone(),
+            lines: bill.items().iter().map(line).collect(),
+            before_tax: amount(bill.amount()),
+            tax: (bill.tax().minor > 0).then(|| (bill.tax_rate().to_string(), amount(bill.tax()))),
+            total: amount(invoice.total()),
+            paid: amount(invoice.paid()),
+            left: amount(invoice.remaining()),
+            standing,
+            due_at: invoice.due_date.seconds(),
+            notes: invoice.notes.clone(),
+            pay_url,
+        }
+    }
+}
+
+impl ReceiptLetter {
+    /// The merchant as the receipt has kept it; the rest as the invoice stands.
+    pub fn of(receipt: &Receipt, invoice: &Invoice, pay_url: Option<String>) -> Self {
+        let left = invoice.remaining();
+        let rest = match pay_url {
+            Some(pay_url) => Rest::Left { left: amount(left), pay_url },
+            None if left.minor == 0 => Rest::Nothing,
+            None => Rest::Closed,
+        };
+        Self {
+            merchant: of_merchant(&receipt.merchant),
+            locale: locale(receipt.merchant.locale),
+            test_mode: !receipt.scope.mode.is_live(),
+            number: receipt.number.clone(),
+            amount: amount(receipt.amount),
+            invoice_number: receipt.invoice_number.clone(),
+            paid_with: paid_with(receipt.method),
+            paid_at: receipt.payment_date.seconds(),
+            rest,
+        }
+    }
+}
+
+fn of_merchant(profile: &Profile) -> Merchant {
+    Merchant {
+        name: profile.name.clone(),
+        address: profile.address.clone(),
+        phone: profile.phone.clone(),
+        email: profile.email.clone(),
+        accent_color: profile.accent_color.clone(),
+        can_reply: profile.email.as_deref().is_some_and(is_mailable),
+    }
+}
+
+fn locale(locale: organization::Locale) -> Locale {
+    match locale {
+        organization::Locale::En => Locale::English,
+        organization::Locale::Fr => Locale::French,
+    }
+}
+
+fn amount(money: Money) -> Amount {
+    Amount {
+        minor: money.minor,
+        exponent: u8::try_from(money.currency.exponent()).unwrap_or(0),
+        currency: money.currency.code().to_owned(),
+    }
+}
+
+fn paid_with(method: PaymentMethod) -> PaidWith {
+    match method {
+        PaymentMethod::Online(Method::Wave) => PaidWith::Wave,
+        PaymentMethod::Online(Method::Afrimoney) => PaidWith::Afrimoney,
+        PaymentMethod::Online(Method::Qmoney) => PaidWith::Qmoney,
+        PaymentMethod::Online(Method::Card) => PaidWith::Card,
+        PaymentMethod::Offline(OfflineMethod::Cash) => PaidWith::Cash,
+        PaymentMethod::Offline(OfflineMethod::BankTransfer) => PaidWith::BankTransfer,
+        PaymentMethod::Offline(OfflineMethod::Check) => PaidWith::Check,
+        PaymentMethod::Offline(OfflineMethod::WesternUnion) => PaidWith::WesternUnion,
+        PaymentMethod::Offline(OfflineMethod::Other) => PaidWith::Other,
+    }
+}

@@ -1,0 +1,152 @@
+//! The conversation with the mail server, one connection for each message, every wait with an end.
+
+use std::future::Future;
+use std::path::Path;
+use std::time::Duration;
+
+use lettre::Address;
+use lettre::transport::smtp::Error;
+use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
+use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
+use lettre::transport::smtp::extension::{ClientId, Extension, MailParameter};
+
+use super::fault::{Finality, MailFault, SendFault, Step, innermost};
+use super::message::{Message, Written};
+use super::settings::{From, Login, MailSettings, Password, Security};
+
+const CONNECT: Duration = Duration::from_secs(30);
+const COMMAND: Duration = Duration::from_secs(60);
+/// RFC 5321, 4.5.3.2.6: a server may look into a message for so long, and who hangs up early sends it twice.
+const ANSWER: Duration = Duration::from_secs(600);
+const GOODBYE: Duration = Duration::from_secs(5);
+const LONGEST_PASSWORD: usize = 1024;
+
+/// Sends messages through the operator's mail server.
+pub struct Mailer {
+    host: String,
+    port: u16,
+    security: Security,
+    tls: TlsParameters,
+    credentials: Option<Credentials>,
+    /// How we introduce ourselves.
+    name: ClientId,
+    from: From,
+}
+
+impl Mailer {
+    /// Reads the password file and the system's certificates; connects to nothing. `host` is a name of this service.
+    pub fn new(settings: MailSettings, host: Option<&str>) -> Result<Self, MailFault> {
+        let MailSettings { host: server, port, security, login, from } = settings;
+        let tls = TlsParameters::builder(server.clone())
+            .build_rustls()
+            .map_err(|error| MailFault(format!("smtp-url: TLS can't be set up: {}", innermost(&error))))?;
+        let credentials = login.map(credentials).transpose()?;
+        // A server may refuse a name that is none; an address literal is always right (RFC 5321, 4.1.4).
+        let domain = host.filter(|host| host.contains('.') && host.parse::<std::net::IpAddr>().is_err());
+        let name = domain.map_or_else(ClientId::default, |domain| ClientId::Domain(domain.to_owned()));
+        Ok(Self { host: server, port, security, tls, credentials, name, from })
+    }
+
+    /// Where mails go to, for people.
+    pub fn server(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// As the header of the message says it.
+    pub fn message_id(&self, message: &Message) -> String {
+        message.message_id(&self.from)
+    }
+
+    pub fn security(&self) -> Security {
+        self.security
+    }
+
+    /// The server has the message, or the fault says where it stopped.
+    pub async fn send(&self, message: &Message) -> Result<(), SendFault> {
+        let written = message.write(&self.from)?;
+        let mut connection = self.connect().await?;
+        let sent = hand_over(&mut connection, &written).await;
+        // What follows changes nothing; a server that is gone is not waited for.
+        let _ = tokio::time::timeout(GOODBYE, connection.abort()).await;
+        sent
+    }
+
+    async fn connect(&self) -> Result<AsyncSmtpConnection, SendFault> {
+        let at_once = (self.security == Security::Tls).then(|| self.tls.clone());
+        let address = (self.host.as_str(), self.port);
+        let connecting = AsyncSmtpConnection::connect_tokio1(address, Some(CONNECT), &self.name, at_once, None);
+        let mut connection = step(Step::Connect, CONNECT * 2, connecting).await?;
+        let wants_tls = match self.security {
+            Security::Tls | Security::Nothing => false,
+            Security::StartTls => true,
+            Security::StartTlsIfOffered => connection.can_starttls(),
+        };
+        if wants_tls && !connection.can_starttls() {
+            let cause = "it offers no STARTTLS. Use smtps:// if it speaks TLS from the start";
+            return Err(SendFault::new(Step::Encrypt, Finality::ForNow, None, cause));
+        }
+        if wants_tls {
+            step(Step::Encrypt, COMMAND, connection.starttls(self.tls.clone(), &self.name)).await?;
+        }
+        if let Some(credentials) = &self.credentials {
+            if connection.server_info().get_auth_mechanism(DEFAULT_MECHANISMS).is_none() {
+                let cause = "it offers no login by PLAIN or LOGIN, at least not without TLS";
+                return Err(SendFault::new(Step::LogIn, Finality::ForNow, None, cause));
+            }
+            step(Step::LogIn, COMMAND, connection.auth(DEFAULT_MECHANISMS, credentials)).await?;
+        }
+        Ok(connection)
+    }
+}
+
+async fn hand_over(connection: &mut AsyncSmtpConnection, written: &Written) -> Result<(), SendFault> {
+    let Written { from, to, bytes } = written;
+    let is_ascii = |address: &Address| address.to_string().is_ascii();
+    let mut parameters = Vec::new();
+    if !is_ascii(from) || !is_ascii(to) {
+        if !connection.server_info().supports_feature(Extension::SmtpUtfEight) {
+            let cause = "the address has letters beyond ASCII, which this mail server does not take";
+            return Err(SendFault::new(Step::Recipient, Finality::ForGood, None, cause));
+        }
+        parameters.push(MailParameter::SmtpUtfEight);
+    }
+    step(Step::Sender, COMMAND, connection.command(Mail::new(Some(from.clone()), parameters))).await?;
+    step(Step::Recipient, COMMAND, connection.command(Rcpt::new(to.clone(), Vec::new()))).await?;
+    step(Step::Message, COMMAND, connection.command(Data)).await?;
+    let answered = step(Step::Message, ANSWER, connection.message(bytes)).await;
+    // Without the server's own no, the message may be on its way.
+    answered.map(drop).map_err(|fault| match fault.code {
+        Some(_) => fault,
+        None => fault.at(Step::Answer),
+    })
+}
+
+async fn step<T>(step: Step, limit: Duration, doing: impl Future<Output = Result<T, Error>>) -> Result<T, SendFault> {
+    match tokio::time::timeout(limit, doing).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => Err(SendFault::answered(step, &error)),
+        Err(_) => {
+            let cause = format!("no answer within {} seconds", limit.as_secs());
+            Err(SendFault::new(step, Finality::ForNow, None, &cause))
+        }
+    }
+}
+
+fn credentials(login: Login) -> Result<Credentials, MailFault> {
+    let password = match login.password {
+        Password::Given(password) => password.expose().to_owned(),
+        Password::File(path) => read_password(&path)?,
+    };
+    Ok(Credentials::new(login.user, password))
+}
+
+fn read_password(path: &Path) -> Result<String, MailFault> {
+    let fault = |what: &str| MailFault(format!("smtp-password-file: {} {what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| fault(&format!("can't be read: {error}")))?;
+    let line = text.lines().next().unwrap_or_default();
+    if line.is_empty() || line.len() > LONGEST_PASSWORD {
+        return Err(fault("must hold the password in its first line."));
+    }
+    Ok(line.to_owned())
+}

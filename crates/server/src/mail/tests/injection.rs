@@ -1,0 +1,111 @@
+//! What anybody can write into a name or a subject, and that it stays there.
+
+use super::message;
+use crate::mail::settings::From;
+use crate::mail::{Message, is_mailable};
+
+const HOSTILE: [&str; 9] = [
+    "Awa\r\nBcc: all@example.org",
+    "Awa\nBcc: all@example.org",
+    "Awa\r\n\r\n<h1>Body</h1>",
+    "Awa\u{2028}Bcc: x\u{2029}\u{85}\u{0}\u{b}\u{c}",
+    "\"Awa\" <thief@example.org>, x",
+    "=?utf-8?q?Awa=0D=0ABcc:_x?=",
+    "Awa\\\"; filename=\"evil.exe",
+    "a@example.org, b@example.org",
+    "é\r\nBcc: x",
+];
+
+fn written(message: &Message, from_name: Option<&str>) -> String {
+    let address = "bills@shop.example".parse().expect("an address");
+    let from = From { name: from_name.map(str::to_owned), address };
+    String::from_utf8(message.write(&from).expect("written").bytes).expect("ASCII")
+}
+
+/// The names of the headers, continuation lines left out.
+fn names(message: &str) -> Vec<&str> {
+    let head = message.split("\r\n\r\n").next().expect("a head");
+    let lines = head.split("\r\n").filter(|line| !line.starts_with([' ', '\t']));
+    lines.map(|line| line.split(':').next().expect("a name")).collect()
+}
+
+#[test]
+fn no_text_becomes_a_header_or_an_address() {
+    let harmless = written(&message(), None);
+    let expected = names(&harmless);
+    assert_eq!(
+        expected,
+        [
+            "From",
+            "To",
+            "Subject",
+            "Date",
+            "Message-ID",
+            "Auto-Submitted",
+            "Content-Language",
+            "Reply-To",
+            "MIME-Version",
+            "Content-Type",
+        ]
+    );
+    for text in HOSTILE {
+        let mut message = message();
+        message.from_name = Some(text.into());
+        message.to_name = Some(text.into());
+        message.subject = text.into();
+        message.attachments[0].name = text.into();
+        for from_name in [None, Some(text)] {
+            let bytes = written(&message, from_name);
+            assert_eq!(names(&bytes), expected, "{text:?}: {bytes}");
+            assert!(!bytes.replace("\r\n", "").contains(['\r', '\n']), "{text:?}: bare line breaks in {bytes}");
+            let unfolded = bytes.replace("\r\n ", " ").replace("\r\n\t", " ");
+            for (header, address) in [("From: ", "<bills@shop.example>"), ("To: ", "<awa@example.org>")] {
+                let line = unfolded.split("\r\n").find(|line| line.starts_with(header)).expect("the header");
+                assert!(line.ends_with(address), "{line}");
+                // Outside of quotes and encoded words there is one address only.
+                let outside: String = line.split('"').step_by(2).collect();
+                assert_eq!((outside.matches('@').count(), outside.matches('<').count()), (1, 1), "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_address_can_hold_a_command() {
+    for address in ["awa@example.org", "awa+shop@example.org", "a.b@xn--bcher-kva.example", "äwa@bücher.example"] {
+        assert!(is_mailable(address), "{address}");
+    }
+    for address in [
+        "",
+        "awa",
+        "@example.org",
+        "awa@",
+        "awa@example.org>\r\nRCPT TO:<x@example.org",
+        "awa@example.org\r\n",
+        " awa@example.org",
+        "\"a b\"@example.org",
+        "\"a\r\nb\"@example.org",
+        "<awa@example.org>",
+        "a@b@example.org",
+        "awa@exa mple.org",
+        "awa@example.org,x@example.org",
+    ] {
+        assert!(!is_mailable(address), "{address:?}");
+    }
+}
+
+#[test]
+fn a_reply_goes_to_the_merchant_or_to_the_operator() {
+    let mut message = message();
+    assert!(written(&message, None).contains("\r\nReply-To: \"Kairaba Books\" <hello@kairaba.example>\r\n"));
+    for none in [None, Some("not an address".to_owned())] {
+        message.reply_to = none;
+        assert!(!written(&message, None).contains("Reply-To"));
+    }
+}
+
+#[test]
+fn the_operators_name_stands_before_the_merchants() {
+    assert!(written(&message(), None).starts_with("From: \"Kairaba Books\" <bills@shop.example>\r\n"));
+    assert!(written(&message(), Some("Bills")).starts_with("From: Bills <bills@shop.example>\r\n"));
+}

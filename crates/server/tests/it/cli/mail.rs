@@ -1,0 +1,68 @@
+//! `dalasi mail test` against servers that are reached by TLS.
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::TlsAcceptor;
+
+use super::place::{Place, Ran};
+use crate::mails::sink::{Reached, Script, Sink};
+
+/// A certificate for localhost, and the PEM of who vouches for it.
+fn localhost() -> (TlsAcceptor, String) {
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let server = CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = config.with_no_client_auth().with_single_cert(vec![server.der().clone()], key).unwrap();
+    (TlsAcceptor::from(Arc::new(config)), authority.pem())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_goes_out_by_tls_where_the_certificate_is_trusted() {
+    let place = Place::sqlite();
+    let (acceptor, authority) = localhost();
+    let trusted = place.folder().join("authority.pem");
+    std::fs::write(&trusted, authority).unwrap();
+    for (scheme, host, reached) in [
+        ("smtps", "localhost", Reached::ByTls(acceptor.clone())),
+        ("smtp", "localhost", Reached::ByStartTls(acceptor.clone())),
+        // The certificate is for another name.
+        ("smtps", "127.0.0.1", Reached::ByTls(acceptor)),
+    ] {
+        let sink = Sink::reached(reached, Script::default()).await;
+        let url = format!("{scheme}://shop:hunter2@{host}:{}", sink.port);
+        let mut command =
+            place.command(&["mail", "test", "--to", "awa@example.org", "--mail-from", "bills@shop.example"]);
+        command.env("DALASI_SMTP_URL", url).env("SSL_CERT_FILE", &trusted);
+        let ran = tokio::task::spawn_blocking(move || Ran::of(command.output().unwrap())).await.unwrap();
+        let messages = sink.heard(|heard| heard.messages.len());
+        if host == "localhost" {
+            assert_eq!((ran.code, messages), (0, 1), "{ran:?}");
+            assert!(ran.data.contains("has taken the message"), "{ran:?}");
+            sink.heard(|heard| assert!(heard.commands.iter().any(|line| line.starts_with("AUTH PLAIN"))));
+        } else {
+            assert_eq!((ran.code, messages), (1, 0), "{ran:?}");
+            assert!(ran.messages.contains("certificate not valid for name"), "{ran:?}");
+        }
+        assert!(!ran.messages.contains("hunter2"), "{ran:?}");
+    }
+}
+
+#[test]
+fn wrong_settings_are_explained() {
+    let place = Place::sqlite();
+    let test = |extra: &[&str]| place.run(&[&["mail", "test", "--to", "awa@example.org"], extra].concat());
+    let ran = test(&[]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.messages.contains("no mail server is configured"), "{ran:?}");
+    let ran = test(&["--smtp-url", "smtp://shop:hunter2@mail.example?tls=none"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.messages.contains("mail-from: it is missing") && ran.messages.contains("in the clear"), "{ran:?}");
+    assert!(!ran.messages.contains("hunter2"), "{ran:?}");
+}

@@ -1,0 +1,244 @@
+//! Mails to customers, from the command that owes one to the server that takes it, whatever that server does.
+
+#[path = "../../src/mail/tests/sink.rs"]
+pub(crate) mod sink;
+
+use std::time::Duration;
+
+use dalasi::app::invoices::{self, NewInvoice};
+use dalasi::app::products::NewItem;
+use dalasi::error::Failure;
+use domain::invoice::Invoice;
+use domain::mail::{Mail, MailStatus};
+use domain::organization::{Locale, Organization};
+use domain::{Currency, Id, Metadata, Money, Refusal, TaxRate};
+use store::queries::mails;
+
+use crate::world::World;
+use sink::{CUT, Script, Sink};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl World {
+    async fn bill(&self, change: impl FnOnce(&mut NewInvoice)) -> Invoice {
+        let item = NewItem {
+            product_id: None,
+            description: Some("Atlas of the river".into()),
+            quantity: 2,
+            unit_price: Some(Money::new(45_000, Currency::gmd())),
+        };
+        let mut new = NewInvoice {
+            customer_id: None,
+            customer_email: Some("awa@example.org".into()),
+            customer_name: Some("Awa Ceesay".into()),
+            customer_address: None,
+            customer_phone: None,
+            currency: Currency::gmd(),
+            tax_rate: TaxRate::parse("0").unwrap(),
+            due_date: domain::Timestamp::parse("2030-12-14T23:59:59Z").unwrap(),
+            notes: String::new(),
+            items: vec![item],
+            is_draft: false,
+            metadata: Metadata::default(),
+        };
+        change(&mut new);
+        let scope = self.scope;
+        let made = self.app.commit(move |tx, context| invoices::create(tx, context, scope, &new)).await;
+        made.unwrap().invoice
+    }
+
+    async fn send_invoice(&self, id: Id<Invoice>) -> Result<Invoice, Failure> {
+        let scope = self.scope;
+        self.app.commit(move |tx, context| invoices::send(tx, context, scope, id)).await.map(|billed| billed.invoice)
+    }
+
+    async fn mails_of(&self, id: Id<Invoice>) -> Vec<Mail> {
+        let scope = self.scope;
+        self.app.read(move |tx, _| Ok(mails::of_object(tx, scope, &id.to_string())?)).await.unwrap()
+    }
+
+    /// The only mail of an invoice, as soon as it is so.
+    async fn mail_that(&self, id: Id<Invoice>, what: &str, is_so: impl Fn(&Mail) -> bool) -> Mail {
+        let found = async {
+            loop {
+                let mails = self.mails_of(id).await;
+                assert_eq!(mails.len(), 1, "one mail was asked for");
+                if is_so(&mails[0]) {
+                    return mails.into_iter().next().unwrap();
+                }
+                tokio::time::sleep(Duration::from_millis(25)).await;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, found).await {
+            Ok(mail) => mail,
+            Err(_) => panic!("waited for a mail that {what}: {:?}", self.mails_of(id).await),
+        }
+    }
+}
+
+/// An invoice that was sent while the server speaks this script.
+async fn sent(script: Script) -> (World, Sink, Invoice) {
+    let sink = Sink::start(script).await;
+    let world = World::mailing(&sink.url()).await;
+    let invoice = world.bill(|_| ()).await;
+    let invoice = world.send_invoice(invoice.id).await.unwrap();
+    (world, sink, invoice)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sent_invoice_arrives_with_its_file() {
+    let (world, sink, invoice) = sent(Script::default()).await;
+    assert_eq!(invoice.sent_count, 1);
+    assert!(invoice.sent_at.is_some());
+    let mail = world.mail_that(invoice.id, "is sent", |mail| mail.status == MailStatus::Sent).await;
+    assert_eq!((mail.attempts, mail.recipient.as_str(), mail.last_error), (1, "awa@example.org", None));
+    let message = sink.heard(|heard| {
+        assert_eq!(heard.messages.len(), 1, "once");
+        heard.messages[0].clone()
+    });
+    for line in [
+        "From: Bills <bills@shop.example>".to_owned(),
+        "To: \"Awa Ceesay\" <awa@example.org>".to_owned(),
+        format!("Subject: TEST: Invoice {} from Kairaba Books", invoice.number),
+        format!("Message-ID: <{}@shop.example>", mail.id),
+        "Content-Language: en".to_owned(),
+        format!("Content-Disposition: attachment; filename=\"{}.pdf\"", invoice.number),
+        // %PDF-
+        "JVBERi".to_owned(),
+    ] {
+        assert!(message.contains(&line), "{line} is not in {message}");
+    }
+    let link = format!("http://pay.test/invoice/{}", invoice.id);
+    assert_eq!(
+        message.replace("=\r\n", "").matches(&link).count(),
+        4,
+        "in the text, on the button, and twice below it"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_speaks_the_merchants_language() {
+    let sink = Sink::start(Script::default()).await;
+    let world = World::mailing(&sink.url()).await;
+    let scope = world.scope;
+    let set = move |tx: &mut store::Tx<'_>, _: &_| {
+        let mut organization = tx.find::<Organization>(scope, scope.organization)?.unwrap();
+        organization.profile.locale = Locale::Fr;
+        organization.profile.email = Some("bonjour@kairaba.example".into());
+        Ok(tx.save(&mut organization)?)
+    };
+    world.app.commit(set).await.unwrap();
+    let invoice = world.bill(|new| new.customer_name = Some("Awa\r\nBcc: x@example.org".into())).await;
+    world.send_invoice(invoice.id).await.unwrap();
+    world.mail_that(invoice.id, "is sent", |mail| mail.status == MailStatus::Sent).await;
+    let message = sink.heard(|heard| heard.messages[0].replace("=\r\n", ""));
+    let (head, _) = message.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(&format!("Subject: TEST : Facture {} de Kairaba Books", invoice.number)), "{head}");
+    assert!(head.contains("Content-Language: fr") && head.contains("<bonjour@kairaba.example>"), "{head}");
+    assert!(!head.contains("\nBcc"), "{head}");
+    assert!(message.contains("Payer cette facture"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_down_delays_a_mail_and_loses_nothing() {
+    let (world, sink, invoice) = sent(Script { greeting: CUT, ..Script::default() }).await;
+    let mail = world.mail_that(invoice.id, "was tried", |mail| mail.attempts == 1).await;
+    assert_eq!(mail.status, MailStatus::Pending);
+    assert_eq!(mail.last_error.as_deref(), Some("the mail server can't be reached: it closed the connection"));
+    world.clock.advance(Duration::from_secs(10));
+    world.mail_that(invoice.id, "was tried again", |mail| mail.attempts == 2).await;
+    // Not before its time.
+    world.clock.advance(Duration::from_secs(10));
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    world.mail_that(invoice.id, "waits", |mail| mail.attempts == 2).await;
+
+    sink.speak(Script::default());
+    world.clock.advance(Duration::from_secs(60));
+    let mail = world.mail_that(invoice.id, "is sent", |mail| mail.status == MailStatus::Sent).await;
+    assert_eq!((mail.attempts, mail.last_error), (3, None));
+    sink.heard(|heard| assert_eq!(heard.messages.len(), 1, "once"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn greylisting_is_waited_out() {
+    let (world, sink, invoice) = sent(Script { recipient: "451 4.7.1 come back later", ..Script::default() }).await;
+    world.mail_that(invoice.id, "was tried", |mail| mail.attempts == 1).await;
+    sink.speak(Script::default());
+    world.clock.advance(Duration::from_secs(10));
+    let mail = world.mail_that(invoice.id, "is sent", |mail| mail.status == MailStatus::Sent).await;
+    assert_eq!(mail.attempts, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recipient_who_does_not_exist_ends_it_with_the_reason() {
+    let (world, sink, invoice) = sent(Script { recipient: "550 5.1.1 no such user here", ..Script::default() }).await;
+    let mail = world.mail_that(invoice.id, "failed", |mail| mail.status == MailStatus::Failed).await;
+    assert_eq!(mail.last_error.as_deref(), Some("the mail server refused the recipient: 550 5.1.1 no such user here"));
+    assert_eq!((mail.attempts, mail.next_try_at), (1, None));
+    sink.heard(|heard| assert!(heard.messages.is_empty()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_is_repeated_under_the_same_name() {
+    let (world, sink, invoice) = sent(Script { end: CUT, ..Script::default() }).await;
+    let mail = world.mail_that(invoice.id, "was tried", |mail| mail.attempts == 1).await;
+    assert!(mail.last_error.unwrap().contains("it may have arrived"));
+    sink.speak(Script::default());
+    world.clock.advance(Duration::from_secs(10));
+    world.mail_that(invoice.id, "is sent", |mail| mail.status == MailStatus::Sent).await;
+    sink.heard(|heard| {
+        assert_eq!(heard.messages.len(), 2, "nobody can know that the first arrived");
+        assert_eq!(heard.messages[0], heard.messages[1], "byte for byte");
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_invoice_asks_nobody_for_money() {
+    let (world, sink, invoice) = sent(Script { greeting: CUT, ..Script::default() }).await;
+    world.mail_that(invoice.id, "was tried", |mail| mail.attempts == 1).await;
+    let (scope, id) = (world.scope, invoice.id);
+    world.app.commit(move |tx, context| invoices::cancel(tx, context, scope, id)).await.unwrap();
+    sink.speak(Script::default());
+    world.clock.advance(Duration::from_secs(10));
+    let mail = world.mail_that(invoice.id, "failed", |mail| mail.status == MailStatus::Failed).await;
+    assert_eq!(mail.last_error.as_deref(), Some("the invoice was cancelled before the mail could be sent"));
+    sink.heard(|heard| assert!(heard.messages.is_empty()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_send_is_a_mail_of_its_own() {
+    let (world, sink, invoice) = sent(Script::default()).await;
+    let again = world.send_invoice(invoice.id).await.unwrap();
+    assert_eq!(again.sent_count, 2);
+    let all_sent = async {
+        while world.mails_of(invoice.id).await.iter().any(|mail| mail.status != MailStatus::Sent) {
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, all_sent).await.unwrap();
+    sink.heard(|heard| {
+        assert_eq!(heard.messages.len(), 2);
+        assert_ne!(heard.messages[0], heard.messages[1], "each has a Message-ID of its own");
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_not_be_sent_is_refused_and_nothing_is_counted() {
+    let sink = Sink::start(Script::default()).await;
+    let mailing = World::mailing(&sink.url()).await;
+    let mute = World::new().await;
+    let no_mailbox = |new: &mut NewInvoice| new.customer_email = Some("awa@localhost\u{a0}".into());
+    let table = [
+        (&mailing, mailing.bill(|new| new.is_draft = true).await, Refusal::InvoiceIsDraft),
+        (&mute, mute.bill(|_| ()).await, Refusal::EmailNotConfigured),
+        (&mailing, mailing.bill(no_mailbox).await, Refusal::CustomerEmailMissing),
+    ];
+    for (world, invoice, refusal) in table {
+        let refused = world.send_invoice(invoice.id).await.unwrap_err();
+        assert_eq!(refused, Failure::Refused(refusal));
+        assert!(world.mails_of(invoice.id).await.is_empty());
+        let (scope, id) = (world.scope, invoice.id);
+        let stored = world.app.read(move |tx, _| Ok(tx.peek::<Invoice>(scope, id)?)).await.unwrap().unwrap();
+        assert_eq!((stored.sent_count, stored.sent_at), (0, None));
+    }
+}
