@@ -78,6 +78,12 @@ def fits(record, fields, what):
     return record
 
 
+def lasting(invoice):
+    """That invoice without what goes on by itself: whether its receipts' documents have been made yet."""
+    receipts = [{name: value for name, value in receipt.items() if name != "status"} for receipt in invoice["receipts"]]
+    return invoice | {"receipts": receipts}
+
+
 def whole(invoice):
     """That invoice, once everything that holds of each of them was looked at."""
     fits(invoice, FIELDS, "invoice")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from checks import data, error, eventually, ok, refusal
-from invoices import when, whole
+from invoices import lasting, when, whole
 
 # `=`: accepted, the state stays. A state: the next one. Anything else: the code of the refusal.
 TABLE = """
@@ -106,10 +106,11 @@ def test_the_table(sdk, api, invoice_in, state, action, outcome):
     else:
         refusal(response, 400, outcome)
         after, told = before, STORY[state]
-    assert whole(ok(sdk.invoices.get(before["id"]))) == after
+    after = lasting(after)
+    assert lasting(whole(ok(sdk.invoices.get(before["id"])))) == after
     events = eventually(lambda: len(found := story(sdk, before)) >= len(told) and found)
     assert kinds(events) == told
-    assert whole(events[-1]["data"]) == after, "an event shows the invoice as the move left it"
+    assert lasting(whole(events[-1]["data"])) == after, "an event shows the invoice as the move left it"
 
 
 def test_the_sdk_reads_each_refusal(sdk, invoice_in):
