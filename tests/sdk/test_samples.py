@@ -42,6 +42,11 @@ def values(server, api, receiver):
                 "customer_phone": "+2207000000",
             }
             found["session_id"] = data(api.post("/v1/pay/initialize", start))["id"]
+        if wanted & {"transaction_id", "refund_id"}:
+            found["transaction_id"] = paid_transaction(api)
+        if "refund_id" in wanted:
+            asked = api.post(f"/v1/pay/transactions/{found['transaction_id']}/refund", {"amount": "10.00"})
+            found["refund_id"] = data(asked, 201)["id"]
         if "payment_link_id" in wanted:
             link = {"title": "Concert", "amount": "250.00"}
             found["payment_link_id"] = data(api.post("/v1/pay/payment-links", link), 201)["id"]
@@ -62,6 +67,22 @@ def values(server, api, receiver):
     yield of
     for endpoint in endpoints(api) - before:
         assert api.delete(f"/v1/webhook_endpoints/{endpoint}").status_code == 204
+
+
+def paid_transaction(api):
+    checkout = data(api.post("/v1/checkouts", {"amount": "100.00"}), 201)
+    start = {
+        "client_secret": checkout["client_secret"],
+        "payment_method": "afrimoney",
+        "customer_phone": "+2207000000",
+    }
+    data(api.post("/v1/pay/initialize", start))
+
+    def paid():
+        found = data(api.get(f"/v1/checkouts/{checkout['id']}"))
+        return found["transaction"]["id"] if found["status"] == "completed" else None
+
+    return eventually(paid)
 
 
 def endpoints(api):

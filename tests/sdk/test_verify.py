@@ -6,6 +6,7 @@ import pytest
 from jokoor import Jokoor
 
 from checks import eventually, ok
+from invoices import order
 from store import PostgresStore, psql
 
 # One row of a table is altered; each must change one to count.
@@ -20,6 +21,17 @@ ALTERATIONS = {
     "a session is gone": "delete from payment_sessions|status = 'succeeded'",
     "an event's sequence": "update events set sequence = sequence + 5",
     "an event is gone": "delete from events",
+    "an event of nothing": "update events set object_id = 'xx_1'|object_id like 'cs_%'",
+    "an event of a link's payment is gone": "delete from events|object_id like 'ps_%'",
+    "an event of a link is gone": "delete from events|object_id like 'pl_%'",
+    "a link's uses": "update payment_links set usage_count = usage_count + 1",
+    "a link's attempt is gone": "delete from transactions|object_id like 'pl_%' and status = 'completed'",
+    "a link's timer is gone": "delete from jobs|kind = 'expire_payment_link'",
+    "an open session's timer is gone": "delete from jobs|kind = 'expire_session'",
+    "an invoice's event is gone": "delete from events|object_id like 'inv_%' and type = 'payment.succeeded'",
+    "an invoice's attempt is gone": "delete from transactions|object_id like 'inv_%'",
+    "an invoice's receipt is gone": "delete from receipts",
+    "what an invoice is paid": "update invoices set paid_minor = 0, remaining_minor = total_minor, status = 'overdue'",
     "a customer's address": "update customers set email_key = 'somebody@example.gm'",
     "a customer is gone": "delete from customers",
     "a product's price": "update products set price_minor = price_minor + 1",
@@ -44,6 +56,18 @@ def worked(new_server):
         product = ok(sdk.products.create(name="Atlas", price="1.00"))["id"]
         items = [{"product_id": product, "quantity": 1}]
         ok(sdk.checkouts.cancel(ok(sdk.checkouts.create(customer_id=customer, items=items))["id"]))
+        link = ok(sdk.payment_links.create(title="Concert", amount="5.00", expiration_date="2099-01-01"))
+        invoice = ok(sdk.invoices.create(**order("5.00")))
+        for kind, one in (("payment_link", link), ("invoice", invoice)):
+            ok(
+                sdk.payments.initialize(
+                    object_type=kind, object_id=one["id"], payment_method="wave", customer_phone="+2207000000"
+                )
+            )
+        # Nobody goes on with this one.
+        ok(sdk.payments.initialize(object_type="payment_link", object_id=link["id"]))
+        eventually(lambda: ok(sdk.invoices.get(invoice["id"]))["status"] == "paid")
+        eventually(lambda: ok(sdk.payment_links.get(link["id"]))["usage_count"] == 1)
         eventually(lambda: [ok(sdk.checkouts.get(id))["status"] for id in ids] == ["completed", "pending", "completed"])
     server.stop()
     return server.store
@@ -84,5 +108,5 @@ def alter_sqlite(path, statement, condition):
 
 
 def alter_postgres(url, statement, condition):
-    first = f"select ctid from {table_of(statement)} where {condition} order by created_at limit 1"
+    first = f"select ctid from {table_of(statement)} where {condition} limit 1"
     assert psql(url, f"{statement} where ctid = ({first}) returning 1") == "1"

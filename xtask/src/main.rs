@@ -7,6 +7,7 @@
 mod command;
 mod install;
 mod postgres;
+mod prove;
 mod steps;
 mod test;
 
@@ -20,11 +21,15 @@ Examples:
   cargo xtask test                        every check, as the integration server runs them
   cargo xtask test --only clippy,test     two of them
   cargo xtask test --only sdk -- -k webhooks
+  cargo xtask prove refund-race --rounds 100000 --database sqlite --resume reached
   cargo xtask postgres                    a PostgreSQL cluster for development, until Ctrl-C
 
 Commands:
   test [--only STEP,…] [--skip STEP,…] [-- ARGUMENTS]
                  runs the steps in order and goes on after a failure; ARGUMENTS go to the one chosen step's runner
+  prove refund-race --rounds N --database sqlite|postgres [--resume FILE] [--debug]
+                 refunds race each other in N rounds; FILE keeps how many were reached, so that the next run goes on;
+                 --debug takes the build of the checks, for a short look
   postgres       starts a throw-away PostgreSQL cluster on a free port and prints its address
 
 Exit codes: 0 all passed, 1 a step failed, 2 wrong usage.";
@@ -38,6 +43,14 @@ fn main() -> ExitCode {
     match command {
         "test" => match test::Options::parse(rest) {
             Ok(options) => test::run(&options),
+            Err(message) => usage(&message),
+        },
+        "prove" => match prove::Options::parse(rest).map(|options| prove::run(&options)) {
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err(message)) => {
+                eprintln!("{message}");
+                ExitCode::FAILURE
+            }
             Err(message) => usage(&message),
         },
         "postgres" if rest.is_empty() => match postgres::foreground() {

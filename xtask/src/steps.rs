@@ -64,7 +64,7 @@ impl Machine {
         Ok(Self { root, target, cluster: None })
     }
 
-    fn cargo(&self) -> Command {
+    pub(crate) fn cargo(&self) -> Command {
         command::cargo(&self.root)
     }
 

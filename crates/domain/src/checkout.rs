@@ -275,12 +275,12 @@ impl Checkout {
     /// The latest attempt moved. `with_provider` tells whether its outcome is open over there.
     pub fn attempt_moved(&mut self, transaction: TransactionSummary, with_provider: bool, now: Timestamp) {
         assert_eq!(transaction.amount, self.order.amount, "an attempt is for the whole checkout");
-        assert_ne!(transaction.status, "completed", "money goes through `money_arrived`");
+        assert!(!transaction.is_paid(), "money goes through `money_arrived`");
         self.touch(now);
         let known = self.transaction.as_ref();
         let is_new = known.is_none_or(|known| known.id != transaction.id);
         // Once money is shown, no other attempt hides it: a loser that ends later is over, and that is all.
-        if known.is_some_and(TransactionSummary::is_completed) {
+        if known.is_some_and(TransactionSummary::is_paid) {
             assert!(is_new, "paid is final");
             return;
         }
@@ -300,7 +300,7 @@ impl Checkout {
         assert_eq!(transaction.amount, self.order.amount, "the whole amount arrives, or none of it counts");
         assert_eq!(self.status(now), self.stored_status(), "what the clock decided is stored first");
         assert!(self.attempt_count > 0, "money arrives for an attempt that began");
-        let was_paid = self.transaction.as_ref().filter(|known| known.is_completed()).map(|known| known.id);
+        let was_paid = self.transaction.as_ref().filter(|known| known.is_paid()).map(|known| known.id);
         assert_ne!(was_paid, Some(transaction.id), "one attempt brings money once");
         let at = self.touch(now);
         let settlement = match (self.state, was_paid) {
@@ -320,6 +320,17 @@ impl Checkout {
         self.attempt_with_provider = false;
         assert_ne!(self.stored_status(), Status::Pending, "money leaves nothing open");
         settlement
+    }
+
+    /// Money of an attempt was paid back: the checkout keeps its state, and shows it where it shows that attempt.
+    pub fn refund_moved(&mut self, transaction: TransactionSummary, now: Timestamp) -> bool {
+        assert!(transaction.is_paid(), "only money that came is paid back");
+        let is_shown = self.transaction.as_ref().is_some_and(|shown| shown.id == transaction.id);
+        if is_shown {
+            self.touch(now);
+            self.transaction = Some(transaction);
+        }
+        is_shown
     }
 
     pub fn cancelled_at(&self) -> Option<Timestamp> {

@@ -517,7 +517,7 @@ impl Invoice {
     /// An attempt moved. `with_provider` tells whether its outcome is open over there.
     pub fn attempt_moved(&mut self, transaction: TransactionSummary, with_provider: bool, now: Timestamp) {
         assert_eq!(transaction.amount.currency, self.bill.currency(), "an invoice is paid in its currency");
-        assert!(!transaction.is_completed(), "money goes through `money_arrived`");
+        assert!(!transaction.is_paid(), "money goes through `money_arrived`");
         self.see(now);
         let attempt = Attempt { transaction: transaction.id, amount: transaction.amount };
         let is_held = with_provider && self.refuse_if_closed(now).is_ok();
@@ -528,7 +528,7 @@ impl Invoice {
         }
         // A loser that ends later hides neither what came after it nor the money that ended it all.
         let is_over = self.refuse_if_closed(now).is_err();
-        let hides = |known: &TransactionSummary| known.id > transaction.id || (is_over && known.is_completed());
+        let hides = |known: &TransactionSummary| known.id > transaction.id || (is_over && known.is_paid());
         if !self.transaction.as_ref().is_some_and(hides) {
             self.transaction = Some(transaction);
         }
@@ -594,6 +594,17 @@ impl Invoice {
         self.receipts.push(receipt);
         let sum: i128 = self.receipts.iter().map(|receipt| i128::from(receipt.amount.minor)).sum();
         assert_eq!(sum, i128::from(self.paid().minor), "every payment has its receipt");
+    }
+
+    /// Money of a payment was paid back: the invoice keeps its state, and shows it where it shows that payment.
+    pub fn refund_moved(&mut self, transaction: TransactionSummary, now: Timestamp) -> bool {
+        assert!(transaction.is_paid(), "only money that came is paid back");
+        let is_shown = self.transaction.as_ref().is_some_and(|shown| shown.id == transaction.id);
+        if is_shown {
+            self.see(now);
+            self.transaction = Some(transaction);
+        }
+        is_shown
     }
 
     pub fn attempt_with_provider(&self) -> bool {

@@ -6,6 +6,7 @@ use crate::invoice::Invoice;
 use crate::payment::{PaymentSession, Transaction};
 use crate::payment_link::PaymentLink;
 use crate::receipt::Receipt;
+use crate::refund::Refund;
 use crate::scope::Scope;
 use crate::time::Timestamp;
 
@@ -32,6 +33,12 @@ pub enum Job {
     WithdrawAttempt(Id<Transaction>),
     /// The simulator's payer or network acts.
     SimulatePayer(Id<Transaction>),
+    /// Hand a refund to its rail (or find out whether that happened).
+    SendRefund(Id<Refund>),
+    /// Ask the rail what became of a refund.
+    AskRefund(Id<Refund>),
+    /// The simulator's network pays back.
+    SimulateRefund(Id<Refund>),
 }
 
 impl Job {
@@ -47,6 +54,9 @@ impl Job {
             Job::AskRail(_) => "ask_rail",
             Job::WithdrawAttempt(_) => "withdraw_attempt",
             Job::SimulatePayer(_) => "simulate_payer",
+            Job::SendRefund(_) => "send_refund",
+            Job::AskRefund(_) => "ask_refund",
+            Job::SimulateRefund(_) => "simulate_refund",
         }
     }
 
@@ -60,12 +70,14 @@ impl Job {
             Job::StartAttempt(id) | Job::AskRail(id) | Job::WithdrawAttempt(id) | Job::SimulatePayer(id) => {
                 id.to_string()
             }
+            Job::SendRefund(id) | Job::AskRefund(id) | Job::SimulateRefund(id) => id.to_string(),
         }
     }
 
     /// A stored row back into a job; `None` for what this version does not know.
     pub fn parse(kind: &str, object_id: &str) -> Option<Self> {
         let transaction = || object_id.parse().ok();
+        let refund = || object_id.parse().ok();
         match kind {
             "expire_checkout" => object_id.parse().ok().map(Job::ExpireCheckout),
             "overdue_invoice" => object_id.parse().ok().map(Job::OverdueInvoice),
@@ -77,6 +89,9 @@ impl Job {
             "ask_rail" => transaction().map(Job::AskRail),
             "withdraw_attempt" => transaction().map(Job::WithdrawAttempt),
             "simulate_payer" => transaction().map(Job::SimulatePayer),
+            "send_refund" => refund().map(Job::SendRefund),
+            "ask_refund" => refund().map(Job::AskRefund),
+            "simulate_refund" => refund().map(Job::SimulateRefund),
             _ => None,
         }
     }

@@ -7,6 +7,7 @@ use std::fmt;
 use crate::id::{Id, Object};
 use crate::money::{Currency, Money};
 use crate::payment::{Transaction, TransactionStatus};
+use crate::refund::{Refund, RefundStatus, Source};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Account {
@@ -18,6 +19,8 @@ pub enum Account {
     Fees,
     /// Money that arrived twice for one object: not the merchant's to pay out, refundable.
     Unapplied,
+    /// Asked back and not decided.
+    RefundsPending,
     /// Money that changed hands elsewhere, as the merchant recorded it: in the books, and outside the balance.
     OfflineReceived,
     OfflineSales,
@@ -30,6 +33,7 @@ impl fmt::Display for Account {
             Account::Merchant => f.write_str("merchant"),
             Account::Fees => f.write_str("fees"),
             Account::Unapplied => f.write_str("unapplied"),
+            Account::RefundsPending => f.write_str("refunds_pending"),
             Account::OfflineReceived => f.write_str("offline_received"),
             Account::OfflineSales => f.write_str("offline_sales"),
         }
@@ -48,6 +52,8 @@ pub struct Posting {
 pub struct Entry {
     pub id: Id<Entry>,
     pub transaction: Id<Transaction>,
+    /// `None`: the payment itself.
+    pub refund: Option<Id<Refund>>,
     pub currency: Currency,
     postings: Vec<Posting>,
 }
@@ -73,7 +79,7 @@ impl Entry {
         assert!(postings[0].amount_minor > 0, "money moves forward");
         assert!(postings.len() >= 2, "money goes somewhere");
         assert!(postings[1..].iter().all(|posting| posting.amount_minor < 0), "what is not the debit is a credit");
-        Self { id, transaction, currency, postings }
+        Self { id, transaction, refund: None, currency, postings }
     }
 
     /// An online payment completed: the rail holds the gross, the merchant is owed the net.
@@ -107,9 +113,58 @@ impl Entry {
         Self::balanced(id, transaction.id, currency, debit, credits)
     }
 
+    /// A refund was asked for: its money can be used for nothing else.
+    pub fn refund_asked(id: Id<Entry>, refund: &Refund) -> Self {
+        Self::of_refund(id, refund, source_of(refund), Account::RefundsPending)
+    }
+
+    /// The rail paid it back.
+    pub fn refund_completed(id: Id<Entry>, refund: &Refund) -> Self {
+        assert_eq!(refund.status(), RefundStatus::Completed, "only what went through leaves the rail");
+        Self::of_refund(id, refund, Account::RefundsPending, rail_of(refund))
+    }
+
+    /// It did not go through: the money is back where it was taken from.
+    pub fn refund_failed(id: Id<Entry>, refund: &Refund) -> Self {
+        assert_eq!(refund.status(), RefundStatus::Failed, "only what failed is released");
+        Self::of_refund(id, refund, Account::RefundsPending, source_of(refund))
+    }
+
+    /// It had failed and was released, and the rail paid it back after all.
+    pub fn refund_corrected(id: Id<Entry>, refund: &Refund) -> Self {
+        assert_eq!(refund.status(), RefundStatus::Completed, "only what went through leaves the rail");
+        Self::of_refund(id, refund, source_of(refund), rail_of(refund))
+    }
+
+    /// Money that changed hands elsewhere went back there.
+    pub fn offline_refunded(id: Id<Entry>, refund: &Refund) -> Self {
+        assert_eq!(refund.source, Source::Offline, "what a rail has goes back by it");
+        Self::of_refund(id, refund, Account::OfflineSales, Account::OfflineReceived)
+    }
+
+    fn of_refund(id: Id<Entry>, refund: &Refund, debit: Account, credit: Account) -> Self {
+        let (Money { minor, currency }, transaction) = (refund.amount, refund.transaction);
+        let debit = Posting { account: debit, amount_minor: minor };
+        let credits = vec![Posting { account: credit, amount_minor: -minor }];
+        Self { refund: Some(refund.id), ..Self::balanced(id, transaction, currency, debit, credits) }
+    }
+
     pub fn postings(&self) -> &[Posting] {
         &self.postings
     }
+}
+
+fn source_of(refund: &Refund) -> Account {
+    match refund.source {
+        Source::Merchant { .. } => Account::Merchant,
+        Source::Unapplied { .. } => Account::Unapplied,
+        Source::Offline => panic!("{} was given back by hand: nothing of it is on its way", refund.id),
+    }
+}
+
+fn rail_of(refund: &Refund) -> Account {
+    let rail = refund.source.rail().expect("what is given back by hand leaves no rail");
+    Account::RailClearing { rail: rail.to_owned() }
 }
 
 fn rail_debit(transaction: &Transaction) -> Posting {

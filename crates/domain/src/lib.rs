@@ -26,6 +26,7 @@ pub mod phone;
 pub mod product;
 pub mod rail;
 pub mod receipt;
+pub mod refund;
 pub mod refusal;
 pub mod return_address;
 #[cfg(test)]

@@ -235,6 +235,9 @@ impl PaymentSession {
             late: false,
             parked: None,
             transitions: vec![Transition { status: TransactionStatus::Pending, at: now }],
+            refunded_minor: 0,
+            refunding_minor: 0,
+            attempt_count: 1,
             questions: 0,
             created_at: now.floor_to_second(),
             updated_at: now,
@@ -353,7 +356,7 @@ impl PaymentSession {
     /// The rail's verified word. The last verified word wins, but paid is final.
     pub fn reported(&mut self, transaction: &mut Transaction, report: &Report, now: Timestamp) -> Moved {
         self.assert_pair(transaction);
-        if transaction.status == TransactionStatus::Completed {
+        if transaction.status.is_paid() {
             assert_eq!(transaction.step, Step::Settled, "nobody asks about money that arrived");
             return Moved::Nowhere;
         }
@@ -412,7 +415,7 @@ impl PaymentSession {
         if !undecided {
             return Err(Refusal::AttemptNotUnknown { status: transaction.status.as_str() });
         }
-        assert_ne!(transaction.status, TransactionStatus::Completed, "paid is final");
+        assert!(!transaction.status.is_paid(), "paid is final");
         transaction.parked = None;
         Ok(if paid {
             self.succeed(transaction, now)
@@ -422,7 +425,7 @@ impl PaymentSession {
     }
 
     fn succeed(&mut self, transaction: &mut Transaction, now: Timestamp) -> Moved {
-        assert_ne!(transaction.status, TransactionStatus::Completed, "an attempt is paid once");
+        assert!(!transaction.status.is_paid(), "an attempt is paid once");
         assert_ne!(self.status, SessionStatus::Succeeded, "a session succeeds once");
         transaction.step = Step::Settled;
         transaction.failure_reason = None;
@@ -437,7 +440,7 @@ impl PaymentSession {
     }
 
     fn fail(&mut self, transaction: &mut Transaction, reason: FailureReason, now: Timestamp) -> Moved {
-        assert_ne!(transaction.status, TransactionStatus::Completed, "paid is final");
+        assert!(!transaction.status.is_paid(), "paid is final");
         assert_ne!(self.status, SessionStatus::Succeeded, "paid is final for its session too");
         transaction.step = Step::Settled;
         let was_open = self.is_open();
@@ -447,7 +450,9 @@ impl PaymentSession {
                 transaction.go(TransactionStatus::Failed, now);
             }
             TransactionStatus::Failed | TransactionStatus::Cancelled | TransactionStatus::Expired => {}
-            TransactionStatus::Completed => unreachable!("asserted above"),
+            TransactionStatus::Completed | TransactionStatus::PartiallyRefunded | TransactionStatus::Refunded => {
+                unreachable!("asserted above")
+            }
         }
         // A session that was closed or failed before keeps its word; the attempt behind it is over as well.
         if !was_open {
@@ -474,7 +479,7 @@ impl PaymentSession {
     }
 
     fn park(&mut self, transaction: &mut Transaction, why: String, now: Timestamp) -> Moved {
-        assert_ne!(transaction.status, TransactionStatus::Completed, "paid is final");
+        assert!(!transaction.status.is_paid(), "paid is final");
         if transaction.parked.as_deref() == Some(&why) {
             return Moved::Nowhere;
         }
@@ -535,7 +540,7 @@ impl PaymentSession {
 
     fn process(&mut self, transaction: &mut Transaction, now: Timestamp) -> Moved {
         assert_ne!(transaction.step, Step::Settled, "an attempt that is over goes nowhere");
-        assert_ne!(transaction.status, TransactionStatus::Completed, "paid is final");
+        assert!(!transaction.status.is_paid(), "paid is final");
         // A session that nobody had used when its time ran out is expired, whether or not the timer ran.
         let begins = self.status == SessionStatus::Pending && !self.is_past_expiry(now);
         if begins {
@@ -575,7 +580,7 @@ impl PaymentSession {
         assert_eq!(self.transaction, Some(transaction.id), "session and transaction belong together");
         assert_eq!(transaction.attempt().session, self.id, "transaction and session belong together");
         assert_eq!(transaction.amount, self.amount, "both are about the same money");
-        let is_paid = transaction.status == TransactionStatus::Completed;
+        let is_paid = transaction.status.is_paid();
         assert_eq!(self.status == SessionStatus::Succeeded, is_paid, "both are paid, or neither");
     }
 

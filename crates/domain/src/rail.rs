@@ -97,6 +97,34 @@ pub enum Report {
     NotFound,
 }
 
+/// What a rail says of a refund, in its answer, by verified callback or by query. Nothing else is proof.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefundReport {
+    /// It has it; the outcome is on its way.
+    Processing {
+        rail_reference: Option<String>,
+    },
+    Completed {
+        amount: Money,
+        rail_reference: Option<String>,
+    },
+    Failed {
+        reason: FailureReason,
+    },
+    /// The rail knows no such refund: no proof that none will come.
+    NotFound,
+}
+
+/// What a rail pays back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefundSupport {
+    None,
+    /// The whole payment, once.
+    Full,
+    /// Any part, several times.
+    Partial,
+}
+
 /// What a rail offers for one method, as data: no `if rail == …` outside its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capability {
@@ -104,4 +132,7 @@ pub struct Capability {
     /// Starting again under the same reference returns the same payment.
     pub start_is_idempotent: bool,
     pub code_length: Option<u8>,
+    pub refund: RefundSupport,
+    /// Asking again under the same reference returns the same refund.
+    pub refund_is_idempotent: bool,
 }

@@ -55,6 +55,23 @@ pub enum Refusal {
         status: &'static str,
     },
     KeyAlreadyRevoked,
+    TransactionNotRefundable {
+        status: &'static str,
+    },
+    TransactionAlreadyRefunded,
+    /// The rail that has the money pays none back.
+    RefundNotSupported,
+    RefundExceedsAmount {
+        left: Money,
+    },
+    InsufficientBalance {
+        available: Money,
+        required: Money,
+    },
+    /// An operator may only decide a refund whose outcome is not known.
+    RefundNotUnknown {
+        status: &'static str,
+    },
 }
 
 impl Refusal {
@@ -91,6 +108,11 @@ impl Refusal {
             Refusal::NoActiveEndpoint => "no_active_endpoint",
             Refusal::AttemptNotUnknown { .. } => "attempt_not_unknown",
             Refusal::KeyAlreadyRevoked => "key_already_revoked",
+            Refusal::TransactionNotRefundable { .. } | Refusal::RefundNotSupported => "transaction_not_refundable",
+            Refusal::TransactionAlreadyRefunded => "transaction_already_refunded",
+            Refusal::RefundExceedsAmount { .. } => "refund_exceeds_amount",
+            Refusal::InsufficientBalance { .. } => "insufficient_balance",
+            Refusal::RefundNotUnknown { .. } => "refund_not_unknown",
         }
         .into()
     }
@@ -174,6 +196,25 @@ impl fmt::Display for Refusal {
                 write!(f, "This attempt is {status}: only one whose outcome is unknown can be decided by hand.")
             }
             Refusal::KeyAlreadyRevoked => f.write_str("This key is revoked already."),
+            Refusal::TransactionNotRefundable { status } => {
+                write!(f, "This transaction is {status}: only one that is completed can be refunded.")
+            }
+            Refusal::TransactionAlreadyRefunded => f.write_str("This transaction is refunded: nothing of it is left."),
+            Refusal::RefundNotSupported => {
+                f.write_str("The payment provider that has this money pays none back. Refund the payer by another way.")
+            }
+            Refusal::RefundExceedsAmount { left } => write!(
+                f,
+                "Only {left} {} of this transaction is left to refund; refunds that are on their way count.",
+                left.currency
+            ),
+            Refusal::InsufficientBalance { available, required } => {
+                let currency = required.currency;
+                write!(f, "This needs {required} {currency}, and {available} {currency} is available.")
+            }
+            Refusal::RefundNotUnknown { status } => {
+                write!(f, "This refund is {status}: only one whose outcome is unknown can be decided by hand.")
+            }
         }
     }
 }

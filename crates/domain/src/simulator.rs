@@ -3,6 +3,8 @@
 //!
 //! It stands for the world outside, so it never looks at a session or a transaction.
 
+mod refund;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,8 @@ use crate::phone::Msisdn;
 use crate::rail::{FailureReason, Report};
 use crate::scope::Scope;
 use crate::time::Timestamp;
+
+pub use refund::{RefundScript, SimulatedRefund};
 
 /// From the payer's decision to the rail's word.
 const REACTION: Duration = Duration::from_millis(300);
@@ -41,6 +45,9 @@ pub struct SimulatedPayment {
     state: State,
     /// The outcome was reported this often.
     pub reports: u32,
+    /// What the wallet has paid back of it, or is about to.
+    #[serde(default)]
+    given_back_minor: i64,
     pub created_at: Timestamp,
 }
 
@@ -146,6 +153,7 @@ impl SimulatedPayment {
             script,
             state: State::AwaitingPayer,
             reports: 0,
+            given_back_minor: 0,
             created_at: now,
         };
         match transaction.attempt().method.flow() {

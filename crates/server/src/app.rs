@@ -4,6 +4,7 @@
 //! between transactions, in `attempts`.
 
 pub mod attempts;
+pub mod balance;
 pub mod checkouts;
 pub mod customers;
 pub mod documents;
@@ -22,6 +23,8 @@ pub mod products;
 pub mod publish;
 pub mod receipt_statements;
 pub mod receipts;
+pub mod refund_calls;
+pub mod refunds;
 pub mod sessions;
 pub mod settlement;
 pub mod verify;
@@ -117,6 +120,11 @@ impl Context {
 
     pub fn offer(&self, mode: Mode, method: Method) -> Option<&Offer> {
         self.offers.iter().find(|offer| offer.mode == mode && offer.method == method)
+    }
+
+    /// What the rail of this name offers for a method.
+    pub fn offer_of(&self, mode: Mode, method: Method, rail: &str) -> Option<&Offer> {
+        self.offers.iter().find(|offer| offer.mode == mode && offer.method == method && offer.rail == rail)
     }
 
     /// Whether any rail is configured for a mode.

@@ -16,6 +16,7 @@ mod organization;
 mod output;
 mod problem;
 mod receipt;
+mod refunds;
 mod restore;
 mod serve;
 mod signing_keys;
@@ -62,6 +63,7 @@ enum Command {
     Keys(keys::Arguments),
     SigningKeys(signing_keys::Arguments),
     Attempts(attempts::Arguments),
+    Refunds(refunds::Arguments),
     Receipt(receipt::Arguments),
     Listen(listen::Arguments),
     Trigger(trigger::Arguments),
@@ -82,6 +84,7 @@ pub fn main() -> ExitCode {
         Command::Keys(arguments) => block_on(keys::run(arguments)),
         Command::SigningKeys(arguments) => block_on(signing_keys::run(arguments)),
         Command::Attempts(arguments) => block_on(attempts::run(arguments)),
+        Command::Refunds(arguments) => block_on(refunds::run(arguments)),
         Command::Receipt(arguments) => block_on(receipt::run(arguments)),
         Command::Listen(arguments) => block_on(listen::run(arguments)),
         Command::Trigger(arguments) => block_on(trigger::run(arguments)),

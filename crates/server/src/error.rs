@@ -56,7 +56,13 @@ impl Failure {
                 | Refusal::PaymentLinkUsedUp
                 | Refusal::NoActiveEndpoint
                 | Refusal::AttemptNotUnknown { .. }
-                | Refusal::KeyAlreadyRevoked,
+                | Refusal::KeyAlreadyRevoked
+                | Refusal::TransactionNotRefundable { .. }
+                | Refusal::TransactionAlreadyRefunded
+                | Refusal::RefundNotSupported
+                | Refusal::RefundExceedsAmount { .. }
+                | Refusal::InsufficientBalance { .. }
+                | Refusal::RefundNotUnknown { .. },
             )
             | Failure::Invalid(_)
             | Failure::KeyReused => 400,

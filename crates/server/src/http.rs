@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod auth;
+mod balance;
 pub mod body;
 pub mod caller;
 pub mod card_guard;
@@ -25,8 +26,10 @@ pub mod query;
 mod read;
 mod receipts;
 mod reference;
+mod refunds;
 mod service;
 mod tokens;
+mod transactions;
 mod unread;
 mod webhook_endpoints;
 
@@ -74,6 +77,12 @@ fn operations() -> OpenApiRouter<Api> {
         .routes(routes!(checkouts::get))
         .routes(routes!(checkouts::cancel))
         .merge(from_browsers())
+        .routes(routes!(transactions::list))
+        .routes(routes!(transactions::get))
+        .routes(routes!(refunds::create))
+        .routes(routes!(refunds::list))
+        .routes(routes!(refunds::get))
+        .routes(routes!(balance::get))
         .routes(routes!(ledger::accounts))
         .routes(routes!(ledger::list))
         .routes(routes!(ledger::proof))

@@ -167,6 +167,9 @@ async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
         Job::AskRail(id) => app.ask_rail(claimed.scope, id, Some(claimed.clone())).await,
         Job::WithdrawAttempt(_) => app.withdraw_attempt(claimed).await,
         Job::SimulatePayer(_) => payer::simulate(app, claimed).await,
+        Job::SendRefund(_) => app.send_refund(claimed).await,
+        Job::AskRefund(_) => app.ask_refund(claimed).await,
+        Job::SimulateRefund(id) => payer::simulate_refund(app, claimed, id).await,
     }
 }
 

@@ -8,7 +8,8 @@ pub mod simulator;
 use std::sync::Arc;
 
 use domain::payment::Transaction;
-use domain::rail::{Called, Capability, Report, Started};
+use domain::rail::{Called, Capability, RefundReport, Report, Started};
+use domain::refund::Refund;
 use domain::{Method, Mode};
 use futures_util::future::BoxFuture;
 
@@ -23,6 +24,13 @@ pub struct Order {
     pub return_url: String,
 }
 
+/// What a rail is told of one refund. The refund's id is the reference under which nothing is paid back twice.
+#[derive(Debug, Clone)]
+pub struct RefundOrder {
+    pub refund: Refund,
+    pub transaction: Transaction,
+}
+
 pub trait Rail: Send + Sync {
     fn name(&self) -> &'static str;
     /// The methods that it stands behind, and how.
@@ -34,6 +42,10 @@ pub trait Rail: Send + Sync {
     fn query(&self, order: Order) -> BoxFuture<'_, Called<Report>>;
     /// Nobody waits for it any more. Whether it still gets paid is for `query` to say.
     fn withdraw(&self, order: Order) -> BoxFuture<'_, Called<()>>;
+    /// Pays back. `Refused` is a clear no before anything happened.
+    fn refund(&self, order: RefundOrder) -> BoxFuture<'_, Called<RefundReport>>;
+    /// What became of the refund that has our reference.
+    fn query_refund(&self, order: RefundOrder) -> BoxFuture<'_, Called<RefundReport>>;
 }
 
 /// The rails that are configured.

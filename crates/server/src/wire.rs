@@ -2,6 +2,7 @@
 //!
 //! They stand apart from `http`, because an event's snapshot is taken inside the command's transaction.
 
+pub mod balance;
 pub mod checkouts;
 pub mod customers;
 pub mod invoices;
@@ -10,7 +11,9 @@ pub mod payment_links;
 pub mod payments;
 pub mod products;
 pub mod receipts;
+pub mod refunds;
 pub mod settings;
+pub mod transactions;
 pub mod webhooks;
 pub mod words;
 

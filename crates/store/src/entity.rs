@@ -12,6 +12,7 @@ mod payment;
 mod payment_link;
 mod product;
 mod receipt;
+mod refund;
 mod simulator;
 mod webhook;
 

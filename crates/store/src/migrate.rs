@@ -43,8 +43,18 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 5, name: "documents", text: include_str!("../migrations/0005_documents.sql") },
     Migration { number: 6, name: "payment_links", text: include_str!("../migrations/0006_payment_links.sql") },
     Migration { number: 7, name: "mails", text: include_str!("../migrations/0007_mails.sql") },
+    Migration { number: 8, name: "refunds", text: include_str!("../migrations/0008_refunds.sql") },
     Migration { number: 9, name: "ledger_batches", text: include_str!("../migrations/0009_ledger_batches.sql") },
 ];
+
+/// Merged from several sides, they may come out of order.
+const _: () = {
+    let mut next = 1;
+    while next < MIGRATIONS.len() {
+        assert!(MIGRATIONS[next - 1].number < MIGRATIONS[next].number, "migrations stand in their order");
+        next += 1;
+    }
+};
 
 const TABLES: &[&str] = &[
     "organizations",
@@ -56,6 +66,8 @@ const TABLES: &[&str] = &[
     "payment_links",
     "payment_sessions",
     "transactions",
+    "refunds",
+    "balance_guards",
     "invoices",
     "invoice_payments",
     "receipts",
@@ -72,6 +84,7 @@ const TABLES: &[&str] = &[
     "jobs",
     "idempotency_keys",
     "simulated_payments",
+    "simulated_refunds",
     "documents",
     "audit_log",
     "mails",

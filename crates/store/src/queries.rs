@@ -3,6 +3,7 @@
 
 pub mod api_keys;
 pub mod audit;
+pub mod balances;
 pub mod checkouts;
 pub mod counters;
 pub mod customers;
@@ -22,6 +23,7 @@ pub mod organizations;
 pub mod payment_links;
 pub mod products;
 pub mod receipts;
+pub mod refunds;
 pub mod signing_keys;
 pub mod transactions;
 pub mod verify;

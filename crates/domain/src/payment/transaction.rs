@@ -13,6 +13,7 @@ use crate::metadata::Metadata;
 use crate::method::{Method, OfflineMethod, PaymentMethod};
 use crate::money::Money;
 use crate::rail::FailureReason;
+use crate::refusal::Refusal;
 use crate::scope::Scope;
 use crate::time::Timestamp;
 
@@ -49,11 +50,24 @@ pub struct Transaction {
     #[serde(default)]
     pub parked: Option<String>,
     pub transitions: Vec<Transition>,
+    /// Paid back so far, in minor units.
+    #[serde(default)]
+    pub(super) refunded_minor: i64,
+    /// Asked back and not decided: what counts as gone until it is.
+    #[serde(default)]
+    pub(super) refunding_minor: i64,
+    /// Which attempt at its object this was, from one.
+    #[serde(default = "first")]
+    pub attempt_count: i64,
     /// Questions asked so far: the pauses between them grow.
     #[serde(default)]
     pub questions: u32,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+fn first() -> i64 {
+    1
 }
 
 impl Object for Transaction {
@@ -105,9 +119,38 @@ pub enum TransactionStatus {
     Failed,
     Cancelled,
     Expired,
+    PartiallyRefunded,
+    Refunded,
 }
 
 impl TransactionStatus {
+    pub const ALL: [TransactionStatus; 8] = [
+        TransactionStatus::Pending,
+        TransactionStatus::Processing,
+        TransactionStatus::Completed,
+        TransactionStatus::Failed,
+        TransactionStatus::Cancelled,
+        TransactionStatus::Expired,
+        TransactionStatus::PartiallyRefunded,
+        TransactionStatus::Refunded,
+    ];
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
+    /// Money came, whatever was paid back since.
+    pub fn is_paid(self) -> bool {
+        match self {
+            TransactionStatus::Completed | TransactionStatus::PartiallyRefunded | TransactionStatus::Refunded => true,
+            TransactionStatus::Pending
+            | TransactionStatus::Processing
+            | TransactionStatus::Failed
+            | TransactionStatus::Cancelled
+            | TransactionStatus::Expired => false,
+        }
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             TransactionStatus::Pending => "pending",
@@ -116,17 +159,23 @@ impl TransactionStatus {
             TransactionStatus::Failed => "failed",
             TransactionStatus::Cancelled => "cancelled",
             TransactionStatus::Expired => "expired",
+            TransactionStatus::PartiallyRefunded => "partially_refunded",
+            TransactionStatus::Refunded => "refunded",
         }
     }
 
     /// The edges of contract §4.3, and no others.
     pub(super) fn may_become(self, next: Self) -> bool {
-        use TransactionStatus::{Cancelled, Completed, Expired, Failed, Pending, Processing};
+        use TransactionStatus::{
+            Cancelled, Completed, Expired, Failed, PartiallyRefunded, Pending, Processing, Refunded,
+        };
         match self {
             Pending => matches!(next, Processing | Completed | Failed | Cancelled | Expired),
             Processing => matches!(next, Completed | Failed),
             Failed | Cancelled | Expired => next == Completed,
-            Completed => false,
+            Completed => matches!(next, PartiallyRefunded | Refunded),
+            PartiallyRefunded => next == Refunded,
+            Refunded => false,
         }
     }
 }
@@ -169,6 +218,11 @@ impl TransactionSummary {
     pub fn is_completed(&self) -> bool {
         self.status == TransactionStatus::Completed.as_str()
     }
+
+    /// Money came, whatever was paid back since.
+    pub fn is_paid(&self) -> bool {
+        TransactionStatus::parse(&self.status).is_some_and(TransactionStatus::is_paid)
+    }
 }
 
 impl Transaction {
@@ -202,6 +256,9 @@ impl Transaction {
             late: false,
             parked: None,
             transitions: vec![Transition { status, at: now }],
+            refunded_minor: 0,
+            refunding_minor: 0,
+            attempt_count: 1,
             questions: 0,
             created_at: now.floor_to_second(),
             updated_at: now,
@@ -250,6 +307,91 @@ impl Transaction {
             fee: self.fee,
             net: self.net(),
         }
+    }
+
+    pub fn refunded(&self) -> Money {
+        Money::new(self.refunded_minor, self.amount.currency)
+    }
+
+    /// Asked back, with an open outcome.
+    pub fn refunding(&self) -> Money {
+        Money::new(self.refunding_minor, self.amount.currency)
+    }
+
+    /// What can still be asked back.
+    pub fn refundable(&self) -> Money {
+        let left = self.amount.checked_sub(self.refunded()).and_then(|left| left.checked_sub(self.refunding()));
+        left.expect("refunds are a part of what was paid")
+    }
+
+    /// A part, or all that is left, is asked back. From here on it counts, whatever becomes of it.
+    pub(crate) fn refund_asked(&mut self, amount: Option<Money>, now: Timestamp) -> Result<Money, Refusal> {
+        match self.status {
+            TransactionStatus::Completed | TransactionStatus::PartiallyRefunded => {}
+            TransactionStatus::Refunded => return Err(Refusal::TransactionAlreadyRefunded),
+            TransactionStatus::Pending
+            | TransactionStatus::Processing
+            | TransactionStatus::Failed
+            | TransactionStatus::Cancelled
+            | TransactionStatus::Expired => {
+                return Err(Refusal::TransactionNotRefundable { status: self.status.as_str() });
+            }
+        }
+        let left = self.refundable();
+        let amount = amount.unwrap_or(left);
+        assert_eq!(amount.currency, self.amount.currency, "an amount is read in the transaction's currency");
+        assert!(amount.minor >= 0, "an amount is read as positive");
+        if amount.minor == 0 || amount.minor > left.minor {
+            return Err(Refusal::RefundExceedsAmount { left });
+        }
+        self.refunding_minor += amount.minor;
+        self.updated_at = self.updated_at.max(now);
+        self.assert_refunds();
+        Ok(amount)
+    }
+
+    /// The outcome of what was asked back: gone, or here again.
+    pub(crate) fn refund_ended(&mut self, amount: Money, is_completed: bool, now: Timestamp) {
+        assert!(amount.minor <= self.refunding_minor, "only what was asked back has an outcome");
+        self.refunding_minor -= amount.minor;
+        if is_completed {
+            self.paid_back(amount, now)
+        } else {
+            self.updated_at = self.updated_at.max(now)
+        }
+        self.assert_refunds();
+    }
+
+    /// What had failed went through after all; `false` where something else took its place meanwhile.
+    pub(crate) fn refund_corrected(&mut self, amount: Money, now: Timestamp) -> bool {
+        let fits = amount.minor <= self.refundable().minor;
+        if fits {
+            self.paid_back(amount, now);
+            self.assert_refunds();
+        }
+        fits
+    }
+
+    fn paid_back(&mut self, amount: Money, now: Timestamp) {
+        self.refunded_minor += amount.minor;
+        let next = if self.refunded_minor == self.amount.minor {
+            TransactionStatus::Refunded
+        } else {
+            TransactionStatus::PartiallyRefunded
+        };
+        match self.status == next {
+            true => self.updated_at = self.updated_at.max(now),
+            false => self.go(next, now),
+        }
+    }
+
+    /// At every moment, whatever races (P6).
+    fn assert_refunds(&self) {
+        assert!(self.refunded_minor >= 0, "nothing is paid back twice");
+        assert!(self.refunding_minor >= 0, "what is asked back has one outcome");
+        assert!(self.refunded_minor <= self.amount.minor - self.refunding_minor, "refunds are at most what was paid");
+        let is_refunded = self.refunded_minor > 0;
+        assert_eq!(is_refunded, self.status.is_paid() && self.status != TransactionStatus::Completed, "status and sum");
     }
 
     /// Whether the rail has to be asked (again), and how long to wait before.

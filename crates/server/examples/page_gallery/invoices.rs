@@ -137,7 +137,7 @@ fn invoice(
         left: gmd(165_000 - paid),
         notes: voice.say("Thank you for your order. The map follows next week."),
         payments,
-        document_path: voice.option("/invoice/inv_01jd3v9k2m4x8q7b5n6p0r1s2t/document.pdf"),
+        document_path: voice.option("/invoice/inv_01jd3v9k2m4x8q7b5n6p0r1s2t/pdf"),
     };
     let left = invoice.left.clone();
     PaymentPage {

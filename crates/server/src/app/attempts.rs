@@ -313,6 +313,9 @@ fn transaction_of(claimed: &ClaimedJob) -> Id<Transaction> {
         | Job::ExpireSession(_)
         | Job::ExpirePaymentLink(_)
         | Job::RenderInvoice(_)
-        | Job::RenderReceipt(_) => unreachable!("that job names no attempt"),
+        | Job::RenderReceipt(_)
+        | Job::SendRefund(_)
+        | Job::AskRefund(_)
+        | Job::SimulateRefund(_) => unreachable!("that job names no attempt"),
     }
 }

@@ -6,7 +6,7 @@
 use domain::checkout::{self, Checkout};
 use domain::invoice::{self, Invoice};
 use domain::organization::Organization;
-use domain::payment::{Payable, PaymentSession, SessionStatus, Step, Transaction, TransactionStatus};
+use domain::payment::{Payable, PaymentSession, SessionStatus, Step, Transaction};
 use domain::payment_link::{self, FieldType, PaymentLink};
 use domain::simulator::SimulatedPayment;
 use domain::{Id, Metadata, Method, Mode, Money, Msisdn, Refusal, Scope, Timestamp, return_address};
@@ -210,7 +210,7 @@ impl Hosted {
     }
 
     pub fn is_paid_by(&self) -> impl Iterator<Item = &Transaction> {
-        self.attempts.iter().filter(|attempt| attempt.status() == TransactionStatus::Completed)
+        self.attempts.iter().filter(|attempt| attempt.status().is_paid())
     }
 }
 

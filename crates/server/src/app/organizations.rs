@@ -143,6 +143,7 @@ pub fn dashboard(tx: &mut Tx<'_>, scope: Scope) -> Result<PayDashboard, Failure>
     };
     let paid: &[&str] = &["completed", "partially_refunded", "refunded"];
     let (amount, fees) = (sum(|total| total.amount_minor, paid), sum(|total| total.fee_minor, paid));
+    let refunded = sum(|total| total.refunded_minor, paid);
     let mut by_method: Vec<MethodTotal> = Vec::new();
     for method in Method::ALL {
         let of_method = totals
@@ -160,7 +161,7 @@ pub fn dashboard(tx: &mut Tx<'_>, scope: Scope) -> Result<PayDashboard, Failure>
         total_amount: money(amount),
         total_fees: money(fees),
         total_net: money(amount - fees),
-        refunded_amount: money(0),
+        refunded_amount: money(refunded),
         transaction_count: totals.iter().map(|total| total.transactions).sum(),
         completed_count: sum(|total| total.transactions, paid),
         failed_count: sum(|total| total.transactions, &["failed", "cancelled", "expired"]),

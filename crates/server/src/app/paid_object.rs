@@ -12,7 +12,7 @@ use domain::payment::{
 use domain::payment_link::{NotThePrice, PaymentLink};
 use domain::{Id, Metadata, Method, Money, Refusal, Scope, Timestamp};
 use store::Tx;
-use store::queries::{jobs, payment_links as links};
+use store::queries::{jobs, payment_links as links, transactions};
 
 use super::payments::{Initialize, Target};
 use super::{Context, checkouts, invoices, load, look_up, payment_links, receipts};
@@ -228,6 +228,26 @@ impl PaidObject {
             Self::Checkout(checkout) => checkout.attempt_moved(transaction, with_provider, now),
             Self::Invoice(invoice) => invoice.attempt_moved(transaction, with_provider, now),
             Self::PaymentLink(_) => {}
+        }
+    }
+
+    /// Which attempt to pay it the one is that begins now. What many people pay counts none: each of them has their own.
+    pub fn next_attempt(&self, tx: &mut Tx<'_>) -> Result<i64, Failure> {
+        match self {
+            Self::Checkout(checkout) => Ok(checkout.attempt_count + 1),
+            Self::Invoice(invoice) => {
+                Ok(transactions::attempts_of_object(tx, invoice.scope, &invoice.id.to_string())? + 1)
+            }
+            Self::PaymentLink(_) => Ok(1),
+        }
+    }
+
+    /// Money of an attempt was paid back; whether the object shows it.
+    pub fn refund_moved(&mut self, transaction: TransactionSummary, now: Timestamp) -> bool {
+        match self {
+            Self::Checkout(checkout) => checkout.refund_moved(transaction, now),
+            Self::Invoice(invoice) => invoice.refund_moved(transaction, now),
+            Self::PaymentLink(_) => false,
         }
     }
 

@@ -365,6 +365,7 @@ fn start(
     let now = tx.now();
     let id = tx.entropy().id(now);
     let mut transaction = session.begin(id, method, offer.rail.to_owned(), fee, now);
+    transaction.attempt_count = object.next_attempt(tx)?;
     session.unanswered_key = key;
     object.attempt_moved(session.id, transaction.summary(), false, now);
     object.save(tx)?;

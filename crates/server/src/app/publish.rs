@@ -6,6 +6,7 @@ use domain::invoice::Invoice;
 use domain::organization::{Organization, Profile};
 use domain::payment::{PaymentSession, Transaction};
 use domain::payment_link::PaymentLink;
+use domain::refund::Refund;
 use domain::webhook::Delivery;
 use domain::{Id, Scope};
 use serde::Serialize;
@@ -19,6 +20,7 @@ use crate::wire::checkouts::{CheckoutView, PaymentEventData};
 use crate::wire::invoices::{InvoiceEventData, InvoiceView};
 use crate::wire::payment_links::{PaymentLinkEventData, PaymentLinkView};
 use crate::wire::payments::PaymentNames;
+use crate::wire::refunds::RefundView;
 use crate::wire::webhooks::envelope;
 
 /// Something happened to the checkout itself.
@@ -140,6 +142,12 @@ fn link_payment(
     let view = PaymentLinkView::of(link, &merchant, &context.addresses, tx.now());
     let data = PaymentLinkEventData::of(view, transaction);
     publish(tx, link.scope, kind, &session.id.to_string(), sequence, &data)
+}
+
+/// A refund ended.
+pub fn refund_event(tx: &mut Tx<'_>, refund: &mut Refund, kind: EventType) -> Result<(), Failure> {
+    let sequence = refund.next_sequence();
+    publish(tx, refund.scope, kind, &refund.id.to_string(), sequence, &RefundView::of(refund))
 }
 
 fn publish<T: Serialize>(

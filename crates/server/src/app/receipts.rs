@@ -55,11 +55,9 @@ pub fn issue(
 
 /// The receipt with this code, and what of its payment went back since.
 pub fn validate(tx: &mut Tx<'_>, code: &ValidationCode) -> Result<Option<(Receipt, Money)>, Failure> {
-    let found = locate::receipt(tx, code)?;
-    Ok(found.map(|receipt| {
-        let nothing = Money::new(0, receipt.amount.currency);
-        (receipt, nothing)
-    }))
+    let Some(receipt) = locate::receipt(tx, code)? else { return Ok(None) };
+    let refunded = look_up::<Transaction>(tx, receipt.scope, receipt.transaction)?.refunded();
+    Ok(Some((receipt, refunded)))
 }
 
 fn validation_code(tx: &mut Tx<'_>) -> ValidationCode {

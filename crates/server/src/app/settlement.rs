@@ -5,7 +5,7 @@ use domain::event::EventType;
 use domain::job::Job;
 use domain::ledger::Entry;
 use domain::method::Flow;
-use domain::payment::{Moved, PaymentSession, SessionStatus, Settlement, Step, Transaction, TransactionStatus};
+use domain::payment::{Moved, PaymentSession, SessionStatus, Settlement, Step, Transaction};
 use domain::{Id, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::{jobs, ledger};
@@ -62,7 +62,7 @@ pub fn settle(
     let is_ended = observed.is_some() && object.payable().ends_its_sessions();
     if is_ended || session.has_expired(now) {
         sessions::close(tx, &mut session, Some(&mut transaction), true)?;
-        if transaction.status() != TransactionStatus::Completed {
+        if !transaction.status().is_paid() {
             object.attempt_moved(session_id, transaction.summary(), false, now);
         }
     }
@@ -82,7 +82,7 @@ pub fn settle(
 /// Whether starting again would give the same payment, with the way on that the payer needs.
 fn restarts(context: &Context, transaction: &Transaction) -> bool {
     transaction.attempt().method.flow() == Flow::Redirect
-        && transaction.status() != TransactionStatus::Completed
+        && !transaction.status().is_paid()
         && context
             .offer(transaction.scope.mode, transaction.attempt().method)
             .is_some_and(|offer| offer.capability.start_is_idempotent)

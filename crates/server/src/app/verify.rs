@@ -12,6 +12,7 @@ mod invoices;
 mod ledger;
 mod payment_links;
 mod payments;
+mod refunds;
 mod rest;
 
 use std::collections::BTreeMap;
@@ -153,6 +154,7 @@ fn of_scope(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Fa
     payment_links::check(tx, scope, report)?;
     payments::sessions(tx, scope, report)?;
     payments::transactions(tx, scope, report)?;
+    refunds::check(tx, scope, report)?;
     ledger::seals(tx, scope, report)?;
     for event in stored::events_of_others(tx, scope, &TELL)? {
         report.fault("events", event, "it tells of nothing that tells");

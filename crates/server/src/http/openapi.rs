@@ -109,6 +109,9 @@ fn document() -> Value {
         "tags": [
             { "name": "Checkouts", "description": "A checkout session is one thing to be paid: an amount, a hosted page to pay it on, and a time when it expires." },
             { "name": "Payments", "description": "The embedded flow, for a payment page of your own; and how your payments are set up and doing." },
+            { "name": "Transactions", "description": "Every attempt to pay, with each of its moves." },
+            { "name": "Refunds", "description": "Money on its way back to who paid it." },
+            { "name": "Payouts", "description": "What you have." },
             { "name": "Payment links", "description": "One address that many people pay." },
             { "name": "Customers", "description": "Who pays you: found again by e-mail address or phone, named by `customer_id`." },
             { "name": "Products", "description": "What you sell again and again: a line that names one takes its name and price." },

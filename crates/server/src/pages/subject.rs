@@ -2,7 +2,7 @@
 //! is. Reads; decides nothing.
 
 use domain::invoice::Status;
-use domain::payment::Payer;
+use domain::payment::{Payable, Payer};
 
 use super::note::{FieldFault, Note};
 use super::view::{Due, Invoice, InvoicePayment, Item, Leave, Merchant, Part, PartError, Subject, TimeLeft};
@@ -72,7 +72,7 @@ fn billed(hosted: &Hosted, invoice: &domain::invoice::Invoice) -> Invoice {
         left: state::amount(invoice.remaining()),
         notes: invoice.notes.clone(),
         payments: payments.collect(),
-        document_path: None,
+        document_path: invoice.issued_date().map(|_| format!("{}/pdf", here.page(Payable::Invoice(invoice.id)))),
     }
 }
 

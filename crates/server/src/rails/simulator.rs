@@ -4,15 +4,15 @@
 use std::time::Duration;
 
 use domain::job::Job;
-use domain::rail::{Called, Capability, FailureReason, NextAction, Report, Started};
-use domain::simulator::{CODE_LENGTH, SimulatedPayment};
+use domain::rail::{Called, Capability, FailureReason, NextAction, RefundReport, RefundSupport, Report, Started};
+use domain::simulator::{CODE_LENGTH, SimulatedPayment, SimulatedRefund};
 use domain::{Entropy, Method, Timestamp};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use store::queries::jobs;
 use store::{Store, Tx};
 
-use super::{Order, Rail};
+use super::{Order, Rail, RefundOrder};
 use crate::secrets::Subkey;
 
 pub const NAME: &str = "simulator";
@@ -65,6 +65,14 @@ pub fn keep(tx: &mut Tx<'_>, payment: &mut SimulatedPayment) -> Result<(), store
     if payment.version == 0 { tx.insert(payment) } else { tx.save(payment) }
 }
 
+/// The same for what a wallet pays back.
+pub fn keep_refund(tx: &mut Tx<'_>, refund: &mut SimulatedRefund) -> Result<(), store::Error> {
+    if let Some(at) = refund.next_act() {
+        jobs::schedule(tx, refund.scope, Job::SimulateRefund(refund.refund), at)?;
+    }
+    if refund.version == 0 { tx.insert(refund) } else { tx.save(refund) }
+}
+
 /// The token in a page's address: unguessable without the installation's key.
 pub fn page_token(key: &Subkey, transaction: &str) -> String {
     let seed = key.derive(&format!("simulator page {transaction}"));
@@ -90,6 +98,8 @@ impl Rail for Simulator {
             },
             start_is_idempotent: true,
             code_length: (method == Method::Qmoney).then_some(CODE_LENGTH),
+            refund: RefundSupport::Partial,
+            refund_is_idempotent: true,
         };
         Method::ALL.into_iter().map(|method| (method, capability(method))).collect()
     }
@@ -181,6 +191,52 @@ impl Rail for Simulator {
         async move {
             match self.with(order, |payment, _| payment.withdraw()).await {
                 Ok(_) => Called::Answered(()),
+                Err(error) => Called::Lost(error.to_string()),
+            }
+        }
+        .boxed()
+    }
+
+    fn refund(&self, order: RefundOrder) -> BoxFuture<'_, Called<RefundReport>> {
+        async move {
+            let taken = self
+                .store
+                .write(move |tx| {
+                    let refund = &order.refund;
+                    if let Some(known) = tx.find::<SimulatedRefund>(refund.scope, refund.id)? {
+                        return Ok::<_, store::Error>(known);
+                    }
+                    let mut payment = tx.find::<SimulatedPayment>(refund.scope, refund.transaction)?;
+                    let mut taken = SimulatedRefund::start(refund, payment.as_mut(), tx.now());
+                    if let Some(payment) = &mut payment {
+                        tx.save(payment)?;
+                    }
+                    keep_refund(tx, &mut taken)?;
+                    Ok(taken)
+                })
+                .await;
+            match taken {
+                Ok(refund) if refund.loses_answer() => {
+                    tokio::time::sleep(LOST_AFTER).await;
+                    Called::Lost("the simulated network lost the answer".into())
+                }
+                Ok(refund) => match refund.report() {
+                    RefundReport::Failed { reason } => Called::Refused(reason),
+                    report => Called::Answered(report),
+                },
+                Err(error) => Called::Lost(error.to_string()),
+            }
+        }
+        .boxed()
+    }
+
+    fn query_refund(&self, order: RefundOrder) -> BoxFuture<'_, Called<RefundReport>> {
+        async move {
+            let refund = order.refund;
+            let found = self.store.read(move |tx| tx.peek::<SimulatedRefund>(refund.scope, refund.id)).await;
+            match found {
+                Ok(Some(refund)) => Called::Answered(refund.report()),
+                Ok(None) => Called::Answered(RefundReport::NotFound),
                 Err(error) => Called::Lost(error.to_string()),
             }
         }

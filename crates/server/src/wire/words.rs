@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use domain::checkout::Status;
 use domain::event::EventType;
 use domain::payment_link::FieldType;
-use domain::{Method, Mode, OfflineMethod, invoice};
+use domain::{Method, Mode, OfflineMethod, invoice, payment, refund};
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
 };
@@ -65,6 +65,7 @@ words! {
         .build();
     SessionId = id("ps", "A payment session.");
     TransactionId = id("txn", "A transaction: one attempt to pay.");
+    RefundId = id("ref", "A refund.");
     CustomerId = id("cus", "A customer.");
     ProductId = id("prod", "A product.");
     EndpointId = id("we", "A webhook endpoint.");
@@ -183,9 +184,10 @@ words! {
     CheckoutStatus = one_of(Status::ALL.map(Status::as_str));
     MethodName = one_of(Method::ALL.map(Method::as_str));
     SessionStatus = one_of(["pending", "processing", "succeeded", "failed", "cancelled"]);
-    TransactionStatus = one_of([
-        "pending", "processing", "completed", "failed", "cancelled", "expired", "refunded", "partially_refunded",
-    ]);
+    TransactionStatus = one_of(payment::TransactionStatus::ALL.map(payment::TransactionStatus::as_str));
+    RefundStatus = one_of(refund::RefundStatus::ALL.map(refund::RefundStatus::as_str));
+    ProcessingType = one_of(["online", "offline"]);
+    RecordingSource = one_of(["provider", "manual"]);
     InvoiceStatus = one_of(invoice::Status::ALL.map(invoice::Status::as_str));
     InvoiceFilter = one_of(
         invoice::Status::ALL.map(invoice::Status::as_str).into_iter().chain(["open", "uncollectible"]),
@@ -244,6 +246,7 @@ words! {
         .item(Ref::from_schema_name("Invoice"))
         .item(Ref::from_schema_name("PaymentLink"))
         .item(Ref::from_schema_name("Checkout"))
+        .item(Ref::from_schema_name("Refund"))
         .description(Some("The object as it was when the event happened."))
         .build();
     MetadataTexts = ObjectBuilder::new()

@@ -13,6 +13,7 @@ mod mail;
 mod operator;
 pub(crate) mod place;
 mod receipts;
+mod refunds;
 mod server;
 
 /// Each named test once for each database.

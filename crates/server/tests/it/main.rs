@@ -7,5 +7,7 @@ mod invoices;
 mod mails;
 mod pages;
 mod payables;
+mod refund_race;
+mod refunds;
 mod tidy;
 mod world;

@@ -1,8 +1,8 @@
 //! A whole installation in this process: router, application, worker, a database of its own, and a clock that a test can
 //! stop and move. And a payer who sees nothing but pages.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -10,10 +10,15 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use dalasi::app::checkouts::{self, NewCheckout, Price};
 use dalasi::app::hosted::{self, Hosted, Place};
-use dalasi::app::{App, Context, Offer, organizations};
+use dalasi::app::idempotency::Reply;
+use dalasi::app::payments::{Initialize, Target};
+use dalasi::app::refunds::{self, NewRefund};
+use dalasi::app::verify::{self, Progress};
+use dalasi::app::{App, Context, Offer, look_up, organizations};
 use dalasi::clock::{Clock as _, SystemClock};
 use dalasi::egress::{Egress, EgressSettings};
 use dalasi::entropy::SystemEntropy;
+use dalasi::error::Failure;
 use dalasi::http::envelope::{self, EdgeSettings};
 use dalasi::listener::ClientAddress;
 use dalasi::mail::{MailSettings, Mailer};
@@ -24,12 +29,14 @@ use dalasi::secrets::{MasterKey, Purpose};
 use dalasi::wire::Addresses;
 use domain::checkout::{Checkout, Customer};
 use domain::customer;
-use domain::payment::Payable;
+use domain::payment::{self, Payable, Transaction, TransactionSummary};
 use domain::product::Product;
-use domain::{Currency, Id, Metadata, Method, Mode, Money, Scope, Timestamp};
+use domain::refund::Refund;
+use domain::{Currency, Id, Metadata, Method, Mode, Money, Msisdn, Scope, Timestamp};
 use http_body_util::BodyExt as _;
 use store::{Database, Settings, Store};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
 
 pub(crate) const PAY_URL: &str = "http://pay.test";
@@ -78,6 +85,7 @@ pub(crate) struct World {
     pub(crate) scope: Scope,
     pub(crate) router: Router,
     stop: watch::Sender<bool>,
+    worker: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Drop for World {
@@ -88,7 +96,11 @@ impl Drop for World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        Self::with(false, None, Database::SqliteMemory, None).await
+        Self::with(Database::SqliteMemory, false, None, None, |simulator| Arc::new(simulator)).await
+    }
+
+    pub(crate) async fn on(database: Database) -> Self {
+        Self::with(database, false, None, None, |simulator| Arc::new(simulator)).await
     }
 
     /// Mails go to the server at this address.
@@ -96,19 +108,34 @@ impl World {
         let from = Some("Bills <bills@shop.example>".to_owned());
         let settings = MailSettings::check(Some(smtp_url.to_owned()), None, from).unwrap().unwrap();
         let mailer = Mailer::new(settings, None).unwrap();
-        Self::with(false, None, Database::SqliteMemory, Some(mailer)).await
+        Self::with(Database::SqliteMemory, false, None, Some(mailer), |simulator| Arc::new(simulator)).await
+    }
+
+    /// Behind a rail that a test makes of the simulated one.
+    pub(crate) async fn behind(rail: impl FnOnce(Simulator) -> Arc<dyn Rail>) -> Self {
+        Self::with(Database::SqliteMemory, false, None, None, rail).await
+    }
+
+    /// Ends the worker and what it has begun, and closes the store.
+    pub(crate) async fn close(&self) {
+        self.stop.send_replace(true);
+        let worker = self.worker.lock().unwrap().take();
+        worker.expect("a world is closed once").await.unwrap();
+        self.app.store().close().await;
     }
 
     /// Reached by TLS, and so often a second by one address; 0 is no limit.
     pub(crate) async fn limited(per_second: u32) -> Self {
-        Self::with(true, Rate::new(per_second), Database::SqliteMemory, None).await
+        Self::with(Database::SqliteMemory, true, Rate::new(per_second), None, |simulator| Arc::new(simulator)).await
     }
 
-    pub(crate) async fn on(database: Database) -> Self {
-        Self::with(false, None, database, None).await
-    }
-
-    async fn with(is_https: bool, rate: Option<Rate>, database: Database, mailer: Option<Mailer>) -> Self {
+    async fn with(
+        database: Database,
+        is_https: bool,
+        rate: Option<Rate>,
+        mailer: Option<Mailer>,
+        rail: impl FnOnce(Simulator) -> Arc<dyn Rail>,
+    ) -> Self {
         let clock =
             TestClock { system: SystemClock::new(), ahead_us: AtomicI64::new(0), stopped_at_us: AtomicI64::new(0) };
         let clock = Arc::new(clock);
@@ -116,20 +143,21 @@ impl World {
             Store::open(Settings::new(database), Arc::clone(&clock) as _, Arc::new(StoreEntropy)).await.unwrap();
         let master = MasterKey::from_bytes([7; 32]);
         let simulator = Simulator::new(store.clone(), PAY_URL.into(), master.subkey(Purpose::PageToken));
+        let rail = rail(simulator);
         let offer = |(method, capability)| Offer { mode: Mode::Test, method, rail: "simulator", capability };
-        let offers = simulator.capabilities().into_iter().map(offer).collect();
+        let offers = rail.capabilities().into_iter().map(offer).collect();
         let addresses = Addresses { public_url: PAY_URL.into(), pay_url: PAY_URL.into() };
         let context = Context::new(addresses, master, offers);
         let context = Arc::new(if mailer.is_some() { context.sending_mail() } else { context });
-        let rails = Rails::new(vec![(Mode::Test, Arc::new(simulator))]);
+        let rails = Rails::new(vec![(Mode::Test, rail)]);
         let app = App::new(store, context, rails, Egress::new(EgressSettings::default()), mailer);
         let installed = app.commit(|tx, context| organizations::install(tx, context, "Kairaba Books")).await.unwrap();
         let scope = Scope { organization: installed.unwrap().organization, mode: Mode::Test };
         let (stop, stopped) = watch::channel(false);
         let settings = PageSettings { is_https, rate, stopping: stopped.clone() };
-        tokio::spawn(dalasi::jobs::work(app.clone(), stopped));
+        let worker = tokio::spawn(dalasi::jobs::work(app.clone(), stopped));
         let router = envelope::wrap(pages::router(app.clone(), settings), EdgeSettings { is_https });
-        Self { app, clock, scope, router, stop }
+        Self { app, clock, scope, router, stop, worker: Mutex::new(Some(worker)) }
     }
 
     pub(crate) async fn create(&self, change: impl FnOnce(&mut NewCheckout)) -> Checkout {
@@ -151,6 +179,58 @@ impl World {
         let scope = self.scope;
         let created = self.app.commit(move |tx, context| checkouts::create(tx, context, scope, &new)).await;
         created.unwrap().checkout
+    }
+
+    /// Starts to pay a checkout by a test number.
+    pub(crate) async fn start(&self, checkout: Id<Checkout>, method: Method, phone: &str) {
+        let request = Initialize {
+            target: Target::Object(Payable::Checkout(checkout)),
+            method: Some(method),
+            amount: None,
+            payer: payment::Payer { phone: Msisdn::parse(phone).ok(), ..Default::default() },
+            metadata: None,
+            answers: Metadata::default(),
+            success_url: None,
+            failure_url: None,
+            has_code: false,
+        };
+        let render = |result: Result<&_, &Failure>| {
+            assert!(result.is_ok(), "{:?}", result.err());
+            Reply::new(200, String::new())
+        };
+        self.app.initialize(self.scope, request, None, None, render).await.unwrap();
+    }
+
+    /// The transaction of a fresh checkout that was paid.
+    pub(crate) async fn paid(&self, minor: i64) -> Id<Transaction> {
+        let price = Price::Amount(Money::new(minor, Currency::gmd()));
+        let checkout = self.create(|new| new.price = price).await;
+        self.start(checkout.id, Method::Wave, "+2207000000").await;
+        loop {
+            if let Some(paid) = self.shown(checkout.id).await.filter(TransactionSummary::is_paid) {
+                return paid.id;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// The attempt that a checkout shows.
+    pub(crate) async fn shown(&self, checkout: Id<Checkout>) -> Option<TransactionSummary> {
+        let scope = self.scope;
+        self.app.read(move |tx, _| Ok(look_up::<Checkout>(tx, scope, checkout)?.transaction)).await.unwrap()
+    }
+
+    /// Asks for a refund of a part, or of all that is left.
+    pub(crate) async fn refund(&self, transaction: Id<Transaction>, minor: Option<i64>) -> Result<Refund, Failure> {
+        let amount = minor.map(|minor| Money::new(minor, Currency::gmd()));
+        let (scope, new) = (self.scope, NewRefund { transaction, amount, reason: None });
+        self.app.commit(move |tx, context| refunds::ask(tx, context, scope, &new)).await
+    }
+
+    /// Read as a whole, the books are right.
+    pub(crate) async fn has_clean_books(&self) {
+        let report = self.app.read(|tx, _| verify::everything(tx, &Progress::default())).await.unwrap();
+        assert!(report.is_clean(), "{:#?}", report.faults);
     }
 
     pub(crate) fn now(&self) -> Timestamp {

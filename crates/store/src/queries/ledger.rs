@@ -10,8 +10,8 @@ use crate::tx::Tx;
 
 const INSERT: &str = "\
 insert into ledger_postings (organization_id, mode, entry_id, line, transaction_id, account, currency, amount_minor,
-    created_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    created_at, refund_id)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
 const INSERT_UNSEALED: &str = "\
 insert into ledger_unsealed (organization_id, mode, entry_id)
@@ -33,6 +33,7 @@ pub fn append(tx: &mut Tx<'_>, scope: Scope, entry: &Entry) -> Result<(), Error>
             entry.currency.code().into(),
             posting.amount_minor.into(),
             now.into(),
+            entry.refund.map(|refund| refund.to_string()).into(),
         ]);
         tx.append("ledger_postings", INSERT, &values)?;
     }

@@ -7,6 +7,7 @@ use domain::invoice::Invoice;
 use domain::payment::{PaymentSession, Transaction};
 use domain::payment_link::PaymentLink;
 use domain::receipt::{Receipt, ValidationCode};
+use domain::refund::Refund;
 use domain::simulator::SimulatedPayment;
 use domain::webhook::WebhookEndpoint;
 use domain::{Id, Scope};
@@ -82,6 +83,10 @@ pub fn payment_session(tx: &mut Tx<'_>, id: Id<PaymentSession>) -> Result<Option
 
 pub fn transaction(tx: &mut Tx<'_>, id: Id<Transaction>) -> Result<Option<Scope>, Error> {
     scope_by_id(tx, "transactions", &id.to_string())
+}
+
+pub fn refund(tx: &mut Tx<'_>, id: Id<Refund>) -> Result<Option<Scope>, Error> {
+    scope_by_id(tx, "refunds", &id.to_string())
 }
 
 pub fn webhook_endpoint(tx: &mut Tx<'_>, id: Id<WebhookEndpoint>) -> Result<Option<Scope>, Error> {

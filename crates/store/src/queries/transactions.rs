@@ -1,8 +1,9 @@
-//! Transactions: lists for the operator, sums for the dashboard.
+//! Transactions: lists for the merchant and the operator, sums for the dashboard.
 
-use domain::payment::Transaction;
+use domain::payment::{Transaction, TransactionStatus};
 use domain::{Currency, Scope, Timestamp};
 
+use super::{Filter, Page, PageRequest};
 use crate::entity::{key, parse};
 use crate::error::Error;
 use crate::tx::Tx;
@@ -32,9 +33,14 @@ where organization_id = $1 and mode = $2 and object_id = $3
 order by id
 limit 1000";
 
+const ATTEMPTS_OF_OBJECT: &str = "\
+select count(*) as attempts
+from transactions
+where organization_id = $1 and mode = $2 and object_id = $3 and payment_session_id is not null";
+
 const TOTALS: &str = "\
 select payment_method, status, count(*) as transactions, cast(sum(amount_minor) as bigint) as amount,
-    cast(sum(fee_minor) as bigint) as fee
+    cast(sum(fee_minor) as bigint) as fee, cast(sum(refunded_minor) as bigint) as refunded
 from transactions
 where organization_id = $1 and mode = $2 and currency = $3 and created_at >= $4
 group by payment_method, status
@@ -46,6 +52,34 @@ from transactions
 where organization_id = $1 and mode = $2
 order by id desc
 limit $3";
+
+#[derive(Debug, Clone, Default)]
+pub struct TransactionFilter {
+    pub status: Option<TransactionStatus>,
+    /// Both ends included, by creation.
+    pub from: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+}
+
+/// Newest first.
+pub fn list(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    filter: &TransactionFilter,
+    page: &PageRequest,
+) -> Result<Page<Transaction>, Error> {
+    let mut conditions = Filter::within(scope);
+    if let Some(status) = filter.status {
+        conditions.and("status = {}", [status.as_str().into()]);
+    }
+    if let Some(from) = filter.from {
+        conditions.and("created_at >= {}", [from.micros().into()]);
+    }
+    if let Some(until) = filter.until {
+        conditions.and("created_at <= {}", [until.micros().into()]);
+    }
+    conditions.entities(tx, page)
+}
 
 /// Unknown ones, or money that came twice, oldest first, behind the id `after`.
 pub fn for_attention(
@@ -79,6 +113,11 @@ pub fn of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<Vec<T
     tx.query(OF_OBJECT, &key(scope, object_id))?.iter().map(parse).collect()
 }
 
+/// Those that went to a rail.
+pub fn attempts_of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<i64, Error> {
+    tx.query_one(ATTEMPTS_OF_OBJECT, &key(scope, object_id))?.get("attempts")
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Totals {
     pub payment_method: String,
@@ -86,6 +125,7 @@ pub struct Totals {
     pub transactions: i64,
     pub amount_minor: i64,
     pub fee_minor: i64,
+    pub refunded_minor: i64,
 }
 
 /// By method and status, since a moment.
@@ -100,6 +140,7 @@ pub fn totals(tx: &mut Tx<'_>, scope: Scope, currency: Currency, since: Timestam
                 transactions: row.get("transactions")?,
                 amount_minor: row.get("amount")?,
                 fee_minor: row.get("fee")?,
+                refunded_minor: row.get("refunded")?,
             })
         })
         .collect()

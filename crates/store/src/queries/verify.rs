@@ -93,6 +93,7 @@ pub struct PostingRow {
     pub currency: String,
     pub amount_minor: i64,
     pub created_at: i64,
+    pub refund_id: Option<String>,
 }
 
 pub fn postings(
@@ -101,7 +102,8 @@ pub fn postings(
     span: Span<'_>,
     cursor: &mut Option<Vec<Value>>,
 ) -> Result<Vec<Result<PostingRow, String>>, Error> {
-    let columns = ["entry_id", "line", "transaction_id", "account", "currency", "amount_minor", "created_at"];
+    let columns =
+        ["entry_id", "line", "transaction_id", "account", "currency", "amount_minor", "created_at", "refund_id"];
     let keys = ["transaction_id", "entry_id", "line"];
     let starts = [Start::Text, Start::Text, Start::Number];
     let rows = between(tx, scope, "ledger_postings", &columns, &keys, span, cursor, &starts)?;
@@ -114,6 +116,7 @@ pub fn postings(
             currency: row.get("currency")?,
             amount_minor: row.get("amount_minor")?,
             created_at: row.get("created_at")?,
+            refund_id: row.get("refund_id")?,
         })
     };
     Ok(rows.iter().map(|row| read(row).map_err(|error: Error| named(row, &["entry_id", "line"], &error))).collect())
@@ -262,6 +265,8 @@ const SCOPED: &[(&str, &str)] = &[
     ("payment_links", "id"),
     ("payment_sessions", "id"),
     ("transactions", "id"),
+    ("refunds", "id"),
+    ("balance_guards", "currency"),
     ("invoices", "id"),
     ("invoice_payments", "id"),
     ("receipts", "id"),
@@ -279,6 +284,7 @@ const SCOPED: &[(&str, &str)] = &[
     ("idempotency_keys", "idempotency_key"),
     ("simulated_payments", "transaction_id"),
     ("mails", "id"),
+    ("simulated_refunds", "refund_id"),
 ];
 
 /// Tables that point at events, with the columns that have to agree.
@@ -303,6 +309,17 @@ where not exists (
     and transactions.id = simulated_payments.transaction_id)
 order by simulated_payments.transaction_id";
 
+const SIMULATED_REFUNDS: &str = "\
+select simulated_refunds.refund_id
+from simulated_refunds
+where not exists (
+    select 1
+    from refunds
+    where refunds.organization_id = simulated_refunds.organization_id
+    and refunds.mode = simulated_refunds.mode
+    and refunds.id = simulated_refunds.refund_id)
+order by simulated_refunds.refund_id";
+
 /// A deleted customer is still there.
 const NAMING_NOBODY: &str = "\
 select checkouts.id
@@ -316,7 +333,7 @@ and not exists (
     and customers.id = checkouts.customer_id)
 order by checkouts.id";
 
-/// Rows of no organization, of no event, of no transaction, of no customer.
+/// Rows of no organization, of no event, of no transaction, of no refund, of no customer.
 pub fn strays(tx: &mut Tx<'_>) -> Result<Vec<Stray>, Error> {
     let mut strays = Vec::new();
     for (table, id) in SCOPED {
@@ -336,6 +353,7 @@ pub fn strays(tx: &mut Tx<'_>) -> Result<Vec<Stray>, Error> {
         collect(tx, &sql, table, "there is no such event", &mut strays)?;
     }
     collect(tx, SIMULATED, "simulated_payments", "there is no such transaction", &mut strays)?;
+    collect(tx, SIMULATED_REFUNDS, "simulated_refunds", "there is no such refund", &mut strays)?;
     collect(tx, NAMING_NOBODY, "checkouts", "there is no such customer", &mut strays)?;
     Ok(strays)
 }

@@ -178,13 +178,16 @@ fn check_step(before: &World, after: &World, now: Timestamp) {
         assert!(after.transitions.is_sorted_by_key(|moved| moved.at), "moves are out of order");
         assert_eq!(after.transitions.last().map(|moved| moved.status), Some(after.status()));
         for pair in after.transitions.windows(2) {
-            use TransactionStatus::{Cancelled, Completed, Expired, Failed, Pending, Processing};
+            use TransactionStatus::{
+                Cancelled, Completed, Expired, Failed, PartiallyRefunded, Pending, Processing, Refunded,
+            };
             let (from, to) = (pair[0].status, pair[1].status);
             let is_listed = match from {
                 Pending => to != Pending,
                 Processing => matches!(to, Completed | Failed),
                 Failed | Cancelled | Expired => to == Completed,
-                Completed => false,
+                // Nobody asks for a refund here.
+                Completed | PartiallyRefunded | Refunded => false,
             };
             assert!(is_listed, "attempt {} → {}", from.as_str(), to.as_str());
         }

@@ -46,7 +46,7 @@ impl Attempts {
             let was_heard = session.is_some_and(|session| session.status() == SessionStatus::Failed);
             self.unheard += i64::from(!was_heard || !is_open);
         }
-        if transaction.status() == TransactionStatus::Completed {
+        if transaction.status().is_paid() {
             self.completed += 1;
             match (transaction.duplicate, transaction.late) {
                 (true, _) => {}

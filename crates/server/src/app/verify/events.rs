@@ -9,6 +9,7 @@ use domain::event::{Event, EventType};
 use domain::invoice::{self, Invoice};
 use domain::payment::{Payable, PaymentSession, SessionStatus, Transaction, TransactionStatus};
 use domain::payment_link::{self, PaymentLink};
+use domain::refund::{Refund, RefundStatus};
 use domain::{Id, Mode, Scope, Timestamp};
 use serde::Deserialize;
 use store::queries::verify::{self as stored, EventRow, Span};
@@ -44,7 +45,9 @@ struct Data {
     status: String,
     amount: String,
     currency: String,
-    livemode: bool,
+    /// Of all but refunds.
+    livemode: Option<bool>,
+    reason: Option<String>,
     total_amount: Option<String>,
     paid_amount: Option<String>,
     remaining_amount: Option<String>,
@@ -71,6 +74,7 @@ pub(super) enum Subject<'a> {
     PaymentLink(&'a PaymentLink),
     /// A payment of what many people pay at once.
     Session(&'a PaymentSession, Option<&'a Transaction>),
+    Refund(&'a Refund),
 }
 
 /// The events of one object so far.
@@ -126,7 +130,7 @@ pub(super) fn check(
                 *told.by_kind.entry(kind).or_default() += 1;
             }
             if let Some(envelope) = envelope {
-                frame(report, scope, event, envelope);
+                frame(report, scope, event, envelope, subject);
                 snapshot(report, event, &envelope.data, subject, &transactions);
             }
         }
@@ -166,7 +170,7 @@ fn read(report: &mut Report, event: &EventRow) -> Option<Envelope> {
 }
 
 /// Around whatever is told.
-fn frame(report: &mut Report, scope: Scope, event: &EventRow, envelope: &Envelope) {
+fn frame(report: &mut Report, scope: Scope, event: &EventRow, envelope: &Envelope, subject: &Subject<'_>) {
     let second = Ok(Timestamp::from_micros(event.created_at).floor_to_second());
     // An event's id begins with its time, to the millisecond.
     let made_at_ms = event.id.parse().ok().map(|id: Id<Event>| id.made_at_ms());
@@ -180,7 +184,7 @@ fn frame(report: &mut Report, scope: Scope, event: &EventRow, envelope: &Envelop
         && Timestamp::parse(&envelope.created_at) == second
         && envelope.created == envelope.created_at
         && envelope.livemode == live
-        && envelope.data.livemode == live;
+        && envelope.data.livemode == subject.shows_mode().then_some(live);
     report.expect(row_agrees, TABLE, &event.id, || "its columns differ from its body".into());
 }
 
@@ -225,6 +229,14 @@ impl Subject<'_> {
             Subject::Invoice(..) => Invoice::TABLE,
             Subject::PaymentLink(_) => PaymentLink::TABLE,
             Subject::Session(..) => PaymentSession::TABLE,
+            Subject::Refund(_) => Refund::TABLE,
+        }
+    }
+
+    fn shows_mode(&self) -> bool {
+        match self {
+            Subject::Checkout(..) | Subject::Invoice(..) | Subject::PaymentLink(_) | Subject::Session(..) => true,
+            Subject::Refund(_) => false,
         }
     }
 
@@ -234,6 +246,7 @@ impl Subject<'_> {
             Subject::Invoice(invoice, _) => invoice.event_sequence,
             Subject::PaymentLink(link) => link.event_sequence,
             Subject::Session(session, _) => session.event_sequence,
+            Subject::Refund(refund) => refund.event_sequence,
         }
     }
 
@@ -264,6 +277,13 @@ impl Subject<'_> {
                     && data.payment_session_id == Some(session.id.to_string())
                     && data.currency == session.amount.currency.code()
             }
+            Subject::Refund(refund) => {
+                data.id == refund.id.to_string()
+                    && data.transaction_id == Some(refund.transaction.to_string())
+                    && data.amount == refund.amount.to_string()
+                    && data.currency == refund.amount.currency.code()
+                    && data.reason == refund.reason
+            }
         }
     }
 
@@ -288,6 +308,8 @@ impl Subject<'_> {
             (Subject::PaymentLink(_), EventType::PaymentLinkUpdated) => matches!(status, "active" | "inactive"),
             (Subject::PaymentLink(_), EventType::PaymentLinkDeactivated) => status == "inactive",
             (Subject::PaymentLink(_), EventType::PaymentLinkDeleted) => status == "deleted",
+            (Subject::Refund(_), EventType::RefundCompleted) => status == "completed",
+            (Subject::Refund(_), EventType::RefundFailed) => status == "failed",
             _ => false,
         }
     }
@@ -298,6 +320,7 @@ impl Subject<'_> {
             Subject::Invoice(invoice, _) => transaction.payable == Payable::Invoice(invoice.id),
             Subject::PaymentLink(link) => transaction.payable == Payable::PaymentLink(link.id),
             Subject::Session(session, _) => session.transaction == Some(transaction.id),
+            Subject::Refund(_) => false,
         }
     }
 
@@ -356,6 +379,13 @@ impl Subject<'_> {
                 vec![
                     (EventType::PaymentSucceeded, once(is_paid)),
                     (EventType::PaymentFailed, i64::from(is_failed)..=i64::from(failed)),
+                ]
+            }
+            Subject::Refund(refund) => {
+                let reached = |status| once(refund.reached(status).is_some());
+                vec![
+                    (EventType::RefundCompleted, reached(RefundStatus::Completed)),
+                    (EventType::RefundFailed, reached(RefundStatus::Failed)),
                 ]
             }
         }

@@ -1,27 +1,30 @@
 //! Sessions, their transactions, and the ledger: each move is a legal one, and each completed payment is posted once,
 //! to the accounts of contract §5, and no other is.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use domain::checkout::Checkout;
 use domain::invoice::Invoice;
 use domain::ledger::{Account, Posting};
 use domain::payment::{Payable, PaymentSession, SessionStatus, Source, Step, Transaction, TransactionStatus};
 use domain::payment_link::PaymentLink;
+use domain::refund::Refund;
 use domain::{Id, Scope};
 use store::queries::verify::{self as stored, PostingRow, Span};
 use store::{Entity, Tx};
 
 use super::events::Subject;
 use super::payment_links::counts_on_session;
-use super::{Ends, Report, events, pages};
+use super::{Ends, Report, events, pages, refunds};
 use crate::error::Failure;
 
 const SESSIONS: &str = PaymentSession::TABLE;
 const TRANSACTIONS: &str = Transaction::TABLE;
 const POSTINGS: &str = "ledger_postings";
-/// An entry has three lines at most; of a transaction with more postings the rest tells nothing new.
+/// A payment has three lines at most; of a transaction with more postings the rest tells nothing new.
 const MOST_POSTINGS_KEPT: usize = 16;
+/// Asked, failed, and gone through after all.
+const MOST_POSTINGS_OF_REFUND: usize = 6;
 
 pub(super) fn sessions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
     let ends = Ends::of::<PaymentSession>();
@@ -128,7 +131,7 @@ fn fit(session: SessionStatus, transaction: TransactionStatus) -> bool {
     use TransactionStatus as T;
     match session {
         SessionStatus::Pending | SessionStatus::Processing => matches!(transaction, T::Pending | T::Processing),
-        SessionStatus::Succeeded => transaction == T::Completed,
+        SessionStatus::Succeeded => transaction.is_paid(),
         SessionStatus::Failed => transaction == T::Failed,
         // An attempt that the provider has goes on after its session was closed.
         SessionStatus::Cancelled => matches!(transaction, T::Cancelled | T::Expired | T::Processing | T::Failed),
@@ -172,10 +175,14 @@ pub(super) fn transactions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -
                 "its outcome is open and nobody will ask for it".into()
             });
         }
-        let mut postings = posted(tx, scope, span, report)?;
+        let mut refunds = refunds::of_transactions(tx, scope, span)?;
+        let mut postings = posted(tx, scope, span, report, &refunds)?;
         for transaction in &transactions {
-            let of_it = postings.remove(&transaction.id.to_string()).unwrap_or_default();
-            check_postings(report, transaction, &of_it);
+            let id = transaction.id.to_string();
+            let refunds = refunds.remove(&id).unwrap_or_default();
+            refunds::add_up(report, transaction, &refunds);
+            let of_it = postings.remove(&id).unwrap_or_default();
+            check_postings(report, transaction, &refunds, of_it);
         }
         for (transaction, orphans) in postings {
             for posting in orphans {
@@ -202,7 +209,9 @@ fn moves(report: &mut Report, transaction: &Transaction) {
             T::Pending => to.status != T::Pending,
             T::Processing => matches!(to.status, T::Completed | T::Failed),
             T::Failed | T::Cancelled | T::Expired => to.status == T::Completed,
-            T::Completed => false,
+            T::Completed => matches!(to.status, T::PartiallyRefunded | T::Refunded),
+            T::PartiallyRefunded => to.status == T::Refunded,
+            T::Refunded => false,
         };
         report.expect(legal && from.at <= to.at, TRANSACTIONS, &id, || {
             format!("it can't have gone from {} to {}", from.status.as_str(), to.status.as_str())
@@ -212,12 +221,12 @@ fn moves(report: &mut Report, transaction: &Transaction) {
     let whole = fee.currency == transaction.amount.currency && (0..=transaction.amount.minor).contains(&fee.minor);
     report
         .expect(whole && transaction.amount.minor > 0, TRANSACTIONS, &id, || "its fee is no part of its amount".into());
-    let is_decided = matches!(transaction.status(), T::Completed | T::Failed);
+    let is_decided = transaction.status().is_paid() || transaction.status() == T::Failed;
     report.expect(!is_decided || transaction.step() == Step::Settled, TRANSACTIONS, &id, || {
         format!("it is {} and yet {}", transaction.status().as_str(), transaction.step().as_str())
     });
     let flagged = transaction.late || transaction.duplicate;
-    report.expect(!flagged || transaction.status() == T::Completed, TRANSACTIONS, &id, || {
+    report.expect(!flagged || transaction.status().is_paid(), TRANSACTIONS, &id, || {
         "late or second money, but it never came".into()
     });
 }
@@ -228,6 +237,7 @@ fn posted(
     scope: Scope,
     span: Span<'_>,
     report: &mut Report,
+    refunds: &HashMap<String, Vec<Refund>>,
 ) -> Result<HashMap<String, Vec<PostingRow>>, Failure> {
     let mut by_transaction: HashMap<String, Vec<PostingRow>> = HashMap::new();
     let mut cursor = None;
@@ -240,8 +250,9 @@ fn posted(
                 Ok(posting) => {
                     let of = format!("{} {}", scope.mode, posting.currency);
                     *report.ledger.entry(of).or_default() += i128::from(posting.amount_minor);
+                    let most = refunds.get(&posting.transaction_id).map_or(0, Vec::len) * MOST_POSTINGS_OF_REFUND;
                     let kept = by_transaction.entry(posting.transaction_id.clone()).or_default();
-                    if kept.len() < MOST_POSTINGS_KEPT {
+                    if kept.len() < most + MOST_POSTINGS_KEPT {
                         kept.push(posting);
                     }
                 }
@@ -253,41 +264,55 @@ fn posted(
     }
 }
 
-fn check_postings(report: &mut Report, transaction: &Transaction, postings: &[PostingRow]) {
-    let id = transaction.id.to_string();
-    let expected = if transaction.status() == TransactionStatus::Completed { lines(transaction) } else { Vec::new() };
-    let Some(first) = postings.first() else {
-        report.expect(expected.is_empty(), TRANSACTIONS, &id, || "it is completed and not in the ledger".into());
-        return;
-    };
-    if expected.is_empty() {
-        report.fault(
-            POSTINGS,
-            row_of(first),
-            format!("{id} is {}, so nothing is posted", transaction.status().as_str()),
-        );
-        return;
+/// An entry as it has to be, and whose it is: the payment's, or a refund's.
+pub(super) struct Expected {
+    pub(super) refund: Option<String>,
+    pub(super) lines: Vec<Posting>,
+}
+
+/// The entries that are there are those that have to be, one for one.
+fn check_postings(report: &mut Report, transaction: &Transaction, refunds: &[Refund], postings: Vec<PostingRow>) {
+    let (id, currency) = (transaction.id.to_string(), transaction.amount.currency.code());
+    let mut expected: Vec<Expected> = Vec::new();
+    if transaction.status().is_paid() {
+        expected.push(Expected { refund: None, lines: lines(transaction) });
     }
-    report.expect(first.entry_id.parse::<Id<domain::ledger::Entry>>().is_ok(), POSTINGS, &row_of(first), || {
-        "its entry's id is none".into()
-    });
-    report.expect(postings.len() == expected.len(), POSTINGS, &row_of(first), || {
-        format!("{id} has {} postings and not {}", postings.len(), expected.len())
-    });
-    let sum: i128 = postings.iter().map(|posting| i128::from(posting.amount_minor)).sum();
-    report.expect(sum == 0, POSTINGS, &row_of(first), || format!("the entry sums to {sum} and not to zero"));
-    for (line, (posting, expected)) in (1..).zip(postings.iter().zip(&expected)) {
-        let same_entry = posting.entry_id == first.entry_id && posting.created_at == first.created_at;
-        let right = same_entry
-            && posting.line == line
-            && posting.account == expected.account.to_string()
-            && posting.currency == transaction.amount.currency.code()
-            && posting.amount_minor == expected.amount_minor;
-        report.expect(right, POSTINGS, &row_of(posting), || {
-            let (account, amount) = (&expected.account, expected.amount_minor);
-            format!("{id} needs line {line} of one entry: {account} {amount} {}", transaction.amount.currency)
+    expected.extend(refunds.iter().flat_map(refunds::entries));
+    let mut found: BTreeMap<String, Vec<PostingRow>> = BTreeMap::new();
+    for posting in postings {
+        found.entry(posting.entry_id.clone()).or_default().push(posting);
+    }
+    for (entry_id, entry) in found {
+        let first = &entry[0];
+        report.expect(entry_id.parse::<Id<domain::ledger::Entry>>().is_ok(), POSTINGS, &row_of(first), || {
+            "its entry's id is none".into()
         });
+        let sum: i128 = entry.iter().map(|posting| i128::from(posting.amount_minor)).sum();
+        report.expect(sum == 0, POSTINGS, &row_of(first), || format!("the entry sums to {sum} and not to zero"));
+        match expected.iter().position(|expected| is_entry(&entry, expected, currency)) {
+            Some(position) => drop(expected.swap_remove(position)),
+            None => report.fault(POSTINGS, row_of(first), format!("{id} needs no such entry")),
+        }
     }
+    for missing in expected {
+        let of = missing.refund.as_deref().unwrap_or("the payment");
+        let lines: Vec<String> =
+            missing.lines.iter().map(|line| format!("{} {}", line.account, line.amount_minor)).collect();
+        let what = format!("the ledger lacks the entry of {of}: {} {currency}", lines.join(", "));
+        report.fault(TRANSACTIONS, id.as_str(), what);
+    }
+}
+
+fn is_entry(entry: &[PostingRow], expected: &Expected, currency: &str) -> bool {
+    let is_line = |((number, row), line): ((i64, &PostingRow), &Posting)| {
+        row.line == number
+            && row.created_at == entry[0].created_at
+            && row.refund_id == expected.refund
+            && row.account == line.account.to_string()
+            && row.currency == currency
+            && row.amount_minor == line.amount_minor
+    };
+    entry.len() == expected.lines.len() && (1..).zip(entry).zip(&expected.lines).all(is_line)
 }
 
 /// What the chart of accounts says of a completed payment, computed anew and not by the code that posted it.

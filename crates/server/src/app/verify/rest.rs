@@ -6,7 +6,7 @@ use domain::customer::Customer;
 use domain::job::Job;
 use domain::organization::Organization;
 use domain::product::Product;
-use domain::simulator::SimulatedPayment;
+use domain::simulator::{SimulatedPayment, SimulatedRefund};
 use domain::webhook::WebhookEndpoint;
 use store::queries::verify as stored;
 use store::{Entity, Tx};
@@ -20,7 +20,8 @@ pub(super) fn documents(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> R
     walk::<WebhookEndpoint>(tx, scope, report)?;
     walk::<Customer>(tx, scope, report)?;
     walk::<Product>(tx, scope, report)?;
-    walk::<SimulatedPayment>(tx, scope, report)
+    walk::<SimulatedPayment>(tx, scope, report)?;
+    walk::<SimulatedRefund>(tx, scope, report)
 }
 
 fn walk<E: Entity>(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {

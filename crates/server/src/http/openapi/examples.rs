@@ -1,11 +1,13 @@
 //! Example bodies of requests and successes. A test holds them against the schemas that they illustrate.
 
 mod invoices;
+mod refunds;
 
 use serde_json::{Value, json};
 
 use super::SHOWN_URL;
 
+#[derive(Clone)]
 pub(super) struct Example {
     pub(super) name: &'static str,
     pub(super) summary: &'static str,
@@ -162,7 +164,7 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
             example("events", "Other events", json!({ "enabled_events": ["checkout.completed"] })),
             example("on", "Active again", json!({ "status": "active" })),
         ],
-        other => invoices::requests(other),
+        other => [invoices::requests(other), refunds::requests(other)].concat(),
     }
 }
 
@@ -292,7 +294,7 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
         "get_ledger_proof" => one("After one payment", ledger_proof()),
         "list_events" => one("One of one", list(event())),
         "get_event" | "retry_event" => one("The event and its delivery", event()),
-        other => invoices::answers(other),
+        other => [invoices::answers(other), refunds::answers(other)].concat(),
     }
 }
 
@@ -456,6 +458,8 @@ pub(super) fn delivery(kind: &str) -> Value {
         }
         "checkout.completed" => (2, paid()),
         "webhook.test" => (1, endpoint()),
+        "refund.completed" => (1, refunds::refund("completed")),
+        "refund.failed" => (1, refunds::refund("failed")),
         kind if kind.starts_with("invoice.") => (1, invoices::delivery(kind)),
         other if other.starts_with("payment_link.") => {
             let mut told = link();

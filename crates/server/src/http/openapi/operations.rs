@@ -1,6 +1,7 @@
 //! What is said of each operation beyond its annotation, in one table.
 
 mod invoices;
+mod refunds;
 
 use domain::api_key::{Area, Right};
 use domain::checkout::Checkout;
@@ -53,7 +54,7 @@ fn describe(operation: &mut Value, id: &str, shared: &mut Map<String, Value>) {
         operation["parameters"] = parameters.into();
     }
     if let Some(body) = operation.get_mut("requestBody") {
-        body["required"] = (id != "create_access_token").into();
+        body["required"] = (!matches!(id, "create_access_token" | "create_refund")).into();
         body["content"]["application/json"]["examples"] = answers::named(examples::requests(id));
     }
     let is_open = access == Access::Open;
@@ -325,7 +326,9 @@ fn notes(id: &str) -> Notes {
             Repeats::ByHeader,
             "The same bytes with the same id, to every active endpoint that was owed it or wants it now.",
         ),
-        other => invoices::about(other).unwrap_or_else(|| unreachable!("operation {other} is not described")),
+        other => invoices::about(other)
+            .or_else(|| refunds::about(other))
+            .unwrap_or_else(|| unreachable!("operation {other} is not described")),
     };
     Notes { access, repeats, about, problems: problems(id) }
 }
@@ -478,7 +481,7 @@ fn problems(id: &str) -> Vec<Problem> {
         "retry_event" => {
             vec![unexpected_body(), refused(Refusal::NoActiveEndpoint), refused(Refusal::not_found::<Event>())]
         }
-        other => invoices::problems(other).unwrap_or_default(),
+        other => invoices::problems(other).or_else(|| refunds::problems(other)).unwrap_or_default(),
     }
 }
 

@@ -24,6 +24,10 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
         "id" if operation.contains("invoice") => (opaque(schema::<words::InvoiceId>()), "The invoice's id."),
         "id" if operation.contains("receipt") => (opaque(schema::<words::ReceiptId>()), "The receipt's id."),
         "id" if operation.contains("webhook") => (opaque(schema::<words::EndpointId>()), "The webhook endpoint's id."),
+        "id" if operation == "get_refund" => (opaque(schema::<words::RefundId>()), "The refund's id."),
+        "id" if operation == "get_transaction" || operation == "create_refund" => {
+            (opaque(schema::<words::TransactionId>()), "The transaction's id.")
+        }
         "id" if operation.contains("customer") => (opaque(schema::<words::CustomerId>()), "The customer's id."),
         "id" if operation.contains("product") => (opaque(schema::<words::ProductId>()), "The product's id."),
         "id" => (opaque(schema::<words::EventId>()), "The event's id."),
@@ -39,6 +43,10 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
             (text(64), "Continue behind the event with this id. With `order=asc`: follow the log from there.")
         }
         "after" => (text(64), "Continue behind the record with this id, at constant cost. Instead of `offset`."),
+        "status" if operation == "list_transactions" => {
+            (schema::<words::TransactionStatus>(), "Only transactions in this state.")
+        }
+        "status" if operation == "list_refunds" => (schema::<words::RefundStatus>(), "Only refunds in this state."),
         "status" if operation == "list_payment_links" => {
             (schema::<words::PaymentLinkFilter>(), "Only payment links in this state now.")
         }

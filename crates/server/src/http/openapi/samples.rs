@@ -23,6 +23,7 @@ const SAMPLES: &[(&str, &str, &str)] = samples! {
     "create_customer" "list_customers" "get_customer" "update_customer" "delete_customer"
     "create_product" "list_products" "get_product" "update_product" "delete_product"
     "create_payment_link" "list_payment_links" "get_payment_link" "update_payment_link" "delete_payment_link"
+    "list_transactions" "get_transaction" "create_refund" "list_refunds" "get_refund" "get_balance"
     "list_ledger_accounts" "list_ledger_entries" "get_ledger_proof"
     "create_webhook_endpoint" "list_webhook_endpoints" "get_webhook_endpoint"
     "update_webhook_endpoint" "put_webhook_endpoint" "patch_webhook_endpoint" "delete_webhook_endpoint"
@@ -44,6 +45,8 @@ const SHOWN: &[(&str, &str)] = &[
     ("{{session_id}}", "ps_01h455vc1nf1ysr3q8s9p3k4mh"),
     ("{{customer_id}}", "cus_01h455v6q8e2bszk3m7w1x9c4n"),
     ("{{product_id}}", "prod_01h455v8t2fq4r6j0y5d8h3k9p"),
+    ("{{transaction_id}}", "txn_01h455vc1vfk1rqd3m2e6w8z0b"),
+    ("{{refund_id}}", "ref_01h455vc8r7t3q5n1k9m2p4s6w"),
     ("{{endpoint_id}}", "we_01h455tz5ge1a8x4kq9g6j2m7d"),
     ("{{event_id}}", "evt_01h455vd9kf8es6v0m5r2t7y1c"),
     ("{{webhook_url}}", "https://shop.example/webhooks"),

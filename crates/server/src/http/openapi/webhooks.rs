@@ -10,6 +10,7 @@ const PAYMENT: &[&str] = &["PaymentEventData", "InvoiceEventData", "PaymentLinkE
 const CHECKOUT: &[&str] = &["Checkout"];
 const PAYMENT_LINK: &[&str] = &["PaymentLink"];
 const INVOICE: &[&str] = &["Invoice"];
+const REFUND: &[&str] = &["Refund"];
 
 /// Each with the schemas that its `data` may have, and when it is sent.
 const SENT: &[(EventType, &[&str], &str)] = &[
@@ -51,6 +52,12 @@ const SENT: &[(EventType, &[&str], &str)] = &[
     ),
     (EventType::InvoiceOverdue, INVOICE, "An invoice was not paid in time."),
     (EventType::InvoiceCancelled, INVOICE, "An invoice was cancelled."),
+    (
+        EventType::RefundCompleted,
+        REFUND,
+        "A refund went through. Rarely it comes after a `refund.failed` of the same refund: then the provider has corrected itself.",
+    ),
+    (EventType::RefundFailed, REFUND, "A refund did not go through: the money is in your balance again."),
     (EventType::WebhookTest, &["WebhookEndpoint"], "You asked for a test. `data` is the endpoint."),
 ];
 

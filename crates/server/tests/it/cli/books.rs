@@ -51,8 +51,28 @@ async fn busy_day(place: &Place) -> Receiver {
     assert_eq!(server.call("POST", &path, key, serde_json::json!({})).await.0, 200);
     // Two completed, one failed, one cancelled.
     endpoint.until(6).await;
+    give_back(&server, key).await;
+    endpoint.until(10).await;
     assert_eq!(server.stop(), 0);
     endpoint
+}
+
+/// Of one payment: a part, one that fails, one that is corrected, and one that stays open.
+async fn give_back(server: &Server, key: &str) {
+    let (_, list) = server.call("GET", "/v1/pay/transactions?status=completed", key, Value::Null).await;
+    let path = format!("/v1/pay/transactions/{}/refund", text(&list, "/data/items/0/id"));
+    for (amount, wanted) in
+        [("10.00", "completed"), ("30.71", "failed"), ("20.77", "completed"), ("5.73", "processing")]
+    {
+        let (status, refund) = server.call("POST", &path, key, serde_json::json!({ "amount": amount })).await;
+        assert_eq!(status, 201, "{refund}");
+        let path = format!("/v1/pay/refunds/{}", text(&refund, "/data/id"));
+        let mut shown = refund;
+        while shown["data"]["status"] != wanted {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            shown = server.call("GET", &path, key, Value::Null).await.1;
+        }
+    }
 }
 
 async fn books_that_nobody_touched_are_clean(place: &Place) {
@@ -62,8 +82,10 @@ async fn books_that_nobody_touched_are_clean(place: &Place) {
     for (table, rows) in [
         ("checkouts", 5),
         ("transactions", 4),
-        ("ledger_postings", 6),
-        ("events", 6),
+        ("refunds", 4),
+        ("balance_guards", 1),
+        ("ledger_postings", 22),
+        ("events", 10),
         ("customers", 1),
         ("products", 1),
     ] {
@@ -123,7 +145,7 @@ async fn books_of_many_pages_are_read_to_the_end(place: &Place) {
     }
     // Behind the last transaction.
     let orphan = "insert into ledger_postings select organization_id, mode, entry_id, line + 9, \
-                  'txn_7zzzzzzzzzzzzzzzzzzzzzzzzz', account, currency, amount_minor, created_at \
+                  'txn_7zzzzzzzzzzzzzzzzzzzzzzzzz', account, currency, amount_minor, created_at, refund_id \
                   from ledger_postings limit 1";
     assert_eq!(database.execute(orphan, []).unwrap(), 1);
     assert_eq!(faults(place).0, 1);
@@ -133,6 +155,15 @@ async fn books_of_many_pages_are_read_to_the_end(place: &Place) {
 pub(super) fn columns(database: &Connection, table: &str) -> Vec<String> {
     let mut statement = database.prepare(&format!("select name from pragma_table_info('{table}')")).unwrap();
     statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+/// With another last digit of the first number behind `mark`, if there is one.
+fn one_more(text: &str, mark: &str) -> String {
+    let Some(start) = text.find(mark).map(|at| at + mark.len()) else { return text.to_owned() };
+    let length = text[start..].find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap();
+    let last = start + length - 1;
+    let digit = if &text[last..=last] == "1" { "2" } else { "1" };
+    format!("{}{digit}{}", &text[..last], &text[last + 1..])
 }
 
 /// Another value that the column could have had.
@@ -149,8 +180,8 @@ pub(super) fn altered(column: &str, value: &Sql) -> Sql {
         ("type", Sql::Text(now)) => Sql::Text(other(["checkout.completed", "payment.failed"], now)),
         ("payment_method", Sql::Text(now)) => Sql::Text(other(["wave", "card"], now)),
         ("account", Sql::Text(now)) => Sql::Text(other(["merchant", "fees"], now)),
-        ("doc", Sql::Text(now)) => Sql::Text(now.replacen("\"minor\":10000", "\"minor\":10001", 1)),
-        ("body", Sql::Text(now)) => Sql::Text(now.replacen("\"amount\":\"100.00\"", "\"amount\":\"100.01\"", 1)),
+        ("doc", Sql::Text(now)) => Sql::Text(one_more(now, "\"minor\":")),
+        ("body", Sql::Text(now)) => Sql::Text(one_more(now, "\"amount\":\"")),
         (_, Sql::Text(now)) => {
             let end = if now.ends_with('7') { '8' } else { '7' };
             Sql::Text(format!("{}{end}", &now[..now.len() - 1]))
@@ -180,13 +211,22 @@ async fn every_altered_column_is_found() {
     for (table, which) in [
         ("ledger_postings", "line = 2"),
         ("ledger_postings", "line = 1"),
+        ("ledger_postings", "refund_id is not null"),
+        ("refunds", "status = 'completed'"),
+        ("refunds", "status = 'processing'"),
+        ("refunds", "status = 'failed'"),
+        ("balance_guards", "true"),
+        ("simulated_refunds", "true"),
         ("checkouts", "status = 'completed'"),
         ("checkouts", "status = 'pending'"),
         ("transactions", "status = 'completed'"),
+        ("transactions", "status = 'partially_refunded'"),
         ("transactions", "status = 'processing'"),
         ("transactions", "status = 'failed'"),
         ("events", "type = 'payment.succeeded'"),
         ("events", "type = 'checkout.completed'"),
+        ("events", "type = 'refund.completed'"),
+        ("events", "type = 'refund.failed'"),
         ("payment_sessions", "status = 'succeeded'"),
         ("event_log", "log_no = 3"),
         ("organizations", "mode = 'test'"),
@@ -235,7 +275,8 @@ async fn rows_that_are_gone_or_too_many_are_found() {
     let database = place.raw_sqlite();
     database.execute_batch("pragma foreign_keys = off; pragma ignore_check_constraints = on").unwrap();
     let mut alterations: Vec<String> = Vec::new();
-    for table in ["ledger_postings", "checkouts", "transactions", "payment_sessions", "events", "event_log"] {
+    let tables = ["ledger_postings", "checkouts", "transactions", "payment_sessions", "refunds", "events", "event_log"];
+    for table in tables.into_iter().chain(["balance_guards"]) {
         let mut statement = database.prepare(&format!("select rowid from {table}")).unwrap();
         let rows = statement.query_map([], |row| row.get::<_, i64>(0)).unwrap();
         alterations.extend(rows.map(|rowid| format!("delete from {table} where rowid = {}", rowid.unwrap())));
@@ -252,11 +293,11 @@ async fn rows_that_are_gone_or_too_many_are_found() {
             "delete from customers",
             // A whole entry more: balanced, and of a payment that failed.
             "insert into ledger_postings select organization_id, mode, 'entry_01h455vb4pex5vsknk084sn02q', line, \
-             (select id from transactions where status = 'failed'), account, currency, amount_minor, created_at \
+             (select id from transactions where status = 'failed'), account, currency, amount_minor, created_at, refund_id \
              from ledger_postings where entry_id = (select min(entry_id) from ledger_postings)",
             // The same payment posted twice.
             "insert into ledger_postings select organization_id, mode, 'entry_01h455vb4pex5vsknk084sn02q', line, \
-             transaction_id, account, currency, amount_minor, created_at \
+             transaction_id, account, currency, amount_minor, created_at, refund_id \
              from ledger_postings where entry_id = (select min(entry_id) from ledger_postings)",
             // Column and document agree, and both are wrong.
             "update checkouts set status = 'pending', doc = replace(doc, '\"completed\"', '\"pending\"') \
@@ -265,6 +306,21 @@ async fn rows_that_are_gone_or_too_many_are_found() {
              where status = 'completed'",
             "update transactions set amount_minor = 9000, doc = replace(doc, '\"minor\":10000', '\"minor\":9000')",
             "update ledger_postings set amount_minor = amount_minor * 2",
+            "delete from jobs where kind = 'ask_refund'",
+            "update balance_guards set debits = debits + 1",
+            // A refund that is worth more, wherever it is written.
+            "update refunds set amount_minor = 1001, doc = replace(doc, '\"minor\":1000,', '\"minor\":1001,') \
+             where amount_minor = 1000",
+            // A refund that nobody counts.
+            "update transactions set refunding_minor = 0, doc = replace(doc, '\"refunding_minor\":573', '\"refunding_minor\":0') \
+             where refunding_minor = 573",
+            // What failed is said to have gone through.
+            "update refunds set status = 'completed', doc = replace(doc, '\"failed\"', '\"completed\"') \
+             where status = 'failed'",
+            // A refund posted twice.
+            "insert into ledger_postings select organization_id, mode, 'entry_01h455vb4pex5vsknk084sn02q', line, \
+             transaction_id, account, currency, amount_minor, created_at, refund_id \
+             from ledger_postings where entry_id = (select max(entry_id) from ledger_postings)",
         ]
         .map(str::to_owned),
     );

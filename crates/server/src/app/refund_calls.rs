@@ -1,0 +1,116 @@
+//! Refunds between transactions: intent committed, rail called, outcome committed. As for attempts, the worker that finds
+//! an unfinished one runs the very same function.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::job::{ClaimedJob, Job};
+use domain::payment::{Step, Transaction};
+use domain::rail::{Called, RefundReport};
+use domain::refund::{Refund, RefundMoved};
+use domain::{Id, Scope, Timestamp};
+
+use super::{App, look_up, refunds};
+use crate::error::Failure;
+use crate::rails::{Rail, RefundOrder};
+
+/// A rail that says nothing for so long has lost the call.
+const RAIL_TIMEOUT: Duration = Duration::from_secs(20);
+
+impl App {
+    /// Hands a refund to its rail: the job `SendRefund`.
+    pub async fn send_refund(&self, claimed: &ClaimedJob) -> Result<(), Failure> {
+        let Job::SendRefund(id) = claimed.job else {
+            return Err(Failure::Broken("not a refund's job".into()));
+        };
+        let scope = claimed.scope;
+        let order = self.refund_order(scope, id).await?;
+        let transaction = &order.transaction;
+        let is_rerun = claimed.attempts > 1;
+        let is_idempotent = self
+            .context()
+            .offer_of(scope.mode, transaction.attempt().method, &transaction.attempt().rail)
+            .is_some_and(|offer| offer.capability.refund_is_idempotent);
+        let called = match (order.refund.step(), self.rail_of(&order.refund)) {
+            (Step::Waiting | Step::Unknown | Step::Settled, _) => None,
+            // Whether the first call arrived is not known, and this rail would take a second one for another refund.
+            (Step::Sending, _) if is_rerun && !is_idempotent => {
+                Some(Called::Lost("the process that called the rail died".into()))
+            }
+            (Step::Sending, None) => Some(Called::Lost("the rail is not configured any more".into())),
+            (Step::Sending, Some(rail)) => Some(match in_time(rail.refund(order)).await {
+                // No to the second call says nothing of the first.
+                Called::Refused(_) if is_rerun => Called::Lost("refused when called again".into()),
+                called => called,
+            }),
+        };
+        self.settle_refund(scope, id, Some(claimed.clone()), move |refund, transaction, now| {
+            Ok(match &called {
+                Some(called) => refund.sent(transaction, called.clone(), now),
+                None => RefundMoved::Nowhere,
+            })
+        })
+        .await
+    }
+
+    /// Asks the rail what became of a refund: the job `AskRefund`.
+    pub async fn ask_refund(&self, claimed: &ClaimedJob) -> Result<(), Failure> {
+        let Job::AskRefund(id) = claimed.job else {
+            return Err(Failure::Broken("not a refund's job".into()));
+        };
+        let scope = claimed.scope;
+        let order = self.refund_order(scope, id).await?;
+        let called = match self.rail_of(&order.refund) {
+            None => Called::Lost("the rail is not configured any more".into()),
+            Some(rail) => in_time(rail.query_refund(order)).await,
+        };
+        let report = match called {
+            Called::Answered(report) => report,
+            // A question without an answer changes nothing.
+            Called::Refused(_) | Called::Lost(_) => RefundReport::NotFound,
+        };
+        self.settle_refund(scope, id, Some(claimed.clone()), move |refund, transaction, now| {
+            Ok(refund.reported(transaction, &report, now))
+        })
+        .await
+    }
+
+    /// A rail's verified word about a refund, by callback.
+    pub async fn report_refund(&self, scope: Scope, id: Id<Refund>, report: RefundReport) -> Result<(), Failure> {
+        self.settle_refund(scope, id, None, move |refund, transaction, now| {
+            Ok(refund.reported(transaction, &report, now))
+        })
+        .await
+    }
+
+    async fn settle_refund(
+        &self,
+        scope: Scope,
+        id: Id<Refund>,
+        claimed: Option<ClaimedJob>,
+        apply: impl Fn(&mut Refund, &mut Transaction, Timestamp) -> Result<RefundMoved, Failure> + Send + Sync + 'static,
+    ) -> Result<(), Failure> {
+        let settled = self.commit(move |tx, _| refunds::settle(tx, scope, id, claimed.as_ref(), &apply)).await?;
+        self.tell(settled.object_id);
+        Ok(())
+    }
+
+    fn rail_of(&self, refund: &Refund) -> Option<&Arc<dyn Rail>> {
+        self.rails().named(refund.scope.mode, refund.source.rail()?)
+    }
+
+    async fn refund_order(&self, scope: Scope, id: Id<Refund>) -> Result<RefundOrder, Failure> {
+        self.read(move |tx, _| {
+            let refund = look_up::<Refund>(tx, scope, id)?;
+            let transaction = look_up::<Transaction>(tx, scope, refund.transaction)?;
+            Ok(RefundOrder { refund, transaction })
+        })
+        .await
+    }
+}
+
+async fn in_time(call: impl Future<Output = Called<RefundReport>>) -> Called<RefundReport> {
+    tokio::time::timeout(RAIL_TIMEOUT, call)
+        .await
+        .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into()))
+}

@@ -1,0 +1,172 @@
+//! Refunds: asked for in one transaction, settled in another. The call to the rail, between the two, is in
+//! `refund_calls`.
+//!
+//! Rows are locked in the order of all payments, the paid object first, and then the refund and the balance's guard.
+
+use domain::event::EventType;
+use domain::job::{ClaimedJob, Job};
+use domain::ledger::Entry;
+use domain::organization::Organization;
+use domain::payment::{Step, Transaction};
+use domain::rail::RefundSupport;
+use domain::refund::{Refund, RefundMoved, Source};
+use domain::{Id, Money, Refusal, Scope, Timestamp};
+use store::Tx;
+use store::queries::{balances, jobs, ledger};
+
+use super::paid_object::PaidObject;
+use super::{Context, load, look_up, publish};
+use crate::error::Failure;
+use crate::fault::{Fault, FaultCode};
+
+/// What a request asks for, each value readable by itself.
+#[derive(Debug, Clone)]
+pub struct NewRefund {
+    pub transaction: Id<Transaction>,
+    /// All that is left, if nothing is said.
+    pub amount: Option<Money>,
+    pub reason: Option<String>,
+}
+
+/// Commits the intent: the money can be used for nothing else, and the worker hands the refund to its rail.
+pub fn ask(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewRefund) -> Result<Refund, Failure> {
+    let found = look_up::<Transaction>(tx, scope, new.transaction)?;
+    // What is given back at once is shown at once, and what shows it is locked first.
+    let object = match found.is_recorded() {
+        true => Some(PaidObject::load(tx, scope, found.payable)?),
+        false => None,
+    };
+    let mut transaction = load::<Transaction>(tx, scope, new.transaction)?;
+    let now = tx.now();
+    let id = tx.entropy().id(now);
+    let mut refund = Refund::ask(id, &mut transaction, new.amount, new.reason.clone(), now)?;
+    let entry_id = tx.entropy().id(now);
+    let entry = match refund.source.clone() {
+        Source::Merchant { rail } => {
+            check_support(context, &transaction, &rail, refund.amount)?;
+            take_from_merchant(tx, scope, refund.amount)?;
+            Entry::refund_asked(entry_id, &refund)
+        }
+        Source::Unapplied { rail } => {
+            check_support(context, &transaction, &rail, refund.amount)?;
+            Entry::refund_asked(entry_id, &refund)
+        }
+        Source::Offline => {
+            publish::refund_event(tx, &mut refund, EventType::RefundCompleted)?;
+            Entry::offline_refunded(entry_id, &refund)
+        }
+    };
+    ledger::append(tx, scope, &entry)?;
+    tx.save(&mut transaction)?;
+    tx.insert(&mut refund)?;
+    match object {
+        Some(mut object) => {
+            if object.refund_moved(transaction.summary(), now) {
+                object.save(tx)?;
+            }
+        }
+        None => jobs::schedule(tx, scope, Job::SendRefund(id), now)?,
+    }
+    Ok(refund)
+}
+
+/// What the rail pays back is the capability of the rail that has the money, whichever stands behind the method today.
+fn check_support(context: &Context, transaction: &Transaction, rail: &str, amount: Money) -> Result<(), Failure> {
+    let support = match context.offer_of(transaction.scope.mode, transaction.attempt().method, rail) {
+        Some(offer) => offer.capability.refund,
+        None => RefundSupport::None,
+    };
+    match support {
+        RefundSupport::Partial => Ok(()),
+        RefundSupport::Full if amount == transaction.amount => Ok(()),
+        RefundSupport::Full => {
+            let message = "`amount`: this payment provider refunds a payment as a whole only; leave it out.";
+            Err(Fault::new("amount", FaultCode::NotAllowed, message).into())
+        }
+        RefundSupport::None => Err(Refusal::RefundNotSupported.into()),
+    }
+}
+
+/// From here to the end of the transaction no other debit looks at this balance.
+fn take_from_merchant(tx: &mut Tx<'_>, scope: Scope, required: Money) -> Result<(), Failure> {
+    balances::lock(tx, scope, required.currency)?;
+    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    if organization.payments.allow_negative_balance {
+        return Ok(());
+    }
+    let settled = settled_until(&organization, tx.now());
+    let (total, recent) = balances::of(tx, scope, required.currency, settled)?;
+    let available = total.checked_sub(recent).ok_or_else(|| Failure::Broken("a balance is too large".into()))?;
+    if available.minor < required.minor {
+        return Err(Refusal::InsufficientBalance { available, required }.into());
+    }
+    Ok(())
+}
+
+/// What was paid up to then is available now.
+pub fn settled_until(organization: &Organization, now: Timestamp) -> Timestamp {
+    now.minus(std::time::Duration::from_secs(u64::from(organization.payments.settlement_delay_s)))
+}
+
+/// Applies what became known of a refund, with everything that follows from it, in one transaction.
+pub fn settle(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    id: Id<Refund>,
+    claimed: Option<&ClaimedJob>,
+    apply: impl Fn(&mut Refund, &mut Transaction, Timestamp) -> Result<RefundMoved, Failure>,
+) -> Result<Settled, Failure> {
+    let transaction_id = look_up::<Refund>(tx, scope, id)?.transaction;
+    let payable = look_up::<Transaction>(tx, scope, transaction_id)?.payable;
+    let mut object = PaidObject::load(tx, scope, payable)?;
+    let mut transaction = load::<Transaction>(tx, scope, transaction_id)?;
+    let mut refund = load::<Refund>(tx, scope, id)?;
+    let now = tx.now();
+    let moved = apply(&mut refund, &mut transaction, now)?;
+    let entry_id = tx.entropy().id(now);
+    let outcome = match moved {
+        RefundMoved::Nowhere | RefundMoved::On => None,
+        RefundMoved::ToCompleted => Some((Entry::refund_completed(entry_id, &refund), EventType::RefundCompleted)),
+        RefundMoved::ToFailed => Some((Entry::refund_failed(entry_id, &refund), EventType::RefundFailed)),
+        RefundMoved::Corrected => {
+            // It is gone whether or not there is enough; yet no other debit may count it as there.
+            if matches!(refund.source, Source::Merchant { .. }) {
+                balances::lock(tx, scope, refund.amount.currency)?;
+            }
+            Some((Entry::refund_corrected(entry_id, &refund), EventType::RefundCompleted))
+        }
+    };
+    if let Some((entry, event)) = outcome {
+        ledger::append(tx, scope, &entry)?;
+        publish::refund_event(tx, &mut refund, event)?;
+        tx.save(&mut transaction)?;
+        if object.refund_moved(transaction.summary(), now) {
+            object.save(tx)?;
+        }
+    }
+    if moved != RefundMoved::Nowhere || refund.step() != Step::Settled {
+        ask_later(tx, &mut refund)?;
+        tx.save(&mut refund)?;
+    }
+    if let Some(claimed) = claimed {
+        jobs::done(tx, claimed)?;
+    }
+    Ok(Settled { refund, object_id: payable.object_id() })
+}
+
+/// A refund as it stands, and whose page shows it.
+#[derive(Debug, Clone)]
+pub struct Settled {
+    pub refund: Refund,
+    pub object_id: String,
+}
+
+/// The rail is asked again, with growing pauses, until the outcome is known.
+fn ask_later(tx: &mut Tx<'_>, refund: &mut Refund) -> Result<(), Failure> {
+    let job = Job::AskRefund(refund.id);
+    match refund.next_question() {
+        Some(pause) => jobs::schedule(tx, refund.scope, job, tx.now().plus(pause))?,
+        None => jobs::cancel(tx, job)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! `/v1/pay/transactions`: attempts to pay, and what became of them.
+
+use axum::extract::State;
+use domain::api_key::{Area, Right};
+use domain::payment::{Transaction, TransactionStatus};
+use domain::{Refusal, Scope};
+use store::Tx;
+use store::queries::transactions::{self as queries, TransactionFilter};
+
+use super::answer::{Answer, Problem};
+use super::caller::Caller;
+use super::openapi::Data;
+use super::path::InPath;
+use super::query::Query;
+use super::{Api, read};
+use crate::app::{look_up, sessions};
+use crate::error::Failure;
+use crate::wire::List;
+use crate::wire::transactions::TransactionView;
+
+/// Get a transaction.
+#[utoipa::path(
+    get, path = "/v1/pay/transactions/{id}", tag = "Transactions", operation_id = "get_transaction",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "The transaction as it stands.", body = Data<TransactionView>)),
+)]
+pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::read(Area::Transactions))?;
+    let id = id.parse().map_err(|_| Failure::from(Refusal::not_found::<Transaction>()))?;
+    let view = api
+        .app
+        .read(move |tx, _| {
+            let transaction = look_up::<Transaction>(tx, scope, id)?;
+            view(tx, scope, transaction)
+        })
+        .await?;
+    Ok(Answer::ok(&view))
+}
+
+/// List transactions.
+#[utoipa::path(
+    get, path = "/v1/pay/transactions", tag = "Transactions", operation_id = "list_transactions",
+    params(
+        ("offset" = Option<i64>, Query), ("limit" = Option<i64>, Query), ("after" = Option<String>, Query),
+        ("status" = Option<String>, Query), ("start_date" = Option<String>, Query), ("end_date" = Option<String>, Query),
+    ),
+    responses((status = 200, description = "One part of the list.", body = Data<List<TransactionView>>)),
+)]
+pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
+    let scope = caller.require(Right::read(Area::Transactions))?;
+    let page = read::page(&mut query);
+    let filter = TransactionFilter {
+        status: query.text("status").choice(&TransactionStatus::ALL.map(|status| (status.as_str(), status))).optional(),
+        from: query.text("start_date").parse(read::from_time).optional(),
+        until: query.text("end_date").parse(read::until_time).optional(),
+    };
+    query.finish()?;
+    let list = api
+        .app
+        .read(move |tx, _| {
+            let mut found = queries::list(tx, scope, &filter, &page)?;
+            let transactions = std::mem::take(&mut found.items);
+            let views: Result<Vec<_>, Failure> =
+                transactions.into_iter().map(|transaction| view(tx, scope, transaction)).collect();
+            let mut list = List::of(found.map(|_| unreachable!("its items were taken")), &page);
+            list.items = views?;
+            Ok(list)
+        })
+        .await?;
+    Ok(Answer::ok(&list))
+}
+
+/// As a reader is told at this moment: what waits for a payer whose time ran out is expired, whether or not the timer ran.
+fn view(tx: &mut Tx<'_>, scope: Scope, stored: Transaction) -> Result<TransactionView, Failure> {
+    let now = match stored.status() {
+        TransactionStatus::Pending => sessions::look_up_payment(tx, scope, stored.attempt().session)?.transaction,
+        TransactionStatus::Processing
+        | TransactionStatus::Completed
+        | TransactionStatus::Failed
+        | TransactionStatus::Cancelled
+        | TransactionStatus::Expired
+        | TransactionStatus::PartiallyRefunded
+        | TransactionStatus::Refunded => None,
+    };
+    Ok(TransactionView::of(now.as_ref().unwrap_or(&stored)))
+}

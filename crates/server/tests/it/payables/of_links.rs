@@ -1,0 +1,110 @@
+//! Payment links: many payers, an exact number of them, and what they answer.
+
+use super::*;
+
+#[tokio::test]
+async fn a_use_that_is_held_comes_back_after_an_hour() {
+    let world = World::new().await;
+    world.clock.stop();
+    let link = world.link(|terms| terms.max_usage_count = Some(1)).await;
+    let absent = world.initialize(pay(link, Method::Wave, QUIET)).await.unwrap();
+    assert_eq!(world.initialize(pay(link, Method::Wave, QUIET)).await, Err("payment_in_progress".into()));
+    world.clock.advance(Duration::from_secs(3600));
+    world.stored_attempt(absent).await;
+    let next = world.initialize(pay(link, Method::Afrimoney, APPROVES)).await.unwrap();
+    world.clock.advance(Duration::from_secs(5));
+    world.reach(next, SessionStatus::Succeeded).await;
+    assert_eq!(world.stored_link(link).await.stored_status(), payment_link::Status::Inactive);
+    assert_eq!(world.initialize(pay(link, Method::Wave, QUIET)).await, Err("payment_link_inactive".into()));
+    // The one who was away paid in the last moment, and the rail says so now: still money, and counted.
+    world.confirm(&world.attempt(absent).await).await;
+    let late = world.attempt(absent).await;
+    assert_eq!((late.status(), late.late), (TransactionStatus::Completed, true));
+    assert_eq!(world.stored_link(link).await.usage_count(), 2);
+    assert_eq!(world.told(absent).await, ["payment.succeeded"]);
+    assert_eq!(world.told(link.object_id()).await, ["payment_link.created", "payment_link.deactivated"]);
+    world.books_are_right().await;
+}
+
+#[tokio::test]
+async fn what_a_payer_answers_stays_with_the_payment() {
+    let world = World::new().await;
+    let question = |name: &str, kind, required| CustomField {
+        name: name.into(),
+        label: name.into(),
+        kind,
+        required,
+        options: Vec::new(),
+    };
+    let link = world
+        .link(|terms| {
+            let questions = vec![
+                question("pupil", FieldType::Text, true),
+                question("age", FieldType::Number, false),
+                question("phone", FieldType::Phone, false),
+                question("agreed", FieldType::Checkbox, true),
+            ];
+            terms.custom_fields = Some(questions);
+        })
+        .await;
+    let metadata = |text: &str| Metadata::from_canonical(text.into());
+    let opened = Initialize {
+        method: None,
+        metadata: Some(metadata(r#"{"desk":"3"}"#)),
+        answers: metadata(r#"{"pupil":" Awa ","age":7.50,"phone":"7000000"}"#),
+        ..pay(link, Method::Wave, QUIET)
+    };
+    let session = world.initialize(opened).await.unwrap();
+    let begun = Initialize { target: Target::Session(session), ..pay(link, Method::Wave, QUIET) };
+    assert_eq!(world.initialize(begun.clone()).await, Err("validation_failed".into()), "not agreed yet");
+    let agreed = Initialize { answers: metadata(r#"{"agreed":true}"#), ..begun };
+    assert_eq!(world.initialize(agreed).await, Ok(session));
+    let kept = world.attempt(session).await.metadata;
+    let expected = r#"{"desk":"3","age":"7.50","agreed":"true","phone":"+2207000000","pupil":"Awa"}"#;
+    assert_eq!(kept.as_json(), expected);
+    // Another method is another session of the same payer, who is not asked again.
+    let card = Initialize { target: Target::Session(session), ..pay(link, Method::Card, QUIET) };
+    let other = world.initialize(card).await.unwrap();
+    assert_ne!(other, session);
+    assert_eq!(world.attempt(other).await.metadata, kept);
+    world.books_are_right().await;
+}
+
+#[tokio::test]
+async fn a_code_ends_what_began_while_the_link_was_there() {
+    let world = World::new().await;
+    let link = world.link(|_| {}).await;
+    let session = world.initialize(pay(link, Method::Qmoney, APPROVES)).await.unwrap();
+    let Payable::PaymentLink(id) = link else { unreachable!() };
+    let scope = world.scope;
+    let off = LinkChange { status: Some(payment_link::Status::Inactive), ..LinkChange::default() };
+    let update = move |tx: &mut store::Tx<'_>, context: &dalasi::app::Context| {
+        payment_links::update(tx, context, scope, id, &off)
+    };
+    world.app.commit(update).await.unwrap();
+    let again = Initialize { target: Target::Session(session), ..pay(link, Method::Qmoney, APPROVES) };
+    assert_eq!(world.initialize(again.clone()).await, Err("payment_link_inactive".into()));
+    let code = Initialize { method: None, has_code: true, ..again };
+    let render = |_: Result<&Payment, &Failure>| Reply::new(200, "null".into());
+    world.app.initialize(world.scope, code, Some("123456".into()), None, render).await.unwrap();
+    world.reach(session, SessionStatus::Succeeded).await;
+    assert_eq!(world.stored_link(link).await.usage_count(), 1);
+    world.books_are_right().await;
+}
+
+#[tokio::test]
+async fn a_link_that_is_gone_still_counts_what_was_begun() {
+    let world = World::new().await;
+    let link = world.link(|_| {}).await;
+    let session = world.initialize(pay(link, Method::Wave, QUIET)).await.unwrap();
+    let Payable::PaymentLink(id) = link else { unreachable!() };
+    let scope = world.scope;
+    world.app.commit(move |tx, context| payment_links::delete(tx, context, scope, id)).await.unwrap();
+    let refused = world.app.read(move |tx, _| payment_links::find(tx, scope, id)).await.unwrap_err();
+    assert_eq!(refused, Failure::Refused(Refusal::not_found::<PaymentLink>()));
+    world.confirm(&world.attempt(session).await).await;
+    let gone = world.stored_link(link).await;
+    assert_eq!((gone.usage_count(), gone.stored_status()), (1, payment_link::Status::Deleted));
+    assert_eq!(world.told(session).await, ["payment.succeeded"]);
+    world.books_are_right().await;
+}

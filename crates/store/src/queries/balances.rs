@@ -1,0 +1,65 @@
+//! The merchant's balance, as the postings add up; and the row that every debit of it locks first.
+
+use domain::{Currency, Money, Scope, Timestamp};
+
+use crate::entity::key;
+use crate::error::Error;
+use crate::tx::Tx;
+
+const MAKE_GUARD: &str = "\
+insert into balance_guards (organization_id, mode, currency, debits)
+values ($1, $2, $3, 0)
+on conflict do nothing";
+
+const LOCK_GUARD: &str = "\
+select debits
+from balance_guards
+where organization_id = $1 and mode = $2 and currency = $3";
+
+const COUNT_DEBIT: &str = "\
+update balance_guards
+set debits = debits + 1
+where organization_id = $1 and mode = $2 and currency = $3";
+
+const TOTAL: &str = "\
+select cast(coalesce(sum(amount_minor), 0) as bigint) as total
+from ledger_postings
+where organization_id = $1 and mode = $2 and currency = $3 and account = 'merchant'";
+
+/// Of payments alone: what a refund releases was available before.
+const RECENT_CREDITS: &str = "\
+select cast(coalesce(sum(amount_minor), 0) as bigint) as total
+from ledger_postings
+where organization_id = $1 and mode = $2 and currency = $3 and account = 'merchant' and created_at > $4
+    and amount_minor < 0 and refund_id is null";
+
+const GUARDS: &str = "\
+select currency, debits
+from balance_guards
+where organization_id = $1 and mode = $2
+order by currency";
+
+/// Keeps every other debit of this balance waiting until the end of this transaction.
+pub fn lock(tx: &mut Tx<'_>, scope: Scope, currency: Currency) -> Result<(), Error> {
+    let key = key(scope, currency.code());
+    tx.execute(MAKE_GUARD, &key)?;
+    let sql = format!("{LOCK_GUARD}{}", tx.lock_suffix());
+    tx.query_one(&sql, &key)?;
+    tx.guarded("balance_guards", COUNT_DEBIT, &key)
+}
+
+/// What the merchant has, in all, and of that what was paid after `settled`.
+pub fn of(tx: &mut Tx<'_>, scope: Scope, currency: Currency, settled: Timestamp) -> Result<(Money, Money), Error> {
+    let key = key(scope, currency.code());
+    let total: i64 = tx.query_one(TOTAL, &key)?.get("total")?;
+    let recent: i64 = tx.query_one(RECENT_CREDITS, &[&key[..], &[settled.micros().into()]].concat())?.get("total")?;
+    // Credits are negative in the ledger, and what a merchant has is what is owed to them.
+    Ok((Money::new(-total, currency), Money::new(-recent, currency)))
+}
+
+/// Currency and number of debits of each guard.
+pub fn guards(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<(String, i64)>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    let rows = tx.query(GUARDS, &[organization, mode])?;
+    rows.iter().map(|row| Ok((row.get("currency")?, row.get("debits")?))).collect()
+}
