@@ -245,6 +245,32 @@ describe('invoice', { concurrency: 2 }, () => {
       }))
   }
 
+  test('a receipt’s code is checked by the page, and its papers are there to keep', () =>
+    payer(browser, {}, async page => {
+      const invoice = await create()
+      await open(page, invoice)
+      await payWith(page, 'wave')
+      await paid(page)
+      const [{ id, receipt_number }] = (await get(invoice)).receipts
+      for (const name of [receipt_number, 'Download the invoice (PDF)']) {
+        const file = await fetch(new URL(await link(page, name).getAttribute('href'), server.url))
+        assert.deepEqual([file.status, file.headers.get('content-type')], [200, 'application/pdf'], name)
+        assert.match(await file.text(), /^%PDF-/)
+      }
+      const { address } = server.run('receipt', 'address', receipt_number)
+      await goTo(page, `${server.url}/verify${new URL(address).hash}`)
+      await reach(page, 'This payment is genuine')
+      assert.match(await page.locator('#amount').innerText(), /^1,100\.00/)
+      await page.getByText(receipt_number).waitFor()
+      await page.getByText('No real money moves.').waitFor()
+      await page.getByText('Who paid?').click()
+      await page.getByLabel('Payer', { exact: true }).fill('fatou ceesay')
+      const { validation_code } = await server.api('GET', `/v1/pay/receipts/${id}`)
+      await page.getByLabel('Validation code').fill(validation_code)
+      await button(page, 'Check the payer').click()
+      await page.getByText('This name and this code belong to the payment.').waitFor()
+    }))
+
   test('a page that waits follows what happens elsewhere', () =>
     payer(browser, {}, async page => {
       const invoice = await create()

@@ -39,6 +39,12 @@ export async function startServer() {
   return {
     url,
     keys,
+    /** A command of the operator's, beside the server; what it says in JSON. */
+    run(...command) {
+      const ran = spawnSync(BINARY, [...command, '--data-dir', data, '--json'], { encoding: 'utf8', env: environment })
+      assert.equal(ran.status, 0, ran.stderr)
+      return JSON.parse(ran.stdout)
+    },
     api: (method, path, body) => call(url, keys.test.secret, method, path, body),
     async stop() {
       if (child.exitCode === null) {

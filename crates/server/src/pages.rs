@@ -24,6 +24,7 @@ mod questions;
 mod routes;
 pub mod simulator;
 mod simulator_handlers;
+mod starts;
 mod state;
 mod streams;
 mod subject;

@@ -23,6 +23,7 @@ use domain::checkout::Checkout;
 use domain::invoice::Invoice;
 use domain::payment::PaymentSession;
 use domain::payment_link::PaymentLink;
+use domain::refund::Refund;
 use domain::{Object, Scope};
 use serde::Serialize;
 use store::queries::organizations;
@@ -145,7 +146,8 @@ pub fn everything(tx: &mut Tx<'_>, progress: &Progress) -> Result<Report, Failur
 }
 
 /// Of whose events each is looked at together with its object.
-const TELL: [&str; 4] = [Checkout::PREFIX, Invoice::PREFIX, PaymentLink::PREFIX, PaymentSession::PREFIX];
+const TELL: [&str; 5] =
+    [Checkout::PREFIX, Invoice::PREFIX, PaymentLink::PREFIX, PaymentSession::PREFIX, Refund::PREFIX];
 
 fn of_scope(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
     rest::documents(tx, scope, report)?;

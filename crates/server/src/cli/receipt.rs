@@ -1,16 +1,20 @@
-//! `dalasi receipt`: whether a receipt says what this service signed.
+//! `dalasi receipt`: what a receipt's QR code holds, and whether that is what this service signed.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use domain::Mode;
+use domain::receipt::Receipt;
+use domain::{Id, Mode, Refusal, Scope};
 use serde::Serialize;
+use store::queries::receipts;
 
 use super::installation::Installation;
 use super::output::{self, Format};
 use super::problem::Problem;
-use crate::app::receipt_statements;
-use crate::config::StoreArguments;
+use crate::app::{look_up, receipt_statements};
+use crate::config::{AddressArguments, StoreArguments};
+use crate::error::Failure;
 use crate::receipt_statement::{self, PayerProof, Signed, Statement, StatementFault};
 use crate::tokens::{self, PublicKey};
 use crate::wire::Addresses;
@@ -20,9 +24,10 @@ Examples:
   dalasi receipt verify 'https://pay.shop.example/verify#0615…'                 with the installation's own keys
   dalasi receipt verify 0615… --keys keys.json                                  anywhere, without a network
   dalasi receipt verify 0615… --payer 'Fatou Ceesay' --validation-code 0123…    whether this person paid
+  dalasi receipt address RCT-2026-001                                           what its QR code holds
   curl https://pay.shop.example/.well-known/receipt-keys.json > keys.json       the keys to keep for that";
 
-/// Check receipts by the statement in their QR code
+/// The statement in the QR code of receipts: check it, or print it
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
 pub(super) struct Arguments {
@@ -34,6 +39,34 @@ pub(super) struct Arguments {
 enum Command {
     /// Show what a statement says, if it is genuine; exit code 1 if it is not
     Verify(Verify),
+    /// Print the address that the QR code of a receipt holds
+    Address(AddressOf),
+}
+
+#[derive(clap::Args)]
+struct AddressOf {
+    /// Its number or its id
+    #[arg(value_name = "RECEIPT")]
+    receipt: String,
+
+    /// A receipt of live mode
+    #[arg(long)]
+    live: bool,
+
+    #[command(flatten)]
+    store: StoreArguments,
+
+    #[command(flatten)]
+    addresses: AddressArguments,
+
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct AddressView {
+    receipt_number: String,
+    address: String,
 }
 
 #[derive(clap::Args)]
@@ -83,7 +116,31 @@ struct Invalid {
 pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     match arguments.command {
         Command::Verify(arguments) => verify(arguments).await,
+        Command::Address(arguments) => address(arguments).await,
     }
+}
+
+async fn address(arguments: AddressOf) -> Result<(), Problem> {
+    let AddressOf { receipt: wanted, live, store, addresses, format } = arguments;
+    let (settings, addresses) = store.check_with(addresses)?;
+    let addresses = Addresses { public_url: addresses.public_url, pay_url: addresses.pay_url };
+    let installation = Installation::open(&settings, addresses).await?;
+    let mode = if live { Mode::Live } else { Mode::Test };
+    let scope = Scope { organization: installation.organization, mode };
+    let context = Arc::clone(&installation.context);
+    let found = installation.store.read(move |tx| {
+        let by_number = receipts::by_number(tx, scope, &wanted)?;
+        let receipt = match (by_number, wanted.parse::<Id<Receipt>>()) {
+            (Some(receipt), _) => receipt,
+            (None, Ok(id)) => look_up::<Receipt>(tx, scope, id)?,
+            (None, Err(_)) => return Err(Refusal::not_found::<Receipt>().into()),
+        };
+        let address = receipt_statements::address_of(tx, &context, &receipt)?;
+        Ok::<_, Failure>(AddressView { receipt_number: receipt.number, address })
+    });
+    let found = found.await.map_err(Problem::from);
+    let view = installation.close(found).await.map_err(|problem| problem.or_look("Live receipts need --live."))?;
+    if format.json { output::json(&view) } else { output::line(&view.address) }
 }
 
 async fn verify(arguments: Verify) -> Result<(), Problem> {
@@ -171,7 +228,7 @@ fn read_keys(file: &Path) -> Result<Vec<PublicKey>, Problem> {
 async fn own_keys(store: StoreArguments) -> Result<Vec<PublicKey>, Problem> {
     let nowhere = Addresses { public_url: String::new(), pay_url: String::new() };
     let installation = Installation::open(&store.check()?, nowhere).await?;
-    let context = std::sync::Arc::clone(&installation.context);
+    let context = Arc::clone(&installation.context);
     let keys = installation.store.read(move |tx| receipt_statements::verifying_keys(tx, &context)).await;
     installation.close(keys.map_err(Problem::from)).await
 }

@@ -32,7 +32,7 @@ use crate::app::paid_object::PaidObject;
 use crate::app::payments::Initialize;
 use crate::app::sessions::Payment;
 use crate::error::Failure;
-use crate::form_token;
+use crate::{form_token, monotonic};
 
 const PURPOSE: &str = "payment page";
 /// So many attempts on one page in [`RECENTLY`]: each may cost somebody a text message.
@@ -518,7 +518,7 @@ async fn start(
     key: IdempotencyKey,
 ) -> Result<Response, Wrong> {
     let method = wish.method;
-    if starts_too_often(call) {
+    if starts_too_often(call) || asks_too_often(call, phone.as_ref()) {
         return Ok(call.to_page_with(&match phone {
             Some(_) => Note::Phone { method, fault: PhoneFault::TooOften, typed: None, part: wish.typed_part },
             None => Note::TooOften {},
@@ -527,6 +527,14 @@ async fn start(
     let request = request(call, &wish, Some(method), phone);
     let result = call.site.app.initialize(call.hosted.scope(), request, None, Some(key), payment_outcome).await;
     payment_answer(call, form, result, Some(method))
+}
+
+/// Where many pay at once, the phone is all that tells one payer from another.
+fn asks_too_often(call: &Call, phone: Option<&Msisdn>) -> bool {
+    match (call.place.payable, phone) {
+        (Payable::PaymentLink(_), Some(phone)) => !call.site.starts.take(phone, monotonic::now()),
+        (Payable::PaymentLink(_), None) | (Payable::Checkout(_) | Payable::Invoice(_), _) => false,
+    }
 }
 
 fn starts_too_often(call: &Call) -> bool {
@@ -562,7 +570,8 @@ async fn approved(call: &Call) -> Result<Response, Wrong> {
 }
 
 async fn resend(call: &Call, key: IdempotencyKey) -> Result<Response, Wrong> {
-    if starts_too_often(call) {
+    let phone = call.hosted.session().and_then(|session| session.payer.phone.as_ref());
+    if starts_too_often(call) || asks_too_often(call, phone) {
         return Ok(call.to_page_with(&Note::Code { fault: CodeFault::TooOften }));
     }
     let target = call.place.target();

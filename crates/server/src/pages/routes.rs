@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use super::answer::Wrong;
 use super::note::Notes;
+use super::starts::Starts;
 use super::streams::Streams;
 use super::visit::{InPath, Visit};
 use super::{assets, documents, follow, headers, payment_handlers, simulator_handlers, verify_handlers};
@@ -39,6 +40,7 @@ pub(super) struct Site {
     pub(super) is_https: bool,
     pub(super) notes: Notes,
     pub(super) streams: Streams,
+    pub(super) starts: Starts,
     pub(super) stopping: watch::Receiver<bool>,
     limits: RateLimits,
 }
@@ -54,6 +56,7 @@ pub fn router(app: App, settings: PageSettings) -> Router {
         is_https: settings.is_https,
         notes: Notes::new(&app.context().form_token_key),
         streams: Streams::default(),
+        starts: Starts::default(),
         stopping: settings.stopping,
         limits: RateLimits::new(settings.rate),
         app,

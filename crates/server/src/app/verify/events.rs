@@ -48,6 +48,7 @@ struct Data {
     /// Of all but refunds.
     livemode: Option<bool>,
     reason: Option<String>,
+    tax_amount: Option<String>,
     total_amount: Option<String>,
     paid_amount: Option<String>,
     remaining_amount: Option<String>,
@@ -262,9 +263,13 @@ impl Subject<'_> {
             Subject::Invoice(invoice, _) => {
                 let currency = invoice.bill().currency();
                 let read = |text: &Option<String>| domain::Money::parse(text.as_deref()?, currency).ok();
-                let sums = [&data.total_amount, &data.paid_amount, &data.remaining_amount].map(read);
-                let adds_up =
-                    matches!(sums, [Some(total), Some(paid), Some(left)] if total.minor == paid.minor + left.minor);
+                let minor = |text: &Option<String>| read(text).map(|money| i128::from(money.minor));
+                let lines = domain::Money::parse(&data.amount, currency).ok().map(|money| i128::from(money.minor));
+                let total = minor(&data.total_amount);
+                let sum = |one: Option<i128>, other: Option<i128>| Some(one? + other?);
+                let adds_up = total.is_some()
+                    && total == sum(lines, minor(&data.tax_amount))
+                    && total == sum(minor(&data.paid_amount), minor(&data.remaining_amount));
                 data.id == invoice.id.to_string() && data.currency == currency.code() && adds_up
             }
             Subject::PaymentLink(link) => {

@@ -147,10 +147,16 @@ fn receipts(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, numbers: &mut Nu
     })
 }
 
-/// How many numbers each series has used in each period. That no number is used twice, the tables promise: so as many as
-/// the counter says, none of them above it, are all of them.
+/// How many numbers each series has used in each period, and the highest. That no number is used twice, the tables promise:
+/// so as many as the counter says, none of them above it, are all of them.
 #[derive(Default)]
-struct Numbers(BTreeMap<(&'static str, String), i64>);
+struct Numbers(BTreeMap<counters::Name, Used>);
+
+#[derive(Default, Clone, Copy)]
+struct Used {
+    numbers: i64,
+    highest: i64,
+}
 
 impl Numbers {
     fn add(
@@ -163,22 +169,23 @@ impl Numbers {
         created_at: Timestamp,
     ) {
         let period = series.period(created_at);
-        let count = number.rsplit('-').next().and_then(|digits| digits.parse().ok()).filter(|count| *count > 0);
-        let is_its_own = count.is_some_and(|count| series.number(&period, count) == number);
+        let count = number.rsplit('-').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
+        let is_its_own = count > 0 && series.number(&period, count) == number;
         report.expect(is_its_own, table, id, || format!("{number:?} is no number of {period}"));
-        *self.0.entry((series.as_str(), period)).or_default() += 1;
+        let used = self.0.entry((series.as_str().to_owned(), period)).or_default();
+        used.numbers += 1;
+        used.highest = used.highest.max(count);
     }
 
     fn compare(&self, tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
-        let counted: BTreeMap<(String, String), i64> = counters::all(tx, scope)?.into_iter().collect();
+        let counted: BTreeMap<counters::Name, i64> = counters::all(tx, scope)?.into_iter().collect();
         report.count(COUNTERS, counted.len());
-        let used: BTreeMap<(String, String), i64> =
-            self.0.iter().map(|((series, period), used)| (((*series).to_owned(), period.clone()), *used)).collect();
-        for key @ (series, period) in counted.keys().chain(used.keys()).collect::<HashSet<_>>() {
-            let (counted, used) = (counted.get(key).copied().unwrap_or(0), used.get(key).copied().unwrap_or(0));
+        for key @ (series, period) in counted.keys().chain(self.0.keys()).collect::<HashSet<_>>() {
+            let counted = counted.get(key).copied().unwrap_or(0);
+            let Used { numbers, highest } = self.0.get(key).copied().unwrap_or_default();
             let name = format!("{} {} {series} {period}", scope.organization, scope.mode);
-            report.expect(counted == used, COUNTERS, &name, || {
-                format!("it has counted to {counted} and {used} numbers are used")
+            report.expect(counted == numbers && counted == highest, COUNTERS, &name, || {
+                format!("it has counted to {counted}, and {numbers} numbers are used, up to {highest}")
             });
         }
         Ok(())

@@ -30,6 +30,7 @@ fn help_begins_with_examples_and_ends_with_exit_codes() {
         &["signing-keys", "rotate"],
         &["attempts", "resolve"],
         &["receipt", "verify"],
+        &["receipt", "address"],
         &["listen"],
         &["trigger"],
         &["verify"],

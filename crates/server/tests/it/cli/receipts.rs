@@ -162,4 +162,9 @@ async fn what_is_not_genuine_is_told_by_the_exit_code(place: &Place) {
     assert_eq!(nowhere.run(&["receipt", "verify", &address, "--keys", "missing.json"]).code, 2);
     assert_eq!(place.run(&["receipt", "verify", &address, "--payer", "Fatou Ceesay"]).code, 2);
     assert_eq!(place.run(&["receipt", "verify"]).code, 2);
+    for unknown in ["RCT-2026-001", "rec_01h455vb4pex5vsknk084sn02q", "everything"] {
+        let ran = place.run(&["receipt", "address", unknown]);
+        assert_eq!((ran.code, ran.data.as_str()), (4, ""), "{unknown}");
+        assert!(ran.messages.ends_with("Live receipts need --live.\n"), "{}", ran.messages);
+    }
 }
