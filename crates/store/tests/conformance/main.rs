@@ -9,6 +9,7 @@ mod broken_commits;
 mod customers;
 mod documents;
 mod invoices;
+mod mails;
 mod plans;
 mod postgres_only;
 mod reads;
