@@ -11,14 +11,15 @@ ABSENT = "rec_01h455vb4pex5vsknk084sn02q"
 
 @pytest.fixture
 def receipt(sdk, bill):
-    """The receipt of an invoice that was paid by hand, once its file is made."""
+    """The receipt of an invoice that was paid by hand, once its file is made and its mail is out."""
 
     def issue(amount="100.00", **fields):
         paid = ok(sdk.invoices.record_payment(bill(**fields)["id"], amount=amount, payment_method="cash"))
 
         def with_file():
             found = ok(sdk.receipts.get(paid["receipts"][0]["id"]))
-            return found if found["status"] == "completed" else None
+            is_mailed = found["email_status"] != "pending" or not found["customer_email"]
+            return found if found["status"] == "completed" and is_mailed else None
 
         return eventually(with_file)
 
