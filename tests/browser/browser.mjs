@@ -37,7 +37,7 @@ export function launch() {
 /** Runs `visit` with a fresh page; what the page did wrong on the way fails the test. */
 export async function payer(browser, { scripts = true, locale = 'en-GB', allowed = [], expected }, visit) {
   const context = await browser.newContext({ javaScriptEnabled: scripts, viewport: VIEWPORTS.phone, locale })
-  context.setDefaultTimeout(15_000)
+  context.setDefaultTimeout(30_000)
   const page = await context.newPage()
   const faults = []
   const hosts = new Set()

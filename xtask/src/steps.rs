@@ -201,7 +201,7 @@ fn browser(machine: &mut Machine, arguments: &[String]) -> Result<()> {
     install::node_modules(&folder)?;
     command::run(
         Command::new("node")
-            .args(["--test", "--test-reporter=spec", "--test-concurrency=2", "--test-timeout=180000"])
+            .args(["--test", "--test-reporter=spec", "--test-concurrency=2", "--test-timeout=900000"])
             .args(arguments)
             .args(tests_in(&folder)?)
             .current_dir(&folder)
