@@ -76,7 +76,7 @@ export const button = (page, text) => page.getByRole('button', { name: text, exa
 export const link = (page, text) => page.getByRole('link', { name: text, exact: true })
 
 /** Until the page's title heading says this. */
-export const reach = (page, text, seconds = 15) => heading(page, text).waitFor({ timeout: seconds * 1000 })
+export const reach = (page, text, seconds = 30) => heading(page, text).waitFor({ timeout: seconds * 1000 })
 
 /** Looks at the present state at both widths: nothing sticks out, axe finds nothing, a screenshot is kept. */
 export async function look(page, name) {
