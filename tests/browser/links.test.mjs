@@ -16,15 +16,19 @@ const QUESTIONS = [
 
 let server, browser, shop
 before(async () => {
-  server = await startServer()
   browser = await launch()
   shop = await startShop()
 })
 after(async () => {
   await browser?.close()
-  await server?.stop()
   await shop?.stop()
 })
+
+/** A server of their own for the tests of one `describe`: one phone is asked to pay by links ten times in ten minutes, not more. */
+function withServer() {
+  before(async () => (server = await startServer()))
+  after(() => server?.stop())
+}
 
 const create = fields => server.api('POST', '/v1/pay/payment-links', { title: 'Concert at the river', amount: '250.00', ...fields })
 const get = made => server.api('GET', `/v1/pay/payment-links/${made.id}`)
@@ -50,13 +54,13 @@ async function payWith(page, way) {
 const session = page => new URL(page.url()).pathname.split('/')[3]
 const status = async page => server.api('GET', `/v1/pay/status/${session(page)}`)
 
-describe('payment link', { concurrency: 2 }, () => {
-  for (const scripts of SCRIPTS) {
+for (const scripts of SCRIPTS) {
+  describe(`payment link, ${withScripts(scripts)}`, { concurrency: 2 }, () => {
+    withServer()
     const visit = steps => payer(browser, { scripts }, steps)
-    const named = name => `${name}, ${withScripts(scripts)}`
 
     for (const way of WAYS) {
-      test(named(`is paid by ${way}, by one after the other`), () =>
+      test(`is paid by ${way}, by one after the other`, () =>
         visit(async page => {
           const made = await create()
           for (const count of [1, 2]) {
@@ -74,7 +78,7 @@ describe('payment link', { concurrency: 2 }, () => {
         }))
     }
 
-    test(named('asks for what it needs, says all that is wrong at once, and keeps what was typed'), () =>
+    test('asks for what it needs, says all that is wrong at once, and keeps what was typed', () =>
       visit(async page => {
         const made = await create({
           amount: '0.00', min_amount: '50.00', max_amount: '500.00', collect_customer_info: true, custom_fields: QUESTIONS,
@@ -109,7 +113,7 @@ describe('payment link', { concurrency: 2 }, () => {
         assert.ok(transaction_id)
       }))
 
-    test(named('what was filled in stays on the way to another phone and another method'), () =>
+    test('what was filled in stays on the way to another phone and another method', () =>
       visit(async page => {
         const made = await create({ amount: '0.00', custom_fields: QUESTIONS.slice(0, 1) })
         await open(page, made)
@@ -136,7 +140,7 @@ describe('payment link', { concurrency: 2 }, () => {
         assert.equal((await get(made)).usage_count, 1)
       }))
 
-    test(named('a double click and two tabs of one page pay once'), () =>
+    test('a double click and two tabs of one page pay once', () =>
       visit(async page => {
         const made = await create()
         await open(page, made)
@@ -157,7 +161,7 @@ describe('payment link', { concurrency: 2 }, () => {
         assert.equal((await get(made)).usage_count, 1)
       }))
 
-    test(named('two tabs of a payment that failed try again once'), () =>
+    test('two tabs of a payment that failed try again once', () =>
       visit(async page => {
         const made = await create()
         await open(page, made)
@@ -179,7 +183,7 @@ describe('payment link', { concurrency: 2 }, () => {
         assert.equal((await get(made)).usage_count, 1)
       }))
 
-    test(named('a double click on a method opens one payment'), () =>
+    test('a double click on a method opens one payment', () =>
       visit(async page => {
         const made = await create()
         await open(page, made)
@@ -195,7 +199,7 @@ describe('payment link', { concurrency: 2 }, () => {
         assert.equal((await get(made)).usage_count, 1)
       }))
 
-    test(named('leads back to the shop, paid or not'), () =>
+    test('leads back to the shop, paid or not', () =>
       payer(browser, { scripts, allowed: [shop.url] }, async page => {
         const made = await create({ success_url: `${shop.url}/thanks?a=1`, failure_url: `${shop.url}/sorry` })
         await open(page, made)
@@ -211,7 +215,7 @@ describe('payment link', { concurrency: 2 }, () => {
         assert.equal(new URL(page.url()).search, `?a=1&payment_session_id=${id}`)
       }))
 
-    test(named('takes nothing when it is off, over or used up'), () =>
+    test('takes nothing when it is off, over or used up', () =>
       visit(async page => {
         const off = await create()
         await open(page, off)
@@ -231,7 +235,7 @@ describe('payment link', { concurrency: 2 }, () => {
         await page.getByText('This link has been paid as often as it can be.').waitFor()
       }))
 
-    test(named('what was begun goes on when the link ends'), () =>
+    test('what was begun goes on when the link ends', () =>
       visit(async page => {
         const made = await create()
         await open(page, made)
@@ -245,7 +249,7 @@ describe('payment link', { concurrency: 2 }, () => {
         await paid(page)
       }))
 
-    test(named('in French, with a comma'), () =>
+    test('in French, with a comma', () =>
       payer(browser, { scripts, locale: 'fr-FR' }, async page => {
         const made = await create({ amount: '0.00', min_amount: '1.00' })
         await goTo(page, made.payment_url)
@@ -261,7 +265,7 @@ describe('payment link', { concurrency: 2 }, () => {
         assert.match(await amount(page), /^1\s250,50/)
       }))
 
-    test(named('an address that leads nowhere, and a deleted link'), () =>
+    test('an address that leads nowhere, and a deleted link', () =>
       payer(browser, { scripts, expected: /status of 404/ }, async page => {
         const made = await create()
         const response = await fetch(`${server.url}/v1/pay/payment-links/${made.id}`, {
@@ -274,7 +278,11 @@ describe('payment link', { concurrency: 2 }, () => {
           await reach(page, 'There is no payment here')
         }
       }))
-  }
+  })
+}
+
+describe('payment link', { concurrency: 2 }, () => {
+  withServer()
 
   test('one payer sees nothing of another', () =>
     payer(browser, {}, async page => {
@@ -289,6 +297,19 @@ describe('payment link', { concurrency: 2 }, () => {
       const another = await create()
       const strange = mine.replace(made.id, another.id)
       assert.equal((await fetch(strange)).status, 404, 'a payment belongs to its link')
+    }))
+
+  test('rests a phone that was asked too often', () =>
+    payer(browser, {}, async page => {
+      const made = await create()
+      for (let count = 1; count <= 11; count++) {
+        await open(page, made)
+        await withPhone(page, 'afrimoney', '+2207000001')
+        if (count <= 10) await reach(page, 'Not paid')
+      }
+      await reach(page, 'Your Afrimoney number')
+      await page.getByText('That was too often').first().waitFor()
+      await look(page, 'link-phone-rests')
     }))
 
   test('a wide screen shows the address for a phone', () =>

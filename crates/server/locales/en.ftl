@@ -66,7 +66,7 @@ leave-here = Cancel this payment
 problem-not-started = { $method } could not start the payment. Nothing was taken. Try again, or pay another way.
 problem-card-not-started = The card page could not be opened. Nothing was taken. Try again, or pay another way.
 problem-in-progress = A payment is still being checked. Wait for its answer before you pay again.
-problem-too-often = That was too often in a short time. Wait a minute, then try again.
+problem-too-often = That was too often in a short time. Wait ten minutes, then try again.
 problem-stale-form = This page was too old. Nothing was sent. Please try again.
 
 ## Phone

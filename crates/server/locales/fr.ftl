@@ -66,7 +66,7 @@ leave-here = Annuler ce paiement
 problem-not-started = { $method } n’a pas pu lancer le paiement. Rien n’a été prélevé. Réessayez ou payez autrement.
 problem-card-not-started = La page de la carte n’a pas pu être ouverte. Rien n’a été prélevé. Réessayez ou payez autrement.
 problem-in-progress = Un paiement est encore en cours de vérification. Attendez la réponse avant de payer de nouveau.
-problem-too-often = Trop d’essais en peu de temps. Attendez une minute, puis réessayez.
+problem-too-often = Trop d’essais en peu de temps. Attendez dix minutes, puis réessayez.
 problem-stale-form = Cette page était trop ancienne. Rien n’a été envoyé. Veuillez réessayer.
 
 ## Téléphone
