@@ -177,7 +177,10 @@ impl Checkout {
             state: State::Pending,
             order,
             client_secret_digest,
-            expires_at: created_at.plus(Duration::from_secs(u64::from(expires_in_s))),
+            expires_at: match crate::planted!(Defect::CheckoutExpiryNotWhole) {
+                true => now.plus(Duration::from_secs(u64::from(expires_in_s))),
+                false => created_at.plus(Duration::from_secs(u64::from(expires_in_s))),
+            },
             payment_session: None,
             transaction: None,
             attempt_with_provider: false,
@@ -211,7 +214,11 @@ impl Checkout {
 
     /// When the timer has to look again, while the checkout is pending.
     pub fn next_deadline(&self) -> Timestamp {
-        if self.attempt_with_provider { self.expires_at.plus(LONGEST_HOLD) } else { self.expires_at }
+        if self.attempt_with_provider && !crate::planted!(Defect::CheckoutHoldForgotten) {
+            self.expires_at.plus(LONGEST_HOLD)
+        } else {
+            self.expires_at
+        }
     }
 
     fn is_overdue(&self, now: Timestamp) -> bool {
@@ -263,6 +270,7 @@ impl Checkout {
             Status::Pending => Ok(()),
             Status::Completed => Err(Refusal::CheckoutAlreadyCompleted),
             Status::Expired => Err(Refusal::CheckoutExpired),
+            Status::Cancelled if crate::planted!(Defect::CancelledCheckoutPayable) => Ok(()),
             Status::Cancelled => Err(Refusal::CheckoutAlreadyCancelled),
         }
     }
@@ -292,7 +300,9 @@ impl Checkout {
         }
         // Readers were told `expired` from the moment the time ran out; nothing takes that back.
         let is_held = with_provider && !self.is_overdue(now);
-        self.transaction = Some(transaction);
+        if !crate::planted!(Defect::CheckoutAttemptHidden) || is_held {
+            self.transaction = Some(transaction);
+        }
         self.attempt_with_provider = is_held;
         assert!(self.attempt_count > 0, "an attempt that is shown is counted");
     }
@@ -314,7 +324,7 @@ impl Checkout {
             (State::Expired { .. } | State::Cancelled { .. }, None) => Settlement::Late,
             // The first money is shown; a further one would hide it.
             (State::Completed { .. } | State::Expired { .. } | State::Cancelled { .. }, Some(_)) => {
-                return Settlement::Second;
+                return if crate::planted!(Defect::SecondMoneyIsLate) { Settlement::Late } else { Settlement::Second };
             }
             (State::Pending, Some(_)) => unreachable!("a pending checkout has no money"),
             (State::Completed { .. }, None) => unreachable!("a completed checkout shows what paid it"),
@@ -350,7 +360,7 @@ impl Checkout {
     /// The number of the next event of this checkout.
     pub fn next_sequence(&mut self) -> i64 {
         assert!(self.event_sequence >= 0, "events are counted from one");
-        self.event_sequence += 1;
+        self.event_sequence += if crate::planted!(Defect::CheckoutEventSkipped) { 2 } else { 1 };
         self.event_sequence
     }
 

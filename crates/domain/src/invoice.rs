@@ -281,7 +281,12 @@ impl Invoice {
     /// What a reader is told at `now`, whether or not the timer ran.
     pub fn status(&self, now: Timestamp) -> Status {
         match self.state {
-            State::Pending { overdue_at, .. } if self.clock(now) >= overdue_at => Status::Overdue,
+            State::Pending { overdue_at, .. }
+                if self.clock(now) >= overdue_at
+                    && !(crate::planted!(Defect::OverdueInclusive) && self.clock(now) == overdue_at) =>
+            {
+                Status::Overdue
+            }
             _ => self.stored_status(),
         }
     }
@@ -384,12 +389,13 @@ impl Invoice {
     pub fn updatable(&self, based_on: Option<i64>, now: Timestamp) -> Result<(), Refusal> {
         match self.status(now) {
             Status::Draft | Status::Pending => {}
+            Status::Overdue if crate::planted!(Defect::OverdueUpdatable) => {}
             status @ (Status::PartiallyPaid | Status::Overdue | Status::Paid | Status::Cancelled) => {
                 return Err(Refusal::InvoiceNotUpdatable { status: status.word() });
             }
         }
         self.refuse_if_with_provider()?;
-        if based_on.is_some_and(|based_on| based_on != self.revision) {
+        if based_on.is_some_and(|based_on| based_on != self.revision) && !crate::planted!(Defect::StaleVersionTaken) {
             return Err(Refusal::InvoiceVersionConflict { current: self.revision });
         }
         Ok(())
@@ -452,7 +458,9 @@ impl Invoice {
             Status::Paid => return Err(Refusal::InvoiceAlreadyPaid),
             Status::Cancelled => return Err(Refusal::InvoiceAlreadyCancelled),
         }
-        self.refuse_if_with_provider()?;
+        if !crate::planted!(Defect::CancelWhileProcessing) {
+            self.refuse_if_with_provider()?;
+        }
         assert_eq!(self.paid(), self.nothing(), "what was paid for is not cancelled");
         let issued_at = self.issued_date();
         let at = self.touch(now);
@@ -483,7 +491,10 @@ impl Invoice {
             return Err(Refusal::InvoiceOverpayment { remaining });
         }
         // What the provider may confirm at any moment has its place first.
-        let held = self.with_provider.map_or(0, |attempt| attempt.amount.minor);
+        let held = match crate::planted!(Defect::HeldPaymentForgotten) {
+            true => 0,
+            false => self.with_provider.map_or(0, |attempt| attempt.amount.minor),
+        };
         if amount.minor > remaining.minor - held {
             return Err(Refusal::PaymentInProgress);
         }
@@ -501,7 +512,7 @@ impl Invoice {
         if amount.minor > remaining.minor {
             return Err(Refusal::InvoiceOverpayment { remaining });
         }
-        if amount.minor < remaining.minor && !partial_allowed {
+        if amount.minor < remaining.minor && !partial_allowed && !crate::planted!(Defect::PartsNotAsked) {
             return Err(Refusal::PartialPaymentNotAllowed { remaining });
         }
         Ok(amount)
@@ -549,7 +560,9 @@ impl Invoice {
                 self.see(now);
                 return Settlement::Second;
             };
-            *late = sum;
+            if !crate::planted!(Defect::LateMoneyNotCounted) {
+                *late = sum;
+            }
             self.see(now);
             return Settlement::Late;
         }
@@ -659,7 +672,7 @@ impl Invoice {
     /// A change that API users can see.
     fn touch(&mut self, now: Timestamp) -> Timestamp {
         self.updated_at = self.see(now);
-        self.revision += 1;
+        self.revision += if crate::planted!(Defect::RevisionStands) { 0 } else { 1 };
         self.updated_at
     }
 }
@@ -667,7 +680,11 @@ impl Invoice {
 /// When an invoice that nobody pays is overdue: at its due date, unless that had passed when it was set.
 fn overdue_from(due_date: Timestamp, issued_at: Timestamp, set_at: Timestamp) -> Timestamp {
     assert!(issued_at <= set_at, "a due date counts from the issue on");
-    if due_date > set_at { due_date } else { due_date.max(issued_at.plus(GRACE)) }
+    if due_date > set_at || (crate::planted!(Defect::GraceForgotten) && issued_at < set_at) {
+        due_date
+    } else {
+        due_date.max(issued_at.plus(GRACE))
+    }
 }
 
 fn replace<T>(field: &mut T, wanted: Option<T>) {

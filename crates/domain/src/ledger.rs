@@ -89,7 +89,10 @@ impl Entry {
         assert!(net.minor >= 0, "a fee is a part of the amount");
         let credits = vec![
             Posting { account: Account::Merchant, amount_minor: -net.minor },
-            Posting { account: Account::Fees, amount_minor: -fee.minor },
+            Posting {
+                account: if crate::planted!(Defect::FeeToMerchant) { Account::Merchant } else { Account::Fees },
+                amount_minor: -fee.minor,
+            },
         ];
         Self::balanced(id, transaction.id, amount.currency, rail_debit(transaction), credits)
     }
@@ -99,7 +102,10 @@ impl Entry {
         assert_eq!(transaction.status(), TransactionStatus::Completed, "only money that arrived is posted");
         assert!(transaction.duplicate, "second money is marked as such");
         let amount = transaction.amount;
-        let credits = vec![Posting { account: Account::Unapplied, amount_minor: -amount.minor }];
+        let credits = vec![Posting {
+            account: if crate::planted!(Defect::SecondMoneyCredited) { Account::Merchant } else { Account::Unapplied },
+            amount_minor: -amount.minor,
+        }];
         Self::balanced(id, transaction.id, amount.currency, rail_debit(transaction), credits)
     }
 
@@ -133,7 +139,10 @@ impl Entry {
     /// It had failed and was released, and the rail paid it back after all.
     pub fn refund_corrected(id: Id<Entry>, refund: &Refund) -> Self {
         assert_eq!(refund.status(), RefundStatus::Completed, "only what went through leaves the rail");
-        Self::of_refund(id, refund, source_of(refund), rail_of(refund))
+        match crate::planted!(Defect::CorrectionFromPending) {
+            true => Self::of_refund(id, refund, Account::RefundsPending, rail_of(refund)),
+            false => Self::of_refund(id, refund, source_of(refund), rail_of(refund)),
+        }
     }
 
     /// Money that changed hands elsewhere went back there.
@@ -157,6 +166,7 @@ impl Entry {
 fn source_of(refund: &Refund) -> Account {
     match refund.source {
         Source::Merchant { .. } => Account::Merchant,
+        Source::Unapplied { .. } if crate::planted!(Defect::RefundOfSecondMoneyFromMerchant) => Account::Merchant,
         Source::Unapplied { .. } => Account::Unapplied,
         Source::Offline => panic!("{} was given back by hand: nothing of it is on its way", refund.id),
     }

@@ -110,6 +110,9 @@ impl FeeSchedule {
     }
 
     pub fn fee(&self, method: Method, amount: Money) -> Money {
+        if crate::planted!(Defect::FeeForgotten) && method == Method::Card {
+            return Money::new(0, amount.currency);
+        }
         amount.share_half_up(self.rate(method))
     }
 }

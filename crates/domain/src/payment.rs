@@ -187,12 +187,15 @@ impl PaymentSession {
     /// Somebody asks by the paid object to pay `amount` with `method`, or leaves it open.
     pub fn again(&self, method: Option<Method>, amount: Money) -> Result<Again, Refusal> {
         match self.status {
+            SessionStatus::Processing if crate::planted!(Defect::ProcessingSessionReplaced) => Ok(Again::New),
             SessionStatus::Processing => Err(Refusal::PaymentInProgress),
             SessionStatus::Succeeded => Err(Refusal::PaymentAlreadySucceeded),
             SessionStatus::Failed | SessionStatus::Cancelled => Ok(Again::New),
             SessionStatus::Pending if self.amount != amount => Ok(Again::Replace),
             SessionStatus::Pending => match (self.method, method) {
-                (Some(open), Some(wanted)) if open != wanted => Ok(Again::Replace),
+                (Some(open), Some(wanted)) if open != wanted && !crate::planted!(Defect::OtherMethodKept) => {
+                    Ok(Again::Replace)
+                }
                 (Some(_), Some(_)) | (None, _) | (_, None) => Ok(Again::Same),
             },
         }
@@ -270,6 +273,9 @@ impl PaymentSession {
         if !counts || transaction.step == Step::Settled {
             return Moved::Nowhere;
         }
+        if crate::planted!(Defect::ReturnIsProof) {
+            return self.succeed(transaction, now);
+        }
         self.process(transaction, now)
     }
 
@@ -288,6 +294,9 @@ impl PaymentSession {
             (Step::Unknown, _) if transaction.parked.is_some() => Moved::Nowhere,
             (Step::Sending | Step::Unknown, Called::Answered(started)) => self.accepted(transaction, started, now),
             (Step::Sending | Step::Unknown, Called::Refused(reason)) => self.fail(transaction, reason, now),
+            (Step::Sending | Step::Unknown, Called::Lost(_)) if crate::planted!(Defect::LostStartFails) => {
+                self.fail(transaction, FailureReason::ProviderError, now)
+            }
             (Step::Sending | Step::Unknown, Called::Lost(_)) => self.lose(transaction, now),
         }
     }
@@ -361,8 +370,11 @@ impl PaymentSession {
             return Moved::Nowhere;
         }
         match report {
+            Report::Paid { .. } if transaction.step == Step::Settled && crate::planted!(Defect::CorrectionIgnored) => {
+                Moved::Nowhere
+            }
             Report::Paid { amount, rail_reference } => {
-                if *amount != transaction.amount {
+                if *amount != transaction.amount && !crate::planted!(Defect::WrongAmountTaken) {
                     return self.park(
                         transaction,
                         format!("the rail reports {amount} {} instead", amount.currency),
@@ -377,7 +389,9 @@ impl PaymentSession {
                 Step::Sending | Step::Waiting | Step::Unknown => self.fail(transaction, *reason, now),
             },
             // Not an outcome: it does not clear what a person has to look at.
-            Report::AwaitingCode { .. } | Report::Open | Report::Processing if transaction.parked.is_some() => {
+            Report::AwaitingCode { .. } | Report::Open | Report::Processing
+                if transaction.parked.is_some() && !crate::planted!(Defect::ParkedIsCleared) =>
+            {
                 Moved::Nowhere
             }
             Report::AwaitingCode { attempts_left } => self.await_code(transaction, *attempts_left, now),
@@ -455,7 +469,7 @@ impl PaymentSession {
             }
         }
         // A session that was closed or failed before keeps its word; the attempt behind it is over as well.
-        if !was_open {
+        if !was_open && !crate::planted!(Defect::LateOutcomeReopens) {
             self.outcome_unknown = false;
             self.touch_both(transaction, now);
             return Moved::On;
@@ -474,7 +488,7 @@ impl PaymentSession {
             return Moved::Nowhere;
         }
         transaction.step = Step::Unknown;
-        self.outcome_unknown = true;
+        self.outcome_unknown = !crate::planted!(Defect::UnknownNotShown);
         self.process(transaction, now)
     }
 
@@ -511,7 +525,9 @@ impl PaymentSession {
                 if left < *attempts_left {
                     self.failure_reason = Some(FailureReason::WrongCode);
                 }
-                *attempts_left = left;
+                if !crate::planted!(Defect::CodeTriesForgotten) {
+                    *attempts_left = left;
+                }
             }
             // The answer that told so was lost.
             Some(_) | None => {
@@ -567,7 +583,10 @@ impl PaymentSession {
     }
 
     fn is_past_expiry(&self, now: Timestamp) -> bool {
-        now.max(self.updated_at) >= self.expires_at
+        match crate::planted!(Defect::SessionExpiryInclusive) {
+            true => now.max(self.updated_at) > self.expires_at,
+            false => now.max(self.updated_at) >= self.expires_at,
+        }
     }
 
     /// Its time ran out while nobody used it, whether or not the timer ran.

@@ -204,7 +204,10 @@ impl PaymentLink {
     }
 
     fn is_past_expiration(&self, now: Timestamp) -> bool {
-        self.terms.expiration_date.is_some_and(|expiration_date| self.clock(now) >= expiration_date)
+        self.terms.expiration_date.is_some_and(|expiration_date| {
+            self.clock(now) >= expiration_date
+                && !(crate::planted!(Defect::LinkExpiryInclusive) && self.clock(now) == expiration_date)
+        })
     }
 
     fn is_used_up(&self) -> bool {
@@ -220,7 +223,11 @@ impl PaymentLink {
         let was_active = self.state == State::Active;
         let mut changed = Self { terms, ..self.clone() };
         changed.state = match status {
-            Some(Status::Active) if changed.is_past_expiration(now) => return Err(Refusal::PaymentLinkExpired),
+            Some(Status::Active)
+                if changed.is_past_expiration(now) && !crate::planted!(Defect::ExpiredLinkReactivated) =>
+            {
+                return Err(Refusal::PaymentLinkExpired);
+            }
             Some(Status::Active) if changed.is_used_up() => return Err(Refusal::PaymentLinkUsedUp),
             Some(Status::Active) => State::Active,
             Some(Status::Inactive | Status::Deleted) => State::Inactive,
@@ -281,16 +288,22 @@ impl PaymentLink {
         assert!(!self.is_used_up(), "a link that is used up is inactive");
         match self.terms.max_usage_count {
             // Some of them may fail yet.
-            Some(most) if self.usage_count.saturating_add(open) >= most => Err(Refusal::PaymentInProgress),
+            Some(most)
+                if self.usage_count.saturating_add(open) >= most && !crate::planted!(Defect::LinkRoomIgnored) =>
+            {
+                Err(Refusal::PaymentInProgress)
+            }
             Some(_) | None => Ok(()),
         }
     }
 
     /// A provider confirmed a payment, whenever that began.
     pub fn money_arrived(&mut self, now: Timestamp) -> Option<EventType> {
-        self.usage_count += 1;
+        if self.state == State::Active || !crate::planted!(Defect::LinkUseNotCounted) {
+            self.usage_count += 1;
+        }
         self.touch(now);
-        if self.state != State::Active || !self.is_used_up() {
+        if self.state != State::Active || !self.is_used_up() || crate::planted!(Defect::LinkStaysActive) {
             return None;
         }
         self.state = State::Inactive;

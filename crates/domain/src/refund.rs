@@ -195,6 +195,9 @@ impl Refund {
         match (self.step, called) {
             (_, Called::Answered(report)) => self.reported(transaction, &report, now),
             (Step::Sending, Called::Refused(reason)) => self.fail(transaction, reason, now),
+            (Step::Sending, Called::Lost(_)) if crate::planted!(Defect::LostRefundFails) => {
+                self.fail(transaction, FailureReason::ProviderError, now)
+            }
             (Step::Sending, Called::Lost(_)) => self.lose(now),
             // Another run of the call was faster, or the rail's word was: a no to this one says nothing of that one.
             (Step::Waiting | Step::Unknown | Step::Settled, Called::Refused(_) | Called::Lost(_)) => {
@@ -206,12 +209,14 @@ impl Refund {
     /// The rail's verified word. The last verified word wins, but what is paid back stays so.
     pub fn reported(&mut self, transaction: &mut Transaction, report: &RefundReport, now: Timestamp) -> RefundMoved {
         self.assert_of(transaction);
-        if self.status == RefundStatus::Completed {
+        if self.status == RefundStatus::Completed
+            || (self.status == RefundStatus::Failed && crate::planted!(Defect::RefundCorrectionIgnored))
+        {
             return RefundMoved::Nowhere;
         }
         match report {
             RefundReport::Completed { amount, rail_reference } => {
-                if *amount != self.amount {
+                if *amount != self.amount && !crate::planted!(Defect::RefundWrongAmountTaken) {
                     let why = format!("the rail reports {amount} {} instead", amount.currency);
                     return self.park(why, now);
                 }

@@ -86,7 +86,9 @@ impl TaxRate {
         assert!(amount.minor >= 0, "tax is taken of what is there");
         let whole = i128::from(WHOLE);
         let scaled = i128::from(amount.minor) * i128::from(self.0);
-        let minor = i64::try_from((scaled + whole / 2) / whole).expect("a share of at most 100 % fits");
+        let minor =
+            i64::try_from((scaled + if crate::planted!(Defect::TaxRoundedDown) { 0 } else { whole / 2 }) / whole)
+                .expect("a share of at most 100 % fits");
         assert!(minor <= amount.minor, "a tax of at most 100 % is at most the amount");
         Money { minor, ..amount }
     }

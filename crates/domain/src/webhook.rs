@@ -276,7 +276,9 @@ impl Delivery {
                 self.last_status_code = status.map(i64::from);
                 self.last_error = Some(error.clone());
                 match next_wait(self.round_attempts, *retry_after, jitter) {
-                    Some(wait) if !gone => self.next_retry_at = Some(now.plus(wait)),
+                    Some(wait) if !gone && !crate::planted!(Defect::GivenUpEarly) => {
+                        self.next_retry_at = Some(now.plus(wait))
+                    }
                     _ => self.give_up(),
                 }
             }

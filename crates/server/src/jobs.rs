@@ -11,6 +11,8 @@ mod payer;
 mod seal;
 mod sequence;
 
+pub use sequence::number;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,7 +85,7 @@ async fn run_jobs(app: App, mut stop: watch::Receiver<bool>) {
     while running.join_next().await.is_some() {}
 }
 
-async fn claim(app: &App, limit: usize) -> Vec<ClaimedJob> {
+pub async fn claim(app: &App, limit: usize) -> Vec<ClaimedJob> {
     let limit = i64::try_from(limit).unwrap_or(1);
     // Looking costs no write: most looks find nothing.
     let due = app.read(move |tx, _| Ok(jobs::next_due(tx)?.is_some_and(|due_at| due_at <= tx.now()))).await;
@@ -106,8 +108,9 @@ async fn claim(app: &App, limit: usize) -> Vec<ClaimedJob> {
     })
 }
 
-async fn run_one(app: &App, claimed: ClaimedJob) {
-    let Err(failure) = dispatch(app, &claimed).await else { return };
+/// Whether it was done; if not, it is owed again.
+pub async fn run_one(app: &App, claimed: ClaimedJob) -> bool {
+    let Err(failure) = dispatch(app, &claimed).await else { return true };
     tracing::error!(job = claimed.job.kind(), object = claimed.job.object_id(), attempts = claimed.attempts, %failure, "a job failed");
     let doublings = u32::try_from(claimed.attempts).unwrap_or(u32::MAX).min(12);
     let pause = (FIRST_PAUSE * 2_u32.pow(doublings)).min(LONGEST_PAUSE);
@@ -116,6 +119,7 @@ async fn run_one(app: &App, claimed: ClaimedJob) {
         // Its lease runs out, and it is claimed again.
         tracing::error!(%failure, "a failed job can't be put off");
     }
+    false
 }
 
 /// What to do for each kind of job. Each ends by letting go of its claim in the transaction of its outcome.

@@ -62,6 +62,16 @@ impl Tx<'_> {
 
     /// The object as it stands, without a lock: for what this transaction reads and does not change.
     pub fn peek<E: Entity>(&mut self, scope: Scope, id: E::Id) -> Result<Option<E>, Error> {
+        if domain::planted!(Defect::OrganizationIgnored) {
+            let anybodys = E::SELECT.replace("organization_id = $1", "$1 = $1");
+            let row = self.query_opt(&anybodys, &key(scope, &id.to_string()))?;
+            return row.as_ref().map(parse).transpose();
+        }
+        if domain::planted!(Defect::ModeIgnored) {
+            let of_both = E::SELECT.replace("mode = $2", "$2 = $2");
+            let row = self.query_opt(&of_both, &key(scope, &id.to_string()))?;
+            return row.as_ref().map(parse).transpose();
+        }
         let row = self.query_opt(E::SELECT, &key(scope, &id.to_string()))?;
         row.as_ref().map(parse).transpose()
     }

@@ -10,6 +10,8 @@ mod check;
 mod clock;
 mod entity;
 mod error;
+#[cfg(feature = "inline")]
+mod inline;
 mod job;
 pub mod lease;
 mod migrate;
@@ -27,6 +29,8 @@ pub use check::check_backup;
 pub use clock::{Clock, EntropySource};
 pub use entity::Entity;
 pub use error::{Error, SqlKind};
+#[cfg(feature = "inline")]
+pub use inline::{InlineDatabase, Interference, Moment, Strike};
 pub use migrate::{Migration, Schema};
 pub use restore::restore;
 pub use settings::{Database, Dialect, Settings};

@@ -73,7 +73,11 @@ pub(crate) struct Filter {
 impl Filter {
     pub(crate) fn within(scope: Scope) -> Self {
         Self {
-            conditions: "organization_id = $1 and mode = $2".into(),
+            conditions: match domain::planted!(Defect::ListOfAllModes) {
+                true => "organization_id = $1 and $2 = $2".into(),
+                false if domain::planted!(Defect::ListOfAllOrganizations) => "$1 = $1 and mode = $2".into(),
+                false => "organization_id = $1 and mode = $2".into(),
+            },
             values: vec![scope.organization.to_string().into(), scope.mode.as_str().into()],
         }
     }

@@ -14,6 +14,8 @@ use std::thread;
 
 use tokio::sync::watch;
 
+#[cfg(feature = "inline")]
+pub(crate) use self::connection::Connection as InlineConnection;
 pub(crate) use self::file::TemporaryFolder;
 
 use self::connection::{Connection, Durability};

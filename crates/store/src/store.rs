@@ -34,8 +34,13 @@ struct Shared {
 }
 
 pub(crate) enum Queues {
-    Sqlite { writes: SyncSender<Box<dyn Job>>, reads: SyncSender<Box<dyn Job>> },
+    Sqlite {
+        writes: SyncSender<Box<dyn Job>>,
+        reads: SyncSender<Box<dyn Job>>,
+    },
     Postgres(tokio::sync::mpsc::Sender<(Access, Box<dyn Job>)>),
+    #[cfg(feature = "inline")]
+    Inline(crate::inline::Inline),
 }
 
 /// What a driver's start returns.
@@ -93,6 +98,35 @@ impl Store {
         }
     }
 
+    /// Over a database that runs its transactions where they are asked for. `migrates`: the first time over that database.
+    #[cfg(feature = "inline")]
+    pub async fn open_inline(
+        database: &crate::InlineDatabase,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn EntropySource>,
+        interference: Arc<dyn crate::Interference>,
+        migrates: bool,
+    ) -> Result<Self, Error> {
+        let inline = crate::inline::Inline::new(database.clone(), Monotone::new(clock), interference);
+        let schema = Schema::product();
+        let (_, changes) = watch::channel(0);
+        let store = Self {
+            shared: Arc::new(Shared {
+                dialect: Dialect::Sqlite,
+                schema: schema.clone(),
+                entropy,
+                queues: RwLock::new(Some(Queues::Inline(inline))),
+                threads: Mutex::new(Vec::new()),
+                changes,
+                _folder: None,
+            }),
+        };
+        if migrates {
+            migrate(&store, &schema, false).await?;
+        }
+        Ok(store)
+    }
+
     /// One transaction, committed before this returns `Ok`. The closure may run several times, so it must not do anything
     /// that can't be done again; the bytes of [`Tx::seed`] are the same each time.
     pub async fn write<T, E, F>(&self, closure: F) -> Result<T, E>
@@ -138,6 +172,11 @@ impl Store {
                 std::sync::mpsc::TrySendError::Full(_) => busy(),
                 std::sync::mpsc::TrySendError::Disconnected(_) => stopped(),
             }),
+            #[cfg(feature = "inline")]
+            (Queues::Inline(inline), access) => {
+                inline.run(access, job);
+                Ok(())
+            }
             (Queues::Postgres(queue), access) => queue.try_send((access, job)).map_err(|error| match error {
                 TrySendError::Full(_) => busy(),
                 TrySendError::Closed(_) => stopped(),

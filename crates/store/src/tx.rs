@@ -141,7 +141,10 @@ impl<'c> Tx<'c> {
                 Ok(value)
             }
             (Err(error), None) => {
-                self.attempt(&[], |conn| conn.rollback_to(depth))?;
+                match domain::planted!(Defect::SavepointKept) {
+                    true => self.attempt(&[], |conn| conn.release(depth))?,
+                    false => self.attempt(&[], |conn| conn.rollback_to(depth))?,
+                }
                 Err(error)
             }
             (result, Some(doom @ Error::Sql { .. })) => {

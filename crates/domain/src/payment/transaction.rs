@@ -341,7 +341,7 @@ impl Transaction {
             true => self.amount,
             false => self.refundable(),
         };
-        let amount = amount.unwrap_or(left);
+        let amount = amount.unwrap_or(if crate::planted!(Defect::RefundDefaultIsWhole) { self.amount } else { left });
         assert_eq!(amount.currency, self.amount.currency, "an amount is read in the transaction's currency");
         assert!(amount.minor >= 0, "an amount is read as positive");
         if amount.minor == 0 || amount.minor > left.minor {
@@ -356,7 +356,9 @@ impl Transaction {
     /// The outcome of what was asked back: gone, or here again.
     pub(crate) fn refund_ended(&mut self, amount: Money, is_completed: bool, now: Timestamp) {
         assert!(amount.minor <= self.refunding_minor, "only what was asked back has an outcome");
-        self.refunding_minor -= amount.minor;
+        if is_completed || !crate::planted!(Defect::FailedRefundKeepsHold) {
+            self.refunding_minor -= amount.minor;
+        }
         if is_completed {
             self.paid_back(amount, now)
         } else {
@@ -377,7 +379,7 @@ impl Transaction {
 
     fn paid_back(&mut self, amount: Money, now: Timestamp) {
         self.refunded_minor += amount.minor;
-        let next = if self.refunded_minor == self.amount.minor {
+        let next = if self.refunded_minor == self.amount.minor || crate::planted!(Defect::PartIsWhole) {
             TransactionStatus::Refunded
         } else {
             TransactionStatus::PartiallyRefunded

@@ -90,7 +90,9 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewCheckou
         checkout.session_opened(session.id, now);
     }
     tx.insert(&mut checkout)?;
-    jobs::schedule(tx, scope, Job::ExpireCheckout(id), checkout.next_deadline())?;
+    if !domain::planted!(Defect::TimerForgotten) {
+        jobs::schedule(tx, scope, Job::ExpireCheckout(id), checkout.next_deadline())?;
+    }
     Ok(Created { checkout, client_secret })
 }
 
@@ -144,8 +146,12 @@ pub(super) fn payer_of(checkout: &Checkout) -> Payer {
 pub fn cancel(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<Checkout>) -> Result<Checkout, Failure> {
     let mut checkout = load::<Checkout>(tx, scope, id)?;
     let event = checkout.cancel(tx.now())?;
-    close_session(tx, &mut checkout, false)?;
-    publish::checkout_event(tx, context, &mut checkout, event)?;
+    if !domain::planted!(Defect::CancelKeepsSession) {
+        close_session(tx, &mut checkout, false)?;
+    }
+    if !domain::planted!(Defect::CancelUntold) {
+        publish::checkout_event(tx, context, &mut checkout, event)?;
+    }
     jobs::cancel(tx, Job::ExpireCheckout(id))?;
     tx.save(&mut checkout)?;
     Ok(checkout)
@@ -158,7 +164,9 @@ pub fn expire(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<Checkout>
     match checkout.observe(now) {
         Some(event) => {
             close_session(tx, &mut checkout, true)?;
-            publish::checkout_event(tx, context, &mut checkout, event)?;
+            if !domain::planted!(Defect::ExpiryUntold) {
+                publish::checkout_event(tx, context, &mut checkout, event)?;
+            }
             tx.save(&mut checkout)?;
         }
         None if checkout.status(now) == checkout::Status::Pending => {

@@ -171,16 +171,22 @@ fn once<T, O>(
     };
     match idempotency::claim(tx, key)? {
         Claimed::First => {}
+        Claimed::Finished { .. } if domain::planted!(Defect::KeylessAnswers) => {
+            let Outcome::Answer(value) = command(tx, context)? else { return Ok(Run::Wait) };
+            return Ok(Run::Done(Reply { replayed: true, ..render(Ok(&value)) }));
+        }
         Claimed::Running => return Ok(Run::Wait),
         claimed => return answered(claimed).map(Run::Done),
     }
     let reply = match tx.savepoint(|tx| command(tx, context)) {
         Ok(Outcome::Answer(value)) => render(Ok(&value)),
         Ok(Outcome::Leave(open)) => return Ok(Run::Open(open)),
-        Err(failure) if failure.is_final() => render(Err(&failure)),
+        Err(failure) if failure.is_final() && !domain::planted!(Defect::RefusalNotKept) => render(Err(&failure)),
         // The whole transaction is undone, the key with it.
         Err(failure) => return Err(failure),
     };
-    idempotency::finish(tx, key, i64::from(reply.status), &reply.body)?;
+    if !domain::planted!(Defect::AnswerNotKept) {
+        idempotency::finish(tx, key, i64::from(reply.status), &reply.body)?;
+    }
     Ok(Run::Done(reply))
 }

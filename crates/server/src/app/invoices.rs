@@ -178,7 +178,7 @@ pub fn update(
         NotUpdated::TotalTooLarge => Failure::from(total_too_large(field)),
     })?;
     if let Some(event) = event {
-        if invoice.remaining() != remaining {
+        if invoice.remaining() != remaining && !domain::planted!(Defect::UpdateKeepsSession) {
             close_session(tx, &mut invoice)?;
         }
         publish::invoice_event(tx, context, &mut invoice, event)?;
@@ -258,6 +258,7 @@ pub(super) fn observe(tx: &mut Tx<'_>, context: &Context, invoice: &mut Invoice)
 pub(super) fn watch(tx: &mut Tx<'_>, invoice: &Invoice) -> Result<(), Failure> {
     let job = Job::OverdueInvoice(invoice.id);
     match invoice.overdue_at() {
+        Some(_) if domain::planted!(Defect::OverdueForgotten) => {}
         Some(overdue_at) => jobs::schedule(tx, invoice.scope, job, overdue_at)?,
         None => jobs::cancel(tx, job)?,
     }

@@ -164,7 +164,7 @@ fn publish<T: Serialize>(
     let event = Event { id, scope, kind, object_id: object_id.to_owned(), sequence, body, created_at: now };
     events::append(tx, &event)?;
     for endpoint in endpoints::active(tx, scope)? {
-        if endpoint.wants(kind) {
+        if endpoint.wants(kind) && !(domain::planted!(Defect::DeliveryNotOwed) && kind == EventType::PaymentFailed) {
             deliveries::insert(tx, &Delivery::owed(&event, endpoint.id, now))?;
         }
     }

@@ -26,7 +26,7 @@ impl App {
         let scope = claimed.scope;
         let order = self.refund_order(scope, id).await?;
         let transaction = &order.transaction;
-        let is_rerun = claimed.attempts > 1;
+        let is_rerun = claimed.attempts > 1 && !domain::planted!(Defect::RefundSentAgain);
         let is_idempotent = self
             .context()
             .offer_of(scope.mode, transaction.attempt().method, &transaction.attempt().rail)

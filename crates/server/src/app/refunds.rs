@@ -65,6 +65,7 @@ pub fn ask(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewRefund) ->
                 object.save(tx)?;
             }
         }
+        None if domain::planted!(Defect::RefundNotSent) => {}
         None => jobs::schedule(tx, scope, Job::SendRefund(id), now)?,
     }
     Ok(refund)
@@ -97,7 +98,7 @@ fn take_from_merchant(tx: &mut Tx<'_>, scope: Scope, required: Money) -> Result<
     let settled = settled_until(&organization, tx.now());
     let (total, recent) = balances::of(tx, scope, required.currency, settled)?;
     let available = total.checked_sub(recent).ok_or_else(|| Failure::Broken("a balance is too large".into()))?;
-    if available.minor < required.minor {
+    if available.minor < required.minor && !domain::planted!(Defect::BalanceUnchecked) {
         return Err(Refusal::InsufficientBalance { available, required }.into());
     }
     Ok(())
@@ -137,8 +138,12 @@ pub fn settle(
         }
     };
     if let Some((entry, event)) = outcome {
-        ledger::append(tx, scope, &entry)?;
-        publish::refund_event(tx, &mut refund, event)?;
+        if !domain::planted!(Defect::RefundNotPosted) {
+            ledger::append(tx, scope, &entry)?;
+        }
+        if !domain::planted!(Defect::RefundUntold) {
+            publish::refund_event(tx, &mut refund, event)?;
+        }
         tx.save(&mut transaction)?;
         if object.refund_moved(transaction.summary(), now) {
             object.save(tx)?;

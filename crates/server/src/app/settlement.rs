@@ -44,7 +44,7 @@ pub fn settle(
         Moved::On => object.attempt_moved(session_id, transaction.summary(), session.is_with_provider(), now),
         Moved::ToFailed => {
             object.attempt_moved(session_id, transaction.summary(), false, now);
-            if object.awaits_payment() {
+            if object.awaits_payment() && !domain::planted!(Defect::FailureUntold) {
                 publish::payment_event(tx, context, &mut object, &mut session, &transaction, EventType::PaymentFailed)?;
                 if let Some(event) = object.failed_event() {
                     publish::object_event(tx, context, &mut object, event)?;
@@ -101,7 +101,8 @@ fn money_arrived(
         publish::object_event(tx, context, object, event)?;
     }
     // Another attempt that waits for a payer would only take money twice.
-    if let Some(rival) = object.rival_of(session.id)
+    if !domain::planted!(Defect::RivalStaysOpen)
+        && let Some(rival) = object.rival_of(session.id)
         && let Some(closed) = sessions::close_by_id(tx, object.scope(), rival, false)?
     {
         object.attempt_moved(rival, closed, false, now);
@@ -112,12 +113,19 @@ fn money_arrived(
         Settlement::Paid | Settlement::Late => Entry::payment_completed(entry_id, transaction),
         Settlement::Second => Entry::second_money(entry_id, transaction),
     };
-    ledger::append(tx, object.scope(), &entry)?;
+    if settlement != Settlement::Late || !domain::planted!(Defect::LateMoneyNotPosted) {
+        ledger::append(tx, object.scope(), &entry)?;
+    }
     if settlement == Settlement::Paid {
         object.issue_receipt(tx, context, transaction)?;
     }
     publish::payment_event(tx, context, object, session, transaction, EventType::PaymentSucceeded)?;
-    if let Some(event) = event {
+    if domain::planted!(Defect::SuccessToldTwice) {
+        publish::payment_event(tx, context, object, session, transaction, EventType::PaymentSucceeded)?;
+    }
+    if let Some(event) = event
+        && !domain::planted!(Defect::CompletionUntold)
+    {
         publish::object_event(tx, context, object, event)?;
     }
     object.settled(tx, settlement)
@@ -127,6 +135,7 @@ fn money_arrived(
 fn ask_later(tx: &mut Tx<'_>, transaction: &mut Transaction) -> Result<(), Failure> {
     let job = Job::AskRail(transaction.id);
     match transaction.next_question() {
+        Some(_) if domain::planted!(Defect::QuestionForgotten) => jobs::cancel(tx, job)?,
         Some(pause) => jobs::schedule(tx, transaction.scope, job, tx.now().plus(pause))?,
         None => jobs::cancel(tx, job)?,
     }

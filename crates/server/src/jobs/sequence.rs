@@ -34,7 +34,7 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
     }
 }
 
-async fn number(app: &App, holder: &str) -> Result<i64, Failure> {
+pub async fn number(app: &App, holder: &str) -> Result<i64, Failure> {
     if !app.read(|tx, _| Ok(events::any_unlogged(tx)?)).await? {
         return Ok(0);
     }

@@ -25,9 +25,11 @@ order by series, period";
 pub fn next(tx: &mut Tx<'_>, scope: Scope, series: Series) -> Result<String, Error> {
     let period = series.period(tx.now());
     let [organization, mode, _] = key(scope, "");
+    let mode = if domain::planted!(Defect::NumberOfOtherMode) { "test".into() } else { mode };
     let values = [organization, mode, series.as_str().into(), period.as_str().into()];
-    let count = tx.query_one(NEXT, &values)?.get("last_number")?;
-    Ok(series.number(&period, count))
+    let count: i64 = tx.query_one(NEXT, &values)?.get("last_number")?;
+    let given = if domain::planted!(Defect::NumberReused) && count > 2 { count - 1 } else { count };
+    Ok(series.number(&period, given))
 }
 
 /// Series and period.

@@ -82,6 +82,14 @@ impl Connection {
         Ok(connection)
     }
 
+    #[cfg(feature = "inline")]
+    pub(crate) fn in_memory() -> Result<Self, Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Self::open(Path::new(":memory:"), flags, 64 * 1024)?;
+        connection.sqlite.pragma_update(None, "foreign_keys", true).map_err(error)?;
+        Ok(connection)
+    }
+
     fn open(path: &Path, flags: OpenFlags, cache_kib: i64) -> Result<Self, Error> {
         let open = || -> rusqlite::Result<rusqlite::Connection> {
             let sqlite = rusqlite::Connection::open_with_flags(path, flags)?;

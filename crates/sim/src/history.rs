@@ -1,0 +1,554 @@
+//! One history: operations thrown at the real service and at the model, compared after every step, and looked through as a
+//! whole at its end.
+
+mod drain;
+mod merchant;
+mod outside;
+mod payer;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
+use serde_json::{Value, json};
+use store::{Moment, Strike};
+
+use crate::model::{Fields, Side};
+use crate::network::CallFault;
+use crate::operation::{Fault, Kind, Operation};
+use crate::random::{Dice, FIRST_HASH, mix};
+use crate::world::{Answer, SIDES, Template, World};
+
+pub type Check = Result<(), String>;
+
+/// Where service and model part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The place of the operation; the number of them all: the end of the history.
+    pub step: usize,
+    pub what: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Of all answers: the same for the same seed.
+    pub hash: u64,
+    pub violation: Option<Violation>,
+    /// Transitions by what went wrong while they happened.
+    pub coverage: BTreeMap<(String, Fault), u64>,
+}
+
+thread_local! {
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// An assertion of the product that fails is a violation, wherever it was caught.
+pub fn note_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        PANIC.with(|noted| {
+            let mut noted = noted.borrow_mut();
+            if noted.is_none() {
+                *noted = Some(panic.to_string());
+            }
+        });
+    }));
+}
+
+/// A request whose answer has to be the same for ever.
+#[derive(Debug, Clone)]
+struct Kept {
+    side: usize,
+    verb: &'static str,
+    path: String,
+    body: Option<Value>,
+    key: String,
+    at: i64,
+    answer: Answer,
+}
+
+/// A request that nobody has answered yet.
+#[derive(Debug, Clone)]
+struct Open {
+    side: usize,
+    body: Value,
+    key: String,
+    session: String,
+}
+
+/// Every transition of the contract's tables that these histories can make.
+pub const TRANSITIONS: &[&str] = &[
+    "checkout new pending",
+    "checkout pending completed",
+    "checkout pending expired",
+    "checkout pending cancelled",
+    "session new pending",
+    "session new processing",
+    "session pending processing",
+    "session pending succeeded",
+    "session pending failed",
+    "session pending cancelled",
+    "session processing succeeded",
+    "session processing failed",
+    "session processing pending",
+    "session failed succeeded",
+    "session cancelled succeeded",
+    "transaction pending processing",
+    "transaction pending completed",
+    "transaction pending failed",
+    "transaction pending cancelled",
+    "transaction pending expired",
+    "transaction processing completed",
+    "transaction processing failed",
+    "transaction failed completed",
+    "transaction cancelled completed",
+    "transaction expired completed",
+    "transaction completed partially_refunded",
+    "transaction completed refunded",
+    "transaction partially_refunded refunded",
+    "refund new pending",
+    "refund pending processing",
+    "refund pending completed",
+    "refund pending failed",
+    "refund processing completed",
+    "refund processing failed",
+    "refund failed completed",
+    "invoice new draft",
+    "invoice new pending",
+    "invoice draft pending",
+    "invoice draft cancelled",
+    "invoice pending partially_paid",
+    "invoice pending paid",
+    "invoice pending overdue",
+    "invoice pending cancelled",
+    "invoice partially_paid paid",
+    "invoice overdue partially_paid",
+    "invoice overdue paid",
+    "invoice overdue cancelled",
+    "payment_link new active",
+    "payment_link active inactive",
+    "payment_link inactive active",
+    "payment_link active deleted",
+    "payment_link inactive deleted",
+];
+
+pub struct History {
+    world: World,
+    sides: Vec<Side>,
+    dice: Dice,
+    fault: Fault,
+    hash: u64,
+    kept: Vec<Kept>,
+    open: Vec<Open>,
+    /// Keys that somebody else has used as well.
+    shared: BTreeSet<(usize, String)>,
+    received: outside::Received,
+    touched: Option<(usize, Object, String)>,
+    coverage: Option<Coverage>,
+}
+
+#[derive(Default)]
+struct Coverage {
+    states: BTreeMap<String, &'static str>,
+    seen: BTreeMap<(String, Fault), u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Object {
+    Checkout,
+    Invoice,
+    Link,
+    Session,
+    Transaction,
+    Refund,
+}
+
+impl Object {
+    const ALL: [Object; 6] =
+        [Object::Checkout, Object::Invoice, Object::Link, Object::Session, Object::Transaction, Object::Refund];
+
+    fn path(self, id: &str) -> String {
+        match self {
+            Object::Checkout => format!("/v1/checkouts/{id}"),
+            Object::Invoice => format!("/v1/pay/invoices/{id}"),
+            Object::Link => format!("/v1/pay/payment-links/{id}"),
+            Object::Session => format!("/v1/pay/session/{id}"),
+            Object::Transaction => format!("/v1/pay/transactions/{id}"),
+            Object::Refund => format!("/v1/pay/refunds/{id}"),
+        }
+    }
+
+    fn missing(self) -> &'static str {
+        match self {
+            Object::Checkout => "checkout_not_found",
+            Object::Invoice => "invoice_not_found",
+            Object::Link => "payment_link_not_found",
+            Object::Session => "payment_session_not_found",
+            Object::Transaction => "transaction_not_found",
+            Object::Refund => "refund_not_found",
+        }
+    }
+}
+
+/// Plays a history from its beginning to its end, or until service and model part.
+pub async fn play(template: &Template, operations: &[Operation], counts: bool) -> Outcome {
+    PANIC.with(|noted| noted.borrow_mut().take());
+    let world = World::begin(template).await;
+    let side = |number: usize| Side {
+        takes_parts: number < 2,
+        may_go_negative: number < 2,
+        is_live: number % 2 == 1,
+        ..Side::default()
+    };
+    let mut history = History {
+        world,
+        sides: (0..SIDES).map(side).collect(),
+        dice: Dice::new(0),
+        fault: Fault::None,
+        hash: FIRST_HASH,
+        kept: Vec::new(),
+        open: Vec::new(),
+        shared: BTreeSet::new(),
+        received: outside::Received::default(),
+        touched: None,
+        coverage: counts.then(Coverage::default),
+    };
+    let mut violation = None;
+    for (step, operation) in operations.iter().enumerate() {
+        let played = AssertUnwindSafe(history.step(operation)).catch_unwind().await;
+        if let Err(what) = played.unwrap_or_else(|_| history.panicked()) {
+            violation = Some(Violation { step, what });
+            break;
+        }
+    }
+    if violation.is_none() {
+        let drained = AssertUnwindSafe(history.drain()).catch_unwind().await;
+        let drained = drained.unwrap_or_else(|_| history.panicked());
+        if let Err(what) = drained.and_then(|()| history.no_panic()) {
+            violation = Some(Violation { step: operations.len(), what });
+        }
+    }
+    let History { world, hash, coverage, .. } = history;
+    world.end();
+    Outcome { hash, violation, coverage: coverage.unwrap_or_default().seen }
+}
+
+impl History {
+    async fn step(&mut self, operation: &Operation) -> Check {
+        self.dice = Dice::new(operation.dice);
+        self.fault = operation.fault;
+        self.touched = None;
+        self.world.entropy.reseed(operation.dice);
+        let passes = 1 + self.dice.below(1_500_000) as i64;
+        self.world.pass(passes);
+        self.run(operation.kind).await.map_err(|what| format!("{}: {what}", operation.kind.as_str()))?;
+        self.calm();
+        self.no_panic()?;
+        if self.fault == Fault::None
+            && self.dice.one_in(2)
+            && let Some((side, object, id)) = self.touched.clone()
+        {
+            self.look(side, object, &id).await?;
+        }
+        self.count();
+        self.no_panic()
+    }
+
+    async fn run(&mut self, kind: Kind) -> Check {
+        match kind {
+            Kind::CreateCheckout => self.create_checkout().await,
+            Kind::CancelCheckout => self.cancel_checkout().await,
+            Kind::Pay => self.pay().await,
+            Kind::GoOn => self.go_on().await,
+            Kind::SubmitCode => self.submit_code().await,
+            Kind::Decide => self.decide().await,
+            Kind::Callback => self.callback().await,
+            Kind::Return => self.come_back().await,
+            Kind::Refund => self.refund().await,
+            Kind::DecideRefund => self.decide_refund().await,
+            Kind::CreateInvoice => self.create_invoice().await,
+            Kind::FinalizeInvoice => self.finalize_invoice().await,
+            Kind::UpdateInvoice => self.update_invoice().await,
+            Kind::SendInvoice => self.send_invoice().await,
+            Kind::CancelInvoice => self.cancel_invoice().await,
+            Kind::RecordPayment => self.record_payment().await,
+            Kind::CreateLink => self.create_link().await,
+            Kind::UpdateLink => self.update_link().await,
+            Kind::DeleteLink => self.delete_link().await,
+            Kind::CreateCustomer => self.create_customer().await,
+            Kind::DeleteCustomer => self.delete_customer().await,
+            Kind::CreateProduct => self.create_product().await,
+            Kind::UpdateProduct => self.update_product().await,
+            Kind::DeleteProduct => self.delete_product().await,
+            Kind::Look => self.look_somewhere().await,
+            Kind::LookElsewhere => self.look_elsewhere().await,
+            Kind::List => self.list().await,
+            Kind::Replay => self.replay().await,
+            Kind::ReuseKey => self.reuse_key().await,
+            Kind::Work => self.work().await,
+            Kind::Deliver => self.deliver().await,
+            Kind::Number => self.number().await,
+            Kind::Wait => self.wait().await,
+            Kind::MeetDeadline => self.meet_deadline().await,
+            Kind::JumpClock => {
+                let by = 1 + self.dice.below(7_200_000_000) as i64;
+                self.world.pass(by);
+                Ok(())
+            }
+            Kind::Crash => {
+                self.world.crash().await;
+                Ok(())
+            }
+        }
+    }
+
+    fn panicked(&self) -> Check {
+        self.no_panic().and_then(|()| Err("a panic without a word".to_owned()))
+    }
+
+    fn no_panic(&self) -> Check {
+        match PANIC.with(|noted| noted.borrow_mut().take()) {
+            Some(panic) => Err(format!("an assertion failed: {panic}")),
+            None => Ok(()),
+        }
+    }
+
+    /// What goes wrong in this step waits for its moment.
+    fn arm(&mut self) {
+        let call = match self.fault {
+            Fault::CallLost => CallFault::LostOnTheWay,
+            Fault::AnswerLost => CallFault::AnswerLost,
+            Fault::CallRefused => CallFault::Refused,
+            Fault::CrashInCall => CallFault::Hangs,
+            _ => CallFault::None,
+        };
+        self.world.network.prepare(call, Dice::new(self.dice.next()));
+        let (storage, after) = (&self.world.storage, self.dice.below(12) as u32);
+        match self.fault {
+            Fault::StoreBegin => storage.arm(Moment::Begin, after % 2, Strike::Unavailable),
+            Fault::StoreStatement => storage.arm(Moment::Statement, after, Strike::Unavailable),
+            Fault::StoreCommit => storage.arm(Moment::Commit, after % 2, Strike::Unavailable),
+            Fault::StoreConflict if after % 2 == 0 => storage.arm(Moment::Commit, after % 3, Strike::Conflict),
+            Fault::StoreConflict => storage.arm(Moment::Statement, after, Strike::Conflict),
+            _ => {}
+        }
+    }
+
+    fn calm(&mut self) {
+        self.world.storage.disarm();
+        self.world.network.prepare(CallFault::None, Dice::new(self.dice.next()));
+    }
+
+    fn may_fail(&self) -> bool {
+        matches!(self.fault, Fault::StoreBegin | Fault::StoreStatement | Fault::StoreCommit)
+    }
+
+    fn side_at_random(&mut self) -> usize {
+        [0, 0, 0, 1, 2, 2, 3][self.dice.below(7) as usize]
+    }
+
+    /// A write that calls nobody outside. A fault of the service is settled by asking again with the same key (P2, P3).
+    async fn write(
+        &mut self,
+        side: usize,
+        verb: &'static str,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Answer, String> {
+        let is_keyed = self.fault != Fault::None || !self.dice.one_in(6);
+        let key = is_keyed.then(|| format!("k{:016x}", self.dice.next()));
+        let at = self.world.now();
+        self.arm();
+        let sent = self.world.send(side, verb, path, body.as_ref(), key.as_deref()).await;
+        self.world.storage.disarm();
+        let mut answer = sent.ok_or("a request was not answered")?;
+        if answer.status >= 500 && self.may_fail() {
+            let sent = self.world.send(side, verb, path, body.as_ref(), key.as_deref()).await;
+            answer = sent.ok_or("a request was not answered when it was repeated")?;
+        }
+        if answer.status >= 500 {
+            return Err(format!("{verb} {path} was answered {} {}", answer.status, answer.body));
+        }
+        self.heard(&answer);
+        if let Some(key) = key
+            && answer.code() != "validation_failed"
+        {
+            self.keep(Kept { side, verb, path: path.to_owned(), body, key, at, answer: answer.clone() });
+        }
+        Ok(answer)
+    }
+
+    fn keep(&mut self, kept: Kept) {
+        self.kept.push(kept);
+    }
+
+    /// Into the trace.
+    fn heard(&mut self, answer: &Answer) {
+        self.hash = mix(self.hash, &answer.status.to_le_bytes());
+        match answer.status {
+            // A refusal holds the request's id, which is nobody's business.
+            400.. => self.hash = mix(self.hash, answer.code().as_bytes()),
+            _ => self.hash = mix(self.hash, answer.body.as_bytes()),
+        }
+    }
+
+    async fn read(&mut self, side: usize, path: &str) -> Result<Answer, String> {
+        let answer = self.world.send(side, "GET", path, None, None).await.ok_or("a read was not answered")?;
+        self.heard(&answer);
+        Ok(answer)
+    }
+
+    /// The object as it is shown, against the model's.
+    async fn look(&mut self, side: usize, object: Object, id: &str) -> Check {
+        let now = self.world.now();
+        let answer = self.read(side, &object.path(id)).await?;
+        let model = &self.sides[side];
+        let fields = match object {
+            Object::Checkout => model.checkout_fields(id, now),
+            Object::Invoice => model.invoice_fields(id, now),
+            Object::Link => model.link_fields(id, now),
+            Object::Session => model.session_fields(id, now),
+            Object::Transaction => model.transaction_fields(id),
+            Object::Refund => model.refund_fields(id),
+        };
+        match fields {
+            Ok(fields) => {
+                expect(&answer, Ok(()), 200)?;
+                compare(&answer, &fields).map_err(|what| format!("reading {id} at {now}: {what}"))
+            }
+            Err(code) => expect(&answer, Err(code), 200).map_err(|what| format!("reading {id}: {what}")),
+        }
+    }
+
+    fn ids(&self, side: usize, object: Object) -> Vec<String> {
+        let side = &self.sides[side];
+        match object {
+            Object::Checkout => side.checkouts.keys().cloned().collect(),
+            Object::Invoice => side.invoices.keys().cloned().collect(),
+            Object::Link => side.links.keys().cloned().collect(),
+            Object::Session => side.sessions.keys().cloned().collect(),
+            Object::Transaction => side.attempts.keys().cloned().collect(),
+            Object::Refund => side.refunds.keys().cloned().collect(),
+        }
+    }
+
+    fn some_id(&mut self, side: usize, object: Object) -> Option<String> {
+        let ids = self.ids(side, object);
+        self.dice.pick_recent(&ids).cloned()
+    }
+
+    async fn look_somewhere(&mut self) -> Check {
+        let side = self.side_at_random();
+        let object = Object::ALL[self.dice.below(6) as usize];
+        match self.some_id(side, object) {
+            Some(id) => self.look(side, object, &id).await,
+            None => Ok(()),
+        }
+    }
+
+    /// What belongs to somebody else, or to the other mode, is not there.
+    async fn look_elsewhere(&mut self) -> Check {
+        let side = self.side_at_random();
+        let other = (side + 1 + self.dice.below(3) as usize) % SIDES;
+        let object = Object::ALL[self.dice.below(6) as usize];
+        let Some(id) = self.some_id(side, object) else { return Ok(()) };
+        let answer = self.read(other, &object.path(&id)).await?;
+        expect(&answer, Err(object.missing()), 200).map_err(|what| format!("{id} is somebody else's: {what}"))?;
+        if object == Object::Checkout {
+            let answer = self.write(other, "POST", &format!("/v1/checkouts/{id}/cancel"), None).await?;
+            expect(&answer, Err(object.missing()), 200).map_err(|what| format!("{id} is somebody else's: {what}"))?;
+        }
+        Ok(())
+    }
+
+    async fn list(&mut self) -> Check {
+        let side = self.side_at_random();
+        let (path, count) = match self.dice.below(5) {
+            0 => ("/v1/checkouts", self.sides[side].checkouts.len()),
+            1 => ("/v1/pay/invoices", self.sides[side].invoices.len()),
+            2 => ("/v1/pay/transactions", self.sides[side].attempts.len()),
+            3 => ("/v1/pay/refunds", self.sides[side].refunds.len()),
+            _ => {
+                let reference = format!("r{}", self.dice.below(5));
+                let count = self.sides[side].checkouts.values().filter(|one| one.reference == reference).count();
+                let answer = self.read(side, &format!("/v1/checkouts?limit=2&reference={reference}")).await?;
+                return compare(&answer, &vec![("total", json!(count))]);
+            }
+        };
+        let answer = self.read(side, &format!("{path}?limit=2")).await?;
+        compare(&answer, &vec![("total", json!(count))]).map_err(|what| format!("{path}: {what}"))
+    }
+
+    /// Counts what moved in this step.
+    fn count(&mut self) {
+        let Some(coverage) = &mut self.coverage else { return };
+        for side in &self.sides {
+            let checkouts = side.checkouts.iter().map(|(id, one)| (id, "checkout", one.state.as_str()));
+            let invoices = side.invoices.iter().map(|(id, one)| (id, "invoice", one.state.as_str()));
+            let sessions = side.sessions.iter().map(|(id, one)| (id, "session", one.state.as_str()));
+            let attempts = side.attempts.iter().map(|(id, one)| (id, "transaction", one.status()));
+            let refunds = side.refunds.iter().map(|(id, one)| (id, "refund", one.state.as_str()));
+            let links = side.links.iter().map(|(id, one)| {
+                let state = if one.is_deleted {
+                    "deleted"
+                } else if one.is_active {
+                    "active"
+                } else {
+                    "inactive"
+                };
+                (id, "payment_link", state)
+            });
+            for (id, machine, state) in
+                checkouts.chain(invoices).chain(sessions).chain(attempts).chain(refunds).chain(links)
+            {
+                let before = coverage.states.get(id).copied().unwrap_or("new");
+                if before != state {
+                    coverage.states.insert(id.clone(), state);
+                    *coverage.seen.entry((format!("{machine} {before} {state}"), self.fault)).or_default() += 1;
+                }
+            }
+        }
+    }
+}
+
+/// The answer is this status, or this refusal.
+pub fn expect(answer: &Answer, predicted: Result<(), &'static str>, status: u16) -> Check {
+    let (wanted, code) = match predicted {
+        Ok(()) => (status, ""),
+        Err(code) if code.ends_with("_not_found") => (404, code),
+        Err(code) => (400, code),
+    };
+    if answer.status == wanted && answer.code() == code {
+        return Ok(());
+    }
+    Err(format!("expected {wanted} {code}, was answered {} {}", answer.status, answer.body))
+}
+
+/// Each of these fields is as it is said here. `a/*/b` gathers `b` of every element of `a`.
+pub fn compare(answer: &Answer, fields: &Fields) -> Check {
+    let json = answer.json();
+    let data = &json["data"];
+    for (path, wanted) in fields {
+        let shown = find(data, path);
+        if shown != *wanted {
+            return Err(format!("`{path}` should be {wanted} and is {shown}"));
+        }
+    }
+    Ok(())
+}
+
+fn find(value: &Value, path: &str) -> Value {
+    match path.split_once('/') {
+        None => value[path].clone(),
+        Some((array, rest)) if rest.starts_with("*/") => {
+            let elements = value[array].as_array().cloned().unwrap_or_default();
+            Value::Array(elements.iter().map(|element| find(element, &rest[2..])).collect())
+        }
+        Some((object, rest)) => find(&value[object], rest),
+    }
+}
+
+/// The name of what a request made.
+fn id_of(answer: &Answer) -> String {
+    answer.json()["data"]["id"].as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,380 @@
+//! What happens outside requests: the network decides and reports, the worker works, receivers receive, time passes.
+
+use std::collections::BTreeMap;
+
+use domain::job::{ClaimedJob, Job};
+use domain::rail::{Called, FailureReason, RefundReport, Report};
+use domain::webhook::Attempted;
+use domain::{Currency, Id, Money, Scope, payment::Transaction};
+use store::queries::jobs;
+
+use super::payer::{word_of_report, word_of_start};
+use super::{Check, History, Object};
+use crate::model::{CheckoutState, InvoiceState, Kind, SECOND, SessionState, Step, Word};
+use crate::network::{Heard, Wallet};
+use crate::operation::Fault;
+
+const LEASE_US: i64 = 30 * SECOND;
+/// Contract §6: after so many attempts an event is given up.
+const MOST_ATTEMPTS: u32 = 10;
+
+const PATIENCE_US: i64 = 3 * 24 * 3600 * SECOND;
+
+/// What receivers have seen, by endpoint and object: attempts and the bytes of each event in the object's order.
+#[derive(Default)]
+pub struct Received {
+    pub(super) events: BTreeMap<(String, String), BTreeMap<i64, Delivered>>,
+    pub(super) is_disabled: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Delivered {
+    pub(super) id: String,
+    pub(super) body: String,
+    pub(super) attempts: u32,
+    pub(super) is_over: bool,
+}
+
+impl History {
+    fn side_of(&self, scope: Scope) -> Result<usize, String> {
+        self.world.scopes.iter().position(|known| *known == scope).ok_or_else(|| format!("{scope:?} is nobody"))
+    }
+
+    /// A payer pays, or doesn't; the network says so at once, later, or never by itself.
+    pub(super) async fn decide(&mut self) -> Check {
+        let open = self.world.network.open();
+        let Some((id, scope)) = self.dice.pick_recent(&open).copied() else { return Ok(()) };
+        let wallet = self.world.network.payment(id).map(|payment| payment.wallet);
+        let decided = match (wallet, self.dice.below(10)) {
+            (Some(Wallet::AwaitsCode { .. }), 0) => Wallet::Failed,
+            (Some(Wallet::AwaitsCode { left }), _) => Wallet::AwaitsCode { left },
+            (_, 0..=5) => Wallet::Paid,
+            (_, 6 | 7) => Wallet::Failed,
+            (_, _) => Wallet::Processing,
+        };
+        self.world.network.decide(id, decided);
+        if self.dice.one_in(3) {
+            return Ok(());
+        }
+        let report = self.world.network.word(id);
+        self.report(scope, id, report.clone()).await?;
+        match self.dice.one_in(5) {
+            true => self.report(scope, id, report).await,
+            false => Ok(()),
+        }
+    }
+
+    /// A word that comes late, twice, out of order, or wrong.
+    pub(super) async fn callback(&mut self) -> Check {
+        let payments: Vec<(Id<Transaction>, Scope)> =
+            self.world.network.payments().iter().map(|(id, payment)| (*id, payment.scope)).collect();
+        let Some((id, scope)) = self.dice.pick_recent(&payments).copied() else { return Ok(()) };
+        let payment = self.world.network.payment(id).ok_or("a payment is gone")?;
+        let report = match self.dice.below(12) {
+            0..=4 => self.world.network.word(id),
+            5 | 6 => Report::Processing,
+            7 => Report::Open,
+            8 if payment.wallet != Wallet::Paid => Report::Failed { reason: FailureReason::InsufficientFunds },
+            9 => {
+                let amount = Money::new(payment.amount.minor + 1, Currency::gmd());
+                Report::Paid { amount, rail_reference: "N-wrong".into() }
+            }
+            10 => Report::AwaitingCode { attempts_left: self.dice.below(4) as u8 },
+            _ => {
+                self.world.network.decide(id, Wallet::Paid);
+                self.world.network.word(id)
+            }
+        };
+        self.report(scope, id, report).await
+    }
+
+    pub(super) async fn report(&mut self, scope: Scope, id: Id<Transaction>, report: Report) -> Check {
+        let side = self.side_of(scope)?;
+        let now = self.world.now();
+        self.arm();
+        let reported = self.world.app.report(scope, id, report.clone(), None).await;
+        self.calm();
+        match reported {
+            Ok(()) => {
+                if let Some(word) = word_of_report(&report) {
+                    self.sides[side].hear(&id.to_string(), word, now);
+                }
+            }
+            Err(_) if self.may_fail() => {}
+            Err(failure) => return Err(format!("{report:?} of {id} can't be taken: {failure}")),
+        }
+        self.touched = Some((side, Object::Transaction, id.to_string()));
+        Ok(())
+    }
+
+    pub(super) async fn decide_refund(&mut self) -> Check {
+        let refunds: Vec<_> = self.world.network.refunds().into_iter().collect();
+        let Some((id, refund)) = self.dice.pick_recent(&refunds).cloned() else { return Ok(()) };
+        let is_paid_back = !self.dice.one_in(3);
+        self.world.network.decide_refund(id, is_paid_back);
+        let side = self.side_of(refund.scope)?;
+        let report = match self.dice.below(10) {
+            0 => return Ok(()),
+            1 => RefundReport::Processing { rail_reference: None },
+            2 => RefundReport::Completed {
+                amount: Money::new(refund.amount.minor + 1, Currency::gmd()),
+                rail_reference: None,
+            },
+            _ => self.world.network.refund_word(id),
+        };
+        self.arm();
+        let reported = self.world.app.report_refund(refund.scope, id, report.clone()).await;
+        self.calm();
+        match reported {
+            Ok(()) => self.sides[side].refund_reported(&id.to_string(), &report),
+            Err(_) if self.may_fail() => {}
+            Err(failure) => return Err(format!("{report:?} of {id} can't be taken: {failure}")),
+        }
+        self.touched = Some((side, Object::Refund, id.to_string()));
+        Ok(())
+    }
+
+    pub(super) async fn work(&mut self) -> Check {
+        let most = if self.dice.one_in(3) { 40 } else { 1 + self.dice.below(6) };
+        for _ in 0..most {
+            if !self.work_once().await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One job that is due, if one is.
+    pub(super) async fn work_once(&mut self) -> Result<bool, String> {
+        let mut claimed = dalasi::jobs::claim(&self.world.app, 1).await;
+        let Some(job) = claimed.pop() else { return Ok(false) };
+        if matches!(job.job, Job::RenderInvoice(_) | Job::RenderReceipt(_)) {
+            // Drawing documents is not simulated.
+            let done = self.world.app.commit(move |tx, _| Ok(jobs::done(tx, &job)?)).await;
+            return done.map(|()| true).map_err(|failure| format!("a job can't be let go: {failure}"));
+        }
+        let now = self.world.now();
+        self.world.network.take_heard();
+        if self.fault == Fault::CrashInCall {
+            self.fault = Fault::AnswerLost;
+        }
+        self.arm();
+        let is_done = dalasi::jobs::run_one(&self.world.app, job.clone()).await;
+        self.calm();
+        let heard = self.world.network.take_heard();
+        let may_fail = self.may_fail();
+        self.fault = Fault::None;
+        if is_done {
+            self.worked(&job, &heard, now)?;
+        } else if !may_fail {
+            return Err(format!("the job {:?} fails", job.job));
+        }
+        Ok(true)
+    }
+
+    /// What a job that was done has to have come to.
+    fn worked(&mut self, claimed: &ClaimedJob, heard: &[Heard], now: i64) -> Check {
+        let number = self.side_of(claimed.scope)?;
+        let side = &mut self.sides[number];
+        let is_rerun = claimed.attempts > 1;
+        match claimed.job {
+            Job::ExpireCheckout(id) => side.checkout_timer(&id.to_string(), now),
+            Job::OverdueInvoice(id) => side.invoice_timer(&id.to_string(), now),
+            Job::ExpireSession(id) => side.session_timer(&id.to_string(), now),
+            Job::ExpirePaymentLink(id) => side.link_timer(&id.to_string(), now),
+            Job::StartAttempt(id) => {
+                let id = id.to_string();
+                let attempt = side.attempts.get(&id).ok_or_else(|| format!("{id} is started and was never begun"))?;
+                let knows_again = matches!(attempt.method, "wave" | "qmoney");
+                match heard {
+                    [Heard::Started { called, .. }] if knows_again || !is_rerun => {
+                        side.hear(&id, word_of_start(called), now);
+                    }
+                    [] if attempt.step == Step::Settled || attempt.step == Step::Waiting => {}
+                    [] if is_rerun && !knows_again => side.hear(&id, Word::Lost, now),
+                    _ => return Err(format!("{} is started, and the network heard {heard:?}", attempt.method)),
+                }
+            }
+            Job::AskRail(_) | Job::WithdrawAttempt(_) => {
+                for word in heard {
+                    match word {
+                        Heard::Asked { transaction, report } => {
+                            if let Some(word) = word_of_report(report) {
+                                side.hear(&transaction.to_string(), word, now);
+                            }
+                        }
+                        Heard::Withdrawn => {}
+                        _ => return Err(format!("a question, and the network heard {word:?}")),
+                    }
+                }
+            }
+            Job::SendRefund(id) => {
+                let id = id.to_string();
+                let refund = side.refunds.get(&id).ok_or_else(|| format!("{id} is sent and was never asked for"))?;
+                let knows_again = side.attempts[&refund.attempt].method != "card";
+                match heard {
+                    [Heard::Refunded { amount, .. }] if amount.minor != refund.amount => {
+                        return Err(format!("{id} is of {} and {amount} is paid back", refund.amount));
+                    }
+                    [Heard::Refunded { .. }] if is_rerun && !knows_again => {
+                        return Err(format!("{id} is sent twice to who would pay twice"));
+                    }
+                    [Heard::Refunded { called: Called::Refused(_), .. }] if is_rerun => {
+                        side.refund_sent(&id, &Called::Lost(String::new()));
+                    }
+                    [Heard::Refunded { called, .. }] => side.refund_sent(&id, called),
+                    [] if refund.step == Step::Sending && is_rerun => {
+                        side.refund_sent(&id, &Called::Lost(String::new()));
+                    }
+                    [] if refund.step != Step::Sending => {}
+                    _ => return Err(format!("{id} is sent, and the network heard {heard:?}")),
+                }
+            }
+            Job::AskRefund(_) => {
+                for word in heard {
+                    if let Heard::AskedRefund { refund, report } = word {
+                        side.refund_reported(&refund.to_string(), report);
+                    }
+                }
+            }
+            Job::RenderInvoice(_) | Job::RenderReceipt(_) | Job::SimulatePayer(_) | Job::SimulateRefund(_) => {}
+        }
+        Ok(())
+    }
+
+    pub(super) async fn deliver(&mut self) -> Check {
+        let most = 1 + self.dice.below(12) as i64;
+        let bad = self.dice.below(3);
+        self.deliver_some(most, bad).await.map(drop)
+    }
+
+    /// How many were claimed. Of nine receivers `bad` fail.
+    pub(super) async fn deliver_some(&mut self, most: i64, bad: u64) -> Result<usize, String> {
+        let store = self.world.app.store().clone();
+        let claimed = store.write(move |tx| {
+            let until = domain::Timestamp::from_micros(tx.now_us() + LEASE_US);
+            dalasi::app::webhooks::claim(tx, most, until)
+        });
+        let claimed = claimed.await.map_err(|failure| format!("deliveries can't be claimed: {failure}"))?;
+        let count = claimed.len();
+        for dispatch in claimed {
+            let delivery = &dispatch.claimed.delivery;
+            let Some(endpoint) = dispatch.endpoint else {
+                self.received.is_disabled = true;
+                continue;
+            };
+            if (endpoint.scope, dispatch.event.scope) != (delivery.scope, delivery.scope) {
+                return Err(format!("{} is somebody else's to hear", dispatch.event.id));
+            }
+            let of_object =
+                self.received.events.entry((delivery.endpoint.to_string(), delivery.object_id.clone())).or_default();
+            let waits = (1..delivery.sequence).find(|before| !of_object.get(before).is_some_and(|one| one.is_over));
+            if let Some(before) = waits {
+                return Err(format!("{} {} is sent before {before}", delivery.object_id, delivery.sequence));
+            }
+            let known = of_object.entry(delivery.sequence).or_default();
+            if known.attempts > 0 && (&known.id, &known.body) != (&dispatch.event.id.to_string(), &dispatch.event.body)
+            {
+                return Err(format!("{} is sent with other bytes", dispatch.event.id));
+            }
+            known.id = dispatch.event.id.to_string();
+            known.body.clone_from(&dispatch.event.body);
+            known.attempts += 1;
+            if known.is_over {
+                return Err(format!("{} is sent after it was over", dispatch.event.id));
+            }
+            // Before five days of failures switch the endpoint off, one succeeds.
+            let is_old = endpoint.failing_since.is_some_and(|since| self.world.now() - since.micros() > PATIENCE_US);
+            let is_taken = self.dice.below(9) >= bad || is_old;
+            let is_over = is_taken || known.attempts >= MOST_ATTEMPTS;
+            known.is_over = is_over;
+            let outcome = match is_taken {
+                true => Attempted::Succeeded { status: 204 },
+                false => Attempted::Failed { status: Some(500), error: "no".into(), retry_after: None, gone: false },
+            };
+            self.arm();
+            let claimed = dispatch.claimed.clone();
+            let stored = self
+                .world
+                .app
+                .commit(move |tx, _| dalasi::app::webhooks::attempted(tx, &claimed, Some(&outcome)))
+                .await;
+            self.calm();
+            if stored.is_err() {
+                if !self.may_fail() {
+                    return Err(format!("an attempt can't be stored: {stored:?}"));
+                }
+                // It will be sent again: at least once.
+                let key = (delivery.endpoint.to_string(), delivery.object_id.clone());
+                if let Some(known) = self.received.events.get_mut(&key).and_then(|of| of.get_mut(&delivery.sequence)) {
+                    known.is_over = false;
+                    known.attempts -= 1;
+                }
+            }
+            self.fault = Fault::None;
+        }
+        Ok(count)
+    }
+
+    pub(super) async fn number(&mut self) -> Check {
+        self.arm();
+        let numbered = dalasi::jobs::number(&self.world.app, "simulation").await;
+        self.calm();
+        match numbered {
+            Ok(_) => Ok(()),
+            Err(_) if self.may_fail() => Ok(()),
+            Err(failure) => Err(format!("events can't be numbered: {failure}")),
+        }
+    }
+
+    pub(super) async fn wait(&mut self) -> Check {
+        let longest = [5, 60, 600, 4 * 3600, 26 * 3600][self.dice.below(5) as usize];
+        let us = 1 + self.dice.below(longest * 1_000_000) as i64;
+        self.world.pass(us);
+        Ok(())
+    }
+
+    /// To the microsecond before a deadline, to the deadline itself, or to the one after; and then somebody acts.
+    pub(super) async fn meet_deadline(&mut self) -> Check {
+        let now = self.world.now();
+        let mut deadlines = Vec::new();
+        for (number, side) in self.sides.iter().enumerate() {
+            for (id, one) in &side.checkouts {
+                if one.state == CheckoutState::Pending {
+                    let held = if one.is_held { 24 * 3600 * SECOND } else { 0 };
+                    deadlines.push((one.expires_at + held, number, Object::Checkout, id.clone()));
+                    deadlines.push((one.expires_at, number, Object::Checkout, id.clone()));
+                }
+            }
+            for (id, one) in &side.invoices {
+                if one.state == InvoiceState::Pending {
+                    deadlines.push((one.overdue_at, number, Object::Invoice, id.clone()));
+                }
+            }
+            for (id, one) in &side.links {
+                if let (true, Some(at)) = (one.is_active, one.expires_at) {
+                    deadlines.push((at, number, Object::Link, id.clone()));
+                }
+            }
+            for (id, one) in &side.sessions {
+                if one.state == SessionState::Pending && one.kind != Kind::Checkout {
+                    deadlines.push((one.expires_at, number, Object::Session, id.clone()));
+                }
+            }
+        }
+        deadlines.retain(|(at, ..)| *at > now + 2);
+        deadlines.sort();
+        deadlines.truncate(6);
+        let Some((at, side, object, id)) = self.dice.pick(&deadlines).cloned() else { return Ok(()) };
+        let shift = self.dice.below(3) as i64 - 1;
+        self.world.pass(at + shift - now);
+        match (object, self.dice.below(4)) {
+            (Object::Checkout, 0) => self.pay_object(side, Kind::Checkout, id).await,
+            (Object::Checkout, 1) => self.cancel_checkout_of(side, &id).await,
+            (Object::Link, 0 | 1) => self.pay_object(side, Kind::Link, id).await,
+            (Object::Invoice, 0) => self.pay_object(side, Kind::Invoice, id).await,
+            (_, 2) => self.work().await,
+            _ => self.look(side, object, &id).await,
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What payers do: begin to pay, go on, type a code, come back.
+
+use domain::Id;
+use domain::payment::Transaction;
+use domain::rail::{Called, FailureReason, NextAction, Report, Started};
+use serde_json::{Value, json};
+
+use super::{Check, History, Kept, Object, Open, compare, expect};
+use crate::model::{Begin, Begun, Kind, Next, Session, SessionState, Side, Word, needs_phone, text};
+use crate::network::{Heard, RIGHT_CODE};
+use crate::operation::Fault;
+
+const METHODS: [&str; 4] = ["wave", "afrimoney", "qmoney", "card"];
+const PHONES: [&str; 2] = ["+2207654321", "+2207654322"];
+
+impl History {
+    pub(super) async fn pay(&mut self) -> Check {
+        let side = self.side_at_random();
+        let (kind, object) = match self.dice.below(8) {
+            0..=4 => (Kind::Checkout, Object::Checkout),
+            5 | 6 => (Kind::Invoice, Object::Invoice),
+            _ => (Kind::Link, Object::Link),
+        };
+        match self.some_id(side, object) {
+            Some(id) => self.pay_object(side, kind, id).await,
+            None => Ok(()),
+        }
+    }
+
+    pub(super) async fn pay_object(&mut self, side: usize, kind: Kind, object: String) -> Check {
+        let fixed = self.sides[side].checkouts.get(&object).and_then(|checkout| checkout.fixed);
+        let method = match self.dice.below(9) {
+            0 => None,
+            1..=4 if fixed.is_some() => fixed,
+            _ => self.dice.pick(&METHODS).copied(),
+        };
+        let phone = match method {
+            Some(method) if needs_phone(method) && !self.dice.one_in(15) => self.dice.pick(&PHONES).copied(),
+            _ if self.dice.one_in(4) => self.dice.pick(&PHONES).copied(),
+            _ => None,
+        };
+        let amount = match kind {
+            Kind::Invoice if self.dice.one_in(3) => {
+                let left = self.sides[side].invoices[&object].total() - self.sides[side].invoices[&object].paid;
+                Some(1 + self.dice.below((left + left / 10 + 1) as u64) as i64)
+            }
+            _ if self.dice.one_in(25) => Some(1 + self.dice.below(10_000) as i64),
+            _ => None,
+        };
+        let asked = Begin { kind, object, session: None, method, amount, phone, has_code: false };
+        self.begin(side, asked, None).await
+    }
+
+    pub(super) async fn go_on(&mut self) -> Check {
+        let side = self.side_at_random();
+        let Some(id) = self.some_id(side, Object::Session) else { return Ok(()) };
+        let session = &self.sides[side].sessions[&id];
+        let (kind, object) = (session.kind, session.object.clone());
+        let method = if self.dice.one_in(3) { None } else { self.dice.pick(&METHODS).copied() };
+        let phone = if self.dice.one_in(4) { None } else { self.dice.pick(&PHONES).copied() };
+        let asked = Begin { kind, object, session: Some(id), method, amount: None, phone, has_code: false };
+        self.begin(side, asked, None).await
+    }
+
+    pub(super) async fn submit_code(&mut self) -> Check {
+        let side = self.side_at_random();
+        let waits = |session: &Session| matches!(session.next, Next::Code { .. });
+        let waiting: Vec<String> =
+            self.sides[side].sessions.iter().filter(|(_, one)| waits(one)).map(|(id, _)| id.clone()).collect();
+        let id = match self.dice.one_in(8) {
+            true => self.some_id(side, Object::Session),
+            false => self.dice.pick_recent(&waiting).cloned(),
+        };
+        let Some(id) = id else { return Ok(()) };
+        let session = &self.sides[side].sessions[&id];
+        let (kind, object) = (session.kind, session.object.clone());
+        let code = if self.dice.below(5) < 3 { RIGHT_CODE } else { "654321" };
+        let asked = Begin { kind, object, session: Some(id), method: None, amount: None, phone: None, has_code: true };
+        self.begin(side, asked, Some(code)).await
+    }
+
+    async fn begin(&mut self, side: usize, asked: Begin, code: Option<&str>) -> Check {
+        let body = body_of(&asked, code);
+        let key = format!("k{:016x}", self.dice.next());
+        let before = self.sides[side].clone();
+        let at = self.world.now();
+        let mut begun = self.sides[side].begin(&asked, at);
+        self.world.network.take_heard();
+        self.arm();
+        let path = "/v1/pay/initialize";
+        let mut answer = self.world.send(side, "POST", path, Some(&body), Some(&key)).await;
+        self.calm();
+        let mut heard = self.world.network.take_heard();
+        if let (Some(failed), true, true) = (&answer, heard.is_empty(), self.may_fail())
+            && failed.status >= 500
+        {
+            // It did not happen: the same request again does it.
+            self.sides[side] = before;
+            let now = self.world.now();
+            begun = self.sides[side].begin(&asked, now);
+            answer = self.world.send(side, "POST", path, Some(&body), Some(&key)).await;
+            heard = self.world.network.take_heard();
+        }
+        let is_lost = match &answer {
+            None if self.fault == Fault::CrashInCall => true,
+            None => return Err("a payment was not answered".to_owned()),
+            Some(answer) if answer.status >= 500 && self.may_fail() => true,
+            Some(answer) if answer.status >= 500 => {
+                return Err(format!("a payment was answered {} {}", answer.status, answer.body));
+            }
+            Some(_) => false,
+        };
+        if answer.is_none() {
+            self.world.crash().await;
+        }
+        let shown =
+            answer.as_ref().map(|answer| answer.json()["data"]["session_id"].as_str().unwrap_or_default().to_owned());
+        let id = match &begun {
+            Err(code) => {
+                let answer = answer.ok_or_else(|| format!("should be refused by {code}"))?;
+                self.heard(&answer);
+                if let Some(called) = heard.first() {
+                    return Err(format!("{code}, and yet the network was called: {called:?}"));
+                }
+                if answer.code() != "validation_failed" {
+                    let body = Some(body);
+                    self.keep(Kept {
+                        side,
+                        verb: "POST",
+                        path: path.to_owned(),
+                        body,
+                        key,
+                        at,
+                        answer: answer.clone(),
+                    });
+                }
+                return expect(&answer, Err(code), 200);
+            }
+            Ok(Begun::Session(goes_on) | Begun::Attempt(goes_on)) => goes_on.clone(),
+            Ok(Begun::Code(id)) => Some(id.clone()),
+        };
+        let model = &mut self.sides[side];
+        match (begun.expect("refusals have returned"), heard.first()) {
+            (Begun::Session(_), None) => {
+                let shown = shown.clone().ok_or("an opened session has no name")?;
+                if id.is_none() {
+                    model.opened(&shown, at);
+                }
+            }
+            (Begun::Attempt(_), Some(Heard::Started { transaction, session, method, amount, called })) => {
+                if id.is_none() {
+                    model.opened(session, at);
+                }
+                let known =
+                    model.sessions.get(session).ok_or("the network hears of a session that was not asked for")?;
+                if (known.amount, known.method) != (amount.minor, Some(method.as_str())) {
+                    return Err(format!("the network is asked for {amount} by {method:?}, and not for {known:?}"));
+                }
+                let transaction = transaction.to_string();
+                model.attempt_begins(session, &transaction, at);
+                if !is_lost {
+                    model.hear(&transaction, word_of_start(called), at);
+                }
+            }
+            (Begun::Code(_), Some(Heard::Code { transaction, called })) if !is_lost => {
+                model.hear(&transaction.to_string(), word_of_code(called), at);
+            }
+            (Begun::Code(_), Some(Heard::Code { .. })) => {}
+            (begun, called) => return Err(format!("{begun:?}, and the network heard {called:?}")),
+        }
+        if heard.len() > 1 {
+            return Err(format!("one payment calls once: {heard:?}"));
+        }
+        let session = match (id, heard.first()) {
+            (Some(id), _) => id,
+            (None, Some(Heard::Started { session, .. })) => session.clone(),
+            (None, _) => shown.clone().unwrap_or_default(),
+        };
+        self.touched = Some((side, Object::Session, session.clone()));
+        let Some(answer) = answer.filter(|_| !is_lost) else {
+            self.open.push(Open { side, body, key, session });
+            return Ok(());
+        };
+        self.heard(&answer);
+        expect(&answer, Ok(()), 200)?;
+        let fields = self.sides[side].sessions[&session].fields(&session, self.sides[side].is_live);
+        compare(&answer, &fields).map_err(|what| format!("{session}: {what}"))?;
+        self.keep(Kept { side, verb: "POST", path: path.to_owned(), body: Some(body), key, at, answer });
+        if self.dice.one_in(4) {
+            let session = &self.sides[side].sessions[&session];
+            let object = match session.kind {
+                Kind::Checkout => Object::Checkout,
+                Kind::Invoice => Object::Invoice,
+                Kind::Link => Object::Link,
+            };
+            self.touched = Some((side, object, session.object.clone()));
+        }
+        Ok(())
+    }
+
+    /// A payer is back from the network's page: no proof of anything.
+    pub(super) async fn come_back(&mut self) -> Check {
+        let side = self.side_at_random();
+        let away = |side: &Side, id: &str| {
+            side.attempts[id].session.as_ref().is_some_and(|session| {
+                side.sessions[session].state == SessionState::Pending && side.sessions[session].next == Next::Redirect
+            })
+        };
+        let ids: Vec<String> =
+            self.sides[side].attempts.keys().filter(|id| away(&self.sides[side], id)).cloned().collect();
+        let Some(id) = self.dice.pick_recent(&ids).cloned() else { return Ok(()) };
+        let transaction: Id<Transaction> = id.parse().map_err(|_| format!("{id} is no id"))?;
+        let now = self.world.now();
+        self.arm();
+        let returned = self.world.app.payer_returned(self.world.scopes[side], transaction).await;
+        self.calm();
+        match returned {
+            Ok(()) => self.sides[side].hear(&id, Word::Returned, now),
+            Err(_) if self.may_fail() => {}
+            Err(failure) => return Err(format!("a payer can't come back: {failure}")),
+        }
+        self.touched = Some((side, Object::Transaction, id));
+        Ok(())
+    }
+}
+
+fn body_of(asked: &Begin, code: Option<&str>) -> Value {
+    let mut body = json!({});
+    match &asked.session {
+        Some(session) => body["session_id"] = json!(session),
+        None => {
+            body["object_type"] = json!(asked.kind.as_str());
+            body["object_id"] = json!(asked.object);
+        }
+    }
+    if let Some(method) = asked.method {
+        body["payment_method"] = json!(method);
+    }
+    if let Some(phone) = asked.phone {
+        body["customer_phone"] = json!(phone);
+    }
+    if let Some(amount) = asked.amount {
+        body["amount"] = json!(text(amount));
+    }
+    if let Some(code) = code {
+        body["customer_pin"] = json!(code);
+    }
+    body
+}
+
+pub(super) fn word_of_start(called: &Called<Started>) -> Word {
+    match called {
+        Called::Answered(started) => Word::Taken(match started.next_action {
+            NextAction::Redirect { .. } => Next::Redirect,
+            NextAction::ApproveOnPhone { .. } => Next::Approve,
+            NextAction::Otp { attempts_left, .. } => Next::Code { left: attempts_left },
+            _ => Next::Nothing,
+        }),
+        Called::Refused(reason) => Word::Refused(word_of_reason(*reason)),
+        Called::Lost(_) => Word::Lost,
+    }
+}
+
+fn word_of_code(called: &Called<Report>) -> Word {
+    match called {
+        Called::Answered(report) => word_of_report(report).unwrap_or(Word::Open),
+        Called::Refused(reason) => Word::CodeRefused(word_of_reason(*reason)),
+        Called::Lost(_) => Word::CodeLost,
+    }
+}
+
+/// Nothing for what says nothing.
+pub(super) fn word_of_report(report: &Report) -> Option<Word> {
+    Some(match report {
+        Report::Open => Word::Open,
+        Report::AwaitingCode { attempts_left } => Word::AwaitsCode(*attempts_left),
+        Report::Processing => Word::Processing,
+        Report::Paid { amount, .. } => Word::Paid(amount.minor),
+        Report::Failed { reason } => Word::Failed(word_of_reason(*reason)),
+        Report::NotFound => return None,
+    })
+}
+
+fn word_of_reason(reason: FailureReason) -> &'static str {
+    match reason {
+        FailureReason::InsufficientFunds => "insufficient_funds",
+        FailureReason::Declined => "declined",
+        FailureReason::WrongCode => "wrong_code",
+        FailureReason::Expired => "expired",
+        FailureReason::Cancelled => "cancelled",
+        FailureReason::ProviderError => "provider_error",
+    }
+}

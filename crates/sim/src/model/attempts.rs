@@ -1,0 +1,705 @@
+//! Payment sessions and their attempts (contract §2.2, §4.2, §4.3), and what money does to what it pays.
+
+use serde_json::{Value, json};
+
+use super::DAY;
+use super::{
+    Answer, Attempt, AttemptState, CheckoutState, Fields, InvoiceState, Kind, Next, Session, SessionState, Side, Step,
+    fee, needs_phone,
+};
+
+/// What a request to pay asks for.
+#[derive(Debug, Clone)]
+pub struct Begin {
+    pub kind: Kind,
+    pub object: String,
+    /// Continue this one.
+    pub session: Option<String>,
+    pub method: Option<&'static str>,
+    pub amount: Option<i64>,
+    pub phone: Option<&'static str>,
+    pub has_code: bool,
+}
+
+/// What became known of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    Taken(Next),
+    Refused(&'static str),
+    Lost,
+    CodeRefused(&'static str),
+    CodeLost,
+    Open,
+    AwaitsCode(u8),
+    Processing,
+    Paid(i64),
+    Failed(&'static str),
+    Returned,
+}
+
+/// What a request to pay leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begun {
+    /// The answer is this session; `None`: one that has just opened.
+    Session(Option<String>),
+    /// An attempt goes to the network, in this session or in one that has just opened.
+    Attempt(Option<String>),
+    Code(String),
+}
+
+impl Side {
+    pub fn begin(&mut self, asked: &Begin, now: i64) -> Answer<Begun> {
+        if let Some(id) = &asked.session {
+            match self.sessions.get(id).ok_or("payment_session_not_found")?.state {
+                SessionState::Succeeded => return Err("payment_already_succeeded"),
+                SessionState::Failed | SessionState::Cancelled => return Err("payment_session_closed"),
+                SessionState::Pending | SessionState::Processing => {}
+            }
+        }
+        let mut current = match asked.kind {
+            Kind::Checkout => self.checkouts.get(&asked.object).ok_or("checkout_not_found")?.session.clone(),
+            Kind::Invoice => self.invoices.get(&asked.object).ok_or("invoice_not_found")?.session.clone(),
+            Kind::Link => {
+                self.links.get(&asked.object).ok_or("payment_link_not_found")?;
+                asked.session.clone()
+            }
+        };
+        let has_attempt = current.as_ref().is_some_and(|id| self.sessions[id].attempt.is_some());
+        self.refuse_unless_payable(asked, asked.has_code && has_attempt, now)?;
+        if asked.session.is_none() {
+            current = current.filter(|id| self.sessions[id].state != SessionState::Succeeded);
+        }
+        if asked.session.is_some()
+            && (current != asked.session || self.sessions[&asked.session.clone().expect("asked")].has_expired(now))
+        {
+            return Err("payment_session_closed");
+        }
+        let expired = current.as_ref().is_some_and(|id| self.sessions[id].has_expired(now));
+        if asked.has_code {
+            let id = current.ok_or("code_not_expected")?;
+            if expired {
+                return Err("payment_session_closed");
+            }
+            let session = &self.sessions[&id];
+            return match session.state {
+                SessionState::Processing => Err("payment_in_progress"),
+                SessionState::Pending if matches!(session.next, Next::Code { .. }) => {
+                    self.code_submitted(&id, now);
+                    Ok(Begun::Code(id))
+                }
+                _ => Err("code_not_expected"),
+            };
+        }
+        if let (Kind::Checkout, Some(wanted)) = (asked.kind, asked.method)
+            && self.checkouts[&asked.object].fixed.is_some_and(|fixed| fixed != wanted)
+        {
+            return Err("payment_method_fixed");
+        }
+        let method = match asked.kind {
+            Kind::Checkout => asked.method.or(self.checkouts[&asked.object].fixed),
+            Kind::Invoice | Kind::Link => asked.method,
+        };
+        let known = current.as_ref().map(|id| self.sessions[id].amount);
+        let amount = self.amount(asked, asked.amount.or(known.filter(|_| asked.session.is_some())), now)?;
+        // What goes on, what is replaced, what is new.
+        let mut payer = None;
+        let goes_on = match &current {
+            None => None,
+            Some(id) => {
+                let session = &self.sessions[id];
+                payer = session.phone.filter(|_| asked.kind == Kind::Link);
+                match session.state {
+                    _ if expired => None,
+                    SessionState::Processing => return Err("payment_in_progress"),
+                    SessionState::Succeeded => return Err("payment_already_succeeded"),
+                    SessionState::Failed | SessionState::Cancelled => None,
+                    SessionState::Pending => {
+                        let is_other = session.amount != amount
+                            || method.is_some_and(|wanted| session.method.is_some_and(|known| known != wanted))
+                            || (asked.phone.is_some() && asked.phone != session.phone && session.attempt.is_some());
+                        (!is_other).then(|| id.clone())
+                    }
+                }
+            }
+        };
+        let phone = match &goes_on {
+            Some(id) => asked.phone.or(self.sessions[id].phone),
+            None => asked.phone.or(payer),
+        };
+        let carries = match &goes_on {
+            Some(id) => method.or(self.sessions[id].method),
+            None => method,
+        };
+        let is_begun = goes_on.as_ref().is_some_and(|id| self.sessions[id].attempt.is_some());
+        if !is_begun && carries.is_some_and(needs_phone) && phone.is_none() {
+            return Err("validation_failed");
+        }
+        if !is_begun && carries.is_some() && asked.kind == Kind::Link {
+            self.refuse_unless_room(&asked.object, current.as_deref().filter(|_| goes_on.is_none()))?;
+        }
+        // From here on nothing is refused.
+        if goes_on.is_none()
+            && let Some(id) = &current
+        {
+            self.close_session(id, expired, now);
+            self.show_closed(id, now);
+        }
+        if let (Some(id), false) = (&goes_on, is_begun) {
+            let session = self.sessions.get_mut(id).expect("it goes on");
+            session.method = method.or(session.method);
+            session.phone = phone;
+            session.seen_at = session.seen_at.max(now);
+        }
+        self.pending_open = goes_on.is_none().then(|| Session {
+            kind: asked.kind,
+            object: asked.object.clone(),
+            amount,
+            method,
+            phone,
+            state: SessionState::Pending,
+            next: Next::Nothing,
+            reason: None,
+            is_unknown: false,
+            attempt: None,
+            expires_at: match asked.kind {
+                Kind::Checkout => self.checkouts[&asked.object].expires_at,
+                Kind::Invoice => now + DAY,
+                Kind::Link => now + self.links[&asked.object].hold(),
+            },
+            seen_at: now,
+        });
+        Ok(if !is_begun && carries.is_some() { Begun::Attempt(goes_on) } else { Begun::Session(goes_on) })
+    }
+
+    /// The session that `begin` opened got this name.
+    pub fn opened(&mut self, id: &str, now: i64) {
+        let Some(session) = self.pending_open.take() else { return };
+        match session.kind {
+            Kind::Checkout => {
+                let checkout = self.checkouts.get_mut(&session.object).expect("it was asked for");
+                checkout.session = Some(id.to_owned());
+                checkout.seen_at = checkout.seen_at.max(now);
+            }
+            Kind::Invoice => {
+                let invoice = self.invoices.get_mut(&session.object).expect("it was asked for");
+                invoice.session = Some(id.to_owned());
+                invoice.seen_at = invoice.seen_at.max(now);
+            }
+            Kind::Link => {}
+        }
+        self.sessions.insert(id.to_owned(), session);
+    }
+
+    /// An attempt of a session was committed; the network will hear of it.
+    pub fn attempt_begins(&mut self, session_id: &str, id: &str, now: i64) {
+        let session = self.sessions.get_mut(session_id).expect("an attempt has a session");
+        session.attempt = Some(id.to_owned());
+        session.seen_at = session.seen_at.max(now);
+        let attempt = Attempt {
+            session: Some(session_id.to_owned()),
+            kind: session.kind,
+            object: session.object.clone(),
+            amount: session.amount,
+            fee: fee(session.amount),
+            method: session.method.expect("an attempt has a method"),
+            state: AttemptState::Pending,
+            step: Step::Sending,
+            parked: None,
+            is_late: false,
+            is_duplicate: false,
+            refunded: 0,
+            refunding: 0,
+        };
+        self.attempts.insert(id.to_owned(), attempt);
+        self.show(session_id, false, now);
+    }
+
+    fn refuse_unless_payable(&self, asked: &Begin, ends_attempt: bool, now: i64) -> Answer<()> {
+        match asked.kind {
+            Kind::Checkout => {
+                let checkout = &self.checkouts[&asked.object];
+                match checkout.shown_state(now) {
+                    CheckoutState::Pending if checkout.is_past_expiry(now) => Err("checkout_expired"),
+                    CheckoutState::Pending => Ok(()),
+                    closed => Err(closed.refusal()),
+                }
+            }
+            Kind::Invoice => self.invoices[&asked.object].refuse_if_closed(now),
+            Kind::Link if ends_attempt => Ok(()),
+            Kind::Link => self.links[&asked.object].refuse_unless_active(now),
+        }
+    }
+
+    fn amount(&self, asked: &Begin, amount: Option<i64>, now: i64) -> Answer<i64> {
+        match asked.kind {
+            Kind::Checkout => {
+                let whole = self.checkouts[&asked.object].amount;
+                if amount.is_none_or(|amount| amount == whole) { Ok(whole) } else { Err("validation_failed") }
+            }
+            Kind::Link => {
+                let whole = self.links[&asked.object].amount;
+                if amount.is_none_or(|amount| amount == whole) { Ok(whole) } else { Err("validation_failed") }
+            }
+            Kind::Invoice => {
+                let invoice = &self.invoices[&asked.object];
+                invoice.refuse_if_closed(now)?;
+                let left = invoice.total() - invoice.paid;
+                match amount.unwrap_or(left) {
+                    amount if amount > left => Err("invoice_overpayment"),
+                    amount if amount < left && !self.takes_parts => Err("partial_payment_not_allowed"),
+                    amount => Ok(amount),
+                }
+            }
+        }
+    }
+
+    /// A code is on its way: from here on the network has the attempt.
+    fn code_submitted(&mut self, id: &str, now: i64) {
+        let session = self.sessions.get_mut(id).expect("it was looked up");
+        session.state = SessionState::Processing;
+        session.reason = None;
+        session.seen_at = session.seen_at.max(now);
+        self.show(id, true, now);
+    }
+
+    /// Closes a pending session; any other goes on.
+    pub fn close_session(&mut self, id: &str, is_expired: bool, now: i64) {
+        let session = self.sessions.get_mut(id).expect("only a known session is closed");
+        if session.state != SessionState::Pending {
+            return;
+        }
+        session.close(is_expired, now);
+        if let Some(attempt) = session.attempt.clone() {
+            let attempt = self.attempts.get_mut(&attempt).expect("a session knows its attempt");
+            if attempt.state == AttemptState::Pending {
+                attempt.state = if is_expired { AttemptState::Expired } else { AttemptState::Cancelled };
+            }
+        }
+    }
+
+    /// The open session of what takes no payment any more, or another amount.
+    pub fn close_session_of_object(&mut self, id: Option<&str>, is_expired: bool, now: i64) {
+        let Some(id) = id else { return };
+        if self.sessions[id].state == SessionState::Pending {
+            self.close_session(id, is_expired, now);
+            self.show_closed(id, now);
+        }
+    }
+
+    fn show_closed(&mut self, id: &str, now: i64) {
+        if self.sessions[id].attempt.is_some() {
+            self.show(id, false, now);
+        }
+    }
+
+    /// What is paid shows its latest attempt, and whether the network has one.
+    fn show(&mut self, session_id: &str, is_with_network: bool, now: i64) {
+        let session = &self.sessions[session_id];
+        let id = session.attempt.clone().expect("only attempts are shown");
+        let (kind, object, amount) = (session.kind, session.object.clone(), session.amount);
+        match kind {
+            Kind::Checkout => {
+                let is_paid = self.shows_money(&object);
+                let checkout = self.checkouts.get_mut(&object).expect("it is paid");
+                if checkout.session.as_deref() != Some(session_id) {
+                    return;
+                }
+                checkout.seen_at = checkout.seen_at.max(now);
+                if !is_paid {
+                    checkout.is_held = is_with_network && !checkout.is_overdue(now);
+                    checkout.shown = Some(id);
+                }
+            }
+            Kind::Invoice => {
+                let invoice = self.invoices.get_mut(&object).expect("it is paid");
+                invoice.seen_at = invoice.seen_at.max(now);
+                if is_with_network && invoice.refuse_if_closed(now).is_ok() {
+                    invoice.held = Some((id, amount));
+                } else if invoice.held.as_ref().is_some_and(|(held, _)| *held == id) {
+                    invoice.held = None;
+                }
+            }
+            Kind::Link => {}
+        }
+    }
+
+    fn shows_money(&self, checkout: &str) -> bool {
+        let shown = self.checkouts[checkout].shown.as_ref();
+        shown.is_some_and(|id| self.attempts[id].state == AttemptState::Completed)
+    }
+
+    /// What became known of an attempt, with everything that follows from it.
+    pub fn hear(&mut self, id: &str, word: Word, now: i64) {
+        let Some(attempt) = self.attempts.get(id) else { return };
+        let Some(session_id) = attempt.session.clone() else { return };
+        let (kind, object) = (attempt.kind, attempt.object.clone());
+        let was_cancelled = self.sessions[&session_id].state == SessionState::Cancelled;
+        let mut session = self.sessions[&session_id].clone();
+        let mut attempt = attempt.clone();
+        let moved = session.hear(&mut attempt, word, now);
+        if moved == Moved::Nowhere {
+            return;
+        }
+        let is_with_network = session.state == SessionState::Processing;
+        self.sessions.insert(session_id.clone(), session);
+        self.attempts.insert(id.to_owned(), attempt);
+        match moved {
+            Moved::Nowhere => {}
+            Moved::On => self.show(&session_id, is_with_network, now),
+            Moved::Failed => {
+                self.show(&session_id, false, now);
+                self.attempt_failed(kind, &object, &session_id);
+            }
+            Moved::Paid => self.money_arrived(id, &session_id, was_cancelled, now),
+        }
+        // What held an outdated object open may be over now.
+        let is_observed = match kind {
+            Kind::Checkout => self.observe_checkout(&object, now),
+            Kind::Invoice => self.observe_invoice(&object, now),
+            Kind::Link => false,
+        };
+        if (is_observed && kind == Kind::Checkout) || self.sessions[&session_id].has_expired(now) {
+            let was_open = self.sessions[&session_id].state == SessionState::Pending;
+            self.close_session(&session_id, true, now);
+            if was_open || self.attempts[id].state != AttemptState::Completed {
+                self.show(&session_id, false, now);
+            }
+        }
+        if is_observed {
+            self.tell(&object, if kind == Kind::Checkout { "checkout.expired" } else { "invoice.overdue" });
+        }
+    }
+
+    fn attempt_failed(&mut self, kind: Kind, object: &str, session: &str) {
+        match kind {
+            Kind::Checkout if self.checkouts[object].state == CheckoutState::Pending => {
+                self.tell(object, "payment.failed")
+            }
+            Kind::Invoice if self.invoices[object].awaits_payment() => {
+                self.tell(object, "payment.failed");
+                self.tell(object, "invoice.payment_failed");
+            }
+            Kind::Checkout | Kind::Invoice => {}
+            Kind::Link => self.tell(session, "payment.failed"),
+        }
+    }
+
+    fn money_arrived(&mut self, id: &str, session_id: &str, was_cancelled: bool, now: i64) {
+        let attempt = self.attempts[id].clone();
+        let object = attempt.object.clone();
+        match attempt.kind {
+            Kind::Checkout => {
+                if self.observe_checkout(&object, now) {
+                    self.tell(&object, "checkout.expired");
+                }
+                let checkout = &self.checkouts[&object];
+                let rival = checkout.session.clone().filter(|open| open != session_id);
+                if checkout.state == CheckoutState::Pending {
+                    self.close_session_of_object(rival.as_deref(), false, now);
+                }
+                let is_second = self.checkouts[&object]
+                    .shown
+                    .as_ref()
+                    .is_some_and(|shown| shown != id && self.attempts[shown].state == AttemptState::Completed);
+                let checkout = self.checkouts.get_mut(&object).expect("it is paid");
+                checkout.seen_at = checkout.seen_at.max(now);
+                let completes = checkout.state == CheckoutState::Pending;
+                if !is_second {
+                    checkout.shown = Some(id.to_owned());
+                    checkout.is_held = false;
+                    if completes {
+                        checkout.state = CheckoutState::Completed;
+                    }
+                }
+                self.book(id, is_second, !is_second && !completes);
+                self.tell(&object, "payment.succeeded");
+                if completes && !is_second {
+                    self.tell(&object, "checkout.completed");
+                }
+            }
+            Kind::Invoice => self.invoice_money(id, session_id, now),
+            Kind::Link => {
+                self.book(id, false, was_cancelled);
+                let link = self.links.get_mut(&object).expect("it is paid");
+                link.used += 1;
+                link.seen_at = link.seen_at.max(now);
+                let is_used_up = link.is_active && !link.is_deleted && link.most.is_some_and(|most| link.used >= most);
+                link.is_active &= !is_used_up;
+                self.tell(session_id, "payment.succeeded");
+                if is_used_up {
+                    self.tell(&object, "payment_link.deactivated");
+                }
+            }
+        }
+    }
+
+    /// Contract §5: the ledger's lines of an online payment.
+    pub fn book(&mut self, id: &str, is_second: bool, is_late: bool) {
+        let attempt = self.attempts.get_mut(id).expect("it was paid");
+        attempt.is_duplicate = is_second;
+        attempt.is_late = is_late;
+        let (amount, fee) = (attempt.amount, attempt.fee);
+        self.post("rail_clearing:network", amount);
+        if is_second {
+            self.post("unapplied", -amount);
+        } else {
+            self.post("merchant", fee - amount);
+            self.post("fees", -fee);
+        }
+    }
+
+    /// The timer of a session whose object has none.
+    pub fn session_timer(&mut self, id: &str, now: i64) {
+        if self.sessions.get(id).is_some_and(|session| session.has_expired(now)) {
+            self.close_session(id, true, now);
+            self.show_closed(id, now);
+        }
+    }
+
+    /// As a reader is told, whether or not the timer ran.
+    pub fn session_fields(&self, id: &str, now: i64) -> Answer<Fields> {
+        let mut session = self.sessions.get(id).ok_or("payment_session_not_found")?.clone();
+        let is_over = match session.kind {
+            Kind::Checkout => self.checkouts[&session.object].shown_state(now) == CheckoutState::Expired,
+            Kind::Invoice | Kind::Link => session.has_expired(now),
+        };
+        if session.state == SessionState::Pending && is_over {
+            session.close(true, now);
+        }
+        Ok(session.fields(id, self.is_live))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moved {
+    Nowhere,
+    On,
+    Paid,
+    Failed,
+}
+
+impl Session {
+    pub fn has_expired(&self, now: i64) -> bool {
+        self.state == SessionState::Pending && self.is_past_expiry(now)
+    }
+
+    fn is_past_expiry(&self, now: i64) -> bool {
+        now.max(self.seen_at) >= self.expires_at
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self.state, SessionState::Pending | SessionState::Processing)
+    }
+
+    fn close(&mut self, is_expired: bool, now: i64) {
+        self.state = SessionState::Cancelled;
+        self.next = Next::Nothing;
+        self.reason = is_expired.then_some("expired");
+        self.seen_at = self.seen_at.max(now);
+    }
+
+    pub fn fields(&self, id: &str, is_live: bool) -> Fields {
+        let next = match self.next {
+            Next::Nothing => Value::Null,
+            Next::Redirect => json!("redirect"),
+            Next::Approve => json!("approve_on_phone"),
+            Next::Code { .. } => json!("otp"),
+        };
+        let left = if let Next::Code { left } = self.next { json!(left) } else { Value::Null };
+        vec![
+            ("session_id", json!(id)),
+            ("object_type", json!(self.kind.as_str())),
+            ("object_id", json!(self.object)),
+            ("amount", json!(super::text(self.amount))),
+            ("status", json!(self.state.as_str())),
+            ("payment_method", json!(self.method)),
+            ("failure_reason", json!(self.reason)),
+            ("outcome_unknown", json!(self.is_unknown)),
+            ("livemode", json!(is_live)),
+            ("next_action/type", next),
+            ("next_action/attempts_left", left),
+            ("expires_at", json!(domain::Timestamp::from_micros(self.expires_at).to_text())),
+        ]
+    }
+
+    fn hear(&mut self, attempt: &mut Attempt, word: Word, now: i64) -> Moved {
+        if attempt.state == AttemptState::Completed {
+            return Moved::Nowhere;
+        }
+        let is_settled = attempt.step == Step::Settled;
+        match word {
+            Word::Paid(amount) if amount != attempt.amount => self.park(attempt, amount, now),
+            Word::Paid(_) => {
+                attempt.step = Step::Settled;
+                attempt.state = AttemptState::Completed;
+                attempt.parked = None;
+                self.state = SessionState::Succeeded;
+                self.reason = None;
+                self.is_unknown = false;
+                self.next = Next::Nothing;
+                self.seen_at = self.seen_at.max(now);
+                Moved::Paid
+            }
+            _ if is_settled => Moved::Nowhere,
+            Word::Failed(reason) | Word::CodeRefused(reason)
+                if !(matches!(word, Word::CodeRefused(_)) && attempt.parked.is_some()) =>
+            {
+                self.fail(attempt, reason, now)
+            }
+            // What it reported is not what was asked for: a person has to look.
+            _ if attempt.parked.is_some() => Moved::Nowhere,
+            Word::Taken(next) if attempt.step == Step::Waiting && (self.next != Next::Nothing || !self.is_open()) => {
+                let _ = next;
+                Moved::Nowhere
+            }
+            Word::Taken(next) => self.taken(attempt, next, now),
+            Word::Refused(_) | Word::Lost if attempt.step == Step::Waiting => Moved::Nowhere,
+            Word::Refused(reason) => self.fail(attempt, reason, now),
+            Word::Lost if attempt.step == Step::Sending => self.lose(attempt, now),
+            Word::CodeLost if attempt.step == Step::Waiting => self.lose(attempt, now),
+            Word::Lost | Word::CodeLost => Moved::Nowhere,
+            Word::Open if matches!(attempt.step, Step::Sending | Step::Unknown) => {
+                attempt.step = Step::Waiting;
+                self.is_unknown = false;
+                self.seen_at = self.seen_at.max(now);
+                Moved::On
+            }
+            Word::Open => Moved::Nowhere,
+            Word::AwaitsCode(left) => self.await_code(attempt, left, now),
+            Word::Processing => self.processing(attempt, now),
+            Word::Returned => {
+                let is_away = matches!(attempt.method, "wave" | "card");
+                if !is_away || self.state != SessionState::Pending || self.is_past_expiry(now) {
+                    return Moved::Nowhere;
+                }
+                self.process(attempt, now)
+            }
+            Word::Failed(_) | Word::CodeRefused(_) => Moved::Nowhere,
+        }
+    }
+
+    fn taken(&mut self, attempt: &mut Attempt, next: Next, now: i64) -> Moved {
+        let was_unknown = attempt.step == Step::Unknown;
+        attempt.step = Step::Waiting;
+        self.is_unknown = false;
+        if self.is_open() {
+            self.next = next;
+        }
+        if next == Next::Approve && self.state == SessionState::Pending {
+            return self.process(attempt, now);
+        }
+        if was_unknown && matches!(self.next, Next::Code { .. }) {
+            self.state = SessionState::Pending;
+        }
+        self.seen_at = self.seen_at.max(now);
+        Moved::On
+    }
+
+    fn fail(&mut self, attempt: &mut Attempt, reason: &'static str, now: i64) -> Moved {
+        attempt.step = Step::Settled;
+        if matches!(attempt.state, AttemptState::Pending | AttemptState::Processing) {
+            attempt.state = AttemptState::Failed;
+        }
+        self.is_unknown = false;
+        self.seen_at = self.seen_at.max(now);
+        if !self.is_open() {
+            return Moved::On;
+        }
+        self.state = SessionState::Failed;
+        self.reason = Some(reason);
+        self.next = Next::Nothing;
+        Moved::Failed
+    }
+
+    fn lose(&mut self, attempt: &mut Attempt, now: i64) -> Moved {
+        attempt.step = Step::Unknown;
+        self.is_unknown = true;
+        self.process(attempt, now)
+    }
+
+    fn park(&mut self, attempt: &mut Attempt, amount: i64, now: i64) -> Moved {
+        if attempt.parked == Some(amount) {
+            return Moved::Nowhere;
+        }
+        attempt.parked = Some(amount);
+        attempt.step = Step::Unknown;
+        self.is_unknown = true;
+        self.process(attempt, now)
+    }
+
+    fn processing(&mut self, attempt: &mut Attempt, now: i64) -> Moved {
+        let awaits_code = matches!(self.next, Next::Code { .. });
+        match (self.state, attempt.step) {
+            (SessionState::Succeeded | SessionState::Failed | SessionState::Cancelled, _) => Moved::Nowhere,
+            (SessionState::Pending, Step::Waiting) if self.is_past_expiry(now) => Moved::Nowhere,
+            (SessionState::Processing, Step::Waiting) if attempt.state == AttemptState::Processing && !awaits_code => {
+                Moved::Nowhere
+            }
+            _ => {
+                attempt.step = Step::Waiting;
+                self.is_unknown = false;
+                if awaits_code {
+                    self.next = Next::Nothing;
+                }
+                self.process(attempt, now)
+            }
+        }
+    }
+
+    fn process(&mut self, attempt: &mut Attempt, now: i64) -> Moved {
+        if self.state == SessionState::Pending && !self.is_past_expiry(now) {
+            self.state = SessionState::Processing;
+        }
+        if self.state == SessionState::Processing && attempt.state == AttemptState::Pending {
+            attempt.state = AttemptState::Processing;
+        }
+        self.seen_at = self.seen_at.max(now);
+        Moved::On
+    }
+
+    fn await_code(&mut self, attempt: &mut Attempt, left: u8, now: i64) -> Moved {
+        if attempt.method != "qmoney" {
+            return Moved::Nowhere;
+        }
+        let known = if let Next::Code { left } = self.next { Some(left) } else { None };
+        let is_submitted = self.state == SessionState::Processing && (known.is_some() || self.is_unknown);
+        let was_tried = self.state == SessionState::Pending && known.is_some_and(|known| left < known);
+        if (!is_submitted && !was_tried) || known.is_some_and(|known| left > known) {
+            return Moved::Nowhere;
+        }
+        if known.is_some_and(|known| left < known) {
+            self.reason = Some("wrong_code");
+        }
+        self.next = Next::Code { left };
+        attempt.step = Step::Waiting;
+        self.is_unknown = false;
+        self.state = SessionState::Pending;
+        self.seen_at = self.seen_at.max(now);
+        Moved::On
+    }
+}
+
+impl SessionState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SessionState::Pending => "pending",
+            SessionState::Processing => "processing",
+            SessionState::Succeeded => "succeeded",
+            SessionState::Failed => "failed",
+            SessionState::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl InvoiceState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            InvoiceState::Draft => "draft",
+            InvoiceState::Pending => "pending",
+            InvoiceState::PartiallyPaid => "partially_paid",
+            InvoiceState::Overdue => "overdue",
+            InvoiceState::Paid => "paid",
+            InvoiceState::Cancelled => "cancelled",
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! The payment network outside: what its wallets really hold, and how its answers get lost. It survives every crash of the
+//! service, as the world does, and writes down each word that it gave, so that the model hears what the service heard.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dalasi::rails::{Order, Rail, RefundOrder};
+use domain::payment::Transaction;
+use domain::rail::{Called, Capability, FailureReason, NextAction, RefundReport, RefundSupport, Report, Started};
+use domain::refund::Refund;
+use domain::{Id, Method, Money, Scope};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+
+use crate::random::Dice;
+
+pub const RAIL: &str = "network";
+pub const RIGHT_CODE: &str = "123456";
+const CODE_TRIES: u8 = 3;
+
+/// What became of money that a payer was asked for, as only the network knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wallet {
+    AwaitsCode { left: u8 },
+    AwaitsPayer,
+    Processing,
+    Paid,
+    Failed,
+}
+
+#[derive(Debug, Clone)]
+pub struct NetworkPayment {
+    pub scope: Scope,
+    pub method: Method,
+    pub amount: Money,
+    pub wallet: Wallet,
+    /// Orders under this reference, the first and those that asked again.
+    pub starts: u32,
+}
+
+#[derive(Debug, Clone)]
+pub struct NetworkRefund {
+    pub scope: Scope,
+    pub transaction: Id<Transaction>,
+    pub amount: Money,
+    /// `None` while it is under way.
+    pub is_paid_back: Option<bool>,
+}
+
+/// A word that the network gave, in the order in which the service heard it.
+#[derive(Debug, Clone)]
+pub enum Heard {
+    Started { transaction: Id<Transaction>, session: String, method: Method, amount: Money, called: Called<Started> },
+    Code { transaction: Id<Transaction>, called: Called<Report> },
+    Asked { transaction: Id<Transaction>, report: Report },
+    Refunded { refund: Id<Refund>, amount: Money, called: Called<RefundReport> },
+    AskedRefund { refund: Id<Refund>, report: RefundReport },
+    Withdrawn,
+}
+
+/// What happens to the next call of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallFault {
+    /// It arrives and is answered.
+    None,
+    /// It never arrives, and the caller can't know.
+    LostOnTheWay,
+    /// It takes effect, and its answer is lost.
+    AnswerLost,
+    /// A clear no.
+    Refused,
+    /// It takes effect, and its caller never hears of it: the process dies meanwhile.
+    Hangs,
+}
+
+#[derive(Default)]
+struct Ledger {
+    payments: BTreeMap<Id<Transaction>, NetworkPayment>,
+    refunds: BTreeMap<Id<Refund>, NetworkRefund>,
+    heard: Vec<Heard>,
+    fault: Option<CallFault>,
+    dice: Option<Dice>,
+    hanging: u32,
+}
+
+#[derive(Clone, Default)]
+pub struct Network(Arc<Mutex<Ledger>>);
+
+impl Network {
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the calls of the next step meet: `fault` the first of them, `dice` decide the rest.
+    pub fn prepare(&self, fault: CallFault, dice: Dice) {
+        let mut ledger = self.lock();
+        ledger.fault = Some(fault);
+        ledger.dice = Some(dice);
+        ledger.hanging = 0;
+    }
+
+    pub fn take_heard(&self) -> Vec<Heard> {
+        std::mem::take(&mut self.lock().heard)
+    }
+
+    /// Calls of this step that nobody will answer.
+    pub fn hanging(&self) -> u32 {
+        self.lock().hanging
+    }
+
+    pub fn payments(&self) -> BTreeMap<Id<Transaction>, NetworkPayment> {
+        self.lock().payments.clone()
+    }
+
+    pub fn refunds(&self) -> BTreeMap<Id<Refund>, NetworkRefund> {
+        self.lock().refunds.clone()
+    }
+
+    pub fn payment(&self, id: Id<Transaction>) -> Option<NetworkPayment> {
+        self.lock().payments.get(&id).cloned()
+    }
+
+    /// Open payments with their scope: what a payer can act on.
+    pub fn open(&self) -> Vec<(Id<Transaction>, Scope)> {
+        let is_open = |payment: &NetworkPayment| !matches!(payment.wallet, Wallet::Paid | Wallet::Failed);
+        self.lock().payments.iter().filter(|(_, payment)| is_open(payment)).map(|(id, of)| (*id, of.scope)).collect()
+    }
+
+    /// The payer decides, or the network does.
+    pub fn decide(&self, id: Id<Transaction>, wallet: Wallet) {
+        if let Some(payment) = self.lock().payments.get_mut(&id) {
+            // What is paid stays paid.
+            if payment.wallet != Wallet::Paid {
+                payment.wallet = wallet;
+            }
+        }
+    }
+
+    pub fn decide_refund(&self, id: Id<Refund>, is_paid_back: bool) {
+        if let Some(refund) = self.lock().refunds.get_mut(&id)
+            && refund.is_paid_back != Some(true)
+        {
+            refund.is_paid_back = Some(is_paid_back);
+        }
+    }
+
+    /// What the network says of a payment when it is asked, or by itself.
+    pub fn word(&self, id: Id<Transaction>) -> Report {
+        let Some(payment) = self.payment(id) else { return Report::NotFound };
+        match payment.wallet {
+            Wallet::AwaitsCode { left } => Report::AwaitingCode { attempts_left: left },
+            Wallet::AwaitsPayer => Report::Open,
+            Wallet::Processing => Report::Processing,
+            Wallet::Paid => Report::Paid { amount: payment.amount, rail_reference: format!("N-{id}") },
+            Wallet::Failed => Report::Failed { reason: FailureReason::Declined },
+        }
+    }
+
+    pub fn refund_word(&self, id: Id<Refund>) -> RefundReport {
+        let Some(refund) = self.lock().refunds.get(&id).cloned() else { return RefundReport::NotFound };
+        match refund.is_paid_back {
+            None => RefundReport::Processing { rail_reference: None },
+            Some(true) => RefundReport::Completed { amount: refund.amount, rail_reference: None },
+            Some(false) => RefundReport::Failed { reason: FailureReason::Declined },
+        }
+    }
+
+    /// The fault of this call: the step's first call has the step's fault, questions are lost now and then.
+    fn fault(&self) -> CallFault {
+        let mut ledger = self.lock();
+        if let Some(fault) = ledger.fault.take() {
+            return fault;
+        }
+        CallFault::None
+    }
+
+    fn decided(&self, bound: u64) -> u64 {
+        self.lock().dice.as_mut().map_or(0, |dice| dice.below(bound))
+    }
+
+    fn hear(&self, heard: Heard) {
+        self.lock().heard.push(heard);
+    }
+
+    async fn hang<T>(&self) -> T {
+        self.lock().hanging += 1;
+        std::future::pending().await
+    }
+}
+
+impl Rail for Network {
+    fn name(&self) -> &'static str {
+        RAIL
+    }
+
+    fn capabilities(&self) -> Vec<(Method, Capability)> {
+        let capability = |method| Capability {
+            currencies: &["GMD"],
+            // Half of the methods would take a second order for another payment, and half know the reference again.
+            start_is_idempotent: matches!(method, Method::Wave | Method::Qmoney),
+            code_length: (method == Method::Qmoney).then_some(6),
+            refund: RefundSupport::Partial,
+            refund_is_idempotent: method != Method::Card,
+        };
+        Method::ALL.into_iter().map(|method| (method, capability(method))).collect()
+    }
+
+    fn start(&self, order: Order) -> BoxFuture<'_, Called<Started>> {
+        async move {
+            let transaction = order.transaction;
+            let (id, method, amount) = (transaction.id, transaction.attempt().method, transaction.amount);
+            let session = transaction.attempt().session.to_string();
+            let fault = self.fault();
+            let next_action = match method {
+                Method::Wave | Method::Card => NextAction::Redirect { url: format!("https://network.test/{id}") },
+                Method::Afrimoney => {
+                    NextAction::ApproveOnPhone { instructions: "Enter your PIN.".into(), poll_after_s: 2 }
+                }
+                Method::Qmoney => NextAction::Otp { length: 6, resend_after_s: 30, attempts_left: CODE_TRIES },
+            };
+            if !matches!(fault, CallFault::LostOnTheWay | CallFault::Refused) {
+                let wallet = match method {
+                    Method::Qmoney => Wallet::AwaitsCode { left: CODE_TRIES },
+                    Method::Wave | Method::Card | Method::Afrimoney => Wallet::AwaitsPayer,
+                };
+                let new = NetworkPayment { scope: transaction.scope, method, amount, wallet, starts: 0 };
+                self.lock().payments.entry(id).or_insert(new).starts += 1;
+            }
+            let called = match fault {
+                CallFault::Hangs => {
+                    let called = Called::Lost("hangs".into());
+                    self.hear(Heard::Started { transaction: id, session, method, amount, called });
+                    return self.hang().await;
+                }
+                CallFault::LostOnTheWay | CallFault::AnswerLost => Called::Lost("no answer".into()),
+                CallFault::Refused => Called::Refused(FailureReason::ProviderError),
+                CallFault::None => Called::Answered(Started { next_action, rail_reference: None }),
+            };
+            self.hear(Heard::Started { transaction: id, session, method, amount, called: called.clone() });
+            called
+        }
+        .boxed()
+    }
+
+    fn submit_code(&self, order: Order, code: String) -> BoxFuture<'_, Called<Report>> {
+        async move {
+            let id = order.transaction.id;
+            let fault = self.fault();
+            if !matches!(fault, CallFault::LostOnTheWay | CallFault::Refused)
+                && let Some(Wallet::AwaitsCode { left }) = self.payment(id).map(|payment| payment.wallet)
+            {
+                let wallet = match (code == RIGHT_CODE, left) {
+                    (true, _) if self.decided(2) == 0 => Wallet::Paid,
+                    (true, _) => Wallet::Processing,
+                    (false, 0 | 1) => Wallet::Failed,
+                    (false, left) => Wallet::AwaitsCode { left: left - 1 },
+                };
+                self.decide(id, wallet);
+            }
+            let called = match fault {
+                CallFault::Hangs | CallFault::LostOnTheWay | CallFault::AnswerLost => Called::Lost("no answer".into()),
+                CallFault::Refused => Called::Refused(FailureReason::ProviderError),
+                CallFault::None => Called::Answered(self.word(id)),
+            };
+            self.hear(Heard::Code { transaction: id, called: called.clone() });
+            called
+        }
+        .boxed()
+    }
+
+    fn query(&self, order: Order) -> BoxFuture<'_, Called<Report>> {
+        async move {
+            let id = order.transaction.id;
+            match self.fault() {
+                CallFault::None => {
+                    let report = self.word(id);
+                    self.hear(Heard::Asked { transaction: id, report: report.clone() });
+                    Called::Answered(report)
+                }
+                CallFault::LostOnTheWay | CallFault::AnswerLost | CallFault::Refused | CallFault::Hangs => {
+                    self.hear(Heard::Asked { transaction: id, report: Report::NotFound });
+                    Called::Lost("no answer".into())
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn withdraw(&self, order: Order) -> BoxFuture<'_, Called<()>> {
+        async move {
+            let id = order.transaction.id;
+            // A payer who was faster has paid.
+            if let Some(Wallet::AwaitsCode { .. } | Wallet::AwaitsPayer) = self.payment(id).map(|of| of.wallet)
+                && self.decided(4) != 0
+            {
+                self.decide(id, Wallet::Failed);
+            }
+            self.hear(Heard::Withdrawn);
+            Called::Answered(())
+        }
+        .boxed()
+    }
+
+    fn refund(&self, order: RefundOrder) -> BoxFuture<'_, Called<RefundReport>> {
+        async move {
+            let (id, amount) = (order.refund.id, order.refund.amount);
+            let fault = self.fault();
+            if !matches!(fault, CallFault::LostOnTheWay | CallFault::Refused) {
+                let is_paid_back = match self.decided(4) {
+                    0 => Some(true),
+                    1 => Some(false),
+                    _ => None,
+                };
+                let transaction = order.transaction.id;
+                let new = NetworkRefund { scope: order.refund.scope, transaction, amount, is_paid_back };
+                self.lock().refunds.entry(id).or_insert(new);
+            }
+            let called = match fault {
+                CallFault::Hangs | CallFault::LostOnTheWay | CallFault::AnswerLost => Called::Lost("no answer".into()),
+                CallFault::Refused => Called::Refused(FailureReason::ProviderError),
+                CallFault::None => Called::Answered(self.refund_word(id)),
+            };
+            self.hear(Heard::Refunded { refund: id, amount, called: called.clone() });
+            called
+        }
+        .boxed()
+    }
+
+    fn query_refund(&self, order: RefundOrder) -> BoxFuture<'_, Called<RefundReport>> {
+        async move {
+            let id = order.refund.id;
+            let report = match self.fault() {
+                CallFault::None => self.refund_word(id),
+                _ => RefundReport::NotFound,
+            };
+            self.hear(Heard::AskedRefund { refund: id, report: report.clone() });
+            Called::Answered(report)
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,306 @@
+//! The real service in this process: its router, its commands, its store over one SQLite database in memory. Time, entropy
+//! and the storage's faults are the simulation's.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, header};
+use dalasi::app::webhooks::{self, NewEndpoint};
+use dalasi::app::{App, Context, Offer, keys};
+use dalasi::egress::{Egress, EgressSettings};
+use dalasi::http::envelope::{self, EdgeSettings};
+use dalasi::http::{self, Api};
+use dalasi::metrics;
+use dalasi::rails::{Rail as _, Rails};
+use dalasi::secrets::MasterKey;
+use dalasi::wire::Addresses;
+use domain::api_key::{KeyKind, Rights};
+use domain::organization::Organization;
+use domain::webhook::EventFilter;
+use domain::{Metadata, Mode, Scope};
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+use store::{InlineDatabase, Interference, Moment, Store, Strike};
+use tower::ServiceExt as _;
+
+use crate::network::{Network, RAIL};
+use crate::random::Dice;
+
+/// 2026-11-30T10:00:00Z: a month ends in the first day, a year in the second month.
+const BEGINNING_US: i64 = 1_796_032_800_000_000;
+/// Organization by mode.
+pub const SIDES: usize = 4;
+/// A request that is not answered after so many turns waits for what nobody will say.
+const TURNS: u32 = 64;
+
+/// Time is one number, and nobody but the history moves it.
+pub struct SimClock(AtomicI64);
+
+impl SimClock {
+    fn new() -> Self {
+        Self(AtomicI64::new(BEGINNING_US))
+    }
+
+    pub fn pass(&self, us: i64) {
+        assert!(us >= 0, "time passes");
+        self.0.fetch_add(us, Ordering::Relaxed);
+    }
+}
+
+impl store::Clock for SimClock {
+    fn now_us(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What ids and secrets are made of: the step's own dice.
+#[derive(Default)]
+pub struct SimEntropy(AtomicU64);
+
+impl SimEntropy {
+    pub fn reseed(&self, seed: u64) {
+        self.0.store(seed, Ordering::Relaxed);
+    }
+}
+
+impl store::EntropySource for SimEntropy {
+    fn fill(&self, bytes: &mut [u8; 32]) {
+        let mut dice = Dice::new(self.0.fetch_add(0x5851_f42d_4c95_7f2d, Ordering::Relaxed));
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&dice.next().to_le_bytes());
+        }
+    }
+}
+
+/// A storage that says no once, when it is told to.
+#[derive(Default)]
+pub struct Storage(Mutex<Option<(Moment, u32, Strike)>>);
+
+impl Storage {
+    /// At the `after`th such moment from now.
+    pub fn arm(&self, moment: Moment, after: u32, strike: Strike) {
+        *self.lock() = Some((moment, after, strike));
+    }
+
+    /// Whether it was still to come.
+    pub fn disarm(&self) -> bool {
+        self.lock().take().is_some()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(Moment, u32, Strike)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Interference for Storage {
+    fn strike(&self, moment: Moment) -> Option<Strike> {
+        let mut armed = self.lock();
+        let (at, after, strike) = armed.as_mut()?;
+        if *at != moment {
+            return None;
+        }
+        if *after > 0 {
+            *after -= 1;
+            return None;
+        }
+        let strike = *strike;
+        *armed = None;
+        Some(strike)
+    }
+}
+
+/// A database with two organizations in both modes, from which every history begins.
+pub struct Template {
+    database: InlineDatabase,
+    egress: Egress,
+    keys: Vec<String>,
+    scopes: Vec<Scope>,
+}
+
+fn context(network: &Network) -> Arc<Context> {
+    let offer = |mode| {
+        let offer = move |(method, capability)| Offer { mode, method, rail: RAIL, capability };
+        network.capabilities().into_iter().map(offer)
+    };
+    let offers = offer(Mode::Test).chain(offer(Mode::Live)).collect();
+    let addresses = Addresses { public_url: "https://pay.test".into(), pay_url: "https://pay.test".into() };
+    Arc::new(Context::new(addresses, MasterKey::from_bytes([7; 32]), offers))
+}
+
+impl Template {
+    pub async fn build() -> Self {
+        let database = InlineDatabase::in_memory().expect("a database in memory opens");
+        let (clock, entropy) = (Arc::new(SimClock::new()), Arc::new(SimEntropy::default()));
+        let store = Store::open_inline(&database, clock, entropy, Arc::new(Storage::default()), true);
+        let store = store.await.expect("an empty database is migrated");
+        let egress = Egress::new(EgressSettings::default());
+        let network = Network::default();
+        let app = App::new(store, context(&network), Rails::new(Vec::new()), egress.clone(), None);
+        let (mut texts, mut scopes) = (Vec::new(), Vec::new());
+        for number in 0..2 {
+            let made = app.commit(move |tx, context| {
+                let now = tx.now();
+                let id = tx.entropy().id(now);
+                let mut made = Vec::new();
+                for mode in [Mode::Test, Mode::Live] {
+                    let scope = Scope { organization: id, mode };
+                    let mut organization = Organization::new(id, mode, format!("Shop {number}"), now);
+                    organization.payments.allow_partial_payments = number == 0;
+                    organization.payments.allow_negative_balance = number == 0;
+                    tx.insert(&mut organization)?;
+                    let key = keys::create(tx, context, scope, KeyKind::Secret, Rights::all(), None)?;
+                    let endpoint = NewEndpoint {
+                        url: "https://shop.test/hooks".into(),
+                        enabled_events: vec![EventFilter::parse("*").expect("a filter")],
+                        description: None,
+                        metadata: Metadata::default(),
+                    };
+                    webhooks::create(tx, context, scope, &endpoint)?;
+                    made.push((key.text.expose().to_owned(), scope));
+                }
+                if number == 0 {
+                    keys::add_signing_key(tx, context)?;
+                }
+                Ok(made)
+            });
+            for (key, scope) in made.await.expect("an organization is installed") {
+                texts.push(key);
+                scopes.push(scope);
+            }
+        }
+        Self { database, egress, keys: texts, scopes }
+    }
+}
+
+/// What a request was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub is_replayed: bool,
+    pub body: String,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or(Value::Null)
+    }
+
+    pub fn code(&self) -> String {
+        self.json()["code"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// One history's world.
+pub struct World {
+    pub clock: Arc<SimClock>,
+    pub entropy: Arc<SimEntropy>,
+    pub storage: Arc<Storage>,
+    pub network: Network,
+    pub app: App,
+    pub scopes: Vec<Scope>,
+    keys: Vec<String>,
+    egress: Egress,
+    database: InlineDatabase,
+    router: Router,
+}
+
+impl World {
+    pub async fn begin(template: &Template) -> Self {
+        template.database.begin_history().expect("no history is under way");
+        let (clock, entropy) = (Arc::new(SimClock::new()), Arc::new(SimEntropy::default()));
+        let (storage, network) = (Arc::new(Storage::default()), Network::default());
+        let (app, router) = start(&template.database, &template.egress, &clock, &entropy, &storage, &network).await;
+        Self {
+            clock,
+            entropy,
+            storage,
+            network,
+            app,
+            scopes: template.scopes.clone(),
+            keys: template.keys.clone(),
+            egress: template.egress.clone(),
+            database: template.database.clone(),
+            router,
+        }
+    }
+
+    pub fn end(self) {
+        self.database.end_history().expect("a history is under way");
+    }
+
+    /// The process dies with all it held in memory, and comes back.
+    pub async fn crash(&mut self) {
+        let started = start(&self.database, &self.egress, &self.clock, &self.entropy, &self.storage, &self.network);
+        (self.app, self.router) = started.await;
+    }
+
+    pub fn now(&self) -> i64 {
+        store::Clock::now_us(&*self.clock)
+    }
+
+    pub fn pass(&self, us: i64) {
+        self.clock.pass(us);
+    }
+
+    fn request(&self, side: usize, verb: &str, path: &str, body: Option<&Value>, key: Option<&str>) -> Request<Body> {
+        let mut request = Request::builder()
+            .method(verb)
+            .uri(path)
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.keys[side]))
+            .header(header::CONTENT_TYPE, "application/json");
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        request.body(body).expect("a request of ours is well formed")
+    }
+
+    /// `None`: it hangs in a call that nobody will answer.
+    pub async fn send(
+        &self,
+        side: usize,
+        verb: &str,
+        path: &str,
+        body: Option<&Value>,
+        key: Option<&str>,
+    ) -> Option<Answer> {
+        let request = self.request(side, verb, path, body, key);
+        let router = self.router.clone();
+        let mut running = tokio::spawn(async move {
+            let response = router.oneshot(request).await.expect("a router never fails");
+            let (parts, body) = response.into_parts();
+            let body = body.collect().await.map(|body| body.to_bytes().to_vec()).unwrap_or_default();
+            Answer {
+                status: parts.status.as_u16(),
+                is_replayed: parts.headers.contains_key("idempotent-replayed"),
+                body: String::from_utf8(body).unwrap_or_default(),
+            }
+        });
+        for _ in 0..TURNS {
+            if running.is_finished() {
+                return (&mut running).await.ok();
+            }
+            tokio::task::yield_now().await;
+        }
+        running.abort();
+        None
+    }
+}
+
+async fn start(
+    database: &InlineDatabase,
+    egress: &Egress,
+    clock: &Arc<SimClock>,
+    entropy: &Arc<SimEntropy>,
+    storage: &Arc<Storage>,
+    network: &Network,
+) -> (App, Router) {
+    let (clock, entropy, storage) = (Arc::clone(clock), Arc::clone(entropy), Arc::clone(storage));
+    let store = Store::open_inline(database, clock, entropy, storage, false).await.expect("the database is there");
+    let rails = vec![(Mode::Test, Arc::new(network.clone()) as _), (Mode::Live, Arc::new(network.clone()) as _)];
+    let app = App::new(store, context(network), Rails::new(rails), egress.clone(), None);
+    let router = http::router(Api::new(app.clone(), None, metrics::install()));
+    (app, envelope::wrap(router, EdgeSettings { is_https: true }))
+}

@@ -1,0 +1,201 @@
+//! A driver without threads, for simulations: a transaction runs where and when it is asked for, over a SQLite database in
+//! memory, and whoever drives the simulation decides when the storage says no.
+//!
+//! A history is one outer transaction that is rolled back at its end, so that the next one begins with the same rows and
+//! with statements that are prepared already. What a command commits is a savepoint in it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::clock::Monotone;
+use crate::error::Error;
+use crate::job::{Job, MAX_RUNS, Verdict};
+use crate::settings::Dialect;
+use crate::sql::{Row, Value};
+use crate::sqlite::InlineConnection as Connection;
+use crate::tx::{Access, Conn, Tx};
+
+/// When the storage can say no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    Begin,
+    Statement,
+    Commit,
+}
+
+/// How it says no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strike {
+    /// Nothing of the transaction is kept.
+    Unavailable,
+    /// Another transaction was faster: the closure runs again.
+    Conflict,
+    /// At a commit: all of it is kept, and nobody is told so.
+    UnknownCommit,
+}
+
+pub trait Interference: Send + Sync + 'static {
+    /// Asked at each moment of a transaction that writes.
+    fn strike(&self, moment: Moment) -> Option<Strike>;
+}
+
+/// A database that outlives the stores that are opened over it, as a file outlives its processes.
+#[derive(Clone)]
+pub struct InlineDatabase {
+    connection: Arc<Mutex<Connection>>,
+}
+
+impl InlineDatabase {
+    pub fn in_memory() -> Result<Self, Error> {
+        Ok(Self { connection: Arc::new(Mutex::new(Connection::in_memory()?)) })
+    }
+
+    pub fn begin_history(&self) -> Result<(), Error> {
+        self.lock().command("begin immediate")
+    }
+
+    /// Whatever happened since is gone.
+    pub fn end_history(&self) -> Result<(), Error> {
+        self.lock().command("rollback")
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One process over the database.
+pub(crate) struct Inline {
+    database: InlineDatabase,
+    clock: Monotone,
+    interference: Arc<dyn Interference>,
+}
+
+impl Inline {
+    pub(crate) fn new(database: InlineDatabase, clock: Monotone, interference: Arc<dyn Interference>) -> Self {
+        Self { database, clock, interference }
+    }
+
+    pub(crate) fn run(&self, access: Access, mut job: Box<dyn Job>) {
+        match self.transact(access, job.as_mut()) {
+            Ok(()) => job.answer(),
+            Err(error) => job.refuse(error),
+        }
+    }
+
+    fn transact(&self, access: Access, job: &mut dyn Job) -> Result<(), Error> {
+        let mut connection = self.database.lock();
+        for _ in 0..MAX_RUNS {
+            match self.strike(access, Moment::Begin) {
+                Some(Strike::Conflict) => continue,
+                Some(Strike::Unavailable | Strike::UnknownCommit) => return Err(unavailable()),
+                None => {}
+            }
+            connection.command("savepoint call")?;
+            let (now_us, seed) = (self.clock.now_us(), job.seed());
+            let mut struck = Struck { connection: &mut connection, inline: self, access };
+            let verdict = job.run(&mut Tx::new(&mut struck, access, now_us, seed));
+            let strike = match (&verdict, access) {
+                (Verdict::Commit, Access::Write) => self.strike(access, Moment::Commit),
+                _ => None,
+            };
+            let is_kept = matches!((&verdict, access), (Verdict::Commit, Access::Write))
+                && matches!(strike, None | Some(Strike::UnknownCommit));
+            if !is_kept {
+                connection.command("rollback to call")?;
+            }
+            connection.command("release call")?;
+            match (verdict, strike) {
+                (_, Some(Strike::UnknownCommit)) => return Err(Error::UnknownCommit),
+                (_, Some(Strike::Unavailable)) if domain::planted!(Defect::AnsweredBeforeCommit) => return Ok(()),
+                (_, Some(Strike::Unavailable)) => return Err(unavailable()),
+                (_, Some(Strike::Conflict)) | (Verdict::Failed(Error::Conflict), None) => {}
+                (Verdict::Commit | Verdict::RollBack, None) => return Ok(()),
+                (Verdict::Failed(error), None) => return Err(error),
+            }
+        }
+        Err(Error::Conflict)
+    }
+
+    fn strike(&self, access: Access, moment: Moment) -> Option<Strike> {
+        match access {
+            Access::Write => self.interference.strike(moment),
+            Access::Read => None,
+        }
+    }
+}
+
+fn unavailable() -> Error {
+    Error::Unavailable("the storage said no".to_owned())
+}
+
+/// The connection, as a storage shows it that may fail.
+struct Struck<'c> {
+    connection: &'c mut Connection,
+    inline: &'c Inline,
+    access: Access,
+}
+
+impl Struck<'_> {
+    fn statement(&mut self) -> Result<&mut Connection, Error> {
+        match self.inline.strike(self.access, Moment::Statement) {
+            None => Ok(self.connection),
+            Some(Strike::Conflict) => Err(Error::Conflict),
+            Some(Strike::Unavailable | Strike::UnknownCommit) => Err(unavailable()),
+        }
+    }
+}
+
+impl Conn for Struck<'_> {
+    fn dialect(&self) -> Dialect {
+        self.connection.dialect()
+    }
+
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
+        self.statement()?.query(sql, values)
+    }
+
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Error> {
+        self.statement()?.execute(sql, values)
+    }
+
+    fn append(&mut self, table: &str, sql: &str, values: &[Value]) -> Result<(), Error> {
+        self.statement()?.append(table, sql, values)
+    }
+
+    fn guarded(&mut self, table: &str, sql: &str, values: &[Value]) -> Result<(), Error> {
+        self.statement()?.guarded(table, sql, values)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.connection.flush()
+    }
+
+    fn define(&mut self, sql: &str) -> Result<(), Error> {
+        self.connection.define(sql)
+    }
+
+    fn pages(
+        &mut self,
+        sql: &str,
+        page: usize,
+        each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.connection.pages(sql, page, each)
+    }
+
+    fn unhurried(&mut self) {
+        self.connection.unhurried();
+    }
+
+    fn savepoint(&mut self, depth: u32) -> Result<(), Error> {
+        self.connection.savepoint(depth)
+    }
+
+    fn release(&mut self, depth: u32) -> Result<(), Error> {
+        self.connection.release(depth)
+    }
+
+    fn rollback_to(&mut self, depth: u32) -> Result<(), Error> {
+        self.connection.rollback_to(depth)
+    }
+}
