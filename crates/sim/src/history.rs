@@ -408,7 +408,7 @@ impl History {
             Object::Invoice => model.invoice_fields(id, now),
             Object::Link => model.link_fields(id, now),
             Object::Session => model.session_fields(id, now),
-            Object::Transaction => model.transaction_fields(id),
+            Object::Transaction => model.transaction_fields(id, now),
             Object::Refund => model.refund_fields(id),
         };
         match fields {

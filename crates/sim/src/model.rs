@@ -367,8 +367,13 @@ impl Side {
         })
     }
 
-    pub fn transaction_fields(&self, id: &str) -> Answer<Fields> {
-        let attempt = self.attempts.get(id).ok_or("transaction_not_found")?;
+    /// As a reader is told, whether or not the timer ran.
+    pub fn transaction_fields(&self, id: &str, now: i64) -> Answer<Fields> {
+        let mut attempt = self.attempts.get(id).ok_or("transaction_not_found")?.clone();
+        let is_over = attempt.session.as_ref().is_some_and(|session| self.is_over(session, now));
+        if attempt.state == AttemptState::Pending && is_over {
+            attempt.state = AttemptState::Expired;
+        }
         Ok(vec![
             ("id", json!(id)),
             ("status", json!(attempt.status())),

@@ -459,14 +459,20 @@ impl Side {
     /// As a reader is told, whether or not the timer ran.
     pub fn session_fields(&self, id: &str, now: i64) -> Answer<Fields> {
         let mut session = self.sessions.get(id).ok_or("payment_session_not_found")?.clone();
-        let is_over = match session.kind {
-            Kind::Checkout => self.checkouts[&session.object].shown_state(now) == CheckoutState::Expired,
-            Kind::Invoice | Kind::Link => session.has_expired(now),
-        };
-        if session.state == SessionState::Pending && is_over {
+        if self.is_over(id, now) {
             session.close(true, now);
         }
         Ok(session.fields(id, self.is_live))
+    }
+
+    /// Whether the time of a pending session ran out.
+    pub fn is_over(&self, id: &str, now: i64) -> bool {
+        let session = &self.sessions[id];
+        session.state == SessionState::Pending
+            && match session.kind {
+                Kind::Checkout => self.checkouts[&session.object].shown_state(now) == CheckoutState::Expired,
+                Kind::Invoice | Kind::Link => session.has_expired(now),
+            }
     }
 }
 
