@@ -16,6 +16,7 @@ pub mod ledger_proof;
 pub mod letters;
 pub mod listener;
 pub mod logging;
+pub mod logo;
 pub mod mail;
 pub mod metrics;
 pub mod monotonic;

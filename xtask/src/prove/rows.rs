@@ -29,23 +29,40 @@ pub(crate) enum Runner {
 
 pub(crate) const BOTH: &[&str] = &["sqlite", "postgres"];
 
-pub(crate) const ROWS: &[Row] = &[Row {
-    id: "A7.refunds",
-    title: "refunds of one payment race: never more than was paid",
-    databases: BOTH,
-    runner: Runner::CargoTest(&[
-        "--release",
-        "--package=dalasi",
-        "--test=it",
-        "--",
-        "--exact",
-        "refund_race::on_{database}",
-        "--nocapture",
-    ]),
-    unit: "rounds",
-    counts: [200, 100_000, 100_000],
-    is_gate_step: false,
-}];
+pub(crate) const ROWS: &[Row] = &[
+    Row {
+        id: "A7.refunds",
+        title: "refunds of one payment race: never more than was paid",
+        databases: BOTH,
+        runner: Runner::CargoTest(&[
+            "--release",
+            "--package=dalasi",
+            "--test=it",
+            "--",
+            "--exact",
+            "refund_race::on_{database}",
+            "--nocapture",
+        ]),
+        unit: "rounds",
+        counts: [200, 100_000, 100_000],
+        is_gate_step: false,
+    },
+    Row {
+        id: "A12.plans",
+        title: "no list of invoices reads others, among many",
+        databases: BOTH,
+        runner: Runner::CargoTest(&[
+            "--package=dalasi-store",
+            "--test=conformance",
+            "--",
+            "--exact",
+            "plans::{database}::no_list_of_invoices_reads_others",
+        ]),
+        unit: "invoices",
+        counts: [50_000, 1_000_000, 1_000_000],
+        is_gate_step: false,
+    },
+];
 
 /// Rows of the programme that nothing proves yet, each with the reason.
 pub(crate) const NOT_BUILT: &[(&str, &str)] = &[];

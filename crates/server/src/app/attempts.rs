@@ -314,6 +314,7 @@ fn transaction_of(claimed: &ClaimedJob) -> Id<Transaction> {
         | Job::ExpirePaymentLink(_)
         | Job::RenderInvoice(_)
         | Job::RenderReceipt(_)
+        | Job::FetchLogo(..)
         | Job::SendRefund(_)
         | Job::AskRefund(_)
         | Job::SimulateRefund(_) => unreachable!("that job names no attempt"),

@@ -7,6 +7,7 @@ use store::Tx;
 use store::queries::{organizations, transactions};
 
 use super::keys::{self, CreatedKey};
+use super::logos;
 use super::{Context, load, look_up};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
@@ -92,6 +93,12 @@ pub fn change_settings(
     set(&mut payments.allow_negative_balance, change.allow_negative_balance.as_ref());
     for (method, rate) in &change.fees {
         payments.fees = std::mem::take(&mut payments.fees).with(*method, *rate);
+    }
+    if organization.profile.logo_url != before.profile.logo_url {
+        organization.profile.logo_digest = None;
+    }
+    if change.logo_url.is_some() {
+        logos::owe(tx, &organization)?;
     }
     if organization != before {
         organization.updated_at = organization.updated_at.max(tx.now());
