@@ -31,6 +31,12 @@ defects! {
     CheckoutExpiryInclusive => "checkout_expiry_inclusive",
     /// What earlier refunds took is forgotten when the next one is asked for.
     RefundBoundForgotten => "refund_bound_forgotten",
+    /// SQLite syncs its log before a checkpoint only, as is often advised.
+    SynchronousNormal => "synchronous_normal",
+    /// SQLite never syncs.
+    SynchronousOff => "synchronous_off",
+    /// Writes are answered before they are committed.
+    AnswerBeforeCommit => "answer_before_commit",
 }
 
 impl Defect {

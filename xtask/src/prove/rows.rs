@@ -29,23 +29,42 @@ pub(crate) enum Runner {
 
 pub(crate) const BOTH: &[&str] = &["sqlite", "postgres"];
 
-pub(crate) const ROWS: &[Row] = &[Row {
-    id: "A7.refunds",
-    title: "refunds of one payment race: never more than was paid",
-    databases: BOTH,
-    runner: Runner::CargoTest(&[
-        "--release",
-        "--package=dalasi",
-        "--test=it",
-        "--",
-        "--exact",
-        "refund_race::on_{database}",
-        "--nocapture",
-    ]),
-    unit: "rounds",
-    counts: [200, 100_000, 100_000],
-    is_gate_step: false,
-}];
+pub(crate) const ROWS: &[Row] = &[
+    Row {
+        id: "A7.refunds",
+        title: "refunds of one payment race: never more than was paid",
+        databases: BOTH,
+        runner: Runner::CargoTest(&[
+            "--release",
+            "--package=dalasi",
+            "--test=it",
+            "--",
+            "--exact",
+            "refund_race::on_{database}",
+            "--nocapture",
+        ]),
+        unit: "rounds",
+        counts: [200, 100_000, 100_000],
+        is_gate_step: false,
+    },
+    Row {
+        id: "B4",
+        title: "a loss of power with any subset of the unsynced sectors loses nothing acknowledged",
+        databases: &["sqlite"],
+        runner: Runner::CargoTest(&[
+            "--workspace",
+            "--test=conformance",
+            "--features=dalasi-store/planted",
+            "--",
+            "--exact",
+            "power_cut::nothing_acknowledged_is_lost_with_the_power",
+            "--nocapture",
+        ]),
+        unit: "images",
+        counts: [10_000, 1_000_000, 1_000_000],
+        is_gate_step: true,
+    },
+];
 
 /// Rows of the programme that nothing proves yet, each with the reason.
 pub(crate) const NOT_BUILT: &[(&str, &str)] = &[];
