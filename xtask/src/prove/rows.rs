@@ -62,6 +62,23 @@ pub(crate) const ROWS: &[Row] = &[
         counts: [50_000, 1_000_000, 1_000_000],
         is_gate_step: false,
     },
+    Row {
+        id: "B4",
+        title: "a loss of power with any subset of the unsynced sectors loses nothing acknowledged",
+        databases: &["sqlite"],
+        runner: Runner::CargoTest(&[
+            "--workspace",
+            "--test=conformance",
+            "--features=dalasi-store/planted",
+            "--",
+            "--exact",
+            "power_cut::nothing_acknowledged_is_lost_with_the_power",
+            "--nocapture",
+        ]),
+        unit: "images",
+        counts: [10_000, 1_000_000, 1_000_000],
+        is_gate_step: true,
+    },
 ];
 
 /// Rows of the programme that nothing proves yet, each with the reason.
