@@ -4,6 +4,7 @@
 //! check starts within seconds of a fresh clone.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool speaks on its streams")]
 
+mod bench;
 mod command;
 mod install;
 mod postgres;
@@ -22,6 +23,7 @@ Examples:
   cargo xtask test --only clippy,test     two of them
   cargo xtask test --only sdk -- -k webhooks
   cargo xtask prove refund-race --rounds 100000 --database sqlite --resume reached
+  cargo xtask bench --quick               how fast it is, as ratios to references, in about five minutes
   cargo xtask postgres                    a PostgreSQL cluster for development, until Ctrl-C
 
 Commands:
@@ -30,6 +32,9 @@ Commands:
   prove refund-race --rounds N --database sqlite|postgres [--resume FILE] [--debug]
                  refunds race each other in N rounds; FILE keeps how many were reached, so that the next run goes on;
                  --debug takes the build of the checks, for a short look
+  bench [--quick|--full] [--only G1,…] [--profile release|dist] [--resume FILE] [--write]
+                 measures the goals of docs/performance.md; FILE keeps what was measured and filled, so that the next run
+                 goes on; --write writes that page and its pictures
   postgres       starts a throw-away PostgreSQL cluster on a free port and prints its address
 
 Exit codes: 0 all passed, 1 a step failed, 2 wrong usage.";
@@ -46,6 +51,14 @@ fn main() -> ExitCode {
             Err(message) => usage(&message),
         },
         "prove" => match prove::Options::parse(rest).map(|options| prove::run(&options)) {
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err(message)) => {
+                eprintln!("{message}");
+                ExitCode::FAILURE
+            }
+            Err(message) => usage(&message),
+        },
+        "bench" => match bench::Options::parse(rest).map(|options| bench::run(&options)) {
             Ok(Ok(())) => ExitCode::SUCCESS,
             Ok(Err(message)) => {
                 eprintln!("{message}");
