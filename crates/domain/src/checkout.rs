@@ -219,6 +219,9 @@ impl Checkout {
     }
 
     pub fn is_past_expiry(&self, now: Timestamp) -> bool {
+        if crate::planted!(Defect::CheckoutExpiryInclusive) {
+            return self.clock(now) > self.expires_at;
+        }
         self.clock(now) >= self.expires_at
     }
 

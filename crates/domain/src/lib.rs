@@ -23,6 +23,7 @@ pub mod organization;
 pub mod payment;
 pub mod payment_link;
 pub mod phone;
+pub mod planted;
 pub mod product;
 pub mod rail;
 pub mod receipt;

@@ -157,7 +157,7 @@ mod tests {
         let out = Out::default();
         let batches = Batches::new(out.clone());
         let line = [b'x'; 1000];
-        for _ in 0..65 {
+        for _ in 0..66 {
             batches.add(&line, false);
         }
         assert!(out.text().len() >= MOST_BYTES);

@@ -12,6 +12,7 @@ mod invoices;
 mod mails;
 mod plans;
 mod postgres_only;
+mod power_cut;
 mod reads;
 mod savepoints;
 mod schemas;
