@@ -90,7 +90,7 @@ def play(prepared, folder, what, random):
 
 
 def test_a_failed_call_is_never_acknowledged(prepared, tmp_path):
-    proof = Proof("B5", "sqlite", gate=5)
+    proof = Proof("B5", "sqlite", gate_count=5)
     if reason := why_not():
         return proof.not_run(reason)
     ended = 0
@@ -102,7 +102,7 @@ def test_a_failed_call_is_never_acknowledged(prepared, tmp_path):
         found, code, _ = play(prepared, folder, what, random)
         ended += code == EXIT_SYNC_FAILED
         for fault in found:
-            proof.violation(seed, f"{what}: {fault}")
+            proof.violation(f"seed {seed}: {what}: {fault}")
     proof.control("a_sync_that_only_says_so", lies_are_seen(prepared, tmp_path))
     proof.finish()
 
@@ -119,7 +119,7 @@ def lies_are_seen(prepared, folder):
 
 def test_a_failed_sync_ends_the_server_with_its_own_code(prepared, tmp_path):
     if reason := why_not():
-        return Proof("B5.sync", "sqlite", gate=1).not_run(reason)
+        return Proof("B5.sync", "sqlite", gate_count=1).not_run(reason)
     from random import Random
 
     found, code, shop = play(prepared, tmp_path, "fsync,fdatasync:error=EIO:when=12", Random(3))
@@ -155,7 +155,7 @@ class SmallDisk:
 
 
 def test_a_full_disk_refuses_and_recovers(prepared, tmp_path):
-    proof = Proof("B6", "sqlite", gate=3)
+    proof = Proof("B6", "sqlite", gate_count=3)
     disk = SmallDisk(tmp_path / "disk", 6)
     if disk.reason:
         return proof.not_run(disk.reason)
@@ -166,11 +166,11 @@ def test_a_full_disk_refuses_and_recovers(prepared, tmp_path):
     server.start()
     try:
         for seed, random in proof.cases():
-            full_and_free(disk, server, Shop(random), lambda what, seed=seed: proof.violation(seed, what))
+            full_and_free(disk, server, Shop(random), lambda what, seed=seed: proof.violation(f"seed {seed}: {what}"))
         server.stop()
         verified = store.verify()
         if verified.returncode != 0:
-            proof.violation(proof.seed, f"verify: {verified.stdout}{verified.stderr}")
+            proof.violation(f"verify: {verified.stdout}{verified.stderr}")
     finally:
         server.kill()
         disk.unmount()

@@ -60,7 +60,7 @@ def recovered(store, keys, folder, shop):
 
 
 def test_a_kill_at_any_write_loses_nothing(prepared, tmp_path):
-    proof = Proof("B2", "sqlite", gate=4)
+    proof = Proof("B2", "sqlite", gate_count=4)
     if reason := why_not():
         return proof.not_run(reason)
     answered = killed = 0
@@ -73,7 +73,7 @@ def test_a_kill_at_any_write_loses_nothing(prepared, tmp_path):
         store, keys, was_killed = strike(prepared, folder, what, shop)
         killed += was_killed
         for fault in recovered(store, keys, folder, shop):
-            proof.violation(seed, f"{what}: {fault}")
+            proof.violation(f"seed {seed}: {what}: {fault}")
         answered += len(shop.answered)
         store.drop()
     assert answered, "a scenario that gets no answer proves nothing"

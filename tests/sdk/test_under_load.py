@@ -42,7 +42,7 @@ def verified(store):
 
 def test_a_kill_at_any_moment(busy, database):
     """B1: every acknowledged answer, key and event is there once, and the server is ready again at once."""
-    proof = Proof("B1", database, gate=2)
+    proof = Proof("B1", database, gate_count=2)
     for seed, random in proof.cases():
         server, load = busy(random)
         load.until(random.randrange(5, 120))
@@ -53,37 +53,37 @@ def test_a_kill_at_any_moment(busy, database):
         server.start()
         # Slow machines are allowed for; a recovery that takes long takes much longer.
         if (took := time.monotonic() - before) > 10:
-            proof.violation(seed, f"ready again after {took:.1f} s")
+            proof.violation(f"seed {seed}: ready again after {took:.1f} s")
         for fault in load.reconcile(server):
-            proof.violation(seed, fault)
+            proof.violation(f"seed {seed}: {fault}")
         server.stop()
         for fault in verified(server.store):
-            proof.violation(seed, fault)
+            proof.violation(f"seed {seed}: {fault}")
     proof.finish()
 
 
 def test_a_graceful_stop_resets_nothing(busy, database):
     """B10: what was accepted is answered, without a 5xx, within 25 s and with exit code 0."""
-    proof = Proof("B10", database, gate=2)
+    proof = Proof("B10", database, gate_count=2)
     for seed, random in proof.cases():
         server, load = busy(random)
         load.until(random.randrange(5, 120))
         before = time.monotonic()
         server.stop()
         if (took := time.monotonic() - before) > DRAIN_S:
-            proof.violation(seed, f"stopped after {took:.1f} s")
+            proof.violation(f"seed {seed}: stopped after {took:.1f} s")
         load.join()
         for shop in load.shops:
             for key, failures in shop.failed.items():
-                proof.violation(seed, f"{key} got {failures}")
+                proof.violation(f"seed {seed}: {key} got {failures}")
         server.start()
         client = Client(server)
         asked = {key: shop.asked[key] for shop in load.shops for key in shop.asked if key in load.unanswered}
         for key, (path, body) in asked.items():
             if replayed(client.call("POST", path, body, key)):
-                proof.violation(seed, f"{key} was executed and not answered")
+                proof.violation(f"seed {seed}: {key} was executed and not answered")
         for fault in load.reconcile(server):
-            proof.violation(seed, fault)
+            proof.violation(f"seed {seed}: {fault}")
         server.stop()
     proof.control("a_kill_instead", not_graceful(busy))
     proof.finish()
@@ -112,7 +112,7 @@ def not_graceful(busy):
 
 def test_a_hot_backup_holds_what_was_acknowledged_before(busy, database, new_store, tmp_path):
     """B8: taken while shops are busy, restored into an empty place, verified, and everything older than its start is there."""
-    proof = Proof("B8", database, gate=1)
+    proof = Proof("B8", database, gate_count=1)
     for seed, random in proof.cases():
         server, load = busy(random)
         load.until(random.randrange(60, 200))
@@ -126,7 +126,7 @@ def test_a_hot_backup_holds_what_was_acknowledged_before(busy, database, new_sto
         put_key(server.store, restored)
         dalasi("restore", file, *restored.location)
         for fault in verified(restored):
-            proof.violation(seed, fault)
+            proof.violation(f"seed {seed}: {fault}")
         again = Server(restored, tmp_path / f"{seed}.log")
         again.keys = server.keys
         again.start()
@@ -135,7 +135,7 @@ def test_a_hot_backup_holds_what_was_acknowledged_before(busy, database, new_sto
             for key, (status, content) in answered.items():
                 answer = client.call("POST", *shop.asked[key], key)
                 if answer is None or (answer[0], answer[2]) != (status, content):
-                    proof.violation(seed, f"{key}: {(status, content)} became {answer and answer[::2]}")
+                    proof.violation(f"seed {seed}: {key}: {(status, content)} became {answer and answer[::2]}")
         again.stop()
         if database == "sqlite":
             proof.control("plain_copy_of_the_file", loses)

@@ -118,6 +118,42 @@ pub(crate) const ROWS: &[Row] = &[
         counts: [2, 500, 500],
         is_gate_step: false,
     },
+    Row {
+        id: "A7.pairs",
+        title: "every pair of actions on an object at once: what some order of them explains",
+        databases: BOTH,
+        runner: Runner::Pytest(&["test_race_matrix.py", "-s"]),
+        unit: "rounds",
+        counts: [240, 63_000, 63_000],
+        is_gate_step: false,
+    },
+    Row {
+        id: "A8",
+        title: "100 requests with one key and a killed server: one effect, the same bytes",
+        databases: BOTH,
+        runner: Runner::Pytest(&["test_idempotency_storm.py", "-s"]),
+        unit: "keys",
+        counts: [12, 5_000, 5_000],
+        is_gate_step: false,
+    },
+    Row {
+        id: "C4",
+        title: "clients that are slow on purpose are cut off in time",
+        databases: &["sqlite"],
+        runner: Runner::Pytest(&["test_slow_clients.py", "-s"]),
+        unit: "of each",
+        counts: [20, 100, 100],
+        is_gate_step: false,
+    },
+    Row {
+        id: "C5",
+        title: "bodies, numbers, addresses and frames that are meant to hurt",
+        databases: BOTH,
+        runner: Runner::Pytest(&["test_bombs.py", "-s"]),
+        unit: "bombs",
+        counts: [2_500, 7_500, 7_500],
+        is_gate_step: false,
+    },
 ];
 
 /// Rows of the programme that nothing proves yet, each with the reason.
