@@ -10,6 +10,7 @@ mod customers;
 mod documents;
 mod invoices;
 mod mails;
+mod older_schemas;
 mod plans;
 mod postgres_only;
 mod power_cut;
