@@ -58,7 +58,9 @@ impl Bench<'_> {
     /// An empty database; nothing where there is no PostgreSQL.
     pub(crate) fn postgres(&self, name: &str) -> Result<Option<Installation>> {
         let Some((url, programs)) = &self.options.postgres else { return Ok(None) };
-        Installation::postgres(&self.options.dalasi, &self.fresh(name)?, url, programs, name).map(Some)
+        // Apart from the embedded stores, and no word of SQL.
+        let name = format!("bench_{name}");
+        Installation::postgres(&self.options.dalasi, &self.fresh(&name)?, url, programs, &name).map(Some)
     }
 
     pub(crate) fn fresh(&self, name: &str) -> Result<PathBuf> {
