@@ -101,6 +101,15 @@ pub(crate) const ROWS: &[Row] = &[
         is_gate_step: false,
     },
     Row {
+        id: "B7",
+        title: "a flipped bit in the database, its log or a backup is found, or changes no amount",
+        databases: &["sqlite"],
+        runner: Runner::Pytest(&["test_bit_rot.py"]),
+        unit: "flips",
+        counts: [8, 10_000, 10_000],
+        is_gate_step: false,
+    },
+    Row {
         id: "B8",
         title: "a backup under load holds all that was acknowledged before it began",
         databases: BOTH,

@@ -11,6 +11,7 @@ mod deliveries;
 mod documents;
 mod invoices;
 mod mails;
+mod older_schemas;
 mod plans;
 mod postgres_only;
 mod power_cut;
