@@ -81,7 +81,7 @@ pub(crate) fn checkout_body(number: u64, body: &mut String) {
     written.expect("a text takes what is written");
 }
 
-const INVOICE: &str = r#"{"customer_email":"awa.ceesay@shop.example","customer_name":"Awa Ceesay","due_date":"2035-01-31","tax_rate":15,"notes":"Thank you for your order","items":[{"description":"Rice, 50 kg","quantity":2,"unit_price":"1450.00"},{"description":"Delivery","quantity":1,"unit_price":"100.00"}]}"#;
+const INVOICE: &str = r#"{"is_draft":true,"customer_email":"awa.ceesay@shop.example","customer_name":"Awa Ceesay","due_date":"2035-01-31","tax_rate":15,"notes":"Thank you for your order","items":[{"description":"Rice, 50 kg","quantity":2,"unit_price":"1450.00"},{"description":"Delivery","quantity":1,"unit_price":"100.00"}]}"#;
 
 /// The value of the first `"name":"…"` in an answer, without reading the rest of it.
 fn text<'a>(body: &'a [u8], name: &str) -> Option<&'a str> {

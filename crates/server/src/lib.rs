@@ -10,6 +10,7 @@ pub mod entropy;
 pub mod error;
 pub mod fault;
 pub mod form_token;
+pub mod hex;
 pub mod http;
 pub mod jobs;
 pub mod ledger_proof;

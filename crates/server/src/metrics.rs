@@ -18,6 +18,17 @@ const INVARIANT_FAULTS: &str = "dalasi_invariant_faults";
 /// Seconds; from an answer out of memory to the longest that a client waits.
 const DURATION_BUCKETS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
+/// Without anybody who asks for the figures, what was measured would pile up.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Sums up what was measured, now and then, for ever.
+pub async fn keep_up() {
+    loop {
+        tokio::time::sleep(UPKEEP).await;
+        install().0.run_upkeep();
+    }
+}
+
 /// The process's one recorder; made on the first call.
 pub fn install() -> &'static Metrics {
     static INSTALLED: OnceLock<Metrics> = OnceLock::new();

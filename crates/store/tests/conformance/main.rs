@@ -7,9 +7,11 @@
 mod backups;
 mod broken_commits;
 mod customers;
+mod deliveries;
 mod documents;
 mod invoices;
 mod mails;
+mod older_schemas;
 mod plans;
 mod postgres_only;
 mod power_cut;
