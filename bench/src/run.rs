@@ -116,8 +116,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             Some(known) => known,
             None => {
                 let began = crate::clock::now();
-                let found = runtime.block_on(goals::measure(&mut bench, goal))?;
-                bench.resume.found(goal, found.clone())?;
+                let found = match runtime.block_on(goals::measure(&mut bench, goal)) {
+                    Ok(found) => {
+                        bench.resume.found(goal, found.clone())?;
+                        found
+                    }
+                    // The other goals are worth their time all the same; the next run tries this one again.
+                    Err(fault) => vec![Row::not_run(goal, "could not be measured", &fault.replace('\n', " "))],
+                };
                 eprintln!("{goal} took {:.0} s", began.elapsed().as_secs_f64());
                 found
             }

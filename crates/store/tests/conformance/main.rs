@@ -7,6 +7,7 @@
 mod backups;
 mod broken_commits;
 mod customers;
+mod deliveries;
 mod documents;
 mod invoices;
 mod mails;
