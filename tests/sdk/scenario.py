@@ -61,6 +61,8 @@ class Shop:
         if answer is None:
             return None
         status, _, content = answer
+        if status == 400 and b'"incomplete_body"' in content:
+            return None  # Refused before it was executed, so its key is free.
         if status >= 500:
             self.failed.setdefault(key, []).append((status, content))
             return answer

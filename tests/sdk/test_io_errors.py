@@ -23,8 +23,8 @@ FAULTS = [
     ("openat", ["EIO", "EMFILE", "ENFILE", "ENOSPC"], 300),
     ("pread64", ["EIO", "EINTR"], 170),
     ("unlink", ["EIO"], 12),
-    ("write,writev,sendto", ["ECONNRESET", "EINTR", "EPIPE"], 100),
-    ("recvfrom", ["ECONNRESET", "EINTR"], 25),
+    ("writev,sendto", ["ECONNRESET", "EPIPE"], 12),
+    ("recvfrom", ["ECONNRESET"], 25),
     ("accept4", ["EMFILE", "ECONNABORTED", "ENFILE"], 2),
 ]
 
