@@ -3,6 +3,7 @@
 //! It wakes by a signal *and* by time, so that a lost signal delays work and never loses it. Any number of workers may
 //! run beside one database; a lease keeps them apart, and a job that runs twice does nothing twice.
 
+mod backlog;
 mod deliver;
 mod housekeeping;
 mod invariants;
@@ -48,6 +49,7 @@ pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
     loops.spawn(sequence::run(app.clone(), stop.clone()));
     loops.spawn(seal::run(app.clone(), stop.clone()));
     loops.spawn(housekeeping::run(app.clone(), stop.clone()));
+    loops.spawn(backlog::run(app.clone(), stop.clone()));
     loops.spawn(invariants::run(app, stop.clone()));
     // An error means that the other end is gone: stop as well.
     let _ = stop.wait_for(|stop| *stop).await;

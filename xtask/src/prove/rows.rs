@@ -196,6 +196,38 @@ pub(crate) const ROWS: &[Row] = &[
         counts: [300, 10_000, 10_000],
         is_gate_step: false,
     },
+    Row {
+        id: "C8",
+        title: "cuts, restarts, locks and kills between servers and PostgreSQL: nothing lost, nothing twice",
+        databases: &["postgres"],
+        runner: Runner::CargoTest(&[
+            "--package=dalasi",
+            "--test=fleet",
+            "--",
+            "--exact",
+            "a_database_that_fails_loses_and_doubles_nothing",
+            "--nocapture",
+        ]),
+        unit: "faults",
+        counts: [20, 1_000, 1_000],
+        is_gate_step: false,
+    },
+    Row {
+        id: "C8.failover",
+        title: "the primary is lost, its synchronous standby takes over: nothing acknowledged is lost",
+        databases: &["postgres"],
+        runner: Runner::CargoTest(&[
+            "--package=dalasi",
+            "--test=fleet",
+            "--",
+            "--exact",
+            "a_failover_loses_nothing_that_was_acknowledged",
+            "--nocapture",
+        ]),
+        unit: "failovers",
+        counts: [2, 10, 100],
+        is_gate_step: false,
+    },
 ];
 
 /// Rows of the programme that nothing proves yet, each with the reason.

@@ -3,8 +3,8 @@
 use domain::api_key::{KeyKind, Rights};
 use domain::organization::{Locale, Organization};
 use domain::{Currency, Id, Method, Mode, Money, Scope};
-use store::Tx;
 use store::queries::{organizations, transactions};
+use store::{Tx, lease};
 
 use super::keys::{self, CreatedKey};
 use super::logos;
@@ -13,6 +13,7 @@ use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 use crate::wire::settings::{MethodTotal, Methods, PayDashboard, Period, Settings};
 
+const INSTALLATION: &str = "installation";
 /// The dashboard looks back so far.
 const DASHBOARD_PERIOD: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
 
@@ -30,6 +31,9 @@ pub fn is_installed(tx: &mut Tx<'_>) -> Result<bool, Failure> {
 
 /// The first organization, in both modes, with its keys, and the key that signs tokens. `None`: there is one already.
 pub fn install(tx: &mut Tx<'_>, context: &Context, name: &str) -> Result<Option<Installed>, Failure> {
+    // Several processes may start on an empty database at once. The row of this lease lets one of them in after the other;
+    // all have one name, so that whoever waited gets it as well, and then looks again.
+    lease::take(tx, INSTALLATION, INSTALLATION, 0)?;
     if is_installed(tx)? {
         return Ok(None);
     }
