@@ -20,17 +20,19 @@ PLAIN = ("--rate-limit", "0")
 class Server:
     """`dalasi serve` on a free port of the loopback address."""
 
-    def __init__(self, store, log, *, options=PLAIN):
+    def __init__(self, store, log, *, options=PLAIN, prefix=()):
         self.store = store
         self.log = log
         self.options = list(options)
+        # What runs the server, if not the system itself.
+        self.prefix = list(prefix)
         self.process = None
         self.url = None
 
     def start(self, timeout=30):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [BINARY, "serve", "--listen", "127.0.0.1:0", "--allow-loopback-webhooks"]
+                [*self.prefix, BINARY, "serve", "--listen", "127.0.0.1:0", "--allow-loopback-webhooks"]
                 + [str(word) for word in (*self.store.location, *self.options)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

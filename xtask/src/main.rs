@@ -4,6 +4,7 @@
 //! seconds of a fresh clone.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool speaks on its streams")]
 
+mod bench;
 mod command;
 mod install;
 mod postgres;
@@ -23,6 +24,7 @@ Examples:
   cargo xtask test --only sdk -- -k webhooks
   cargo xtask prove --tier nightly --budget 120m --resume reached.jsonl
   cargo xtask prove --tier nightly --only A7.refunds --database sqlite --resume reached.jsonl
+  cargo xtask bench --quick               how fast it is, as ratios to references, in about five minutes
   cargo xtask postgres                    a PostgreSQL cluster for development, until Ctrl-C
 
 Commands:
@@ -31,6 +33,9 @@ Commands:
   prove [--tier gate|nightly|release] [--budget TIME] [--resume FILE] [--only ROW,…] [--database sqlite|postgres]
                  runs the rows of the proof programme in turns until their tier's counts or the budget (90s, 120m, 8h)
                  are reached; FILE keeps what was reached for one commit, so that the next run goes on; ends with a table
+  bench [--quick|--full] [--only G1,…] [--profile release|dist] [--resume FILE] [--write]
+                 measures the goals of docs/performance.md; FILE keeps what was measured and filled, so that the next run
+                 goes on; --write writes that page and its pictures
   postgres       starts a throw-away PostgreSQL cluster on a free port and prints its address
 
 Exit codes: 0 all passed, 1 a step failed, 2 wrong usage.";
@@ -47,6 +52,14 @@ fn main() -> ExitCode {
             Err(message) => usage(&message),
         },
         "prove" => match prove::Options::parse(rest).map(|options| prove::run(&options)) {
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err(message)) => {
+                eprintln!("{message}");
+                ExitCode::FAILURE
+            }
+            Err(message) => usage(&message),
+        },
+        "bench" => match bench::Options::parse(rest).map(|options| bench::run(&options)) {
             Ok(Ok(())) => ExitCode::SUCCESS,
             Ok(Err(message)) => {
                 eprintln!("{message}");

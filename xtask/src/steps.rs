@@ -69,6 +69,14 @@ impl Machine {
         command::cargo(&self.root)
     }
 
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn target(&self) -> &Path {
+        &self.target
+    }
+
     /// A database that is already there (`DALASI_TEST_POSTGRES_URL`) is used as it is.
     pub(crate) fn postgres_url(&mut self) -> Result<String> {
         if let Ok(url) = std::env::var("DALASI_TEST_POSTGRES_URL") {

@@ -3,11 +3,12 @@
 use crate::checkout::Checkout;
 use crate::id::Id;
 use crate::invoice::Invoice;
+use crate::organization::Organization;
 use crate::payment::{PaymentSession, Transaction};
 use crate::payment_link::PaymentLink;
 use crate::receipt::Receipt;
 use crate::refund::Refund;
-use crate::scope::Scope;
+use crate::scope::{Mode, Scope};
 use crate::time::Timestamp;
 
 /// One kind of work on one object. There is at most one job of a kind for an object.
@@ -25,6 +26,8 @@ pub enum Job {
     RenderInvoice(Id<Invoice>),
     /// Make the file of a receipt.
     RenderReceipt(Id<Receipt>),
+    /// Fetch the merchant's picture. The merchant is kept once per mode, under one id.
+    FetchLogo(Id<Organization>, Mode),
     /// Hand an attempt to its rail (or find out whether that happened).
     StartAttempt(Id<Transaction>),
     /// Ask the rail what became of an attempt.
@@ -50,6 +53,7 @@ impl Job {
             Job::ExpirePaymentLink(_) => "expire_payment_link",
             Job::RenderInvoice(_) => "render_invoice",
             Job::RenderReceipt(_) => "render_receipt",
+            Job::FetchLogo(..) => "fetch_logo",
             Job::StartAttempt(_) => "start_attempt",
             Job::AskRail(_) => "ask_rail",
             Job::WithdrawAttempt(_) => "withdraw_attempt",
@@ -66,6 +70,7 @@ impl Job {
             Job::OverdueInvoice(id) | Job::RenderInvoice(id) => id.to_string(),
             Job::RenderReceipt(id) => id.to_string(),
             Job::ExpireSession(id) => id.to_string(),
+            Job::FetchLogo(id, mode) => format!("{id}/{}", mode.as_str()),
             Job::ExpirePaymentLink(id) => id.to_string(),
             Job::StartAttempt(id) | Job::AskRail(id) | Job::WithdrawAttempt(id) | Job::SimulatePayer(id) => {
                 id.to_string()
@@ -85,6 +90,10 @@ impl Job {
             "expire_payment_link" => object_id.parse().ok().map(Job::ExpirePaymentLink),
             "render_invoice" => object_id.parse().ok().map(Job::RenderInvoice),
             "render_receipt" => object_id.parse().ok().map(Job::RenderReceipt),
+            "fetch_logo" => {
+                let (id, mode) = object_id.split_once('/')?;
+                Some(Job::FetchLogo(id.parse().ok()?, Mode::parse(mode)?))
+            }
             "start_attempt" => transaction().map(Job::StartAttempt),
             "ask_rail" => transaction().map(Job::AskRail),
             "withdraw_attempt" => transaction().map(Job::WithdrawAttempt),

@@ -33,6 +33,9 @@ pub struct Profile {
     pub name: String,
     #[serde(default)]
     pub logo_url: Option<String>,
+    /// The picture that was last fetched from there, by the SHA-256 of the file that was made of it, in hexadecimal.
+    #[serde(default)]
+    pub logo_digest: Option<String>,
     /// `#rrggbb`
     #[serde(default)]
     pub accent_color: Option<String>,
@@ -126,6 +129,7 @@ impl Organization {
             profile: Profile {
                 name,
                 logo_url: None,
+                logo_digest: None,
                 accent_color: None,
                 address: None,
                 phone: None,

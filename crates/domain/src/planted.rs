@@ -195,8 +195,12 @@ defects! {
     ModeIgnored => "mode_ignored",
     /// What a refused command wrote is kept.
     SavepointKept => "savepoint_kept",
-    /// A write is answered although its commit failed.
-    AnsweredBeforeCommit => "answered_before_commit",
+    /// SQLite syncs its log before a checkpoint only, as is often advised.
+    SynchronousNormal => "synchronous_normal",
+    /// SQLite never syncs.
+    SynchronousOff => "synchronous_off",
+    /// Writes are answered before they are committed.
+    AnswerBeforeCommit => "answer_before_commit",
 }
 
 impl Defect {

@@ -14,6 +14,7 @@ pub mod invariants;
 pub mod invoices;
 pub mod keys;
 pub mod ledger;
+pub mod logos;
 pub mod mails;
 pub mod organizations;
 pub mod paid_object;

@@ -17,6 +17,7 @@ use domain::Mode;
 use domain::api_key::KeyKind;
 use subtle::ConstantTimeEq;
 
+use crate::hex;
 use crate::secrets::{SecretText, Subkey};
 
 const CHECK_LENGTH: usize = 6;
@@ -148,7 +149,7 @@ fn check_characters(body: &str) -> String {
 
 fn peppered_digest(pepper: &Subkey, text: &str) -> String {
     let tag = hmac::sign(&pepper.hmac_key(), text.as_bytes());
-    tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::lower(tag.as_ref())
 }
 
 impl fmt::Display for Malformed {

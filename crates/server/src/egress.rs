@@ -35,6 +35,8 @@ pub const USER_AGENT: &str = "Dalasi-Webhooks/1.0";
 
 const LONGEST_READ: usize = 64 * 1024;
 const LONGEST_KEPT: usize = 1024;
+/// Of a file that is fetched.
+const LARGEST_FILE: usize = 2 * 1024 * 1024;
 const LONGEST_HEADER_LIST: u32 = 16 * 1024;
 const MOST_HEADERS: usize = 100;
 /// A connection that is kept open was checked when it was made; it doesn't outlive its check by much.
@@ -102,10 +104,7 @@ impl Egress {
 
     /// Sends one POST and reads the beginning of the answer.
     pub async fn post(&self, url: &Url, headers: HeaderMap, body: Bytes, live: bool) -> Result<Answer, Failure> {
-        let client = match self.reach(url, live)? {
-            Reach::Public => &self.public,
-            Reach::Loopback => self.loopback.as_ref().expect("the policy grants loopback only where it is set up"),
-        };
+        let client = self.client(url, live)?;
         let host = url.host_str().unwrap_or_default();
         let failed = |error: reqwest::Error| Failure::from_client(&error, host, self.timeout);
 
@@ -127,6 +126,34 @@ impl Egress {
             }
         }
         Ok(Answer { status, retry_after, body_start: answer::printable(&kept) })
+    }
+
+    /// Fetches a file of up to 2 MiB. A larger one, and an answer that is not 200, is a failure of kind
+    /// [`FailureKind::Other`]; a redirect is one too.
+    pub async fn get(&self, url: &Url, live: bool) -> Result<Vec<u8>, Failure> {
+        let client = self.client(url, live)?;
+        let host = url.host_str().unwrap_or_default();
+        let failed = |error: reqwest::Error| Failure::from_client(&error, host, self.timeout);
+        let mut response = client.get(url.clone()).send().await.map_err(failed)?;
+        if response.status() != http::StatusCode::OK {
+            return Err(Failure::new(FailureKind::Other, format!("{host} answered {}.", response.status())));
+        }
+        let mut file = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            if file.len() + chunk.len() > LARGEST_FILE {
+                let most = LARGEST_FILE / 1024 / 1024;
+                return Err(Failure::new(FailureKind::Other, format!("The file at {host} has more than {most} MiB.")));
+            }
+            file.extend_from_slice(&chunk);
+        }
+        Ok(file)
+    }
+
+    fn client(&self, url: &Url, live: bool) -> Result<&reqwest::Client, Failure> {
+        Ok(match self.reach(url, live)? {
+            Reach::Public => &self.public,
+            Reach::Loopback => self.loopback.as_ref().expect("the policy grants loopback only where it is set up"),
+        })
     }
 
     fn loopback_allowed(&self, live: bool) -> bool {

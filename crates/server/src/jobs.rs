@@ -3,6 +3,7 @@
 //! It wakes by a signal *and* by time, so that a lost signal delays work and never loses it. Any number of workers may
 //! run beside one database; a lease keeps them apart, and a job that runs twice does nothing twice.
 
+mod backlog;
 mod deliver;
 mod housekeeping;
 mod invariants;
@@ -34,7 +35,9 @@ const JOB_LEASE: Duration = Duration::from_secs(30);
 /// Without a signal the worker looks this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
-const FULL_SLEEP: Duration = Duration::from_millis(20);
+const FULL_SLEEP: Duration = Duration::from_millis(5);
+/// After a signal: one look for the commits of a moment, not one for each.
+const MOMENT: Duration = Duration::from_millis(5);
 /// A job that failed by a fault of ours waits so long, doubling, up to an hour.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
@@ -48,6 +51,7 @@ pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
     loops.spawn(sequence::run(app.clone(), stop.clone()));
     loops.spawn(seal::run(app.clone(), stop.clone()));
     loops.spawn(housekeeping::run(app.clone(), stop.clone()));
+    loops.spawn(backlog::run(app.clone(), stop.clone()));
     loops.spawn(invariants::run(app, stop.clone()));
     // An error means that the other end is gone: stop as well.
     let _ = stop.wait_for(|stop| *stop).await;
@@ -61,8 +65,8 @@ async fn run_jobs(app: App, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         while running.try_join_next().is_some() {}
         let free = slots.available_permits().min(CLAIM_LIMIT);
-        let claimed = if free == 0 { Vec::new() } else { claim(&app, free).await };
-        let got_some = !claimed.is_empty();
+        let look = if free == 0 { Look::Later(None) } else { claim(&app, free).await };
+        let (claimed, next) = look.parts();
         for job in claimed {
             let permit = Arc::clone(&slots).acquire_owned().await.expect("the semaphore is never closed");
             let app = app.clone();
@@ -71,27 +75,23 @@ async fn run_jobs(app: App, mut stop: watch::Receiver<bool>) {
                 drop(permit);
             });
         }
-        if got_some {
-            continue;
-        }
-        let next = app
-            .read(|tx, _| {
-                let due_at = jobs::next_due(tx)?;
-                Ok(until(tx.now(), due_at))
-            })
-            .await;
+        let Some(next) = next else { continue };
         rest(next, running.len() >= CONCURRENCY, &mut bell, &mut stop).await;
     }
     while running.join_next().await.is_some() {}
 }
 
-pub async fn claim(app: &App, limit: usize) -> Vec<ClaimedJob> {
+/// Up to `limit` jobs that are due, held by the caller.
+pub async fn claim_due(app: &App, limit: usize) -> Vec<ClaimedJob> {
+    claim(app, limit).await.parts().0
+}
+
+async fn claim(app: &App, limit: usize) -> Look<ClaimedJob> {
     let limit = i64::try_from(limit).unwrap_or(1);
     // Looking costs no write: most looks find nothing.
-    let due = app.read(move |tx, _| Ok(jobs::next_due(tx)?.is_some_and(|due_at| due_at <= tx.now()))).await;
-    let claimed = match due {
-        Ok(false) => return Vec::new(),
-        Ok(true) => {
+    let next = app.read(|tx, _| Ok(until(tx.now(), jobs::next_due(tx)?))).await;
+    let claimed = match next {
+        Ok(Some(Duration::ZERO)) => {
             let store = app.store().clone();
             store
                 .write(move |tx| {
@@ -100,12 +100,39 @@ pub async fn claim(app: &App, limit: usize) -> Vec<ClaimedJob> {
                 })
                 .await
         }
+        Ok(later) => return Look::Later(later),
         Err(failure) => Err(failure),
     };
-    claimed.unwrap_or_else(|failure| {
-        tracing::error!(%failure, "jobs can't be claimed");
-        Vec::new()
-    })
+    Look::of(claimed, "jobs can't be claimed")
+}
+
+/// What a look at the due things gave.
+enum Look<T> {
+    Claimed(Vec<T>),
+    /// Nothing is due before this time has passed; nothing at all without one.
+    Later(Option<Duration>),
+}
+
+impl<T> Look<T> {
+    /// Whoever was slower than another worker looks again soon.
+    fn of(claimed: Result<Vec<T>, Failure>, problem: &'static str) -> Self {
+        match claimed {
+            Ok(claimed) if claimed.is_empty() => Self::Later(Some(Duration::ZERO)),
+            Ok(claimed) => Self::Claimed(claimed),
+            Err(failure) => {
+                tracing::error!(%failure, "{problem}");
+                Self::Later(None)
+            }
+        }
+    }
+
+    /// What was claimed; and how long to rest, unless there may be more at once.
+    fn parts(self) -> (Vec<T>, Option<Option<Duration>>) {
+        match self {
+            Self::Claimed(claimed) => (claimed, None),
+            Self::Later(next) => (Vec::new(), Some(next)),
+        }
+    }
 }
 
 /// Whether it was done; if not, it is owed again.
@@ -167,6 +194,7 @@ async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
         }
         Job::RenderInvoice(id) => app.prepare_document(claimed, Subject::Invoice(id)).await,
         Job::RenderReceipt(id) => app.prepare_document(claimed, Subject::Receipt(id)).await,
+        Job::FetchLogo(..) => app.fetch_logo(claimed).await,
         Job::StartAttempt(_) => app.start_attempt(claimed).await,
         Job::AskRail(id) => app.ask_rail(claimed.scope, id, Some(claimed.clone())).await,
         Job::WithdrawAttempt(_) => app.withdraw_attempt(claimed).await,
@@ -183,17 +211,17 @@ fn until(now: Timestamp, due_at: Option<Timestamp>) -> Option<Duration> {
 
 /// Until the next thing is due, something was committed, or the worker stops.
 async fn rest(
-    next: Result<Option<Duration>, Failure>,
+    next: Option<Duration>,
     is_full: bool,
     bell: &mut watch::Receiver<u64>,
     stop: &mut watch::Receiver<bool>,
 ) {
     // A full worker has nothing to look for; it waits for a place.
-    let sleep = if is_full { FULL_SLEEP } else { next.ok().flatten().unwrap_or(LONGEST_SLEEP) };
+    let sleep = if is_full { FULL_SLEEP } else { next.unwrap_or(LONGEST_SLEEP) };
     tokio::select! {
         () = tokio::time::sleep(sleep.clamp(SHORTEST_SLEEP, LONGEST_SLEEP)) => {}
         // An error means that the service is gone; `stop` says so too.
-        Ok(()) = bell.changed(), if !is_full => {}
+        Ok(()) = bell.changed(), if !is_full => tokio::time::sleep(MOMENT).await,
         _ = stop.changed() => {}
     }
 }

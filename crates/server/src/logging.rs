@@ -1,11 +1,17 @@
 //! Where log lines go and how they look. What may be in them is decided where they are written: named fields,
 //! never bodies, headers or whole addresses.
 
+mod batches;
+
+use std::sync::OnceLock;
+
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
+
+use self::batches::Batches;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -20,11 +26,22 @@ pub enum LogFormat {
 /// The environment variable with a filter such as `info` or `info,dalasi=debug`.
 pub const FILTER_VARIABLE: &str = "DALASI_LOG";
 
+/// Those of the whole process.
+static BATCHES: OnceLock<Batches> = OnceLock::new();
+
+/// Writes what waits. To be called before the process ends.
+pub fn flush() {
+    if let Some(batches) = BATCHES.get() {
+        batches.flush();
+    }
+}
+
 /// Starts logging to standard error, for the whole process; a second call changes nothing.
 pub fn install(format: LogFormat) {
     let filter = std::env::var(FILTER_VARIABLE).unwrap_or_default();
     let (filter, complaint) = filter_from(&filter);
-    if Registry::default().with(layer(format, std::io::stderr).with_filter(filter)).try_init().is_err() {
+    let batches = BATCHES.get_or_init(|| Batches::start(std::io::stderr()));
+    if Registry::default().with(layer(format, batches.clone()).with_filter(filter)).try_init().is_err() {
         return;
     }
     if let Some(complaint) = complaint {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
+use crate::clock::CLOCK_JUMPS_METRIC;
+
 const REQUESTS: &str = "dalasi_http_requests_total";
 const DURATION: &str = "dalasi_http_request_duration_seconds";
 const CONNECTIONS: &str = "dalasi_connections";
@@ -14,9 +16,26 @@ const CONNECTIONS_REFUSED: &str = "dalasi_connections_refused_total";
 const CONNECTIONS_CUT: &str = "dalasi_connections_cut_total";
 const RATE_LIMITED: &str = "dalasi_rate_limited_total";
 const INVARIANT_FAULTS: &str = "dalasi_invariant_faults";
+const BACKLOG: &str = "dalasi_backlog_seconds";
+
+/// Why connections are refused or cut, and what is limited: each is counted from 0, so that the first one is an increase.
+const REFUSALS: &[&str] = &["total", "address"];
+const CUTS: &[&str] = &["tls_handshake", "first_byte", "header", "write"];
+const LIMITS: &[&str] = &["key", "address"];
 
 /// Seconds; from an answer out of memory to the longest that a client waits.
 const DURATION_BUCKETS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+
+/// Without anybody who asks for the figures, what was measured would pile up.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Sums up what was measured, now and then, for ever.
+pub async fn keep_up() {
+    loop {
+        tokio::time::sleep(UPKEEP).await;
+        install().0.run_upkeep();
+    }
+}
 
 /// The process's one recorder; made on the first call.
 pub fn install() -> &'static Metrics {
@@ -28,6 +47,7 @@ pub fn install() -> &'static Metrics {
             tracing::warn!("another metrics recorder is installed; ours stays empty");
         }
         describe();
+        begin();
         metrics
     })
 }
@@ -65,7 +85,23 @@ fn describe() {
     );
     describe_counter!(CONNECTIONS_CUT, "Connections cut because the other side was too slow, by reason.");
     describe_gauge!(INVARIANT_FAULTS, "Rows that the latest background check of the books found wrong.");
+    describe_gauge!(
+        BACKLOG,
+        Unit::Seconds,
+        "How long the oldest work that is due has been waiting, by queue: jobs, webhooks or mails. From workers only."
+    );
+    describe_counter!(CLOCK_JUMPS_METRIC, "Jumps of the wall clock by more than a minute.");
     describe_counter!(RATE_LIMITED, "Requests refused for their rate, by what was limited: key or address.");
+}
+
+/// What nothing has happened to yet is 0 and not absent.
+fn begin() {
+    counter!(CONNECTIONS_ACCEPTED).increment(0);
+    gauge!(CONNECTIONS).increment(0.0);
+    REFUSALS.iter().for_each(|reason| counter!(CONNECTIONS_REFUSED, "reason" => *reason).increment(0));
+    CUTS.iter().for_each(|reason| counter!(CONNECTIONS_CUT, "reason" => *reason).increment(0));
+    LIMITS.iter().for_each(|what| counter!(RATE_LIMITED, "limited" => *what).increment(0));
+    counter!(CLOCK_JUMPS_METRIC).increment(0);
 }
 
 pub fn request_answered(route: &str, method: &http::Method, status: u16, elapsed: Duration) {
@@ -102,6 +138,11 @@ pub fn invariants_checked(faults: u64) {
     // A count beyond 2^53 loses its last digits, and nobody counts them.
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
     gauge!(INVARIANT_FAULTS).set(faults as f64);
+}
+
+/// The oldest work of a queue that is due has waited so long.
+pub fn backlog(queue: &'static str, late: Duration) {
+    gauge!(BACKLOG, "queue" => queue).set(late.as_secs_f64());
 }
 
 pub fn rate_limited(what: &'static str) {

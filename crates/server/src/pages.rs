@@ -12,6 +12,7 @@ mod follow;
 mod form;
 pub mod headers;
 mod html;
+mod logos;
 pub mod mask;
 pub mod message;
 pub mod moment;

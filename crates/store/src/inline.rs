@@ -106,7 +106,7 @@ impl Inline {
             connection.command("release call")?;
             match (verdict, strike) {
                 (_, Some(Strike::UnknownCommit)) => return Err(Error::UnknownCommit),
-                (_, Some(Strike::Unavailable)) if domain::planted!(Defect::AnsweredBeforeCommit) => return Ok(()),
+                (_, Some(Strike::Unavailable)) if domain::planted!(Defect::AnswerBeforeCommit) => return Ok(()),
                 (_, Some(Strike::Unavailable)) => return Err(unavailable()),
                 (_, Some(Strike::Conflict)) | (Verdict::Failed(Error::Conflict), None) => {}
                 (Verdict::Commit | Verdict::RollBack, None) => return Ok(()),

@@ -24,6 +24,10 @@ mod sqlite;
 mod store;
 mod tx;
 
+/// The exit code of a process whose disk failed to sync: what it holds in memory is no longer known to be on the disk, and
+/// the restart recovers. The customary one for errors of input and output.
+pub const EXIT_SYNC_FAILED: i32 = 74;
+
 pub use backup::{Summary, backup};
 pub use check::check_backup;
 pub use clock::{Clock, EntropySource};

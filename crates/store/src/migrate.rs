@@ -45,6 +45,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 7, name: "mails", text: include_str!("../migrations/0007_mails.sql") },
     Migration { number: 8, name: "refunds", text: include_str!("../migrations/0008_refunds.sql") },
     Migration { number: 9, name: "ledger_batches", text: include_str!("../migrations/0009_ledger_batches.sql") },
+    Migration { number: 10, name: "logos", text: include_str!("../migrations/0010_logos.sql") },
 ];
 
 /// Merged from several sides, they may come out of order.
@@ -86,6 +87,7 @@ const TABLES: &[&str] = &[
     "simulated_payments",
     "simulated_refunds",
     "documents",
+    "logos",
     "audit_log",
     "mails",
 ];

@@ -18,6 +18,7 @@ pub mod jobs;
 pub mod ledger;
 pub mod ledger_batches;
 pub mod locate;
+pub mod logos;
 pub mod mails;
 pub mod organizations;
 pub mod payment_links;

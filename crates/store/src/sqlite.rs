@@ -5,11 +5,12 @@ mod checkpoint;
 mod connection;
 mod file;
 mod reader;
+mod reads;
 mod writer;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex};
 use std::thread;
 
 use tokio::sync::watch;
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 #[cfg(feature = "inline")]
 pub(crate) use self::connection::Connection as InlineConnection;
 pub(crate) use self::file::TemporaryFolder;
+pub(crate) use self::reads::Reads;
 
 use self::connection::{Connection, Durability};
 use crate::clock::Monotone;
@@ -51,7 +53,7 @@ pub(crate) fn start(settings: &Settings, clock: &Arc<Monotone>) -> Result<Starte
     let mut threads = Vec::new();
     let commits = Arc::new(AtomicU64::new(0));
     let (writes, waiting_writes) = sync_channel(QUEUE_LIMIT);
-    let (reads, waiting_reads) = sync_channel(QUEUE_LIMIT);
+    let (reads, waiting_reads) = Reads::new();
     let (seen, changes) = watch::channel(0);
 
     // The checkpointing thread ends when the writer drops its end of this channel, so the last checkpoint comes last.
@@ -62,7 +64,6 @@ pub(crate) fn start(settings: &Settings, clock: &Arc<Monotone>) -> Result<Starte
     }
     let writer = writer::Writer::new(writing, Arc::clone(clock), commits, seen, lock, writer_alive);
     threads.push(spawn("sqlite-writer".to_owned(), move || writer.run(&waiting_writes))?);
-    let waiting_reads = Arc::new(Mutex::new(waiting_reads));
     for (index, connection) in reading.into_iter().enumerate() {
         let (clock, queue) = (Arc::clone(clock), Arc::clone(&waiting_reads));
         threads.push(spawn(format!("sqlite-reader-{index}"), move || reader::run(connection, &clock, &queue))?);

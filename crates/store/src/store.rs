@@ -36,7 +36,7 @@ struct Shared {
 pub(crate) enum Queues {
     Sqlite {
         writes: SyncSender<Box<dyn Job>>,
-        reads: SyncSender<Box<dyn Job>>,
+        reads: sqlite::Reads,
     },
     Postgres(tokio::sync::mpsc::Sender<(Access, Box<dyn Job>)>),
     #[cfg(feature = "inline")]
@@ -167,8 +167,8 @@ impl Store {
         let busy = || Error::Unavailable("too many transactions are waiting".to_owned());
         let stopped = || Error::Unavailable("the store is closed".to_owned());
         match (queues.as_ref().ok_or_else(stopped)?, access) {
-            (Queues::Sqlite { writes: queue, .. }, Access::Write)
-            | (Queues::Sqlite { reads: queue, .. }, Access::Read) => queue.try_send(job).map_err(|error| match error {
+            (Queues::Sqlite { reads, .. }, Access::Read) => reads.push(job).map_err(|_| busy()),
+            (Queues::Sqlite { writes, .. }, Access::Write) => writes.try_send(job).map_err(|error| match error {
                 std::sync::mpsc::TrySendError::Full(_) => busy(),
                 std::sync::mpsc::TrySendError::Disconnected(_) => stopped(),
             }),

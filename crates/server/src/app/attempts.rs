@@ -77,6 +77,7 @@ impl App {
             + 'static,
         R: Fn(Result<&Payment, &Failure>) -> Reply + Send + Sync + Clone + 'static,
     {
+        let is_keyed = key.is_some();
         let stored_key = key.as_ref().map(|key| (key.space.clone(), key.key.clone()));
         let begin = move |tx: &mut Tx<'_>, context: &Context| {
             Ok(match begin(tx, context, stored_key.clone())? {
@@ -98,14 +99,21 @@ impl App {
                 Begun::Nothing(_) => Ok(()),
             }
         });
-        match tokio::time::timeout(LONGEST_WAIT, call).await {
-            Ok(Ok(result)) => result?,
+        let answered = match tokio::time::timeout(LONGEST_WAIT, call).await {
+            Ok(Ok(Err(failure))) => Err(failure),
             Ok(Err(_)) => return Err(Failure::Broken("a call to a rail ended without an outcome".into())),
-            // The call goes on; the session as it stands is the answer.
-            Err(_) => {}
+            // If the call goes on, the session as it stands is the answer.
+            Ok(Ok(Ok(()))) | Err(_) => self.answer(scope, session).await,
+        };
+        match answered {
+            Ok(payment) => Ok(render(Ok(&payment))),
+            // What was begun is committed, and the worker ends it: that nothing was changed would not be true.
+            Err(Failure::Store(error)) => {
+                tracing::warn!(%error, "a payment was begun, and its answer can't be given");
+                Err(if is_keyed { Failure::KeyInUse } else { store::Error::UnknownCommit.into() })
+            }
+            Err(failure) => Err(failure),
         }
-        let payment = self.answer(scope, session).await?;
-        Ok(render(Ok(&payment)))
     }
 
     /// The session as it stands; its waiting idempotency key gets that answer if it has none yet.
@@ -317,6 +325,7 @@ fn transaction_of(claimed: &ClaimedJob) -> Id<Transaction> {
         | Job::ExpirePaymentLink(_)
         | Job::RenderInvoice(_)
         | Job::RenderReceipt(_)
+        | Job::FetchLogo(..)
         | Job::SendRefund(_)
         | Job::AskRefund(_)
         | Job::SimulateRefund(_) => unreachable!("that job names no attempt"),

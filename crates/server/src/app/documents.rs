@@ -15,7 +15,7 @@ use domain::organization::Organization;
 use domain::receipt::{Receipt, ValidationCode};
 use domain::{Id, Refusal, Scope};
 use store::Tx;
-use store::queries::{documents, jobs, locate};
+use store::queries::{documents, jobs, locate, logos};
 
 use super::{App, Context, look_up, receipt_statements};
 use crate::error::Failure;
@@ -72,9 +72,17 @@ impl Values {
         }
     }
 
-    /// Another program version may draw the same values otherwise.
-    fn edition(&self) -> String {
-        let text = format!("{} {self:?}", env!("CARGO_PKG_VERSION"));
+    fn show_logo(&mut self, file: Option<Vec<u8>>) {
+        match self {
+            Values::Invoice(invoice) => invoice.merchant.logo = file,
+            Values::Receipt(receipt) => receipt.merchant.logo = file,
+        }
+    }
+
+    /// Another program version may draw the same values otherwise. `logo` is the digest of the merchant's picture, which
+    /// the values don't hold yet.
+    fn edition(&self, logo: Option<&String>) -> String {
+        let text = format!("{} {logo:?} {self:?}", env!("CARGO_PKG_VERSION"));
         digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
@@ -144,22 +152,25 @@ impl App {
 }
 
 fn wanted(tx: &mut Tx<'_>, context: &Context, scope: Scope, subject: Subject) -> Result<Wanted, Failure> {
-    let (number, values) = match subject {
+    let (number, merchant, mut values) = match subject {
         Subject::Invoice(id) => {
             let invoice = look_up::<Invoice>(tx, scope, id)?;
             let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
             let values = values::of_invoice(&invoice, &merchant, &context.addresses, tx.now());
-            (invoice.number, Values::Invoice(values))
+            (invoice.number, merchant, Values::Invoice(values))
         }
         Subject::Receipt(id) => {
             let receipt = look_up::<Receipt>(tx, scope, id)?;
             let statement = receipt_statements::address_of(tx, context, &receipt)?;
             let values = values::of_receipt(&receipt, statement, &context.addresses);
-            (receipt.number, Values::Receipt(values))
+            (receipt.number, receipt.merchant, Values::Receipt(values))
         }
     };
-    let edition = values.edition();
+    let edition = values.edition(merchant.logo_digest.as_ref());
     let kept = documents::file(tx, scope, &subject.object_id(), &edition)?;
+    if let (None, Some(digest)) = (&kept, &merchant.logo_digest) {
+        values.show_logo(logos::file(tx, scope, digest)?);
+    }
     Ok(Wanted { name: file_name(&number), values: Arc::new(values), edition, kept })
 }
 

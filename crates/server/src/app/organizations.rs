@@ -3,15 +3,17 @@
 use domain::api_key::{KeyKind, Rights};
 use domain::organization::{Locale, Organization};
 use domain::{Currency, Id, Method, Mode, Money, Scope};
-use store::Tx;
 use store::queries::{organizations, transactions};
+use store::{Tx, lease};
 
 use super::keys::{self, CreatedKey};
+use super::logos;
 use super::{Context, load, look_up};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 use crate::wire::settings::{MethodTotal, Methods, PayDashboard, Period, Settings};
 
+const INSTALLATION: &str = "installation";
 /// The dashboard looks back so far.
 const DASHBOARD_PERIOD: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
 
@@ -29,6 +31,9 @@ pub fn is_installed(tx: &mut Tx<'_>) -> Result<bool, Failure> {
 
 /// The first organization, in both modes, with its keys, and the key that signs tokens. `None`: there is one already.
 pub fn install(tx: &mut Tx<'_>, context: &Context, name: &str) -> Result<Option<Installed>, Failure> {
+    // Several processes may start on an empty database at once. The row of this lease lets one of them in after the other;
+    // all have one name, so that whoever waited gets it as well, and then looks again.
+    lease::take(tx, INSTALLATION, INSTALLATION, 0)?;
     if is_installed(tx)? {
         return Ok(None);
     }
@@ -92,6 +97,12 @@ pub fn change_settings(
     set(&mut payments.allow_negative_balance, change.allow_negative_balance.as_ref());
     for (method, rate) in &change.fees {
         payments.fees = std::mem::take(&mut payments.fees).with(*method, *rate);
+    }
+    if organization.profile.logo_url != before.profile.logo_url {
+        organization.profile.logo_digest = None;
+    }
+    if change.logo_url.is_some() {
+        logos::owe(tx, &organization)?;
     }
     if organization != before {
         organization.updated_at = organization.updated_at.max(tx.now());

@@ -32,7 +32,8 @@ pub fn settle(
     let mut session = load::<PaymentSession>(tx, scope, session_id)?;
     let mut transaction = load::<Transaction>(tx, scope, id)?;
     let now = tx.now();
-    let before = session.status();
+    // What ran out is over, whether or not its timer came first.
+    let before = if session.has_expired(now) { SessionStatus::Cancelled } else { session.status() };
     match apply(&mut session, &mut transaction, now)? {
         Moved::Nowhere => {
             if transaction.step() != Step::Settled {

@@ -68,6 +68,7 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Problem> {
                 .await?;
         let served = serve(&settings, &store, stop).await;
         store.close().await;
+        logging::flush();
         served
     })
 }
@@ -92,6 +93,7 @@ async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bo
     let egress =
         Egress::new(EgressSettings { allow_loopback: settings.allow_loopback_webhooks, ..EgressSettings::default() });
     let app = App::new(store.clone(), context, rails, egress, mailer);
+    tokio::spawn(metrics::keep_up());
     let worker = settings.roles.worker.then(|| tokio::spawn(jobs::work(app.clone(), stop.clone())));
     let router = if settings.roles.api { service(&app, settings, stop.clone()) } else { watched(&app) };
 

@@ -7,7 +7,7 @@ use store::queries::deliveries;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::{CLAIM_LIMIT, CONCURRENCY, rest, until};
+use super::{CLAIM_LIMIT, CONCURRENCY, Look, rest, until};
 use crate::app::App;
 use crate::app::webhooks::{self, Dispatch};
 use crate::error::Failure;
@@ -22,8 +22,8 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         while running.try_join_next().is_some() {}
         let free = slots.available_permits().min(CLAIM_LIMIT);
-        let claimed = if free == 0 { Vec::new() } else { claim(&app, free).await };
-        let got_some = !claimed.is_empty();
+        let look = if free == 0 { Look::Later(None) } else { claim(&app, free).await };
+        let (claimed, next) = look.parts();
         for dispatch in claimed {
             let permit = Arc::clone(&slots).acquire_owned().await.expect("the semaphore is never closed");
             let app = app.clone();
@@ -34,35 +34,24 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
                 drop(permit);
             });
         }
-        if got_some {
-            continue;
-        }
-        let next = app
-            .read(|tx, _| {
-                let due_at = deliveries::next_due(tx)?;
-                Ok(until(tx.now(), due_at))
-            })
-            .await;
+        let Some(next) = next else { continue };
         rest(next, running.len() >= CONCURRENCY, &mut bell, &mut stop).await;
     }
     while running.join_next().await.is_some() {}
 }
 
-async fn claim(app: &App, limit: usize) -> Vec<Dispatch> {
+async fn claim(app: &App, limit: usize) -> Look<Dispatch> {
     let limit = i64::try_from(limit).unwrap_or(1);
-    let due = app.read(move |tx, _| Ok(deliveries::next_due(tx)?.is_some_and(|due_at| due_at <= tx.now()))).await;
-    let claimed = match due {
-        Ok(false) => return Vec::new(),
-        Ok(true) => {
+    let next = app.read(|tx, _| Ok(until(tx.now(), deliveries::next_due(tx)?))).await;
+    let claimed = match next {
+        Ok(Some(Duration::ZERO)) => {
             let store = app.store().clone();
             store.write(move |tx| webhooks::claim(tx, limit, tx.now().plus(LEASE))).await
         }
+        Ok(later) => return Look::Later(later),
         Err(failure) => Err(failure),
     };
-    claimed.unwrap_or_else(|failure| {
-        tracing::error!(%failure, "webhook deliveries can't be claimed");
-        Vec::new()
-    })
+    Look::of(claimed, "webhook deliveries can't be claimed")
 }
 
 async fn attempt(app: &App, dispatch: Dispatch) -> Result<(), Failure> {

@@ -2,12 +2,13 @@
 //! time, and payments don't wait for it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use store::queries::mails::{self, ClaimedMail};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::{rest, until};
+use super::{Look, rest, until};
 use crate::app::App;
 use crate::app::mails::LEASE;
 use crate::error::Failure;
@@ -26,8 +27,8 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         while running.try_join_next().is_some() {}
         let free = slots.available_permits();
-        let claimed = if free == 0 { Vec::new() } else { claim(&app, free).await };
-        let got_some = !claimed.is_empty();
+        let look = if free == 0 { Look::Later(None) } else { claim(&app, free).await };
+        let (claimed, next) = look.parts();
         for mail in claimed {
             let permit = Arc::clone(&slots).acquire_owned().await.expect("the semaphore is never closed");
             let app = app.clone();
@@ -36,35 +37,24 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
                 drop(permit);
             });
         }
-        if got_some {
-            continue;
-        }
-        let next = app
-            .read(|tx, _| {
-                let due_at = mails::next_due(tx)?;
-                Ok(until(tx.now(), due_at))
-            })
-            .await;
+        let Some(next) = next else { continue };
         rest(next, running.len() >= CONCURRENCY, &mut bell, &mut stop).await;
     }
     while running.join_next().await.is_some() {}
 }
 
-async fn claim(app: &App, limit: usize) -> Vec<ClaimedMail> {
+async fn claim(app: &App, limit: usize) -> Look<ClaimedMail> {
     let limit = i64::try_from(limit).unwrap_or(1);
-    let due = app.read(move |tx, _| Ok(mails::next_due(tx)?.is_some_and(|due_at| due_at <= tx.now()))).await;
-    let claimed = match due {
-        Ok(false) => return Vec::new(),
-        Ok(true) => {
+    let next = app.read(|tx, _| Ok(until(tx.now(), mails::next_due(tx)?))).await;
+    let claimed = match next {
+        Ok(Some(Duration::ZERO)) => {
             let store = app.store().clone();
             store.write(move |tx| mails::claim(tx, limit, tx.now().plus(LEASE)).map_err(Failure::from)).await
         }
+        Ok(later) => return Look::Later(later),
         Err(failure) => Err(failure),
     };
-    claimed.unwrap_or_else(|failure| {
-        tracing::error!(%failure, "mails can't be claimed");
-        Vec::new()
-    })
+    Look::of(claimed, "mails can't be claimed")
 }
 
 async fn send(app: &App, claimed: &ClaimedMail) {

@@ -20,7 +20,7 @@ use super::note::Notes;
 use super::starts::Starts;
 use super::streams::Streams;
 use super::visit::{InPath, Visit};
-use super::{assets, documents, follow, headers, payment_handlers, simulator_handlers, verify_handlers};
+use super::{assets, documents, follow, headers, logos, payment_handlers, simulator_handlers, verify_handlers};
 use crate::app::App;
 use crate::listener::ClientAddress;
 use crate::rate_limit::{Rate, RateLimits};
@@ -71,6 +71,7 @@ pub fn router(app: App, settings: PageSettings) -> Router {
         .route("/simulator/{token}", get(simulator_handlers::show).post(simulator_handlers::act))
         .route("/verify", get(verify_handlers::show))
         .layer(middleware::from_fn_with_state(Arc::clone(&site), watch_over))
+        .route("/logos/{organization}/{mode}/{file}", get(logos::show))
         // Kept by browsers for ever, and the same for everybody.
         .route("/assets/{file}", get(asset))
         .with_state(site)

@@ -8,6 +8,7 @@ use super::note::{FieldFault, Note};
 use super::view::{Due, Invoice, InvoicePayment, Item, Leave, Merchant, Part, PartError, Subject, TimeLeft};
 use super::{mask, moment, state};
 use crate::app::hosted::{Hosted, Place, Standing};
+use crate::app::logos;
 use crate::app::paid_object::PaidObject;
 use crate::wire::{Addresses, receipts};
 
@@ -18,7 +19,8 @@ const TOKEN_S: i64 = 24 * 3600;
 
 pub(super) fn merchant(hosted: &Hosted) -> Merchant {
     let profile = &hosted.organization.profile;
-    Merchant { name: profile.name.clone(), logo_path: None, accent: profile.accent_color.clone() }
+    let logo_path = logos::path(hosted.organization.scope(), profile);
+    Merchant { name: profile.name.clone(), logo_path, accent: profile.accent_color.clone() }
 }
 
 pub(super) fn subject(hosted: &Hosted, place: Place, addresses: &Addresses) -> Subject {

@@ -146,7 +146,7 @@ impl History {
 
     /// One job that is due, if one is.
     pub(super) async fn work_once(&mut self) -> Result<bool, String> {
-        let mut claimed = dalasi::jobs::claim(&self.world.app, 1).await;
+        let mut claimed = dalasi::jobs::claim_due(&self.world.app, 1).await;
         let Some(job) = claimed.pop() else { return Ok(false) };
         if matches!(job.job, Job::RenderInvoice(_) | Job::RenderReceipt(_)) {
             // Drawing documents is not simulated.

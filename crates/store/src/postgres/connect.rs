@@ -3,22 +3,27 @@
 use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
 use tokio_postgres::{Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::fault;
 use crate::error::Error;
 
+/// For one host.
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Target {
-    config: Config,
+    /// One for each host that was named.
+    hosts: Vec<Config>,
+    /// The host that answered last: after a failover only the first connection has to look for the new primary.
+    latest: AtomicUsize,
     tls: Option<MakeRustlsConnect>,
 }
 
@@ -31,6 +36,10 @@ impl Target {
         config.keepalives_idle(Duration::from_secs(30));
         if config.get_application_name().is_none() {
             config.application_name("dalasi");
+        }
+        // Of several servers all but one are standbys, and which one isn't changes.
+        if config.get_hosts().len() > 1 && !url.contains("target_session_attrs=") {
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         let tls = match asked.mode.as_deref() {
             // Encryption without a check of the certificate protects from nobody who could also be in between, so there is
@@ -46,32 +55,115 @@ impl Target {
             }
             Some(other) => return Err(unusable(format!("sslmode={other} is not known"))),
         };
-        Ok(Self { config, tls })
+        Ok(Self { hosts: each_host(&config).map_err(unusable)?, latest: AtomicUsize::new(0), tls })
     }
 
-    /// The connection's own work is spawned on the current runtime and ends with the client.
+    /// To the first host that answers and is what is wanted, beginning with the one that was so last. The connection's own
+    /// work is spawned on the current runtime and ends with the client.
     pub(crate) async fn connect(&self) -> Result<Client, Error> {
-        let connecting = async {
-            match &self.tls {
-                Some(tls) => {
-                    let (client, connection) = self.config.connect(tls.clone()).await?;
-                    tokio::spawn(async move { report(connection.await) });
-                    Ok(client)
+        let first = self.latest.load(Ordering::Relaxed);
+        let mut failures = Vec::new();
+        for index in (0..self.hosts.len()).map(|step| (first + step) % self.hosts.len()) {
+            // A limit for each: a host that swallows everything must not use up the time of the next.
+            match tokio::time::timeout(CONNECT_LIMIT, self.connect_to(&self.hosts[index])).await {
+                Ok(Ok(client)) => {
+                    self.latest.store(index, Ordering::Relaxed);
+                    return Ok(client);
                 }
-                None => {
-                    let (client, connection) = self.config.connect(NoTls).await?;
-                    tokio::spawn(async move { report(connection.await) });
-                    Ok(client)
-                }
+                Ok(Err(error)) => failures.push(fault::describe(&error)),
+                Err(_) => failures.push(format!("no connection within {} s", CONNECT_LIMIT.as_secs())),
             }
-        };
-        match tokio::time::timeout(CONNECT_LIMIT, connecting).await {
-            Ok(connected) => {
-                connected.map_err(|error: tokio_postgres::Error| Error::Unavailable(fault::describe(&error)))
+        }
+        Err(Error::Unavailable(failures.join("; ")))
+    }
+
+    async fn connect_to(&self, config: &Config) -> Result<Client, tokio_postgres::Error> {
+        match &self.tls {
+            Some(tls) => {
+                let (client, connection) = config.connect(tls.clone()).await?;
+                tokio::spawn(async move { report(connection.await) });
+                Ok(client)
             }
-            Err(_) => Err(Error::Unavailable(format!("no connection within {} s", CONNECT_LIMIT.as_secs()))),
+            None => {
+                let (client, connection) = config.connect(NoTls).await?;
+                tokio::spawn(async move { report(connection.await) });
+                Ok(client)
+            }
         }
     }
+}
+
+/// The same settings once for each host, because the library has one limit for all of them and always begins with the first.
+fn each_host(all: &Config) -> Result<Vec<Config>, String> {
+    let (hosts, addresses, ports) = (all.get_hosts(), all.get_hostaddrs(), all.get_ports());
+    let count = hosts.len().max(addresses.len());
+    if count < 2 {
+        return Ok(vec![all.clone()]);
+    }
+    if !addresses.is_empty() && !hosts.is_empty() && addresses.len() != hosts.len() {
+        return Err(format!("{} hosts and {} addresses do not go together", hosts.len(), addresses.len()));
+    }
+    if ports.len() > 1 && ports.len() != count {
+        return Err(format!("{count} hosts and {} ports do not go together", ports.len()));
+    }
+    if all.get_load_balance_hosts() != LoadBalanceHosts::Disable {
+        return Err("load_balance_hosts is not for several hosts: only one of them can be written to".to_owned());
+    }
+    let one = |index: usize| {
+        let mut one = without_host(all);
+        match hosts.get(index) {
+            Some(Host::Tcp(name)) => drop(one.host(name)),
+            #[cfg(unix)]
+            Some(Host::Unix(path)) => drop(one.host_path(path)),
+            None => {}
+        }
+        if let Some(address) = addresses.get(index) {
+            one.hostaddr(*address);
+        }
+        if let Some(port) = ports.get(index).or(ports.first()) {
+            one.port(*port);
+        }
+        one
+    };
+    Ok((0..count).map(one).collect())
+}
+
+fn without_host(all: &Config) -> Config {
+    let mut one = Config::new();
+    if let Some(user) = all.get_user() {
+        one.user(user);
+    }
+    if let Some(password) = all.get_password() {
+        one.password(password);
+    }
+    if let Some(database) = all.get_dbname() {
+        one.dbname(database);
+    }
+    if let Some(options) = all.get_options() {
+        one.options(options);
+    }
+    if let Some(name) = all.get_application_name() {
+        one.application_name(name);
+    }
+    if let Some(limit) = all.get_connect_timeout() {
+        one.connect_timeout(*limit);
+    }
+    if let Some(limit) = all.get_tcp_user_timeout() {
+        one.tcp_user_timeout(*limit);
+    }
+    if let Some(interval) = all.get_keepalives_interval() {
+        one.keepalives_interval(interval);
+    }
+    if let Some(retries) = all.get_keepalives_retries() {
+        one.keepalives_retries(retries);
+    }
+    one.keepalives(all.get_keepalives())
+        .keepalives_idle(all.get_keepalives_idle())
+        .ssl_mode(all.get_ssl_mode())
+        .ssl_negotiation(all.get_ssl_negotiation())
+        .channel_binding(all.get_channel_binding())
+        .target_session_attrs(all.get_target_session_attrs());
+    one
 }
 
 fn report(ended: Result<(), tokio_postgres::Error>) {
@@ -194,5 +286,37 @@ mod tests {
         assert_eq!(options.root_certificates.as_deref(), Some("/a.pem"));
         assert!(Target::parse("postgres://u@h/d").is_ok());
         assert!(Target::parse("postgres://u@h/d?sslmode=perhaps").is_err());
+    }
+
+    #[test]
+    fn each_of_several_hosts_is_tried_and_only_the_primary_is_right() {
+        let target = Target::parse("postgres://u:secret@one:1,two:2/d?application_name=shop").unwrap();
+        let seen: Vec<_> = target.hosts.iter().map(|host| (host.get_hosts().to_vec(), host.get_ports()[0])).collect();
+        assert_eq!(seen, [(vec![Host::Tcp("one".into())], 1), (vec![Host::Tcp("two".into())], 2)]);
+        for host in &target.hosts {
+            assert_eq!(host.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+            assert_eq!((host.get_user(), host.get_password()), (Some("u"), Some(&b"secret"[..])));
+            assert_eq!((host.get_dbname(), host.get_application_name()), (Some("d"), Some("shop")));
+        }
+        let one = Target::parse("postgres://u@h/d").unwrap();
+        assert_eq!(one.hosts[0].get_target_session_attrs(), TargetSessionAttrs::Any);
+        let asked = Target::parse("postgres://u@one,two/d?target_session_attrs=any").unwrap();
+        assert_eq!(asked.hosts[1].get_target_session_attrs(), TargetSessionAttrs::Any);
+        for wrong in ["postgres://u@one:1,two:2,three/d?port=1,2", "postgres://u@one,two/d?load_balance_hosts=random"] {
+            assert!(Target::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// A host that takes the connection and never says anything costs its own time and not that of the next.
+    #[tokio::test]
+    async fn a_silent_host_does_not_hide_the_next() {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let ports = [silent.local_addr().unwrap().port(), gone.local_addr().unwrap().port()];
+        drop(gone);
+        let url = format!("postgres://u@127.0.0.1:{},127.0.0.1:{}/d", ports[0], ports[1]);
+        let Err(Error::Unavailable(why)) = Target::parse(&url).unwrap().connect().await else { panic!("it connected") };
+        let (first, second) = why.split_once("; ").unwrap();
+        assert!(first.contains("within 5 s") && second.contains("refused"), "{why}");
     }
 }

@@ -7,7 +7,7 @@ use domain::{Id, Scope, Timestamp};
 use super::{read_id, scope_of};
 use crate::entity::key;
 use crate::error::Error;
-use crate::sql::Row;
+use crate::sql::{Row, Value};
 use crate::tx::Tx;
 
 const TABLE: &str = "webhook_deliveries";
@@ -26,7 +26,7 @@ order by endpoint_id";
 
 /// An event waits while an earlier one of the same object is open for the same endpoint.
 const DUE: &str = "\
-select due.event_id, due.endpoint_id
+select due.organization_id, due.mode, due.event_id, due.endpoint_id
 from webhook_deliveries as due
 where due.status = 'pending'
 and due.next_retry_at <= $1
@@ -44,8 +44,8 @@ limit $2";
 
 const LEASE: &str = "\
 update webhook_deliveries
-set lease_until = $1, lease_token = lease_token + 1
-where event_id = $2 and endpoint_id = $3 and status = 'pending' and lease_until <= $4
+set lease_until = $5, lease_token = lease_token + 1
+where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and status = 'pending' and lease_until <= $6
 returning organization_id, mode, event_id, endpoint_id, object_id, sequence, status, attempts, round_attempts, next_retry_at,
     last_status_code, last_error, lease_token";
 
@@ -116,8 +116,11 @@ pub fn claim(tx: &mut Tx<'_>, limit: i64, lease_until: Timestamp) -> Result<Vec<
     let due = tx.query(&sql, &[now.into(), limit.into()])?;
     let mut claimed = Vec::with_capacity(due.len());
     for row in &due {
-        let (event, endpoint): (String, String) = (row.get("event_id")?, row.get("endpoint_id")?);
-        let leased = tx.query(LEASE, &[lease_until.micros().into(), event.into(), endpoint.into(), now.into()])?;
+        // By the whole key: without the scope it would read everything that waits for the endpoint.
+        let key = ["organization_id", "mode", "event_id", "endpoint_id"].map(|column| row.get::<Value>(column));
+        let mut values = key.into_iter().collect::<Result<Vec<_>, _>>()?;
+        values.extend([lease_until.micros().into(), now.into()]);
+        let leased = tx.query(LEASE, &values)?;
         for row in &leased {
             claimed.push(ClaimedDelivery { delivery: read(row)?, lease_token: row.get("lease_token")? });
         }

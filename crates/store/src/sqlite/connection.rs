@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::planted;
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{ErrorCode, OpenFlags, ffi};
@@ -243,6 +244,8 @@ fn value(found: ValueRef<'_>) -> Result<Value, Error> {
 
 fn synchronous(durability: Durability) -> i64 {
     match durability {
+        Durability::Full if planted!(Defect::SynchronousNormal) => 1,
+        Durability::Full if planted!(Defect::SynchronousOff) => 0,
         Durability::Full => 2,
         Durability::None => 0,
     }
@@ -273,7 +276,7 @@ pub(crate) fn error(error: rusqlite::Error) -> Error {
             message,
             "the disk failed to sync; stopping, so that the restart recovers from what is really stored"
         );
-        std::process::abort();
+        std::process::exit(crate::EXIT_SYNC_FAILED);
     }
     let kind = match code.extended_code {
         ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => {

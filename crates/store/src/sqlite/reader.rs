@@ -1,17 +1,13 @@
 //! A thread that reads: each closure sees one snapshot, and neither waits for the writer nor holds it up.
 
-use std::sync::mpsc::Receiver;
-use std::sync::{Mutex, PoisonError};
-
 use super::connection::Connection;
+use super::reads::Waiting;
 use crate::clock::Monotone;
 use crate::job::{Job, Verdict};
 use crate::tx::{Access, Tx};
 
-pub(crate) fn run(mut connection: Connection, clock: &Monotone, waiting: &Mutex<Receiver<Box<dyn Job>>>) {
-    loop {
-        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(job) = next else { return };
+pub(crate) fn run(mut connection: Connection, clock: &Monotone, waiting: &Waiting) {
+    while let Some(job) = waiting.next() {
         if !job.abandoned() {
             read(&mut connection, clock, job);
         }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
+use domain::planted;
 use tokio::sync::watch;
 
 use super::connection::{Connection, error};
@@ -84,6 +85,7 @@ impl Writer {
         }
         let committed = match broken {
             Some(error) => Err(error),
+            None if planted!(Defect::AnswerBeforeCommit) => Ok(()),
             None => self.commit(),
         };
         for answer in answers {
@@ -92,6 +94,9 @@ impl Writer {
                 (Answer::Own(job), Err(error)) => job.refuse(error.clone()),
                 (Answer::Refusal(job, error), _) => job.refuse(error),
             }
+        }
+        if planted!(Defect::AnswerBeforeCommit) && !self.connection.sqlite.is_autocommit() {
+            let _ = self.commit();
         }
     }
 

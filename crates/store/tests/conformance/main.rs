@@ -7,11 +7,14 @@
 mod backups;
 mod broken_commits;
 mod customers;
+mod deliveries;
 mod documents;
 mod invoices;
 mod mails;
+mod older_schemas;
 mod plans;
 mod postgres_only;
+mod power_cut;
 mod reads;
 mod savepoints;
 mod schemas;

@@ -1,11 +1,13 @@
 //! Among many invoices, each list is found by an index that gives it in its order: nothing is read but what is shown and
-//! counted.
+//! counted. `cargo xtask prove --only A12.plans` shows it among more of them.
 
 use domain::organization::Organization;
 use domain::{Id, Mode, Scope, Timestamp};
 use store::queries::PageRequest;
 use store::queries::invoices::{self, InvoiceFilter, StatusFilter};
 use store::{Dialect, Error, Schema, Tx};
+
+use proof::Proof;
 
 use crate::on_both;
 use crate::world::World;
@@ -25,9 +27,21 @@ select $1, $2, $3 || (100000000 + n), 1, '{}', 'INV-' || n,
     case n % 50 when 1 then 2000000000000000 + n end, n, n
 from numbers";
 
+/// Invoices in the gate, of five merchants.
+const GATE_INVOICES: u64 = 5 * INVOICES_OF_A_MERCHANT;
+const INVOICES_OF_A_MERCHANT: u64 = 10_000;
+
 async fn no_list_of_invoices_reads_others(world: &World) {
+    let database = match world.dialect() {
+        Dialect::Sqlite => "sqlite",
+        Dialect::Postgres => "postgres",
+    };
+    let proof = Proof::begin("A12.plans", Some(database), GATE_INVOICES);
+    let merchants = i64::try_from(proof.count.div_ceil(INVOICES_OF_A_MERCHANT)).unwrap();
     let store = world.try_open(Schema::product()).await.unwrap();
-    let scope = store.write(fill).await.unwrap();
+    let scope = store.write(move |tx| fill(tx, merchants)).await.unwrap();
+    // The last merchant's invoice in the middle of theirs.
+    let middle = merchants * 10_000 - 5_000;
     let status = |word: &str| {
         let filter = StatusFilter::WORDS.iter().find(|(known, _)| *known == word).unwrap().1;
         InvoiceFilter { status: Some(filter), ..InvoiceFilter::default() }
@@ -46,12 +60,12 @@ async fn no_list_of_invoices_reads_others(world: &World) {
         ("open", status("open"), "invoices_open"),
         ("overdue", status("overdue"), "invoices_open"),
         ("customer", InvoiceFilter { customer_id: customer_id.clone(), ..all() }, "customer_id"),
-        ("number", InvoiceFilter { number: Some("INV-40077".into()), ..all() }, "number"),
+        ("number", InvoiceFilter { number: Some(format!("INV-{middle}")), ..all() }, "number"),
         ("customer's open", InvoiceFilter { customer_id, ..status("open") }, "customer_id"),
         ("time", InvoiceFilter { from: moment(1), until: moment(9_000_000), ..all() }, "id"),
     ];
     for (name, filter, by) in lists {
-        for after in [None, Some("inv_100045000".to_owned())] {
+        for after in [None, Some(format!("inv_{}", 100_000_000 + middle))] {
             let (filter, page) = (filter.clone(), PageRequest { offset: 0, limit: 20, after });
             let plans = store.read(move |tx| invoices::plans(tx, scope, &filter, &page)).await.unwrap();
             for (what, plan) in ["count", "page"].into_iter().zip(&plans) {
@@ -71,14 +85,14 @@ async fn no_list_of_invoices_reads_others(world: &World) {
         }
     }
     store.close().await;
+    proof.finish(u64::try_from(merchants).unwrap() * INVOICES_OF_A_MERCHANT);
 }
 
-fn fill(tx: &mut Tx<'_>) -> Result<Scope, Error> {
+fn fill(tx: &mut Tx<'_>, merchants: i64) -> Result<Scope, Error> {
     tx.unhurried();
     let now = tx.now();
     let mut last: Id<Organization> = tx.entropy().id(now);
-    // Five merchants.
-    for first in [1_i64, 10_001, 20_001, 30_001, 40_001] {
+    for first in (0..merchants).map(|merchant| merchant * 10_000 + 1) {
         last = tx.entropy().id(now);
         tx.insert(&mut Organization::new(last, Mode::Test, "Kairaba Books".into(), now))?;
         tx.query("select id from organizations where 1 = 0", &[])?;

@@ -79,7 +79,7 @@ fn of_merchant(profile: &Profile) -> pdf::Merchant {
         phone: text(&profile.phone),
         email: text(&profile.email),
         tax_id: text(&profile.tax_id),
-        // Its address is another host's, which is asked nothing while a document is made.
+        // Read only where there is no file yet.
         logo: None,
         accent: profile.accent_color.clone(),
     }

@@ -27,6 +27,24 @@ async fn a_use_that_is_held_comes_back_after_an_hour() {
 }
 
 #[tokio::test]
+async fn money_is_late_from_the_moment_the_session_ends() {
+    let world = World::new().await;
+    world.clock.stop();
+    let link = world.link(|terms| terms.max_usage_count = Some(1)).await;
+    // The timer that closes the session has not come yet, or has: it is all the same.
+    for (ahead, is_late) in [(Duration::from_secs(3599), false), (Duration::from_secs(3600), true)] {
+        let link = if is_late { world.link(|terms| terms.max_usage_count = Some(1)).await } else { link };
+        let session = world.initialize(pay(link, Method::Wave, QUIET)).await.unwrap();
+        let attempt = world.attempt(session).await;
+        world.clock.advance(ahead);
+        world.confirm(&attempt).await;
+        let paid = world.attempt(session).await;
+        assert_eq!((paid.status(), paid.late), (TransactionStatus::Completed, is_late), "{ahead:?}");
+    }
+    world.books_are_right().await;
+}
+
+#[tokio::test]
 async fn what_a_payer_answers_stays_with_the_payment() {
     let world = World::new().await;
     let question = |name: &str, kind, required| CustomField {

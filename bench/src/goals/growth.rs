@@ -1,0 +1,121 @@
+//! G6: what ten million stored checkouts cost the next one.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::rates::{create, none, read};
+use crate::connection::Connection;
+use crate::load::Load;
+use crate::product::Installation;
+use crate::row::{Row, Unit, Wanted};
+use crate::run::Bench;
+use crate::sample::Sample;
+use crate::work::Ids;
+use crate::{Result, clock};
+
+/// The picture of the rate over what is stored.
+pub(crate) const GROWTH: &str = "growth";
+pub(super) const FOLDER: &str = "growth";
+
+const SMALL: u64 = 10_000;
+const QUICK: u64 = 100_000;
+const FULL: u64 = 10_000_000;
+/// Filled in parts, so that a run that was cut off loses little.
+const PART: u64 = 250_000;
+/// Ids that are kept for reading.
+const IDS: u64 = 20_000;
+const LONG: Duration = Duration::from_secs(600);
+const PAGE: usize = 20;
+const PAGES: usize = 1000;
+
+pub(super) async fn flat(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
+    bench.pin_client(true)?;
+    let cores = bench.cores.server.clone();
+    let target = if bench.is_full() { FULL } else { QUICK };
+    if bench.resume.filled() == 0 {
+        bench.fresh(FOLDER)?;
+    }
+    let large = Installation::sqlite(&bench.options.dalasi, &bench.options.folder.join(FOLDER))?;
+    let servers = [large.serve(cores.as_ref())?];
+    let fill = Load { warm_up: Duration::ZERO, length: LONG, ..bench.load() };
+    while bench.resume.filled() < target {
+        let filled = bench.resume.filled();
+        // A point of the picture at every power of ten.
+        let next = powers().find(|power| *power > filled).unwrap_or(target).min(filled + PART).min(target);
+        let ids = Ids::default();
+        create(bench, &large, &servers, fill, next - filled, ((target / IDS).max(1), Rc::clone(&ids))).await?;
+        bench.resume.fill(next, ids.take())?;
+        if powers().any(|power| power == next) {
+            let echo = bench.reference("echo", cores.as_ref())?;
+            let reference = bench.echo(&echo, bench.load()).await?;
+            let sample = create(bench, &large, &servers, bench.load(), u64::MAX, none()).await?;
+            bench.resume.point(GROWTH, next as f64, sample.rate() / reference.rate())?;
+        }
+    }
+
+    let known = Ids::default();
+    known.borrow_mut().extend(bench.resume.ids());
+    let (mut creates, mut reads, mut count) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..bench.repeats() {
+        // A small store of the same moment: what it has too many after one repeat, the next one must not have.
+        let small = bench.sqlite("small")?;
+        let smalls = [small.serve(cores.as_ref())?];
+        let few = Ids::default();
+        create(bench, &small, &smalls, fill, SMALL, (1, Rc::clone(&few))).await?;
+        let at_small = read(bench, &small, &smalls, bench.load(), &few).await?;
+        let at_large = read(bench, &large, &servers, bench.load(), &known).await?;
+        reads.push(at_large.rate() / at_small.rate());
+        let at_small = create(bench, &small, &smalls, bench.load(), u64::MAX, none()).await?;
+        let at_large = create(bench, &large, &servers, bench.load(), u64::MAX, none()).await?;
+        creates.push(at_large.rate() / at_small.rate());
+        count += at_large.count();
+    }
+    let wanted = Wanted::AtLeast(0.85, Unit::Share);
+    let mut rows = vec![
+        Row::new("G6", &format!("create at {target} stored / at {SMALL}"), &creates, wanted, count),
+        Row::new("G6", &format!("GET at {target} stored / at {SMALL}"), &reads, wanted, count),
+    ];
+    for (what, filter) in [("status", "status=pending"), ("date", "start_date=2020-01-01")] {
+        let (first, last) = pages(&large, servers[0].address, filter).await?;
+        for (page, sample) in [("first", first), ("thousandth", last)] {
+            let what = format!("list by {what}, {page} page, {target} stored");
+            let milliseconds = [0.5, 0.0, 1.0].map(|share| sample.percentile(share) / 1000.0);
+            rows.push(Row::new("G6", &what, &milliseconds, Wanted::AtMost(5.0, Unit::Milliseconds), sample.count()));
+        }
+    }
+    Ok(rows)
+}
+
+fn powers() -> impl Iterator<Item = u64> {
+    [10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000].into_iter()
+}
+
+/// How long the first pages and the pages around the thousandth took.
+async fn pages(installation: &Installation, address: SocketAddr, filter: &str) -> Result<(Sample, Sample)> {
+    let caller = installation.caller(0);
+    let mut connection = Connection::open(address).await?;
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    let mut after = String::new();
+    for page in 0..PAGES + 2 * PAGE {
+        let path = format!("/v1/checkouts?{filter}&limit={PAGE}{after}");
+        connection.request.clear();
+        caller.get(&path, &mut connection.request);
+        let began = clock::now();
+        let status = connection.ask().await?;
+        let took = u32::try_from(began.elapsed().as_micros()).unwrap_or(u32::MAX);
+        let answer: serde_json::Value =
+            serde_json::from_slice(connection.body()).map_err(|error| format!("{path} answered {status}: {error}"))?;
+        let id = answer["data"]["items"].as_array().and_then(|items| items.last()?["id"].as_str());
+        // The first page is asked for again and again, then the walk begins.
+        if page < PAGE {
+            first.push(took);
+            continue;
+        }
+        after = format!("&after={}", id.ok_or_else(|| format!("{path} answered {status}: {answer}"))?);
+        if page > PAGES {
+            last.push(took);
+        }
+    }
+    Ok((Sample::new(Duration::ZERO, first), Sample::new(Duration::ZERO, last)))
+}

@@ -1,0 +1,107 @@
+//! The real binary on a store of its own.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::Result;
+use crate::connection::once;
+use crate::pin::Cores;
+use crate::server::Server;
+use crate::work::Caller;
+
+/// An installation: its data and its key. Servers come and go on it.
+pub(crate) struct Installation {
+    dalasi: PathBuf,
+    folder: PathBuf,
+    location: Vec<String>,
+    secret_key: String,
+}
+
+impl Installation {
+    /// An embedded store in `folder`, made anew unless it is there.
+    pub(crate) fn sqlite(dalasi: &Path, folder: &Path) -> Result<Self> {
+        let data = folder.join("data");
+        let location = vec!["--data-dir".to_owned(), data.display().to_string()];
+        Self::make(dalasi, folder, location)
+    }
+
+    /// A fresh database in the cluster.
+    pub(crate) fn postgres(dalasi: &Path, folder: &Path, url: &str, programs: &Path, name: &str) -> Result<Self> {
+        succeed(
+            Command::new(programs.join("psql"))
+                .args(["--quiet", "--no-psqlrc", url, "--command"])
+                .arg(format!("drop database if exists {name}")),
+        )?;
+        succeed(
+            Command::new(programs.join("psql"))
+                .args(["--quiet", "--no-psqlrc", url, "--command"])
+                .arg(format!("create database {name}")),
+        )?;
+        fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let (server, _) = url.rsplit_once('/').ok_or("an address without a database")?;
+        let key_file = folder.join("master.key").display().to_string();
+        let location = vec!["--database-url".to_owned(), format!("{server}/{name}"), "--key-file".to_owned(), key_file];
+        Self::make(dalasi, folder, location)
+    }
+
+    fn make(dalasi: &Path, folder: &Path, location: Vec<String>) -> Result<Self> {
+        fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let kept = folder.join("secret-key");
+        let secret_key = match fs::read_to_string(&kept) {
+            Ok(key) => key,
+            Err(_) => {
+                let answer = succeed(
+                    Command::new(dalasi).args(["init", "--organization", "Kairaba Books", "--json"]).args(&location),
+                )?;
+                let answer: serde_json::Value =
+                    serde_json::from_str(&answer).map_err(|error| format!("init said {answer:?}: {error}"))?;
+                let key = answer["keys"]["test"]["secret"].as_str().ok_or("init named no secret key")?.to_owned();
+                fs::write(&kept, &key).map_err(|error| format!("{}: {error}", kept.display()))?;
+                key
+            }
+        };
+        Ok(Self { dalasi: dalasi.to_path_buf(), folder: folder.to_path_buf(), location, secret_key })
+    }
+
+    pub(crate) fn serve(&self, cores: Option<&String>) -> Result<Server> {
+        let mut command = Cores::command(cores, &self.dalasi);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--allow-loopback-webhooks", "--rate-limit", "0"])
+            .args(&self.location);
+        Server::start(command, &self.folder.join("log"))
+    }
+
+    pub(crate) fn caller(&self, seed: u64) -> Caller {
+        Caller::new(&self.secret_key, seed)
+    }
+
+    /// What a list says of its length.
+    pub(crate) async fn total(&self, address: SocketAddr, path: &str) -> Result<u64> {
+        let mut request = Vec::new();
+        self.caller(0).get(path, &mut request);
+        let (status, answer) = once(address, &request).await?;
+        answer["data"]["total"].as_u64().ok_or_else(|| format!("{path} answered {status}: {answer}"))
+    }
+
+    /// A receiver of everything that happens to checkouts.
+    pub(crate) async fn tell(&self, address: SocketAddr, url: &str, seed: u64) -> Result<()> {
+        let body = format!(r#"{{"url":"{url}","enabled_events":["checkout.*"]}}"#);
+        let mut request = Vec::new();
+        self.caller(seed).write("POST", "/v1/webhook_endpoints", &body, &mut request);
+        match once(address, &request).await? {
+            (201, _) => Ok(()),
+            (status, answer) => Err(format!("an endpoint was refused with {status}: {answer}")),
+        }
+    }
+}
+
+/// Standard output of a program that must end well.
+pub(crate) fn succeed(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
+}

@@ -1,0 +1,151 @@
+//! The table, and the page that is made of it.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use crate::Result;
+use crate::goals::{GROWTH, LATENCY};
+use crate::options::Scale;
+use crate::picture::Picture;
+use crate::row::Row;
+use crate::run::Bench;
+
+const HEADS: [&str; 7] = ["goal", "what", "wanted", "found", "spread", "count", "verdict"];
+
+const INTRODUCTION: &str = "\
+# Speed, memory, scale
+
+What the goals are, and what was found on one machine. Absolute figures differ from machine to machine and from hour to hour, so nearly all
+of these are ratios to a reference that ran in the same minute, interleaved with it, warmed up; the figure is the median of the repeats, the spread goes from
+the lowest to the highest of them. The whole product is measured: authentication, validation, idempotency, event, job and ledger rows, and every answered
+write synced to the disk. The load is a closed loop over 64 keep-alive connections unless it says otherwise.
+
+- **E** is a bare server of the same framework that parses a JSON body of 420 bytes and answers one of 1 KB: same build profile, allocator, core and client.
+- **S** is one write and sync of 1 KB on a file of zeros on the same disk.
+- **P** is `pgbench` with prepared statements: one row of the same size and indexes in each transaction, 16 connections, the same cluster.
+";
+
+/// One row for the terminal.
+pub(crate) fn line(row: &Row) -> String {
+    let [goal, what, wanted, found, spread, count, verdict] = row.cells();
+    format!("{goal:<4} {what:<52} {wanted:>11} {found:>11}  {spread:<23} {count:>9}  {verdict}")
+}
+
+pub(crate) fn table(rows: &[Row]) -> String {
+    let [goal, what, wanted, found, spread, count, verdict] = HEADS;
+    let mut text = format!("{goal:<4} {what:<52} {wanted:>11} {found:>11}  {spread:<23} {count:>9}  {verdict}\n");
+    for row in rows {
+        text.push_str(&line(row));
+        text.push('\n');
+    }
+    let count = |verdict: &str| rows.iter().filter(|row| row.verdict() == verdict).count();
+    let _ = write!(text, "\n{} pass, {} short, {} not run", count("pass"), count("short"), count("NOT RUN"));
+    text
+}
+
+fn markdown(rows: &[Row]) -> String {
+    let mut text = format!("| {} |\n|---|---|---|---|---|---|---|\n", HEADS.join(" | "));
+    for row in rows {
+        let _ = writeln!(text, "| {} |", row.cells().join(" | "));
+    }
+    text
+}
+
+/// `performance.md` and its pictures.
+pub(crate) fn write(folder: &Path, bench: &Bench<'_>, rows: &[Row]) -> Result<()> {
+    let put = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    fs::create_dir_all(folder.join("performance")).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let scale = if bench.options.scale == Scale::Full { "--full" } else { "--quick" };
+    let profile = &bench.options.profile;
+    let mut page = format!(
+        "{INTRODUCTION}\nTo repeat it, on a machine that does nothing else: `cargo xtask bench {scale} --profile {profile} --write`.\n\n\
+         {}\n\n{}",
+        machine(),
+        markdown(rows)
+    );
+    let growth = bench.resume.points(GROWTH);
+    if growth.len() > 1 {
+        let points = growth.into_iter().map(|(stored, share)| (stored.log10(), rounded(stored), share * 100.0));
+        let picture = Picture {
+            title: "Creating a checkout while the store grows",
+            x: "checkouts stored",
+            y: "% of E",
+            points: points.collect(),
+        };
+        put("performance/growth.svg", &picture.svg())?;
+        page.push_str("\n![Creating a checkout while the store grows](performance/growth.svg)\n");
+    }
+    let latency = bench.resume.points(LATENCY);
+    if latency.len() > 1 {
+        let points = latency.into_iter().enumerate();
+        let points = points.map(|(place, (share, milliseconds))| (place as f64, percentile(share), milliseconds));
+        let picture = Picture {
+            title: "How long a create takes with 64 connections",
+            x: "of the answers",
+            y: "ms",
+            points: points.collect(),
+        };
+        put("performance/latency.svg", &picture.svg())?;
+        page.push_str("\n![How long a create takes with 64 connections](performance/latency.svg)\n");
+    }
+    put("performance.md", &page)
+}
+
+/// What the figures depend on, and nothing that names the machine.
+fn machine() -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let value = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.split_once(':')).map_or_else(String::new, |(_, value)| value.trim().to_owned())
+    };
+    let processor = value(&read("/proc/cpuinfo"), "model name");
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let kilobytes = value(&read("/proc/meminfo"), "MemTotal");
+    let gigabytes = kilobytes.trim_end_matches(" kB").parse::<f64>().unwrap_or_default() / 1024.0 / 1024.0;
+    let release = read("/proc/sys/kernel/osrelease");
+    let system: Vec<&str> = release.trim().split('.').take(2).collect();
+    format!("The machine: {cores} cores ({processor}), {gigabytes:.0} GB of memory, Linux {}.", system.join("."))
+}
+
+fn rounded(stored: f64) -> String {
+    match stored {
+        stored if stored >= 1e6 => format!("{:.0} M", stored / 1e6),
+        stored if stored >= 1e3 => format!("{:.0} k", stored / 1e3),
+        stored => format!("{stored:.0}"),
+    }
+}
+
+fn percentile(share: f64) -> String {
+    match share {
+        share if share >= 1.0 => "worst".to_owned(),
+        share if share <= 0.0 => "best".to_owned(),
+        share => format!("{} %", (share * 1e4).round() / 100.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::{Unit, Wanted};
+
+    #[test]
+    fn the_table_counts_its_verdicts() {
+        let rows = [
+            Row::new("G1", "create", &[0.5], Wanted::AtLeast(0.4, Unit::Share), 1),
+            Row::new("G3", "get", &[0.5], Wanted::AtLeast(0.75, Unit::Share), 1),
+            Row::not_run("G10", "a peer", "it is not installed"),
+        ];
+        assert!(table(&rows).ends_with("1 pass, 1 short, 1 not run"));
+        assert_eq!(markdown(&rows).lines().count(), 2 + rows.len());
+    }
+
+    #[test]
+    fn places_have_short_names() {
+        assert_eq!([rounded(1e4), rounded(3e6)], ["10 k", "3 M"]);
+        assert_eq!([percentile(0.0), percentile(0.999), percentile(1.0)], ["best", "99.9 %", "worst"]);
+    }
+}

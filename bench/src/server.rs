@@ -1,0 +1,91 @@
+//! A server under measurement: started, watched, and gone when dropped.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::{Result, clock};
+
+const LONGEST_START: Duration = Duration::from_secs(120);
+
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    /// From the start of the process to the line that says where it listens.
+    pub(crate) started_in: Duration,
+}
+
+impl Server {
+    pub(crate) fn start(mut command: Command, log: &Path) -> Result<Self> {
+        let log = File::options().create(true).append(true).open(log).map_err(|error| error.to_string())?;
+        let began = clock::now();
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .map_err(|error| format!("{command:?}: {error}"))?;
+        let stdout = child.stdout.take().ok_or("a server without an output")?;
+        let (say, said) = mpsc::channel();
+        // Reads on to the end, so that a chatty server never blocks on a full pipe.
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(std::io::Result::ok) {
+                if let Some(address) = line.strip_prefix("listening on http://") {
+                    let _ = say.send(address.trim().parse());
+                }
+            }
+        });
+        let heard = said.recv_timeout(LONGEST_START);
+        let started_in = began.elapsed();
+        match heard {
+            Ok(Ok(address)) => Ok(Self { child, address, started_in }),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(format!("{command:?} did not start; its log says why"))
+            }
+        }
+    }
+
+    /// Resident memory now and at its highest, in megabytes; nothing where the system doesn't tell.
+    pub(crate) fn memory(&self) -> Option<(f64, f64)> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        Some((megabytes(&status, "VmRSS:")?, megabytes(&status, "VmHWM:")?))
+    }
+
+    /// Without a chance to finish anything.
+    pub(crate) fn kill(mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn megabytes(status: &str, name: &str) -> Option<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kilobytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes / 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::megabytes;
+
+    #[test]
+    fn memory_is_read_from_its_own_line() {
+        let status = "Name:\tdalasi\nVmHWM:\t   51200 kB\nVmRSS:\t   25600 kB\n";
+        assert_eq!(megabytes(status, "VmRSS:"), Some(25.0));
+        assert_eq!(megabytes(status, "VmHWM:"), Some(50.0));
+        assert_eq!(megabytes(status, "VmSwap:"), None);
+    }
+}

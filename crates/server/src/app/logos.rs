@@ -1,0 +1,109 @@
+//! Merchants' pictures: fetched once from the address that the merchant gave, drawn anew, and from then on ours. Nobody
+//! who opens a page asks another host for anything.
+
+use std::time::Duration;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use domain::job::{ClaimedJob, Job};
+use domain::organization::{Organization, Profile};
+use domain::{Refusal, Scope};
+use store::Tx;
+use store::queries::{jobs, logos};
+
+use super::{App, load, look_up};
+use crate::egress::FailureKind;
+use crate::error::Failure;
+use crate::logo;
+
+/// After a try that failed: then the next.
+const PAUSES: [Duration; 5] = [
+    Duration::from_secs(10),
+    Duration::from_secs(60),
+    Duration::from_secs(600),
+    Duration::from_secs(3_600),
+    Duration::from_secs(6 * 3_600),
+];
+
+/// Why there is no picture.
+struct Missing {
+    why: String,
+    /// Another time it may be there.
+    may_come: bool,
+}
+
+/// The address below ours where pages find a merchant's picture.
+pub fn path(scope: Scope, profile: &Profile) -> Option<String> {
+    let digest = profile.logo_digest.as_ref()?;
+    Some(format!("/logos/{}/{}/{digest}.png", scope.organization, scope.mode.as_str()))
+}
+
+/// The picture of this digest. Which merchant has it is in its address, which a page of theirs shows.
+pub fn file(tx: &mut Tx<'_>, scope: Scope, digest: &str) -> Result<Vec<u8>, Failure> {
+    Ok(logos::file(tx, scope, digest)?.ok_or_else(Refusal::not_found::<Organization>)?)
+}
+
+/// Owes a look at the address, which may be the same and show something new.
+pub(super) fn owe(tx: &mut Tx<'_>, organization: &Organization) -> Result<(), Failure> {
+    let job = Job::FetchLogo(organization.id, organization.mode);
+    Ok(jobs::schedule(tx, organization.scope(), job, tx.now())?)
+}
+
+impl App {
+    pub async fn fetch_logo(&self, claimed: &ClaimedJob) -> Result<(), Failure> {
+        let scope = claimed.scope;
+        let url = self
+            .read(move |tx, _| Ok(look_up::<Organization>(tx, scope, scope.organization)?.profile.logo_url))
+            .await?;
+        let Some(url) = url else { return self.keep_logo(claimed, None, None).await };
+        match self.picture(scope, &url).await {
+            Ok(file) => self.keep_logo(claimed, Some(url), Some(file)).await,
+            Err(Missing { why, may_come }) => {
+                tracing::warn!(organization = %scope.organization, why, "the merchant's logo can't be shown");
+                let tries = usize::try_from(claimed.attempts).unwrap_or(usize::MAX);
+                let pause = PAUSES.get(tries.saturating_sub(1)).copied().filter(|_| may_come);
+                let claimed = claimed.clone();
+                self.commit(move |tx, _| match pause {
+                    Some(pause) => Ok(jobs::again(tx, &claimed, tx.now().plus(pause))?),
+                    None => Ok(jobs::done(tx, &claimed)?),
+                })
+                .await
+            }
+        }
+    }
+
+    async fn picture(&self, scope: Scope, url: &str) -> Result<Vec<u8>, Missing> {
+        let live = scope.mode.is_live();
+        let never = |why: String| Missing { why, may_come: false };
+        let url = self.egress().check_url(url, live).map_err(|fault| never(fault.message))?;
+        let fetched = self
+            .egress()
+            .get(&url, live)
+            .await
+            .map_err(|failure| Missing { may_come: failure.kind != FailureKind::Forbidden, why: failure.message })?;
+        // One at a time with the documents: decoding takes a core and some memory.
+        let _place = self.renderings().acquire().await.map_err(|_| never("the service is ending".into()))?;
+        let drawn = tokio::task::spawn_blocking(move || logo::redraw(&fetched)).await;
+        drawn.map_err(|_| never("its reader panicked".into()))?.map_err(|unreadable| never(unreadable.to_string()))
+    }
+
+    /// What was fetched belongs to the merchant as long as they name the same address.
+    async fn keep_logo(&self, claimed: &ClaimedJob, url: Option<String>, file: Option<Vec<u8>>) -> Result<(), Failure> {
+        let name = |file: &Vec<u8>| digest(&SHA256, file).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest: Option<String> = file.as_ref().map(name);
+        let claimed = claimed.clone();
+        self.commit(move |tx, _| {
+            let scope = claimed.scope;
+            let mut organization = load::<Organization>(tx, scope, scope.organization)?;
+            let profile = &mut organization.profile;
+            if profile.logo_url == url && profile.logo_digest != digest {
+                profile.logo_digest.clone_from(&digest);
+                tx.save(&mut organization)?;
+                if let (Some(digest), Some(file)) = (&digest, &file) {
+                    logos::add(tx, scope, digest, file)?;
+                }
+            }
+            Ok(jobs::done(tx, &claimed)?)
+        })
+        .await
+    }
+}

@@ -1,0 +1,172 @@
+//! A PostgreSQL server of a test's own: made, crashed, copied as a standby, promoted and removed by the test.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// Where one server keeps its data, its socket and its log.
+pub(crate) struct Cluster {
+    folder: PathBuf,
+    pub(crate) port: u16,
+    programs: PathBuf,
+    options: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Every connection is told and ended, and everything is written.
+    Fast,
+    /// As if the machine had gone.
+    Immediate,
+}
+
+/// The folder of `initdb`, or why there is nothing to run.
+pub(crate) fn programs() -> Result<PathBuf, &'static str> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().filter_map(Result::ok);
+    let newest = versions
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse::<u32>().ok()?, entry.path().join("bin"))))
+        .filter(|(_, folder)| folder.join("initdb").is_file())
+        .max();
+    let on_path = || {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path).find(|folder| folder.join("initdb").is_file()).and_then(|folder| {
+            let program = fs::canonicalize(folder.join("initdb")).ok()?;
+            program.parent().map(Path::to_path_buf)
+        })
+    };
+    let asked = std::env::var_os("DALASI_TEST_POSTGRES_PROGRAMS").map(PathBuf::from);
+    asked.or(newest.map(|(_, folder)| folder)).or_else(on_path).ok_or("there is no initdb (Debian: postgresql)")
+}
+
+impl Cluster {
+    /// An empty server. The settings come after those that keep what is acknowledged.
+    pub(crate) fn start(programs: &Path, settings: &str) -> Self {
+        let cluster = Self::new(programs, settings, free_port());
+        let made = cluster.run("initdb", &["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]);
+        assert!(made.status.success(), "{made:?}");
+        cluster.begin();
+        cluster
+    }
+
+    /// A copy of this server that follows it, at this port.
+    pub(crate) fn standby(&self, port: u16) -> Self {
+        let standby = Self::new(&self.programs, "", port);
+        let _ = fs::remove_dir(standby.data());
+        let from = format!("host=127.0.0.1 port={} user=postgres application_name=standby", self.port);
+        let copied = standby
+            .run("pg_basebackup", &["--dbname", &from, "--write-recovery-conf", "--checkpoint=fast", "--pgdata"]);
+        assert!(copied.status.success(), "{copied:?}");
+        standby.begin();
+        standby
+    }
+
+    fn new(programs: &Path, settings: &str, port: u16) -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("dalasi-cluster-{}-{number}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+        if let Some((user, group)) = account() {
+            chown(&folder, Some(user), Some(group)).unwrap();
+        }
+        let options = format!(
+            "-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={} -c max_connections=200 \
+             -c fsync=on -c synchronous_commit=on {settings}",
+            folder.display()
+        );
+        Self { folder, port, programs: programs.to_path_buf(), options }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+
+    pub(crate) fn begin(&self) {
+        let log = self.folder.join("log");
+        let started =
+            self.run("pg_ctl", &["start", "-w", "-t", "60", "-l", log.to_str().unwrap(), "-o", &self.options, "-D"]);
+        assert!(started.status.success(), "{started:?}\n{}", fs::read_to_string(&log).unwrap_or_default());
+    }
+
+    pub(crate) fn stop(&self, how: Stop) {
+        let mode = match how {
+            Stop::Fast => "fast",
+            Stop::Immediate => "immediate",
+        };
+        let stopped = self.run("pg_ctl", &["stop", "-w", "-t", "60", "-m", mode, "-D"]);
+        assert!(stopped.status.success(), "{stopped:?}");
+    }
+
+    pub(crate) fn promote(&self) {
+        let promoted = self.run("pg_ctl", &["promote", "-w", "-t", "60", "-D"]);
+        assert!(promoted.status.success(), "{promoted:?}");
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// The data folder is the last argument. PostgreSQL refuses root, so another account runs it then.
+    fn run(&self, program: &str, arguments: &[&str]) -> Output {
+        let mut command = as_account(&self.programs.join(program));
+        command.args(arguments);
+        if program == "initdb" {
+            command.arg("--pgdata");
+        }
+        command.arg(self.data()).current_dir(&self.folder);
+        // A server inherits what it is started with: a pipe would never end.
+        let (out, error) = (self.folder.join("out"), self.folder.join("error"));
+        let status = command
+            .stdin(std::process::Stdio::null())
+            .stdout(fs::File::create(&out).unwrap())
+            .stderr(fs::File::create(&error).unwrap())
+            .status()
+            .unwrap();
+        Output { status, stdout: fs::read(out).unwrap(), stderr: fs::read(error).unwrap() }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.data().join("postmaster.pid").exists() {
+            let _ = self.run("pg_ctl", &["stop", "-w", "-m", "immediate", "-D"]);
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The program as root can't run it itself.
+pub(crate) fn as_account(program: &Path) -> Command {
+    match account() {
+        None => Command::new(program),
+        Some((user, group)) => {
+            let mut command = Command::new("setpriv");
+            command.arg(format!("--reuid={user}")).arg(format!("--regid={group}")).arg("--clear-groups").arg(program);
+            command
+        }
+    }
+}
+
+/// Who is not root, when we are.
+pub(crate) fn account() -> Option<(u32, u32)> {
+    let number = |arguments: &[&str]| -> Option<u32> {
+        let output = Command::new("id").args(arguments).output().ok()?;
+        String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+    };
+    if number(&["-u"]) != Some(0) {
+        return None;
+    }
+    ["postgres", "nobody"].into_iter().find_map(|name| Some((number(&["-u", name])?, number(&["-g", name])?)))
+}
+
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}

@@ -1,0 +1,407 @@
+//! Several real processes on one PostgreSQL, while processes, connections and the database itself fail: what was
+//! acknowledged is there once, what was not is there once or not at all.
+//!
+//! Each test makes a PostgreSQL server of its own, because it restarts it.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets what can't be has to stop")]
+#![expect(clippy::disallowed_methods, reason = "who looks after a process is a thread that waits")]
+
+mod cluster;
+mod faults;
+mod load;
+mod place;
+mod processes;
+mod proxy;
+mod reconcile;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use cluster::{Cluster, Stop, as_account, free_port, programs};
+use faults::{Fault, Faulty, connect, kill_one};
+use load::{Load, Receiver, random};
+use place::{Place, client};
+use processes::Fleet;
+use proof::Proof;
+use proxy::Proxy;
+use reconcile::reconcile;
+
+const SPLIT: &[&str] = &["api", "api", "worker", "worker"];
+const BOTH: &[&str] = &["api,worker", "api,worker"];
+const CUSTOMERS: u64 = 8;
+/// Faults of one history; then its books are read as a whole.
+const FAULTS_OF_A_HISTORY: u64 = 20;
+/// After a fault is over, a request is answered within this again.
+const BACK: Duration = Duration::from_secs(5);
+
+/// An installation of several processes, its receivers, and who uses it.
+struct Scene {
+    place: Place,
+    fleet: Arc<Fleet>,
+    load: Arc<Load>,
+    receiver: Receiver,
+}
+
+impl Scene {
+    async fn start(url: &str, roles: &'static [&'static str]) -> Self {
+        let place = Place::on(url);
+        let (place, fleet) = tokio::task::spawn_blocking(move || {
+            let fleet = Arc::new(Fleet::start(&place, roles));
+            (place, fleet)
+        })
+        .await
+        .unwrap();
+        let load = Load::new(&fleet, &shown_once(&fleet.said()));
+        let receiver = Receiver::start().await;
+        for name in ["first", "second"] {
+            let endpoint = json!({ "url": receiver.url(name), "enabled_events": ["*"] });
+            let url = format!("{}/v1/webhook_endpoints", fleet.addresses()[0]);
+            let (status, body, _) = load.post(&url, None, &endpoint).await.unwrap();
+            assert_eq!(status, 201, "{body}");
+        }
+        Self { place, fleet, load, receiver }
+    }
+
+    /// Nothing new, nothing left, and the comparison.
+    async fn end(&self, database: &str, once: bool) -> Vec<String> {
+        reconcile(&self.place, &connect(database).await, &self.load, &self.receiver, once).await;
+        let fleet = Arc::clone(&self.fleet);
+        tokio::task::spawn_blocking(move || fleet.stop()).await.unwrap();
+        let promises = self.load.promises.lock().unwrap();
+        say(&format!(
+            "{} creations, {} payments and {} refunds were answered, {} requests repeated; {} went without a key",
+            promises.created.len(),
+            promises.started.len(),
+            promises.refunded.len(),
+            promises.repeated,
+            promises.unkeyed.len()
+        ));
+        if !promises.found.is_empty() {
+            self.fleet.log().iter().for_each(|line| say(line));
+        }
+        promises.found.clone()
+    }
+}
+
+/// However many started at once, one of them made the installation and shows its keys.
+fn shown_once(said: &[String]) -> String {
+    let keys: Vec<_> = said.iter().filter_map(|line| line.trim().strip_prefix("secret key")).collect();
+    assert_eq!(keys.len(), 1, "{said:?}");
+    keys[0].trim().to_owned()
+}
+
+/// Without a fault each event comes exactly once, whoever of the four sends it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn four_processes_do_everything_once() {
+    let programs = match programs() {
+        Ok(programs) => programs,
+        Err(why) => return not_run("four processes", why),
+    };
+    let cluster = Cluster::start(&programs, "");
+    let scene = Scene::start(&cluster.url(), SPLIT).await;
+    let load = Arc::clone(&scene.load);
+    let running = tokio::spawn(Arc::clone(&load).run(CUSTOMERS, 1));
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    revoked_everywhere(&scene).await;
+    what_the_guides_ask_for_is_served(&scene).await;
+    load.end();
+    running.await.unwrap();
+    let found = scene.end(&cluster.url(), true).await;
+    assert!(found.is_empty(), "{found:#?}");
+    assert!(load.promises.lock().unwrap().created.len() > 20, "too little happened to prove anything");
+}
+
+/// A key that is revoked beside the servers works on none of them a second later.
+async fn revoked_everywhere(scene: &Scene) {
+    let made = scene.place.json(&["keys", "create", "--name", "lost"]);
+    let ask = async |url: &str| {
+        let secret = made["secret"].as_str().unwrap();
+        let answer = client().get(format!("{url}/v1/checkouts")).bearer_auth(secret).send().await;
+        answer.unwrap().status().as_u16()
+    };
+    for url in scene.fleet.addresses() {
+        assert_eq!(ask(&url).await, 200);
+    }
+    scene.place.json(&["keys", "revoke", made["id"].as_str().unwrap()]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for url in scene.fleet.addresses() {
+        assert_eq!(ask(&url).await, 401);
+    }
+}
+
+/// Whoever copies the rules and the dashboard must not wait for a name that is never served.
+async fn what_the_guides_ask_for_is_served(scene: &Scene) {
+    let mut served = String::new();
+    for url in scene.fleet.members.iter().filter_map(|member| member.url()) {
+        served += &client().get(format!("{url}/metrics")).send().await.unwrap().text().await.unwrap();
+    }
+    let is_served = |name: &str| {
+        let plain = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        served.contains(&format!("# TYPE {plain} "))
+    };
+    for file in ["alerts.yml", "dashboard.json"] {
+        let path = format!("{}/../../docs/deploy/{file}", env!("CARGO_MANIFEST_DIR"));
+        let asked = std::fs::read_to_string(path).unwrap();
+        let names = asked.split(|c: char| !(c.is_ascii_lowercase() || c == '_'));
+        let names: Vec<_> = names.filter(|name| name.starts_with("dalasi_")).collect();
+        assert!(names.len() > 5, "{file} asks for hardly anything");
+        for name in names {
+            assert!(is_served(name), "{file} asks for {name}, which is not in\n{served}");
+        }
+    }
+    assert!(!is_served("dalasi_nothing_of_the_kind"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_that_are_killed_lose_and_double_nothing() {
+    let programs = match programs() {
+        Ok(programs) => programs,
+        Err(why) => return not_run("killed processes", why),
+    };
+    let cluster = Cluster::start(&programs, "");
+    let seed = seed();
+    let scene = Scene::start(&cluster.url(), SPLIT).await;
+    let found = killed(&scene, seed, &cluster.url()).await;
+    assert!(found.is_empty(), "seed {seed}: {found:#?}");
+}
+
+/// The same behind PgBouncer, which hands out another connection for each transaction.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn behind_a_pooler_processes_lose_and_double_nothing() {
+    let programs = match programs() {
+        Ok(programs) => programs,
+        Err(why) => return not_run("behind a pooler", why),
+    };
+    let cluster = Cluster::start(&programs, "");
+    let Some(pooler) = Pooler::start(&cluster) else {
+        return not_run("behind a pooler", "there is no pgbouncer (Debian: pgbouncer)");
+    };
+    let seed = seed();
+    let scene = Scene::start(&pooler.url, SPLIT).await;
+    let found = killed(&scene, seed, &cluster.url()).await;
+    assert!(found.is_empty(), "seed {seed}: {found:#?}");
+}
+
+async fn killed(scene: &Scene, seed: u64, database: &str) -> Vec<String> {
+    let load = Arc::clone(&scene.load);
+    let running = tokio::spawn(Arc::clone(&load).run(CUSTOMERS, seed));
+    let mut random = random(seed, u64::MAX);
+    for _ in 0..8 {
+        tokio::time::sleep(Duration::from_millis(500 + random.below(1_000))).await;
+        kill_one(&scene.fleet, &mut random);
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    load.end();
+    running.await.unwrap();
+    scene.end(database, false).await
+}
+
+/// C8: whatever happens between the servers and their database.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_fails_loses_and_doubles_nothing() {
+    let mut proof = Proof::begin("C8", Some("postgres"), FAULTS_OF_A_HISTORY);
+    let programs = match programs() {
+        Ok(programs) => programs,
+        Err(why) => return proof.not_run(why),
+    };
+    let mut reached = 0;
+    while reached < proof.count {
+        let seed = proof.seed.wrapping_add(reached);
+        let faults = FAULTS_OF_A_HISTORY.min(proof.count - reached);
+        for found in history(&programs, seed, faults).await {
+            proof.violation(format!("seed {seed}: {found}"));
+        }
+        reached += faults;
+        say(&format!("C8: {reached} of {} faults", proof.count));
+    }
+    proof.control("commit_answered_and_not_done", !forged(&programs, proof.seed).await.is_empty());
+    proof.finish(reached);
+}
+
+async fn history(programs: &Path, seed: u64, faults: u64) -> Vec<String> {
+    let cluster = Arc::new(Cluster::start(programs, "-c lock_timeout=1s -c deadlock_timeout=100ms"));
+    let proxy = Proxy::start(cluster.port).await;
+    let scene = Scene::start(&proxy.url(), BOTH).await;
+    let load = Arc::clone(&scene.load);
+    let running = tokio::spawn(Arc::clone(&load).run(CUSTOMERS, seed));
+    let mut random = random(seed, u64::MAX);
+    let place = Faulty { fleet: &scene.fleet, cluster: &cluster, proxy: &proxy };
+    // Each kind comes before any comes again, in an order of the seed's.
+    let mut waiting: Vec<Fault> = Vec::new();
+    for number in 0..faults {
+        if waiting.is_empty() {
+            waiting.extend(Fault::ALL);
+        }
+        let next = random.below(u64::try_from(waiting.len()).unwrap());
+        let fault = waiting.swap_remove(usize::try_from(next).unwrap());
+        tokio::time::sleep(Duration::from_millis(random.below(600))).await;
+        fault.happen(&place, &mut random).await;
+        if fault != Fault::KillServer {
+            let took = load.probe(&format!("{seed}-after-{number}"), &mut random).await;
+            if took > BACK {
+                load.note(format!("after {fault:?} it took {took:?} until a request was answered"));
+            }
+        }
+    }
+    load.end();
+    running.await.unwrap();
+    scene.end(&cluster.url(), false).await
+}
+
+/// C8, failover: the primary is lost under load, its synchronous standby takes over, and the servers find it by themselves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failover_loses_nothing_that_was_acknowledged() {
+    let mut proof = Proof::begin("C8.failover", Some("postgres"), 2);
+    let programs = match programs() {
+        Ok(programs) => programs,
+        Err(why) => return proof.not_run(why),
+    };
+    let mut primary = Cluster::start(&programs, "");
+    let mut standby = following(&primary, free_port()).await;
+    let url = format!("postgres://postgres@127.0.0.1:{},127.0.0.1:{}/postgres", primary.port, standby.port);
+    let scene = Scene::start(&url, BOTH).await;
+    let load = Arc::clone(&scene.load);
+    let running = tokio::spawn(Arc::clone(&load).run(CUSTOMERS, proof.seed));
+    let mut random = random(proof.seed, u64::MAX);
+    for number in 0..proof.count {
+        wait_for_each_commit(&primary).await;
+        // A commit that is answered from here on has everything before it on the standby as well.
+        load.probe(&format!("{number}-before"), &mut random).await;
+        tokio::time::sleep(Duration::from_millis(500 + random.below(2_000))).await;
+        primary.stop(Stop::Immediate);
+        standby.promote();
+        set(&standby, "reset synchronous_standby_names").await;
+        let took = load.probe(&format!("{number}-after"), &mut random).await;
+        say(&format!("failover {} of {}: answered {took:?} after the promotion", number + 1, proof.count));
+        if took > BACK {
+            load.note(format!("after failover {number} it took {took:?} until a request was answered"));
+        }
+        // What the lost machine had is lost; in its place comes a new one.
+        let port = primary.port;
+        drop(primary);
+        primary = standby;
+        standby = following(&primary, port).await;
+    }
+    load.end();
+    running.await.unwrap();
+    let reached = proof.count;
+    for found in scene.end(&primary.url(), false).await {
+        proof.violation(found);
+    }
+    proof.finish(reached);
+}
+
+async fn following(primary: &Cluster, port: u16) -> Cluster {
+    let standby = primary.standby(port);
+    let client = connect(&primary.url()).await;
+    for _ in 0..200 {
+        let found = client.query_one("select count(*) from pg_stat_replication where state = 'streaming'", &[]);
+        if found.await.unwrap().get::<_, i64>(0) == 1 {
+            return standby;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the standby does not follow");
+}
+
+async fn wait_for_each_commit(primary: &Cluster) {
+    set(primary, "set synchronous_standby_names = 'standby'").await;
+    let client = connect(&primary.url()).await;
+    for _ in 0..200 {
+        let found = client.query_one("select count(*) from pg_stat_replication where sync_state = 'sync'", &[]);
+        if found.await.unwrap().get::<_, i64>(0) == 1 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the standby is not synchronous");
+}
+
+async fn set(cluster: &Cluster, setting: &str) {
+    let client = connect(&cluster.url()).await;
+    client.batch_execute(&format!("alter system {setting}")).await.unwrap();
+    client.batch_execute("select pg_reload_conf()").await.unwrap();
+}
+
+/// The control: a database that answers a few COMMITs and does not do them has to be found out.
+async fn forged(programs: &Path, seed: u64) -> Vec<String> {
+    let cluster = Cluster::start(programs, "");
+    let proxy = Proxy::start(cluster.port).await;
+    let scene = Scene::start(&proxy.url(), &["api,worker"]).await;
+    let load = Arc::clone(&scene.load);
+    let running = tokio::spawn(Arc::clone(&load).run(CUSTOMERS, seed));
+    proxy.forge_commits(u32::MAX);
+    load.probe(&format!("{seed}-forged"), &mut random(seed, u64::MAX)).await;
+    proxy.heal();
+    load.end();
+    running.await.unwrap();
+    // Deliveries and jobs may be owed for ever now: only what was promised is looked for.
+    reconcile::checkouts(&connect(&cluster.url()).await, &load).await;
+    load.promises.lock().unwrap().found.clone()
+}
+
+/// Of a test that is no row of its own: drawn, and said.
+fn seed() -> u64 {
+    let proof = Proof::begin("", None, 1);
+    say(&format!("seed {}", proof.seed));
+    proof.seed
+}
+
+fn not_run(what: &str, why: &str) {
+    say(&format!("NOT RUN: {what}: {why}"));
+}
+
+/// Past the harness, which keeps for itself what a test prints that passes.
+fn say(line: &str) {
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
+/// PgBouncer in transaction mode, with few connections for many.
+struct Pooler {
+    url: String,
+    process: Child,
+}
+
+impl Pooler {
+    fn start(cluster: &Cluster) -> Option<Self> {
+        let program =
+            ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].into_iter().find(|path| Path::new(path).is_file())?;
+        let port = free_port();
+        let folder = cluster.folder();
+        let settings = format!(
+            "[databases]\npostgres = host=127.0.0.1 port={} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+             listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 6\n",
+            cluster.port
+        );
+        let file = folder.join("pgbouncer.ini");
+        std::fs::write(&file, settings).unwrap();
+        let process = as_account(Path::new(program))
+            .arg("-q")
+            .arg(&file)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        for _ in 0..100 {
+            if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Some(Self { url: format!("postgres://postgres@127.0.0.1:{port}/postgres"), process })
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

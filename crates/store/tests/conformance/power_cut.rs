@@ -1,0 +1,105 @@
+//! Row B4: a loss of power at any moment, with any subset of the unsynced sectors on the disk, loses nothing that was
+//! acknowledged and leaves nothing half done.
+//!
+//! The real driver migrates, writes, commits in groups, checkpoints and closes; its record is then cut at every moment.
+//! What is asked of an image is always the same: SQLite finds it whole, the transactions in it are the first ones without a
+//! gap, each with all its rows, and the acknowledged ones are among them.
+
+mod image;
+mod workload;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use power_cut::{Disk, Seeded};
+use proof::Proof;
+
+use self::image::Bench;
+use self::workload::Recorded;
+
+/// Among the ordinary tests; the programme's gate asks for ten times as many.
+const IMAGES: u64 = 1_000;
+/// Of one record; then another one is made, from the next seed.
+const IMAGES_OF_A_RECORD: usize = 1_000;
+/// That many images are made at each moment that is cut.
+const IMAGES_OF_A_CUT: usize = 5;
+/// Within so many images a control has to be caught.
+const IMAGES_OF_A_CONTROL: usize = 200;
+const WORKERS: usize = 2;
+
+#[test]
+fn nothing_acknowledged_is_lost_with_the_power() {
+    let mut proof = Proof::begin("B4", Some("sqlite"), IMAGES);
+    let wanted = usize::try_from(proof.count).unwrap();
+    let mut reached = 0;
+    while reached < wanted {
+        let seed = proof.seed + reached as u64;
+        let recorded = workload::record(seed);
+        let count = IMAGES_OF_A_RECORD.min(wanted - reached);
+        for fault in cut(&recorded, 0..recorded.steps.len() + 1, count, seed) {
+            proof.violation(fault);
+        }
+        reached += count;
+    }
+    controls(&mut proof);
+    proof.finish(reached as u64);
+}
+
+fn controls(proof: &mut Proof) {
+    let seed = proof.seed;
+    let recorded = workload::record(seed);
+    let (dropped, seen) = recorded.without_one_sync(seed);
+    proof.control("sync_dropped", loses(&dropped, seen, seed));
+    let never = recorded.without_syncs();
+    proof.control("sync_never", loses(&never, 0..never.steps.len() + 1, seed));
+    #[cfg(feature = "planted")]
+    planted(proof);
+}
+
+/// The settings that are often advised, and an answer that comes too early.
+#[cfg(feature = "planted")]
+fn planted(proof: &mut Proof) {
+    use domain::planted::{Defect, plant};
+
+    for defect in [Defect::SynchronousNormal, Defect::SynchronousOff, Defect::AnswerBeforeCommit] {
+        plant(Some(defect));
+        let recorded = workload::record(proof.seed);
+        plant(None);
+        proof.control(defect.as_str(), loses(&recorded, 0..recorded.steps.len() + 1, proof.seed));
+    }
+}
+
+/// Whether something acknowledged is seen to be gone.
+fn loses(recorded: &Recorded, moments: Range<usize>, seed: u64) -> bool {
+    cut(recorded, moments, IMAGES_OF_A_CONTROL, seed).iter().any(|fault| fault.contains("were acknowledged"))
+}
+
+/// What is wrong with `count` images of moments in `moments`.
+fn cut(recorded: &Recorded, moments: Range<usize>, count: usize, seed: u64) -> Vec<String> {
+    let mut seeded = Seeded::new(seed);
+    let mut cuts: Vec<usize> =
+        (0..count.div_ceil(IMAGES_OF_A_CUT)).map(|_| moments.start + seeded.below(moments.len())).collect();
+    cuts.sort_unstable();
+    let (next, faults) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                let (mut disk, mut bench) = (Disk::new(&recorded.steps), Bench::new());
+                while let Some(position) = cuts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    disk.advance(*position);
+                    for number in 0..IMAGES_OF_A_CUT {
+                        let image_seed =
+                            seed.wrapping_mul(31).wrapping_add((position * IMAGES_OF_A_CUT + number) as u64);
+                        let acknowledged = recorded.acknowledged_at(*position);
+                        if let Err(fault) = bench.check(&disk.image(image_seed), acknowledged) {
+                            let mut faults = faults.lock().unwrap_or_else(PoisonError::into_inner);
+                            faults.push(format!("seed {seed}, step {position}, image {image_seed}: {fault}"));
+                        }
+                    }
+                }
+            });
+        }
+    });
+    faults.into_inner().unwrap()
+}

@@ -1,0 +1,49 @@
+"""Shops that keep a server busy, each on a connection of its own, until they are told to stop or the server is gone."""
+
+import threading
+import time
+from random import Random
+
+from scenario import Client, Shop
+
+
+class Load:
+    def __init__(self, server, random, shops=4):
+        self.server = server
+        self.shops = [Shop(Random(random.getrandbits(64))) for _ in range(shops)]
+        self.unanswered = []  # keys whose answer did not come
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(shop,)) for shop in self.shops]
+
+    def _run(self, shop):
+        client = Client(self.server, timeout=40)
+        while not self._stop.is_set():
+            if not shop.step(client):
+                self.unanswered.append(list(shop.asked)[-1])
+                return
+
+    def start(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def until(self, answers, timeout=60):
+        """Waits until so many answers came."""
+        end = time.monotonic() + timeout
+        while self.answers() < answers and time.monotonic() < end:
+            time.sleep(0.01)
+        assert self.answers() >= answers, f"only {self.answers()} answers in {timeout} s"
+
+    def answers(self):
+        return sum(len(shop.answered) for shop in self.shops)
+
+    def stop(self):
+        self._stop.set()
+        self.join()
+
+    def join(self):
+        for thread in self._threads:
+            thread.join(timeout=60)
+
+    def reconcile(self, server):
+        return [fault for shop in self.shops for fault in shop.reconcile(server)]

@@ -1,0 +1,205 @@
+"""Row B5: a system call fails. What failed is not acknowledged, nothing panics, the server goes on by itself; and a failed
+sync ends it, with an exit code of its own, because nobody knows what is on the disk. Row B6: the disk is full."""
+
+import os
+import subprocess
+import time
+
+import pytest
+
+from injection import Injected, why_not
+from proof import Proof
+from scenario import Client, Shop
+from server import Server
+from store import SqliteStore
+
+STEPS = 25
+EXIT_SYNC_FAILED = 74
+# The call, how it may fail, and up to which count of a thread it comes in the scenario.
+FAULTS = [
+    ("fsync,fdatasync", ["EIO", "ENOSPC", "EDQUOT"], 45),
+    ("pwrite64", ["EIO", "ENOSPC", "EDQUOT", "EINTR"], 1500),
+    ("ftruncate", ["EIO", "ENOSPC"], 4),
+    ("openat", ["EIO", "EMFILE", "ENFILE", "ENOSPC"], 300),
+    ("pread64", ["EIO", "EINTR"], 170),
+    ("unlink", ["EIO"], 12),
+    ("writev,sendto", ["ECONNRESET", "EPIPE"], 12),
+    ("recvfrom", ["ECONNRESET"], 25),
+    ("accept4", ["EMFILE", "ECONNABORTED", "ENFILE"], 2),
+]
+
+
+@pytest.fixture(scope="module")
+def prepared(database, tmp_path_factory):
+    """A store with keys; each case takes a copy."""
+    if database != "sqlite":
+        pytest.skip("PostgreSQL's files are its own")
+    store = SqliteStore(tmp_path_factory.mktemp("prepared") / "store")
+    return store, store.init()["keys"]
+
+
+def play(prepared, folder, what, random):
+    """What is wrong with a server whose system calls fail so."""
+    store, keys = prepared
+    store = store.copy(folder / "store")
+    log = folder / "server.log"
+    server = Injected(store, log, what)
+    server.keys = keys
+    shop, found, started = Shop(random), [], True
+    try:
+        server.start()
+    except AssertionError:
+        started = False
+    if started:
+        client = Client(server)
+        for _ in range(STEPS):
+            shop.step(client)
+        code = server.ended(0.2)
+        if code is None:
+            # Whatever failed is over: the same keys go through now.
+            for key in [key for key in shop.asked if key not in shop.answered]:
+                shop.ask(client, key, *shop.asked[key]) or shop.ask(client, key, *shop.asked[key])
+                if key not in shop.answered:
+                    found.append(f"{key}: never answered, {shop.failed.get(key)}")
+            server.terminate()
+            code = server.ended(40)
+            allowed = (0, EXIT_SYNC_FAILED) if "sync" in what else (0,)
+        else:
+            allowed = (EXIT_SYNC_FAILED,) if "sync" in what else ()
+    else:
+        code = server.process.wait(timeout=20)
+        allowed = (1, EXIT_SYNC_FAILED) if "sync" in what else (1,)
+    if code not in allowed:
+        found.append(f"it ended with {code}")
+    said = log.read_text(errors="replace")
+    if "panicked" in said:
+        found.append("it panicked: " + said[said.index("panicked") - 100 :][:400])
+    for key, failures in shop.failed.items():
+        found += [f"{key}: {status}" for status, _ in failures if status not in (500, 503)]
+    server.kill()
+    again = Server(store, folder / "restarted.log")
+    again.keys = keys
+    again.start()
+    found += shop.reconcile(again)
+    again.stop()
+    verified = store.verify()
+    if verified.returncode != 0:
+        found.append(f"verify: {verified.stdout}{verified.stderr}")
+    store.drop()
+    return found, code, shop
+
+
+def test_a_failed_call_is_never_acknowledged(prepared, tmp_path):
+    proof = Proof("B5", "sqlite", gate_count=5)
+    if reason := why_not():
+        return proof.not_run(reason)
+    ended = 0
+    for seed, random in proof.cases():
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        call, errors, most = FAULTS[seed % len(FAULTS)]
+        what = f"{call}:error={random.choice(errors)}:when={random.randrange(1, most)}"
+        found, code, _ = play(prepared, folder, what, random)
+        ended += code == EXIT_SYNC_FAILED
+        for fault in found:
+            proof.violation(f"seed {seed}: {what}: {fault}")
+    proof.control("a_sync_that_only_says_so", lies_are_seen(prepared, tmp_path))
+    proof.finish()
+
+
+def lies_are_seen(prepared, folder):
+    """Whether the test sees that a failed sync doesn't end the server: here it isn't told of the failure."""
+    from random import Random
+
+    folder = folder / "control"
+    folder.mkdir()
+    _, code, shop = play(prepared, folder, "fsync,fdatasync:retval=0:when=12", Random(1))
+    return code != EXIT_SYNC_FAILED and bool(shop.answered)
+
+
+def test_a_failed_sync_ends_the_server_with_its_own_code(prepared, tmp_path):
+    if reason := why_not():
+        return Proof("B5.sync", "sqlite", gate_count=1).not_run(reason)
+    from random import Random
+
+    found, code, shop = play(prepared, tmp_path, "fsync,fdatasync:error=EIO:when=12", Random(3))
+    assert not found, found
+    assert code == EXIT_SYNC_FAILED
+    assert shop.answered
+
+
+class SmallDisk:
+    """A disk of a few MiB in memory."""
+
+    def __init__(self, folder, mebibytes):
+        self.folder = folder
+        folder.mkdir()
+        words = ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(folder)]
+        mounted = subprocess.run(words, capture_output=True, text=True)
+        self.reason = None if mounted.returncode == 0 else f"nothing can be mounted: {mounted.stderr.strip()}"
+
+    def fill(self):
+        with open(self.folder / "filler", "wb", buffering=0) as file:
+            for size in (65536, 4096, 512):
+                try:
+                    while file.write(b"x" * size) == size:
+                        pass
+                except OSError:
+                    pass
+
+    def free(self):
+        os.remove(self.folder / "filler")
+
+    def unmount(self):
+        subprocess.run(["umount", "--lazy", str(self.folder)], check=False)
+
+
+def test_a_full_disk_refuses_and_recovers(prepared, tmp_path):
+    proof = Proof("B6", "sqlite", gate_count=3)
+    disk = SmallDisk(tmp_path / "disk", 6)
+    if disk.reason:
+        return proof.not_run(disk.reason)
+    store, keys = prepared
+    store = store.copy(disk.folder / "store")
+    server = Server(store, tmp_path / "server.log")
+    server.keys = keys
+    server.start()
+    try:
+        for seed, random in proof.cases():
+            full_and_free(disk, server, Shop(random), lambda what, seed=seed: proof.violation(f"seed {seed}: {what}"))
+        server.stop()
+        verified = store.verify()
+        if verified.returncode != 0:
+            proof.violation(f"verify: {verified.stdout}{verified.stderr}")
+    finally:
+        server.kill()
+        disk.unmount()
+    proof.finish()
+
+
+def full_and_free(disk, server, shop, violation):
+    client = Client(server)
+    disk.fill()
+    refused = 0
+    for _ in range(200):
+        shop.step(client)
+        if shop.failed:
+            refused += 1
+            if refused >= 5:
+                break
+    else:
+        return violation("the disk never was full")
+    statuses = {status for failures in shop.failed.values() for status, _ in failures}
+    if statuses != {503}:
+        violation(f"a full disk was answered with {statuses}")
+    read = client.call("GET", "/v1/checkouts?limit=1")
+    if read is None or read[0] != 200:
+        violation(f"a read on a full disk got {read and read[::2]}")
+    disk.free()
+    freed = time.monotonic()
+    while (answer := client.call("POST", "/v1/checkouts", {"amount": "1.00"}))[0] != 201:
+        if time.monotonic() - freed > 5:
+            return violation(f"5 s after there was space again: {answer[::2]}")
+        time.sleep(0.1)
+    for fault in shop.reconcile(server):
+        violation(fault)

@@ -1,0 +1,151 @@
+"""A merchant's picture: fetched once, drawn anew, shown from our own host on pages and in documents."""
+
+import re
+import struct
+import subprocess
+import zlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+import requests
+
+from checks import data, eventually, ok
+
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+
+
+def png(width, height, colour=(11, 110, 79)):
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    rows = b"".join(b"\0" + bytes(colour) * width for _ in range(height))
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    # What a picture may carry beside its pixels stays behind.
+    note = chunk(b"tEXt", b"Comment\0<script>alert(1)</script>")
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + note + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+@pytest.fixture(scope="module")
+def shop():
+    """A merchant's web server, whose files a test sets."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.server.asked.append(self.path)
+            status, body = self.server.files.get(self.path, (404, b""))
+            self.send_response(status)
+            if status in (301, 302):
+                self.send_header("Location", body.decode())
+                body = b""
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    shop = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    shop.files, shop.asked = {}, []
+    shop.url = f"http://127.0.0.1:{shop.server_port}"
+    Thread(target=shop.serve_forever, daemon=True).start()
+    yield shop
+    shop.shutdown()
+
+
+@pytest.fixture
+def merchant(api):
+    """Names a picture, and takes it away at the end."""
+    yield lambda address: data(api.put("/v1/pay/settings", {"logo_url": address}))
+    data(api.put("/v1/pay/settings", {"logo_url": None}))
+
+
+@pytest.fixture
+def page(sdk):
+    checkout = ok(sdk.checkouts.create(amount="10.00"))
+    return lambda: requests.get(checkout["payment_url"], timeout=10).text
+
+
+def shown(page):
+    found = re.search(r'<img class="logo" src="(/logos/[^"]+)"', page())
+    return found and found.group(1)
+
+
+def pictures(file):
+    """Widths and heights of the pictures in a PDF file, as poppler finds them."""
+    done = subprocess.run(["pdfimages", "-list", "-"], input=file, capture_output=True, check=True)
+    return [tuple(line.split()[3:5]) for line in done.stdout.decode().splitlines()[2:]]
+
+
+def test_it_is_on_pages_and_in_documents(sdk, server, shop, merchant, page, bill):
+    shop.files["/logo"] = (200, png(960, 240))
+    invoice = bill()
+    before = ok(sdk.invoices.download_pdf(invoice["id"]))["raw"].encode("latin-1")
+    assert pictures(before) == []
+    assert shown(page) is None
+    assert merchant(f"{shop.url}/logo")["logo_url"] == f"{shop.url}/logo"
+    path = eventually(lambda: shown(page))
+    asked = len(shop.asked)
+    picture = requests.get(server.url + path, timeout=10)
+    assert picture.status_code == 200
+    assert picture.headers["Content-Type"] == "image/png"
+    assert picture.headers["X-Content-Type-Options"] == "nosniff"
+    assert "immutable" in picture.headers["Cache-Control"]
+    width, height = struct.unpack(">II", picture.content[16:24])
+    assert (width, height) == (480, 120)
+    assert b"script" not in picture.content
+    after = ok(sdk.invoices.download_pdf(invoice["id"]))["raw"].encode("latin-1")
+    assert ("480", "120") in pictures(after)
+    assert len(shop.asked) == asked, "who looks asks the merchant's server for nothing"
+
+
+def test_another_address_is_another_picture_and_none_is_none(server, shop, merchant, page):
+    shop.files["/red"], shop.files["/blue"] = (200, png(64, 64, (255, 0, 0))), (200, png(64, 64, (0, 0, 255)))
+    merchant(f"{shop.url}/red")
+    red = eventually(lambda: shown(page))
+    merchant(f"{shop.url}/blue")
+    blue = eventually(lambda: (path := shown(page)) and path != red and path)
+    assert requests.get(server.url + red, timeout=10).status_code == 200, "receipts of then still show it"
+    # The same address may show something new: to save it again looks again.
+    shop.files["/blue"] = (200, png(64, 64, (0, 0, 128)))
+    merchant(f"{shop.url}/blue")
+    eventually(lambda: (path := shown(page)) and path != blue)
+    merchant(None)
+    assert shown(page) is None
+
+
+@pytest.mark.parametrize(
+    "status, body",
+    [
+        (200, SVG),
+        (200, b"<html>"),
+        (200, b""),
+        (200, png(4000, 1)),
+        (200, b"\x89PNG\r\n\x1a\n" + bytes(3 << 20)),
+        (302, b"/fine"),
+        (500, png(8, 8)),
+    ],
+    ids=["svg", "html", "empty", "too wide", "too large", "redirect", "fault"],
+)
+def test_what_is_no_picture_is_left_out(shop, merchant, page, status, body):
+    shop.files["/fine"] = (200, png(8, 8))
+    address = f"/it{len(shop.asked)}"
+    shop.files[address] = (status, body)
+    merchant(shop.url + address)
+    eventually(lambda: address in shop.asked)
+    merchant_is_shown_by_name = re.search(r'<span class="logo"', page())
+    assert merchant_is_shown_by_name and shown(page) is None
+    assert "/fine" not in shop.asked[-1:]
+
+
+def test_inner_addresses_are_not_asked(server, merchant, page):
+    for address in ("http://169.254.169.254/latest/meta-data", "https://10.0.0.1/logo.png", "https://localhost/x.png"):
+        merchant(address)
+        assert shown(page) is None
+
+
+@pytest.mark.parametrize("path", ["x", "../../keys", "0" * 64, "A" * 64 + ".png", "0" * 63 + ".png", "0" * 64 + ".svg"])
+def test_a_picture_that_is_not_there(server, page, path):
+    for mode in ("test", "live", "both"):
+        answer = requests.get(f"{server.url}/logos/{server.organization_id}/{mode}/{path}", timeout=10)
+        assert answer.status_code == 404

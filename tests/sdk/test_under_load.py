@@ -1,0 +1,172 @@
+"""Rows B1, B8 and B10: a kill, a hot backup and a graceful stop, each while shops are busy."""
+
+import shutil
+import sqlite3
+import time
+
+import pytest
+
+from load import Load
+from proof import Proof
+from scenario import Client
+from server import Server
+from store import PostgresStore, SqliteStore, dalasi
+
+DRAIN_S = 25
+
+
+@pytest.fixture
+def busy(new_store, tmp_path):
+    """Starts servers on stores of their own, with shops that keep them busy."""
+    servers = []
+
+    def make(random, store=None, keys=None):
+        if store is None:
+            store = new_store()
+            keys = store.init()["keys"]
+        server = Server(store, tmp_path / f"server{len(servers)}.log")
+        server.keys = keys
+        servers.append(server)
+        server.start()
+        return server, Load(server, random).start()
+
+    yield make
+    for server in servers:
+        server.kill()
+
+
+def verified(store):
+    result = store.verify()
+    return [] if result.returncode == 0 else [f"verify: {result.stdout}{result.stderr}"]
+
+
+def test_a_kill_at_any_moment(busy, database):
+    """B1: every acknowledged answer, key and event is there once, and the server is ready again at once."""
+    proof = Proof("B1", database, gate_count=2)
+    for seed, random in proof.cases():
+        server, load = busy(random)
+        load.until(random.randrange(5, 120))
+        time.sleep(random.random() / 20)
+        server.kill()
+        load.join()
+        before = time.monotonic()
+        server.start()
+        # Slow machines are allowed for; a recovery that takes long takes much longer.
+        if (took := time.monotonic() - before) > 10:
+            proof.violation(f"seed {seed}: ready again after {took:.1f} s")
+        for fault in load.reconcile(server):
+            proof.violation(f"seed {seed}: {fault}")
+        server.stop()
+        for fault in verified(server.store):
+            proof.violation(f"seed {seed}: {fault}")
+    proof.finish()
+
+
+def test_a_graceful_stop_resets_nothing(busy, database):
+    """B10: what was accepted is answered, without a 5xx, within 25 s and with exit code 0."""
+    proof = Proof("B10", database, gate_count=2)
+    for seed, random in proof.cases():
+        server, load = busy(random)
+        load.until(random.randrange(5, 120))
+        before = time.monotonic()
+        server.stop()
+        if (took := time.monotonic() - before) > DRAIN_S:
+            proof.violation(f"seed {seed}: stopped after {took:.1f} s")
+        load.join()
+        for shop in load.shops:
+            for key, failures in shop.failed.items():
+                proof.violation(f"seed {seed}: {key} got {failures}")
+        server.start()
+        client = Client(server)
+        asked = {key: shop.asked[key] for shop in load.shops for key in shop.asked if key in load.unanswered}
+        for key, (path, body) in asked.items():
+            if replayed(client.call("POST", path, body, key)):
+                proof.violation(f"seed {seed}: {key} was executed and not answered")
+        for fault in load.reconcile(server):
+            proof.violation(f"seed {seed}: {fault}")
+        server.stop()
+    proof.control("a_kill_instead", not_graceful(busy))
+    proof.finish()
+
+
+def replayed(answer):
+    return answer is not None and {name.lower(): value for name, value in answer[1].items()}.get(
+        "idempotent-replayed"
+    ) == "true"
+
+
+def not_graceful(busy):
+    """Whether a server that is killed is told from one that stops: its exit code is not 0."""
+    from random import Random
+
+    server, load = busy(Random(1))
+    load.until(10)
+    server.process.kill()
+    try:
+        server.process.wait(timeout=20)
+        load.join()
+        return server.process.returncode != 0 and bool(load.unanswered)
+    finally:
+        server.kill()
+
+
+def test_a_hot_backup_holds_what_was_acknowledged_before(busy, database, new_store, tmp_path):
+    """B8: taken while shops are busy, restored into an empty place, verified, and everything older than its start is there."""
+    proof = Proof("B8", database, gate_count=1)
+    for seed, random in proof.cases():
+        server, load = busy(random)
+        load.until(random.randrange(60, 200))
+        loses = database == "sqlite" and plain_copy_loses(server.store, load, tmp_path)
+        before = [(shop, dict(shop.answered)) for shop in load.shops]
+        file = tmp_path / f"{seed}.backup"
+        dalasi("backup", file, *server.store.location)
+        load.stop()
+        server.stop()
+        restored = new_store()
+        put_key(server.store, restored)
+        dalasi("restore", file, *restored.location)
+        for fault in verified(restored):
+            proof.violation(f"seed {seed}: {fault}")
+        again = Server(restored, tmp_path / f"{seed}.log")
+        again.keys = server.keys
+        again.start()
+        client = Client(again)
+        for shop, answered in before:
+            for key, (status, content) in answered.items():
+                answer = client.call("POST", *shop.asked[key], key)
+                if answer is None or (answer[0], answer[2]) != (status, content):
+                    proof.violation(f"seed {seed}: {key}: {(status, content)} became {answer and answer[::2]}")
+        again.stop()
+        if database == "sqlite":
+            proof.control("plain_copy_of_the_file", loses)
+    proof.finish()
+
+
+def put_key(store, restored):
+    """The master key is no part of a backup."""
+    if isinstance(store, SqliteStore):
+        restored.folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(store.folder / "master.key", restored.folder / "master.key")
+    else:
+        assert isinstance(store, PostgresStore)
+        shutil.copy(store.location[-1], restored.location[-1])
+
+
+def plain_copy_loses(store, load, folder):
+    """Whether an operator who copies the database file of a running server is without something acknowledged."""
+    for number in range(10):
+        acknowledged = load.answers()
+        copy = folder / f"copy{number}.sqlite"
+        shutil.copy(store.database_file(), copy)
+        if keys_in(copy) < acknowledged:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def keys_in(file):
+    """How many stored answers there are; none in what can't be read."""
+    try:
+        return sqlite3.connect(file).execute("select count(*) from idempotency_keys").fetchone()[0]
+    except sqlite3.DatabaseError:
+        return 0

@@ -1,0 +1,112 @@
+//! `cargo xtask bench`: builds the product and the benchmark in one profile and lets them run. What is measured, and how,
+//! is `bench/`.
+
+use std::path::PathBuf;
+
+use crate::postgres::Cluster;
+use crate::steps::Machine;
+use crate::{Result, command, install};
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    profile: String,
+    /// For the benchmark itself.
+    words: Vec<String>,
+    resume: Option<PathBuf>,
+    writes: bool,
+}
+
+impl Options {
+    /// `[--quick|--full] [--only GOAL,…] [--profile release|dist] [--resume FILE] [--write]`
+    pub(crate) fn parse(words: &[String]) -> Result<Self> {
+        let mut options = Self { profile: "release".to_owned(), words: Vec::new(), resume: None, writes: false };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let (name, value) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (word.as_str(), None),
+            };
+            if matches!(name, "--quick" | "--full") {
+                options.words.push(name.to_owned());
+                continue;
+            }
+            if name == "--write" {
+                options.writes = true;
+                continue;
+            }
+            let value = value.or_else(|| words.next().cloned()).ok_or_else(|| format!("{name} needs a value"))?;
+            match name {
+                "--only" => options.words.extend([name.to_owned(), value]),
+                "--profile" if ["release", "dist", "dev"].contains(&value.as_str()) => options.profile = value,
+                "--profile" => return Err(format!("--profile: {value:?} is none of release, dist, dev")),
+                "--resume" => options.resume = Some(std::path::absolute(value).map_err(|error| error.to_string())?),
+                _ => return Err(format!("unknown option: {word}")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let machine = Machine::new()?;
+    // Each for itself, so that the product has the features that a user's build gives it.
+    for package in ["dalasi", "dalasi-bench"] {
+        command::run(machine.cargo().args(["build", "--locked", "--profile", &options.profile, "--package", package]))?;
+    }
+    let built = machine.target().join(match options.profile.as_str() {
+        "dev" => "debug",
+        profile => profile,
+    });
+    // The data of a run that goes on must outlive this one.
+    let folder = match &options.resume {
+        Some(file) => file.with_extension("data"),
+        None => machine.target().join("bench"),
+    };
+    let mut bench = std::process::Command::new(built.join("dalasi-bench"));
+    bench.arg("run").args(&options.words).args(["--profile", &options.profile]);
+    bench.arg("--dalasi").arg(built.join("dalasi")).arg("--folder").arg(folder);
+    if let Some(file) = &options.resume {
+        bench.arg("--resume").arg(file);
+    }
+    if options.writes {
+        bench.arg("--write").arg(machine.root().join("docs"));
+    }
+    // What needs PostgreSQL says so where there is none.
+    let cluster = match (install::postgresql(), Cluster::start()) {
+        (Ok(programs), Ok(cluster)) => {
+            bench.args(["--postgres", cluster.url(), "--postgres-programs"]).arg(programs);
+            Some(cluster)
+        }
+        (Err(error), _) | (_, Err(error)) => {
+            eprintln!("without PostgreSQL: {error}");
+            None
+        }
+    };
+    let measured = command::run(&mut bench);
+    drop(cluster);
+    measured
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options> {
+        Options::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_is_measured_is_the_benchmarks_to_read() {
+        let options = parse("--quick --only G1,G3 --profile=dist --write").expect("a good line");
+        assert_eq!(options.words, ["--quick", "--only", "G1,G3"]);
+        assert_eq!((options.profile.as_str(), options.writes, options.resume), ("dist", true, None));
+        assert_eq!(parse("").expect("a good line").profile, "release");
+    }
+
+    #[test]
+    fn a_wrong_line_is_refused() {
+        for line in ["--fast 1", "--only", "--profile debug", "--resume"] {
+            assert!(parse(line).is_err(), "{line} was accepted");
+        }
+    }
+}
