@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets what can't be has to stop")]
 
+mod authorization;
 mod cli;
 mod invoices;
 mod mails;
 mod pages;
 mod payables;
+mod proof;
 mod refund_race;
 mod refunds;
 mod tidy;
