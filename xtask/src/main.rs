@@ -1,7 +1,7 @@
 //! Everything a developer runs: `cargo xtask <command>`.
 //!
-//! Nothing of the product is in here, and nothing but the standard library is needed to build it, so that the first
-//! check starts within seconds of a fresh clone.
+//! Nothing of the product is in here, and hardly anything is needed to build it, so that the first check starts within
+//! seconds of a fresh clone.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool speaks on its streams")]
 
 mod command;
@@ -21,15 +21,16 @@ Examples:
   cargo xtask test                        every check, as the integration server runs them
   cargo xtask test --only clippy,test     two of them
   cargo xtask test --only sdk -- -k webhooks
-  cargo xtask prove refund-race --rounds 100000 --database sqlite --resume reached
+  cargo xtask prove --tier nightly --budget 120m --resume reached.jsonl
+  cargo xtask prove --tier nightly --only A7.refunds --database sqlite --resume reached.jsonl
   cargo xtask postgres                    a PostgreSQL cluster for development, until Ctrl-C
 
 Commands:
   test [--only STEP,…] [--skip STEP,…] [-- ARGUMENTS]
                  runs the steps in order and goes on after a failure; ARGUMENTS go to the one chosen step's runner
-  prove refund-race --rounds N --database sqlite|postgres [--resume FILE] [--debug]
-                 refunds race each other in N rounds; FILE keeps how many were reached, so that the next run goes on;
-                 --debug takes the build of the checks, for a short look
+  prove [--tier gate|nightly|release] [--budget TIME] [--resume FILE] [--only ROW,…] [--database sqlite|postgres]
+                 runs the rows of the proof programme in turns until their tier's counts or the budget (90s, 120m, 8h)
+                 are reached; FILE keeps what was reached for one commit, so that the next run goes on; ends with a table
   postgres       starts a throw-away PostgreSQL cluster on a free port and prints its address
 
 Exit codes: 0 all passed, 1 a step failed, 2 wrong usage.";

@@ -1,81 +1,270 @@
-//! `cargo xtask prove`: programs that run for as long as somebody likes and go on where they stopped.
+//! `cargo xtask prove`: runs the rows of the proof programme for as long as somebody likes, adds up what they reached
+//! for one commit, and prints one table.
+
+mod record;
+mod rows;
 
 use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-use crate::postgres::Cluster;
+use self::record::{Reached, Record};
+use self::rows::{NOT_BUILT, ROWS, Row, Runner};
 use crate::steps::Machine;
 use crate::{Result, command};
 
-/// Every database, in the order of the checks.
-const DATABASES: [&str; 2] = ["sqlite", "postgres"];
+/// About how long one slice of a row takes; then the next row has its turn.
+const SLICE: Duration = Duration::from_secs(120);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tier {
+    Gate = 0,
+    Nightly = 1,
+    Release = 2,
+}
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    rounds: u64,
+    tier: Tier,
+    budget: Duration,
     resume: Option<PathBuf>,
-    database: String,
-    is_debug: bool,
+    only: Vec<String>,
+    database: Option<String>,
 }
 
 impl Options {
-    /// `refund-race --rounds N --database NAME [--resume FILE] [--debug]`
+    /// `[--tier gate|nightly|release] [--budget 120m] [--resume FILE] [--only ROW,…] [--database sqlite|postgres]`
     pub(crate) fn parse(words: &[String]) -> Result<Self> {
-        let (program, words) = words.split_first().ok_or("name what to prove: refund-race")?;
-        if program != "refund-race" {
-            return Err(format!("there is no proof called {program:?}; there is refund-race"));
-        }
-        let (mut rounds, mut resume, mut database, mut is_debug) = (None, None, None, false);
+        let mut options =
+            Self { tier: Tier::Gate, budget: Duration::MAX, resume: None, only: Vec::new(), database: None };
         let mut words = words.iter();
         while let Some(word) = words.next() {
-            if word == "--debug" {
-                is_debug = true;
-                continue;
-            }
             let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
             match word.as_str() {
-                "--rounds" => {
-                    rounds = Some(value.parse().map_err(|_| format!("--rounds: {value:?} is no number"))?);
-                }
-                "--resume" => resume = Some(std::path::absolute(value).map_err(|error| error.to_string())?),
-                "--database" if DATABASES.contains(&value.as_str()) => database = Some(value.clone()),
-                "--database" => return Err(format!("--database: {value:?} is none of {}", DATABASES.join(", "))),
+                "--tier" => options.tier = Tier::parse(value)?,
+                "--budget" => options.budget = duration(value)?,
+                "--resume" => options.resume = Some(std::path::absolute(value).map_err(|error| error.to_string())?),
+                "--only" => options.only.extend(value.split(',').map(str::to_owned)),
+                "--database" if rows::BOTH.contains(&value.as_str()) => options.database = Some(value.clone()),
+                "--database" => return Err(format!("--database: {value:?} is none of {}", rows::BOTH.join(", "))),
                 _ => return Err(format!("unknown option: {word}")),
             }
         }
-        let missing = |name: &str| format!("{name} is missing");
-        Ok(Self {
-            rounds: rounds.ok_or_else(|| missing("--rounds"))?,
-            resume,
-            database: database.ok_or_else(|| missing("--database"))?,
-            is_debug,
+        let is_known = |id: &&String| ROWS.iter().any(|row| row.is_named(id));
+        match options.only.iter().find(|id| !is_known(id)) {
+            Some(id) => Err(format!("no row is called {id:?}; there are {}", rows::ids())),
+            None => Ok(options),
+        }
+    }
+
+    fn chosen(&self) -> Vec<Task> {
+        let rows = ROWS.iter().filter(|row| self.only.is_empty() || self.only.iter().any(|id| row.is_named(id)));
+        rows.flat_map(|row| {
+            let databases: Vec<Option<&'static str>> = match row.databases {
+                [] => vec![None],
+                names => names.iter().copied().map(Some).collect(),
+            };
+            databases.into_iter().map(move |database| Task { row, database })
+        })
+        .filter(|task| self.database.is_none() || task.database.is_none() || task.database == self.database.as_deref())
+        .collect()
+    }
+}
+
+impl Tier {
+    fn parse(word: &str) -> Result<Self> {
+        match word {
+            "gate" => Ok(Self::Gate),
+            "nightly" => Ok(Self::Nightly),
+            "release" => Ok(Self::Release),
+            _ => Err(format!("--tier: {word:?} is none of gate, nightly, release")),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        ["gate", "nightly", "release"][self as usize]
+    }
+}
+
+impl Row {
+    /// `A7` names all its parts.
+    fn is_named(&self, id: &str) -> bool {
+        self.id == id || self.id.split_once('.').is_some_and(|(row, _)| row == id)
+    }
+}
+
+/// A row on one database.
+#[derive(Clone, Copy)]
+struct Task {
+    row: &'static Row,
+    database: Option<&'static str>,
+}
+
+/// The rows of the gate that no other step runs.
+pub(crate) fn gate(machine: &mut Machine) -> Result<()> {
+    let mut options = Options::parse(&[])?;
+    options.only = ROWS.iter().filter(|row| row.is_gate_step).map(|row| row.id.to_owned()).collect();
+    if options.only.is_empty() { Ok(()) } else { run_on(machine, &options) }
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    run_on(&mut Machine::new()?, options)
+}
+
+fn run_on(machine: &mut Machine, options: &Options) -> Result<()> {
+    let (commit, start) = (machine.commit()?, now());
+    let path = match &options.resume {
+        Some(path) => path.clone(),
+        None => {
+            let path = machine.scratch()?.join(format!("proofs-{}.jsonl", std::process::id()));
+            let _ = std::fs::remove_file(&path);
+            path
+        }
+    };
+    let record = Record::open(&path, &commit)?;
+    let tasks = options.chosen();
+    // In turns, so that a budget that ends too early has seen something of every row.
+    loop {
+        let mut has_worked = false;
+        for task in &tasks {
+            let reached = task.reached(&record)?;
+            let left = task.row.wanted(options.tier).saturating_sub(reached.count);
+            let is_over = left == 0 || reached.is_broken() || reached.not_run.is_some();
+            if is_over || start.elapsed() >= options.budget {
+                continue;
+            }
+            has_worked = true;
+            let now =
+                slice(&reached, left, task.row.wanted(Tier::Gate), options.budget.saturating_sub(start.elapsed()));
+            task.run(machine, options.tier, now, &record)?;
+        }
+        if !has_worked {
+            break;
+        }
+    }
+    print_table(&record, &tasks, options.tier, &commit)
+}
+
+/// How many to run now: the gate's count first, then as many as fit the slice at the rate that was seen.
+fn slice(reached: &Reached, left: u64, gate: u64, budget: Duration) -> u64 {
+    if reached.count == 0 || reached.seconds <= 0.0 {
+        return left.min(gate);
+    }
+    let time = SLICE.min(budget).as_secs();
+    let rate = reached.count.saturating_mul(1_000) / duration_ms(reached.seconds);
+    left.min(rate.saturating_mul(time).max(1))
+}
+
+fn duration_ms(seconds: f64) -> u64 {
+    u64::try_from(Duration::from_secs_f64(seconds).as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
+impl Task {
+    fn reached(self, record: &Record) -> Result<Reached> {
+        let key = (self.row.id.to_owned(), self.database.map(str::to_owned));
+        Ok(record.read()?.remove(&key).unwrap_or_default())
+    }
+
+    fn run(self, machine: &mut Machine, tier: Tier, count: u64, record: &Record) -> Result<()> {
+        let before = self.reached(record)?;
+        let on = self.database.map_or(String::new(), |database| format!(" on {database}"));
+        println!("\n── {}{on}: {count} {} more after {} ──", self.row.id, self.row.unit, before.count);
+        let mut command = self.command(machine)?;
+        if self.database == Some("postgres") {
+            command.env("DALASI_TEST_POSTGRES_URL", machine.postgres_url()?);
+        }
+        command
+            .env("DALASI_TIER", tier.name())
+            .env("DALASI_PROOF_COUNT", count.to_string())
+            .env("DALASI_PROOF_FILE", &record.path);
+        let outcome = command::run(&mut command);
+        let after = self.reached(record)?;
+        let has_spoken = after.count > before.count || after.violations > before.violations || after.not_run.is_some();
+        match outcome {
+            Err(message) if !after.is_broken() => record.broke(self.row.id, self.database, &message),
+            Ok(()) if !has_spoken => {
+                record.broke(self.row.id, self.database, "it ended without saying what it reached")
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn command(self, machine: &mut Machine) -> Result<Command> {
+        let fill = |word: &&str| word.replace("{database}", self.database.unwrap_or_default());
+        Ok(match self.row.runner {
+            Runner::CargoTest(words) => {
+                let mut cargo = machine.cargo();
+                cargo.args(["test", "--locked"]).args(words.iter().map(fill));
+                cargo
+            }
+            Runner::CargoRun(words) => {
+                let mut cargo = machine.cargo();
+                cargo.args(["run", "--locked"]).args(words.iter().map(fill));
+                cargo
+            }
+            Runner::Pytest(words) => {
+                let mut pytest = machine.pytest(self.database.unwrap_or("sqlite"))?;
+                pytest.args(words.iter().map(fill));
+                pytest
+            }
         })
     }
 }
 
-/// The test that the gate runs, with more rounds. It prints how many it has reached.
-pub(crate) fn run(options: &Options) -> Result<()> {
-    let machine = Machine::new()?;
-    let cluster = match (options.database.as_str(), std::env::var("DALASI_TEST_POSTGRES_URL")) {
-        ("postgres", Err(_)) => Some(Cluster::start()?),
-        _ => None,
+fn print_table(record: &Record, tasks: &[Task], tier: Tier, commit: &str) -> Result<()> {
+    let all = record.read()?;
+    println!("\nProofs of commit {commit}, tier {}:\n", tier.name());
+    println!(
+        "{:<12} {:<9} {:>24} {:>10} {:>9}  {:<25} what",
+        "row", "database", "reached", "violations", "controls", "seeds"
+    );
+    let mut faults = Vec::new();
+    for task in tasks {
+        let key = (task.row.id.to_owned(), task.database.map(str::to_owned));
+        let reached = all.get(&key).cloned().unwrap_or_default();
+        let shown = match &reached.not_run {
+            Some(reason) => format!("NOT RUN: {reason}"),
+            None => format!("{} of {} {}", reached.count, task.row.wanted(tier), task.row.unit),
+        };
+        let controls = format!("{}/{}", reached.caught.len(), reached.caught.len() + reached.missed.len());
+        let seeds = reached.seeds.map_or(String::new(), |(first, last)| format!("{first}–{last}"));
+        println!(
+            "{:<12} {:<9} {:>24} {:>10} {:>9}  {:<25} {}",
+            task.row.id,
+            task.database.unwrap_or("—"),
+            shown,
+            reached.violations,
+            controls,
+            seeds,
+            task.row.title
+        );
+        let name = task.database.map_or(task.row.id.to_owned(), |database| format!("{} on {database}", task.row.id));
+        faults.extend(reached.found.iter().map(|what| format!("{name}: {what}")));
+        faults.extend(reached.missed.iter().map(|control| format!("{name}: planted and not caught: {control}")));
+    }
+    for (id, reason) in NOT_BUILT {
+        println!("{id:<12} not built: {reason}");
+    }
+    println!();
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+}
+
+/// `90s`, `120m`, `8h`.
+fn duration(text: &str) -> Result<Duration> {
+    let wrong = || format!("--budget: {text:?} is no time; write 90s, 120m or 8h");
+    let unit = match text.as_bytes().last() {
+        Some(b's') => 1,
+        Some(b'm') => 60,
+        Some(b'h') => 3_600,
+        _ => return Err(wrong()),
     };
-    let test = format!("refund_race::on_{}", options.database);
-    let mut cargo = machine.cargo();
-    cargo.args(["test", "--locked", "--package", "dalasi", "--test", "it"]);
-    if !options.is_debug {
-        cargo.arg("--release");
-    }
-    cargo
-        .args(["--", "--exact", &test, "--nocapture"])
-        .env("DALASI_RACE_DATABASE", &options.database)
-        .env("DALASI_RACE_ROUNDS", options.rounds.to_string());
-    if let Some(file) = &options.resume {
-        cargo.env("DALASI_RACE_RESUME", file);
-    }
-    if let Some(cluster) = &cluster {
-        cargo.env("DALASI_TEST_POSTGRES_URL", cluster.url());
-    }
-    command::run(&mut cargo)
+    let number: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    Ok(Duration::from_secs(number.saturating_mul(unit)))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a budget of somebody's patience decides nothing but when to stop")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 #[cfg(test)]
@@ -88,25 +277,34 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_says_how_much_and_where() {
+    fn a_line_says_which_rows_how_far_and_how_long() {
         let options =
-            parse("refund-race --rounds 100000 --database postgres --resume /tmp/reached").expect("a good line");
-        assert_eq!((options.rounds, options.database.as_str(), options.is_debug), (100_000, "postgres", false));
+            parse("--tier nightly --budget 120m --resume /tmp/reached --only A7 --database postgres").expect("good");
+        assert_eq!((options.tier, options.budget), (Tier::Nightly, Duration::from_secs(7_200)));
         assert_eq!(options.resume, Some(PathBuf::from("/tmp/reached")));
+        let tasks = options.chosen();
+        assert!(!tasks.is_empty() && tasks.iter().all(|task| task.row.id.starts_with("A7.")));
+        assert!(tasks.iter().all(|task| task.database == Some("postgres")));
     }
 
     #[test]
     fn a_wrong_line_is_refused() {
-        for line in [
-            "",
-            "payout-race --rounds 1 --database sqlite",
-            "refund-race",
-            "refund-race --rounds many --database sqlite",
-            "refund-race --rounds 1 --database oracle",
-            "refund-race --rounds 1 --database",
-            "refund-race --rounds 1 --database sqlite --fast yes",
-        ] {
+        for line in
+            ["--tier daily", "--budget 2", "--budget m", "--only Z9", "--database oracle", "--fast yes", "--tier"]
+        {
             assert!(parse(line).is_err(), "{line} was accepted");
         }
+    }
+
+    #[test]
+    fn a_slice_follows_the_rate() {
+        let reached = |count, seconds| Reached { count, seconds, ..Reached::default() };
+        let plenty = Duration::from_secs(3_600);
+        assert_eq!(slice(&reached(0, 0.0), 1_000_000, 200, plenty), 200);
+        assert_eq!(slice(&reached(0, 0.0), 50, 200, plenty), 50);
+        assert_eq!(slice(&reached(200, 10.0), 1_000_000, 200, plenty), 2_400);
+        assert_eq!(slice(&reached(200, 10.0), 1_000_000, 200, Duration::from_secs(5)), 100);
+        assert_eq!(slice(&reached(200, 10.0), 7, 200, plenty), 7);
+        assert_eq!(slice(&reached(1, 500.0), 7, 200, plenty), 1, "slow rows go on one by one");
     }
 }

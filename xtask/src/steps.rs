@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::postgres::Cluster;
-use crate::{Result, command, install};
+use crate::{Result, command, install, prove};
 
 pub(crate) struct Step {
     pub(crate) name: &'static str,
@@ -29,6 +29,7 @@ pub(crate) const STEPS: &[Step] = &[
         run: sdk,
         subject: Some("tests/sdk"),
     },
+    Step { name: "prove", title: "the rows of the proof programme that no other step runs", run: prove, subject: None },
     Step { name: "browser", title: "the hosted pages in Chromium", run: browser, subject: Some("tests/browser") },
 ];
 
@@ -69,7 +70,7 @@ impl Machine {
     }
 
     /// A database that is already there (`DALASI_TEST_POSTGRES_URL`) is used as it is.
-    fn postgres_url(&mut self) -> Result<String> {
+    pub(crate) fn postgres_url(&mut self) -> Result<String> {
         if let Ok(url) = std::env::var("DALASI_TEST_POSTGRES_URL") {
             return Ok(url);
         }
@@ -78,6 +79,39 @@ impl Machine {
             None => Cluster::start()?,
         };
         Ok(self.cluster.insert(cluster).url().to_owned())
+    }
+
+    /// What is checked out; with `-changed` where files differ from it.
+    pub(crate) fn commit(&self) -> Result<String> {
+        let mut git = Command::new("git");
+        let described = command::output(
+            git.args(["describe", "--always", "--abbrev=12", "--dirty=-changed"]).current_dir(&self.root),
+        )?;
+        Ok(described.trim().to_owned())
+    }
+
+    /// A folder for what is only wanted while we run.
+    pub(crate) fn scratch(&self) -> Result<PathBuf> {
+        let folder = self.target.join("tmp");
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        Ok(folder)
+    }
+
+    /// The tests of the SDK's folder on one database, with all they need; the arguments are the caller's.
+    pub(crate) fn pytest(&mut self, database: &str) -> Result<Command> {
+        install::poppler()?;
+        let binary = self.dalasi()?;
+        let url = self.postgres_url()?;
+        let folder = self.root.join("tests/sdk");
+        let python = install::python(&self.target.join("venv"), &folder.join("requirements.txt"))?;
+        let mut pytest = Command::new(&python);
+        pytest
+            .args(["-m", "pytest", "--database", database])
+            .current_dir(&folder)
+            .env("DALASI_BIN", &binary)
+            .env("DALASI_TEST_POSTGRES_URL", &url)
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        Ok(pytest)
     }
 
     /// The real binary, unless `DALASI_BIN` names another. Built for itself, so that its dependencies have the features
@@ -174,24 +208,17 @@ fn openapi(machine: &mut Machine, _arguments: &[String]) -> Result<()> {
 }
 
 fn sdk(machine: &mut Machine, arguments: &[String]) -> Result<()> {
-    install::poppler()?;
-    let binary = machine.dalasi()?;
-    let url = machine.postgres_url()?;
-    let folder = machine.root.join("tests/sdk");
-    let python = install::python(&machine.target.join("venv"), &folder.join("requirements.txt"))?;
-    // They wait more than they work, so one database runs beside the other.
-    let on = |database: &str| {
-        let mut pytest = Command::new(&python);
-        pytest
-            .args(["-m", "pytest", "--database", database])
-            .args(arguments)
-            .current_dir(&folder)
-            .env("DALASI_BIN", &binary)
-            .env("DALASI_TEST_POSTGRES_URL", &url)
-            .env("PYTHONDONTWRITEBYTECODE", "1");
-        pytest
+    let mut on = |database: &str| -> Result<Command> {
+        let mut pytest = machine.pytest(database)?;
+        pytest.args(arguments);
+        Ok(pytest)
     };
-    command::run_together(vec![on("sqlite"), on("postgres")])
+    // They wait more than they work, so one database runs beside the other.
+    command::run_together(vec![on("sqlite")?, on("postgres")?])
+}
+
+fn prove(machine: &mut Machine, _arguments: &[String]) -> Result<()> {
+    prove::gate(machine)
 }
 
 fn browser(machine: &mut Machine, arguments: &[String]) -> Result<()> {

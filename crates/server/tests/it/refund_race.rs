@@ -1,9 +1,8 @@
 //! Refunds of one transaction race each other, and those of one merchant race for a small balance: together never more
 //! than was paid, and where the balance may not go below zero, it does not.
 //!
-//! The gate runs a few rounds; `cargo xtask prove refund-race` runs as many as are asked for and goes on where it stopped.
+//! The gate runs a few rounds; `cargo xtask prove --only A7.refunds` runs as many as are asked for.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use dalasi::app::organizations::SettingsChange;
@@ -14,6 +13,7 @@ use domain::refund::{Refund, RefundStatus};
 use domain::simulator::SimulatedRefund;
 use domain::{Currency, Entropy, Id, Refusal};
 use futures_util::future::join_all;
+use proof::Proof;
 use store::queries::balances;
 use tokio::sync::Semaphore;
 
@@ -27,48 +27,31 @@ const ROUNDS_OF_A_STORE: u64 = 1_000;
 const ROUNDS_AT_ONCE: usize = 64;
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// How many rounds, on which databases, and where the count is kept.
-struct Order {
-    rounds: u64,
-    resume: Option<PathBuf>,
-}
-
-impl Order {
-    /// As `cargo xtask prove` says it, or as the gate needs it.
-    fn read(database: &str) -> Option<Self> {
-        let set = |name: &str| std::env::var(format!("DALASI_RACE_{name}")).ok();
-        if set("DATABASE").is_some_and(|only| only != database) {
-            return None;
-        }
-        let rounds = set("ROUNDS").map_or(GATE_ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
-        Some(Self { rounds, resume: set("RESUME").map(PathBuf::from) })
-    }
-
-    fn reached(&self) -> u64 {
-        let Some(file) = &self.resume else { return 0 };
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        text.trim().parse().unwrap_or(0)
-    }
-
-    fn keep(&self, reached: u64) {
-        if let Some(file) = &self.resume {
-            let beside = file.with_extension("next");
-            std::fs::write(&beside, format!("{reached}\n")).unwrap();
-            std::fs::rename(&beside, file).unwrap();
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_sqlite() {
-    let Some(order) = Order::read("sqlite") else { return };
-    race(&order, "sqlite").await;
+    race("sqlite").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_postgres() {
-    let Some(order) = Order::read("postgres") else { return };
-    race(&order, "postgres").await;
+    race("postgres").await;
+}
+
+async fn race(database: &'static str) {
+    let proof = Proof::begin("A7.refunds", Some(database), GATE_ROUNDS);
+    let mut reached = 0;
+    while reached < proof.count {
+        let place = match database {
+            "sqlite" => Place::sqlite(),
+            _ => match Place::postgres("the refund race").await {
+                Some(place) => place,
+                None => return proof.not_run("there is no PostgreSQL"),
+            },
+        };
+        reached += on_a_fresh_store(&place, &proof, reached).await;
+        place.end().await;
+    }
+    proof.finish(reached);
 }
 
 /// Payments of which all but one or two can be refunded from what there is, asked for at the same moment.
@@ -117,32 +100,9 @@ async fn balance(world: &World) -> i64 {
     found.unwrap().0.minor
 }
 
-#[expect(clippy::print_stdout, reason = "who runs very many rounds wants to see how many are done")]
-async fn race(order: &Order, database: &'static str) {
-    let mut reached = order.reached();
-    while reached < order.rounds {
-        let place = match database {
-            "sqlite" => Place::sqlite(),
-            _ => match Place::postgres("the refund race").await {
-                Some(place) => place,
-                None => return,
-            },
-        };
-        let rounds = ROUNDS_OF_A_STORE.min(order.rounds - reached);
-        let refunds = on_a_fresh_store(&place, reached, rounds).await;
-        place.end().await;
-        reached += rounds;
-        order.keep(reached);
-        println!(
-            "refund race on {database}: {reached} of {} rounds, {refunds} refunds in the last {rounds}",
-            order.rounds
-        );
-    }
-    println!("refund race on {database}: {reached} rounds reached");
-}
-
-/// How many refunds were taken.
-async fn on_a_fresh_store(place: &Place, first: u64, rounds: u64) -> u64 {
+/// The next rounds, at most as many as one store holds: how many there were.
+async fn on_a_fresh_store(place: &Place, proof: &Proof, reached: u64) -> u64 {
+    let (first, rounds) = (proof.seed + reached, ROUNDS_OF_A_STORE.min(proof.count - reached));
     let world = Arc::new(World::on(place.settings()).await);
     // Every other store belongs to a merchant who may not owe anything.
     let may_go_below_zero = !(first / ROUNDS_OF_A_STORE).is_multiple_of(2);
@@ -152,19 +112,21 @@ async fn on_a_fresh_store(place: &Place, first: u64, rounds: u64) -> u64 {
         let (world, slots) = (Arc::clone(&world), Arc::clone(&slots));
         tokio::spawn(async move {
             let _slot = slots.acquire_owned().await.unwrap();
-            tokio::time::timeout(PATIENCE, one_round(&world, first + round, may_go_below_zero)).await.unwrap()
+            tokio::time::timeout(PATIENCE, one_round(&world, first + round, may_go_below_zero)).await.unwrap();
         })
     });
-    let taken = join_all(running).await.into_iter().map(Result::unwrap).sum();
+    for round in join_all(running).await {
+        round.unwrap();
+    }
     let left = balance(&world).await;
     assert!(may_go_below_zero || left >= 0, "the balance is {left}");
     world.has_clean_books().await;
     world.close().await;
-    taken
+    rounds
 }
 
 /// One payment, and several who want it back at once: parts, the whole, in amounts that fail, get lost or stay open.
-async fn one_round(world: &World, round: u64, may_go_below_zero: bool) -> u64 {
+async fn one_round(world: &World, round: u64, may_go_below_zero: bool) {
     let mut seed = [0; 32];
     seed[..8].copy_from_slice(&round.to_le_bytes());
     let mut random = Entropy::from_seed(seed);
@@ -191,7 +153,6 @@ async fn one_round(world: &World, round: u64, may_go_below_zero: bool) -> u64 {
     }
     settled(world, transaction, &refunds).await;
     check(world, round, transaction, &refunds).await;
-    u64::try_from(refunds.len()).unwrap()
 }
 
 /// Until the network has said what it says by itself soon: the silent and the slow stay open.

@@ -1,0 +1,162 @@
+//! What a row of the proof programme is asked for, and how it says what it reached.
+//!
+//! A row is an ordinary test or program: without anything in its environment it runs as the gate runs it.
+//! `cargo xtask prove` says by `DALASI_TIER`, `DALASI_PROOF_COUNT` and `DALASI_PROOF_SEED` what it wants, and reads what
+//! was reached from the file named by `DALASI_PROOF_FILE`. Nothing of the product is in here.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+
+/// How much is proven: the same code, other counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tier {
+    Gate,
+    Nightly,
+    Release,
+}
+
+/// One run of one row.
+#[derive(Debug)]
+pub struct Proof {
+    row: &'static str,
+    database: Option<String>,
+    /// How many histories, images, rounds or cases to run now.
+    pub count: u64,
+    /// The first seed; case number `n` takes `seed + n`.
+    pub seed: u64,
+    pub tier: Tier,
+    file: Option<PathBuf>,
+    start: Instant,
+    caught: Vec<String>,
+    missed: Vec<String>,
+    found: Vec<String>,
+}
+
+impl Proof {
+    /// The row as it is called in the list of promises. `database` where the row runs on each; `gate_count` is how many
+    /// the gate runs.
+    ///
+    /// # Panics
+    /// On a count, seed or tier that can't be read.
+    #[expect(clippy::disallowed_methods, reason = "a seed drawn anew, and how long it took; both are printed")]
+    pub fn begin(row: &'static str, database: Option<&str>, gate_count: u64) -> Self {
+        let tier = match set("TIER").as_deref() {
+            None | Some("gate") => Tier::Gate,
+            Some("nightly") => Tier::Nightly,
+            Some("release") => Tier::Release,
+            Some(other) => panic!("DALASI_TIER: {other:?} is none of gate, nightly, release"),
+        };
+        let number =
+            |name: &str| set(name).map(|text| text.parse().unwrap_or_else(|_| panic!("DALASI_{name}: {text:?}")));
+        let drawn = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() % (1 << 48));
+        Self {
+            row,
+            database: database.map(str::to_owned),
+            count: number("PROOF_COUNT").unwrap_or(gate_count),
+            seed: number("PROOF_SEED").unwrap_or_else(|| u64::try_from(drawn()).unwrap_or(0)),
+            tier,
+            file: set("PROOF_FILE").map(PathBuf::from),
+            start: Instant::now(),
+            caught: Vec::new(),
+            missed: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// A planted defect was played: was it seen?
+    pub fn control(&mut self, name: impl Into<String>, is_caught: bool) {
+        if is_caught { self.caught.push(name.into()) } else { self.missed.push(name.into()) }
+    }
+
+    /// The promise was broken: what happened, and by which seed.
+    pub fn violation(&mut self, what: impl Into<String>) {
+        self.found.push(what.into());
+    }
+
+    /// Says what was reached.
+    ///
+    /// # Panics
+    /// When the promise was broken, when a control was missed, or when the file can't be written.
+    pub fn finish(self, reached: u64) {
+        let line = json!({
+            "row": self.row,
+            "database": self.database,
+            "count": reached,
+            "violations": self.found.len(),
+            "controls_caught": self.caught,
+            "controls_missed": self.missed,
+            "first_seed": self.seed,
+            "last_seed": self.seed.saturating_add(reached.saturating_sub(1)),
+            "seconds": self.start.elapsed().as_secs_f64(),
+            "found": self.found,
+        });
+        self.say(&line);
+        assert!(self.found.is_empty(), "{}: {}", self.row, self.found.join("\n"));
+        assert!(self.missed.is_empty(), "{}: planted and not caught: {}", self.row, self.missed.join(", "));
+        assert!(reached >= self.count.div_ceil(10), "{}: {reached} of {} reached", self.row, self.count);
+    }
+
+    /// This machine can't do it; `reason` in one line. That is never a pass.
+    pub fn not_run(self, reason: &str) {
+        self.say(&json!({ "row": self.row, "database": self.database, "not_run": reason }));
+    }
+
+    #[expect(clippy::print_stdout, reason = "who reads the output of a test wants its seed and its count")]
+    fn say(&self, line: &serde_json::Value) {
+        println!("{line}");
+        if let Some(path) = &self.file {
+            let file = OpenOptions::new().create(true).append(true).open(path);
+            let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+            written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        }
+    }
+}
+
+fn set(name: &str) -> Option<String> {
+    std::env::var(format!("DALASI_{name}")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proof(count: u64) -> Proof {
+        let mut proof = Proof::begin("T1", None, count);
+        proof.file = None;
+        proof.count = count;
+        proof
+    }
+
+    #[test]
+    fn a_row_that_kept_its_promise_ends_well() {
+        let mut proof = proof(100);
+        proof.control("seen", true);
+        proof.finish(100);
+    }
+
+    #[test]
+    #[should_panic(expected = "two winners, seed 7")]
+    fn a_violation_ends_badly() {
+        let mut proof = proof(1);
+        proof.violation("two winners, seed 7");
+        proof.finish(1);
+    }
+
+    #[test]
+    #[should_panic(expected = "planted and not caught: no guard")]
+    fn a_missed_control_ends_badly() {
+        let mut proof = proof(1);
+        proof.control("no guard", false);
+        proof.finish(1);
+    }
+
+    #[test]
+    #[should_panic(expected = "9 of 100 reached")]
+    fn hardly_anything_reached_ends_badly() {
+        proof(100).finish(9);
+    }
+}

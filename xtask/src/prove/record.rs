@@ -1,0 +1,162 @@
+//! What was reached so far: a file of JSON lines. The first names the commit, each other one is what a run of a row said.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::Result;
+
+/// Everything that was said of one row on one database.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(crate) struct Reached {
+    pub(crate) count: u64,
+    pub(crate) violations: u64,
+    pub(crate) caught: Vec<String>,
+    pub(crate) missed: Vec<String>,
+    pub(crate) seeds: Option<(u64, u64)>,
+    pub(crate) seconds: f64,
+    pub(crate) found: Vec<String>,
+    pub(crate) not_run: Option<String>,
+}
+
+/// The row's id, and the database where it has one.
+pub(crate) type Key = (String, Option<String>);
+
+pub(crate) struct Record {
+    pub(crate) path: PathBuf,
+}
+
+impl Record {
+    /// Opens a record of this commit, or begins it. Counts of two commits are never added up.
+    pub(crate) fn open(path: &Path, commit: &str) -> Result<Self> {
+        let fault = |error: std::io::Error| format!("{}: {error}", path.display());
+        match fs::read_to_string(path) {
+            Ok(text) if !text.trim().is_empty() => {
+                let head = text.lines().next().unwrap_or_default();
+                let head: Value = serde_json::from_str(head).unwrap_or_default();
+                match head["commit"].as_str() {
+                    Some(known) if known == commit => {}
+                    Some(known) => {
+                        return Err(format!(
+                            "{} counts for commit {known}; this is {commit}: name another file",
+                            path.display()
+                        ));
+                    }
+                    None => return Err(format!("{} is no record of proofs: name another file", path.display())),
+                }
+            }
+            Ok(_) => fs::write(path, format!("{}\n", json!({ "commit": commit }))).map_err(fault)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                fs::write(path, format!("{}\n", json!({ "commit": commit }))).map_err(fault)?;
+            }
+            Err(error) => return Err(fault(error)),
+        }
+        Ok(Self { path: path.to_path_buf() })
+    }
+
+    /// Sums by row and database. A line that was cut off by a power cut is left out.
+    pub(crate) fn read(&self) -> Result<BTreeMap<Key, Reached>> {
+        let text = fs::read_to_string(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?;
+        let mut all = BTreeMap::new();
+        for line in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+            if let Some(row) = line["row"].as_str() {
+                let key = (row.to_owned(), line["database"].as_str().map(str::to_owned));
+                all.entry(key).or_insert_with(Reached::default).add(&line);
+            }
+        }
+        Ok(all)
+    }
+
+    /// A program that ended badly without saying why counts as a violation.
+    pub(crate) fn broke(&self, row: &str, database: Option<&str>, what: &str) -> Result<()> {
+        let line = json!({ "row": row, "database": database, "count": 0, "violations": 1, "found": [what] });
+        fs::OpenOptions::new()
+            .append(true)
+            .open(&self.path)
+            .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
+            .map_err(|error| format!("{}: {error}", self.path.display()))
+    }
+}
+
+impl Reached {
+    fn add(&mut self, line: &Value) {
+        let number = |name: &str| line[name].as_u64().unwrap_or(0);
+        let words = |name: &str| -> Vec<String> {
+            let list = line[name].as_array().into_iter().flatten();
+            list.filter_map(|word| word.as_str().map(str::to_owned)).collect()
+        };
+        self.not_run = line["not_run"].as_str().map(str::to_owned);
+        self.count += number("count");
+        self.violations += number("violations");
+        self.seconds += line["seconds"].as_f64().unwrap_or(0.0);
+        self.found.extend(words("found"));
+        for name in words("controls_caught") {
+            if !self.caught.contains(&name) {
+                self.caught.push(name);
+            }
+        }
+        // Missed once is missed, however often it was caught.
+        for name in words("controls_missed") {
+            if !self.missed.contains(&name) {
+                self.missed.push(name);
+            }
+        }
+        if let (Some(first), Some(last)) = (line["first_seed"].as_u64(), line["last_seed"].as_u64()) {
+            let (low, high) = self.seeds.unwrap_or((first, last));
+            self.seeds = Some((low.min(first), high.max(last)));
+        }
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.violations > 0 || !self.missed.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("dalasi-record-{name}-{}", std::process::id()));
+        let _ = fs::remove_file(&path);
+        path
+    }
+
+    #[test]
+    fn what_several_runs_said_is_added_up() {
+        let path = file("sums");
+        let record = Record::open(&path, "c0ffee").unwrap();
+        let say = |line: &str| {
+            let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+            writeln!(file, "{line}").unwrap();
+        };
+        say(
+            r#"{"row":"A1","database":"sqlite","count":10,"violations":0,"controls_caught":["a"],"first_seed":5,"last_seed":14}"#,
+        );
+        say(
+            r#"{"row":"A1","database":"sqlite","count":7,"violations":1,"controls_caught":["a","b"],"controls_missed":["c"],"first_seed":2,"last_seed":8,"found":["x"]}"#,
+        );
+        say(r#"{"row":"A1","database":"postgr"#);
+        let all = Record::open(&path, "c0ffee").unwrap().read().unwrap();
+        let reached = &all[&("A1".to_owned(), Some("sqlite".to_owned()))];
+        assert_eq!((all.len(), reached.count, reached.violations, reached.seeds), (1, 17, 1, Some((2, 14))));
+        assert_eq!((reached.caught.len(), reached.missed.len(), reached.is_broken()), (2, 1, true));
+        record.broke("B4", None, "it stopped").unwrap();
+        assert!(record.read().unwrap()[&("B4".to_owned(), None)].is_broken());
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn two_commits_never_share_a_record() {
+        let path = file("commits");
+        Record::open(&path, "c0ffee").unwrap();
+        assert!(Record::open(&path, "c0ffee").is_ok());
+        assert!(Record::open(&path, "decade").err().unwrap().contains("name another file"));
+        fs::write(&path, "something else\n").unwrap();
+        assert!(Record::open(&path, "c0ffee").is_err(), "nothing of somebody else's is written to");
+        fs::remove_file(path).unwrap();
+    }
+}
