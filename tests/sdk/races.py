@@ -6,6 +6,8 @@ import threading
 from collections import Counter
 from urllib.parse import urlsplit
 
+from wire import Hangup, Wire
+
 
 def at_once(server, requests, method="POST"):
     """Sends all (path, body) or (path, body, headers) together; their (status, headers, body) in the same order."""
@@ -57,3 +59,27 @@ def replayed(answer):
     """Whether it was given before."""
     _, headers, _ = answer
     return {name.lower(): value for name, value in headers.items()}.get("idempotent-replayed") == "true"
+
+
+def held_back(server, requests, release=None, timeout=60):
+    """Requests as bytes, a connection each. All but their last bytes are sent; then, one after the other and as fast as
+    can be, those. `release` is called in between. The answers in the same order; (0, {}, b"") for none."""
+    wires = [Wire(server.url, timeout) for _ in requests]
+    answers = []
+    try:
+        for wire, sent in zip(wires, requests):
+            wire.connect()
+            wire.send(sent[:-1])
+        for wire, sent in zip(wires, requests):
+            wire.send(sent[-1:])
+        if release:
+            release()
+        for wire in wires:
+            try:
+                answers.append(wire.answer())
+            except (Hangup, OSError):
+                answers.append((0, {}, b""))
+    finally:
+        for wire in wires:
+            wire.close()
+    return answers

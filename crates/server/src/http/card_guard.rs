@@ -2,7 +2,18 @@
 //! Finds numbers that a card could bear; ordinary long numbers (times in milliseconds, order numbers, phones) pass.
 //! It is a guard against mistakes, not against someone who hides a number on purpose.
 
-use super::json::Json;
+use domain::Scope;
+
+use super::answer::Problem;
+use super::json::{Body, Json};
+
+/// Refuses a request of live mode that holds a card number anywhere but in the fields named in `except`.
+pub(super) fn refuse(scope: Scope, body: &Body, except: &[&str]) -> Result<(), Problem> {
+    match find(&body.value, except) {
+        Some(field) if scope.mode.is_live() => Err(Problem::card_data_not_allowed(&field)),
+        Some(_) | None => Ok(()),
+    }
+}
 
 /// The path of the first text (or number, or key) that holds a card number; fields named in `except`, such as phones, pass.
 /// The value itself is never part of the answer.

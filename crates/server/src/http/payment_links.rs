@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use super::answer::{Answer, Problem};
 use super::caller::Caller;
+use super::card_guard;
 use super::fault::FaultCode;
 use super::fields::{Change, Fields, MetadataValues};
 use super::json::Body;
@@ -103,6 +104,7 @@ pub(super) struct CustomFieldBody {
 pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::PaymentLinks))?;
     let new = parse(&body)?;
+    card_guard::refuse(scope, &body, &[])?;
     let key = caller.merchant_key(&body, None)?;
     let command = move |tx: &mut Tx<'_>, context: &Context| payment_links::create(tx, context, scope, &new);
     Ok(api.app.write(key, command, caller.renderer(201, view(&api))).await?.into())
@@ -293,6 +295,7 @@ pub(super) async fn update(
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::PaymentLinks))?;
     let change = parse_change(&body)?;
+    card_guard::refuse(scope, &body, &[])?;
     let key = caller.merchant_key(&body, None)?;
     let id = parse_id(&id)?;
     let command = move |tx: &mut Tx<'_>, context: &Context| payment_links::update(tx, context, scope, id, &change);

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use super::answer::{Answer, Problem};
 use super::caller::Caller;
+use super::card_guard;
 use super::fault::FaultCode;
 use super::fields::Fields;
 use super::json::Body;
@@ -93,6 +94,7 @@ pub(super) struct SettingsBody {
 pub(super) async fn settings(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Payments))?;
     let change = parse_settings(&body)?;
+    card_guard::refuse(scope, &body, &["phone"])?;
     let key = caller.merchant_key(&body, None)?;
     let context = api.app.context().clone();
     let view = move |organization: &domain::organization::Organization| organizations::settings(&context, organization);

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use super::answer::{Answer, Problem};
 use super::caller::Caller;
+use super::card_guard;
 use super::fault::{Fault, FaultCode};
 use super::fields::{Field, Fields, MetadataValues};
 use super::json::Body;
@@ -80,6 +81,7 @@ pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -
     let description = fields.text("description").max(2000).optional();
     let metadata = fields.metadata("metadata", MetadataValues::Any).optional();
     let checked = fields.finish()?;
+    card_guard::refuse(scope, &body, &[])?;
     let new = NewEndpoint {
         url: checked.of(url),
         enabled_events: checked.of(enabled_events),
@@ -221,6 +223,7 @@ async fn change(api: &Api, caller: &Caller, id: &str, body: &Body) -> Result<Ans
     let status = fields.text("status").choice(&statuses).change();
     let metadata = fields.metadata("metadata", MetadataValues::Any).change();
     fields.finish()?;
+    card_guard::refuse(scope, body, &[])?;
     let change = EndpointChange {
         url,
         enabled_events,

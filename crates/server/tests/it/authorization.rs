@@ -14,13 +14,12 @@ use axum::middleware::Next;
 use axum::response::IntoResponse as _;
 use domain::api_key::{Right, Rights};
 use domain::{Mode, Scope};
+use proof::Proof;
 use serde_json::Value;
 
 use credentials::{Credential, Is};
 use operations::{Foreign, Row, Who};
 use tenants::{Answered, MARK, Objects, Tenant, Tenants, request};
-
-use crate::proof::Proof;
 
 /// Whose object a request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,21 +37,23 @@ enum Expected {
     NothingFound,
 }
 
+/// What the matrix had cells when this was written, or thereabouts: it only grows.
+const CELLS: u64 = 30_000;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_cell_of_the_matrix() {
-    let mut proof = Proof::of("D2", "sqlite");
+    let mut proof = Proof::begin("D2", None, CELLS);
     let tenants = Tenants::new().await;
     let found = Matrix::new(&tenants).await.judge(|_| true).await;
-    proof.count = found.cells;
-    proof.found = found.faults;
+    found.faults.iter().for_each(|fault| proof.violation(fault));
     tenants.end().await;
-    let mut open = Tenants::new().await;
     // The negative control: one route that asks nobody who he is.
+    let mut open = Tenants::new().await;
     open.router = open.router.layer(axum::middleware::from_fn(without_the_extractor));
-    let found = Matrix::new(&open).await.judge(|row| row.operation == "get_balance").await;
-    proof.control("route_without_extractor", !found.faults.is_empty());
+    let control = Matrix::new(&open).await.judge(|row| row.operation == "get_balance").await;
+    proof.control("a route without the extractor", !control.faults.is_empty());
     open.end().await;
-    proof.end();
+    proof.finish(found.cells);
 }
 
 async fn without_the_extractor(request: Request, next: Next) -> axum::response::Response {
@@ -96,7 +97,7 @@ impl<'t> Matrix<'t> {
                     found.cells += 1;
                     answers.push(answer);
                 }
-                if answers[1] != answers[2] {
+                if row.foreign != Foreign::NotNamed && answers[1] != answers[2] {
                     let fault = format!("a foreign one answers\n  {}\nand an absent one\n  {}", answers[1], answers[2]);
                     found.faults.push(format!("{} by {}: {fault}", row.operation, credential.name));
                 }
@@ -111,9 +112,10 @@ impl<'t> Matrix<'t> {
         let (target, mut objects) = self.target(credential, owner);
         let expected = expected(row, credential, target);
         let is_success = matches!(expected, Expected::Success(_));
-        if is_success
-            && let Some(tenant) = [&tenants.ours, &tenants.theirs].into_iter().find(|it| Some(it.scope) == target)
-        {
+        // What names nobody's object is done with the caller's own.
+        let owner = if row.foreign == Foreign::NotNamed { credential.scope() } else { target };
+        let tenant = [&tenants.ours, &tenants.theirs].into_iter().find(|it| Some(it.scope) == owner);
+        if is_success && let Some(tenant) = tenant {
             objects = tenants.renew(tenant, row.renewed).await;
         }
         let scope = credential.scope();
@@ -154,6 +156,11 @@ impl<'t> Matrix<'t> {
         let (own, other) = if credential.scope() == Some(theirs.scope) { (theirs, ours) } else { (ours, theirs) };
         match owner {
             Owner::Own => of(own),
+            // Numbers of receipts count up for each merchant: the first of ours is one of theirs as well.
+            Owner::Other if other.scope == ours.scope => {
+                let receipt_number = ours.objects.of_nobody().receipt_number;
+                (Some(ours.scope), Objects { receipt_number, ..ours.objects.clone() })
+            }
             Owner::Other => of(other),
             Owner::Nobody => (None, other.objects.of_nobody()),
         }
@@ -242,6 +249,10 @@ fn expected(row: &Row, credential: &Credential, target: Option<Scope>) -> Expect
     match row.foreign {
         Foreign::NotNamed => success,
         _ if target == scope => success,
+        // Without a rail nothing can be paid, whatever it names.
+        Foreign::Refused(..) if is_live && row.success_in_live == 400 => {
+            Expected::Refused(400, "no_payment_method_available")
+        }
         Foreign::Refused(status, code) => Expected::Refused(status, code),
         Foreign::Nothing => Expected::NothingFound,
     }
@@ -284,7 +295,7 @@ fn comparable(answer: &Answered, objects: &Objects) -> String {
     let mut names: Vec<&str> = answer.headers.keys().map(HeaderName::as_str).collect();
     names.sort_unstable();
     let mut text = format!("{} {names:?} {body}", answer.status);
-    for said in objects.texts() {
+    for said in objects.texts().into_iter().filter(|name| !name.starts_with("RCT-")) {
         text = text.replace(said, "…");
     }
     if answer.status.is_success() && !body.to_string().contains("\"items\"") { answer.status.to_string() } else { text }

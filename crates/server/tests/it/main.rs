@@ -8,7 +8,6 @@ mod invoices;
 mod mails;
 mod pages;
 mod payables;
-mod proof;
 mod refund_race;
 mod refunds;
 mod tidy;

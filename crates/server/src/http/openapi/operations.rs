@@ -436,17 +436,17 @@ fn problems(id: &str) -> Vec<Problem> {
             caller::secret_key_required(),
         ],
         "get_payment_status" | "get_payment_session" => vec![refused(Refusal::not_found::<PaymentSession>())],
-        "update_payment_settings" => vec![invalid(&[(
-            "enabled_methods",
-            FaultCode::TooShort,
-            "`enabled_methods` must name at least one method.",
-        )])],
+        "update_payment_settings" => vec![
+            invalid(&[("enabled_methods", FaultCode::TooShort, "`enabled_methods` must name at least one method.")]),
+            Problem::card_data_not_allowed("address"),
+        ],
         "create_payment_link" => vec![
             invalid(&[
                 ("title", FaultCode::Required, "`title` is required; send it with a value."),
                 ("min_amount", FaultCode::OutOfRange, "`min_amount` must not be above `max_amount`."),
             ]),
             refused(Refusal::NoPaymentMethodAvailable),
+            Problem::card_data_not_allowed("title"),
         ],
         "list_payment_links" => vec![in_list()],
         "get_payment_link" => vec![no_link()],
@@ -458,20 +458,29 @@ fn problems(id: &str) -> Vec<Problem> {
             )]),
             refused(Refusal::PaymentLinkExpired),
             refused(Refusal::PaymentLinkUsedUp),
+            Problem::card_data_not_allowed("title"),
             no_link(),
         ],
         "delete_payment_link" => vec![unexpected_body(), no_link()],
-        "create_webhook_endpoint" => vec![invalid(&[
-            ("url", FaultCode::NotAllowed, "`url` leads to a private or reserved address; webhooks go to public ones."),
-            (
-                "enabled_events[0]",
-                FaultCode::InvalidEnum,
-                "\"payment.success\" is no event type, `<resource>.*` or `*`.",
-            ),
-        ])],
+        "create_webhook_endpoint" => vec![
+            invalid(&[
+                (
+                    "url",
+                    FaultCode::NotAllowed,
+                    "`url` leads to a private or reserved address; webhooks go to public ones.",
+                ),
+                (
+                    "enabled_events[0]",
+                    FaultCode::InvalidEnum,
+                    "\"payment.success\" is no event type, `<resource>.*` or `*`.",
+                ),
+            ]),
+            Problem::card_data_not_allowed("description"),
+        ],
         "get_webhook_endpoint" => vec![no_endpoint()],
         "update_webhook_endpoint" | "put_webhook_endpoint" | "patch_webhook_endpoint" => vec![
             invalid(&[("url", FaultCode::WrongType, "`url` must not be null; leave it out to keep it.")]),
+            Problem::card_data_not_allowed("description"),
             no_endpoint(),
         ],
         "delete_webhook_endpoint" | "test_webhook_endpoint" | "rotate_webhook_secret" => {

@@ -16,6 +16,8 @@ pub(super) fn describe(operation: &str, parameter: &mut Value) {
 
 fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
     let text = |most: u32| json!({ "type": "string", "minLength": 1, "maxLength": most });
+    // An empty one finds nothing.
+    let filter = |most: u32| json!({ "type": "string", "maxLength": most });
     match name {
         "id" if operation.contains("checkout") => (opaque(schema::<words::CheckoutId>()), "The checkout's id."),
         "id" if operation.contains("payment_link") => {
@@ -32,7 +34,8 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
         "id" if operation.contains("product") => (opaque(schema::<words::ProductId>()), "The product's id."),
         "id" => (opaque(schema::<words::EventId>()), "The event's id."),
         "receipt_number" => (text(64), "The receipt's number, such as `RCT-2026-001`."),
-        "validation_code" => (text(64), "The 32 digits that the receipt shows."),
+        // Any text is answered: what is no code is a receipt that is not valid.
+        "validation_code" => (json!({ "type": "string", "minLength": 1 }), "The 32 digits that the receipt shows."),
         "session_id" => (opaque(schema::<words::SessionId>()), "The payment session's id."),
         "offset" => (json!({ "type": "integer", "minimum": 0, "default": 0 }), "How many records to skip."),
         "limit" => (
@@ -60,20 +63,20 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
             schema::<words::InvoiceFilter>(),
             "Only invoices in this state now. `open` are those that wait for money: pending, partially paid or overdue.",
         ),
-        "number" => (text(64), "Only the invoice with this number."),
+        "number" => (filter(64), "Only the invoice with this number."),
         "If-Match" => (
             json!({ "type": "string", "pattern": "^\"[1-9][0-9]*\"$", "examples": ["\"3\""] }),
             "The `version` that the change is based on, in double quotes. The same as `version` in the body.",
         ),
         "status" => (schema::<words::CheckoutStatus>(), "Only checkouts in this state now."),
-        "reference" => (text(255), "Only checkouts with this reference of yours."),
-        "customer_id" => (text(64), "Only those of this customer."),
+        "reference" => (filter(255), "Only checkouts with this reference of yours."),
+        "customer_id" => (filter(64), "Only those of this customer."),
         "start_date" => (schema::<words::TimeIn>(), "Created at or after this time."),
         "end_date" => (schema::<words::TimeIn>(), "Created at or before this time."),
         "transaction_id" if operation == "get_ledger_proof" => {
             (text(64), "Prove the entries of this transaction as well.")
         }
-        "transaction_id" => (text(64), "Only the entries of this transaction."),
+        "transaction_id" => (filter(64), "Only the entries of this transaction."),
         "from_batch" => (
             json!({ "type": "integer", "minimum": 1 }),
             "Show the batches from this number on, `limit` of them; without it, the last ones.",

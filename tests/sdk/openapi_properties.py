@@ -1,0 +1,96 @@
+"""Row D1: schemathesis over the served description, in all its phases (examples, coverage, fuzzing, stateful).
+
+It takes minutes, so that `cargo xtask prove --only D1` runs it and not every run of the tests beside it.
+"""
+
+import collections
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from contract import DOCUMENT
+from proof import Proof
+from store import environment
+
+FOLDER = Path(__file__).parent
+# Per operation.
+GATE_EXAMPLES = 4
+# What takes the place of the one that is left out stands in openapi_hooks.py, with the reason.
+LEFT_OUT = "positive_data_acceptance"
+# Statuses that a well-behaved single client can't bring about: full disks, drained buckets, slow bodies.
+NEVER_HERE = {"408", "413", "429", "500", "503"}
+
+
+def run(server, report, examples, seed, document=None, phases="examples,coverage,fuzzing,stateful", include=()):
+    """Runs it; its requests by operation, the statuses seen, and the failures, one line each."""
+    arguments = [
+        "run", document or f"{server.url}/openapi.json", "--url", server.url, "--header",
+        f"Authorization: Bearer {server.keys['test']['secret']}", "--checks", "all", "--exclude-checks", LEFT_OUT,
+        "--phases", phases, "--max-examples", str(examples), "--seed", str(seed), "--workers", "1",
+        "--continue-on-failure", "--no-shrink", "--report", "ndjson", "--report-ndjson-path", str(report), *include,
+    ]  # fmt: skip
+    code = "from schemathesis.cli import schemathesis; schemathesis()"
+    path = {"SCHEMATHESIS_HOOKS": "openapi_hooks", "PYTHONPATH": str(FOLDER), "PYTHONDONTWRITEBYTECODE": "1"}
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=environment() | path,
+        cwd=report.parent,
+        capture_output=True,
+        text=True,
+        timeout=int(os.environ.get("DALASI_OPENAPI_TIMEOUT", "3600")),
+    )
+    assert report.exists(), ended.stdout[-3000:] + ended.stderr[-3000:]
+    return read(report)
+
+
+def read(report):
+    requests, seen, failures, faults = collections.Counter(), collections.defaultdict(set), set(), []
+    for line in report.read_text().splitlines():
+        for kind, event in json.loads(line).items():
+            if kind in ("NonFatalError", "FatalError", "InternalError"):
+                faults.append(f"{kind}: {json.dumps(event)[:500]}")
+            recorder = event.get("recorder") if kind == "ScenarioFinished" else None
+            if not recorder:
+                continue
+            for case, interaction in recorder.get("interactions", {}).items():
+                label = recorder["cases"][case]["value"] if case in recorder.get("cases", {}) else {}
+                name = f"{label.get('method', '?').upper()} {label.get('path', recorder['label'])}"
+                requests[name] += 1
+                if answer := interaction.get("response"):
+                    seen[name].add(str(answer["status_code"]))
+            for case, checks in recorder.get("checks", {}).items():
+                for check in checks:
+                    if check["status"] == "failure":
+                        failure = check["failure_info"]["failure"]
+                        sent = recorder.get("interactions", {}).get(case, {}).get("request", {})
+                        place = f"{sent.get('method')} {sent.get('uri')}"
+                        failures.add(f"{check['name']} at {place}: {failure.get('title')} {failure.get('message')}"[:600])
+    return requests, seen, sorted(failures) + faults
+
+
+def test_the_server_is_as_described(new_server, database, tmp_path):
+    server = new_server()
+    with Proof("D1", database, GATE_EXAMPLES) as proof:
+        requests, seen, failures = run(server, tmp_path / "report.ndjson", proof.wanted, proof.seed)
+        for failure in failures:
+            proof.violation(failure)
+        unseen = []
+        for path, operations in DOCUMENT["paths"].items():
+            for verb, operation in operations.items():
+                name = f"{verb.upper()} {path}"
+                assert requests[name], f"{name} was never asked"
+                missing = set(operation["responses"]) - seen[name] - NEVER_HERE
+                unseen += [f"{operation['operationId']} {status}" for status in sorted(missing)]
+        print(f"{sum(requests.values())} requests; documented and never seen: {', '.join(unseen) or 'nothing'}")
+        proof.reached = proof.wanted
+        # The negative control: a description that knows one field less.
+        changed = json.loads(json.dumps(DOCUMENT))
+        del changed["components"]["schemas"]["Balance"]["properties"]["pending_balance"]
+        changed["components"]["schemas"]["Balance"].get("required", []).remove("pending_balance")
+        described = tmp_path / "changed.json"
+        described.write_text(json.dumps(changed))
+        only = ("--include-operation-id", "get_balance")
+        _, _, failures = run(server, tmp_path / "control.ndjson", 2, proof.seed, str(described), "coverage", only)
+        proof.control("an undeclared field", any("response_schema_conformance" in failure for failure in failures))

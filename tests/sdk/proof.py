@@ -1,0 +1,57 @@
+"""What a row of the proof programme is asked for, and how it says what it reached; as `crates/proof` does for Rust."""
+
+import json
+import os
+import time
+
+
+class Proof:
+    """One run of one row. Used as a context: at its end it prints its line, and fails what has to fail."""
+
+    def __init__(self, row, database, gate_count):
+        self.row = row
+        self.database = database
+        self.tier = os.environ.get("DALASI_TIER", "gate")
+        assert self.tier in ("gate", "nightly", "release"), f"DALASI_TIER: {self.tier!r}"
+        self.wanted = int(os.environ.get("DALASI_PROOF_COUNT", gate_count))
+        self.seed = int(os.environ.get("DALASI_PROOF_SEED", time.time_ns() // 1000 % (1 << 48)))
+        self.reached = 0
+        self.found = []
+        self.caught = []
+        self.missed = []
+        self.start = time.monotonic()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if kind is None:
+            self.finish()
+
+    def control(self, name, is_caught):
+        """A defect was put in front of the check: was it seen?"""
+        (self.caught if is_caught else self.missed).append(name)
+
+    def violation(self, what):
+        self.found.append(what)
+
+    def finish(self):
+        line = {
+            "row": self.row,
+            "database": self.database,
+            "count": self.reached,
+            "violations": len(self.found),
+            "controls_caught": self.caught,
+            "controls_missed": self.missed,
+            "first_seed": self.seed,
+            "last_seed": self.seed + max(self.reached - 1, 0),
+            "seconds": round(time.monotonic() - self.start, 3),
+            "found": self.found[:50],
+        }
+        print(json.dumps(line))
+        if path := os.environ.get("DALASI_PROOF_FILE"):
+            with open(path, "a") as file:
+                file.write(json.dumps(line) + "\n")
+        assert not self.found, f"{self.row}: {len(self.found)} violations:\n" + "\n".join(self.found[:20])
+        assert not self.missed, f"{self.row}: planted and not caught: {self.missed}"
+        assert self.reached * 10 >= self.wanted, f"{self.row}: {self.reached} of {self.wanted} reached"

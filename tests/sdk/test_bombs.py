@@ -1,0 +1,91 @@
+"""Row C5: more than 2,000 requests that are meant to hurt. No 5xx, an answer within 100 ms, no memory kept, nothing
+stored (promise P15)."""
+
+import os
+import random
+from pathlib import Path
+
+from bombs import all_of_them
+from checks import data
+from proof import Proof
+from store import BINARY
+from wire import Wire, request
+
+# Of more than 7,000, other ones each time.
+GATE_BOMBS = 2_500
+# Seconds of the processor, whatever else the machine does; an unoptimized build takes its time.
+LONGEST = 0.1 if "release" in BINARY else 0.5
+MOST_GROWTH = 8 << 20
+# Read once before the count begins, so that what the server keeps for good is there.
+WARM_UP = 250
+
+
+def resident(server):
+    """Bytes of memory that the process holds."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmRSS:"))
+
+
+def worked(server):
+    """Seconds of the processor that the process has had."""
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def judge(answer, right):
+    """What is wrong with an answer, or nothing. Without a list of right ones, any but a 5xx is."""
+    status = answer[0] if answer else None
+    if status is not None and status >= 500 and status not in (right or ()):
+        return f"a {status}: {answer[2][:200]!r}"
+    if right is not None and status not in right:
+        return f"{status} and none of {sorted(map(str, right))}: {answer and answer[2][:200]!r}"
+    if right is None and status is None:
+        return "it hung up without a word"
+    return None
+
+
+def test_no_bomb_hurts(new_server, database):
+    server = new_server()
+    key = server.keys["test"]["secret"]
+    counted = ("/v1/webhook_endpoints", "/v1/pay/products", "/v1/pay/invoices", "/v1/checkouts")
+    with Proof("C5", database, GATE_BOMBS) as proof, Wire(server.url) as wire:
+        bombs = list(all_of_them(key))
+        known = len(bombs)
+        assert known > 7_000, known
+        bombs = random.Random(proof.seed).sample(bombs, min(proof.wanted, known))
+
+        def totals():
+            return [wire.ask(request("GET", path, key))[0][2].split(b'"total":')[1][:3] for path in counted]
+
+        def throw(name, sent):
+            # What promises more than it brings is cut off, or both would wait.
+            return wire.ask(sent, is_last="cut: " in name)
+
+        for name, sent, _ in bombs[:: len(bombs) // WARM_UP]:
+            throw(name, sent)
+        before, held, slow = totals(), resident(server), []
+        for name, sent, right in bombs:
+            start = worked(server)
+            answer, _ = throw(name, sent)
+            if fault := judge(answer, right):
+                proof.violation(f"{name}: {fault}")
+            if worked(server) - start > LONGEST:
+                slow.append((name, sent))
+            proof.reached += 1
+        # Something else may have been done just then; a bomb costs as much each time.
+        for name, sent in slow:
+            costs = []
+            for _ in range(5):
+                start = worked(server)
+                throw(name, sent)
+                costs.append(worked(server) - start)
+            if min(costs) > LONGEST:
+                proof.violation(f"{name}: {min(costs) * 1000:.0f} ms of the processor at best")
+        growth = resident(server) - held
+        if growth > MOST_GROWTH:
+            proof.violation(f"the server holds {growth >> 10} KiB more than before")
+        created = [after for after in zip(before, totals()) if after[0] != after[1]]
+        print(f"{len(bombs)} of {known} bombs, {len(slow)} looked at again, {growth >> 10} KiB, new objects: {created}")
+        # The judge itself: what it must not let pass.
+        proof.control("a 500 is answered", judge((500, {}, b""), None) is not None)
+        proof.control("a bomb is accepted", judge((201, {}, b""), {413, None}) is not None)
