@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets what can't be has to stop")]
 
+mod authorization;
 mod cli;
 mod invoices;
 mod mails;

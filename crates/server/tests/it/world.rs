@@ -105,10 +105,13 @@ impl World {
 
     /// Mails go to the server at this address.
     pub(crate) async fn mailing(smtp_url: &str) -> Self {
-        let from = Some("Bills <bills@shop.example>".to_owned());
-        let settings = MailSettings::check(Some(smtp_url.to_owned()), None, from).unwrap().unwrap();
-        let mailer = Mailer::new(settings, None).unwrap();
-        Self::with(Database::SqliteMemory, false, None, Some(mailer), |simulator| Arc::new(simulator)).await
+        Self::with(Database::SqliteMemory, false, None, Some(mailer(smtp_url)), |simulator| Arc::new(simulator)).await
+    }
+
+    /// All that the API can do: mails are owed, and webhooks may go to this machine. Nobody listens for either.
+    pub(crate) async fn complete(database: Database) -> Self {
+        let mailer = mailer("smtp://127.0.0.1:9");
+        Self::with(database, false, None, Some(mailer), |simulator| Arc::new(simulator)).await
     }
 
     /// Behind a rail that a test makes of the simulated one.
@@ -116,11 +119,16 @@ impl World {
         Self::with(Database::SqliteMemory, false, None, None, rail).await
     }
 
-    /// Ends the worker and what it has begun, and closes the store.
-    pub(crate) async fn close(&self) {
+    /// Ends the worker and what it has begun: from then on nothing happens but what is asked for.
+    pub(crate) async fn rest(&self) {
         self.stop.send_replace(true);
         let worker = self.worker.lock().unwrap().take();
-        worker.expect("a world is closed once").await.unwrap();
+        worker.expect("a worker ends once").await.unwrap();
+    }
+
+    /// Ends the worker, and closes the store.
+    pub(crate) async fn close(&self) {
+        self.rest().await;
         self.app.store().close().await;
     }
 
@@ -150,7 +158,8 @@ impl World {
         let context = Context::new(addresses, master, offers);
         let context = Arc::new(if mailer.is_some() { context.sending_mail() } else { context });
         let rails = Rails::new(vec![(Mode::Test, rail)]);
-        let app = App::new(store, context, rails, Egress::new(EgressSettings::default()), mailer);
+        let egress = Egress::new(EgressSettings { allow_loopback: mailer.is_some(), ..EgressSettings::default() });
+        let app = App::new(store, context, rails, egress, mailer);
         let installed = app.commit(|tx, context| organizations::install(tx, context, "Kairaba Books")).await.unwrap();
         let scope = Scope { organization: installed.unwrap().organization, mode: Mode::Test };
         let (stop, stopped) = watch::channel(false);
@@ -276,6 +285,12 @@ impl World {
         let page = self.get(&home).await;
         Payer { world: self, home, page }
     }
+}
+
+fn mailer(smtp_url: &str) -> Mailer {
+    let from = Some("Bills <bills@shop.example>".to_owned());
+    let settings = MailSettings::check(Some(smtp_url.to_owned()), None, from).unwrap().unwrap();
+    Mailer::new(settings, None).unwrap()
 }
 
 pub(crate) struct Page {

@@ -1,0 +1,175 @@
+"""Row D8: secrets that must not be kept, sent in every field and header there is; then everything that the server leaves
+behind is searched for them, in whatever form: database, write-ahead log, traces, metrics, events, webhooks, backup."""
+
+import base64
+import json
+import os
+import subprocess
+import urllib.parse
+
+from bombs import _fields, operations
+from checks import data, eventually
+from proof import Proof
+from server import PLAIN, Api, Server
+from store import dalasi, environment
+
+GATE_CANARIES = 300
+# What else a request needs, so that only the card number is wrong with it.
+ITEM = {"description": "Pen", "quantity": 1, "unit_price": "1.00"}
+COMPLETE = {
+    "create_checkout": {"amount": "1.00"},
+    "create_payment_link": {"title": "Tea", "amount": "1.00"},
+    "create_customer": {"email": "awa@shop.example"},
+    "create_product": {"name": "Pen", "price": "1.00"},
+    "create_invoice": {"customer_email": "awa@shop.example", "customer_name": "Awa", "due_date": "2099-01-31", "items": [ITEM]},
+    "record_invoice_payment": {"amount": "1.00", "payment_method": "cash"},
+    "create_webhook_endpoint": {"url": "https://hooks.shop.example/", "enabled_events": ["*"]},
+}
+
+
+def luhn(digits):
+    """With its check digit."""
+    total = sum(sum(divmod(int(digit) * (2 - place % 2), 10)) for place, digit in enumerate(digits))
+    return digits + str(-total % 10)
+
+
+class Cage:
+    """Makes canaries, each another, and finds them again."""
+
+    def __init__(self, seed):
+        self.seed = seed
+        self.names = {}
+
+    def pan(self, name):
+        number = luhn(f"4{self.seed % 10**8:08}{len(self.names):06}")
+        return self._keep(name, number)
+
+    def text(self, name, kind="canary"):
+        return self._keep(name, f"{kind}_{self.seed}_{len(self.names):06}_zq")
+
+    def _keep(self, name, canary):
+        self.names[canary] = name
+        return canary
+
+    def found_in(self, text):
+        """The canaries that stand in it, in whatever form."""
+        lower = text.lower()
+        plain = {canary for canary in self.names if canary.encode() in text}
+        for canary in self.names:
+            raw = canary.encode()
+            hexed, quoted = raw.hex().encode(), "".join(f"%{byte:02x}" for byte in raw).encode()
+            percent = urllib.parse.quote(canary, safe="").encode()
+            # Without what hangs on the neighbours, whichever of the three places it begins at.
+            based = [base64.b64encode(b"\0" * shift + raw)[(0, 2, 3)[shift] : -4] for shift in range(3)]
+            if hexed in lower or quoted in lower or percent in text or any(one in text for one in based):
+                plain.add(canary)
+        return plain
+
+
+def everything(server, store, backup):
+    """(place, bytes) of all that a server leaves behind."""
+    yield "the log", open(server.log, "rb").read()
+    yield "the metrics", Api(server.url).get("/metrics").content
+    if store.name == "sqlite":
+        for path in store.folder.rglob("*"):
+            if path.is_file():
+                yield f"the file {path.name}", path.read_bytes()
+    else:
+        dumped = subprocess.run(["pg_dump", "--inserts", store.url], capture_output=True, timeout=60, check=True)
+        yield "the database", dumped.stdout
+    made = dalasi("backup", *store.location, backup, check=False)
+    assert made.returncode == 0, made.stderr
+    yield "the backup", backup.read_bytes()
+
+
+def test_no_secret_is_left_behind(new_store, tmp_path, database, monkeypatch, receiver):
+    monkeypatch.setattr("server.environment", lambda: environment() | {"DALASI_LOG": "trace"})
+    store = new_store()
+    keys = store.init()["keys"]
+    server = Server(store, tmp_path / "trace.log", options=PLAIN)
+    server.start()
+    try:
+        with Proof("D8", database, GATE_CANARIES) as proof:
+            cage = Cage(proof.seed)
+            test, live = Api(server.url, keys["test"]["secret"]), Api(server.url, keys["live"]["secret"])
+            delivered = secrets_that_are_issued(cage, server, keys, test, receiver)
+            sent = secrets_that_are_sent(cage, test, live)
+            while len(cage.names) < proof.wanted:
+                sent += secrets_that_are_sent(cage, test, live)
+            proof.reached = len(cage.names)
+            backup = tmp_path / "backup"
+            for place, text in everything(server, store, backup):
+                for canary in cage.found_in(text):
+                    proof.violation(f"{place} holds {cage.names[canary]}")
+            # Its sender may be told which word of his is none; what is a secret is not repeated even to him.
+            for place, text in sent:
+                for canary in cage.found_in(text):
+                    if not cage.names[canary].startswith("a card number"):
+                        proof.violation(f"an answer to {place} repeats {cage.names[canary]}")
+            events = json.dumps(data(test.get("/v1/events", params={"limit": 100}))).encode() + b"".join(delivered)
+            for canary in cage.found_in(events):
+                proof.violation(f"an event or a webhook holds {cage.names[canary]}")
+            print(f"{len(cage.names)} canaries, {len(sent)} answers, {os.path.getsize(server.log) >> 10} KiB of traces")
+            # What the search must find, in each of its forms.
+            canary = next(iter(cage.names)).encode()
+            for name, text in {
+                "as it is": b"x" + canary,
+                "in base64": base64.b64encode(b"ab" + canary + b"cd"),
+                "in hex": canary.hex().upper().encode(),
+                "in percent signs": "".join(f"%{byte:02X}" for byte in canary).encode(),
+            }.items():
+                proof.control(f"a canary {name}", bool(cage.found_in(text)))
+    finally:
+        server.kill()
+
+
+def secrets_that_are_issued(cage, server, keys, api, receiver):
+    """Keys, tokens, client secrets, webhook secrets and codes, used as they are meant to be; what was delivered."""
+    for mode in ("test", "live"):
+        for kind in ("secret", "publishable"):
+            cage._keep(f"the {mode} {kind} key", keys[mode][kind])
+    token = data(api.post("/v1/auth/token", {"expires_in": 60}))["access_token"]
+    cage._keep("an access token", token)
+    cage._keep("a token's signature", token.rsplit(".", 1)[1])
+    Api(server.url, token).get("/v1/checkouts")
+    mailbox = receiver.mailbox()
+    endpoint = data(api.post("/v1/webhook_endpoints", {"url": mailbox.url, "enabled_events": ["*"]}), 201)
+    cage._keep("a webhook secret", endpoint["secret"].removeprefix("whsec_"))
+    rotated = data(api.post(f"/v1/webhook_endpoints/{endpoint['id']}/rotate-secret"))
+    cage._keep("a rotated webhook secret", rotated["secret"].removeprefix("whsec_"))
+    checkout = data(api.post("/v1/checkouts", {"amount": "1.00"}), 201)
+    cage._keep("a client secret", checkout["client_secret"])
+    pay = {"client_secret": checkout["client_secret"], "payment_method": "afrimoney", "customer_phone": "+2207000000"}
+    data(api.post("/v1/pay/initialize", pay))
+    eventually(lambda: data(api.get(f"/v1/checkouts/{checkout['id']}"))["status"] == "completed")
+    eventually(lambda: len(mailbox.deliveries) >= 2)
+    return [str(one.headers).encode() + one.body for one in mailbox.deliveries]
+
+
+def secrets_that_are_sent(cage, test, live):
+    """Card numbers in live mode, and secrets where nobody asks for them; (operation, body) of each answer."""
+    answers = []
+
+    def ask(api, name, verb, path, **options):
+        answers.append((name, api.request(verb, path, **options).content))
+
+    for verb, path, operation in operations():
+        name = operation["operationId"]
+        headers = {
+            header: cage.text(f"{header} of {name}")
+            for header in ("Cookie", "X-Api-Key", "Proxy-Authorization", "User-Agent", "Referer", "X-Forwarded-For", "X-Request-Id")
+        }
+        ask(test, name, verb, path, headers=headers)
+        ask(test, name, verb, f"{path}?api_key={cage.text(f'a query of {name}')}")
+        ask(test.with_credential("sk_live_" + cage.text(f"a wrong key for {name}", "key")), name, verb, path)
+        ask(test.with_credential("eyJ." + cage.text(f"a wrong token for {name}", "jwt") + ".x"), name, verb, path)
+        if verb == "GET":
+            continue
+        for field in _fields(operation):
+            body = COMPLETE.get(name, {}) | {field: cage.pan(f"a card number in {field} of {name}")}
+            ask(live, name, verb, path, body=body)
+        cvv = {"cvv": cage.text(f"cvv of {name}"), "card": {"number": cage.pan(f"card.number of {name}"), "cvc": "123"}}
+        ask(test, name, verb, path, body=cvv)
+    pin = {"session_id": "ps_01h455vb4pex5vsknk084sn02q", "customer_pin": cage.text("a code", "pin")}
+    ask(test, "initialize_payment", "POST", "/v1/pay/initialize", body=pin)
+    return answers
