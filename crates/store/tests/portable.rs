@@ -232,10 +232,8 @@ impl Visitor for Expressions {
                     self.0.push("arithmetic on a placeholder".to_owned());
                 }
             }
-            Expr::Cast { data_type, .. } => {
-                if !TYPES.contains(&data_type.to_string().as_str()) {
-                    self.0.push(format!("a cast to {data_type}"));
-                }
+            Expr::Cast { data_type, .. } if !TYPES.contains(&data_type.to_string().as_str()) => {
+                self.0.push(format!("a cast to {data_type}"));
             }
             _ => {}
         }
