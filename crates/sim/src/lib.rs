@@ -4,7 +4,7 @@
 //! a real SQLite database; the payment network, the receivers of webhooks, the clock and the storage's faults are simulated.
 //! After each step the service's answer is compared with the model's, and at the end all there is.
 
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a simulation that meets what can't be has to stop")]
+#![expect(clippy::expect_used, reason = "a simulation that meets what can't be has to stop")]
 
 pub mod history;
 pub mod model;

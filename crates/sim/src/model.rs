@@ -264,6 +264,7 @@ impl Side {
         format!("{prefix}-{period}-{count:0width$}")
     }
 
+    #[expect(clippy::too_many_arguments, reason = "what the request says, one by one")]
     pub fn create_checkout(
         &mut self,
         id: &str,

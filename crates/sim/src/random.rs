@@ -9,6 +9,7 @@ impl Dice {
         Self(seed)
     }
 
+    #[expect(clippy::should_implement_trait, reason = "it never ends, and nobody loops over it")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -141,10 +141,9 @@ impl<'t> Matrix<'t> {
             && target.is_some()
             && target == scope
             && let Some(shown) = (row.shows)(&objects)
+            && !answer.text().contains(&shown)
         {
-            if !answer.text().contains(&shown) {
-                faults.push(format!("it does not show {shown}"));
-            }
+            faults.push(format!("it does not show {shown}"));
         }
         (comparable(&answer, &objects), faults)
     }

@@ -22,7 +22,7 @@ const PATIENCE_US: i64 = 3 * 24 * 3600 * SECOND;
 
 /// What receivers have seen, by endpoint and object: attempts and the bytes of each event in the object's order.
 #[derive(Default)]
-pub struct Received {
+pub(super) struct Received {
     pub(super) events: BTreeMap<(String, String), BTreeMap<i64, Delivered>>,
     pub(super) is_disabled: bool,
 }
@@ -237,7 +237,11 @@ impl History {
                     }
                 }
             }
-            Job::RenderInvoice(_) | Job::RenderReceipt(_) | Job::SimulatePayer(_) | Job::SimulateRefund(_) => {}
+            Job::RenderInvoice(_)
+            | Job::RenderReceipt(_)
+            | Job::FetchLogo(..)
+            | Job::SimulatePayer(_)
+            | Job::SimulateRefund(_) => {}
         }
         Ok(())
     }

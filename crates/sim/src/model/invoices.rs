@@ -274,11 +274,11 @@ impl Side {
     }
 }
 
-pub fn year_of(now: i64) -> String {
+pub(super) fn year_of(now: i64) -> String {
     domain::Timestamp::from_micros(now).to_text()[..4].to_owned()
 }
 
-pub fn overdue_at(due_at: i64, issued_at: i64, set_at: i64) -> i64 {
+pub(super) fn overdue_at(due_at: i64, issued_at: i64, set_at: i64) -> i64 {
     if due_at > set_at { due_at } else { due_at.max(issued_at + DAY) }
 }
 

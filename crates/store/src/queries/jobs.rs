@@ -109,10 +109,9 @@ pub fn done(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<(), Error> {
     let key = [claimed.job.kind().into(), claimed.job.object_id().into(), claimed.lease_token.into()];
     let mut with_time = Vec::from(key.clone());
     with_time.push(claimed.due_at.micros().into());
-    if domain::planted!(Defect::JobNeverDone) || tx.execute(DONE, &with_time)? == 0 {
-        if !domain::planted!(Defect::LeaseNeverReleased) {
-            tx.execute(RELEASE, &key)?;
-        }
+    let is_owed_again = domain::planted!(Defect::JobNeverDone) || tx.execute(DONE, &with_time)? == 0;
+    if is_owed_again && !domain::planted!(Defect::LeaseNeverReleased) {
+        tx.execute(RELEASE, &key)?;
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ const IMAGES_OF_A_RECORD: usize = 1_000;
 /// That many images are made at each moment that is cut.
 const IMAGES_OF_A_CUT: usize = 5;
 /// Within so many images a control has to be caught.
-const IMAGES_OF_A_CONTROL: usize = 200;
+const IMAGES_OF_A_CONTROL: usize = 400;
 const WORKERS: usize = 2;
 
 #[test]
@@ -70,9 +70,9 @@ fn planted(proof: &mut Proof) {
     }
 }
 
-/// Whether something acknowledged is seen to be gone.
+/// Whether an image is wrong: it misses what was acknowledged, or SQLite can't even read it.
 fn loses(recorded: &Recorded, moments: Range<usize>, seed: u64) -> bool {
-    cut(recorded, moments, IMAGES_OF_A_CONTROL, seed).iter().any(|fault| fault.contains("were acknowledged"))
+    !cut(recorded, moments, IMAGES_OF_A_CONTROL, seed).is_empty()
 }
 
 /// What is wrong with `count` images of moments in `moments`.
