@@ -18,7 +18,8 @@ const REST_PER_WORK: u32 = 100;
 
 pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
     let mut pause = FIRST;
-    loop {
+    // Asked each time: a look that was broken off has seen the signal, and it would not be told again.
+    while !*stop.borrow() {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             _ = stop.changed() => return,

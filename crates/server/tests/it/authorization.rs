@@ -121,12 +121,19 @@ impl<'t> Matrix<'t> {
         let scope = credential.scope();
         let writes = self.described[row.operation].0 != Method::GET;
         let beyond = (is_success && writes).then(|| scope.map(|scope| tenants.beyond(scope)));
-        let commits = tenants.commits();
-        let answer = tenants.send(self.request(row, credential, &objects)).await;
+        let mut commits = tenants.commits();
+        let mut answer = tenants.send(self.request(row, credential, &objects)).await;
 
+        let may_write = is_success && (writes || row.operation.starts_with("download_"));
+        // A write of the store's own, such as a checkpoint's, may fall on this moment; a request's comes each time.
+        for _ in 0..2 {
+            if !may_write && tenants.commits() != commits {
+                commits = tenants.commits();
+                answer = tenants.send(self.request(row, credential, &objects)).await;
+            }
+        }
         let mut faults = judge_answer(expected, &answer);
-        let keeps_a_file = row.operation.starts_with("download_");
-        if !(is_success && (writes || keeps_a_file)) && tenants.commits() != commits {
+        if !may_write && tenants.commits() != commits {
             faults.push("something was written".into());
         }
         if let Some(before) = beyond

@@ -9,6 +9,7 @@ use super::{Check, History, Kept, Object, Open, compare, expect};
 use crate::model::{Begin, Begun, Kind, Next, Session, SessionState, Side, Word, needs_phone, text};
 use crate::network::{Heard, RIGHT_CODE};
 use crate::operation::Fault;
+use crate::world::Answer;
 
 const METHODS: [&str; 4] = ["wave", "afrimoney", "qmoney", "card"];
 const PHONES: [&str; 2] = ["+2207654321", "+2207654322"];
@@ -92,9 +93,9 @@ impl History {
         self.calm();
         let mut heard = self.world.network.take_heard();
         if let (Some(failed), true, true) = (&answer, heard.is_empty(), self.may_fail())
-            && failed.status >= 500
+            && tells_no_more(failed)
         {
-            // It did not happen: the same request again does it.
+            // It did not happen, or it stands: the same request again does it, or is told of it.
             self.sides[side] = before;
             let now = self.world.now();
             begun = self.sides[side].begin(&asked, now);
@@ -104,8 +105,8 @@ impl History {
         let is_lost = match &answer {
             None if self.fault == Fault::CrashInCall => true,
             None => return Err("a payment was not answered".to_owned()),
-            Some(answer) if answer.status >= 500 && self.may_fail() => true,
-            Some(answer) if answer.status >= 500 => {
+            Some(answer) if tells_no_more(answer) && self.may_fail() => true,
+            Some(answer) if tells_no_more(answer) => {
                 return Err(format!("a payment was answered {} {}", answer.status, answer.body));
             }
             Some(_) => false,
@@ -290,4 +291,9 @@ fn word_of_reason(reason: FailureReason) -> &'static str {
         FailureReason::Cancelled => "cancelled",
         FailureReason::ProviderError => "provider_error",
     }
+}
+
+/// The storage failed: nothing is known, or what was begun goes on under its key.
+fn tells_no_more(answer: &Answer) -> bool {
+    answer.status >= 500 || answer.code() == "idempotency_key_in_use"
 }
