@@ -18,14 +18,14 @@ use proof::Proof;
 use self::image::Bench;
 use self::workload::Recorded;
 
-/// Among the ordinary tests; the programme's gate asks for ten times as many.
-const IMAGES: u64 = 1_000;
+/// Among the ordinary tests; the programme's gate asks for more.
+const IMAGES: u64 = 300;
 /// Of one record; then another one is made, from the next seed.
 const IMAGES_OF_A_RECORD: usize = 1_000;
 /// That many images are made at each moment that is cut.
 const IMAGES_OF_A_CUT: usize = 5;
 /// Within so many images a control has to be caught.
-const IMAGES_OF_A_CONTROL: usize = 400;
+const IMAGES_OF_A_CONTROL: usize = 200;
 const WORKERS: usize = 2;
 
 #[test]
