@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use domain::payment::{PaymentSession, SessionStatus, Transaction, TransactionStatus, TransactionSummary};
-use domain::{Id, Scope};
+use domain::{Id, Scope, Timestamp};
 use store::queries::verify::{self as stored, Span};
 use store::{Entity, Tx};
 
@@ -18,17 +18,21 @@ pub(super) struct Attempts {
     pub(super) completed: i64,
     /// That were told so, unless the object took no more payments then.
     failed: i64,
-    /// Among them those that did not fail for their payer, because the session was closed before.
-    unheard: i64,
+    /// When those failed that failed for their payer, because the session was open until then.
+    heard: Vec<Timestamp>,
+    /// When the first money came.
+    pub(super) paid_at: Option<Timestamp>,
     pub(super) paid: Vec<Id<Transaction>>,
     pub(super) late: Vec<Id<Transaction>>,
     pub(super) shown: Option<(TransactionSummary, TransactionStatus)>,
 }
 
 impl Attempts {
-    /// How many failures were told, at least and at most.
-    pub(super) fn failures(&self) -> RangeInclusive<i64> {
-        self.failed - self.unheard..=self.failed
+    /// How many failures were told, at least and at most. From `paid_at` on the object took no more, and what failed beside
+    /// the money that paid it is nobody's concern.
+    pub(super) fn failures(&self, paid_at: Option<Timestamp>) -> RangeInclusive<i64> {
+        let told = self.heard.iter().filter(|failed_at| paid_at.is_none_or(|paid_at| **failed_at < paid_at)).count();
+        i64::try_from(told).unwrap_or(i64::MAX)..=self.failed
     }
 
     /// `shown` is the attempt that the object shows; `open` says that the object still takes payments, or took the last
@@ -41,10 +45,15 @@ impl Attempts {
         is_open: bool,
     ) {
         self.count += 1;
-        if transaction.reached(TransactionStatus::Failed).is_some() {
+        if let Some(failed_at) = transaction.reached(TransactionStatus::Failed) {
             self.failed += 1;
             let was_heard = session.is_some_and(|session| session.status() == SessionStatus::Failed);
-            self.unheard += i64::from(!was_heard || !is_open);
+            if was_heard && is_open {
+                self.heard.push(failed_at);
+            }
+        }
+        if let Some(paid_at) = transaction.reached(TransactionStatus::Completed) {
+            self.paid_at = Some(self.paid_at.map_or(paid_at, |first| first.min(paid_at)));
         }
         if transaction.status().is_paid() {
             self.completed += 1;

@@ -342,7 +342,10 @@ impl Subject<'_> {
                     (EventType::CheckoutExpired, once(status == checkout::Status::Expired)),
                     (EventType::CheckoutCancelled, once(status == checkout::Status::Cancelled)),
                     (EventType::PaymentSucceeded, exactly(attempts.completed)),
-                    (EventType::PaymentFailed, attempts.failures()),
+                    (
+                        EventType::PaymentFailed,
+                        attempts.failures(attempts.paid_at.filter(|_| status == checkout::Status::Completed)),
+                    ),
                 ]
             }
             Subject::Invoice(invoice, attempts) => {
@@ -368,8 +371,8 @@ impl Subject<'_> {
                     (EventType::InvoicePaid, once(is_paid)),
                     (EventType::InvoiceCancelled, once(is_cancelled)),
                     (EventType::PaymentSucceeded, exactly(attempts.completed)),
-                    (EventType::PaymentFailed, attempts.failures()),
-                    (EventType::InvoicePaymentFailed, attempts.failures()),
+                    (EventType::PaymentFailed, attempts.failures(invoice.paid_date())),
+                    (EventType::InvoicePaymentFailed, attempts.failures(invoice.paid_date())),
                 ]
             }
             Subject::PaymentLink(link) => {
