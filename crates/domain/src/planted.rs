@@ -1,7 +1,7 @@
 //! Defects on purpose, so that a check that finds nothing can be seen to find something.
 //!
 //! Product code asks `planted!(Defect::…)` where a defect would sit: a constant `false` without the feature `planted`,
-//! and with it the one that [`plant`] chose for this process. No build for use can hold one.
+//! and with it the one that `plant` chose for this process. No build for use can hold one.
 
 #[cfg(all(feature = "planted", not(debug_assertions)))]
 compile_error!("a build with planted defects is for tests: it needs debug assertions");

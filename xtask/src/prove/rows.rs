@@ -231,6 +231,7 @@ pub(crate) const ROWS: &[Row] = &[
             "--exact",
             "a_database_that_fails_loses_and_doubles_nothing",
             "--nocapture",
+            "--ignored",
         ]),
         unit: "faults",
         counts: [20, 1_000, 1_000],

@@ -203,6 +203,7 @@ async fn killed(scene: &Scene, seed: u64, database: &str) -> Vec<String> {
 
 /// C8: whatever happens between the servers and their database.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "it takes minutes: `cargo xtask prove --only C8` runs it"]
 async fn a_database_that_fails_loses_and_doubles_nothing() {
     let mut proof = Proof::begin("C8", Some("postgres"), FAULTS_OF_A_HISTORY);
     let programs = match programs() {
