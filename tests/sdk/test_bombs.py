@@ -83,6 +83,12 @@ def test_no_bomb_hurts(new_server, database):
                 proof.violation(f"{name}: {min(costs) * 1000:.0f} ms of the processor at best")
         growth = resident(server) - held
         if growth > MOST_GROWTH:
+            # What a server keeps ready it gets once; what it loses it loses again.
+            held = resident(server)
+            for name, sent, _ in bombs:
+                throw(name, sent)
+            growth = resident(server) - held
+        if growth > MOST_GROWTH:
             proof.violation(f"the server holds {growth >> 10} KiB more than before")
         created = [after for after in zip(before, totals()) if after[0] != after[1]]
         print(f"{len(bombs)} of {known} bombs, {len(slow)} looked at again, {growth >> 10} KiB, new objects: {created}")
