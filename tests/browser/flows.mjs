@@ -70,3 +70,24 @@ export async function backToPayment(page) {
 }
 
 export const paid = (page, seconds) => reach(page, 'Paid', seconds)
+
+/** What the page asks for, as it is written there. */
+export const amount = page => page.locator('.amount').innerText()
+
+/** From the choice of methods to the outcome, by a payer who pays. */
+export async function payWith(page, way) {
+  if (way === 'wave') {
+    await toSimulator(page, 'wave')
+    await decide(page, 'Approve')
+  } else if (way === 'card') {
+    await toSimulator(page, 'card')
+    await useCard(page, '4242424242424242')
+    await backToPayment(page)
+  } else {
+    await withPhone(page, way, '+2207000000')
+    if (way === 'qmoney') {
+      await reach(page, 'Enter the code')
+      await giveCode(page, '123456')
+    }
+  }
+}

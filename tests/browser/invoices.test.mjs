@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { button, goTo, heading, launch, link, look, payer, reach, SCRIPTS, withScripts } from './browser.mjs'
-import { QUIET_PHONE, backToPayment, decide, giveCode, givePhone, open, paid, toSimulator, useCard, withPhone } from './flows.mjs'
+import { QUIET_PHONE, amount, backToPayment, decide, givePhone, open, paid, payWith, toSimulator, useCard, withPhone } from './flows.mjs'
 import { eventually, startServer } from './server.mjs'
 
 const WAYS = ['wave', 'card', 'afrimoney', 'qmoney']
@@ -35,25 +35,6 @@ const create = fields =>
   })
 const get = invoice => server.api('GET', `/v1/pay/invoices/${invoice.id}`)
 const page_of = invoice => `${server.url}/invoice/${invoice.id}`
-const amount = page => page.locator('.amount').innerText()
-
-async function payWith(page, way) {
-  if (way === 'wave') {
-    await toSimulator(page, 'wave')
-    await decide(page, 'Approve')
-  } else if (way === 'card') {
-    await toSimulator(page, 'card')
-    await useCard(page, '4242424242424242')
-    await backToPayment(page)
-  } else {
-    await withPhone(page, way, '+2207000000')
-    if (way === 'qmoney') {
-      await reach(page, 'Enter the code')
-      await giveCode(page, '123456')
-    }
-  }
-}
-
 describe('invoice', { concurrency: 2 }, () => {
   for (const scripts of SCRIPTS) {
     const visit = steps => payer(browser, { scripts }, steps)

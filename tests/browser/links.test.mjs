@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { button, goTo, launch, link, look, payer, reach, SCRIPTS, withScripts } from './browser.mjs'
-import { QUIET_PHONE, backToPayment, decide, giveCode, givePhone, open, paid, toSimulator, useCard, withPhone } from './flows.mjs'
+import { QUIET_PHONE, amount, backToPayment, decide, givePhone, open, paid, payWith, toSimulator, withPhone } from './flows.mjs'
 import { eventually, startServer, startShop } from './server.mjs'
 
 const WAYS = ['wave', 'card', 'afrimoney', 'qmoney']
@@ -32,25 +32,6 @@ function withServer() {
 
 const create = fields => server.api('POST', '/v1/pay/payment-links', { title: 'Concert at the river', amount: '250.00', ...fields })
 const get = made => server.api('GET', `/v1/pay/payment-links/${made.id}`)
-const amount = page => page.locator('.amount').innerText()
-
-async function payWith(page, way) {
-  if (way === 'wave') {
-    await toSimulator(page, 'wave')
-    await decide(page, 'Approve')
-  } else if (way === 'card') {
-    await toSimulator(page, 'card')
-    await useCard(page, '4242424242424242')
-    await backToPayment(page)
-  } else {
-    await withPhone(page, way, '+2207000000')
-    if (way === 'qmoney') {
-      await reach(page, 'Enter the code')
-      await giveCode(page, '123456')
-    }
-  }
-}
-
 const session = page => new URL(page.url()).pathname.split('/')[3]
 const status = async page => server.api('GET', `/v1/pay/status/${session(page)}`)
 

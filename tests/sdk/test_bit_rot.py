@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from checks import eventually
 from proof import Proof
-from scenario import Client, Shop
+from scenario import Client, Shop, everything
 from server import Server
 from store import SqliteStore, dalasi
 
@@ -29,6 +30,8 @@ def kept(database, tmp_path_factory):
     shop, client = Shop(Random(7)), Client(server)
     for _ in range(STEPS):
         shop.step(client)
+    # The books are what a flipped bit would do harm to, and payments need their time.
+    assert eventually(lambda: any(everything(client, "/v1/pay/transactions"))), "none of the payments was made"
     server.kill()
     killed = store.copy(folder / "killed")
     server.start()

@@ -35,7 +35,7 @@ fn nothing_acknowledged_is_lost_with_the_power() {
     let mut reached = 0;
     while reached < wanted {
         let seed = proof.seed + reached as u64;
-        let recorded = workload::record(seed);
+        let recorded = workload::record(seed, || ());
         let count = IMAGES_OF_A_RECORD.min(wanted - reached);
         for fault in cut(&recorded, 0..recorded.steps.len() + 1, count, seed) {
             proof.violation(fault);
@@ -48,7 +48,7 @@ fn nothing_acknowledged_is_lost_with_the_power() {
 
 fn controls(proof: &mut Proof) {
     let seed = proof.seed;
-    let recorded = workload::record(seed);
+    let recorded = workload::record(seed, || ());
     let (dropped, seen) = recorded.without_one_sync(seed);
     proof.control("sync_dropped", loses(&dropped, seen, seed));
     let never = recorded.without_syncs();
@@ -63,8 +63,7 @@ fn planted(proof: &mut Proof) {
     use domain::planted::{Defect, plant};
 
     for defect in [Defect::SynchronousNormal, Defect::SynchronousOff, Defect::AnswerBeforeCommit] {
-        plant(Some(defect));
-        let recorded = workload::record(proof.seed);
+        let recorded = workload::record(proof.seed, || plant(Some(defect)));
         plant(None);
         proof.control(defect.as_str(), loses(&recorded, 0..recorded.steps.len() + 1, proof.seed));
     }

@@ -12,7 +12,7 @@ use store::{Database, Error, Settings, Store, Tx};
 use super::image::{FILE, scratch};
 use crate::world::{System, entropy};
 
-/// A second of life of a database: opened for the first time, written to, closed, opened again beside a second process.
+/// A second of life of a database: opened for the first time, opened again and written to, closed, opened beside a second process.
 pub(crate) struct Recorded {
     pub(crate) steps: Vec<Step>,
     /// A transaction's number, and after which step the caller had its answer.
@@ -78,7 +78,8 @@ impl Shape {
     }
 }
 
-pub(crate) fn record(seed: u64) -> Recorded {
+/// `prepare` is called once the schema is there: whoever is told too early that it is doesn't get past opening.
+pub(crate) fn record(seed: u64, prepare: impl FnOnce()) -> Recorded {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let folder = scratch();
@@ -86,6 +87,8 @@ pub(crate) fn record(seed: u64) -> Recorded {
         let acknowledged = Arc::new(Mutex::new(Vec::new()));
         let mut life = Life { seeded: Seeded::new(seed), recording: recording.clone(), acknowledged };
 
+        open(&folder, false).await.unwrap().close().await;
+        prepare();
         let store = open(&folder, false).await.unwrap();
         for _ in 0..3 {
             life.burst(&store, 12).await;
