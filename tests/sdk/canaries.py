@@ -139,6 +139,12 @@ def secrets_that_are_issued(cage, server, keys, api, receiver):
     cage._keep("a rotated webhook secret", rotated["secret"].removeprefix("whsec_"))
     checkout = data(api.post("/v1/checkouts", {"amount": "1.00"}), 201)
     cage._keep("a client secret", checkout["client_secret"])
+    # The same where the answer is kept for a retry.
+    for place, body in {"/v1/checkouts": {"amount": "1.00"}, "/v1/webhook_endpoints": {"url": mailbox.url, "enabled_events": ["*"]}}.items():
+        answers = [data(api.post(place, body, headers={"Idempotency-Key": f"kept-{place}"}), 201) for _ in range(2)]
+        assert answers[0] == answers[1], "a retry gets the same answer"
+        secret = answers[0].get("client_secret") or answers[0]["secret"].removeprefix("whsec_")
+        cage._keep(f"a secret of a kept answer of {place}", secret)
     pay = {"client_secret": checkout["client_secret"], "payment_method": "afrimoney", "customer_phone": "+2207000000"}
     data(api.post("/v1/pay/initialize", pay))
     eventually(lambda: data(api.get(f"/v1/checkouts/{checkout['id']}"))["status"] == "completed")

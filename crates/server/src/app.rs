@@ -87,6 +87,7 @@ pub struct Context {
     pub client_secret_pepper: Subkey,
     pub form_token_key: Subkey,
     pub page_token_key: Subkey,
+    pub kept_answer_key: Subkey,
     /// Mails are owed only where some process can send them.
     pub sends_mail: bool,
     offers: Vec<Offer>,
@@ -109,6 +110,7 @@ impl Context {
             client_secret_pepper: master.subkey(Purpose::ClientSecretDigest),
             form_token_key: master.subkey(Purpose::FormToken),
             page_token_key: master.subkey(Purpose::PageToken),
+            kept_answer_key: master.subkey(Purpose::KeptAnswer),
             master,
             sends_mail: false,
             offers,

@@ -44,6 +44,8 @@ pub enum Purpose {
     FormToken,
     /// Links that carry their own proof, such as the simulator's pages.
     PageToken,
+    /// Answers that are kept for a retry.
+    KeptAnswer,
 }
 
 /// A key for one purpose, for HMAC-SHA256.
@@ -79,6 +81,7 @@ impl MasterKey {
             Purpose::ClientSecretDigest => "dalasi client secret digest v1",
             Purpose::FormToken => "dalasi form token v1",
             Purpose::PageToken => "dalasi page token v1",
+            Purpose::KeptAnswer => "dalasi kept answer v1",
         };
         Subkey(expand(&self.bytes, label))
     }
@@ -134,6 +137,42 @@ impl Subkey {
     pub fn derive(&self, label: &str) -> [u8; 32] {
         let tag = hmac::sign(&self.hmac_key(), label.as_bytes());
         tag.as_ref().try_into().expect("HMAC-SHA256 has 32 bytes")
+    }
+
+    /// What a sealed text has more than its plain one, in bytes: nonce and tag.
+    pub const SEAL_LENGTH: usize = NONCE_LENGTH + 16;
+
+    /// Encrypts with AES-256-GCM under a key that belongs to `label` alone, so that no key is used often, however many texts
+    /// there are, and a text that is put under another label doesn't open. Nonce, ciphertext, tag.
+    pub fn seal(&self, label: &str, plain: &[u8]) -> Vec<u8> {
+        let mut sealed = Vec::with_capacity(NONCE_LENGTH + plain.len() + AES_256_GCM.tag_len());
+        sealed.extend_from_slice(&[0; NONCE_LENGTH]);
+        sealed.extend_from_slice(plain);
+        let (nonce, tag) = self
+            .sealing_key(label)
+            .seal_in_place_separate_tag(Aad::empty(), &mut sealed[NONCE_LENGTH..])
+            .expect("a text shorter than 64 GiB and a fresh nonce always seal");
+        sealed[..NONCE_LENGTH].copy_from_slice(nonce.as_ref());
+        sealed.extend_from_slice(tag.as_ref());
+        sealed
+    }
+
+    /// Opens what [`Subkey::seal`] made for the same label.
+    pub fn open(&self, label: &str, sealed: &[u8]) -> Result<Vec<u8>, UnwrapFault> {
+        let (nonce, sealed) = sealed.split_at_checked(NONCE_LENGTH).ok_or(UnwrapFault::Malformed)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| UnwrapFault::Malformed)?;
+        let mut plain = sealed.to_vec();
+        let length = self
+            .sealing_key(label)
+            .open_in_place(nonce, Aad::empty(), &mut plain)
+            .map_err(|_| UnwrapFault::Forged)?
+            .len();
+        plain.truncate(length);
+        Ok(plain)
+    }
+
+    fn sealing_key(&self, label: &str) -> RandomizedNonceKey {
+        RandomizedNonceKey::new(&AES_256_GCM, &self.derive(label)).expect("32 bytes are a key of AES-256")
     }
 
     pub(crate) fn hmac_key(&self) -> hmac::Key {

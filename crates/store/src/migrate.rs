@@ -46,6 +46,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 8, name: "refunds", text: include_str!("../migrations/0008_refunds.sql") },
     Migration { number: 9, name: "ledger_batches", text: include_str!("../migrations/0009_ledger_batches.sql") },
     Migration { number: 10, name: "logos", text: include_str!("../migrations/0010_logos.sql") },
+    Migration { number: 11, name: "sealed_answers", text: include_str!("../migrations/0011_sealed_answers.sql") },
 ];
 
 /// Merged from several sides, they may come out of order.

@@ -214,7 +214,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         id: "D8",
         title: "no card number, key, token, secret or code is left behind anywhere",
-        databases: &["sqlite"],
+        databases: BOTH,
         runner: Runner::Pytest(&["canaries.py", "-s"]),
         unit: "canaries",
         counts: [300, 10_000, 10_000],
@@ -278,10 +278,6 @@ pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
     ("D5", "an ordinary test: 1,680 inner addresses and 100 rebinds, without a listener that counts connections"),
     ("D6", "no fuzz targets"),
     ("D7", "unsafe code is forbidden outside one test crate and overflow checks are on; no sanitizer runs"),
-    (
-        "D8.postgres",
-        "broken there: a request without a key keeps its answer, and with it a client or webhook secret, in idempotency_keys",
-    ),
     ("D9", "hostile texts are tried by example in pages, mails and documents"),
     ("D10", "by example in the tests of the pages"),
     ("D11", "not built"),

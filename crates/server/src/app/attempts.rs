@@ -10,10 +10,10 @@ use domain::payment::{Moved, PaymentSession, Step, Transaction};
 use domain::rail::{Called, Report, Started};
 use domain::{Id, Scope};
 use store::Tx;
-use store::queries::idempotency::{self, IdempotencyKey};
+use store::queries::idempotency::IdempotencyKey;
 use store::queries::jobs;
 
-use super::idempotency::{Outcome, Reply, Run};
+use super::idempotency::{self, Outcome, Reply, Run};
 use super::payments::{self, Begun, Initialize, Target};
 use super::sessions::{self, Payment};
 use super::settlement::settle;
@@ -305,7 +305,7 @@ fn finish_key(tx: &mut Tx<'_>, context: &Context, payment: &mut Payment) -> Resu
     let view = PaymentSessionView::of(&payment.session, payment.transaction.as_ref(), &context.addresses);
     // The fingerprint was stored when the key was claimed.
     let key = IdempotencyKey { scope: payment.session.scope, space, key, fingerprint: Vec::new() };
-    idempotency::finish(tx, &key, 200, &wire::data(&view))?;
+    idempotency::finish(tx, context, &key, &Reply::new(200, wire::data(&view)))?;
     Ok(true)
 }
 

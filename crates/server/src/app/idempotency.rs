@@ -1,9 +1,10 @@
 //! One request, one effect: the key, the effect and the stored answer commit together (contract §1.8).
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use store::Tx;
-use store::queries::idempotency::{self, Claimed, IdempotencyKey};
+use store::queries::idempotency::{self, Claimed, IdempotencyKey, KeptBody};
 
 use super::{App, Context};
 use crate::error::Failure;
@@ -73,12 +74,24 @@ impl App {
         O: Send + 'static,
     {
         let deadline = monotonic::now() + LONGEST_WAIT;
+        // Of the last run, whose commit may be the unknown one.
+        let answer = Arc::new(Mutex::new(None));
         loop {
             let (key_again, command, render) = (key.clone(), command.clone(), render.clone());
-            let run = self.commit(move |tx, context| once(tx, context, key_again.as_ref(), &command, &render)).await;
+            let given = Arc::clone(&answer);
+            let run = self
+                .commit(move |tx, context| {
+                    let run = once(tx, context, key_again.as_ref(), &command, &render)?;
+                    if let (Run::Done(reply), Some(true)) = (&run, key_again.as_ref().map(IdempotencyKey::is_own)) {
+                        *given.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply.clone());
+                    }
+                    Ok(run)
+                })
+                .await;
             let run = match (run, &key) {
                 (Err(Failure::Store(store::Error::UnknownCommit)), Some(key)) => {
-                    return self.settle_commit(key).await.map(Run::Done);
+                    let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    return self.settle_commit(key, answer).await.map(Run::Done);
                 }
                 (run, _) => run?,
             };
@@ -91,17 +104,19 @@ impl App {
 }
 
 impl App {
-    /// The connection broke during COMMIT: the key's row tells whether it happened.
-    async fn settle_commit(&self, key: &IdempotencyKey) -> Result<Reply, Failure> {
+    /// The connection broke during COMMIT: the key's row tells whether it happened. The answer under a key of the caller's may
+    /// be that of another request with it; under one of ours only `answer` can have been meant.
+    async fn settle_commit(&self, key: &IdempotencyKey, answer: Option<Reply>) -> Result<Reply, Failure> {
         let mut absent = 0;
         for _ in 0..SETTLE_TRIES {
             tokio::time::sleep(SETTLE_STEP).await;
-            let key = key.clone();
-            match self.read(move |tx, _| Ok(idempotency::find(tx, &key)?)).await {
-                Ok(Some(Claimed::Finished { status, body })) => {
-                    let status = u16::try_from(status);
-                    let status = status.map_err(|_| Failure::Broken("a stored status is no status".into()))?;
-                    return Ok(Reply { status, body, replayed: false });
+            let wanted = key.clone();
+            match self.read(move |tx, _| Ok(idempotency::find(tx, &wanted)?)).await {
+                Ok(Some(finished @ Claimed::Finished { .. })) => {
+                    return match answer {
+                        Some(answer) => Ok(answer),
+                        None => Ok(Reply { replayed: false, ..answered(self.context(), key, finished)? }),
+                    };
                 }
                 // It was committed, and its answer waits for a rail: a retry with the same key gets it.
                 Ok(Some(Claimed::Running)) => return Err(Failure::KeyInUse),
@@ -121,29 +136,51 @@ impl App {
     /// The answer that a key has already, for an operation that can't be taken up again and so claims its key last.
     pub async fn stored_answer(&self, key: &IdempotencyKey) -> Result<Option<Reply>, Failure> {
         let key = key.clone();
-        self.commit(move |tx, _| match idempotency::claim(tx, &key)? {
+        self.commit(move |tx, context| match idempotency::claim(tx, &key)? {
             Claimed::First => Ok(idempotency::release(tx, &key).map(|()| None)?),
-            claimed => answered(claimed).map(Some),
+            claimed => answered(context, &key, claimed).map(Some),
         })
         .await
     }
 }
 
 /// Keeps `reply` under `key`; a request that was faster with the same key has answered for both.
-pub fn keep(tx: &mut Tx<'_>, key: &IdempotencyKey, reply: Reply) -> Result<Reply, Failure> {
+pub fn keep(tx: &mut Tx<'_>, context: &Context, key: &IdempotencyKey, reply: Reply) -> Result<Reply, Failure> {
     match idempotency::claim(tx, key)? {
         Claimed::First => {
-            idempotency::finish(tx, key, i64::from(reply.status), &reply.body)?;
+            finish(tx, context, key, &reply)?;
             Ok(reply)
         }
-        claimed => answered(claimed),
+        claimed => answered(context, key, claimed),
     }
 }
 
-fn answered(claimed: Claimed) -> Result<Reply, Failure> {
+/// Stores the answer to the request that holds `key`. It may have a client or webhook secret in it, so its body is sealed;
+/// under a key that nobody will send again it isn't kept at all.
+pub(super) fn finish(tx: &mut Tx<'_>, context: &Context, key: &IdempotencyKey, reply: &Reply) -> Result<(), Failure> {
+    let sealed = (!key.is_own()).then(|| context.kept_answer_key.seal(&label(key), reply.body.as_bytes()));
+    Ok(idempotency::finish(tx, key, i64::from(reply.status), sealed)?)
+}
+
+/// Names the row that a sealed answer belongs to. None of its parts has a line break in it.
+fn label(key: &IdempotencyKey) -> String {
+    format!("{}\n{}\n{}\n{}", key.scope.organization, key.scope.mode.as_str(), key.space, key.key)
+}
+
+fn answered(context: &Context, key: &IdempotencyKey, claimed: Claimed) -> Result<Reply, Failure> {
     match claimed {
         Claimed::Finished { status, body } => {
             let status = u16::try_from(status).map_err(|_| Failure::Broken("a stored status is no status".into()))?;
+            let body = match body {
+                KeptBody::Plain(body) => Some(body),
+                KeptBody::Gone => None,
+                KeptBody::Sealed(sealed) => {
+                    let opened = context.kept_answer_key.open(&label(key), &sealed).ok();
+                    opened.and_then(|body| String::from_utf8(body).ok())
+                }
+            };
+            let body =
+                body.ok_or_else(|| Failure::Broken("a stored answer doesn't open with this master key".into()))?;
             Ok(Reply { status, body, replayed: true })
         }
         Claimed::Reused => Err(Failure::KeyReused),
@@ -176,7 +213,7 @@ fn once<T, O>(
             return Ok(Run::Done(Reply { replayed: true, ..render(Ok(&value)) }));
         }
         Claimed::Running => return Ok(Run::Wait),
-        claimed => return answered(claimed).map(Run::Done),
+        claimed => return answered(context, key, claimed).map(Run::Done),
     }
     let reply = match tx.savepoint(|tx| command(tx, context)) {
         Ok(Outcome::Answer(value)) => render(Ok(&value)),
@@ -186,7 +223,7 @@ fn once<T, O>(
         Err(failure) => return Err(failure),
     };
     if !domain::planted!(Defect::AnswerNotKept) {
-        idempotency::finish(tx, key, i64::from(reply.status), &reply.body)?;
+        finish(tx, context, key, &reply)?;
     }
     Ok(Run::Done(reply))
 }

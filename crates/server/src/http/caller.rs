@@ -178,7 +178,7 @@ impl Caller {
     fn own_key(&self) -> IdempotencyKey {
         let key = self.request_id.to_string();
         let fingerprint = digest::digest(&digest::SHA256, key.as_bytes()).as_ref().to_vec();
-        IdempotencyKey { scope: self.scope(), space: "request".into(), key, fingerprint }
+        IdempotencyKey { scope: self.scope(), space: IdempotencyKey::OWN_SPACE.into(), key, fingerprint }
     }
 
     /// The merchant's own keys.

@@ -289,11 +289,11 @@ pub(super) async fn test(
     let (endpoint, event_id, event) = prepared.await?;
     let kind = domain::event::EventType::WebhookTest;
     let outcome = api.app.post_event(&endpoint, &event_id, kind, &event).await?;
-    let reply = api.app.commit(move |tx, _| {
+    let reply = api.app.commit(move |tx, context| {
         webhooks::standing(tx, scope, id, &outcome)?;
         let reply = Reply::new(200, wire::data(&TestResult::of(&outcome, &event_id)));
         match &key {
-            Some(key) => idempotency::keep(tx, key, reply),
+            Some(key) => idempotency::keep(tx, context, key, reply),
             None => Ok(reply),
         }
     });

@@ -77,7 +77,13 @@ fn nonsense_is_malformed_and_never_a_panic() {
 
 #[test]
 fn every_purpose_has_a_key_of_its_own() {
-    let purposes = [Purpose::ApiKeyDigest, Purpose::ClientSecretDigest, Purpose::FormToken, Purpose::PageToken];
+    let purposes = [
+        Purpose::ApiKeyDigest,
+        Purpose::ClientSecretDigest,
+        Purpose::FormToken,
+        Purpose::PageToken,
+        Purpose::KeptAnswer,
+    ];
     let mut seen = std::collections::BTreeSet::new();
     for master in [key(1), key(2)] {
         for purpose in purposes {
@@ -194,4 +200,24 @@ fn a_damaged_or_missing_key_file_says_so() {
     }
     fs::write(&path, format!("{good}\n")).expect("written");
     assert!(load_key_file(&path).is_ok());
+}
+
+#[test]
+fn a_sealed_text_opens_under_its_own_label_only() {
+    let key = MasterKey::from_bytes([7; 32]).subkey(Purpose::KeptAnswer);
+    for plain in [&b""[..], b"{}", &[0xff; 5000]] {
+        let sealed = key.seal("org\ntest\nsecret\norder-1", plain);
+        assert_eq!(sealed.len(), plain.len() + Subkey::SEAL_LENGTH);
+        assert_eq!(key.open("org\ntest\nsecret\norder-1", &sealed).as_deref(), Ok(plain));
+        assert_eq!(key.open("org\ntest\nsecret\norder-2", &sealed), Err(UnwrapFault::Forged));
+        assert_ne!(key.seal("org\ntest\nsecret\norder-1", plain), sealed, "each has its own nonce");
+        for place in [0, Subkey::SEAL_LENGTH - 17, sealed.len() - 1] {
+            let mut altered = sealed.clone();
+            altered[place] ^= 1;
+            assert_eq!(key.open("org\ntest\nsecret\norder-1", &altered), Err(UnwrapFault::Forged));
+        }
+        assert!(key.open("org\ntest\nsecret\norder-1", &sealed[..Subkey::SEAL_LENGTH - 1]).is_err());
+    }
+    let other = MasterKey::from_bytes([8; 32]).subkey(Purpose::KeptAnswer);
+    assert!(other.open("label", &key.seal("label", b"plain")).is_err());
 }

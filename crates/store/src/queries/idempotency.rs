@@ -3,7 +3,7 @@
 use domain::{Scope, Timestamp};
 
 use crate::error::Error;
-use crate::sql::Value;
+use crate::sql::{Row, Value};
 use crate::tx::Tx;
 
 const CLAIM: &str = "\
@@ -12,18 +12,18 @@ values ($1, $2, $3, $4, $5, 'running', null, null, $6)
 on conflict do nothing";
 
 const SELECT: &str = "\
-select fingerprint, state, status, body, created_at
+select fingerprint, state, status, body, sealed_body, created_at
 from idempotency_keys
 where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4";
 
 const RENEW: &str = "\
 update idempotency_keys
-set fingerprint = $5, state = 'running', status = null, body = null, created_at = $6
+set fingerprint = $5, state = 'running', status = null, body = null, sealed_body = null, created_at = $6
 where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4 and created_at = $7";
 
 const FINISH: &str = "\
 update idempotency_keys
-set state = 'finished', status = $5, body = $6
+set state = 'finished', status = $5, sealed_body = $6
 where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4 and state = 'running'";
 
 const RELEASE: &str = "\
@@ -40,11 +40,33 @@ const WINDOW: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 360
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
     pub scope: Scope,
-    /// Whose keys: `secret`, or one payment object's visitors.
+    /// Whose keys: `secret`, one payment object's visitors, or [`IdempotencyKey::OWN_SPACE`].
     pub space: String,
     pub key: String,
     /// SHA-256 over verb, path and canonical body without the key.
     pub fingerprint: Vec<u8>,
+}
+
+impl IdempotencyKey {
+    /// Of the keys that a request without one is given, so that a commit of unknown outcome can be looked for.
+    pub const OWN_SPACE: &'static str = "request";
+
+    /// Nobody else knows it, so nobody asks for its answer again.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.space == Self::OWN_SPACE
+    }
+}
+
+/// The body of an answer, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeptBody {
+    /// As [`finish`] was given it.
+    Sealed(Vec<u8>),
+    /// Of a schema before the eleventh; after [`WINDOW`] there is none any more.
+    Plain(String),
+    /// It was not kept.
+    Gone,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +75,7 @@ pub enum Claimed {
     First,
     Finished {
         status: i64,
-        body: String,
+        body: KeptBody,
     },
     /// The first request has not ended yet.
     Running,
@@ -82,23 +104,32 @@ pub fn claim(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Claimed, Error> {
     }
     match row.get::<String>("state")?.as_str() {
         "running" => Ok(Claimed::Running),
-        _ => Ok(Claimed::Finished { status: row.get("status")?, body: row.get("body")? }),
+        _ => finished(&row),
     }
+}
+
+fn finished(row: &Row) -> Result<Claimed, Error> {
+    let body = match (row.get("sealed_body")?, row.get("body")?) {
+        (Some(sealed), _) => KeptBody::Sealed(sealed),
+        (None, Some(plain)) => KeptBody::Plain(plain),
+        (None, None) => KeptBody::Gone,
+    };
+    Ok(Claimed::Finished { status: row.get("status")?, body })
 }
 
 /// What became of a request, without claiming its key; `None` where nothing of it was committed.
 pub fn find(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Option<Claimed>, Error> {
     let Some(row) = tx.query_opt(SELECT, &columns(key))? else { return Ok(None) };
-    Ok(Some(match row.get::<String>("state")?.as_str() {
-        "running" => Claimed::Running,
-        _ => Claimed::Finished { status: row.get("status")?, body: row.get("body")? },
-    }))
+    match row.get::<String>("state")?.as_str() {
+        "running" => Ok(Some(Claimed::Running)),
+        _ => finished(&row).map(Some),
+    }
 }
 
-/// Stores the answer.
-pub fn finish(tx: &mut Tx<'_>, key: &IdempotencyKey, status: i64, body: &str) -> Result<(), Error> {
+/// Stores the answer. Its body is sealed by the caller; without one, nobody can be given it again.
+pub fn finish(tx: &mut Tx<'_>, key: &IdempotencyKey, status: i64, sealed: Option<Vec<u8>>) -> Result<(), Error> {
     let mut values = columns(key);
-    values.extend([status.into(), body.into()]);
+    values.extend([status.into(), sealed.into()]);
     tx.guarded("idempotency_keys", FINISH, &values)
 }
 

@@ -204,13 +204,14 @@ pub struct IdempotencyRow {
     pub state: String,
     pub status: Option<i64>,
     pub body: Option<String>,
+    pub sealed_body: Option<Vec<u8>>,
 }
 
 /// A key's space and text.
 pub type IdempotencyName = (String, String);
 
 const IDEMPOTENCY: &str = "\
-select space, idempotency_key, fingerprint, state, status, body
+select space, idempotency_key, fingerprint, state, status, body, sealed_body
 from idempotency_keys
 where organization_id = $1 and mode = $2 and (space, idempotency_key) > ($3, $4)
 order by space, idempotency_key
@@ -229,6 +230,7 @@ pub fn idempotency_keys(tx: &mut Tx<'_>, scope: Scope, after: &IdempotencyName) 
             state: row.get("state")?,
             status: row.get("status")?,
             body: row.get("body")?,
+            sealed_body: row.get("sealed_body")?,
         })
     };
     rows.iter().map(|row| Ok(((row.get("space")?, row.get("idempotency_key")?), read(row)))).collect()

@@ -8,11 +8,13 @@ use domain::organization::Organization;
 use domain::product::Product;
 use domain::simulator::{SimulatedPayment, SimulatedRefund};
 use domain::webhook::WebhookEndpoint;
+use store::queries::idempotency::IdempotencyKey;
 use store::queries::verify as stored;
 use store::{Entity, Tx};
 
 use super::{Report, pages};
 use crate::error::Failure;
+use crate::secrets::Subkey;
 
 pub(super) fn documents(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
     walk::<Organization>(tx, scope, report)?;
@@ -37,7 +39,7 @@ pub(super) fn idempotency_keys(tx: &mut Tx<'_>, scope: Scope, report: &mut Repor
         report.count(TABLE, rows.len());
         let is_last = rows.len() < stored::PAGE;
         for (key, row) in rows {
-            let (name, is_ours) = (format!("{} {}", key.0, key.1), key.0 == "request");
+            let (name, is_ours) = (format!("{} {}", key.0, key.1), key.0 == IdempotencyKey::OWN_SPACE);
             after = key;
             let row = match row {
                 Ok(row) => row,
@@ -49,10 +51,13 @@ pub(super) fn idempotency_keys(tx: &mut Tx<'_>, scope: Scope, report: &mut Repor
             // A key that we gave a request ourselves can't meet another request.
             let is_sound = row.fingerprint.len() == 32 || is_ours && row.fingerprint.is_empty();
             report.expect(is_sound, TABLE, &name, || "its fingerprint is no SHA-256".into());
-            let sound = match (row.state.as_str(), row.status, &row.body) {
-                ("running", None, None) => true,
-                ("finished", Some(204), Some(body)) => body.is_empty(),
-                ("finished", Some(200..=599), Some(body)) => {
+            let sound = match (row.state.as_str(), row.status, &row.body, &row.sealed_body) {
+                ("running", None, None, None) => true,
+                ("finished", Some(200..=599), None, None) => is_ours,
+                // Whether it opens only the master key can tell, which need not be here.
+                ("finished", Some(200..=599), None, Some(sealed)) => !is_ours && sealed.len() >= Subkey::SEAL_LENGTH,
+                ("finished", Some(204), Some(body), None) => body.is_empty(),
+                ("finished", Some(200..=599), Some(body), None) => {
                     serde_json::from_str::<Box<serde_json::value::RawValue>>(body).is_ok()
                 }
                 _ => false,

@@ -287,6 +287,8 @@ async fn rows_that_are_gone_or_too_many_are_found() {
             "delete from jobs where kind = 'ask_rail'",
             "update jobs set kind = 'dance'",
             "update idempotency_keys set body = 'nonsense'",
+            "update idempotency_keys set sealed_body = x'00'",
+            "update idempotency_keys set sealed_body = null",
             "update idempotency_keys set status = null",
             "update webhook_deliveries set sequence = sequence + 1",
             "delete from organizations where mode = 'live'",
