@@ -224,6 +224,18 @@ class TestDelivery:
         [completed] = mailbox.wait_for(checkout["id"], "checkout.completed")
         assert completed.sequence == 2, "the sequence counts the object's events, not the endpoint's"
 
+    def test_an_endpoint_that_hangs_holds_up_nobody(self, sdk, create, receiver):
+        """An attempt may last 15 s; what others are owed comes meanwhile."""
+        hanging, healthy = receiver.mailbox(), receiver.mailbox()
+        hanging.delay = 60
+        for mailbox in (hanging, healthy):
+            create(url=mailbox.url, enabled_events=["checkout.cancelled"])
+        cancelled = {ok(sdk.checkouts.create(amount="1.00"))["id"] for _ in range(200)}
+        for checkout in cancelled:
+            ok(sdk.checkouts.cancel(checkout))
+        healthy.wait(lambda came: {one.object_id for one in came} >= cancelled, timeout=14)
+        assert hanging.deliveries == [], "nothing of its own has come to an end yet"
+
     def test_a_failed_delivery_is_repeated_and_holds_the_next(self, sdk, endpoint, paid):
         endpoint.mailbox.answer(500)
         checkout = paid()

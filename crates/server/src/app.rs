@@ -7,6 +7,7 @@ pub mod attempts;
 pub mod balance;
 pub mod checkouts;
 pub mod customers;
+pub mod delivery_places;
 pub mod documents;
 pub mod hosted;
 pub mod idempotency;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use proof::{Proof, Tier};
@@ -51,13 +51,17 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Plays seeds from `first` on, on all cores, until `look` has seen enough; how many were played.
-fn play_many(first: u64, count: u64, look: impl Fn(u64, &Outcome) -> bool + Sync) -> u64 {
+/// Plays seeds from `first` on, on all cores, until `look` has seen enough; how many were played. `prepare` is called when the
+/// world stands: what it plants should do harm to histories, not to their beginning.
+fn play_many(first: u64, count: u64, prepare: impl FnOnce(), look: impl Fn(u64, &Outcome) -> bool + Sync) -> u64 {
     let (next, enough, played) = (AtomicU64::new(0), AtomicBool::new(false), AtomicU64::new(0));
+    let (built, prepared) = (Barrier::new(threads() + 1), Barrier::new(threads() + 1));
     std::thread::scope(|scope| {
         for _ in 0..threads() {
             scope.spawn(|| {
                 with_template(async |template| {
+                    built.wait();
+                    prepared.wait();
                     while !enough.load(Ordering::Relaxed) {
                         let place = next.fetch_add(1, Ordering::Relaxed);
                         if place >= count {
@@ -77,6 +81,9 @@ fn play_many(first: u64, count: u64, look: impl Fn(u64, &Outcome) -> bool + Sync
                 });
             });
         }
+        built.wait();
+        prepare();
+        prepared.wait();
     });
     played.into_inner()
 }
@@ -88,17 +95,22 @@ fn prove() {
     let begun = Instant::now();
     let (found, coverage) = (Mutex::new(Vec::new()), Mutex::new(BTreeMap::<(String, Fault), u64>::new()));
     let is_gate = proof.tier == Tier::Gate;
-    let reached = play_many(proof.seed, proof.count, |seed, outcome| {
-        if let Some(violation) = &outcome.violation {
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.push(format!("seed {seed}, operation {}: {}", violation.step, violation.what));
-        }
-        let mut all = coverage.lock().unwrap_or_else(PoisonError::into_inner);
-        for (cell, count) in &outcome.coverage {
-            *all.entry(cell.clone()).or_default() += count;
-        }
-        is_gate && begun.elapsed() > GATE_BUDGET
-    });
+    let reached = play_many(
+        proof.seed,
+        proof.count,
+        || (),
+        |seed, outcome| {
+            if let Some(violation) = &outcome.violation {
+                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                found.push(format!("seed {seed}, operation {}: {}", violation.step, violation.what));
+            }
+            let mut all = coverage.lock().unwrap_or_else(PoisonError::into_inner);
+            for (cell, count) in &outcome.coverage {
+                *all.entry(cell.clone()).or_default() += count;
+            }
+            is_gate && begun.elapsed() > GATE_BUDGET
+        },
+    );
     let seconds = begun.elapsed().as_secs_f64();
     println!("{reached} histories of {OPERATIONS} operations, {:.1} a second", reached as f64 / seconds);
     let coverage = coverage.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -160,15 +172,20 @@ fn defects(names: &[&str], most: u64) {
     let mut seeds = Vec::new();
     let mut missed = Vec::new();
     for defect in Defect::ALL.iter().filter(|one| names.is_empty() || names.contains(&one.as_str())) {
-        plant(Some(*defect));
         let first = Mutex::new(None);
-        play_many(1, most, |seed, outcome| {
-            let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
-            if let (Some(violation), None) = (&outcome.violation, first.as_ref()) {
-                *first = Some((seed, violation.what.clone()));
-            }
-            first.is_some()
-        });
+        play_many(
+            1,
+            most,
+            || plant(Some(*defect)),
+            |seed, outcome| {
+                let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+                if let (Some(violation), None) = (&outcome.violation, first.as_ref()) {
+                    *first = Some((seed, violation.what.clone()));
+                }
+                first.is_some()
+            },
+        );
+        plant(None);
         match first.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some((seed, what)) => {
                 seeds.push(seed);
@@ -181,7 +198,6 @@ fn defects(names: &[&str], most: u64) {
             }
         }
     }
-    plant(None);
     seeds.sort_unstable();
     let median = seeds.get(seeds.len() / 2).copied().unwrap_or_default();
     println!("{} caught, median after {median} seeds; missed: {}", seeds.len(), missed.join(", "));

@@ -47,6 +47,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 9, name: "ledger_batches", text: include_str!("../migrations/0009_ledger_batches.sql") },
     Migration { number: 10, name: "logos", text: include_str!("../migrations/0010_logos.sql") },
     Migration { number: 11, name: "sealed_answers", text: include_str!("../migrations/0011_sealed_answers.sql") },
+    Migration { number: 12, name: "due_deliveries", text: include_str!("../migrations/0012_due_deliveries.sql") },
 ];
 
 /// Merged from several sides, they may come out of order.

@@ -1,5 +1,7 @@
 //! Webhook endpoints and deliveries: what is owed to whom, and what an attempt brought.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use domain::event::{Event, EventType};
@@ -9,6 +11,7 @@ use store::Tx;
 use store::queries::deliveries::{self, ClaimedDelivery};
 use store::queries::{endpoints, events};
 
+use super::delivery_places::Places;
 use super::{Context, load};
 use crate::error::Failure;
 use crate::signing::{self, WebhookSecret};
@@ -212,16 +215,40 @@ pub struct Dispatch {
     pub endpoint: Option<WebhookEndpoint>,
 }
 
-pub fn claim(tx: &mut Tx<'_>, limit: i64, lease_until: Timestamp) -> Result<Vec<Dispatch>, Failure> {
+/// Up to `limit` due deliveries, held until `lease_until`, as far as their endpoints find `places`.
+pub fn claim(
+    tx: &mut Tx<'_>,
+    limit: usize,
+    lease_until: Timestamp,
+    places: &mut Places,
+) -> Result<Vec<Dispatch>, Failure> {
     let mut dispatches = Vec::new();
-    for claimed in deliveries::claim(tx, limit, lease_until)? {
-        let (scope, id) = (claimed.delivery.scope, claimed.delivery.event);
-        let event = events::find(tx, scope, id)?
-            .ok_or_else(|| Failure::Broken(format!("a delivery of the event {id}, which is not there")))?;
-        let endpoint = tx.peek::<WebhookEndpoint>(scope, claimed.delivery.endpoint)?;
-        dispatches.push(Dispatch { claimed, event, endpoint: endpoint.filter(WebhookEndpoint::is_active) });
+    let mut endpoints: BTreeMap<Id<WebhookEndpoint>, Option<WebhookEndpoint>> = BTreeMap::new();
+    loop {
+        let full = places.full();
+        let wanted = limit.saturating_sub(dispatches.len());
+        for due in deliveries::due(tx, i64::try_from(wanted).unwrap_or(i64::MAX), &full)? {
+            let (scope, id) = (due.scope, due.event);
+            if let Entry::Vacant(unknown) = endpoints.entry(due.endpoint) {
+                unknown.insert(tx.peek::<WebhookEndpoint>(scope, due.endpoint)?.filter(WebhookEndpoint::is_active));
+            }
+            let endpoint = endpoints.get(&due.endpoint).cloned().flatten();
+            if !places.take(due.endpoint, endpoint.as_ref()) {
+                continue;
+            }
+            let Some(claimed) = deliveries::lease(tx, &due, lease_until)? else {
+                places.give_back(due.endpoint);
+                continue;
+            };
+            let event = events::find(tx, scope, id)?
+                .ok_or_else(|| Failure::Broken(format!("a delivery of the event {id}, which is not there")))?;
+            dispatches.push(Dispatch { claimed, event, endpoint });
+        }
+        // Behind those of an endpoint that turned out to be full there may be others'.
+        if dispatches.len() >= limit || places.full() == full {
+            return Ok(dispatches);
+        }
     }
-    Ok(dispatches)
 }
 
 /// Stores what an attempt brought: done, again later, or given up. A holder that was overtaken stores nothing.

@@ -6,7 +6,7 @@ use domain::Timestamp;
 use store::queries::{deliveries, jobs, mails};
 use tokio::sync::watch;
 
-use crate::app::App;
+use crate::app::{App, delivery_places};
 use crate::metrics;
 
 const PERIOD: Duration = Duration::from_secs(10);
@@ -16,9 +16,10 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
         let late = app.read(|tx, _| {
             let now = tx.now();
             let late = |due_at: Option<Timestamp>| due_at.map_or(Duration::ZERO, |due_at| now.since(due_at));
+            let failing = delivery_places::failing(tx)?;
             Ok([
                 ("jobs", late(jobs::next_due(tx)?)),
-                ("webhooks", late(deliveries::next_due(tx)?)),
+                ("webhooks", late(deliveries::next_due(tx, &failing)?)),
                 ("mails", late(mails::next_due(tx)?)),
             ])
         });

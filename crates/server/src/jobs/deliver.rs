@@ -1,64 +1,84 @@
 //! Sends webhooks: claim, sign, post, store the outcome. The bytes of an event never change between attempts.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use domain::webhook::WebhookEndpoint;
+use domain::{Id, Timestamp};
+use store::Tx;
 use store::queries::deliveries;
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
 
-use super::{CLAIM_LIMIT, CONCURRENCY, Look, rest, until};
+use super::queue::Queue;
 use crate::app::App;
+use crate::app::delivery_places::{PLACES, Places};
 use crate::app::webhooks::{self, Dispatch};
 use crate::error::Failure;
 
 /// Longer than an attempt can last (15 s).
 const LEASE: Duration = Duration::from_secs(30);
 
-pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
-    let slots = Arc::new(Semaphore::new(CONCURRENCY));
-    let mut running = JoinSet::new();
-    let mut bell = app.bell();
-    while !*stop.borrow() {
-        while running.try_join_next().is_some() {}
-        let free = slots.available_permits().min(CLAIM_LIMIT);
-        let look = if free == 0 { Look::Later(None) } else { claim(&app, free).await };
-        let (claimed, next) = look.parts();
-        for dispatch in claimed {
-            let permit = Arc::clone(&slots).acquire_owned().await.expect("the semaphore is never closed");
-            let app = app.clone();
-            running.spawn(async move {
-                if let Err(failure) = attempt(&app, dispatch).await {
-                    tracing::error!(%failure, "a webhook attempt can't be stored");
-                }
-                drop(permit);
-            });
-        }
-        let Some(next) = next else { continue };
-        rest(next, running.len() >= CONCURRENCY, &mut bell, &mut stop).await;
+#[derive(Clone, Default)]
+pub(super) struct Deliveries {
+    places: Arc<Mutex<Places>>,
+}
+
+impl Deliveries {
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    while running.join_next().await.is_some() {}
 }
 
-async fn claim(app: &App, limit: usize) -> Look<Dispatch> {
-    let limit = i64::try_from(limit).unwrap_or(1);
-    let next = app.read(|tx, _| Ok(until(tx.now(), deliveries::next_due(tx)?))).await;
-    let claimed = match next {
-        Ok(Some(Duration::ZERO)) => {
-            let store = app.store().clone();
-            store.write(move |tx| webhooks::claim(tx, limit, tx.now().plus(LEASE))).await
+impl Queue for Deliveries {
+    type Claimed = Dispatch;
+
+    const NAME: &'static str = "webhook deliveries";
+    const CONCURRENCY: usize = PLACES;
+
+    fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
+        let full = self.places().full();
+        Ok(deliveries::next_due(tx, &full)?)
+    }
+
+    async fn claim(&self, app: &App, limit: usize) -> Result<Vec<Dispatch>, Failure> {
+        let before = self.places().clone();
+        let seen = before.clone();
+        let claimed = app.store().write(move |tx| {
+            let mut places = seen.clone();
+            let claimed = webhooks::claim(tx, limit, tx.now().plus(LEASE), &mut places)?;
+            Ok::<_, Failure>((claimed, places))
+        });
+        let (claimed, after) = claimed.await?;
+        self.places().add(&before, &after);
+        Ok(claimed)
+    }
+
+    async fn work(&self, app: &App, dispatch: Dispatch) {
+        let place = Place { of: self.clone(), endpoint: dispatch.claimed.delivery.endpoint };
+        if let Err(failure) = attempt(app, dispatch, place).await {
+            tracing::error!(%failure, "a webhook attempt can't be stored");
         }
-        Ok(later) => return Look::Later(later),
-        Err(failure) => Err(failure),
-    };
-    Look::of(claimed, "webhook deliveries can't be claimed")
+    }
 }
 
-async fn attempt(app: &App, dispatch: Dispatch) -> Result<(), Failure> {
+/// Given back when it is dropped.
+struct Place {
+    of: Deliveries,
+    endpoint: Id<WebhookEndpoint>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.of.places().give_back(self.endpoint);
+    }
+}
+
+async fn attempt(app: &App, dispatch: Dispatch, place: Place) -> Result<(), Failure> {
     let Dispatch { claimed, event, endpoint } = dispatch;
     let outcome = match &endpoint {
         None => None,
         Some(endpoint) => Some(app.post_event(endpoint, &event.id.to_string(), event.kind, &event.body).await?),
     };
+    // Before the commit, which wakes whoever waits for the place.
+    drop(place);
     app.commit(move |tx, _| webhooks::attempted(tx, &claimed, outcome.as_ref())).await
 }

@@ -6,7 +6,8 @@ use domain::Scope;
 use store::lease;
 use tokio::sync::watch;
 
-use super::{LONGEST_SLEEP, sequence};
+use super::queue::LONGEST_SLEEP;
+use super::sequence;
 use crate::app::{App, ledger};
 use crate::error::Failure;
 

@@ -6,7 +6,7 @@ use store::lease;
 use store::queries::events;
 use tokio::sync::watch;
 
-use super::LONGEST_SLEEP;
+use super::queue::LONGEST_SLEEP;
 use crate::app::App;
 use crate::error::Failure;
 

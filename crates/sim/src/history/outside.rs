@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dalasi::app::delivery_places::Places;
 use domain::job::{ClaimedJob, Job};
 use domain::rail::{Called, FailureReason, RefundReport, Report};
 use domain::webhook::Attempted;
@@ -247,17 +248,17 @@ impl History {
     }
 
     pub(super) async fn deliver(&mut self) -> Check {
-        let most = 1 + self.dice.below(12) as i64;
+        let most = 1 + self.dice.below(12) as usize;
         let bad = self.dice.below(3);
         self.deliver_some(most, bad).await.map(drop)
     }
 
     /// How many were claimed. Of nine receivers `bad` fail.
-    pub(super) async fn deliver_some(&mut self, most: i64, bad: u64) -> Result<usize, String> {
+    pub(super) async fn deliver_some(&mut self, most: usize, bad: u64) -> Result<usize, String> {
         let store = self.world.app.store().clone();
         let claimed = store.write(move |tx| {
             let until = domain::Timestamp::from_micros(tx.now_us() + LEASE_US);
-            dalasi::app::webhooks::claim(tx, most, until)
+            dalasi::app::webhooks::claim(tx, most, until, &mut Places::default())
         });
         let claimed = claimed.await.map_err(|failure| format!("deliveries can't be claimed: {failure}"))?;
         let count = claimed.len();

@@ -25,11 +25,9 @@ where organization_id = $1 and mode = $2 and event_id = $3
 order by endpoint_id";
 
 /// An event waits while an earlier one of the same object is open for the same endpoint.
-const DUE: &str = "\
-select due.organization_id, due.mode, due.event_id, due.endpoint_id
+const READY: &str = "\
 from webhook_deliveries as due
 where due.status = 'pending'
-and due.next_retry_at <= $1
 and due.lease_until <= $1
 and (due.by_hand = 1 or not exists (
     select 1
@@ -38,9 +36,21 @@ and (due.by_hand = 1 or not exists (
     and earlier.object_id = due.object_id
     and earlier.sequence < due.sequence
     and earlier.status = 'pending'
-    and earlier.by_hand = 0))
+    and earlier.by_hand = 0))";
+
+const DUE: &str = "\
+select due.organization_id, due.mode, due.event_id, due.endpoint_id
+{ready}
+and due.next_retry_at <= $1{but}
 order by due.next_retry_at
 limit $2";
+
+/// Without those that wait for an earlier one: they are due when that one is done.
+const NEXT_DUE: &str = "\
+select due.next_retry_at as due_at
+{ready}{but}
+order by due.next_retry_at
+limit 1";
 
 const LEASE: &str = "\
 update webhook_deliveries
@@ -59,23 +69,6 @@ const RETRY: &str = "\
 update webhook_deliveries
 set status = $5, by_hand = 1, round_attempts = $6, next_retry_at = $7
 where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4";
-
-/// Without those that wait for an earlier one: they are due when that one is done.
-const NEXT_DUE: &str = "\
-select due.next_retry_at as due_at
-from webhook_deliveries as due
-where due.status = 'pending'
-and due.lease_until <= $1
-and (due.by_hand = 1 or not exists (
-    select 1
-    from webhook_deliveries as earlier
-    where earlier.endpoint_id = due.endpoint_id
-    and earlier.object_id = due.object_id
-    and earlier.sequence < due.sequence
-    and earlier.status = 'pending'
-    and earlier.by_hand = 0))
-order by due.next_retry_at
-limit 1";
 
 /// A delivery that a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,27 +98,50 @@ pub fn of_event(tx: &mut Tx<'_>, scope: Scope, event: Id<Event>) -> Result<Vec<D
     tx.query(&sql, &key(scope, &event.to_string()))?.iter().map(read).collect()
 }
 
-/// Up to `limit` due deliveries, held until `lease_until`.
-pub fn claim(tx: &mut Tx<'_>, limit: i64, lease_until: Timestamp) -> Result<Vec<ClaimedDelivery>, Error> {
-    let now = tx.now().micros();
-    let due = match domain::planted!(Defect::DeliveredOutOfOrder) {
-        true => DUE.replace("due.by_hand = 1", "1 = 1"),
-        false => DUE.to_owned(),
+/// A delivery whose time has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueDelivery {
+    pub scope: Scope,
+    pub event: Id<Event>,
+    pub endpoint: Id<WebhookEndpoint>,
+}
+
+/// What is due and waits for no other, up to `limit`, the longest due first; nothing of the endpoints of `but`.
+pub fn due(tx: &mut Tx<'_>, limit: i64, but: &[Id<WebhookEndpoint>]) -> Result<Vec<DueDelivery>, Error> {
+    let mut values = vec![tx.now().micros().into(), limit.into()];
+    let sql = format!("{}{}", but_for(DUE, but, &mut values), tx.skip_locked_suffix());
+    let due = |row: &Row| {
+        Ok(DueDelivery {
+            scope: scope_of(row)?,
+            event: read_id(&row.get::<String>("event_id")?)?,
+            endpoint: read_id(&row.get::<String>("endpoint_id")?)?,
+        })
     };
-    let sql = format!("{due}{}", tx.skip_locked_suffix());
-    let due = tx.query(&sql, &[now.into(), limit.into()])?;
-    let mut claimed = Vec::with_capacity(due.len());
-    for row in &due {
-        // By the whole key: without the scope it would read everything that waits for the endpoint.
-        let key = ["organization_id", "mode", "event_id", "endpoint_id"].map(|column| row.get::<Value>(column));
-        let mut values = key.into_iter().collect::<Result<Vec<_>, _>>()?;
-        values.extend([lease_until.micros().into(), now.into()]);
-        let leased = tx.query(LEASE, &values)?;
-        for row in &leased {
-            claimed.push(ClaimedDelivery { delivery: read(row)?, lease_token: row.get("lease_token")? });
-        }
-    }
-    Ok(claimed)
+    tx.query(&sql, &values)?.iter().map(due).collect()
+}
+
+/// Holds a due delivery until `lease_until`; `None` when another worker was faster.
+pub fn lease(tx: &mut Tx<'_>, due: &DueDelivery, lease_until: Timestamp) -> Result<Option<ClaimedDelivery>, Error> {
+    let mut values = Vec::from(key(due.scope, &due.event.to_string()));
+    values.extend([due.endpoint.to_string().into(), lease_until.micros().into(), tx.now().micros().into()]);
+    // By the whole key: without the scope it would read everything that waits for the endpoint.
+    let row = tx.query_opt(LEASE, &values)?;
+    row.map(|row| Ok(ClaimedDelivery { delivery: read(&row)?, lease_token: row.get("lease_token")? })).transpose()
+}
+
+/// `sql` without the endpoints of `but`, whose ids are added to `values`.
+fn but_for(sql: &str, but: &[Id<WebhookEndpoint>], values: &mut Vec<Value>) -> String {
+    let places: Vec<String> = (values.len() + 1..).take(but.len()).map(|place| format!("${place}")).collect();
+    values.extend(but.iter().map(|endpoint| Value::from(endpoint.to_string())));
+    let but = match places.is_empty() {
+        true => String::new(),
+        false => format!("\nand due.endpoint_id not in ({})", places.join(", ")),
+    };
+    let ready = match domain::planted!(Defect::DeliveredOutOfOrder) {
+        true => READY.replace("due.by_hand = 1", "1 = 1"),
+        false => READY.to_owned(),
+    };
+    sql.replace("{ready}", &ready).replace("{but}", &but)
 }
 
 /// Stores what an attempt brought; `false` when the lease had passed to another worker.
@@ -159,9 +175,10 @@ pub fn retry(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
     tx.guarded(TABLE, RETRY, &values)
 }
 
-pub fn next_due(tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Error> {
-    let now = tx.now().micros();
-    let row = tx.query_opt(NEXT_DUE, &[now.into()])?;
+/// When the first of those that wait for no other is due; nothing of the endpoints of `but`.
+pub fn next_due(tx: &mut Tx<'_>, but: &[Id<WebhookEndpoint>]) -> Result<Option<Timestamp>, Error> {
+    let mut values = vec![tx.now().micros().into()];
+    let row = tx.query_opt(&but_for(NEXT_DUE, but, &mut values), &values)?;
     row.map(|row| Ok(Timestamp::from_micros(row.get("due_at")?))).transpose()
 }
 

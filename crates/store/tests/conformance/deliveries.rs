@@ -35,7 +35,13 @@ async fn owe(store: &Store) -> Id<WebhookEndpoint> {
 }
 
 async fn claim(store: &Store, lease: Duration) -> Vec<ClaimedDelivery> {
-    store.write(move |tx| deliveries::claim(tx, 10, tx.now().plus(lease))).await.unwrap()
+    let claimed = store.write(move |tx| {
+        let until = tx.now().plus(lease);
+        let due = deliveries::due(tx, 10, &[])?;
+        let held: Result<Vec<_>, Error> = due.iter().map(|due| deliveries::lease(tx, due, until)).collect();
+        Ok::<_, Error>(held?.into_iter().flatten().collect())
+    });
+    claimed.await.unwrap()
 }
 
 fn names(claimed: &[ClaimedDelivery]) -> Vec<(String, i64)> {
