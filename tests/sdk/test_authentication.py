@@ -80,6 +80,20 @@ class TestPublishableKeys:
             refusal(publishable.request(method, path, body), 403, "secret_key_required")
         assert data(api.get(f"/v1/checkouts/{checkout['id']}"))["status"] == "pending"
 
+    def test_they_neither_steer_nor_learn_who_pays(self, api, publishable):
+        """Whoever has a page's address could open a session, and pass the page on to its next payer."""
+        checkout = data(api.post("/v1/checkouts", CHECKOUT), 201)
+        body = {"client_secret": checkout["client_secret"], "payment_method": "afrimoney", "customer_phone": "+2207654321"}
+        steered = {"metadata": {"order": "1"}, "success_url": "https://x.example/", "failure_url": "https://x.example/"}
+        refused = faults(publishable.post("/v1/pay/initialize", body | steered))
+        assert refused == dict.fromkeys(steered, "not_allowed")
+        key = {"Idempotency-Key": "who-pays"}
+        answers = [data(publishable.post("/v1/pay/initialize", body, headers=key)) for _ in range(2)]
+        answers.append(data(publishable.get(f"/v1/pay/session/{answers[0]['id']}")))
+        assert [answer["customer_phone"] for answer in answers] == [None, None, None]
+        whole = data(api.get(f"/v1/pay/session/{answers[0]['id']}"))
+        assert whole["customer_phone"] == "+2207654321"
+
     def test_the_sdk_calls_it_a_permission(self, server):
         with Jokoor(server.keys["test"]["publishable"], base_url=server.url, max_retries=0) as client:
             assert error(client.checkouts.create(amount="1.00")).startswith("JokoorPermissionError: ")

@@ -281,6 +281,7 @@ field-email-missing = Enter your e-mail address.
 field-select-missing = Choose one of the answers.
 field-box-missing = Tick this box to go on.
 field-too-long = This is too long.
+field-card-number = Don’t write a card number here.
 field-email-format = Enter an e-mail address, such as awa@example.gm.
 field-number-format = Enter a number in digits.
 field-format = This can’t be used. Check it.

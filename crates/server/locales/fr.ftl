@@ -281,6 +281,7 @@ field-email-missing = Saisissez votre adresse e-mail.
 field-select-missing = Choisissez une des réponses.
 field-box-missing = Cochez cette case pour continuer.
 field-too-long = C’est trop long.
+field-card-number = N’écrivez pas de numéro de carte ici.
 field-email-format = Saisissez une adresse e-mail, par exemple awa@example.gm.
 field-number-format = Saisissez un nombre en chiffres.
 field-format = Ceci ne peut pas être utilisé. Vérifiez-le.

@@ -31,7 +31,7 @@ use crate::error::Failure;
 
 /// After so long a silent worker's job goes to another.
 const JOB_LEASE: Duration = Duration::from_secs(30);
-/// A job that failed by a fault of ours waits so long, doubling, up to an hour.
+/// A job that failed waits so long; by a fault of its own, doubling, up to an hour.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
@@ -89,8 +89,16 @@ pub async fn claim_due(app: &App, limit: usize) -> Vec<ClaimedJob> {
 pub async fn run_one(app: &App, claimed: ClaimedJob) -> bool {
     let Err(failure) = dispatch(app, &claimed).await else { return true };
     tracing::error!(job = claimed.job.kind(), object = claimed.job.object_id(), attempts = claimed.attempts, %failure, "a job failed");
-    let doublings = u32::try_from(claimed.attempts).unwrap_or(u32::MAX).min(12);
-    let pause = (FIRST_PAUSE * 2_u32.pow(doublings)).min(LONGEST_PAUSE);
+    let pause = match failure {
+        // No fault of the job: it goes on as soon as the database does.
+        Failure::Store(store::Error::Unavailable(_) | store::Error::UnknownCommit | store::Error::Conflict) => {
+            FIRST_PAUSE
+        }
+        _ => {
+            let doublings = u32::try_from(claimed.attempts).unwrap_or(u32::MAX).min(12);
+            (FIRST_PAUSE * 2_u32.pow(doublings)).min(LONGEST_PAUSE)
+        }
+    };
     let later = app.commit(move |tx, _| Ok(jobs::again(tx, &claimed, tx.now().plus(pause))?)).await;
     if let Err(failure) = later {
         // Its lease runs out, and it is claimed again.

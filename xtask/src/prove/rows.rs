@@ -28,6 +28,9 @@ pub(crate) enum Runner {
 
 pub(crate) const BOTH: &[&str] = &["sqlite", "postgres"];
 
+/// How many of the planted defects (`domain::planted`) the simulation can see.
+const DEFECTS: u64 = 85;
+
 pub(crate) const ROWS: &[Row] = &[
     Row {
         id: "A1",
@@ -36,6 +39,15 @@ pub(crate) const ROWS: &[Row] = &[
         runner: Runner::CargoRun(&["--profile=sim", "--package=dalasi-sim"]),
         unit: "histories",
         counts: [1_000, 1_000_000, 10_000_000],
+        is_gate_step: false,
+    },
+    Row {
+        id: "A1.planted",
+        title: "the simulation finds what is planted in the service",
+        databases: &[],
+        runner: Runner::CargoRun(&["--profile=sim", "--package=dalasi-sim", "--features=planted", "--", "planted"]),
+        unit: "defects",
+        counts: [DEFECTS, DEFECTS, DEFECTS],
         is_gate_step: false,
     },
     Row {

@@ -136,9 +136,8 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
         has_code: parsed.code.is_some(),
     };
     let context = api.app.context().clone();
-    let view = move |payment: &Payment| {
-        PaymentSessionView::of(&payment.session, payment.transaction.as_ref(), &context.addresses)
-    };
+    let is_publishable = caller.is_publishable();
+    let view = move |payment: &Payment| session_view(payment, &context, is_publishable);
     let render = caller.renderer(200, view);
     Ok(api.app.initialize(scope, request, parsed.code, key, render).await?.into())
 }
@@ -177,6 +176,13 @@ fn parse(body: &Body, from_browser: bool) -> Result<Parsed, Problem> {
     };
     let code = fields.text("customer_pin").check(one_time_code).optional();
     let answers = fields.metadata("custom_field_values", MetadataValues::Any).optional();
+    // The merchant trusts its metadata, and whoever has a page's address could lead its next payer anywhere.
+    for field in ["metadata", "success_url", "failure_url"].into_iter().filter(|_| from_browser) {
+        if fields.has(field) {
+            let message = format!("`{field}` needs a secret key; set it where the payment is made.");
+            fields.fault(field, FaultCode::NotAllowed, &message);
+        }
+    }
     let metadata = fields.metadata("metadata", MetadataValues::Strings).optional();
     let success_url = fields.text("success_url").url().optional();
     let failure_url = fields.text("failure_url").url().optional();
@@ -217,10 +223,15 @@ pub(super) async fn status(State(api): State<Api>, caller: Caller, InPath(id): I
     responses((status = 200, description = "The session as it stands.", body = Data<PaymentSessionView>)),
 )]
 pub(super) async fn session(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
-    let view = find(&api, &caller, &id, |payment, context| {
-        PaymentSessionView::of(&payment.session, payment.transaction.as_ref(), &context.addresses)
-    });
+    let is_publishable = caller.is_publishable();
+    let view = find(&api, &caller, &id, move |payment, context| session_view(payment, context, is_publishable));
     Ok(Answer::ok(&view.await?))
+}
+
+/// A page's visitor may be anybody who has its address, and learns nothing of who pays.
+fn session_view(payment: &Payment, context: &Context, is_publishable: bool) -> PaymentSessionView {
+    let view = PaymentSessionView::of(&payment.session, payment.transaction.as_ref(), &context.addresses);
+    if is_publishable { view.without_payer() } else { view }
 }
 
 async fn find<V: Send + 'static>(

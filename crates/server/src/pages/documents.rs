@@ -57,7 +57,7 @@ fn headers(name: &str) -> HeaderMap {
         (
             CONTENT_SECURITY_POLICY,
             HeaderValue::from_static(
-                "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+                "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
             ),
         ),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),

@@ -19,6 +19,11 @@ const MOST_FIELDS: usize = 64;
 pub(super) struct Form(Vec<(String, String)>);
 
 impl Form {
+    #[cfg(test)]
+    pub(super) fn of(fields: Vec<(String, String)>) -> Self {
+        Self(fields)
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }

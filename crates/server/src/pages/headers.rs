@@ -77,7 +77,10 @@ pub(super) fn for_picture(digest: &str) -> HeaderMap {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("image/png"));
     headers.insert(ETAG, HeaderValue::from_str(&format!("\"{digest}\"")).expect("hexadecimal digits in quotes"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"));
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
+    headers.insert(
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox"),
+    );
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
     headers

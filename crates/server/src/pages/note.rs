@@ -79,6 +79,8 @@ pub(super) enum FieldFault {
     TooLong,
     TooLittle,
     TooMuch,
+    /// In live mode none is taken but on the rail's own page.
+    CardNumber,
 }
 
 #[derive(Serialize, Deserialize)]

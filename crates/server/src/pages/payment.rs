@@ -245,6 +245,7 @@ impl<'a> Payment<'a> {
             (FieldError::Missing, FieldKind::Phone) => self.t.get("phone-missing"),
             (FieldError::Missing, FieldKind::Select { .. }) => self.t.get("field-select-missing"),
             (FieldError::Missing, FieldKind::Checkbox) => self.t.get("field-box-missing"),
+            (FieldError::CardNumber, _) => self.t.get("field-card-number"),
             (FieldError::TooLong, _) => self.t.get("field-too-long"),
             (FieldError::Format, FieldKind::Amount { .. }) => self.t.get("part-format"),
             (FieldError::Format, FieldKind::Email) => self.t.get("field-email-format"),

@@ -13,6 +13,7 @@ use super::view::{Field, FieldError, FieldKind, Label};
 use super::{amount, state};
 use crate::app::hosted::{Hosted, Place, Standing};
 use crate::app::paid_object::PaidObject;
+use crate::card_number::has_card_number;
 use crate::fault::{Fault, FaultCode};
 use crate::plausible::is_email;
 
@@ -84,6 +85,7 @@ fn shown(fault: FieldFault) -> FieldError {
         FieldFault::TooLong => FieldError::TooLong,
         FieldFault::TooLittle => FieldError::TooLittle,
         FieldFault::TooMuch => FieldError::TooMuch,
+        FieldFault::CardNumber => FieldError::CardNumber,
     }
 }
 
@@ -101,6 +103,8 @@ pub(super) fn read(hosted: &Hosted, place: Place, form: &Form, locale: Locale) -
     let Some(link) = asking(hosted, place) else { return Ok(Filled::default()) };
     let mut wrong = Vec::new();
     let typed = |name: &str| form.get(name).map(str::trim).filter(|text| !text.is_empty());
+    let is_live = hosted.scope().mode.is_live();
+    let holds_card = |text: &str| is_live && has_card_number(text);
     let mut filled = Filled::default();
     let mut take = |name: &str, result: Result<(), FieldFault>| {
         if let Err(fault) = result {
@@ -117,12 +121,16 @@ pub(super) fn read(hosted: &Hosted, place: Place, form: &Form, locale: Locale) -
     }
     if link.terms().collect_customer_info {
         let name = typed(NAME).ok_or(FieldFault::Missing).and_then(|name| match name.chars().count() {
+            _ if holds_card(name) => Err(FieldFault::CardNumber),
             0..=LONGEST_NAME => Ok(name.to_owned()),
             _ => Err(FieldFault::TooLong),
         });
         take(NAME, name.map(|name| filled.payer.name = Some(name)));
-        let email =
-            typed(EMAIL).map(|email| if is_email(email) { Ok(email.to_owned()) } else { Err(FieldFault::Format) });
+        let email = typed(EMAIL).map(|email| match is_email(email) {
+            _ if holds_card(email) => Err(FieldFault::CardNumber),
+            true => Ok(email.to_owned()),
+            false => Err(FieldFault::Format),
+        });
         take(EMAIL, email.transpose().map(|email| filled.payer.email = email));
         let phone = typed(PHONE).ok_or(FieldFault::Missing);
         let phone = phone.and_then(|phone| Msisdn::parse(phone).map_err(|_| FieldFault::Format));
@@ -134,6 +142,10 @@ pub(super) fn read(hosted: &Hosted, place: Place, form: &Form, locale: Locale) -
         let given = typed(&name);
         if given.is_none() && question.required {
             take(&name, Err(FieldFault::Missing));
+            continue;
+        }
+        if given.is_some_and(holds_card) {
+            take(&name, Err(FieldFault::CardNumber));
             continue;
         }
         match question.kind {
@@ -186,9 +198,82 @@ fn note(form: &Form, wrong: Vec<(String, FieldFault)>) -> Note {
     let mut typed = form.fields();
     typed.retain(|(name, text)| {
         let is_field = matches!(name.as_str(), AMOUNT | NAME | EMAIL | PHONE) || name.starts_with("answer-");
-        let fits = is_field && text.len() <= left;
+        let fits = is_field && text.len() <= left && !has_card_number(text);
         left -= if fits { text.len() } else { 0 };
         fits
     });
     Note::Fields { typed, wrong }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::organization::Organization;
+    use domain::payment_link::Terms;
+    use domain::{Entropy, Mode, Scope, Timestamp};
+
+    use super::*;
+
+    const CARD: &str = "4242 4242 4242 4242";
+
+    /// A link that asks who pays, and one thing more.
+    fn link_in(mode: Mode) -> (Hosted, Place) {
+        let (now, mut entropy) = (Timestamp::from_micros(1_790_000_000_000_000), Entropy::from_seed([1; 32]));
+        let organization = Organization::new(entropy.id(now), mode, "Kairaba Books".into(), now);
+        let question = CustomField {
+            name: "table".into(),
+            label: "Your table".into(),
+            kind: FieldType::Text,
+            required: false,
+            options: Vec::new(),
+        };
+        let terms = Terms {
+            title: "Tea".into(),
+            description: None,
+            expiration_date: None,
+            max_usage_count: None,
+            success_url: None,
+            failure_url: None,
+            collect_customer_info: true,
+            custom_fields: Some(vec![question]),
+            metadata: None,
+        };
+        let price = Price::Fixed { amount: Money::new(100, domain::Currency::gmd()) };
+        let scope = Scope { organization: organization.id, mode };
+        let link = PaymentLink::create(entropy.id(now), scope, price, terms, now);
+        let place = Place { payable: domain::payment::Payable::PaymentLink(link.id), session: None };
+        let hosted = Hosted {
+            object: PaidObject::PaymentLink(link),
+            organization,
+            methods: Vec::new(),
+            payment: None,
+            attempts: Vec::new(),
+            simulated: None,
+            now,
+        };
+        (hosted, place)
+    }
+
+    fn wrong_with(mode: Mode, field: &str) -> Vec<(String, FieldFault)> {
+        let (hosted, place) = link_in(mode);
+        let mut fields = vec![("name", "Awa"), ("phone", "+2207654321"), ("answer-0", "7")];
+        fields.retain(|(name, _)| *name != field);
+        fields.push((field, CARD));
+        let form = Form::of(fields.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect());
+        match read(&hosted, place, &form, Locale::English) {
+            Ok(_) => Vec::new(),
+            Err(Note::Fields { typed, wrong }) => {
+                assert!(typed.iter().all(|(_, text)| text != CARD), "it is not repeated");
+                wrong
+            }
+            Err(_) => panic!("another note"),
+        }
+    }
+
+    #[test]
+    fn a_card_number_is_taken_nowhere_in_live_mode() {
+        for field in ["name", "answer-0"] {
+            assert_eq!(wrong_with(Mode::Live, field), [(field.to_owned(), FieldFault::CardNumber)]);
+            assert_eq!(wrong_with(Mode::Test, field), []);
+        }
+    }
 }

@@ -97,6 +97,7 @@ pub enum FieldError {
     TooLong,
     TooLittle,
     TooMuch,
+    CardNumber,
 }
 
 #[derive(Debug, Clone)]

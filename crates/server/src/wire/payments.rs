@@ -107,6 +107,14 @@ impl PaymentSessionView {
     }
 }
 
+impl PaymentSessionView {
+    /// For whoever has no more than a publishable key.
+    #[must_use]
+    pub fn without_payer(self) -> Self {
+        Self { customer_email: None, customer_phone: None, customer_name: None, ..self }
+    }
+}
+
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = PaymentStatus)]
 pub struct PaymentStatusView {

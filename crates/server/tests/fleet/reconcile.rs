@@ -14,6 +14,21 @@ use crate::place::Place;
 /// Leases of a killed process run out after thirty seconds.
 const PATIENCE: Duration = Duration::from_secs(150);
 
+const ASK_NOW: &str = "
+update jobs set due_at = (extract(epoch from now()) * 1000000)::bigint
+where kind in ('ask_rail', 'ask_refund') and lease_until < (extract(epoch from now()) * 1000000)::bigint
+and due_at > (extract(epoch from now()) * 1000000)::bigint + 2000000";
+
+/// Whoever looks into a fault begins with these.
+const IN_DOUBT: &str = "
+select t.doc || coalesce(s.doc, 'the wallet knows nothing') || coalesce(j.kind || ' ' || j.attempts, 'nobody asks')
+from transactions as t left join simulated_payments as s on s.transaction_id = t.id left join jobs as j on j.object_id = t.id
+where t.step <> 'settled'
+union all
+select r.doc || coalesce(s.doc, 'the wallet knows nothing') || coalesce(j.kind || ' ' || j.attempts, 'nobody asks')
+from refunds as r left join simulated_refunds as s on s.refund_id = r.id left join jobs as j on j.object_id = r.id
+where r.status in ('pending', 'processing')";
+
 /// What is still owed, by name; nothing is left when each is 0. Jobs of the far future aside.
 const OWED: &[(&str, &str)] = &[
     ("events without a place in the log", "select count(*) from events_unlogged"),
@@ -103,6 +118,8 @@ pub(crate) async fn reconcile(place: &Place, database: &Client, load: &Arc<Load>
 async fn settle(database: &Client) -> Vec<String> {
     let begun = dalasi::monotonic::now();
     loop {
+        // The longer a rail says nothing, the less often it is asked; here that time passes at once.
+        database.execute(ASK_NOW, &[]).await.unwrap();
         let mut left = Vec::new();
         for (name, sql) in OWED {
             match count(database, sql).await {
@@ -111,6 +128,9 @@ async fn settle(database: &Client) -> Vec<String> {
             }
         }
         if left.is_empty() || begun.elapsed() > PATIENCE {
+            if !left.is_empty() {
+                left.extend(texts(database, IN_DOUBT).await);
+            }
             return left;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;

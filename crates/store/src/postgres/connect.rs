@@ -1,6 +1,7 @@
 //! Where the database is, how to get there safely, and whether it keeps what it acknowledges.
 
 use std::io;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,6 +28,17 @@ pub(crate) struct Target {
     tls: Option<MakeRustlsConnect>,
 }
 
+const UNENCRYPTED: &str = "`sslmode` doesn't say whether the way to another machine is encrypted: write `sslmode=verify-full`, \
+or `sslmode=disable` where that network is yours alone";
+
+/// On this machine, where nobody is in between.
+fn is_here(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
+        Host::Unix(_) => true,
+    }
+}
+
 impl Target {
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
         let unusable = |why: String| Error::Unavailable(format!("the database URL can't be used: {why}"));
@@ -44,7 +56,10 @@ impl Target {
         let tls = match asked.mode.as_deref() {
             // Encryption without a check of the certificate protects from nobody who could also be in between, so there is
             // only all or nothing.
-            None | Some("disable" | "allow" | "prefer") => {
+            asked @ (None | Some("disable" | "allow" | "prefer")) => {
+                if asked != Some("disable") && !config.get_hosts().iter().all(is_here) {
+                    return Err(unusable(UNENCRYPTED.to_owned()));
+                }
                 config.ssl_mode(SslMode::Disable);
                 None
             }
@@ -262,6 +277,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn another_machine_is_not_spoken_to_in_the_clear_by_mistake() {
+        for (address, is_taken) in [
+            ("postgres://db.internal/dalasi", false),
+            ("postgres://db.internal/dalasi?sslmode=prefer", false),
+            ("postgres://127.0.0.1,db.internal/dalasi", false),
+            ("postgres://db.internal/dalasi?sslmode=disable", true),
+            ("postgres://localhost/dalasi", true),
+            ("postgres://127.0.0.1:5433/dalasi?sslmode=allow", true),
+            ("postgres://[::1]/dalasi", true),
+            ("postgres:///dalasi?host=/run/postgresql", true),
+        ] {
+            assert_eq!(Target::parse(address).is_ok(), is_taken, "{address}");
+        }
+    }
+
+    #[test]
     fn settings_that_lose_writes_are_refused_by_name() {
         assert!(judge("on", "on", "on").is_ok());
         assert!(judge("on", "remote_apply", "on").is_ok());
@@ -284,13 +315,13 @@ mod tests {
         assert_eq!(url, "postgres://u@h/d?connect_timeout=3");
         assert_eq!(options.mode.as_deref(), Some("verify-full"));
         assert_eq!(options.root_certificates.as_deref(), Some("/a.pem"));
-        assert!(Target::parse("postgres://u@h/d").is_ok());
+        assert!(Target::parse("postgres://u@localhost/d").is_ok());
         assert!(Target::parse("postgres://u@h/d?sslmode=perhaps").is_err());
     }
 
     #[test]
     fn each_of_several_hosts_is_tried_and_only_the_primary_is_right() {
-        let target = Target::parse("postgres://u:secret@one:1,two:2/d?application_name=shop").unwrap();
+        let target = Target::parse("postgres://u:secret@one:1,two:2/d?application_name=shop&sslmode=disable").unwrap();
         let seen: Vec<_> = target.hosts.iter().map(|host| (host.get_hosts().to_vec(), host.get_ports()[0])).collect();
         assert_eq!(seen, [(vec![Host::Tcp("one".into())], 1), (vec![Host::Tcp("two".into())], 2)]);
         for host in &target.hosts {
@@ -298,9 +329,9 @@ mod tests {
             assert_eq!((host.get_user(), host.get_password()), (Some("u"), Some(&b"secret"[..])));
             assert_eq!((host.get_dbname(), host.get_application_name()), (Some("d"), Some("shop")));
         }
-        let one = Target::parse("postgres://u@h/d").unwrap();
+        let one = Target::parse("postgres://u@localhost/d").unwrap();
         assert_eq!(one.hosts[0].get_target_session_attrs(), TargetSessionAttrs::Any);
-        let asked = Target::parse("postgres://u@one,two/d?target_session_attrs=any").unwrap();
+        let asked = Target::parse("postgres://u@one,two/d?target_session_attrs=any&sslmode=disable").unwrap();
         assert_eq!(asked.hosts[1].get_target_session_attrs(), TargetSessionAttrs::Any);
         for wrong in ["postgres://u@one:1,two:2,three/d?port=1,2", "postgres://u@one,two/d?load_balance_hosts=random"] {
             assert!(Target::parse(wrong).is_err(), "{wrong}");
