@@ -86,11 +86,13 @@ pub struct Problem {
     pub details: Vec<Fault>,
     /// Sent with the answer; not part of what is stored.
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// What went wrong on our side: for the log, never for the client.
+    pub cause: Option<Box<Failure>>,
 }
 
 impl Problem {
     pub fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, error: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, code: code.into(), error: error.into(), details: Vec::new(), headers: Vec::new() }
+        Self { status, code: code.into(), error: error.into(), details: Vec::new(), headers: Vec::new(), cause: None }
     }
 
     /// Clients of the published SDK see only the sentence, so it holds the first fault.
@@ -197,13 +199,11 @@ impl From<Vec<Fault>> for Problem {
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
-        if failure.is_fault() {
-            tracing::error!(%failure, "a request failed");
-        }
+        let cause = failure.is_fault().then(|| Box::new(failure.clone()));
         let status = StatusCode::from_u16(failure.status()).expect("the map of failures holds statuses");
         let problem = match failure {
             Failure::Invalid(faults) => Self::validation(faults),
-            failure => Self::new(status, failure.code(), failure.sentence()),
+            failure => Self { cause, ..Self::new(status, failure.code(), failure.sentence()) },
         };
         match status {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => problem.retry_after(1),

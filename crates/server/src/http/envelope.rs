@@ -89,6 +89,9 @@ fn in_envelope(mut response: Response, id: &RequestId) -> Response {
     let Some(problem) = response.extensions_mut().remove::<Problem>() else {
         return response;
     };
+    if let Some(failure) = &problem.cause {
+        tracing::error!(%failure, request_id = %id, "a request failed");
+    }
     // Headers that were added on the way out (`Allow`) are kept.
     let (parts, _) = response.into_parts();
     let mut rendered = problem.answer(id).into_response();

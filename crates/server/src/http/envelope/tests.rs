@@ -8,6 +8,7 @@ use hyper::body::Frame;
 use tower::ServiceExt;
 
 use super::*;
+use crate::error::Failure;
 use crate::http::answer::Answer;
 use crate::http::body::{BodyRules, read_body};
 use crate::http::fields::Fields;
@@ -26,6 +27,7 @@ fn router() -> Router {
             }),
         )
         .route("/panic", get(async || -> Answer { panic!("secret-value") }))
+        .route("/broken", get(async || Err::<Answer, Problem>(Failure::Broken("the disk is gone".into()).into())))
         .layer(middleware::from_fn_with_state(BodyRules::JSON, read_body));
     wrap(api, EdgeSettings { is_https: true })
 }
@@ -213,8 +215,8 @@ async fn long_addresses_and_large_headers_are_refused() {
     assert_eq!((reply.status, reply.code().as_str()), (431, "headers_too_large"));
 }
 
-#[test]
-fn the_access_line_has_the_template_and_no_token() {
+/// What is logged of a request, and its answer.
+fn logged(request: http::request::Builder) -> (Reply, String) {
     use std::sync::{Arc, Mutex};
     use tracing_subscriber::fmt::MakeWriter;
 
@@ -240,12 +242,24 @@ fn the_access_line_has_the_template_and_no_token() {
     let subscriber =
         tracing_subscriber::fmt().json().with_max_level(tracing::Level::TRACE).with_writer(sink.clone()).finish();
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    tracing::subscriber::with_default(subscriber, || {
-        runtime
-            .block_on(send(request("GET", "/things/secret-token?key=secret-key").header("authorization", "secret"), ""))
-    });
+    let reply = tracing::subscriber::with_default(subscriber, || runtime.block_on(send(request, "")));
     let text = String::from_utf8(sink.0.lock().expect("not poisoned").clone()).expect("text");
+    (reply, text)
+}
+
+#[test]
+fn the_access_line_has_the_template_and_no_token() {
+    let (_, text) = logged(request("GET", "/things/secret-token?key=secret-key").header("authorization", "secret"));
     assert!(text.contains(r#""route":"/things/{id}""#), "{text}");
     assert!(text.contains(r#""status":200"#) && text.contains("req_"));
     assert!(!text.contains("secret"), "{text}");
+}
+
+#[test]
+fn what_failed_is_logged_with_the_id_that_the_client_has() {
+    let (reply, text) = logged(request("GET", "/broken"));
+    assert_eq!((reply.status, reply.code().as_str()), (500, "internal_error"));
+    assert!(!reply.text.contains("the disk"), "{}", reply.text);
+    let line = text.lines().find(|line| line.contains("the disk is gone")).expect("why it failed is logged");
+    assert!(line.contains(reply.headers["x-request-id"].to_str().expect("text")), "{line}");
 }
