@@ -25,12 +25,8 @@ impl App {
         };
         let scope = claimed.scope;
         let order = self.refund_order(scope, id).await?;
-        let transaction = &order.transaction;
         let is_rerun = claimed.attempts > 1 && !domain::planted!(Defect::RefundSentAgain);
-        let is_idempotent = self
-            .context()
-            .offer_of(scope.mode, transaction.attempt().method, &transaction.attempt().rail)
-            .is_some_and(|offer| offer.capability.refund_is_idempotent);
+        let is_idempotent = self.refunds_once(&order);
         let called = match (order.refund.step(), self.rail_of(&order.refund)) {
             (Step::Waiting | Step::Unknown | Step::Settled, _) => None,
             // Whether the first call arrived is not known, and this rail would take a second one for another refund.
@@ -60,14 +56,17 @@ impl App {
         };
         let scope = claimed.scope;
         let order = self.refund_order(scope, id).await?;
-        let called = match self.rail_of(&order.refund) {
-            None => Called::Lost("the rail is not configured any more".into()),
-            Some(rail) => in_time(rail.query_refund(order)).await,
-        };
-        let report = match called {
-            Called::Answered(report) => report,
-            // A question without an answer changes nothing.
-            Called::Refused(_) | Called::Lost(_) => RefundReport::NotFound,
+        // What was lost on the way may never have arrived: a rail that knows the second call for the first gets it again.
+        let may_be_sent_again = order.refund.step() == Step::Unknown
+            && (self.refunds_once(&order) || domain::planted!(Defect::RefundSentAgain));
+        let report = match self.rail_of(&order.refund) {
+            None => RefundReport::NotFound,
+            Some(rail) => match in_time(rail.query_refund(order.clone())).await {
+                Called::Answered(RefundReport::NotFound) if may_be_sent_again => {
+                    known(in_time(rail.refund(order)).await)
+                }
+                called => known(called),
+            },
         };
         self.settle_refund(scope, id, Some(claimed.clone()), move |refund, transaction, now| {
             Ok(refund.reported(transaction, &report, now))
@@ -99,6 +98,13 @@ impl App {
         self.rails().named(refund.scope.mode, refund.source.rail()?)
     }
 
+    /// Whether the rail takes a second call for the same refund as the first.
+    fn refunds_once(&self, order: &RefundOrder) -> bool {
+        let attempt = order.transaction.attempt();
+        let offer = self.context().offer_of(order.refund.scope.mode, attempt.method, &attempt.rail);
+        offer.is_some_and(|offer| offer.capability.refund_is_idempotent)
+    }
+
     async fn refund_order(&self, scope: Scope, id: Id<Refund>) -> Result<RefundOrder, Failure> {
         self.read(move |tx, _| {
             let refund = look_up::<Refund>(tx, scope, id)?;
@@ -106,6 +112,14 @@ impl App {
             Ok(RefundOrder { refund, transaction })
         })
         .await
+    }
+}
+
+/// A question without an answer changes nothing, and no to a second call says nothing of the first.
+fn known(called: Called<RefundReport>) -> RefundReport {
+    match called {
+        Called::Answered(report) => report,
+        Called::Refused(_) | Called::Lost(_) => RefundReport::NotFound,
     }
 }
 

@@ -231,10 +231,22 @@ impl History {
                     _ => return Err(format!("{id} is sent, and the network heard {heard:?}")),
                 }
             }
-            Job::AskRefund(_) => {
+            Job::AskRefund(id) => {
+                let id = id.to_string();
+                let refund = side.refunds.get(&id).ok_or_else(|| format!("{id} is asked for and never was"))?;
+                let knows_again = side.attempts[&refund.attempt].method != "card";
+                let (step, amount_of_refund) = (refund.step, refund.amount);
                 for word in heard {
-                    if let Heard::AskedRefund { refund, report } = word {
-                        side.refund_reported(&refund.to_string(), report);
+                    match word {
+                        Heard::AskedRefund { report, .. } => side.refund_reported(&id, report),
+                        Heard::Refunded { .. } if step != Step::Unknown || !knows_again => {
+                            return Err(format!("{id} is sent twice to who would pay twice"));
+                        }
+                        Heard::Refunded { amount, .. } if amount.minor != amount_of_refund => {
+                            return Err(format!("{id} is of {amount_of_refund} and {amount} is paid back"));
+                        }
+                        Heard::Refunded { called, .. } => side.refund_sent(&id, called),
+                        Heard::Started { .. } | Heard::Code { .. } | Heard::Asked { .. } | Heard::Withdrawn => {}
                     }
                 }
             }
