@@ -72,12 +72,13 @@ pub(super) struct InitializeBody {
     /// The answers to the questions of a payment link, by name; they land in the transaction's metadata. Refused elsewhere.
     #[schema(value_type = Option<words::MetadataIn>)]
     custom_field_values: Option<serde_json::Value>,
+    /// Whatever you want to find again on the payment. Refused from a browser.
     #[schema(value_type = Option<words::MetadataTexts>)]
     metadata: Option<serde_json::Value>,
-    /// Where the payer goes once paid. A checkout has its own.
+    /// Where the payer goes once paid. A checkout has its own. Refused from a browser.
     #[schema(value_type = Option<words::Url>)]
     success_url: Option<String>,
-    /// Where the payer goes who leaves unpaid. A checkout has its own.
+    /// Where the payer goes who leaves unpaid. A checkout has its own. Refused from a browser.
     #[schema(value_type = Option<words::Url>)]
     failure_url: Option<String>,
     /// The same as the header `Idempotency-Key`.
