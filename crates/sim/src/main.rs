@@ -181,7 +181,8 @@ fn replay(file: &Path) {
 fn planted() {
     let all: Vec<Defect> = Defect::ALL.iter().copied().filter(|one| !NOT_SIMULATED.contains(one)).collect();
     let mut proof = Proof::begin("A1.planted", None, all.len() as u64);
-    let wanted = usize::try_from(proof.count).expect("some dozen").min(all.len());
+    let wanted = usize::try_from(proof.count).expect("some dozen");
+    assert!(wanted <= all.len(), "the row asks for {wanted} defects, and there are {}", all.len());
     let mut histories = Vec::new();
     for defect in &all[..wanted] {
         let found = find(*defect, proof.seed, MOST_HISTORIES);

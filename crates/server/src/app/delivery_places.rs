@@ -43,10 +43,6 @@ struct Held {
 }
 
 impl Places {
-    pub fn free(&self) -> usize {
-        PLACES.saturating_sub(self.held.values().map(|held| held.count).sum())
-    }
-
     /// The endpoints that get no more for now.
     pub fn full(&self) -> Vec<Id<WebhookEndpoint>> {
         self.held.iter().filter(|(_, held)| held.count >= held.most).map(|(id, _)| *id).collect()

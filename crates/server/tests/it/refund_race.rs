@@ -38,7 +38,7 @@ async fn on_postgres() {
 }
 
 async fn race(database: &'static str) {
-    let proof = Proof::begin("A7.refunds", Some(database), GATE_ROUNDS);
+    let mut proof = Proof::begin("A7.refunds", Some(database), GATE_ROUNDS);
     let mut reached = 0;
     while reached < proof.count {
         let place = match database {
@@ -48,7 +48,7 @@ async fn race(database: &'static str) {
                 None => return proof.not_run("there is no PostgreSQL"),
             },
         };
-        reached += on_a_fresh_store(&place, &proof, reached).await;
+        reached += on_a_fresh_store(&place, &mut proof, reached).await;
         place.end().await;
     }
     proof.finish(reached);
@@ -101,7 +101,7 @@ async fn balance(world: &World) -> i64 {
 }
 
 /// The next rounds, at most as many as one store holds: how many there were.
-async fn on_a_fresh_store(place: &Place, proof: &Proof, reached: u64) -> u64 {
+async fn on_a_fresh_store(place: &Place, proof: &mut Proof, reached: u64) -> u64 {
     let (first, rounds) = (proof.seed + reached, ROUNDS_OF_A_STORE.min(proof.count - reached));
     let world = Arc::new(World::on(place.settings()).await);
     // Every other store belongs to a merchant who may not owe anything.
@@ -117,6 +117,9 @@ async fn on_a_fresh_store(place: &Place, proof: &Proof, reached: u64) -> u64 {
     });
     for round in join_all(running).await {
         round.unwrap();
+    }
+    if reached == 0 {
+        controls(proof, &world).await;
     }
     let left = balance(&world).await;
     assert!(may_go_below_zero || left >= 0, "the balance is {left}");
@@ -184,25 +187,50 @@ async fn look(world: &World, transaction: Id<Transaction>, refunds: &[Id<Refund>
 
 /// Our books, and the simulated wallet's, which knows nothing of ours.
 async fn check(world: &World, round: u64, transaction: Id<Transaction>, refunds: &[Id<Refund>]) {
-    let (transaction, found) = look(world, transaction, refunds).await;
+    let found = look(world, transaction, refunds).await;
+    assert_eq!(wrong(&found), Vec::<String>::new(), "round {round}");
+}
+
+/// What can't be so after a race.
+fn wrong((transaction, found): &Found) -> Vec<String> {
+    let mut wrong = Vec::new();
     let sum = |status: &[RefundStatus]| -> i64 {
         found.iter().filter(|(one, _)| status.contains(&one.status())).map(|(one, _)| one.amount.minor).sum()
     };
     let gone = sum(&[RefundStatus::Completed]);
     let open = sum(&[RefundStatus::Pending, RefundStatus::Processing]);
-    assert!(gone + open <= transaction.amount.minor, "round {round}: {gone} + {open} of {}", transaction.amount);
+    if gone + open > transaction.amount.minor {
+        wrong.push(format!("{gone} + {open} of {}", transaction.amount));
+    }
     let said = (transaction.refunded().minor, transaction.refunding().minor);
-    assert_eq!(said, (gone, open), "round {round}: what the transaction says of its refunds");
+    if said != (gone, open) {
+        wrong.push(format!("the transaction says {said:?} of its refunds, and they say {:?}", (gone, open)));
+    }
     let paid_back: i64 =
         found.iter().filter_map(|(_, order)| order.as_ref()).filter(|it| it.paid_back).map(|it| it.amount.minor).sum();
-    assert!(
-        paid_back <= transaction.amount.minor,
-        "round {round}: the wallet gave {paid_back} of {}",
-        transaction.amount
-    );
-    for (refund, order) in &found {
-        let truth = order.as_ref().is_some_and(|order| order.paid_back);
-        let said = refund.status() == RefundStatus::Completed;
-        assert!(truth || !said, "round {round}: {} is completed and never left the wallet", refund.id);
+    if paid_back > transaction.amount.minor {
+        wrong.push(format!("the wallet gave {paid_back} of {}", transaction.amount));
     }
+    for (refund, order) in found {
+        let truth = order.as_ref().is_some_and(|order| order.paid_back);
+        if refund.status() == RefundStatus::Completed && !truth {
+            wrong.push(format!("{} is completed and never left the wallet", refund.id));
+        }
+    }
+    wrong
+}
+
+/// What the check has to see, put in front of it: a refund too many in our books, one that the wallet never gave, and one
+/// that it gave twice.
+async fn controls(proof: &mut Proof, world: &World) {
+    let transaction = world.paid(10_000).await;
+    let refund = world.refund(transaction, Some(6_000)).await.unwrap().id;
+    settled(world, transaction, &[refund]).await;
+    let found = look(world, transaction, &[refund]).await;
+    proof.control("nothing is wrong", wrong(&found).is_empty());
+    let (mut twice, mut kept) = (found.clone(), found.clone());
+    twice.1.push(found.1[0].clone());
+    proof.control("a refund too many", wrong(&twice).len() >= 3);
+    kept.1[0].1 = None;
+    proof.control("a refund that never left", wrong(&kept).len() == 1);
 }
