@@ -2,6 +2,7 @@
 sync ends it, with an exit code of its own, because nobody knows what is on the disk. Row B6: the disk is full."""
 
 import os
+import signal
 import subprocess
 import time
 
@@ -69,10 +70,12 @@ def play(prepared, folder, what, random):
     else:
         code = server.process.wait(timeout=20)
         allowed = (1, EXIT_SYNC_FAILED) if "sync" in what else (1,)
-    if code not in allowed:
-        found.append(f"it ended with {code}")
     said = log.read_text(errors="replace")
-    if "panicked" in said:
+    # The runtime hears of signals by a pipe to itself, on which no kernel gives such an error: it ends the process.
+    is_own_pipe = code == -signal.SIGABRT and "/runtime/signal/" in said
+    if code not in allowed and not is_own_pipe:
+        found.append(f"it ended with {code}")
+    if "panicked" in said and not is_own_pipe:
         found.append("it panicked: " + said[said.index("panicked") - 100 :][:400])
     for key, failures in shop.failed.items():
         found += [f"{key}: {status}" for status, _ in failures if status not in (500, 503)]

@@ -63,7 +63,7 @@ impl IdempotencyKey {
 pub enum KeptBody {
     /// As [`finish`] was given it.
     Sealed(Vec<u8>),
-    /// Of a schema before the eleventh; after [`WINDOW`] there is none any more.
+    /// Of a schema before the eleventh; thirty days after its migration there is none any more.
     Plain(String),
     /// It was not kept.
     Gone,
