@@ -296,21 +296,16 @@ async fn started(rail: &dyn Rail, order: Order) -> Called<Started> {
         .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into()))
 }
 
-/// Keys of a page's visitors: whoever has no more than a publishable key.
-fn is_of_page(space: &str) -> bool {
-    space.starts_with("page:")
-}
-
 /// Stores the session as the answer to the request that waits for it; whether there was one.
 fn finish_key(tx: &mut Tx<'_>, context: &Context, payment: &mut Payment) -> Result<bool, Failure> {
     let Some((space, key)) = payment.session.unanswered_key.take() else { return Ok(false) };
     if domain::planted!(Defect::KeyStaysRunning) {
         return Ok(true);
     }
-    let view = PaymentSessionView::of(&payment.session, payment.transaction.as_ref(), &context.addresses);
-    let view = if is_of_page(&space) { view.without_payer() } else { view };
     // The fingerprint was stored when the key was claimed.
     let key = IdempotencyKey { scope: payment.session.scope, space, key, fingerprint: Vec::new() };
+    let view = PaymentSessionView::of(&payment.session, payment.transaction.as_ref(), &context.addresses);
+    let view = if key.is_of_page() { view.without_payer() } else { view };
     idempotency::finish(tx, context, &key, &Reply::new(200, wire::data(&view)))?;
     Ok(true)
 }

@@ -183,7 +183,7 @@ impl Caller {
 
     /// The merchant's own keys.
     pub fn merchant_key(&self, body: &Body, body_key: Option<String>) -> Result<Option<IdempotencyKey>, Problem> {
-        self.idempotency_key(body, body_key, "secret")
+        self.idempotency_key(body, body_key, IdempotencyKey::MERCHANT_SPACE)
     }
 
     /// How a command's result becomes a stored answer: `status` and `{"data": view}`, or the error envelope.

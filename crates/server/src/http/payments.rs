@@ -7,6 +7,7 @@ use domain::api_key::{Area, Right};
 use domain::payment::{Payer, PaymentSession};
 use domain::{Metadata, Method, Refusal};
 use serde::{Deserialize, Serialize};
+use store::queries::idempotency::IdempotencyKey;
 use utoipa::ToSchema;
 
 use target::Names;
@@ -120,9 +121,9 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
     let amount = parsed.amount.as_deref().map(read::amount("amount", currency)).transpose();
     let amount = amount.map_err(|(code, message)| vec![Fault::new("amount", code, message)])?;
     let space = match (caller.is_publishable(), target) {
-        (false, _) => "secret".to_owned(),
-        (true, Target::Object(payable)) => format!("page:{}", payable.object_id()),
-        (true, Target::Session(id)) => format!("page:{id}"),
+        (false, _) => IdempotencyKey::MERCHANT_SPACE.to_owned(),
+        (true, Target::Object(payable)) => IdempotencyKey::page_space(&payable.object_id()),
+        (true, Target::Session(id)) => IdempotencyKey::page_space(&id.to_string()),
     };
     let key = caller.idempotency_key(&body, parsed.body_key, &space)?;
     let request = Initialize {

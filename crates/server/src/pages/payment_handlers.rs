@@ -351,7 +351,8 @@ fn once(call: &Call, token: &str, name: &str, detail: &str) -> IdempotencyKey {
 /// The key says all that was asked, so one key is always one request.
 fn key_of(call: &Call, key: String) -> IdempotencyKey {
     let fingerprint = hash(&SHA256, key.as_bytes()).as_ref().to_vec();
-    IdempotencyKey { scope: call.hosted.scope(), space: format!("page:{}", call.place.id()), key, fingerprint }
+    let space = IdempotencyKey::page_space(&call.place.id());
+    IdempotencyKey { scope: call.hosted.scope(), space, key, fingerprint }
 }
 
 /// What is kept of an answer, as JSON like every kept answer: the page is drawn from the state in any case.

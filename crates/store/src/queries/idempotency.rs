@@ -40,7 +40,7 @@ const WINDOW: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 360
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
     pub scope: Scope,
-    /// Whose keys: `secret`, one payment object's visitors, or [`IdempotencyKey::OWN_SPACE`].
+    /// Whose keys they are.
     pub space: String,
     pub key: String,
     /// SHA-256 over verb, path and canonical body without the key.
@@ -50,6 +50,20 @@ pub struct IdempotencyKey {
 impl IdempotencyKey {
     /// Of the keys that a request without one is given, so that a commit of unknown outcome can be looked for.
     pub const OWN_SPACE: &'static str = "request";
+    /// Of the keys that come with a secret key.
+    pub const MERCHANT_SPACE: &'static str = "secret";
+    const PAGE_SPACES: &'static str = "page:";
+
+    /// Of the keys of one page's visitors, who have no more than a publishable key.
+    #[must_use]
+    pub fn page_space(id: &str) -> String {
+        format!("{}{id}", Self::PAGE_SPACES)
+    }
+
+    #[must_use]
+    pub fn is_of_page(&self) -> bool {
+        self.space.starts_with(Self::PAGE_SPACES)
+    }
 
     /// Nobody else knows it, so nobody asks for its answer again.
     #[must_use]
