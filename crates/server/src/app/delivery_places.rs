@@ -76,3 +76,74 @@ impl Places {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::webhook::EndpointStatus;
+    use domain::{Entropy, Metadata, Mode, Scope, Timestamp};
+
+    use super::*;
+
+    fn endpoint(seed: u8, consecutive_failures: i64) -> WebhookEndpoint {
+        let (now, mut entropy) = (Timestamp::from_micros(1_790_000_000_000_000), Entropy::from_seed([seed; 32]));
+        WebhookEndpoint {
+            id: entropy.id(now),
+            scope: Scope { organization: entropy.id(now), mode: Mode::Test },
+            version: 1,
+            url: "https://hooks.shop.example/".into(),
+            description: None,
+            enabled_events: Vec::new(),
+            status: EndpointStatus::Active,
+            secret: String::new(),
+            previous_secret: None,
+            metadata: Metadata::default(),
+            consecutive_failures,
+            failing_since: None,
+            last_success_at: None,
+            last_failure_at: None,
+            disabled_at: None,
+            disable_reason: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    /// How many it gets, if it asks for all there are.
+    fn most_of(places: &mut Places, endpoint: &WebhookEndpoint) -> usize {
+        (0..PLACES).filter(|_| places.take(endpoint.id, Some(endpoint))).count()
+    }
+
+    #[test]
+    fn one_leaves_places_for_others_and_a_failing_one_gets_one() {
+        let mut places = Places::default();
+        let (well, failing, shaky) = (endpoint(1, 0), endpoint(2, FAILING), endpoint(3, FAILING - 1));
+        assert_eq!(most_of(&mut places, &well), MOST_OF_ONE);
+        assert_eq!(most_of(&mut places, &failing), 1);
+        assert_eq!(most_of(&mut Places::default(), &shaky), MOST_OF_ONE);
+        assert_eq!(places.full().len(), 2);
+        places.give_back(failing.id);
+        assert_eq!(places.full(), [well.id]);
+        // It answered: all that one can get.
+        let recovered = WebhookEndpoint { consecutive_failures: 0, ..failing };
+        assert_eq!(most_of(&mut places, &recovered), MOST_OF_ONE);
+    }
+
+    #[test]
+    fn what_ended_during_a_claim_is_not_counted() {
+        let (mut shared, well) = (Places::default(), endpoint(1, 0));
+        assert!(shared.take(well.id, Some(&well)));
+        let before = shared.clone();
+        let mut after = before.clone();
+        assert!(after.take(well.id, Some(&well)) && after.take(well.id, Some(&well)));
+        shared.give_back(well.id);
+        shared.add(&before, &after);
+        assert_eq!(shared.held[&well.id].count, 2);
+        // It has been found to fail, by a claim that got nothing for it.
+        let failing = WebhookEndpoint { consecutive_failures: FAILING, ..well };
+        let before = shared.clone();
+        let mut after = before.clone();
+        assert!(!after.take(failing.id, Some(&failing)));
+        shared.add(&before, &after);
+        assert_eq!(shared.full(), [failing.id]);
+    }
+}
