@@ -9,7 +9,6 @@ mod reads;
 mod writer;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
@@ -51,7 +50,7 @@ pub(crate) fn start(settings: &Settings, clock: &Arc<Monotone>) -> Result<Starte
         (0..settings.connections.max(1)).map(|_| Connection::reading(&path)).collect::<Result<Vec<_>, _>>()?;
 
     let mut threads = Vec::new();
-    let commits = Arc::new(AtomicU64::new(0));
+    let shared = Arc::new(checkpoint::Shared::default());
     let (writes, waiting_writes) = sync_channel(QUEUE_LIMIT);
     let (reads, waiting_reads) = Reads::new();
     let (seen, changes) = watch::channel(0);
@@ -59,10 +58,10 @@ pub(crate) fn start(settings: &Settings, clock: &Arc<Monotone>) -> Result<Starte
     // The checkpointing thread ends when the writer drops its end of this channel, so the last checkpoint comes last.
     let (writer_alive, writer_gone) = std::sync::mpsc::channel();
     if !settings.secondary {
-        let checkpoints = checkpoint::Checkpoints::open(&path, durability, Arc::clone(&commits), lock.clone())?;
+        let checkpoints = checkpoint::Checkpoints::open(&path, durability, Arc::clone(&shared), lock.clone())?;
         threads.push(spawn("sqlite-checkpoint".to_owned(), move || checkpoints.run(&writer_gone))?);
     }
-    let writer = writer::Writer::new(writing, Arc::clone(clock), commits, seen, lock, writer_alive);
+    let writer = writer::Writer::new(writing, Arc::clone(clock), shared, seen, lock, writer_alive);
     threads.push(spawn("sqlite-writer".to_owned(), move || writer.run(&waiting_writes))?);
     for (index, connection) in reading.into_iter().enumerate() {
         let (clock, queue) = (Arc::clone(clock), Arc::clone(&waiting_reads));

@@ -1,30 +1,46 @@
-//! Copies the write-ahead log into the database file, in a thread and on a connection of its own: in the committing thread a
-//! checkpoint would stall everybody who waits for a commit.
+//! Copies the write-ahead log into the database file, in a thread and on a connection of its own: in the committing thread the
+//! copying would stall everybody who waits for a commit.
+//!
+//! Under load the log never comes to rest, because the writer appends while this thread copies. So it copies again and again,
+//! each time what was appended meanwhile, and then lets the writer copy the little that is left between two batches: from there
+//! on the log is written over from its start. A log that keeps its size is also quicker to sync than one that grows.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use super::connection::{Connection, Durability, error};
 use crate::error::Error;
 
-/// Above this the writer is made to start the log over, although it has to wait for that.
-pub(crate) const LOG_CAP_BYTES: i64 = 64 * 1024 * 1024;
-/// A log larger than this is looked after at every tick, a smaller one at every fourth.
-const HURRY_BYTES: u64 = 16 * 1024 * 1024;
-/// What a lull leaves behind.
-const LULL_BYTES: u64 = 1024 * 1024;
-const TICK: Duration = Duration::from_millis(250);
-/// While the log is started over the writer waits, so readers are not waited for much longer than a commit takes.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// The file keeps so much when the log is started over, and in a lull.
+pub(crate) const LOG_KEPT_BYTES: i64 = 16 * 1024 * 1024;
+/// From here on the log is to be started over.
+const LOG_FULL_BYTES: i64 = 8 * 1024 * 1024;
+/// So little may be copied by the writer.
+const REST_BYTES: i64 = 1024 * 1024;
+/// A writer that appends faster than this thread copies is not chased for ever.
+const CHASES: usize = 8;
+const TICK: Duration = Duration::from_millis(100);
+/// Without a lull the log is copied at every so many ticks.
+const TICKS: u64 = 5;
+const FRAME_BYTES: i64 = 4096 + 24;
+
+/// What the two threads tell one another.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// So far, of the writer.
+    pub(crate) commits: AtomicU64,
+    /// The writer is to copy the rest.
+    pub(crate) rest_is_small: AtomicBool,
+}
 
 pub(crate) struct Checkpoints {
     connection: Connection,
     log: PathBuf,
-    commits: Arc<AtomicU64>,
+    shared: Arc<Shared>,
     _lock: Option<Arc<File>>,
 }
 
@@ -32,14 +48,13 @@ impl Checkpoints {
     pub(crate) fn open(
         path: &Path,
         durability: Durability,
-        commits: Arc<AtomicU64>,
+        shared: Arc<Shared>,
         lock: Option<Arc<File>>,
     ) -> Result<Self, Error> {
         let connection = Connection::writing(path, durability, true, false)?;
-        connection.sqlite.busy_timeout(PATIENCE).map_err(error)?;
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
-        Ok(Self { connection, log: log.into(), commits, _lock: lock })
+        Ok(Self { connection, log: log.into(), shared, _lock: lock })
     }
 
     pub(crate) fn run(self, writer_gone: &Receiver<()>) {
@@ -49,52 +64,75 @@ impl Checkpoints {
             if writer_gone.recv_timeout(TICK) == Err(RecvTimeoutError::Disconnected) {
                 break;
             }
-            let commits = self.commits.load(Ordering::Relaxed);
+            let commits = self.shared.commits.load(Ordering::Relaxed);
             let lull = commits == before;
             before = commits;
-            let bytes = fs::metadata(&self.log).map_or(0, |metadata| metadata.len());
-            if commits != copied && (lull || bytes > HURRY_BYTES || tick.is_multiple_of(4)) {
-                match self.checkpoint("passive") {
-                    Some(state) if state.is_complete() => copied = commits,
-                    Some(state) if state.log_bytes() > LOG_CAP_BYTES => {
-                        self.checkpoint("restart");
-                    }
-                    Some(_) | None => {}
-                }
+            if commits != copied && (lull || tick.is_multiple_of(TICKS)) && self.copy() {
+                copied = commits;
             }
-            if lull && copied == commits && bytes > LULL_BYTES {
-                self.checkpoint("truncate");
+            let kept = u64::try_from(LOG_KEPT_BYTES).expect("a size");
+            if lull && copied == commits && fs::metadata(&self.log).is_ok_and(|log| log.len() > kept) {
+                copy(&self.connection, "truncate");
             }
         }
-        self.checkpoint("truncate");
+        copy(&self.connection, "truncate");
     }
 
-    fn checkpoint(&self, mode: &str) -> Option<State> {
-        let looked = self.connection.sqlite.prepare_cached(&format!("pragma wal_checkpoint({mode})")).and_then(
-            |mut statement| statement.query_row([], |row| Ok(State { frames: row.get(1)?, copied: row.get(2)? })),
-        );
-        match looked.map_err(error) {
-            Ok(state) => Some(state),
-            Err(error) => {
-                tracing::warn!(%error, mode, "a checkpoint failed; the log grows until one succeeds");
-                None
+    /// Whether nothing is left to copy.
+    fn copy(&self) -> bool {
+        let Some(mut state) = copy(&self.connection, "passive") else { return false };
+        if state.log_bytes() <= LOG_FULL_BYTES {
+            return state.left_bytes() == 0;
+        }
+        for _ in 0..CHASES {
+            if state.left_bytes() <= REST_BYTES {
+                break;
             }
+            let Some(next) = copy(&self.connection, "passive") else { return false };
+            // A reader needs what is left.
+            if next.copied == state.copied {
+                return false;
+            }
+            state = next;
+        }
+        self.shared.rest_is_small.store(true, Ordering::Relaxed);
+        state.left_bytes() == 0
+    }
+}
+
+/// In the writing thread, between two batches. The next batch starts the log over, unless a reader is still in it.
+pub(crate) fn copy_rest(connection: &Connection, shared: &Shared) {
+    if shared.rest_is_small.load(Ordering::Relaxed) && shared.rest_is_small.swap(false, Ordering::Relaxed) {
+        copy(connection, "passive");
+    }
+}
+
+fn copy(connection: &Connection, mode: &str) -> Option<State> {
+    let looked =
+        connection.sqlite.prepare_cached(&format!("pragma wal_checkpoint({mode})")).and_then(|mut statement| {
+            statement.query_row([], |row| Ok(State { frames: row.get(1)?, copied: row.get(2)? }))
+        });
+    match looked.map_err(error) {
+        Ok(state) => Some(state),
+        Err(error) => {
+            tracing::warn!(%error, mode, "a checkpoint failed; the log grows until one succeeds");
+            None
         }
     }
 }
 
+/// In frames, each a page with its head.
 struct State {
     frames: i64,
     copied: i64,
 }
 
 impl State {
-    fn is_complete(&self) -> bool {
-        self.frames == self.copied
+    fn log_bytes(&self) -> i64 {
+        self.frames.saturating_mul(FRAME_BYTES)
     }
 
-    fn log_bytes(&self) -> i64 {
-        const FRAME_BYTES: i64 = 4096 + 24;
-        self.frames.saturating_mul(FRAME_BYTES)
+    fn left_bytes(&self) -> i64 {
+        self.frames.saturating_sub(self.copied).saturating_mul(FRAME_BYTES)
     }
 }

@@ -32,6 +32,10 @@ pub(crate) enum Durability {
 pub(crate) struct Connection {
     pub(crate) sqlite: rusqlite::Connection,
     prepared: HashMap<String, Prepared>,
+    /// Without them a part of a transaction can't be undone: whoever needs that gets a conflict, and runs again with them.
+    pub(crate) has_savepoints: bool,
+    /// The running closure asked for all the time it needs.
+    pub(crate) is_load: bool,
 }
 
 /// What is worth keeping beside SQLite's own prepared statement.
@@ -68,7 +72,7 @@ impl Connection {
             let journal = sqlite.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
             sqlite.pragma_update(None, "synchronous", synchronous)?;
             sqlite.pragma_update(None, "foreign_keys", true)?;
-            sqlite.pragma_update(None, "journal_size_limit", super::checkpoint::LOG_CAP_BYTES)?;
+            sqlite.pragma_update(None, "journal_size_limit", super::checkpoint::LOG_KEPT_BYTES)?;
             Ok((journal, sqlite.pragma_query_value(None, "synchronous", |row| row.get(0))?))
         };
         let found = configure().map_err(error)?;
@@ -99,7 +103,7 @@ impl Connection {
             sqlite.set_prepared_statement_cache_capacity(STATEMENTS);
             Ok(sqlite)
         };
-        Ok(Self { sqlite: open().map_err(error)?, prepared: HashMap::new() })
+        Ok(Self { sqlite: open().map_err(error)?, prepared: HashMap::new(), has_savepoints: true, is_load: false })
     }
 
     /// One of the driver's own statements: begin, commit, savepoints.
@@ -203,17 +207,22 @@ impl Conn for Connection {
         self.rows(sql, &[], page, each)
     }
 
-    fn unhurried(&mut self) {}
+    fn unhurried(&mut self) {
+        self.is_load = true;
+    }
 
     fn savepoint(&mut self, depth: u32) -> Result<(), Error> {
-        self.command(&format!("savepoint part_{depth}"))
+        if self.has_savepoints { self.command(&format!("savepoint part_{depth}")) } else { Ok(()) }
     }
 
     fn release(&mut self, depth: u32) -> Result<(), Error> {
-        self.command(&format!("release part_{depth}"))
+        if self.has_savepoints { self.command(&format!("release part_{depth}")) } else { Ok(()) }
     }
 
     fn rollback_to(&mut self, depth: u32) -> Result<(), Error> {
+        if !self.has_savepoints {
+            return Err(Error::Conflict);
+        }
         self.command(&format!("rollback to part_{depth}"))?;
         self.release(depth)
     }

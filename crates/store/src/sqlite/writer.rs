@@ -1,15 +1,20 @@
-//! The one thread that writes: it runs all waiting closures, each in a savepoint of its own, commits them together, and only
-//! then answers. One sync of the disk is shared by everybody who waited for it.
+//! The one thread that writes: it runs all waiting closures, commits them together, and only then answers. One sync of the disk
+//! is shared by everybody who waited for it.
+//!
+//! What a closure wrote that said no has to go without its neighbours' writes. A savepoint for each would do that, and SQLite
+//! then copies every page before it changes it. Nearly all closures say yes, so a batch begins without savepoints: at the first
+//! no, all of it is rolled back and run again with them, and so are the next few batches.
 
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use domain::planted;
 use tokio::sync::watch;
 
+use super::checkpoint;
 use super::connection::{Connection, error};
 use crate::clock::Monotone;
 use crate::error::Error;
@@ -20,15 +25,31 @@ use crate::tx::{Access, Tx};
 /// Bounds how long the first of a batch waits for the last.
 const BATCH: usize = 128;
 const LOOK_FOR_CHANGES: Duration = Duration::from_millis(500);
+/// After a closure that said no: somebody's requests are wrong, and the next of them comes soon.
+const CAREFUL_BATCHES: u32 = 16;
 
 pub(crate) struct Writer {
     connection: Connection,
     clock: Arc<Monotone>,
-    commits: Arc<AtomicU64>,
+    shared: Arc<checkpoint::Shared>,
     changes: watch::Sender<u64>,
     data_version: Option<i64>,
+    /// So many batches more run with savepoints.
+    careful: u32,
     _lock: Option<Arc<File>>,
     _alive: Sender<()>,
+}
+
+const ROLLED_BACK: &str = "the transaction was rolled back by a storage error";
+
+/// How a batch without savepoints went.
+enum Together {
+    /// It can be committed.
+    Yes,
+    /// Nothing of it is left; it is to be run again.
+    No,
+    /// Nothing of it is left, and that was the answer.
+    Answered,
 }
 
 /// What will be said after the commit.
@@ -41,19 +62,22 @@ impl Writer {
     pub(crate) fn new(
         connection: Connection,
         clock: Arc<Monotone>,
-        commits: Arc<AtomicU64>,
+        shared: Arc<checkpoint::Shared>,
         changes: watch::Sender<u64>,
         lock: Option<Arc<File>>,
         alive: Sender<()>,
     ) -> Self {
-        Self { connection, clock, commits, changes, data_version: None, _lock: lock, _alive: alive }
+        Self { connection, clock, shared, changes, data_version: None, careful: 0, _lock: lock, _alive: alive }
     }
 
     pub(crate) fn run(mut self, waiting: &Receiver<Box<dyn Job>>) {
         self.look_for_changes();
         loop {
             match waiting.recv_timeout(LOOK_FOR_CHANGES) {
-                Ok(first) => self.batch(first, waiting),
+                Ok(first) => {
+                    self.batch(first, waiting);
+                    checkpoint::copy_rest(&self.connection, &self.shared);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -62,27 +86,85 @@ impl Writer {
     }
 
     fn batch(&mut self, first: Box<dyn Job>, waiting: &Receiver<Box<dyn Job>>) {
+        let mut jobs = std::iter::once(first).chain(waiting.try_iter()).filter(|job| !job.abandoned()).take(BATCH);
+        let mut ran = Vec::new();
+        if self.careful == 0 {
+            match self.run_together(&mut jobs, &mut ran) {
+                Together::Yes => {
+                    let answers = ran.into_iter().map(Answer::Own).collect();
+                    return self.end(answers, None);
+                }
+                Together::No => {}
+                Together::Answered => return,
+            }
+        }
+        self.careful = self.careful.saturating_sub(1);
+        let mut ran = ran.into_iter();
+        let jobs = ran.by_ref().chain(jobs);
         if let Err(error) = self.connection.command("begin immediate") {
             // The others would only wait for the same refusal, one busy timeout after the other.
-            for job in std::iter::once(first).chain(waiting.try_iter().take(QUEUE_LIMIT)) {
+            for job in jobs.chain(waiting.try_iter().take(QUEUE_LIMIT)) {
                 job.refuse(error.clone());
             }
             return;
         }
         let mut answers = Vec::new();
         let mut broken = None;
-        let mut next = Some(first);
-        while let Some(job) = next {
-            if !job.abandoned() {
-                answers.push(self.run_one(job));
-            }
+        for job in jobs {
+            answers.push(self.run_one(job));
             // A full disk and the like make SQLite roll back everything, the neighbours' writes as well.
             if self.connection.sqlite.is_autocommit() {
-                broken = Some(Error::Unavailable("the transaction was rolled back by a storage error".to_owned()));
+                broken = Some(Error::Unavailable(ROLLED_BACK.to_owned()));
                 break;
             }
-            next = if answers.len() < BATCH { waiting.try_recv().ok() } else { None };
         }
+        // Of a batch that broke; whoever was not taken yet is in the next one.
+        for job in ran {
+            job.refuse(Error::Unavailable(ROLLED_BACK.to_owned()));
+        }
+        self.end(answers, broken);
+    }
+
+    /// Without savepoints.
+    fn run_together(&mut self, jobs: &mut dyn Iterator<Item = Box<dyn Job>>, ran: &mut Vec<Box<dyn Job>>) -> Together {
+        if self.connection.command("begin immediate").is_err() {
+            // Said by the second try.
+            return Together::No;
+        }
+        self.connection.has_savepoints = false;
+        let mut said_no = None;
+        for mut job in jobs {
+            self.connection.is_load = false;
+            let (now_us, seed) = (self.clock.now_us(), job.seed());
+            let verdict = job.run(&mut Tx::new(&mut self.connection, Access::Write, now_us, seed));
+            if !matches!(verdict, Verdict::Commit) || self.connection.sqlite.is_autocommit() {
+                said_no = Some((job, verdict));
+                break;
+            }
+            ran.push(job);
+        }
+        self.connection.has_savepoints = true;
+        let Some((job, verdict)) = said_no else { return Together::Yes };
+        if !self.connection.sqlite.is_autocommit()
+            && let Err(error) = self.connection.command("rollback")
+        {
+            tracing::error!(%error, "a batch could not be rolled back");
+        }
+        // What takes long has no neighbours, and once is enough.
+        if self.connection.is_load && ran.is_empty() {
+            match verdict {
+                Verdict::Commit => job.refuse(Error::Unavailable(ROLLED_BACK.to_owned())),
+                Verdict::RollBack => job.answer(),
+                Verdict::Failed(error) => job.refuse(error),
+            }
+            return Together::Answered;
+        }
+        self.careful = CAREFUL_BATCHES;
+        ran.push(job);
+        Together::No
+    }
+
+    fn end(&mut self, answers: Vec<Answer>, broken: Option<Error>) {
         let committed = match broken {
             Some(error) => Err(error),
             None if planted!(Defect::AnswerBeforeCommit) => Ok(()),
@@ -132,7 +214,7 @@ impl Writer {
         let committed = self.connection.command("commit");
         match &committed {
             Ok(()) => {
-                self.commits.fetch_add(1, Ordering::Relaxed);
+                self.shared.commits.fetch_add(1, Ordering::Relaxed);
             }
             Err(error) => {
                 tracing::error!(%error, "a commit failed");
