@@ -133,7 +133,7 @@ class TestInitialize:
         one, other = (ok(sdk.checkouts.create(amount="1.00")) for _ in range(2))
         body = {"client_secret": one["client_secret"], "object_type": "checkout", "object_id": other["id"]}
         assert "conflict" in faults(api.post("/v1/pay/initialize", body)).values()
-        unknown = "csec_" + "0" * 52
+        unknown = one["client_secret"][:-52] + "0" * 52
         assert faults(api.post("/v1/pay/initialize", {"client_secret": unknown})) == {"client_secret": "not_found"}
         assert faults(api.post("/v1/pay/initialize", {"session_id": ABSENT})) == {"session_id": "not_found"}
         body = {"object_type": "checkout", "object_id": "cs_01h455vb4pex5vsknk084sn02q"}

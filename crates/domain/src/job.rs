@@ -44,7 +44,45 @@ pub enum Job {
     SimulateRefund(Id<Refund>),
 }
 
+/// What keeps one kind of work from waiting behind another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// Somebody waits for it, or its time was promised.
+    Prompt,
+    /// Made ahead of the time when somebody asks, who would have it made otherwise.
+    Ahead,
+}
+
+impl Lane {
+    pub const ALL: [Lane; 2] = [Lane::Prompt, Lane::Ahead];
+
+    /// As it is stored.
+    pub fn number(self) -> i64 {
+        match self {
+            Lane::Prompt => 0,
+            Lane::Ahead => 1,
+        }
+    }
+}
+
 impl Job {
+    pub fn lane(&self) -> Lane {
+        match self {
+            Job::RenderInvoice(_) | Job::RenderReceipt(_) | Job::FetchLogo(..) => Lane::Ahead,
+            Job::ExpireCheckout(_)
+            | Job::OverdueInvoice(_)
+            | Job::ExpireSession(_)
+            | Job::ExpirePaymentLink(_)
+            | Job::StartAttempt(_)
+            | Job::AskRail(_)
+            | Job::WithdrawAttempt(_)
+            | Job::SimulatePayer(_)
+            | Job::SendRefund(_)
+            | Job::AskRefund(_)
+            | Job::SimulateRefund(_) => Lane::Prompt,
+        }
+    }
+
     pub fn kind(&self) -> &'static str {
         match self {
             Job::ExpireCheckout(_) => "expire_checkout",

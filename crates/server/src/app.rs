@@ -40,6 +40,7 @@ use domain::{Currency, Id, Method, Mode, Refusal, Scope};
 use store::{Entity, Store, Tx};
 use tokio::sync::{Semaphore, broadcast, watch};
 
+use crate::background::Background;
 use crate::egress::Egress;
 use crate::error::Failure;
 use crate::mail::Mailer;
@@ -163,6 +164,7 @@ struct Inner {
     changes: broadcast::Sender<String>,
     invariants: invariants::LatestInvariants,
     renderings: Semaphore,
+    background: Background,
 }
 
 impl App {
@@ -171,7 +173,8 @@ impl App {
         let invariants = invariants::LatestInvariants::default();
         let bell = watch::Sender::new(0);
         let renderings = Semaphore::new(documents::MOST_AT_ONCE);
-        let inner = Inner { store, context, rails, egress, mailer, bell, changes, invariants, renderings };
+        let background = Background::default();
+        let inner = Inner { store, context, rails, egress, mailer, bell, changes, invariants, renderings, background };
         Self { inner: Arc::new(inner) }
     }
 
@@ -204,6 +207,11 @@ impl App {
     /// Places for documents that are being made.
     fn renderings(&self) -> &Semaphore {
         &self.inner.renderings
+    }
+
+    /// For what nobody waits for.
+    fn background(&self) -> &Background {
+        &self.inner.background
     }
 
     /// One transaction; afterwards the worker looks for what it owes.

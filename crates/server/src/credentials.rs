@@ -13,8 +13,9 @@ use std::fmt;
 
 use aws_lc_rs::digest::{SHA256, digest as sha256};
 use aws_lc_rs::hmac;
-use domain::Mode;
 use domain::api_key::KeyKind;
+use domain::checkout::Checkout;
+use domain::{Id, Mode, Object as _};
 use subtle::ConstantTimeEq;
 
 use crate::hex;
@@ -22,6 +23,8 @@ use crate::secrets::{SecretText, Subkey};
 
 const CHECK_LENGTH: usize = 6;
 const CLIENT_SECRET_PREFIX: &str = "csec_";
+/// Of an id, behind its kind.
+const ID_LENGTH: usize = 26;
 
 /// A well-formed API key. Whether it exists is for the store to say.
 #[derive(Debug, Clone)]
@@ -31,9 +34,13 @@ pub struct ApiKey {
     mode: Mode,
 }
 
-/// What lets a payer's browser act on one checkout: `csec_` and 52 base32 characters.
+/// What lets a payer's browser act on one checkout: `csec_`, the 26 characters of the checkout's id and 52 of its own. The id
+/// leads to the row, so that nothing has to be found by random text.
 #[derive(Debug, Clone)]
-pub struct ClientSecret(SecretText);
+pub struct ClientSecret {
+    checkout: Id<Checkout>,
+    text: SecretText,
+}
 
 /// The text isn't a key of ours: wrong prefix, length, alphabet or check characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,25 +112,36 @@ impl ApiKey {
 }
 
 impl ClientSecret {
-    pub fn generate(random: &[u8; 32]) -> Self {
-        Self(SecretText::new(format!("{CLIENT_SECRET_PREFIX}{}", base32::encode_256(random))))
+    pub fn generate(checkout: Id<Checkout>, random: &[u8; 32]) -> Self {
+        let id = checkout.to_string();
+        let (_, id) = id.split_once('_').expect("an id has its kind before it");
+        let text = format!("{CLIENT_SECRET_PREFIX}{id}{}", base32::encode_256(random));
+        Self { checkout, text: SecretText::new(text) }
     }
 
     pub fn parse(text: &str) -> Result<Self, Malformed> {
-        match text.strip_prefix(CLIENT_SECRET_PREFIX) {
-            Some(body) if base32::is_256(body) => Ok(Self(SecretText::new(text.to_owned()))),
-            _ => Err(Malformed),
+        let body = text.strip_prefix(CLIENT_SECRET_PREFIX).ok_or(Malformed)?;
+        let (id, random) = body.split_at_checked(ID_LENGTH).ok_or(Malformed)?;
+        let checkout = format!("{}_{id}", Checkout::PREFIX).parse().map_err(|_| Malformed)?;
+        if !base32::is_256(random) {
+            return Err(Malformed);
         }
+        Ok(Self { checkout, text: SecretText::new(text.to_owned()) })
     }
 
-    /// What the store keeps and looks up by: 64 hex digits.
+    /// The checkout that it claims to open.
+    pub fn checkout(&self) -> Id<Checkout> {
+        self.checkout
+    }
+
+    /// What the checkout keeps: 64 hex digits.
     pub fn digest(&self, pepper: &Subkey) -> String {
-        peppered_digest(pepper, self.0.expose())
+        peppered_digest(pepper, self.text.expose())
     }
 
     /// The whole secret, for the answer that creates it.
     pub fn expose(&self) -> &str {
-        self.0.expose()
+        self.text.expose()
     }
 }
 

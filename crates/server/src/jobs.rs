@@ -18,7 +18,7 @@ pub use sequence::number;
 use std::time::Duration;
 
 use domain::Timestamp;
-use domain::job::{ClaimedJob, Job};
+use domain::job::{ClaimedJob, Job, Lane};
 use store::Tx;
 use store::queries::jobs;
 use tokio::sync::watch;
@@ -38,7 +38,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 /// Runs until `stop` says true, then ends what it has begun.
 pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
     let mut loops = JoinSet::new();
-    loops.spawn(queue::run(Jobs, app.clone(), stop.clone()));
+    loops.spawn(queue::run(Prompt, app.clone(), stop.clone()));
+    loops.spawn(queue::run(Ahead, app.clone(), stop.clone()));
     loops.spawn(queue::run(deliver::Deliveries::default(), app.clone(), stop.clone()));
     // What was owed while there was a mail server waits until there is one again.
     if app.mailer().is_some() {
@@ -55,21 +56,20 @@ pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
 }
 
 #[derive(Clone)]
-struct Jobs;
+struct Prompt;
 
-impl Queue for Jobs {
+impl Queue for Prompt {
     type Claimed = ClaimedJob;
 
     const NAME: &'static str = "jobs";
     const CONCURRENCY: usize = 64;
 
     fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
-        Ok(jobs::next_due(tx)?)
+        Ok(jobs::next_due(tx, Lane::Prompt)?)
     }
 
     async fn claim(&self, app: &App, limit: usize) -> Result<Vec<ClaimedJob>, Failure> {
-        let limit = i64::try_from(limit).unwrap_or(1);
-        app.store().write(move |tx| jobs::claim(tx, limit, tx.now().plus(JOB_LEASE)).map_err(Failure::from)).await
+        claim(app, Lane::Prompt, limit).await
     }
 
     async fn work(&self, app: &App, claimed: ClaimedJob) {
@@ -77,9 +77,40 @@ impl Queue for Jobs {
     }
 }
 
+#[derive(Clone)]
+struct Ahead;
+
+impl Queue for Ahead {
+    type Claimed = ClaimedJob;
+
+    const NAME: &'static str = "jobs ahead";
+    /// One is made and the next is at hand.
+    const CONCURRENCY: usize = 2;
+
+    fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
+        Ok(jobs::next_due(tx, Lane::Ahead)?)
+    }
+
+    async fn claim(&self, app: &App, limit: usize) -> Result<Vec<ClaimedJob>, Failure> {
+        claim(app, Lane::Ahead, limit).await
+    }
+
+    async fn work(&self, app: &App, claimed: ClaimedJob) {
+        run_one(app, claimed).await;
+    }
+}
+
+async fn claim(app: &App, lane: Lane, limit: usize) -> Result<Vec<ClaimedJob>, Failure> {
+    let limit = i64::try_from(limit).unwrap_or(1);
+    app.store().write(move |tx| jobs::claim(tx, lane, limit, tx.now().plus(JOB_LEASE)).map_err(Failure::from)).await
+}
+
 /// Up to `limit` jobs that are due, held by the caller.
 pub async fn claim_due(app: &App, limit: usize) -> Vec<ClaimedJob> {
-    match queue::look(&Jobs, app, limit).await {
+    if let Look::Claimed(claimed) = queue::look(&Prompt, app, limit).await {
+        return claimed;
+    }
+    match queue::look(&Ahead, app, limit).await {
         Look::Claimed(claimed) => claimed,
         Look::Later(_) => Vec::new(),
     }

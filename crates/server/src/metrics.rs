@@ -88,7 +88,7 @@ fn describe() {
     describe_gauge!(
         BACKLOG,
         Unit::Seconds,
-        "How long the oldest work that is due has been waiting, by queue: jobs, webhooks or mails. From workers only."
+        "How long the oldest work that is due has been waiting, by queue: jobs, jobs_ahead (files that are made before somebody asks), webhooks or mails. From workers only."
     );
     describe_counter!(CLOCK_JUMPS_METRIC, "Jumps of the wall clock by more than a minute.");
     describe_counter!(RATE_LIMITED, "Requests refused for their rate, by what was limited: key or address.");

@@ -63,7 +63,7 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewCheckou
 
     let now = tx.now();
     let id: Id<Checkout> = tx.entropy().id(now);
-    let client_secret = ClientSecret::generate(&tx.entropy().secret());
+    let client_secret = ClientSecret::generate(id, &tx.entropy().secret());
     let order = Order {
         amount,
         items,

@@ -50,6 +50,12 @@ pub struct File {
     pub bytes: Vec<u8>,
 }
 
+/// Who waits for a file.
+enum Asker {
+    Somebody,
+    Nobody,
+}
+
 /// What the file of an object is to show, and the file if there is one.
 struct Wanted {
     name: String,
@@ -90,12 +96,19 @@ impl Values {
 impl App {
     /// The file of an object as it stands.
     pub async fn document(&self, scope: Scope, subject: Subject) -> Result<File, Failure> {
+        self.document_for(Asker::Somebody, scope, subject).await
+    }
+
+    async fn document_for(&self, asker: Asker, scope: Scope, subject: Subject) -> Result<File, Failure> {
         let wanted = self.read(move |tx, context| wanted(tx, context, scope, subject)).await?;
         let Wanted { name, values, edition, kept } = wanted;
         if let Some(bytes) = kept {
             return Ok(File { name, bytes });
         }
-        let rendered = self.render(values).await;
+        let rendered = match asker {
+            Asker::Somebody => self.render(values).await,
+            Asker::Nobody => self.render_ahead(values).await,
+        };
         self.keep(scope, subject, edition, rendered.clone()).await;
         Ok(File { name, bytes: rendered.map_err(Failure::Broken)? })
     }
@@ -119,7 +132,7 @@ impl App {
 
     /// Makes the file that a job owes, unless somebody asked for it first. Who asks later tries again, whatever came of it.
     pub async fn prepare_document(&self, claimed: &ClaimedJob, subject: Subject) -> Result<(), Failure> {
-        let made = self.document(claimed.scope, subject).await;
+        let made = self.document_for(Asker::Nobody, claimed.scope, subject).await;
         if made.is_err() && claimed.attempts < MOST_TRIES {
             return made.map(drop);
         }
@@ -133,6 +146,14 @@ impl App {
         // The panic's message stays out of the log: it may hold what a customer is called.
         let rendered = tokio::task::spawn_blocking(move || values.render()).await;
         rendered.map_err(|_| "the document's writer panicked".to_owned())?.map_err(|unwritten| unwritten.to_string())
+    }
+
+    /// Only while there is nothing else to do.
+    async fn render_ahead(&self, values: Arc<Values>) -> Result<Vec<u8>, String> {
+        let app = self.clone();
+        let rendered = tokio::task::spawn_blocking(move || app.background().run(move || values.render())).await;
+        let rendered = rendered.ok().flatten().ok_or("the document's writer panicked")?;
+        rendered.map_err(|unwritten| unwritten.to_string())
     }
 
     /// Whoever asked has the file whether or not it can be kept.

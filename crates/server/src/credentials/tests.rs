@@ -110,15 +110,25 @@ fn the_digest_of_a_fixed_key_is_pinned() {
 
 #[test]
 fn client_secrets_parse_back_and_hide() {
-    let secret = ClientSecret::generate(&[9; 32]);
-    assert_eq!(secret.expose().len(), 57);
-    assert!(ClientSecret::parse(secret.expose()).is_ok());
+    let checkout: Id<Checkout> = "cs_01h455vb4pex5vsknk084sn02q".parse().expect("an id");
+    let secret = ClientSecret::generate(checkout, &[9; 32]);
+    assert_eq!(secret.expose().len(), 5 + 26 + 52);
+    assert_eq!(ClientSecret::parse(secret.expose()).map(|parsed| parsed.checkout()), Ok(checkout));
     assert_eq!(secret.digest(&pepper(1)).len(), 64);
-    for wrong in ["", "csec_", "csec_0", &secret.expose()[1..], &secret.expose().to_uppercase()] {
+    for wrong in [
+        "",
+        "csec_",
+        "csec_0",
+        &secret.expose()[1..],
+        &secret.expose()[..82],
+        &secret.expose().to_uppercase(),
+        &secret.expose().replace("csec_0", "csec_z"),
+        &format!("csec_{}", "é".repeat(39)),
+    ] {
         assert!(ClientSecret::parse(wrong).is_err(), "{wrong}");
     }
     let key = ApiKey::generate(KeyKind::Secret, Mode::Test, &[9; 32]);
     let shown = format!("{secret:?} {key:?}");
-    assert!(shown.contains("[redacted]") && !shown.contains(&secret.expose()[5..15]), "{shown}");
+    assert!(shown.contains("[redacted]") && !shown.contains(&secret.expose()[31..41]), "{shown}");
     assert!(!shown.contains(&key.expose()[8..18]), "{shown}");
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use domain::Timestamp;
+use domain::job::Lane;
 use store::queries::{deliveries, jobs, mails};
 use tokio::sync::watch;
 
@@ -18,7 +19,8 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
             let late = |due_at: Option<Timestamp>| due_at.map_or(Duration::ZERO, |due_at| now.since(due_at));
             let failing = delivery_places::failing(tx)?;
             Ok([
-                ("jobs", late(jobs::next_due(tx)?)),
+                ("jobs", late(jobs::next_due(tx, Lane::Prompt)?)),
+                ("jobs_ahead", late(jobs::next_due(tx, Lane::Ahead)?)),
                 ("webhooks", late(deliveries::next_due(tx, &failing)?)),
                 ("mails", late(mails::next_due(tx)?)),
             ])

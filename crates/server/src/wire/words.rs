@@ -172,9 +172,9 @@ words! {
         .examples(["+2207000000"])
         .build();
     ClientSecret = text()
-        .pattern(Some("^csec_[a-z0-9]{52}$"))
+        .pattern(Some("^csec_[a-z0-9]{78}$"))
         .description(Some("Lets a browser pay this checkout and nothing else. Shown once."))
-        .examples([format!("csec_{}", "0123456789abcdefghjkmnpqrstvwxyz0123456789abcdefghjk")])
+        .examples([format!("csec_01h455vb4pex5vsknk084sn02q{}", "0123456789abcdefghjkmnpqrstvwxyz0123456789abcdefghjk")])
         .build();
     WebhookSecret = text()
         .pattern(Some("^whsec_[A-Za-z0-9+/]{43}=$"))

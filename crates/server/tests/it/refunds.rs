@@ -12,7 +12,7 @@ use dalasi::app::{look_up, organizations, receipts};
 use dalasi::error::Failure;
 use dalasi::rails::{Order, Rail, RefundOrder, Simulator};
 use domain::invoice::Invoice;
-use domain::job::{ClaimedJob, Job};
+use domain::job::{ClaimedJob, Job, Lane};
 use domain::payment::{Step, Transaction, TransactionStatus};
 use domain::rail::{Called, Capability, FailureReason, RefundReport, RefundSupport, Report, Started};
 use domain::receipt::Receipt;
@@ -226,7 +226,7 @@ async fn a_process_that_died_in_the_call_leaves_a_refund_that_ends_once() {
             .commit(move |tx, context| {
                 let refund = dalasi::app::refunds::ask(tx, context, scope, &new)?;
                 let until = tx.now().plus(Duration::from_secs(30));
-                let claimed = jobs::claim(tx, 32, until)?;
+                let claimed = jobs::claim(tx, Lane::Prompt, 32, until)?;
                 assert!(claimed.iter().any(|claimed| claimed.job == Job::SendRefund(refund.id)));
                 Ok(refund)
             })

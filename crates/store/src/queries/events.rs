@@ -14,7 +14,7 @@ insert into events (organization_id, mode, id, type, object_id, sequence, body, 
 values ($1, $2, $3, $4, $5, $6, $7, $8)";
 
 const INSERT_UNLOGGED: &str = "\
-insert into events_unlogged (id, organization_id, mode)
+insert into events_unlogged (organization_id, mode, id)
 values ($1, $2, $3)";
 
 const COLUMNS: &str = "organization_id, mode, id, type, object_id, sequence, body, created_at";
@@ -25,9 +25,9 @@ from events
 where organization_id = $1 and mode = $2 and id = $3";
 
 const SELECT_UNLOGGED: &str = "\
-select id, organization_id, mode
+select organization_id, mode, id
 from events_unlogged
-order by id
+order by organization_id, mode, id
 limit $1";
 
 const SELECT_LAST_LOG_NO: &str = "\
@@ -41,7 +41,7 @@ values ($1, $2, $3, $4)";
 
 const DELETE_UNLOGGED: &str = "\
 delete from events_unlogged
-where id = $1";
+where organization_id = $1 and mode = $2 and id = $3";
 
 const SELECT_LOG_NO: &str = "\
 select log_no
@@ -85,8 +85,7 @@ pub fn append(tx: &mut Tx<'_>, event: &Event) -> Result<(), Error> {
         event.created_at.micros().into(),
     ]);
     tx.append("events", INSERT, &values)?;
-    let [organization, mode, id] = key(event.scope, &event.id.to_string());
-    tx.append("events_unlogged", INSERT_UNLOGGED, &[id, organization, mode])
+    tx.append("events_unlogged", INSERT_UNLOGGED, &key(event.scope, &event.id.to_string()))
 }
 
 pub fn find(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<Option<Event>, Error> {
@@ -151,8 +150,8 @@ pub fn number(tx: &mut Tx<'_>, limit: i64) -> Result<i64, Error> {
                 known + 1
             }
         };
-        tx.append("event_log", INSERT_LOGGED, &[organization, mode, log_no.into(), event.clone()])?;
-        tx.guarded("events_unlogged", DELETE_UNLOGGED, &[event])?;
+        tx.append("event_log", INSERT_LOGGED, &[organization, mode, log_no.into(), event])?;
+        tx.guarded("events_unlogged", DELETE_UNLOGGED, &key(scope, &id))?;
     }
     Ok(i64::try_from(waiting.len()).unwrap_or(i64::MAX))
 }

@@ -1,6 +1,6 @@
 //! Work that is owed. There is at most one job of a kind for an object.
 
-use domain::job::{ClaimedJob, Job};
+use domain::job::{ClaimedJob, Job, Lane};
 use domain::{Scope, Timestamp};
 
 use super::scope_of;
@@ -8,20 +8,20 @@ use crate::error::Error;
 use crate::tx::Tx;
 
 const SCHEDULE: &str = "\
-insert into jobs (kind, object_id, organization_id, mode, due_at, attempts, lease_until, lease_token)
-values ($1, $2, $3, $4, $5, 0, 0, 0)
+insert into jobs (kind, object_id, organization_id, mode, due_at, lane, attempts, lease_until, lease_token)
+values ($1, $2, $3, $4, $5, $6, 0, 0, 0)
 on conflict (kind, object_id) do update set due_at = excluded.due_at";
 
 const HOLD: &str = "\
-insert into jobs (kind, object_id, organization_id, mode, due_at, attempts, lease_until, lease_token)
-values ($1, $2, $3, $4, $5, 1, $6, 1)
+insert into jobs (kind, object_id, organization_id, mode, due_at, lane, attempts, lease_until, lease_token)
+values ($1, $2, $3, $4, $5, $6, 1, $7, 1)
 on conflict (kind, object_id) do update set lease_until = excluded.lease_until, lease_token = jobs.lease_token + 1
 returning lease_token";
 
 const DUE: &str = "\
 select kind, object_id
 from jobs
-where due_at <= $1 and lease_until <= $1
+where lane = $3 and due_at <= $1 and lease_until <= $1
 order by due_at
 limit $2";
 
@@ -52,7 +52,7 @@ where kind = $1 and object_id = $2";
 const NEXT_DUE: &str = "\
 select min(due_at) as due_at
 from jobs
-where lease_until <= $1";
+where lane = $2 and lease_until <= $1";
 
 /// Owes `job` at `due_at`. Owed already: the time moves.
 pub fn schedule(tx: &mut Tx<'_>, scope: Scope, job: Job, due_at: Timestamp) -> Result<(), Error> {
@@ -62,6 +62,7 @@ pub fn schedule(tx: &mut Tx<'_>, scope: Scope, job: Job, due_at: Timestamp) -> R
         scope.organization.to_string().into(),
         scope.mode.as_str().into(),
         due_at.micros().into(),
+        job.lane().number().into(),
     ];
     tx.append("jobs", SCHEDULE, &values)
 }
@@ -75,16 +76,17 @@ pub fn hold(tx: &mut Tx<'_>, scope: Scope, job: Job, lease_until: Timestamp) -> 
         scope.organization.to_string().into(),
         scope.mode.as_str().into(),
         now.micros().into(),
+        job.lane().number().into(),
         lease_until.micros().into(),
     ];
     let lease_token = tx.query_one(HOLD, &values)?.get("lease_token")?;
     Ok(ClaimedJob { job, scope, due_at: now, attempts: 1, lease_token })
 }
 
-pub fn claim(tx: &mut Tx<'_>, limit: i64, lease_until: Timestamp) -> Result<Vec<ClaimedJob>, Error> {
+pub fn claim(tx: &mut Tx<'_>, lane: Lane, limit: i64, lease_until: Timestamp) -> Result<Vec<ClaimedJob>, Error> {
     let now = tx.now().micros();
     let sql = format!("{DUE}{}", tx.skip_locked_suffix());
-    let due = tx.query(&sql, &[now.into(), limit.into()])?;
+    let due = tx.query(&sql, &[now.into(), limit.into(), lane.number().into()])?;
     let mut claimed = Vec::with_capacity(due.len());
     for row in &due {
         let (kind, object_id): (String, String) = (row.get("kind")?, row.get("object_id")?);
@@ -131,8 +133,8 @@ pub fn cancel(tx: &mut Tx<'_>, job: Job) -> Result<(), Error> {
     tx.execute(CANCEL, &[job.kind().into(), job.object_id().into()]).map(drop)
 }
 
-pub fn next_due(tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Error> {
+pub fn next_due(tx: &mut Tx<'_>, lane: Lane) -> Result<Option<Timestamp>, Error> {
     let now = tx.now().micros();
-    let due_at: Option<i64> = tx.query_one(NEXT_DUE, &[now.into()])?.get("due_at")?;
+    let due_at: Option<i64> = tx.query_one(NEXT_DUE, &[now.into(), lane.number().into()])?.get("due_at")?;
     Ok(due_at.map(Timestamp::from_micros))
 }

@@ -12,7 +12,7 @@ use domain::simulator::SimulatedPayment;
 use domain::webhook::WebhookEndpoint;
 use domain::{Id, Scope};
 
-use super::{read_id, scope_of};
+use super::scope_of;
 use crate::entity::parse;
 use crate::error::Error;
 use crate::tx::Tx;
@@ -26,11 +26,6 @@ const KEY_BY_ID: &str = "\
 select version, doc
 from api_keys
 where organization_id = $1 and mode = $2 and id = $3";
-
-const CLIENT_SECRET: &str = "\
-select id, organization_id, mode
-from checkouts
-where client_secret_digest = $1";
 
 const SIMULATED_PAYMENT: &str = "\
 select version, doc
@@ -50,11 +45,6 @@ pub fn key(tx: &mut Tx<'_>, digest: &str) -> Result<Option<ApiKey>, Error> {
 /// The key that a token names.
 pub fn key_by_id(tx: &mut Tx<'_>, scope: Scope, id: &str) -> Result<Option<ApiKey>, Error> {
     tx.query_opt(KEY_BY_ID, &crate::entity::key(scope, id))?.as_ref().map(parse).transpose()
-}
-
-pub fn client_secret(tx: &mut Tx<'_>, digest: &str) -> Result<Option<(Scope, Id<Checkout>)>, Error> {
-    let Some(row) = tx.query_opt(CLIENT_SECRET, &[digest.into()])? else { return Ok(None) };
-    Ok(Some((scope_of(&row)?, read_id(&row.get::<String>("id")?)?)))
 }
 
 pub fn simulated_payment(tx: &mut Tx<'_>, token_digest: &str) -> Result<Option<SimulatedPayment>, Error> {

@@ -5,12 +5,11 @@ use domain::invoice::Invoice;
 use domain::payment::{Payable, PaymentSession};
 use domain::payment_link::PaymentLink;
 use domain::{Currency, Id, Scope};
-use store::queries::locate;
 use store::{Entity, Tx};
 
-use crate::app::look_up;
 use crate::app::payments::Target;
-use crate::credentials::ClientSecret;
+use crate::app::{Context, look_up};
+use crate::credentials::{ClientSecret, digests_match};
 use crate::error::Failure;
 use crate::http::Api;
 use crate::http::answer::Problem;
@@ -30,23 +29,26 @@ pub(super) async fn find(api: &Api, scope: Scope, names: &Names) -> Result<(Targ
         None => None,
         Some(text) => Some(ClientSecret::parse(text).map_err(|_| vec![unknown("client_secret")])?),
     };
-    let digest = secret.map(|secret| secret.digest(&api.app.context().client_secret_pepper));
     let names = names.clone();
-    let found = api.app.read(move |tx, _| look_up_named(tx, scope, &names, digest.as_deref())).await?;
+    let found = api.app.read(move |tx, context| look_up_named(tx, context, scope, &names, secret.as_ref())).await?;
     Ok(found)
 }
 
 fn look_up_named(
     tx: &mut Tx<'_>,
+    context: &Context,
     scope: Scope,
     names: &Names,
-    digest: Option<&str>,
+    secret: Option<&ClientSecret>,
 ) -> Result<(Target, Currency), Failure> {
     let mut named: Vec<(&'static str, Payable)> = Vec::new();
     let mut faults = Vec::new();
-    if let Some(digest) = digest {
-        match locate::client_secret(tx, digest)? {
-            Some((of, id)) if of == scope => named.push(("client_secret", Payable::Checkout(id))),
+    if let Some(secret) = secret {
+        let digest = secret.digest(&context.client_secret_pepper);
+        match tx.peek::<Checkout>(scope, secret.checkout())? {
+            Some(checkout) if digests_match(&checkout.client_secret_digest, &digest) => {
+                named.push(("client_secret", Payable::Checkout(checkout.id)));
+            }
             _ => faults.push(unknown("client_secret")),
         }
     }

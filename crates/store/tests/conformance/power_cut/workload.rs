@@ -184,8 +184,8 @@ insert into ledger_postings (organization_id, mode, entry_id, line, transaction_
     created_at)
 values ('org', 'test', $1, $2, $1, 'cash', 'XOF', $3, $4)";
 const OWE: &str = "
-insert into jobs (kind, object_id, organization_id, mode, due_at, attempts, lease_until, lease_token)
-values ('cut', $1, 'org', 'test', $2, 0, 0, 0)";
+insert into jobs (kind, object_id, organization_id, mode, due_at, lane, attempts, lease_until, lease_token)
+values ('cut', $1, 'org', 'test', $2, 0, 0, 0, 0)";
 const FINISH: &str = "delete from jobs where kind = 'cut' and object_id = $1";
 
 /// So many jobs are owed at most.
