@@ -29,6 +29,7 @@ pub mod refund_calls;
 pub mod refunds;
 pub mod sessions;
 pub mod settlement;
+pub mod starts;
 pub mod verify;
 pub mod webhooks;
 
@@ -163,6 +164,7 @@ struct Inner {
     changes: broadcast::Sender<String>,
     invariants: invariants::LatestInvariants,
     renderings: Semaphore,
+    starts: starts::Starts,
 }
 
 impl App {
@@ -171,7 +173,8 @@ impl App {
         let invariants = invariants::LatestInvariants::default();
         let bell = watch::Sender::new(0);
         let renderings = Semaphore::new(documents::MOST_AT_ONCE);
-        let inner = Inner { store, context, rails, egress, mailer, bell, changes, invariants, renderings };
+        let starts = starts::Starts::default();
+        let inner = Inner { store, context, rails, egress, mailer, bell, changes, invariants, renderings, starts };
         Self { inner: Arc::new(inner) }
     }
 
@@ -204,6 +207,11 @@ impl App {
     /// Places for documents that are being made.
     fn renderings(&self) -> &Semaphore {
         &self.inner.renderings
+    }
+
+    /// The phones that were asked to pay of late, where many pay.
+    pub fn starts(&self) -> &starts::Starts {
+        &self.inner.starts
     }
 
     /// One transaction; afterwards the worker looks for what it owes.
