@@ -17,7 +17,7 @@ DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi.json").read_text())
 # What an address answers before any operation is reached, whatever the address.
 EVERYWHERE = {404: "route_not_found", 405: "method_not_allowed", 414: "address_too_long", 431: "headers_too_large"}
 # Pages and machines' own formats, which are no part of the described API.
-OTHER = re.compile(r"^/(checkout|invoice|receipts|simulator|assets|logos|docs|metrics|openapi\.json|$)")
+OTHER = re.compile(r"^/(checkout|invoice|pay|verify|receipts|simulator|assets|logos|docs|metrics|openapi\.json|$)")
 EXPECTED_HEADERS = re.compile(r"^req_[0-9a-hjkmnp-tv-z]{26}$")
 
 

@@ -29,6 +29,7 @@ pub mod refund_calls;
 pub mod refunds;
 pub mod sessions;
 pub mod settlement;
+pub mod starts;
 pub mod verify;
 pub mod webhooks;
 
@@ -165,6 +166,7 @@ struct Inner {
     invariants: invariants::LatestInvariants,
     renderings: Semaphore,
     background: Background,
+    starts: starts::Starts,
 }
 
 impl App {
@@ -175,6 +177,8 @@ impl App {
         let renderings = Semaphore::new(documents::MOST_AT_ONCE);
         let background = Background::default();
         let inner = Inner { store, context, rails, egress, mailer, bell, changes, invariants, renderings, background };
+        let starts = starts::Starts::default();
+        let inner = Inner { store, context, rails, egress, mailer, bell, changes, invariants, renderings, starts };
         Self { inner: Arc::new(inner) }
     }
 
@@ -212,6 +216,9 @@ impl App {
     /// For what nobody waits for.
     fn background(&self) -> &Background {
         &self.inner.background
+    /// The phones that were asked to pay of late, where many pay.
+    pub fn starts(&self) -> &starts::Starts {
+        &self.inner.starts
     }
 
     /// One transaction; afterwards the worker looks for what it owes.

@@ -19,6 +19,8 @@ pub enum Failure {
     KeyReused,
     /// The first request with this idempotency key has not ended.
     KeyInUse,
+    /// So many attempts to pay this are enough for now.
+    TooOften,
     /// The database, or what it said.
     Store(store::Error),
     /// A fault of ours.
@@ -66,7 +68,7 @@ impl Failure {
             )
             | Failure::Invalid(_)
             | Failure::KeyReused => 400,
-            Failure::KeyInUse => 429,
+            Failure::KeyInUse | Failure::TooOften => 429,
             Failure::Store(store::Error::Unavailable(_) | store::Error::Conflict) => 503,
             Failure::Store(_) | Failure::Broken(_) => 500,
         }
@@ -78,6 +80,7 @@ impl Failure {
             Failure::Invalid(_) => "validation_failed".into(),
             Failure::KeyReused => "idempotency_key_reused".into(),
             Failure::KeyInUse => "idempotency_key_in_use".into(),
+            Failure::TooOften => "rate_limited".into(),
             Failure::Store(store::Error::Unavailable(_) | store::Error::Conflict) => "unavailable".into(),
             Failure::Store(_) | Failure::Broken(_) => "internal_error".into(),
         }
@@ -94,6 +97,7 @@ impl Failure {
             Failure::KeyInUse => {
                 "The first request with this idempotency key is still running. Try again in a second.".into()
             }
+            Failure::TooOften => "There were too many attempts to pay this. Try again in a few minutes.".into(),
             Failure::Store(store::Error::Unavailable(_) | store::Error::Conflict) => {
                 "The service can't write right now. Nothing was changed; try again.".into()
             }
@@ -152,7 +156,9 @@ impl fmt::Display for Failure {
                 }
                 Ok(())
             }
-            Failure::Refused(_) | Failure::KeyReused | Failure::KeyInUse => f.write_str(&self.sentence()),
+            Failure::Refused(_) | Failure::KeyReused | Failure::KeyInUse | Failure::TooOften => {
+                f.write_str(&self.sentence())
+            }
         }
     }
 }

@@ -66,13 +66,25 @@ impl Api {
 
 /// Every address of the API, on one page.
 fn operations() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().merge(of_health()).merge(for_everybody()).merge(for_merchants())
+}
+
+/// Whether the service is well.
+fn of_health() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(service::health))
         .routes(routes!(service::versioned_health))
         .routes(routes!(service::invariants))
+}
+
+/// What needs no key and costs next to nothing.
+fn for_everybody() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(tokens::key_set)).routes(routes!(tokens::receipt_key_set))
+}
+
+fn for_merchants() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
         .routes(routes!(tokens::create))
-        .routes(routes!(tokens::key_set))
-        .routes(routes!(tokens::receipt_key_set))
         .routes(routes!(checkouts::create, checkouts::list))
         .routes(routes!(checkouts::get))
         .routes(routes!(checkouts::cancel))
@@ -149,10 +161,15 @@ fn from_browsers() -> OpenApiRouter<Api> {
 
 /// All of it, with the pages that explain it. Unknown paths and the envelope are the caller's to add.
 pub fn router(api: Api) -> Router {
-    let (router, _) = operations().split_for_parts();
-    router
-        .merge(service::router())
-        .merge(reference::router())
+    let plain = |operations: OpenApiRouter<Api>| operations.split_for_parts().0;
+    let limited = |limit: caller::OfAddress| {
+        axum::middleware::from_fn_with_state((Arc::clone(&api.limits), limit), caller::limit_address)
+    };
+    let of_health = plain(of_health()).merge(service::router()).layer(limited(RateLimits::of_health));
+    let for_everybody = plain(for_everybody()).merge(reference::router()).layer(limited(RateLimits::of_open));
+    plain(for_merchants())
+        .merge(of_health)
+        .merge(for_everybody)
         .layer(axum::middleware::from_fn(caller::show_budget))
         .with_state(api)
 }

@@ -25,7 +25,6 @@ mod questions;
 mod routes;
 pub mod simulator;
 mod simulator_handlers;
-mod starts;
 mod state;
 mod streams;
 mod subject;

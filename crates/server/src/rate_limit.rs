@@ -1,9 +1,10 @@
-//! How often someone may ask: per API key, and per client address for requests that bring no valid key.
+//! How often someone may ask: per API key, and per client address for requests that bring no valid key or need none.
 //! Counted in this process only; the tables are bounded, so that inventing addresses costs us nothing.
 
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use axum::response::Response;
@@ -61,18 +62,28 @@ impl Budget {
     }
 }
 
-/// Both limits of one server.
+/// Of what is there for everybody, by client address: generous, whatever a key may ask, and apart from the rest.
+const OPEN: Rate = Rate { per_second: NonZeroU32::new(100).unwrap(), burst: NonZeroU32::new(200).unwrap() };
+
+/// All limits of one server.
 pub struct RateLimits {
     keys: Option<Limiter<String>>,
     addresses: Option<Limiter<IpAddr>>,
+    /// Files and pages that explain, keys that anybody checks with, pictures.
+    open: Option<Limiter<IpAddr>>,
+    /// Whether the service is well: who floods the rest from the same address must not make it look ill.
+    health: Option<Limiter<IpAddr>>,
 }
 
 impl RateLimits {
     /// Without a rate nothing is limited.
     pub fn new(rate: Option<Rate>) -> Self {
+        let by_address = |rate| Limiter::new(rate, "address", MOST_CALLERS, QuantaClock::default());
         Self {
             keys: rate.map(|rate| Limiter::new(rate, "key", MOST_CALLERS, QuantaClock::default())),
-            addresses: rate.map(|rate| Limiter::new(rate, "address", MOST_CALLERS, QuantaClock::default())),
+            addresses: rate.map(by_address),
+            open: rate.map(|_| by_address(OPEN)),
+            health: rate.map(|_| by_address(OPEN)),
         }
     }
 
@@ -87,6 +98,25 @@ impl RateLimits {
         let limiter = self.addresses.as_ref();
         limiter.map(|limiter| limiter.take(&network(address))).transpose()
     }
+
+    /// That request had a valid credential after all.
+    pub fn give_back(&self, ClientAddress(address): ClientAddress) {
+        if let Some(limiter) = &self.addresses {
+            limiter.give_back(&network(address));
+        }
+    }
+
+    /// One request for what is there for everybody.
+    pub fn of_open(&self, ClientAddress(address): ClientAddress) -> Result<Option<Budget>, Problem> {
+        let limiter = self.open.as_ref();
+        limiter.map(|limiter| limiter.take(&network(address))).transpose()
+    }
+
+    /// One question whether the service is well.
+    pub fn of_health(&self, ClientAddress(address): ClientAddress) -> Result<Option<Budget>, Problem> {
+        let limiter = self.health.as_ref();
+        limiter.map(|limiter| limiter.take(&network(address))).transpose()
+    }
 }
 
 const MOST_CALLERS: usize = 100_000;
@@ -96,6 +126,7 @@ const REQUESTS_BETWEEN_CLEANINGS: u32 = 1000;
 /// A limit for each caller of a kind.
 struct Limiter<K: Hash + Eq + Clone, C: Clock = QuantaClock> {
     callers: RateLimiter<K, Table<K>, C, StateInformationMiddleware>,
+    states: Arc<DashMapStateStore<K>>,
     requests: AtomicU32,
     clock: C,
     rate: Rate,
@@ -105,9 +136,10 @@ struct Limiter<K: Hash + Eq + Clone, C: Clock = QuantaClock> {
 impl<K: Hash + Eq + Clone, C: Clock + Clone> Limiter<K, C> {
     fn new(rate: Rate, what: &'static str, most_callers: usize, clock: C) -> Self {
         let quota = Quota::per_second(rate.per_second).allow_burst(rate.burst);
-        let table = Table { states: DashMapStateStore::default(), shared: InMemoryState::default(), most_callers };
+        let states = Arc::new(DashMapStateStore::default());
+        let table = Table { states: Arc::clone(&states), shared: InMemoryState::default(), most_callers };
         let callers = RateLimiter::new(quota, table, clock.clone());
-        Self { callers, requests: AtomicU32::new(0), clock, rate, what }
+        Self { callers, states, requests: AtomicU32::new(0), clock, rate, what }
     }
 
     fn take(&self, caller: &K) -> Result<Budget, Problem> {
@@ -126,6 +158,15 @@ impl<K: Hash + Eq + Clone, C: Clock + Clone> Limiter<K, C> {
         }
     }
 
+    /// As if the last request had not been. One that was counted among all the others, in a full table, stays counted.
+    fn give_back(&self, caller: &K) {
+        let one = Nanos::from(Quota::per_second(self.rate.per_second).replenish_interval());
+        let _ = self.states.measure_and_replace(caller, |full_at: Option<Nanos>| match full_at {
+            Some(full_at) => Ok(((), full_at.saturating_sub(one))),
+            None => Err(()),
+        });
+    }
+
     fn budget(&self, remaining: u32) -> Budget {
         let limit = self.rate.burst.get();
         let missing = limit.saturating_sub(remaining);
@@ -136,7 +177,7 @@ impl<K: Hash + Eq + Clone, C: Clock + Clone> Limiter<K, C> {
 /// The callers of late. When it is full, new ones share one state, so that a flood of invented addresses neither grows
 /// the table nor gets past the limit.
 struct Table<K: Hash + Eq + Clone> {
-    states: DashMapStateStore<K>,
+    states: Arc<DashMapStateStore<K>>,
     shared: InMemoryState,
     most_callers: usize,
 }
@@ -158,7 +199,7 @@ impl<K: Hash + Eq + Clone> StateStore for Table<K> {
 
 impl<K: Hash + Eq + Clone> ShrinkableKeyedStateStore<K> for Table<K> {
     fn retain_recent(&self, drop_below: Nanos) {
-        ShrinkableKeyedStateStore::retain_recent(&self.states, drop_below);
+        ShrinkableKeyedStateStore::retain_recent(&*self.states, drop_below);
     }
 
     fn len(&self) -> usize {
@@ -245,6 +286,32 @@ mod tests {
         let take = |text: &str| limits.of_address(ClientAddress(text.parse().expect("an address"))).is_ok();
         assert!(take("2001:db8::1") && take("2001:db8::2") && !take("2001:db8::3"));
         assert!(take("2001:db8:0:1::1"));
+    }
+
+    #[test]
+    fn what_is_given_back_was_never_taken() {
+        let (limiter, clock) = limiter(10, 10);
+        for _ in 0..1_000 {
+            assert!(limiter.take(&1).is_ok());
+            limiter.give_back(&1);
+        }
+        assert_eq!(limiter.take(&1).expect("nothing is gone").remaining, 19);
+        limiter.give_back(&2);
+        assert_eq!(limiter.take(&2).expect("another").remaining, 19, "and nobody gains by it");
+        clock.advance(Duration::from_secs(60));
+        limiter.give_back(&1);
+        assert_eq!((0..100).filter(|_| limiter.take(&1).is_ok()).count(), 20, "nor after a rest");
+    }
+
+    #[test]
+    fn what_is_there_for_everybody_has_a_limit_of_its_own() {
+        let limits = RateLimits::new(Rate::new(1));
+        let address = ClientAddress("192.0.2.1".parse().expect("an address"));
+        assert!((0..200).all(|_| limits.of_open(address).is_ok()));
+        assert!((0..200).any(|_| limits.of_open(address).is_err()));
+        assert!((0..200).all(|_| limits.of_health(address).is_ok()), "health is not what others asked for");
+        assert!(limits.of_address(address).is_ok());
+        assert!((0..1_000).all(|_| matches!(RateLimits::new(None).of_health(address), Ok(None))));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use store::queries::jobs;
 
 use super::paid_object::PaidObject;
 use super::sessions::{self, Payment};
-use super::{Context, customers, look_up};
+use super::{Context, customers, look_up, starts};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
@@ -36,6 +36,8 @@ pub struct Initialize {
     pub failure_url: Option<String>,
     /// The one-time code of a second step. Handed to the rail, never stored.
     pub has_code: bool,
+    /// It comes from whoever has a page's address, so attempts are counted.
+    pub is_counted: bool,
 }
 
 impl Initialize {
@@ -51,6 +53,7 @@ impl Initialize {
             success_url: None,
             failure_url: None,
             has_code: false,
+            is_counted: false,
         }
     }
 }
@@ -101,6 +104,9 @@ pub fn begin(
     };
     match wanted.method.or(payment.session.method) {
         Some(method) if payment.transaction.is_none() => {
+            if request.is_counted {
+                starts::refuse_one_too_many(tx, &object)?;
+            }
             let job = start(tx, context, &organization, &mut object, &mut payment.session, method, key)?;
             Ok(Begun::Start(job, payment.session.id))
         }

@@ -197,8 +197,12 @@ impl From<Vec<Fault>> for Problem {
     }
 }
 
+/// As long as contract §1.5 lets anybody be sent away.
+const LONGEST_RETRY_AFTER_S: u64 = 5;
+
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
+        let is_too_often = matches!(failure, Failure::TooOften);
         let cause = failure.is_fault().then(|| Box::new(failure.clone()));
         let status = StatusCode::from_u16(failure.status()).expect("the map of failures holds statuses");
         let problem = match failure {
@@ -206,6 +210,7 @@ impl From<Failure> for Problem {
             failure => Self { cause, ..Self::new(status, failure.code(), failure.sentence()) },
         };
         match status {
+            StatusCode::TOO_MANY_REQUESTS if is_too_often => problem.retry_after(LONGEST_RETRY_AFTER_S),
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => problem.retry_after(1),
             _ => problem,
         }

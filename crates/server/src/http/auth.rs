@@ -15,7 +15,9 @@ use super::answer::Problem;
 use crate::app::{Actor, App, Credential, keys};
 use crate::credentials;
 use crate::error::Failure;
+use crate::listener::ClientAddress;
 use crate::monotonic;
+use crate::rate_limit::RateLimits;
 use crate::tokens::{SigningKeys, TokenFault};
 
 const REMEMBERED: Duration = Duration::from_secs(1);
@@ -33,19 +35,22 @@ impl Credentials {
         Self { app, keys: Mutex::default(), signing: Mutex::default() }
     }
 
-    /// The actor behind the text of an `Authorization` header.
-    pub async fn authenticate(&self, header: &str) -> Result<Actor, Problem> {
+    /// The actor behind the text of an `Authorization` header. A key that nobody has used lately may be a guess.
+    pub async fn authenticate(&self, header: &str, guess: &mut Guess<'_>) -> Result<Actor, Problem> {
         let Some((scheme, token)) = header.split_once(' ') else { return Err(missing()) };
         let token = token.trim();
         if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
             return Err(missing());
         }
-        if token.contains('.') { self.by_token(token).await } else { self.by_key(token).await }
+        if token.contains('.') { self.by_token(token).await } else { self.by_key(token, guess).await }
     }
 
-    async fn by_key(&self, text: &str) -> Result<Actor, Problem> {
+    async fn by_key(&self, text: &str, guess: &mut Guess<'_>) -> Result<Actor, Problem> {
         let key = credentials::ApiKey::parse(text).map_err(|_| invalid_key())?;
         let digest = key.digest(&self.app.context().api_key_pepper);
+        if !self.is_known(&digest) {
+            guess.begin()?;
+        }
         let lookup = digest.clone();
         let found =
             self.remember(&digest, async |app| app.read(move |tx, _| Ok(locate::key(tx, &lookup)?)).await).await?;
@@ -53,6 +58,7 @@ impl Credentials {
         if !credentials::digests_match(&stored.digest, &digest) || stored.scope.mode != key.mode() {
             return Err(invalid_key());
         }
+        guess.was_right();
         Ok(actor(&stored, stored.rights.clone(), false))
     }
 
@@ -79,6 +85,11 @@ impl Credentials {
             return Err(invalid_token());
         }
         Ok(actor(&stored, rights, true))
+    }
+
+    /// Whether it was a key when it was last looked up, however long ago.
+    fn is_known(&self, name: &str) -> bool {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).contains_key(name)
     }
 
     async fn remember(
@@ -127,6 +138,36 @@ impl Credentials {
         let keys = Arc::new(keys);
         *self.signing.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, Arc::clone(&keys)));
         Ok(keys)
+    }
+}
+
+/// A look into the database on behalf of whoever may be guessing: counted before it is made, and given back if there was
+/// such a key. So that nobody has us look more often than their address may be wrong.
+pub struct Guess<'l> {
+    limits: &'l RateLimits,
+    address: Option<ClientAddress>,
+    is_counted: bool,
+}
+
+impl<'l> Guess<'l> {
+    pub fn of(limits: &'l RateLimits, address: Option<ClientAddress>) -> Self {
+        Self { limits, address, is_counted: false }
+    }
+
+    /// Once, however often it is called.
+    pub fn begin(&mut self) -> Result<(), Problem> {
+        if let Some(address) = self.address.filter(|_| !self.is_counted) {
+            self.limits.of_address(address)?;
+            self.is_counted = true;
+        }
+        Ok(())
+    }
+
+    fn was_right(&mut self) {
+        if let Some(address) = self.address.filter(|_| self.is_counted) {
+            self.limits.give_back(address);
+            self.is_counted = false;
+        }
     }
 }
 

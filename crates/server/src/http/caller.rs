@@ -3,9 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use aws_lc_rs::digest;
-use axum::extract::{FromRequestParts, Request};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use domain::api_key::{ApiKey, Right};
 use domain::{Id, Scope};
 use http::request::Parts;
@@ -15,14 +15,14 @@ use store::queries::idempotency::IdempotencyKey;
 
 use super::Api;
 use super::answer::{Answer, Problem};
-use super::auth;
+use super::auth::{self, Guess};
 use super::json::Body;
 use super::request_id::RequestId;
 use crate::app::idempotency::Reply;
 use crate::app::{Actor, Credential};
 use crate::error::Failure;
 use crate::listener::ClientAddress;
-use crate::rate_limit::Budget;
+use crate::rate_limit::{Budget, RateLimits};
 use crate::wire;
 
 /// Whoever sent this request, known and within the rate limit.
@@ -52,22 +52,36 @@ pub async fn show_budget(mut request: Request, next: Next) -> Response {
     response
 }
 
+/// Of what needs no key: so many requests of one address, by the limit that is meant.
+pub async fn limit_address(
+    State((limits, limit)): State<(Arc<RateLimits>, OfAddress)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let address = request.extensions().get::<ClientAddress>().copied();
+    match address.map(|address| limit(&limits, address)) {
+        Some(Err(problem)) => problem.into_response(),
+        Some(Ok(_)) | None => next.run(request).await,
+    }
+}
+
+pub type OfAddress = fn(&RateLimits, ClientAddress) -> Result<Option<Budget>, Problem>;
+
 impl FromRequestParts<Api> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
+        let mut guess = Guess::of(&api.limits, parts.extensions.get::<ClientAddress>().copied());
         let actor = match authorization(&parts.headers) {
-            Ok(header) => api.credentials.authenticate(header).await,
+            Ok(header) => api.credentials.authenticate(header, &mut guess).await,
             Err(problem) => Err(problem),
         };
         let actor = match actor {
             Ok(actor) => actor,
             Err(problem) => {
                 // A fault of ours is no guess of theirs.
-                if problem.status == StatusCode::UNAUTHORIZED
-                    && let Some(address) = parts.extensions.get::<ClientAddress>()
-                {
-                    api.limits.of_address(*address)?;
+                if problem.status == StatusCode::UNAUTHORIZED {
+                    guess.begin()?;
                 }
                 return Err(problem);
             }

@@ -4,13 +4,13 @@ mod target;
 
 use axum::extract::State;
 use domain::api_key::{Area, Right};
-use domain::payment::{Payer, PaymentSession};
+use domain::payment::{Payable, Payer, PaymentSession};
 use domain::{Metadata, Method, Refusal};
 use serde::{Deserialize, Serialize};
 use store::queries::idempotency::IdempotencyKey;
 use utoipa::ToSchema;
 
-use target::Names;
+use target::{Found, Names};
 
 use super::answer::{Answer, Problem};
 use super::caller::Caller;
@@ -25,6 +25,7 @@ use crate::app::Context;
 use crate::app::payments::{Initialize, Target};
 use crate::app::sessions::{self, Payment};
 use crate::error::Failure;
+use crate::monotonic;
 use crate::wire::payments::{PaymentSessionView, PaymentStatusView};
 use crate::wire::words;
 
@@ -117,7 +118,7 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
     {
         return Err(Problem::card_data_not_allowed(&field));
     }
-    let (target, currency) = target::find(&api, scope, &parsed.names).await?;
+    let Found { target, payable, currency, phone } = target::find(&api, scope, &parsed.names).await?;
     let amount = parsed.amount.as_deref().map(read::amount("amount", currency)).transpose();
     let amount = amount.map_err(|(code, message)| vec![Fault::new("amount", code, message)])?;
     let space = match (caller.is_publishable(), target) {
@@ -126,6 +127,14 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
         (true, Target::Session(id)) => IdempotencyKey::page_space(&id.to_string()),
     };
     let key = caller.idempotency_key(&body, parsed.body_key, &space)?;
+    // Where many pay, the phone is all that tells one payer from another; as on their page.
+    if caller.is_publishable()
+        && parsed.code.is_none()
+        && let (Payable::PaymentLink(_), Some(phone)) = (payable, parsed.payer.phone.as_ref().or(phone.as_ref()))
+        && !api.app.starts().take(phone, monotonic::now())
+    {
+        return Err(Failure::TooOften.into());
+    }
     let request = Initialize {
         target,
         method: parsed.method,
@@ -136,6 +145,7 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
         success_url: parsed.success_url,
         failure_url: parsed.failure_url,
         has_code: parsed.code.is_some(),
+        is_counted: caller.is_publishable(),
     };
     let context = api.app.context().clone();
     let is_publishable = caller.is_publishable();

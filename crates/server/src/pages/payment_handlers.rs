@@ -31,13 +31,11 @@ use crate::app::idempotency::Reply;
 use crate::app::paid_object::PaidObject;
 use crate::app::payments::Initialize;
 use crate::app::sessions::Payment;
+use crate::app::starts;
 use crate::error::Failure;
 use crate::{form_token, monotonic};
 
 const PURPOSE: &str = "payment page";
-/// So many attempts on one page in [`RECENTLY`]: each may cost somebody a text message.
-const MOST_STARTS: usize = 10;
-const RECENTLY: Duration = Duration::from_secs(600);
 /// A browser is not kept waiting longer for a rail; the page goes on asking.
 const LONGEST_QUESTION: Duration = Duration::from_secs(3);
 const LONGEST_TYPED: usize = 24;
@@ -399,6 +397,8 @@ fn answer(call: &Call, result: Result<Reply, Failure>, method: Option<Method>) -
         }
         // The state on the page says why: paid, expired, cancelled.
         Ok(_) => None,
+        // Another tab was faster with the last attempt.
+        Err(Failure::TooOften) => Some(Note::TooOften {}),
         // The first press is still at work, or the form was altered: nothing was begun.
         Err(Failure::KeyInUse | Failure::Invalid(_)) => None,
         Err(failure) => return Err(failure.into()),
@@ -490,7 +490,7 @@ async fn ask_for_phone(
 fn request(call: &Call, wish: &Wish, method: Option<Method>, phone: Option<Msisdn>) -> Initialize {
     let Filled { amount, payer, answers } = wish.filled.clone();
     let payer = Payer { phone: phone.or(payer.phone.clone()), ..payer };
-    Initialize { method, amount, payer, answers, ..Initialize::of(call.place.target()) }
+    Initialize { method, amount, payer, answers, is_counted: true, ..Initialize::of(call.place.target()) }
 }
 
 fn phone(call: &Call, form: &Form) -> Result<Msisdn, (PhoneFault, Option<String>)> {
@@ -533,14 +533,16 @@ async fn start(
 /// Where many pay at once, the phone is all that tells one payer from another.
 fn asks_too_often(call: &Call, phone: Option<&Msisdn>) -> bool {
     match (call.place.payable, phone) {
-        (Payable::PaymentLink(_), Some(phone)) => !call.site.starts.take(phone, monotonic::now()),
+        (Payable::PaymentLink(_), Some(phone)) => !call.site.app.starts().take(phone, monotonic::now()),
         (Payable::PaymentLink(_), None) | (Payable::Checkout(_) | Payable::Invoice(_), _) => false,
     }
 }
 
 fn starts_too_often(call: &Call) -> bool {
-    let Hosted { attempts, now, .. } = &call.hosted;
-    attempts.iter().filter(|attempt| now.since(attempt.created_at) < RECENTLY).count() >= MOST_STARTS
+    match call.place.payable {
+        Payable::Checkout(_) | Payable::Invoice(_) => starts::are_too_many(&call.hosted.attempts, call.hosted.now),
+        Payable::PaymentLink(_) => false,
+    }
 }
 
 async fn submit_code(call: &Call, form: &Form, once: impl Fn(&str) -> IdempotencyKey) -> Result<Response, Wrong> {

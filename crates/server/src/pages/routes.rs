@@ -17,7 +17,6 @@ use tokio::sync::watch;
 
 use super::answer::Wrong;
 use super::note::Notes;
-use super::starts::Starts;
 use super::streams::Streams;
 use super::visit::{InPath, Visit};
 use super::{assets, documents, follow, headers, logos, payment_handlers, simulator_handlers, verify_handlers};
@@ -40,7 +39,6 @@ pub(super) struct Site {
     pub(super) is_https: bool,
     pub(super) notes: Notes,
     pub(super) streams: Streams,
-    pub(super) starts: Starts,
     pub(super) stopping: watch::Receiver<bool>,
     limits: RateLimits,
 }
@@ -56,7 +54,6 @@ pub fn router(app: App, settings: PageSettings) -> Router {
         is_https: settings.is_https,
         notes: Notes::new(&app.context().form_token_key),
         streams: Streams::default(),
-        starts: Starts::default(),
         stopping: settings.stopping,
         limits: RateLimits::new(settings.rate),
         app,
@@ -71,10 +68,16 @@ pub fn router(app: App, settings: PageSettings) -> Router {
         .route("/simulator/{token}", get(simulator_handlers::show).post(simulator_handlers::act))
         .route("/verify", get(verify_handlers::show))
         .layer(middleware::from_fn_with_state(Arc::clone(&site), watch_over))
-        .route("/logos/{organization}/{mode}/{file}", get(logos::show))
+        .merge(pictures(&site))
         // Kept by browsers for ever, and the same for everybody.
         .route("/assets/{file}", get(asset))
         .with_state(site)
+}
+
+/// Looked up for each request; a page shows one of them, so they are counted apart from pages.
+fn pictures(site: &Arc<Site>) -> Router<Arc<Site>> {
+    let limited = middleware::from_fn_with_state(Arc::clone(site), limit_pictures);
+    Router::new().route("/logos/{organization}/{mode}/{file}", get(logos::show)).layer(limited)
 }
 
 /// One page for each kind of thing that is paid; which one, its handlers read from the path.
@@ -108,6 +111,16 @@ async fn watch_over(State(site): State<Arc<Site>>, request: Request, next: Next)
         },
     };
     wrong.answer(&visit, visit.language(None), site.is_https)
+}
+
+async fn limit_pictures(State(site): State<Arc<Site>>, visit: Visit, request: Request, next: Next) -> Response {
+    match site.limits.of_open(client(&request)) {
+        Ok(_) => next.run(request).await,
+        Err(problem) => {
+            let wrong = Wrong::TooMany(HeaderMap::from_iter(problem.headers));
+            wrong.answer(&visit, visit.language(None), site.is_https)
+        }
+    }
 }
 
 /// The panic's message stays out of the page and the log: it may hold what a payer has sent. The panic hook says where.

@@ -1,6 +1,7 @@
 //! Known answers, times, and what a token says; what it must not get away with is in `attacks`.
 
 mod attacks;
+mod flips;
 
 use aws_lc_rs::signature::Ed25519KeyPair;
 use serde_json::{Value, json};

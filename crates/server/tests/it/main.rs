@@ -10,5 +10,6 @@ mod pages;
 mod payables;
 mod refund_race;
 mod refunds;
+mod security_sheet;
 mod tidy;
 mod world;

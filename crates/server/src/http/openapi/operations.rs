@@ -186,7 +186,8 @@ fn notes(id: &str) -> Notes {
              `session_id`. Checkouts and invoices have one open session at a time; a payment link opens a new one for every \
              call without a `session_id`. What the payer does next is in `next_action`: go to a page, approve on the phone, or give a code, which \
              you send in a second call with `session_id` and `customer_pin`. A browser with a publishable key names the \
-             checkout by its secret or its session.",
+             checkout by its secret or its session, and begins ten attempts in ten minutes at most: further ones are \
+             answered 429, on the page and here.",
         ),
         "get_payment_status" => (
             Access::Page(Right::read(payments)),

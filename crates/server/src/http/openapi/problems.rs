@@ -50,7 +50,7 @@ impl Repeats {
 pub(super) fn common(access: Access, repeats: Repeats) -> Vec<Problem> {
     let mut problems = Vec::new();
     if access == Access::Open {
-        problems.extend([Problem::internal_error(), Problem::unavailable()]);
+        problems.extend([Problem::rate_limited(1), Problem::internal_error(), Problem::unavailable()]);
         return problems;
     }
     if repeats.writes() {

@@ -4,7 +4,7 @@ use domain::checkout::Checkout;
 use domain::invoice::Invoice;
 use domain::payment::{Payable, PaymentSession};
 use domain::payment_link::PaymentLink;
-use domain::{Currency, Id, Scope};
+use domain::{Currency, Id, Msisdn, Scope};
 use store::{Entity, Tx};
 
 use crate::app::payments::Target;
@@ -23,8 +23,17 @@ pub(super) struct Names {
     pub(super) object_id: Option<String>,
 }
 
-/// What is paid, by whichever name the request gives, and its currency; two names that disagree are refused.
-pub(super) async fn find(api: &Api, scope: Scope, names: &Names) -> Result<(Target, Currency), Problem> {
+/// What a request names.
+pub(super) struct Found {
+    pub(super) target: Target,
+    pub(super) payable: Payable,
+    pub(super) currency: Currency,
+    /// Of the session, if one is named.
+    pub(super) phone: Option<Msisdn>,
+}
+
+/// What is paid, by whichever name the request gives; two names that disagree are refused.
+pub(super) async fn find(api: &Api, scope: Scope, names: &Names) -> Result<Found, Problem> {
     let secret = match &names.client_secret {
         None => None,
         Some(text) => Some(ClientSecret::parse(text).map_err(|_| vec![unknown("client_secret")])?),
@@ -40,7 +49,7 @@ fn look_up_named(
     scope: Scope,
     names: &Names,
     secret: Option<&ClientSecret>,
-) -> Result<(Target, Currency), Failure> {
+) -> Result<Found, Failure> {
     let mut named: Vec<(&'static str, Payable)> = Vec::new();
     let mut faults = Vec::new();
     if let Some(secret) = secret {
@@ -63,7 +72,7 @@ fn look_up_named(
         let id = text.parse::<Id<PaymentSession>>().ok();
         match id.map(|id| tx.peek::<PaymentSession>(scope, id)).transpose()?.flatten() {
             Some(found) => {
-                session = Some(found.id);
+                session = Some((found.id, found.payer.phone));
                 named.push(("session_id", found.payable));
             }
             None => faults.push(unknown("session_id")),
@@ -84,7 +93,11 @@ fn look_up_named(
         Payable::Invoice(id) => look_up::<Invoice>(tx, scope, id)?.bill().currency(),
         Payable::PaymentLink(id) => look_up::<PaymentLink>(tx, scope, id)?.price().currency(),
     };
-    Ok((session.map_or(Target::Object(first), Target::Session), currency))
+    let (target, phone) = match session {
+        Some((id, phone)) => (Target::Session(id), phone),
+        None => (Target::Object(first), None),
+    };
+    Ok(Found { target, payable: first, currency, phone })
 }
 
 /// An object of that kind that is there. Those that were deleted say so themselves.

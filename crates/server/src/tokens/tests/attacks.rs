@@ -5,7 +5,7 @@ use aws_lc_rs::hmac;
 use super::*;
 
 /// Tokens that carry the signature of a key of ours wherever an attacker could get one, and still have to fail.
-fn attacks() -> Vec<(String, String)> {
+pub(super) fn attacks() -> Vec<(String, String)> {
     let (header, claims) = (good_header(1), good_claims());
     let (header_text, claims_text) = (header.to_string(), claims.to_string());
     let good = signed(1, &header_text, &claims_text);

@@ -149,7 +149,6 @@ pub(super) fn problems(id: &str) -> Option<Vec<Problem>> {
         ],
         "get_receipt" | "get_receipt_by_number" | "download_receipt" => vec![refused(Refusal::not_found::<Receipt>())],
         // There is no key whose limit could count.
-        "validate_receipt" => vec![Problem::rate_limited(1)],
         _ => return None,
     };
     Some(problems)

@@ -1,23 +1,51 @@
-//! How often one phone is asked to pay from pages that many people share: there nobody's earlier payments are known that
-//! could be counted, and each attempt may cost a text message. Counted in this process only; the table is bounded.
+//! How often whoever has the address of a page may begin to pay what is on it: each attempt may cost a text message. The
+//! pages ask, and the API where it is called with a publishable key; a merchant's own program is trusted.
+//!
+//! Attempts at a checkout or an invoice are counted where they are kept. On pages that many people share nobody's earlier
+//! payments are known that could be counted: there each phone is, in this process only; the table is bounded.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use domain::Msisdn;
+use domain::payment::{Payable, Transaction};
+use domain::{Msisdn, Timestamp};
+use store::Tx;
+use store::queries::transactions;
 use tokio::time::Instant;
+
+use super::paid_object::PaidObject;
+use crate::error::Failure;
 
 const MOST: usize = 10;
 const RECENTLY: Duration = Duration::from_secs(600);
 const MOST_PHONES: usize = 10_000;
 
+/// Whether so many attempts at one thing are enough for now. What was recorded by hand is no payer's attempt.
+pub fn are_too_many(attempts: &[Transaction], now: Timestamp) -> bool {
+    let is_recent = |attempt: &&Transaction| !attempt.is_recorded() && now.since(attempt.created_at) < RECENTLY;
+    attempts.iter().filter(is_recent).count() >= MOST
+}
+
+/// In the transaction that would begin one more, so that of many at once no more than the rest begin.
+pub(super) fn refuse_one_too_many(tx: &mut Tx<'_>, object: &PaidObject) -> Result<(), Failure> {
+    let payable = object.payable();
+    match payable {
+        Payable::Checkout(_) | Payable::Invoice(_) => {
+            let attempts = transactions::of_object(tx, object.scope(), &payable.object_id())?;
+            if are_too_many(&attempts, tx.now()) { Err(Failure::TooOften) } else { Ok(()) }
+        }
+        Payable::PaymentLink(_) => Ok(()),
+    }
+}
+
+/// The phones of late.
 #[derive(Default)]
-pub(super) struct Starts(Mutex<HashMap<String, Vec<Instant>>>);
+pub struct Starts(Mutex<HashMap<String, Vec<Instant>>>);
 
 impl Starts {
     /// Counts one more, unless that is too many.
-    pub(super) fn take(&self, phone: &Msisdn, now: Instant) -> bool {
+    pub fn take(&self, phone: &Msisdn, now: Instant) -> bool {
         let mut phones = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_recent = |at: &Instant| now.duration_since(*at) < RECENTLY;
         if phones.len() >= MOST_PHONES {

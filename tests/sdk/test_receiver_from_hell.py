@@ -1,0 +1,197 @@
+"""Row C1: receivers that fail, hang, lie and never end, all at once; then they heal. Every event is delivered, in the
+order of its object, signed as the official library checks it; whoever was well is told at once, and no answer is read
+without an end."""
+
+import copy
+import sqlite3
+import time
+from random import Random
+
+import requests
+
+import hell
+from checks import data, eventually
+from proof import Proof
+from server import Api
+from store import psql
+from test_bombs import resident
+
+GATE_DELIVERIES = 560
+# So many events each object has: made, and changed.
+EVENTS = 4
+# Time for two attempts; in the longer tiers also for one that hangs to its end.
+HELL_SECONDS = {"gate": 7, "nightly": 24, "release": 24}
+MOST_GROWTH = 64 << 20
+DAY = 24 * 3600
+
+
+class Trap:
+    """Where redirects lead: nobody may come."""
+
+    def __init__(self, random):
+        self.receiver = hell.Wrong("well", None, random)
+        self.url = self.receiver.url
+
+    @property
+    def visitors(self):
+        return self.receiver.connections
+
+
+def ask(store, statement):
+    """Of a store whose server is stopped."""
+    if store.name == "postgres":
+        return psql(store.url, statement)
+    with sqlite3.connect(store.database_file()) as connection:
+        row = connection.execute(statement).fetchone()
+    connection.close()
+    return str(row[0]) if row else ""
+
+
+def pass_time(store, proof):
+    """What waits is due, as if the pauses were over. (A retry by hand would not do: it is exempt from the order.)"""
+    longest = ask(store, "select coalesce(max(next_retry_at), 0) from webhook_deliveries where status = 'pending'")
+    ahead = int(longest) / 1e6 - time.time()
+    if ahead > DAY + 60:
+        proof.violation(f"a receiver put off its next attempt by {ahead / 3600:.0f} h")
+    ask(store, "update webhook_deliveries set next_retry_at = 1 where status = 'pending'")
+
+
+def tell(api, objects):
+    """Events of so many objects; how many each has."""
+    expected = {}
+    for _ in range(objects):
+        link = data(api.post("/v1/pay/payment-links", {"title": "Tea", "amount": "1.00"}), 201)
+        expected[link["id"]] = EVENTS
+    for change in range(1, EVENTS):
+        for identity in expected:
+            data(api.put(f"/v1/pay/payment-links/{identity}", {"title": f"Tea {change}"}))
+    return expected
+
+
+def is_told(receiver, expected):
+    with receiver.lock:
+        return len(receiver.succeeded) >= sum(expected.values())
+
+
+def set_all(api, endpoints, status):
+    for endpoint in endpoints:
+        data(api.patch(f"/v1/webhook_endpoints/{endpoint['id']}", {"status": status}))
+
+
+def events_of(api, expected):
+    found, after = [], None
+    while True:
+        page = data(api.get("/v1/events", params={"order": "asc", "limit": 100} | ({"after": after} if after else {})))
+        found += [event for event in page["items"] if event["object_id"] in expected]
+        if not page["has_more"]:
+            return found
+        after = page["items"][-1]["id"]
+
+
+def test_every_event_arrives_in_the_end(new_server, database):
+    server = new_server()
+    api = Api(server.url, server.keys["test"]["secret"])
+    with Proof("C1", database, GATE_DELIVERIES) as proof:
+        random = Random(proof.seed)
+        trap = Trap(random)
+        receivers = {kind: hell.Wrong(kind, trap.url, Random(random.getrandbits(64))) for kind in hell.KINDS}
+        endpoints = {}
+        for kind, receiver in receivers.items():
+            body = {"url": receiver.url, "enabled_events": ["payment_link.*"]}
+            endpoints[kind] = data(api.post("/v1/webhook_endpoints", body), 201)
+        objects = max(2, round(proof.wanted / len(receivers) / EVENTS))
+        before, most, start = resident(server), 0, time.monotonic()
+        expected = tell(api, objects)
+        shortest = HELL_SECONDS[proof.tier]
+        while time.monotonic() - start < shortest or not is_told(receivers["well"], expected):
+            most = max(most, resident(server) - before)
+            time.sleep(0.1)
+            if time.monotonic() - start > shortest + 60:
+                proof.violation("whoever is well waits for those who are not")
+                break
+        if most > MOST_GROWTH:
+            proof.violation(f"the server grew by {most >> 20} MiB")
+        seen = sum(len(receiver.arrivals) for receiver in receivers.values())
+
+        for receiver in receivers.values():
+            receiver.heal()
+        for kind in ("garbage for TLS", "no name"):
+            data(api.patch(f"/v1/webhook_endpoints/{endpoints[kind]['id']}", {"url": receivers[kind].url}))
+        server.stop()
+        pass_time(server.store, proof)
+        server.start()
+        api = Api(server.url, server.keys["test"]["secret"])
+        waiting = [receiver for kind, receiver in receivers.items() if kind != "gone"]
+        limit = 60 + proof.wanted / 20
+        eventually(lambda: all(is_told(receiver, expected) for receiver in waiting) or late(start, limit), limit + 60)
+
+        # What a 410 ended comes back by hand, when it is wanted again.
+        assert data(api.get(f"/v1/webhook_endpoints/{endpoints['gone']['id']}"))["disable_reason"] == "gone"
+        set_all(api, [one for kind, one in endpoints.items() if kind != "gone"], "inactive")
+        set_all(api, [endpoints["gone"]], "active")
+        events = sorted(events_of(api, expected), key=lambda event: event["sequence"])
+        for event in events:
+            data(api.post(f"/v1/events/{event['id']}/retry"))
+        eventually(lambda: is_told(receivers["gone"], expected) or late(start, limit + 60), limit + 120)
+        eventually(lambda: all(event["status"] == "delivered" for event in events_of(api, expected)), 20)
+
+        assert len(events) == sum(expected.values()), "every change has its event"
+        for kind, receiver in receivers.items():
+            for fault in hell.faults(receiver, expected, endpoints[kind]["secret"]):
+                proof.violation(f"{kind}: {fault}")
+            proof.reached += len(receiver.succeeded)
+        if trap.visitors:
+            proof.violation(f"{trap.visitors} redirects were followed")
+        arrived = sum(len(receiver.arrivals) for receiver in receivers.values())
+        taken = max(receiver.most_sent for kind, receiver in receivers.items() if kind not in hell.UNCAPPED)
+        print(f"{seen} of {arrived} attempts in hell, {taken >> 10} KiB taken of an answer, {most >> 10} KiB more held")
+        for name, is_caught in controls(receivers["well"], receivers["endless body"], expected, endpoints):
+            proof.control(name, is_caught)
+        for receiver in (*receivers.values(), trap.receiver):
+            receiver.close()
+    server.stop()
+    result = server.store.verify()
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def late(start, limit):
+    """Who waited so long goes on, to say what is missing."""
+    return time.monotonic() - start > limit
+
+
+def controls(good, endless, expected, endpoints):
+    """The judge itself, by what it must not let pass."""
+    secret = endpoints["well"]["secret"]
+
+    def altered(change):
+        other = copy.copy(good)
+        other.arrivals = [copy.copy(arrival) for arrival in good.arrivals]
+        change(other)
+        return any(hell.faults(other, expected, secret))
+
+    def overtaken(other):
+        """Played again to a receiver that has not answered anything well yet, the second event first."""
+        other.succeeded = set()
+        late = next(arrival for arrival in other.arrivals if arrival.sequence == 2)
+        late.is_early = other.is_early(late)
+
+    def changed(other):
+        other.arrivals[-1].body = other.arrivals[-1].body.replace(b"Tea", b"Pea", 1)
+
+    yield "what is right", not altered(lambda other: None)
+    yield "an event that never comes", altered(lambda other: other.arrivals.pop())
+    yield "n+1 before n", altered(overtaken)
+    yield "a changed byte", altered(changed)
+    yield "another secret", any(hell.faults(good, expected, endpoints["gone"]["secret"]))
+    # A client without a cap: more is poured into it than anybody may take.
+    patient = hell.Wrong("endless body", None, Random(1))
+    with requests.post(patient.url, data=good.arrivals[0].body, stream=True, timeout=10) as answer:
+        read = 0
+        for piece in answer.iter_content(1 << 20):
+            read += len(piece)
+            if read > 2 * hell.MOST_TAKEN:
+                break
+    eventually(lambda: patient.most_sent)
+    patient.arrivals.clear()
+    yield "an answer read without a cap", any(hell.faults(patient, {}, secret))
+    patient.close()
