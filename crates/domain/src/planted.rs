@@ -179,6 +179,10 @@ defects! {
     JobNeverDone => "job_never_done",
     /// A job whose time moved while it was held stays held.
     LeaseNeverReleased => "lease_never_released",
+    /// A job that somebody took and died with is never taken again.
+    LeaseNeverEnds => "lease_never_ends",
+    /// On PostgreSQL a job is due one microsecond too late.
+    DueLateOnPostgres => "due_late_on_postgres",
     /// A job that failed is not owed any more.
     FailedJobForgotten => "failed_job_forgotten",
     /// An event is sent before the one of the same object that comes first.
@@ -189,8 +193,12 @@ defects! {
     ListOfAllModes => "list_of_all_modes",
     /// A list holds what belongs to somebody else.
     ListOfAllOrganizations => "list_of_all_organizations",
+    /// A list of checkouts of one status forgets its other filters.
+    FilterDropped => "filter_dropped",
     /// An object of another organization is found.
     OrganizationIgnored => "organization_ignored",
+    /// An object of another organization can be changed.
+    ChangeOfAllOrganizations => "change_of_all_organizations",
     /// An object of the other mode is found.
     ModeIgnored => "mode_ignored",
     /// What a refused command wrote is kept.

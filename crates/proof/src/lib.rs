@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 /// How much is proven: the same code, other counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,7 @@ pub struct Proof {
     caught: Vec<String>,
     missed: Vec<String>,
     found: Vec<String>,
+    notes: Map<String, Value>,
 }
 
 impl Proof {
@@ -64,7 +65,20 @@ impl Proof {
             caught: Vec::new(),
             missed: Vec::new(),
             found: Vec::new(),
+            notes: Map::new(),
         }
+    }
+
+    /// Something to find again with [`Proof::earlier`].
+    pub fn note(&mut self, name: &str, value: impl Into<Value>) {
+        self.notes.insert(name.to_owned(), value.into());
+    }
+
+    /// What earlier runs of this row for the same commit have said, without those that said nothing under this name.
+    pub fn earlier(&self, note: &str) -> Vec<Value> {
+        let text = self.file.as_ref().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.filter(|line| line["row"] == self.row && !line[note].is_null()).collect()
     }
 
     /// A planted defect was played: was it seen?
@@ -82,7 +96,7 @@ impl Proof {
     /// # Panics
     /// When the promise was broken, when a control was missed, or when the file can't be written.
     pub fn finish(self, reached: u64) {
-        let line = json!({
+        let mut line = json!({
             "row": self.row,
             "database": self.database,
             "count": reached,
@@ -94,6 +108,9 @@ impl Proof {
             "seconds": self.start.elapsed().as_secs_f64(),
             "found": self.found,
         });
+        for (name, value) in &self.notes {
+            line[name] = value.clone();
+        }
         self.say(&line);
         assert!(self.found.is_empty(), "{}: {}", self.row, self.found.join("\n"));
         assert!(self.missed.is_empty(), "{}: planted and not caught: {}", self.row, self.missed.join(", "));
@@ -152,6 +169,21 @@ mod tests {
         let mut proof = proof(1);
         proof.control("no guard", false);
         proof.finish(1);
+    }
+
+    #[test]
+    fn a_later_run_knows_what_an_earlier_one_noted() {
+        let path = std::env::temp_dir().join(format!("dalasi-proof-{}.jsonl", std::process::id()));
+        let run = |cells: u64| {
+            let mut proof = proof(1);
+            proof.file = Some(path.clone());
+            let earlier: Vec<u64> = proof.earlier("cells").iter().filter_map(|line| line["cells"].as_u64()).collect();
+            proof.note("cells", cells);
+            proof.finish(1);
+            earlier
+        };
+        assert_eq!((run(5), run(7), run(9)), (vec![], vec![5], vec![5, 7]));
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

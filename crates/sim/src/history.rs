@@ -1,7 +1,12 @@
 //! One history: operations thrown at the real service and at the model, compared after every step, and looked through as a
 //! whole at its end.
 
+mod apart;
+mod coverage;
 mod drain;
+mod healed;
+mod hostile;
+mod lists;
 mod merchant;
 mod outside;
 mod payer;
@@ -14,11 +19,15 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use store::{Moment, Strike};
 
+use self::coverage::Coverage;
 use crate::model::{Fields, Side};
 use crate::network::CallFault;
 use crate::operation::{Fault, Kind, Operation};
 use crate::random::{Dice, FIRST_HASH, mix};
 use crate::world::{Answer, SIDES, Template, World};
+
+pub use apart::Sides;
+pub use coverage::{TRANSITIONS, cells};
 
 pub type Check = Result<(), String>;
 
@@ -76,62 +85,6 @@ struct Open {
     session: String,
 }
 
-/// Every transition of the contract's tables that these histories can make.
-pub const TRANSITIONS: &[&str] = &[
-    "checkout new pending",
-    "checkout pending completed",
-    "checkout pending expired",
-    "checkout pending cancelled",
-    "session new pending",
-    "session new processing",
-    "session pending processing",
-    "session pending succeeded",
-    "session pending failed",
-    "session pending cancelled",
-    "session processing succeeded",
-    "session processing failed",
-    "session processing pending",
-    "session failed succeeded",
-    "session cancelled succeeded",
-    "transaction pending processing",
-    "transaction pending completed",
-    "transaction pending failed",
-    "transaction pending cancelled",
-    "transaction pending expired",
-    "transaction processing completed",
-    "transaction processing failed",
-    "transaction failed completed",
-    "transaction cancelled completed",
-    "transaction expired completed",
-    "transaction completed partially_refunded",
-    "transaction completed refunded",
-    "transaction partially_refunded refunded",
-    "refund new pending",
-    "refund pending processing",
-    "refund pending completed",
-    "refund pending failed",
-    "refund processing completed",
-    "refund processing failed",
-    "refund failed completed",
-    "invoice new draft",
-    "invoice new pending",
-    "invoice draft pending",
-    "invoice draft cancelled",
-    "invoice pending partially_paid",
-    "invoice pending paid",
-    "invoice pending overdue",
-    "invoice pending cancelled",
-    "invoice partially_paid paid",
-    "invoice overdue partially_paid",
-    "invoice overdue paid",
-    "invoice overdue cancelled",
-    "payment_link new active",
-    "payment_link active inactive",
-    "payment_link inactive active",
-    "payment_link active deleted",
-    "payment_link inactive deleted",
-];
-
 pub struct History {
     world: World,
     sides: Vec<Side>,
@@ -144,13 +97,11 @@ pub struct History {
     shared: BTreeSet<(usize, String)>,
     received: outside::Received,
     touched: Option<(usize, Object, String)>,
+    apart: Option<apart::Apart>,
     coverage: Option<Coverage>,
-}
-
-#[derive(Default)]
-struct Coverage {
-    states: BTreeMap<String, &'static str>,
-    seen: BTreeMap<(String, Fault), u64>,
+    /// What was to go wrong, and did.
+    struck: Fault,
+    is_armed: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -190,29 +141,22 @@ impl Object {
     }
 }
 
+/// What comes after the last operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// All that is owed is done, and all there is stands against the model.
+    Compared,
+    /// Whatever went wrong stops; these dice say who still speaks.
+    Healed(u64),
+}
+
 /// Plays a history from its beginning to its end, or until service and model part.
 pub async fn play(template: &Template, operations: &[Operation], counts: bool) -> Outcome {
-    PANIC.with(|noted| noted.borrow_mut().take());
-    let world = World::begin(template).await;
-    let side = |number: usize| Side {
-        takes_parts: number < 2,
-        may_go_negative: number < 2,
-        is_live: number % 2 == 1,
-        ..Side::default()
-    };
-    let mut history = History {
-        world,
-        sides: (0..SIDES).map(side).collect(),
-        dice: Dice::new(0),
-        fault: Fault::None,
-        hash: FIRST_HASH,
-        kept: Vec::new(),
-        open: Vec::new(),
-        shared: BTreeSet::new(),
-        received: outside::Received::default(),
-        touched: None,
-        coverage: counts.then(Coverage::default),
-    };
+    play_to(template, operations, counts, Ending::Compared).await
+}
+
+pub async fn play_to(template: &Template, operations: &[Operation], counts: bool, ending: Ending) -> Outcome {
+    let mut history = History::of(World::begin(template).await, counts);
     let mut violation = None;
     for (step, operation) in operations.iter().enumerate() {
         let played = AssertUnwindSafe(history.step(operation)).catch_unwind().await;
@@ -222,21 +166,98 @@ pub async fn play(template: &Template, operations: &[Operation], counts: bool) -
         }
     }
     if violation.is_none() {
-        let drained = AssertUnwindSafe(history.drain()).catch_unwind().await;
+        let drained = match ending {
+            Ending::Compared => AssertUnwindSafe(history.drain()).catch_unwind().await,
+            Ending::Healed(dice) => AssertUnwindSafe(history.heal(dice)).catch_unwind().await,
+        };
         let drained = drained.unwrap_or_else(|_| history.panicked());
         if let Err(what) = drained.and_then(|()| history.no_panic()) {
             violation = Some(Violation { step: operations.len(), what });
         }
     }
     let History { world, hash, coverage, .. } = history;
-    world.end();
+    world.end().await;
     Outcome { hash, violation, coverage: coverage.unwrap_or_default().seen }
 }
 
+/// What all sides see of a history with organizations of its own, in memory or in the database that is kept.
+pub async fn play_afresh(
+    template: &Template,
+    operations: &[Operation],
+    is_kept: bool,
+    seed: u64,
+) -> (Vec<String>, Check) {
+    let mut history = History::of(World::begin_afresh(template, is_kept, seed).await, false);
+    let everybody = Sides { ours: (0..SIDES).collect(), theirs: Vec::new() };
+    let played = AssertUnwindSafe(history.apart(&everybody, operations, None)).catch_unwind().await;
+    let played = played.unwrap_or_else(|_| history.panicked()).and_then(|()| history.no_panic());
+    let transcript = history.take_transcript();
+    history.world.end().await;
+    (transcript, played)
+}
+
+/// Lists beside a history with organizations of its own: how many pages were compared with a naive scan.
+pub async fn play_lists(
+    template: &Template,
+    operations: &[Operation],
+    is_kept: bool,
+    seed: u64,
+) -> Result<u64, String> {
+    let mut history = History::of(World::begin_afresh(template, is_kept, seed).await, false);
+    let played = AssertUnwindSafe(history.listing(operations, seed)).catch_unwind().await;
+    let pages = played.unwrap_or_else(|_| history.panicked().map(|()| 0));
+    history.world.end().await;
+    pages
+}
+
+/// What `ours` see of a history of theirs, in which the other sides do `theirs` and attack, if they are there: all answers,
+/// calls of the network and deliveries, and last what went wrong.
+pub async fn play_apart(
+    template: &Template,
+    sides: &Sides,
+    operations: &[Operation],
+    theirs: Option<&[Operation]>,
+) -> (Vec<String>, Check) {
+    let mut history = History::of(World::begin(template).await, false);
+    let played = AssertUnwindSafe(history.apart(sides, operations, theirs)).catch_unwind().await;
+    let played = played.unwrap_or_else(|_| history.panicked()).and_then(|()| history.no_panic());
+    let transcript = history.take_transcript();
+    history.world.end().await;
+    (transcript, played)
+}
+
 impl History {
+    fn of(world: World, counts: bool) -> Self {
+        PANIC.with(|noted| noted.borrow_mut().take());
+        let side = |number: usize| Side {
+            takes_parts: number < 2,
+            may_go_negative: number < 2,
+            is_live: number % 2 == 1,
+            sends_mail: world.sends_mail,
+            ..Side::default()
+        };
+        Self {
+            sides: (0..SIDES).map(side).collect(),
+            world,
+            dice: Dice::new(0),
+            fault: Fault::None,
+            hash: FIRST_HASH,
+            kept: Vec::new(),
+            open: Vec::new(),
+            shared: BTreeSet::new(),
+            received: outside::Received::default(),
+            touched: None,
+            apart: None,
+            coverage: counts.then(Coverage::default),
+            struck: Fault::None,
+            is_armed: false,
+        }
+    }
+
     async fn step(&mut self, operation: &Operation) -> Check {
         self.dice = Dice::new(operation.dice);
         self.fault = operation.fault;
+        self.struck = Fault::None;
         self.touched = None;
         self.world.entropy.reseed(operation.dice);
         let passes = 1 + self.dice.below(1_500_000) as i64;
@@ -315,6 +336,7 @@ impl History {
 
     /// What goes wrong in this step waits for its moment.
     fn arm(&mut self) {
+        self.is_armed = true;
         let call = match self.fault {
             Fault::CallLost => CallFault::LostOnTheWay,
             Fault::AnswerLost => CallFault::AnswerLost,
@@ -335,8 +357,17 @@ impl History {
     }
 
     fn calm(&mut self) {
-        self.world.storage.disarm();
+        self.disarm();
         self.world.network.prepare(CallFault::None, Dice::new(self.dice.next()));
+    }
+
+    /// From here on nothing goes wrong; whether something did is kept.
+    fn disarm(&mut self) {
+        let is_left = self.world.storage.disarm();
+        if self.is_armed && !is_left && coverage::is_of_storage(self.fault) || self.world.network.take_struck() {
+            self.struck = self.fault;
+        }
+        self.is_armed = false;
     }
 
     fn may_fail(&self) -> bool {
@@ -344,6 +375,10 @@ impl History {
     }
 
     fn side_at_random(&mut self) -> usize {
+        if self.is_apart() {
+            let acting = self.acting();
+            return self.dice.pick(&acting).copied().expect("somebody acts");
+        }
         [0, 0, 0, 1, 2, 2, 3][self.dice.below(7) as usize]
     }
 
@@ -356,11 +391,11 @@ impl History {
         body: Option<Value>,
     ) -> Result<Answer, String> {
         let is_keyed = self.fault != Fault::None || !self.dice.one_in(6);
-        let key = is_keyed.then(|| format!("k{:016x}", self.dice.next()));
+        let key = is_keyed.then(|| self.new_key(side));
         let at = self.world.now();
         self.arm();
         let sent = self.world.send(side, verb, path, body.as_ref(), key.as_deref()).await;
-        self.world.storage.disarm();
+        self.disarm();
         let mut answer = sent.ok_or("a request was not answered")?;
         if answer.status >= 500 && self.may_fail() {
             let sent = self.world.send(side, verb, path, body.as_ref(), key.as_deref()).await;
@@ -384,6 +419,7 @@ impl History {
 
     /// Into the trace.
     fn heard(&mut self, answer: &Answer) {
+        self.note_answer(answer);
         self.hash = mix(self.hash, &answer.status.to_le_bytes());
         match answer.status {
             // A refusal holds the request's id, which is nobody's business.
@@ -449,7 +485,7 @@ impl History {
     /// What belongs to somebody else, or to the other mode, is not there.
     async fn look_elsewhere(&mut self) -> Check {
         let side = self.side_at_random();
-        let other = (side + 1 + self.dice.below(3) as usize) % SIDES;
+        let Some(other) = self.other_than(side) else { return Ok(()) };
         let object = Object::ALL[self.dice.below(6) as usize];
         let Some(id) = self.some_id(side, object) else { return Ok(()) };
         let answer = self.read(other, &object.path(&id)).await?;
@@ -477,37 +513,6 @@ impl History {
         };
         let answer = self.read(side, &format!("{path}?limit=2")).await?;
         compare(&answer, &vec![("total", json!(count))]).map_err(|what| format!("{path}: {what}"))
-    }
-
-    /// Counts what moved in this step.
-    fn count(&mut self) {
-        let Some(coverage) = &mut self.coverage else { return };
-        for side in &self.sides {
-            let checkouts = side.checkouts.iter().map(|(id, one)| (id, "checkout", one.state.as_str()));
-            let invoices = side.invoices.iter().map(|(id, one)| (id, "invoice", one.state.as_str()));
-            let sessions = side.sessions.iter().map(|(id, one)| (id, "session", one.state.as_str()));
-            let attempts = side.attempts.iter().map(|(id, one)| (id, "transaction", one.status()));
-            let refunds = side.refunds.iter().map(|(id, one)| (id, "refund", one.state.as_str()));
-            let links = side.links.iter().map(|(id, one)| {
-                let state = if one.is_deleted {
-                    "deleted"
-                } else if one.is_active {
-                    "active"
-                } else {
-                    "inactive"
-                };
-                (id, "payment_link", state)
-            });
-            for (id, machine, state) in
-                checkouts.chain(invoices).chain(sessions).chain(attempts).chain(refunds).chain(links)
-            {
-                let before = coverage.states.get(id).copied().unwrap_or("new");
-                if before != state {
-                    coverage.states.insert(id.clone(), state);
-                    *coverage.seen.entry((format!("{machine} {before} {state}"), self.fault)).or_default() += 1;
-                }
-            }
-        }
     }
 }
 

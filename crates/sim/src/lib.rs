@@ -6,7 +6,9 @@
 
 #![expect(clippy::expect_used, reason = "a simulation that meets what can't be has to stop")]
 
+pub mod crowd;
 pub mod history;
+pub mod kept;
 pub mod model;
 pub mod network;
 pub mod operation;

@@ -29,6 +29,7 @@ pub struct Side {
     pub takes_parts: bool,
     pub may_go_negative: bool,
     pub is_live: bool,
+    pub sends_mail: bool,
     pub checkouts: BTreeMap<String, Checkout>,
     pub invoices: BTreeMap<String, Invoice>,
     pub links: BTreeMap<String, Link>,

@@ -81,6 +81,7 @@ struct Ledger {
     fault: Option<CallFault>,
     dice: Option<Dice>,
     hanging: u32,
+    has_struck: bool,
 }
 
 #[derive(Clone, Default)]
@@ -168,10 +169,14 @@ impl Network {
     /// The fault of this call: the step's first call has the step's fault, questions are lost now and then.
     fn fault(&self) -> CallFault {
         let mut ledger = self.lock();
-        if let Some(fault) = ledger.fault.take() {
-            return fault;
-        }
-        CallFault::None
+        let fault = ledger.fault.take().unwrap_or(CallFault::None);
+        ledger.has_struck |= fault != CallFault::None;
+        fault
+    }
+
+    /// Whether a call met its fault since this was asked last.
+    pub fn take_struck(&self) -> bool {
+        std::mem::take(&mut self.lock().has_struck)
     }
 
     fn decided(&self, bound: u64) -> u64 {

@@ -144,9 +144,15 @@ const WEIGHTS: &[(Kind, u64)] = &[
 
 /// A history is of one mood: what it does much of, and how much goes wrong in it.
 pub fn generate(seed: u64, length: usize) -> Vec<Operation> {
+    generate_without(seed, length, None)
+}
+
+/// A history in which one kind of operation never happens: what only that kind reaches is not reached.
+pub fn generate_without(seed: u64, length: usize, never: Option<Kind>) -> Vec<Operation> {
     let mut dice = Dice::new(seed);
-    let mood: Vec<(Kind, u64)> =
+    let mut mood: Vec<(Kind, u64)> =
         WEIGHTS.iter().map(|(kind, weight)| (*kind, weight * [1, 1, 1, 2, 4][dice.below(5) as usize])).collect();
+    mood.retain(|(kind, _)| Some(*kind) != never);
     let all: u64 = mood.iter().map(|(_, weight)| weight).sum();
     let calm = [3, 6, 12, 40][dice.below(4) as usize];
     let operation = |dice: &mut Dice| {

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -25,6 +26,7 @@ use serde_json::Value;
 use store::{InlineDatabase, Interference, Moment, Store, Strike};
 use tower::ServiceExt as _;
 
+use crate::kept::KeptDatabase;
 use crate::network::{Network, RAIL};
 use crate::random::Dice;
 
@@ -34,6 +36,7 @@ const BEGINNING_US: i64 = 1_796_032_800_000_000;
 pub const SIDES: usize = 4;
 /// A request that is not answered after so many turns waits for what nobody will say.
 const TURNS: u32 = 64;
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Time is one number, and nobody but the history moves it.
 pub struct SimClock(AtomicI64);
@@ -111,67 +114,111 @@ impl Interference for Storage {
     }
 }
 
-/// A database with two organizations in both modes, from which every history begins.
-pub struct Template {
-    database: InlineDatabase,
-    egress: Egress,
+/// Where a history's rows are.
+#[derive(Clone)]
+enum Place {
+    /// In memory, and gone with the history.
+    Memory(InlineDatabase),
+    /// In a database that keeps what earlier histories left.
+    Kept(Store),
+}
+
+/// The organizations of a history, with a key for each side.
+#[derive(Clone)]
+struct Installed {
     keys: Vec<String>,
     scopes: Vec<Scope>,
 }
 
-fn context(network: &Network) -> Arc<Context> {
+/// A database with two organizations in both modes, from which every history begins.
+pub struct Template {
+    database: InlineDatabase,
+    egress: Egress,
+    installed: Installed,
+    pub sends_mail: bool,
+    pub kept: Option<KeptDatabase>,
+}
+
+fn context(network: &Network, sends_mail: bool) -> Arc<Context> {
     let offer = |mode| {
         let offer = move |(method, capability)| Offer { mode, method, rail: RAIL, capability };
         network.capabilities().into_iter().map(offer)
     };
     let offers = offer(Mode::Test).chain(offer(Mode::Live)).collect();
     let addresses = Addresses { public_url: "https://pay.test".into(), pay_url: "https://pay.test".into() };
-    Arc::new(Context::new(addresses, MasterKey::from_bytes([7; 32]), offers))
+    let context = Context::new(addresses, MasterKey::from_bytes([7; 32]), offers);
+    Arc::new(if sends_mail { context.sending_mail() } else { context })
 }
 
 impl Template {
     pub async fn build() -> Self {
+        Self::with(false).await
+    }
+
+    /// Invoices and receipts are mailed, to a mail server that the history plays.
+    pub async fn sending_mail() -> Self {
+        Self::with(true).await
+    }
+
+    /// With a PostgreSQL database of its own beside it.
+    pub async fn beside(admin_url: &str) -> Self {
+        Self { kept: Some(KeptDatabase::create(admin_url).await), ..Self::build().await }
+    }
+
+    pub async fn end(self) {
+        if let Some(kept) = self.kept {
+            kept.drop().await;
+        }
+    }
+
+    async fn with(sends_mail: bool) -> Self {
         let database = InlineDatabase::in_memory().expect("a database in memory opens");
         let (clock, entropy) = (Arc::new(SimClock::new()), Arc::new(SimEntropy::default()));
         let store = Store::open_inline(&database, clock, entropy, Arc::new(Storage::default()), true);
         let store = store.await.expect("an empty database is migrated");
         let egress = Egress::new(EgressSettings::default());
         let network = Network::default();
-        let app = App::new(store, context(&network), Rails::new(Vec::new()), egress.clone(), None);
-        let (mut texts, mut scopes) = (Vec::new(), Vec::new());
-        for number in 0..2 {
-            let made = app.commit(move |tx, context| {
-                let now = tx.now();
-                let id = tx.entropy().id(now);
-                let mut made = Vec::new();
-                for mode in [Mode::Test, Mode::Live] {
-                    let scope = Scope { organization: id, mode };
-                    let mut organization = Organization::new(id, mode, format!("Shop {number}"), now);
-                    organization.payments.allow_partial_payments = number == 0;
-                    organization.payments.allow_negative_balance = number == 0;
-                    tx.insert(&mut organization)?;
-                    let key = keys::create(tx, context, scope, KeyKind::Secret, Rights::all(), None)?;
-                    let endpoint = NewEndpoint {
-                        url: "https://shop.test/hooks".into(),
-                        enabled_events: vec![EventFilter::parse("*").expect("a filter")],
-                        description: None,
-                        metadata: Metadata::default(),
-                    };
-                    webhooks::create(tx, context, scope, &endpoint)?;
-                    made.push((key.text.expose().to_owned(), scope));
-                }
-                if number == 0 {
-                    keys::add_signing_key(tx, context)?;
-                }
-                Ok(made)
-            });
-            for (key, scope) in made.await.expect("an organization is installed") {
-                texts.push(key);
-                scopes.push(scope);
-            }
-        }
-        Self { database, egress, keys: texts, scopes }
+        let app = App::new(store, context(&network, sends_mail), Rails::new(Vec::new()), egress.clone(), None);
+        let installed = install(&app).await;
+        Self { database, egress, installed, sends_mail, kept: None }
     }
+}
+
+/// Two organizations in both modes, each side with a key and somebody who wants to hear of everything.
+async fn install(app: &App) -> Installed {
+    let (mut keys, mut scopes) = (Vec::new(), Vec::new());
+    for number in 0..2 {
+        let made = app.commit(move |tx, context| {
+            let now = tx.now();
+            let id = tx.entropy().id(now);
+            let mut made = Vec::new();
+            for mode in [Mode::Test, Mode::Live] {
+                let scope = Scope { organization: id, mode };
+                let mut organization = Organization::new(id, mode, format!("Shop {number}"), now);
+                organization.payments.allow_partial_payments = number == 0;
+                organization.payments.allow_negative_balance = number == 0;
+                tx.insert(&mut organization)?;
+                let key = keys::create(tx, context, scope, KeyKind::Secret, Rights::all(), None)?;
+                let endpoint = NewEndpoint {
+                    url: "https://shop.test/hooks".into(),
+                    enabled_events: vec![EventFilter::parse("*").expect("a filter")],
+                    description: None,
+                    metadata: Metadata::default(),
+                };
+                webhooks::create(tx, context, scope, &endpoint)?;
+                made.push((key.text.expose().to_owned(), scope));
+            }
+            if number == 0 {
+                keys::add_signing_key(tx, context)?;
+            }
+            Ok(made)
+        });
+        for (key, scope) in made.await.expect("an organization is installed") {
+            keys.push(key);
+            scopes.push(scope);
+        }
+    }
+    Installed { keys, scopes }
 }
 
 /// What a request was answered.
@@ -200,39 +247,58 @@ pub struct World {
     pub network: Network,
     pub app: App,
     pub scopes: Vec<Scope>,
+    pub sends_mail: bool,
     keys: Vec<String>,
     egress: Egress,
-    database: InlineDatabase,
+    place: Place,
     router: Router,
 }
 
 impl World {
     pub async fn begin(template: &Template) -> Self {
         template.database.begin_history().expect("no history is under way");
-        let (clock, entropy) = (Arc::new(SimClock::new()), Arc::new(SimEntropy::default()));
-        let (storage, network) = (Arc::new(Storage::default()), Network::default());
-        let (app, router) = start(&template.database, &template.egress, &clock, &entropy, &storage, &network).await;
-        Self {
-            clock,
-            entropy,
-            storage,
-            network,
-            app,
-            scopes: template.scopes.clone(),
-            keys: template.keys.clone(),
-            egress: template.egress.clone(),
-            database: template.database.clone(),
-            router,
-        }
+        let world = Parts::new(template.egress.clone(), template.sends_mail);
+        world.over(Place::Memory(template.database.clone()), Some(template.installed.clone())).await
     }
 
-    pub fn end(self) {
-        self.database.end_history().expect("a history is under way");
+    /// With organizations of its own, whose names come from `seed`: in the template's database, or in one that is kept.
+    pub async fn begin_afresh(template: &Template, is_kept: bool, seed: u64) -> Self {
+        let parts = Parts::new(template.egress.clone(), template.sends_mail);
+        let place = match template.kept.as_ref().filter(|_| is_kept) {
+            None => {
+                template.database.begin_history().expect("no history is under way");
+                Place::Memory(template.database.clone())
+            }
+            Some(kept) => {
+                let (clock, entropy) = (Arc::clone(&parts.clock) as _, Arc::clone(&parts.entropy) as _);
+                Place::Kept(Store::open(kept.settings(), clock, entropy).await.expect("a database opens"))
+            }
+        };
+        parts.entropy.reseed(seed);
+        parts.over(place, None).await
+    }
+
+    pub async fn end(self) {
+        match self.place {
+            Place::Memory(database) => database.end_history().expect("a history is under way"),
+            Place::Kept(store) => {
+                let emptied = store.write::<_, store::Error, _>(|tx| {
+                    // What is still owed would come due in the next history, which begins at the same moment.
+                    for queue in ["jobs", "webhook_deliveries", "mails", "events_unlogged"] {
+                        tx.execute(&format!("delete from {queue}"), &[])?;
+                    }
+                    Ok(())
+                });
+                emptied.await.expect("queues are emptied");
+                store.close().await;
+            }
+        }
     }
 
     /// The process dies with all it held in memory, and comes back.
     pub async fn crash(&mut self) {
-        let started = start(&self.database, &self.egress, &self.clock, &self.entropy, &self.storage, &self.network);
+        let (place, egress, mail) = (&self.place, &self.egress, self.sends_mail);
+        let started = start(place, egress, &self.clock, &self.entropy, &self.storage, &self.network, mail);
         (self.app, self.router) = started.await;
     }
 
@@ -278,6 +344,10 @@ impl World {
                 body: String::from_utf8(body).unwrap_or_default(),
             }
         });
+        if let Place::Kept(_) = &self.place {
+            // Its threads take their time.
+            return tokio::time::timeout(PATIENCE, &mut running).await.ok()?.ok();
+        }
         for _ in 0..TURNS {
             if running.is_finished() {
                 return (&mut running).await.ok();
@@ -289,18 +359,51 @@ impl World {
     }
 }
 
+/// What a history's world is made of, before there is a service in it.
+struct Parts {
+    clock: Arc<SimClock>,
+    entropy: Arc<SimEntropy>,
+    storage: Arc<Storage>,
+    network: Network,
+    egress: Egress,
+    sends_mail: bool,
+}
+
+impl Parts {
+    fn new(egress: Egress, sends_mail: bool) -> Self {
+        let (clock, entropy) = (Arc::new(SimClock::new()), Arc::new(SimEntropy::default()));
+        Self { clock, entropy, storage: Arc::new(Storage::default()), network: Network::default(), egress, sends_mail }
+    }
+
+    async fn over(self, place: Place, installed: Option<Installed>) -> World {
+        let Self { clock, entropy, storage, network, egress, sends_mail } = self;
+        let (app, router) = start(&place, &egress, &clock, &entropy, &storage, &network, sends_mail).await;
+        let Installed { keys, scopes } = match installed {
+            Some(installed) => installed,
+            None => install(&app).await,
+        };
+        World { clock, entropy, storage, network, app, scopes, sends_mail, keys, egress, place, router }
+    }
+}
+
 async fn start(
-    database: &InlineDatabase,
+    place: &Place,
     egress: &Egress,
     clock: &Arc<SimClock>,
     entropy: &Arc<SimEntropy>,
     storage: &Arc<Storage>,
     network: &Network,
+    sends_mail: bool,
 ) -> (App, Router) {
     let (clock, entropy, storage) = (Arc::clone(clock), Arc::clone(entropy), Arc::clone(storage));
-    let store = Store::open_inline(database, clock, entropy, storage, false).await.expect("the database is there");
+    let store = match place {
+        Place::Memory(database) => {
+            Store::open_inline(database, clock, entropy, storage, false).await.expect("the database is there")
+        }
+        Place::Kept(store) => store.clone(),
+    };
     let rails = vec![(Mode::Test, Arc::new(network.clone()) as _), (Mode::Live, Arc::new(network.clone()) as _)];
-    let app = App::new(store, context(network), Rails::new(rails), egress.clone(), None);
+    let app = App::new(store, context(network, sends_mail), Rails::new(rails), egress.clone(), None);
     let router = http::router(Api::new(app.clone(), None, metrics::install()));
     (app, envelope::wrap(router, EdgeSettings { is_https: true }))
 }

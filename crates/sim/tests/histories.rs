@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use sim::history::{note_panics, play};
+use sim::crowd::{self, Setting};
+use sim::history::{Ending, Sides, note_panics, play, play_apart, play_to};
 use sim::operation::{Operation, generate};
 use sim::world::Template;
 
 fn with_template(run: impl AsyncFnOnce(&Template)) {
     note_panics();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
-    runtime.block_on(async { run(&Template::build().await).await });
+    crowd::with_template(Setting::Plain, run);
 }
 
 #[test]
@@ -38,6 +38,32 @@ fn a_seed_is_the_same_history_for_ever() {
             let (once, twice) = (play(template, &operations, false).await, play(template, &operations, false).await);
             assert_eq!(once.violation, None, "seed {seed}");
             assert_eq!(once.hash, twice.hash, "seed {seed}");
+        }
+    });
+}
+
+#[test]
+fn what_went_wrong_heals() {
+    note_panics();
+    crowd::with_template(Setting::SendingMail, async |template| {
+        for seed in 1..=5 {
+            let violation = play_to(template, &generate(seed, 80), false, Ending::Healed(seed)).await.violation;
+            assert_eq!(violation, None, "seed {seed}");
+        }
+    });
+}
+
+#[test]
+fn others_are_not_seen() {
+    with_template(async |template| {
+        let organizations = Sides { ours: vec![0, 1], theirs: vec![2, 3] };
+        let modes = Sides { ours: vec![1], theirs: vec![0] };
+        for (seed, sides) in [(1, &organizations), (2, &modes), (3, &organizations)] {
+            let (ours, theirs) = (generate(seed, 60), generate(!seed, 120));
+            let alone = play_apart(template, sides, &ours, None).await;
+            assert!(alone.0.len() > 30, "seed {seed}: little was seen, {}", alone.0.len());
+            assert_eq!(alone, play_apart(template, sides, &ours, Some(&theirs)).await, "seed {seed}");
+            assert_eq!(alone.1, Ok(()), "seed {seed}");
         }
     });
 }

@@ -55,7 +55,10 @@ impl Tx<'_> {
 
     /// The object as it stands; inside a write it is locked until the end.
     pub fn find<E: Entity>(&mut self, scope: Scope, id: E::Id) -> Result<Option<E>, Error> {
-        let sql = format!("{}{}", E::SELECT, self.lock_suffix());
+        let mut sql = format!("{}{}", E::SELECT, self.lock_suffix());
+        if domain::planted!(Defect::ChangeOfAllOrganizations) {
+            sql = sql.replace("organization_id = $1", "$1 = $1");
+        }
         let row = self.query_opt(&sql, &key(scope, &id.to_string()))?;
         row.as_ref().map(parse).transpose()
     }

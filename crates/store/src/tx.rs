@@ -68,7 +68,11 @@ impl<'c> Tx<'c> {
     }
 
     /// Where ids, secrets and jitter of this call come from: each run of the closure draws the same.
+    ///
+    /// # Panics
+    /// In a read, which makes nothing and has nothing to draw from.
     pub fn entropy(&mut self) -> &mut Entropy {
+        assert_eq!(self.access, Access::Write, "a read makes nothing");
         &mut self.entropy
     }
 

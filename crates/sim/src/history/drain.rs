@@ -32,15 +32,7 @@ impl History {
             self.count();
         }
         self.nothing_is_owed().await?;
-        for open in std::mem::take(&mut self.open) {
-            let sent =
-                self.world.send(open.side, "POST", "/v1/pay/initialize", Some(&open.body), Some(&open.key)).await;
-            let answer = sent.ok_or("a request that was never answered hangs for ever")?;
-            if answer.status != 200 {
-                return Err(format!("a request that was never answered is answered {} {}", answer.status, answer.body));
-            }
-            compare(&answer, &vec![("session_id", json!(open.session))])?;
-        }
+        self.everybody_is_answered().await?;
         for side in 0..self.sides.len() {
             for object in Object::ALL {
                 for id in self.ids(side, object) {
@@ -60,12 +52,26 @@ impl History {
         }
     }
 
+    /// Who never got an answer gets it by asking again.
+    pub(super) async fn everybody_is_answered(&mut self) -> Check {
+        for open in std::mem::take(&mut self.open) {
+            let sent =
+                self.world.send(open.side, "POST", "/v1/pay/initialize", Some(&open.body), Some(&open.key)).await;
+            let answer = sent.ok_or("a request that was never answered hangs for ever")?;
+            if answer.status != 200 {
+                return Err(format!("a request that was never answered is answered {} {}", answer.status, answer.body));
+            }
+            compare(&answer, &vec![("session_id", json!(open.session))])?;
+        }
+        Ok(())
+    }
+
     /// All that is due now is done, and that comes to an end.
-    async fn rest(&mut self) -> Check {
+    pub(super) async fn rest(&mut self) -> Check {
         for _ in 0..MOST_AT_ONCE {
             let has_worked = self.work_once().await?;
             self.no_panic()?;
-            if !has_worked && self.deliver_some(100, 0).await? == 0 {
+            if !has_worked && self.deliver_some(100, 0).await? == 0 && self.mail_some(0).await? == 0 {
                 return Ok(());
             }
         }
@@ -97,7 +103,7 @@ impl History {
     }
 
     /// A3: nothing is due, nothing is held, nothing waits for its place.
-    async fn nothing_is_owed(&mut self) -> Check {
+    pub(super) async fn nothing_is_owed(&mut self) -> Check {
         let now = self.world.now();
         let counts = self.world.app.read(move |tx, _| {
             let count = |tx: &mut Tx<'_>, sql: &str, values: &[store::Value]| -> Result<i64, store::Error> {
@@ -110,16 +116,19 @@ impl History {
                 and (next_retry_at <= $1 or lease_until > $1) and not exists (select 1 from webhook_deliveries as earlier \
                 where earlier.endpoint_id = due.endpoint_id and earlier.object_id = due.object_id \
                 and earlier.sequence < due.sequence and earlier.status = 'pending')";
+            let mails = "select count(*) as owed from mails where status = 'pending' \
+                and (next_try_at <= $1 or lease_until > $1)";
             Ok((
                 count(tx, jobs, &now)?,
                 count(tx, deliveries, &now)?,
                 count(tx, "select count(*) as owed from events_unlogged", &[])?,
+                count(tx, mails, &now)?,
             ))
         });
         match counts.await.map_err(|failure| format!("what is owed can't be read: {failure}"))? {
-            (0, 0, 0) => self.somebody_asks().await,
-            (jobs, deliveries, events) => Err(format!(
-                "ten minutes later {jobs} jobs, {deliveries} deliveries and {events} events are still owed"
+            (0, 0, 0, 0) => self.somebody_asks().await,
+            (jobs, deliveries, events, mails) => Err(format!(
+                "ten minutes later {jobs} jobs, {deliveries} deliveries, {events} events and {mails} mails are still owed"
             )),
         }
     }

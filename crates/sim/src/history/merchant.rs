@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Check, History, Object, compare, expect, id_of};
+use super::{Check, History, Kept, Object, compare, expect, id_of};
 use crate::model::{Change, Customer, NewInvoice, Product, SECOND, Side, text};
 use crate::random::Dice;
 
@@ -281,7 +281,8 @@ impl History {
         if let Some(title) = &title {
             body["title"] = json!(title);
         }
-        let status = [None, Some(true), Some(false)][self.dice.below(3) as usize];
+        let is_active = self.sides[side].links[&id].is_active;
+        let status = [None, Some(true), Some(false), Some(!is_active)][self.dice.below(4) as usize];
         if let Some(is_active) = status {
             body["status"] = json!(if is_active { "active" } else { "inactive" });
         }
@@ -315,8 +316,9 @@ impl History {
         let Some(id) = self.dice.pick_recent(&customers).cloned() else { return Ok(()) };
         let was_deleted = self.sides[side].customers[&id].is_deleted;
         let path = format!("/v1/pay/customers/{id}");
-        if self.dice.one_in(2) {
-            let other = (side + 1 + self.dice.below(3) as usize) % 4;
+        if self.dice.one_in(2)
+            && let Some(other) = self.other_than(side)
+        {
             let answer = self.write(other, "DELETE", &path, None).await?;
             expect(&answer, Err("customer_not_found"), 204)?;
         }
@@ -399,14 +401,23 @@ impl History {
         compare(&answer, &fields)
     }
 
+    /// A request whose key is still known.
+    fn some_kept(&mut self) -> Option<Kept> {
+        let oldest = self.world.now() - 29 * DAY;
+        if !self.is_apart() {
+            return self.dice.pick_recent(&self.kept).cloned().filter(|kept| kept.at > oldest);
+        }
+        let acting = self.acting();
+        let kept: Vec<&Kept> = self.kept.iter().filter(|kept| acting.contains(&kept.side)).collect();
+        self.dice.pick_recent(&kept).map(|kept| (*kept).clone()).filter(|kept| kept.at > oldest)
+    }
+
     /// The same request once more: the same answer, byte for byte, and nothing done.
     pub(super) async fn replay(&mut self) -> Check {
-        let oldest = self.world.now() - 29 * DAY;
-        let Some(kept) = self.dice.pick_recent(&self.kept).cloned().filter(|kept| kept.at > oldest) else {
-            return Ok(());
-        };
+        let Some(kept) = self.some_kept() else { return Ok(()) };
         let sent = self.world.send(kept.side, kept.verb, &kept.path, kept.body.as_ref(), Some(&kept.key)).await;
         let again = sent.ok_or("a replay was not answered")?;
+        self.note_answer(&again);
         if !again.is_replayed || (again.status, &again.body) != (kept.answer.status, &kept.answer.body) {
             return Err(format!("{} {} answered {again:?} and before {:?}", kept.verb, kept.path, kept.answer));
         }
@@ -415,16 +426,14 @@ impl History {
 
     /// Another request with the same key.
     pub(super) async fn reuse_key(&mut self) -> Check {
-        let oldest = self.world.now() - 29 * DAY;
-        let Some(kept) = self.dice.pick_recent(&self.kept).cloned().filter(|kept| kept.at > oldest) else {
-            return Ok(());
-        };
+        let Some(kept) = self.some_kept() else { return Ok(()) };
         let body = json!({"amount": "1.23", "reference": "reuse"});
         let sent = self.world.send(kept.side, "POST", "/v1/checkouts", Some(&body), Some(&kept.key)).await;
         let answer = sent.ok_or("a reused key was not answered")?;
+        self.note_answer(&answer);
         expect(&answer, Err("idempotency_key_reused"), 200)?;
         // The key of somebody else is another key: nothing of theirs is told.
-        let other = (kept.side + 1 + self.dice.below(3) as usize) % 4;
+        let Some(other) = self.other_than(kept.side) else { return Ok(()) };
         let Some(id) = self.some_id(kept.side, Object::Checkout) else { return Ok(()) };
         if !self.shared.insert((other, kept.key.clone())) {
             return Ok(());

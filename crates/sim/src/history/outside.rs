@@ -4,17 +4,21 @@ use std::collections::BTreeMap;
 
 use dalasi::app::delivery_places::Places;
 use domain::job::{ClaimedJob, Job};
+use domain::mail::MailAttempted;
 use domain::rail::{Called, FailureReason, RefundReport, Report};
 use domain::webhook::Attempted;
 use domain::{Currency, Id, Money, Scope, payment::Transaction};
-use store::queries::jobs;
+use store::queries::{jobs, mails};
 
 use super::payer::{word_of_report, word_of_start};
 use super::{Check, History, Object};
 use crate::model::{CheckoutState, InvoiceState, Kind, SECOND, SessionState, Step, Word};
 use crate::network::{Heard, Wallet};
 use crate::operation::Fault;
+use crate::random::{Dice, mix};
 
+/// More than there ever are.
+const ALL: usize = 10_000;
 const LEASE_US: i64 = 30 * SECOND;
 /// Contract §6: after so many attempts an event is given up.
 const MOST_ATTEMPTS: u32 = 10;
@@ -43,7 +47,8 @@ impl History {
 
     /// A payer pays, or doesn't; the network says so at once, later, or never by itself.
     pub(super) async fn decide(&mut self) -> Check {
-        let open = self.world.network.open();
+        let mut open = self.world.network.open();
+        open.retain(|(_, scope)| self.acts(*scope));
         let Some((id, scope)) = self.dice.pick_recent(&open).copied() else { return Ok(()) };
         let wallet = self.world.network.payment(id).map(|payment| payment.wallet);
         let decided = match (wallet, self.dice.below(10)) {
@@ -67,8 +72,9 @@ impl History {
 
     /// A word that comes late, twice, out of order, or wrong.
     pub(super) async fn callback(&mut self) -> Check {
-        let payments: Vec<(Id<Transaction>, Scope)> =
+        let mut payments: Vec<(Id<Transaction>, Scope)> =
             self.world.network.payments().iter().map(|(id, payment)| (*id, payment.scope)).collect();
+        payments.retain(|(_, scope)| self.acts(*scope));
         let Some((id, scope)) = self.dice.pick_recent(&payments).copied() else { return Ok(()) };
         let payment = self.world.network.payment(id).ok_or("a payment is gone")?;
         let report = match self.dice.below(12) {
@@ -93,8 +99,12 @@ impl History {
         let side = self.side_of(scope)?;
         let now = self.world.now();
         self.arm();
-        let reported = self.world.app.report(scope, id, report.clone(), None).await;
+        let mut reported = self.world.app.report(scope, id, report.clone(), None).await;
         self.calm();
+        if reported.is_err() && self.may_fail() && self.dice.one_in(2) {
+            // It was not taken, and is said again.
+            reported = self.world.app.report(scope, id, report.clone(), None).await;
+        }
         match reported {
             Ok(()) => {
                 if let Some(word) = word_of_report(&report) {
@@ -109,7 +119,8 @@ impl History {
     }
 
     pub(super) async fn decide_refund(&mut self) -> Check {
-        let refunds: Vec<_> = self.world.network.refunds().into_iter().collect();
+        let mut refunds: Vec<_> = self.world.network.refunds().into_iter().collect();
+        refunds.retain(|(_, refund)| self.acts(refund.scope));
         let Some((id, refund)) = self.dice.pick_recent(&refunds).cloned() else { return Ok(()) };
         let is_paid_back = !self.dice.one_in(3);
         self.world.network.decide_refund(id, is_paid_back);
@@ -124,8 +135,11 @@ impl History {
             _ => self.world.network.refund_word(id),
         };
         self.arm();
-        let reported = self.world.app.report_refund(refund.scope, id, report.clone()).await;
+        let mut reported = self.world.app.report_refund(refund.scope, id, report.clone()).await;
         self.calm();
+        if reported.is_err() && self.may_fail() && self.dice.one_in(2) {
+            reported = self.world.app.report_refund(refund.scope, id, report.clone()).await;
+        }
         match reported {
             Ok(()) => self.sides[side].refund_reported(&id.to_string(), &report),
             Err(_) if self.may_fail() => {}
@@ -147,8 +161,21 @@ impl History {
 
     /// One job that is due, if one is.
     pub(super) async fn work_once(&mut self) -> Result<bool, String> {
-        let mut claimed = dalasi::jobs::claim_due(&self.world.app, 1).await;
-        let Some(job) = claimed.pop() else { return Ok(false) };
+        loop {
+            let mut claimed = dalasi::jobs::claim_due(&self.world.app, 1).await;
+            let Some(job) = claimed.pop() else { return Ok(false) };
+            if self.is_apart() && !self.acts(job.scope) {
+                self.run_theirs(job).await?;
+                continue;
+            }
+            if self.is_apart() {
+                self.world.entropy.reseed(self.dice.next());
+            }
+            return self.run_claimed(job).await;
+        }
+    }
+
+    pub(super) async fn run_claimed(&mut self, job: ClaimedJob) -> Result<bool, String> {
         if matches!(job.job, Job::RenderInvoice(_) | Job::RenderReceipt(_)) {
             // Drawing documents is not simulated.
             let done = self.world.app.commit(move |tx, _| Ok(jobs::done(tx, &job)?)).await;
@@ -163,13 +190,19 @@ impl History {
         let is_done = dalasi::jobs::run_one(&self.world.app, job.clone()).await;
         self.calm();
         let heard = self.world.network.take_heard();
+        self.note(|| {
+            format!("{:?} is {}, and the network hears {heard:?}", job.job, if is_done { "done" } else { "put off" })
+        });
         let may_fail = self.may_fail();
         self.fault = Fault::None;
         if is_done {
             self.worked(&job, &heard, now)?;
+            self.meet(&heard);
         } else if !may_fail {
             return Err(format!("the job {:?} fails", job.job));
         }
+        self.count();
+        self.struck = Fault::None;
         Ok(true)
     }
 
@@ -262,7 +295,33 @@ impl History {
     pub(super) async fn deliver(&mut self) -> Check {
         let most = 1 + self.dice.below(12) as usize;
         let bad = self.dice.below(3);
-        self.deliver_some(most, bad).await.map(drop)
+        if self.is_apart() {
+            while self.deliver_some(ALL, bad).await? > 0 {}
+            return Ok(());
+        }
+        self.deliver_some(most, bad).await?;
+        self.mail_some(bad).await.map(drop)
+    }
+
+    /// Some mails that are due, handed to a mail server that refuses `bad` of nine for now; how many.
+    pub(super) async fn mail_some(&mut self, bad: u64) -> Result<usize, String> {
+        if !self.world.sends_mail {
+            return Ok(0);
+        }
+        let app = self.world.app.clone();
+        let until = |tx: &store::Tx<'_>| domain::Timestamp::from_micros(tx.now_us() + LEASE_US);
+        let claimed = app.store().write::<_, store::Error, _>(move |tx| mails::claim(tx, 8, until(tx))).await;
+        let claimed = claimed.map_err(|failure| format!("mails can't be claimed: {failure}"))?;
+        let count = claimed.len();
+        for mail in claimed {
+            let outcome = match self.dice.below(9) < bad {
+                true => MailAttempted::Failed { error: "421 not now".into() },
+                false => MailAttempted::Accepted,
+            };
+            let stored = app.commit(move |tx, _| dalasi::app::mails::attempted(tx, &mail, &outcome)).await;
+            stored.map_err(|failure| format!("what came of a mail can't be stored: {failure}"))?;
+        }
+        Ok(count)
     }
 
     /// How many were claimed. Of nine receivers `bad` fail.
@@ -274,8 +333,16 @@ impl History {
         });
         let claimed = claimed.await.map_err(|failure| format!("deliveries can't be claimed: {failure}"))?;
         let count = claimed.len();
+        let dice = self.dice.clone();
         for dispatch in claimed {
             let delivery = &dispatch.claimed.delivery;
+            if self.is_apart() {
+                // Of the event's own dice, whoever else is told something now.
+                let name = format!("{} {}", delivery.event, delivery.attempts);
+                self.dice = Dice::new(mix(dice.clone().next(), name.as_bytes()));
+                self.world.entropy.reseed(self.dice.next());
+            }
+            let is_ours = self.acts(delivery.scope);
             let Some(endpoint) = dispatch.endpoint else {
                 self.received.is_disabled = true;
                 continue;
@@ -309,7 +376,11 @@ impl History {
                 true => Attempted::Succeeded { status: 204 },
                 false => Attempted::Failed { status: Some(500), error: "no".into(), retry_after: None, gone: false },
             };
-            self.arm();
+            if is_ours {
+                let told = &dispatch.event;
+                self.note(|| format!("{} is told {} {}, {is_taken}", delivery.endpoint, told.id, told.body));
+                self.arm();
+            }
             let claimed = dispatch.claimed.clone();
             let stored = self
                 .world
@@ -328,14 +399,23 @@ impl History {
                     known.attempts -= 1;
                 }
             }
-            self.fault = Fault::None;
+            if is_ours {
+                self.fault = Fault::None;
+            }
+        }
+        if self.is_apart() {
+            self.dice = dice;
         }
         Ok(count)
     }
 
     pub(super) async fn number(&mut self) -> Check {
         self.arm();
-        let numbered = dalasi::jobs::number(&self.world.app, "simulation").await;
+        let mut numbered = dalasi::jobs::number(&self.world.app, "simulation").await;
+        // A full batch may hold theirs and not all of ours.
+        while self.is_apart() && numbered.as_ref().is_ok_and(|count| *count > 0) {
+            numbered = dalasi::jobs::number(&self.world.app, "simulation").await;
+        }
         self.calm();
         match numbered {
             Ok(_) => Ok(()),
@@ -355,7 +435,8 @@ impl History {
     pub(super) async fn meet_deadline(&mut self) -> Check {
         let now = self.world.now();
         let mut deadlines = Vec::new();
-        for (number, side) in self.sides.iter().enumerate() {
+        let acting = self.acting();
+        for (number, side) in self.sides.iter().enumerate().filter(|(number, _)| acting.contains(number)) {
             for (id, one) in &side.checkouts {
                 if one.state == CheckoutState::Pending {
                     let held = if one.is_held { 24 * 3600 * SECOND } else { 0 };

@@ -81,8 +81,15 @@ impl History {
     }
 
     async fn begin(&mut self, side: usize, asked: Begin, code: Option<&str>) -> Check {
+        let mut heard = Vec::new();
+        let begun = self.begin_and_hear(side, asked, code, &mut heard).await;
+        self.meet(&heard);
+        begun
+    }
+
+    async fn begin_and_hear(&mut self, side: usize, asked: Begin, code: Option<&str>, heard: &mut Vec<Heard>) -> Check {
         let body = body_of(&asked, code);
-        let key = format!("k{:016x}", self.dice.next());
+        let key = self.new_key(side);
         let before = self.sides[side].clone();
         let at = self.world.now();
         let mut begun = self.sides[side].begin(&asked, at);
@@ -91,7 +98,7 @@ impl History {
         let path = "/v1/pay/initialize";
         let mut answer = self.world.send(side, "POST", path, Some(&body), Some(&key)).await;
         self.calm();
-        let mut heard = self.world.network.take_heard();
+        *heard = self.world.network.take_heard();
         if let (Some(failed), true, true) = (&answer, heard.is_empty(), self.may_fail())
             && tells_no_more(failed)
         {
@@ -100,7 +107,7 @@ impl History {
             let now = self.world.now();
             begun = self.sides[side].begin(&asked, now);
             answer = self.world.send(side, "POST", path, Some(&body), Some(&key)).await;
-            heard = self.world.network.take_heard();
+            *heard = self.world.network.take_heard();
         }
         let is_lost = match &answer {
             None if self.fault == Fault::CrashInCall => true,
@@ -114,6 +121,7 @@ impl History {
         if answer.is_none() {
             self.world.crash().await;
         }
+        self.note(|| format!("the network hears {heard:?}"));
         let shown =
             answer.as_ref().map(|answer| answer.json()["data"]["session_id"].as_str().unwrap_or_default().to_owned());
         let id = match &begun {

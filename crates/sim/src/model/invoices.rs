@@ -120,11 +120,16 @@ impl Side {
         Ok(())
     }
 
-    /// There are no mail settings here.
-    pub fn send_invoice(&self, id: &str, now: i64) -> Answer<()> {
+    pub fn send_invoice(&mut self, id: &str, now: i64) -> Answer<()> {
         let invoice = self.invoices.get(id).ok_or("invoice_not_found")?;
         invoice.refuse_if_closed(now)?;
-        Err("email_not_configured")
+        if !self.sends_mail {
+            return Err("email_not_configured");
+        }
+        self.invoice_timer(id, now);
+        self.invoices.get_mut(id).expect("it was looked up").touch(now);
+        self.tell(id, "invoice.sent");
+        Ok(())
     }
 
     pub fn refuse_recording(&self, id: &str, amount: i64, now: i64) -> Answer<()> {

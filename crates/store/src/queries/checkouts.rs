@@ -36,7 +36,8 @@ pub fn list(
         }
         None => {}
     }
-    if let Some(reference) = &filter.reference {
+    let is_dropped = filter.status.is_some() && domain::planted!(Defect::FilterDropped);
+    if let Some(reference) = &filter.reference.clone().filter(|_| !is_dropped) {
         conditions.and("reference = {}", [reference.as_str().into()]);
     }
     if let Some(customer_id) = &filter.customer_id {

@@ -42,7 +42,7 @@ const DUE: &str = "\
 select due.organization_id, due.mode, due.event_id, due.endpoint_id
 {ready}
 and due.next_retry_at <= $1{but}
-order by due.next_retry_at
+order by due.next_retry_at, due.endpoint_id, due.event_id
 limit $2";
 
 /// Without those that wait for an earlier one: they are due when that one is done.

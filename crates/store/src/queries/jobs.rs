@@ -5,6 +5,7 @@ use domain::{Scope, Timestamp};
 
 use super::scope_of;
 use crate::error::Error;
+use crate::settings::Dialect;
 use crate::tx::Tx;
 
 const SCHEDULE: &str = "\
@@ -22,7 +23,7 @@ const DUE: &str = "\
 select kind, object_id
 from jobs
 where lane = $3 and due_at <= $1 and lease_until <= $1
-order by due_at
+order by due_at, kind, object_id
 limit $2";
 
 const LEASE: &str = "\
@@ -77,20 +78,27 @@ pub fn hold(tx: &mut Tx<'_>, scope: Scope, job: Job, lease_until: Timestamp) -> 
         scope.mode.as_str().into(),
         now.micros().into(),
         job.lane().number().into(),
-        lease_until.micros().into(),
+        end_of(lease_until).into(),
     ];
     let lease_token = tx.query_one(HOLD, &values)?.get("lease_token")?;
     Ok(ClaimedJob { job, scope, due_at: now, attempts: 1, lease_token })
 }
 
+fn end_of(lease: Timestamp) -> i64 {
+    if domain::planted!(Defect::LeaseNeverEnds) { i64::MAX } else { lease.micros() }
+}
+
 pub fn claim(tx: &mut Tx<'_>, lane: Lane, limit: i64, lease_until: Timestamp) -> Result<Vec<ClaimedJob>, Error> {
     let now = tx.now().micros();
-    let sql = format!("{DUE}{}", tx.skip_locked_suffix());
+    let mut sql = format!("{DUE}{}", tx.skip_locked_suffix());
+    if domain::planted!(Defect::DueLateOnPostgres) && tx.dialect() == Dialect::Postgres {
+        sql = sql.replace("due_at <= $1", "due_at < $1");
+    }
     let due = tx.query(&sql, &[now.into(), limit.into(), lane.number().into()])?;
     let mut claimed = Vec::with_capacity(due.len());
     for row in &due {
         let (kind, object_id): (String, String) = (row.get("kind")?, row.get("object_id")?);
-        let leased = tx.query(LEASE, &[lease_until.micros().into(), kind.into(), object_id.into(), now.into()])?;
+        let leased = tx.query(LEASE, &[end_of(lease_until).into(), kind.into(), object_id.into(), now.into()])?;
         for row in &leased {
             let (kind, object_id): (String, String) = (row.get("kind")?, row.get("object_id")?);
             claimed.push(ClaimedJob {

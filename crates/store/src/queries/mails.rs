@@ -26,7 +26,7 @@ const DUE: &str = "\
 select id
 from mails
 where status = 'pending' and next_try_at <= $1 and lease_until <= $1
-order by next_try_at
+order by next_try_at, id
 limit $2";
 
 const LEASE: &str = "\

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use domain::checkout::Checkout;
+use domain::job::Job;
 use domain::mail::{Mail, MailAttempted, MailKind, MailStatus};
 use domain::organization::Organization;
-use domain::{Mode, Scope};
+use domain::{Id, Mode, Scope};
+use store::queries::jobs;
 use store::queries::mails::{self, ClaimedMail};
 use store::{Error, Schema, Store};
 
@@ -16,6 +19,7 @@ on_both!(
     a_silent_workers_mail_goes_to_another_who_answers_for_it,
     what_is_over_or_not_due_is_not_claimed,
     a_row_can_not_contradict_itself,
+    what_is_due_at_the_same_moment_is_claimed_by_its_name,
 );
 
 const OBJECT: &str = "inv_01jd8zv5k2e9rb4x7q3mwhcg6t";
@@ -138,4 +142,32 @@ async fn a_row_can_not_contradict_itself(world: &World) {
         let refused = store.write(move |tx| tx.execute(wrong, &[])).await;
         assert!(refused.is_err(), "{wrong}");
     }
+}
+
+/// On both databases the same ones come first, so that a history is the same on both.
+async fn what_is_due_at_the_same_moment_is_claimed_by_its_name(world: &World) {
+    let (store, scope) = open(world).await;
+    let stored = store.write(move |tx| {
+        let now = tx.now();
+        let made_at = |minute: u64| now.plus(Duration::from_secs(60 * minute));
+        for minute in [4, 1, 3, 0, 2] {
+            let id = tx.entropy().id(made_at(minute));
+            mails::insert(tx, &Mail::owed(id, scope, MailKind::Invoice, OBJECT.into(), "awa@example.org".into(), now))?;
+            let id: Id<Checkout> = tx.entropy().id(made_at(minute));
+            jobs::schedule(tx, scope, Job::ExpireCheckout(id), now)?;
+        }
+        Ok::<_, Error>(())
+    });
+    stored.await.unwrap();
+    let claimed = store.write(|tx| {
+        let lease = tx.now().plus(LEASE);
+        let mails: Vec<String> = mails::claim(tx, 4, lease)?.iter().map(|one| one.mail.id.to_string()).collect();
+        let jobs: Vec<String> = jobs::claim(tx, 4, lease)?.iter().map(|one| one.job.object_id()).collect();
+        Ok::<_, Error>([mails, jobs])
+    });
+    for names in claimed.await.unwrap() {
+        assert_eq!(names.len(), 4);
+        assert!(names.is_sorted(), "{names:?}");
+    }
+    store.close().await;
 }

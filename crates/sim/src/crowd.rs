@@ -1,0 +1,80 @@
+//! Many histories on all cores, by their seeds.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::world::Template;
+
+/// In which world.
+#[derive(Debug, Clone, Copy)]
+pub enum Setting<'u> {
+    Plain,
+    SendingMail,
+    /// With a database in this PostgreSQL cluster.
+    Beside(&'u str),
+}
+
+/// A thread's own world.
+pub fn with_template<T>(setting: Setting<'_>, run: impl AsyncFnOnce(&Template) -> T) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+    runtime.block_on(async {
+        let template = match setting {
+            Setting::Plain => Template::build().await,
+            Setting::SendingMail => Template::sending_mail().await,
+            Setting::Beside(url) => Template::beside(url).await,
+        };
+        let done = run(&template).await;
+        template.end().await;
+        done
+    })
+}
+
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Which seeds, and in which world.
+#[derive(Debug, Clone, Copy)]
+pub struct Seeds<'u> {
+    pub first: u64,
+    pub count: u64,
+    pub setting: Setting<'u>,
+}
+
+/// Plays seeds on all cores until `look` has seen enough; how many were played. `prepare` is called when the world stands:
+/// what it plants should do harm to histories, not to their beginning.
+pub fn play_many<T>(
+    seeds: Seeds<'_>,
+    prepare: impl FnOnce(),
+    play: impl AsyncFn(&Template, u64) -> T + Sync,
+    look: impl Fn(u64, &T) -> bool + Sync,
+) -> u64 {
+    let (next, enough, played) = (AtomicU64::new(0), AtomicBool::new(false), AtomicU64::new(0));
+    let (built, prepared) = (Barrier::new(threads() + 1), Barrier::new(threads() + 1));
+    std::thread::scope(|scope| {
+        for _ in 0..threads() {
+            scope.spawn(|| {
+                with_template(seeds.setting, async |template| {
+                    built.wait();
+                    prepared.wait();
+                    while !enough.load(Ordering::Relaxed) {
+                        let place = next.fetch_add(1, Ordering::Relaxed);
+                        if place >= seeds.count {
+                            break;
+                        }
+                        let seed = seeds.first + place;
+                        let outcome = play(template, seed).await;
+                        played.fetch_add(1, Ordering::Relaxed);
+                        if look(seed, &outcome) {
+                            enough.store(true, Ordering::Relaxed);
+                        }
+                    }
+                });
+            });
+        }
+        built.wait();
+        prepare();
+        prepared.wait();
+    });
+    played.into_inner()
+}

@@ -1,0 +1,120 @@
+//! A2: every transition of the contract's tables is reached, and in the long run with everything that can go wrong for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use proof::{Proof, Tier};
+use serde_json::json;
+use sim::crowd::{Seeds, Setting, play_many};
+use sim::history::{TRANSITIONS, cells, play};
+use sim::operation::{Fault, Kind, generate_without};
+
+use crate::OPERATIONS;
+
+const GATE_COUNT: u64 = 1_000;
+const GATE_BUDGET: Duration = Duration::from_secs(60);
+/// Fewer histories may not have come to everything.
+const ENOUGH: u64 = 300;
+/// After so many every cell has to be reached as often as `WANTED` says.
+const MANY: u64 = 1_000_000;
+const WANTED: u64 = 100;
+
+/// What is never reached when nobody does this.
+const CONTROLS: [(Kind, &[&str]); 3] = [
+    (Kind::DeleteLink, &["payment_link active deleted", "payment_link inactive deleted"]),
+    (Kind::CancelInvoice, &["invoice draft cancelled", "invoice pending cancelled", "invoice overdue cancelled"]),
+    (Kind::FinalizeInvoice, &["invoice draft pending"]),
+];
+const MOST_HISTORIES: u64 = 2_000;
+
+type Reached = BTreeMap<(String, Fault), u64>;
+
+#[expect(clippy::disallowed_methods, reason = "the gate has so much time and no more")]
+pub(crate) fn prove() {
+    let mut proof = Proof::begin("A2", None, GATE_COUNT);
+    let is_gate = proof.tier == Tier::Gate;
+    for (never, lost) in CONTROLS {
+        let mut others: BTreeSet<&str> = TRANSITIONS.iter().copied().collect();
+        others.retain(|transition| !lost.contains(transition));
+        let seeds = Seeds { first: proof.seed, count: MOST_HISTORIES, setting: Setting::Plain };
+        let has_others = |reached: &Reached| missing(reached).iter().all(|one| !others.contains(one));
+        let (reached, played) = reach(seeds, Some(never), |reached| has_others(reached));
+        let missed = missing(&reached);
+        println!("without {}: {played} histories never reach {missed:?}", never.as_str());
+        proof.control(format!("without {}", never.as_str()), missed == lost);
+    }
+    let begun = Instant::now();
+    let seeds = Seeds { first: proof.seed, count: proof.count, setting: Setting::Plain };
+    let (mut reached, played) = reach(seeds, None, |_| is_gate && begun.elapsed() > GATE_BUDGET);
+    println!(
+        "{played} histories of {OPERATIONS} operations, {:.1} a second",
+        played as f64 / begun.elapsed().as_secs_f64()
+    );
+    let here = reached.clone();
+    let mut all = played;
+    for line in proof.earlier("cells") {
+        all += line["count"].as_u64().unwrap_or(0);
+        for (transition, fault) in cells() {
+            let count = line["cells"][transition][fault.as_str()].as_u64().unwrap_or(0);
+            *reached.entry((transition.to_owned(), fault)).or_default() += count;
+        }
+    }
+    report(&reached);
+    let mut noted = json!({});
+    for ((transition, fault), count) in here {
+        noted[transition][fault.as_str()] = json!(count);
+    }
+    proof.note("cells", noted);
+    if all >= ENOUGH {
+        missing(&reached).iter().for_each(|one| proof.violation(format!("{all} histories never reach: {one}")));
+    }
+    if all >= MANY {
+        for (transition, fault) in cells() {
+            let count = reached.get(&(transition.to_owned(), fault)).copied().unwrap_or(0);
+            if count < WANTED {
+                proof.violation(format!("{all} histories reach {transition} with {} {count} times", fault.as_str()));
+            }
+        }
+    }
+    proof.finish(played);
+}
+
+/// What histories reach until it is enough, and how many they were.
+fn reach(seeds: Seeds<'_>, never: Option<Kind>, is_enough: impl Fn(&Reached) -> bool + Sync) -> (Reached, u64) {
+    let all = Mutex::new(Reached::new());
+    let played = play_many(
+        seeds,
+        || (),
+        async |template, seed| play(template, &generate_without(seed, OPERATIONS, never), true).await,
+        |_, outcome| {
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            for (cell, count) in &outcome.coverage {
+                *all.entry(cell.clone()).or_default() += count;
+            }
+            is_enough(&all)
+        },
+    );
+    (all.into_inner().unwrap_or_else(PoisonError::into_inner), played)
+}
+
+fn missing(reached: &Reached) -> Vec<&'static str> {
+    let seen: BTreeSet<&str> = reached.keys().map(|(transition, _)| transition.as_str()).collect();
+    TRANSITIONS.iter().copied().filter(|transition| !seen.contains(transition)).collect()
+}
+
+/// Each transition with how often it was reached by what had gone wrong.
+pub(crate) fn report(reached: &Reached) {
+    let mut by_transition = BTreeMap::<&str, BTreeMap<&str, u64>>::new();
+    for ((transition, fault), count) in reached {
+        by_transition.entry(transition).or_default().insert(fault.as_str(), *count);
+    }
+    for (transition, faults) in &by_transition {
+        let cells: Vec<String> = faults.iter().map(|(fault, count)| format!("{fault} {count}")).collect();
+        println!("{transition}: {}", cells.join(", "));
+    }
+    let wanted: Vec<_> = cells().collect();
+    let never = wanted.iter().filter(|(transition, fault)| !reached.contains_key(&((*transition).to_owned(), *fault)));
+    let never: Vec<String> = never.map(|(transition, fault)| format!("{transition} with {}", fault.as_str())).collect();
+    println!("of {} cells {} were never reached: {}", wanted.len(), never.len(), never.join(", "));
+}
