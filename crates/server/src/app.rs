@@ -172,13 +172,19 @@ struct Inner {
 impl App {
     pub fn new(store: Store, context: Arc<Context>, rails: Rails, egress: Egress, mailer: Option<Mailer>) -> Self {
         let (changes, _) = broadcast::channel(CHANGES_KEPT);
-        let invariants = invariants::LatestInvariants::default();
-        let bell = watch::Sender::new(0);
-        let renderings = Semaphore::new(documents::MOST_AT_ONCE);
-        let background = Background::default();
-        let inner = Inner { store, context, rails, egress, mailer, bell, changes, invariants, renderings, background };
-        let starts = starts::Starts::default();
-        let inner = Inner { store, context, rails, egress, mailer, bell, changes, invariants, renderings, starts };
+        let inner = Inner {
+            store,
+            context,
+            rails,
+            egress,
+            mailer,
+            bell: watch::Sender::new(0),
+            changes,
+            invariants: invariants::LatestInvariants::default(),
+            renderings: Semaphore::new(documents::MOST_AT_ONCE),
+            background: Background::default(),
+            starts: starts::Starts::default(),
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -216,6 +222,8 @@ impl App {
     /// For what nobody waits for.
     fn background(&self) -> &Background {
         &self.inner.background
+    }
+
     /// The phones that were asked to pay of late, where many pay.
     pub fn starts(&self) -> &starts::Starts {
         &self.inner.starts

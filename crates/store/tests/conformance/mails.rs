@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::checkout::Checkout;
-use domain::job::Job;
+use domain::job::{Job, Lane};
 use domain::mail::{Mail, MailAttempted, MailKind, MailStatus};
 use domain::organization::Organization;
 use domain::{Id, Mode, Scope};
@@ -162,7 +162,8 @@ async fn what_is_due_at_the_same_moment_is_claimed_by_its_name(world: &World) {
     let claimed = store.write(|tx| {
         let lease = tx.now().plus(LEASE);
         let mails: Vec<String> = mails::claim(tx, 4, lease)?.iter().map(|one| one.mail.id.to_string()).collect();
-        let jobs: Vec<String> = jobs::claim(tx, 4, lease)?.iter().map(|one| one.job.object_id()).collect();
+        let jobs: Vec<String> =
+            jobs::claim(tx, Lane::Prompt, 4, lease)?.iter().map(|one| one.job.object_id()).collect();
         Ok::<_, Error>([mails, jobs])
     });
     for names in claimed.await.unwrap() {
