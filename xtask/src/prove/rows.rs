@@ -259,7 +259,7 @@ pub(crate) const ROWS: &[Row] = &[
         is_gate_step: false,
     },
     Row {
-        id: "C8.failover",
+        id: "C8.standby",
         title: "the primary is lost, its synchronous standby takes over: nothing acknowledged is lost",
         databases: &["postgres"],
         runner: Runner::CargoTest(&[
@@ -272,6 +272,15 @@ pub(crate) const ROWS: &[Row] = &[
         ]),
         unit: "failovers",
         counts: [2, 10, 100],
+        is_gate_step: false,
+    },
+    Row {
+        id: "C8.failover",
+        title: "the leader of a Patroni cluster dies under load: nothing lost, nothing twice, and nobody starts anything again",
+        databases: &["postgres"],
+        runner: Runner::Pytest(&["failover.py", "-s"]),
+        unit: "failovers",
+        counts: [1, 10, 100],
         is_gate_step: false,
     },
 ];

@@ -1,0 +1,213 @@
+"""Row C8.failover: the leader of a Patroni cluster with synchronous replication dies while merchants are busy, another takes
+over, and two servers go on by themselves: nothing acknowledged is lost, nothing is done twice."""
+
+import statistics
+import time
+from collections import Counter
+from random import Random
+
+import pytest
+
+import patroni_cluster
+from checks import eventually
+from load import Load
+from patroni_cluster import Cluster
+from proof import Proof
+from scenario import Client, everything
+from server import Api, Server
+from shoppers import Retries, Shopper, reconcile
+from store import PostgresStore
+
+# From the death of the leader: its key in etcd runs out (`ttl`), one election, and what the servers need to find the new one.
+RESUMED_S = 20 + 5 + 10
+DELIVERED_S = 120
+
+
+class Scene:
+    """A cluster, two servers on it, a receiver of their webhooks, and who uses them."""
+
+    def __init__(self, folder, watch, receiver, random, synchronous=True):
+        self.cluster = Cluster(synchronous)
+        self.folder, self.watch, self.receiver, self.random = folder, watch, receiver, random
+        self.servers, self.loads, self.shoppers = [], [], []
+
+    def __enter__(self):
+        try:
+            self.cluster.start()
+            self.store = PostgresStore(self.folder / "store", self.cluster.url())
+            keys = self.store.init()["keys"]
+            for number in range(2):
+                server = Server(self.store, self.folder / f"server{number}.log")
+                server.keys = keys
+                self.watch.servers.append(server)
+                self.servers.append(server.start())
+            self.mailbox = self.receiver.mailbox()
+            api = Api(self.servers[0].url, keys["test"]["secret"])
+            made = api.post("/v1/webhook_endpoints", {"url": self.mailbox.url, "enabled_events": ["*"]})
+            assert made.status_code == 201, made.text
+            return self
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_):
+        self.stop_load()
+        for server in self.servers:
+            server.kill()
+        self.cluster.stop()
+
+    def load(self):
+        for server in self.servers:
+            self.loads.append(Load(server, self.random, shops=2, pause=0.1).start())
+            self.shoppers += [Shopper(server, Random(self.random.getrandbits(64))).start() for _ in range(2)]
+
+    def stop_load(self):
+        for load in self.loads:
+            load.stop()
+        for shopper in self.shoppers:
+            shopper.stop()
+
+    def resumed(self, since):
+        """When each server had acknowledged a write that was asked for after `since`, or None while one has not."""
+        first = [
+            min(
+                (came for shop in load.shops for sent, came, status in shop.times if sent > since and status < 300),
+                default=None,
+            )
+            for load in self.loads
+        ]
+        return None if None in first else max(first)
+
+    def faults(self):
+        """Afterwards: everything that is not as it was acknowledged."""
+        faults = [f"{key} had no answer within 40 s" for load in self.loads for key in load.unanswered]
+        for server, load in zip(self.servers, self.loads):
+            faults += load.reconcile(server)
+        faults += reconcile(self.servers[0], self.shoppers)
+        faults += self.undelivered()
+        for server in self.servers:
+            answer = Api(server.url).get("/health/invariants")
+            if answer.status_code != 200:
+                faults.append(f"/health/invariants: {answer.status_code} {answer.text}")
+            if server.process.poll() is not None:
+                faults.append(f"a server ended by itself: {server.process.returncode}")
+            else:
+                server.stop()
+        verified = self.store.verify()
+        if verified.returncode != 0:
+            faults.append(f"dalasi verify: {verified.stdout}{verified.stderr}")
+        return faults
+
+    def undelivered(self):
+        """Every event came, and none that is not there: nobody was told of what is lost."""
+        client = Client(self.servers[1], timeout=40)
+
+        def missing():
+            events = {event["id"] for event in everything(client, "/v1/events")}
+            return events - {delivery.id for delivery in list(self.mailbox.deliveries)}
+
+        try:
+            eventually(lambda: not missing(), timeout=DELIVERED_S, pause=1)
+        except AssertionError:
+            return [f"{len(missing())} events were not delivered within {DELIVERED_S} s"]
+        events = {event["id"] for event in everything(client, "/v1/events")}
+        return [f"{one.type} of {one.object_id} was delivered and is not there"
+                for one in self.mailbox.deliveries if one.id not in events]  # fmt: skip
+
+
+@pytest.fixture
+def scene(tmp_path, watch, receiver, monkeypatch):
+    # For psql, which is told the servers' names and not which of them can be written to.
+    monkeypatch.setenv("PGTARGETSESSIONATTRS", "read-write")
+    return lambda name, random, **how: Scene(new_folder(tmp_path / name), watch, receiver, random, **how)
+
+
+def new_folder(path):
+    path.mkdir()
+    return path
+
+
+def test_a_leader_that_dies_takes_nothing_with_it(scene, monkeypatch):
+    proof = Proof("C8.failover", "postgres", gate_count=1)
+    if lacking := patroni_cluster.missing():
+        proof.not_run(lacking)
+        pytest.skip(lacking)
+    retries = Retries(monkeypatch)
+    took = []
+    with scene("synchronous", Random(proof.seed)) as busy:
+        busy.load()
+        for seed, random in proof.cases():
+            time.sleep(2 + 3 * random.random())
+            took.append(failover(busy, random, retries, proof, seed))
+        time.sleep(2)
+        busy.stop_load()
+        for fault in busy.faults():
+            proof.violation(f"seeds from {proof.seed}: {fault}")
+        summary(busy, took)
+    proof.control("asynchronous_replication", loses(scene, proof.seed))
+    proof.finish()
+
+
+def failover(busy, random, retries, proof, seed):
+    """One: the leader and its Patroni are killed, and come back when the others go on without them."""
+    cluster = busy.cluster
+    old, died = cluster.leader(), time.monotonic()
+    cluster.kill(old)
+    led = eventually(lambda: (new := cluster.leader()) and new is not old and time.monotonic(), timeout=90)
+    leader = cluster.leader()
+    try:
+        resumed = eventually(lambda: busy.resumed(died), timeout=60) - died
+    except AssertionError:
+        proof.violation(f"seed {seed}: no writes within 60 s of the new leader\n{cluster.log()}")
+        resumed = float("inf")
+    if resumed > RESUMED_S:
+        proof.violation(f"seed {seed}: writes went on only after {resumed:.1f} s")
+    time.sleep(2 + 3 * random.random())
+    old.start()
+    cluster.wait_until_whole()
+    calls = [(asked, saw) for one in busy.shoppers for sent, came, asked, saw in one.calls if came >= died]
+    answers = Counter(status for load in busy.loads for shop in load.shops for _, came, status in shop.times if came >= died)
+    longest = max((came - sent for one in busy.shoppers for sent, came, *_ in one.calls if came >= died), default=0)
+    print(
+        f"failover {proof.reached + 1}: {old.name} → {leader.name}; a leader after {led - died:.1f} s, "
+        f"writes on both servers after {resumed:.1f} s\n"
+        f"  the SDK's callers saw {shown(Counter(f'{asked} {saw}' if saw != 'ok' else 'ok' for asked, saw in calls))}, "
+        f"waited {longest:.1f} s at most; "
+        f"it repeated {shown(retries.between(died, time.monotonic()))}\n"
+        f"  plain HTTP was answered {shown(answers)}"
+    )
+    return resumed
+
+
+def shown(counted):
+    return ", ".join(f"{count} × {what}" for what, count in sorted(counted.items(), key=str)) or "nothing"
+
+
+def summary(busy, took):
+    calls = Counter(saw for one in busy.shoppers for *_, saw in one.calls)
+    print(
+        f"{len(took)} failovers: writes went on after {statistics.median(took):.1f} s (median), {max(took):.1f} s (worst)\n"
+        f"{sum(len(one.created) for one in busy.shoppers)} checkouts, {sum(len(one.paid) for one in busy.shoppers)} payments and "
+        f"{sum(len(one.refunds) for one in busy.shoppers)} refunds by the SDK, {sum(load.answers() for load in busy.loads)} "
+        f"answers to plain HTTP, {len(busy.mailbox.deliveries)} webhooks; the SDK's callers saw {shown(calls)}"
+    )
+
+
+def loses(scene, seed):
+    """The control: without synchronous replication, and with standbys that lag, acknowledged writes go with the leader."""
+    with scene("asynchronous", Random(seed), synchronous=False) as busy:
+        busy.load()
+        time.sleep(2)
+        cluster = busy.cluster
+        old = cluster.leader()
+        cluster.hold_back(old)
+        before = sum(load.answers() for load in busy.loads)
+        time.sleep(2)
+        acknowledged = sum(load.answers() for load in busy.loads) - before
+        died = time.monotonic()
+        cluster.kill(old)
+        eventually(lambda: busy.resumed(died), timeout=120)
+        busy.stop_load()
+        faults = [fault for server, load in zip(busy.servers, busy.loads) for fault in load.reconcile(server)]
+        print(f"control: {acknowledged} answers while the standbys were held back; found: {len(faults)}, so {[fault[:60] for fault in faults[:2]]}")
+        return bool(acknowledged and faults)
