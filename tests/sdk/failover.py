@@ -18,10 +18,12 @@ from server import Api, Server
 from shoppers import Retries, Shopper, reconcile
 from store import PostgresStore
 
-# From the death of the leader: its key in etcd runs out (`ttl`), one election, and what the servers need to find the new one.
-RESUMED_S = 20 + 5 + 10
+# From the death of the leader: its key in etcd runs out (`ttl`), one election, a standby that commits wait for; and a busy machine.
+RESUMED_S = 20 + 5 + 20
 # Beside that, a statement that a frozen leader never answers is waited for.
 RESUMED_FROZEN_S = RESUMED_S + 20
+# A new leader without a standby that it can wait for; then what the cluster said is of interest.
+SLOW_S = 10
 DELIVERED_S = 120
 
 
@@ -140,7 +142,9 @@ def test_a_leader_that_dies_takes_nothing_with_it(scene, monkeypatch):
 def test_a_leader_that_freezes_acknowledges_nothing_when_it_wakes(scene, monkeypatch):
     """C8.frozen: it stands still with all its connections, and goes on as if it still led when another does."""
     proof = Proof("C8.frozen", "postgres", gate_count=1)
-    if rehearse(proof, scene, monkeypatch, freezes, RESUMED_FROZEN_S):
+    if old := not patroni_cluster.missing() and patroni_cluster.forgets_who_leads():
+        proof.not_run(old)
+    elif rehearse(proof, scene, monkeypatch, freezes, RESUMED_FROZEN_S):
         proof.finish()
 
 
@@ -178,8 +182,9 @@ def rehearse(proof, scene, monkeypatch, strike, limit_s):
 def failover(busy, random, retries, strike):
     """One; answers how long nobody could write."""
     cluster = busy.cluster
-    old, struck = cluster.leader(), time.monotonic()
+    old = cluster.leader()
     come_back = strike(cluster, old)
+    struck = time.monotonic()
     leader = eventually(lambda: (new := cluster.leader()) and new is not old and new, timeout=90)
     led = time.monotonic() - struck
     try:
@@ -199,6 +204,8 @@ def failover(busy, random, retries, strike):
         f"  plain HTTP was answered {shown(Counter(status for _, came, status in times if came >= struck))}, "
         f"after {max(came - sent for sent, came, _ in times if came >= struck):.1f} s at most"
     )
+    if resumed - led > SLOW_S:
+        print(f"that is long after the leader:\n{cluster.log()}")
     return resumed
 
 
