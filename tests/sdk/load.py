@@ -8,8 +8,9 @@ from scenario import Client, Shop
 
 
 class Load:
-    def __init__(self, server, random, shops=4):
+    def __init__(self, server, random, shops=4, pause=0.0):
         self.server = server
+        self.pause = pause  # after each answer
         self.shops = [Shop(Random(random.getrandbits(64))) for _ in range(shops)]
         self.unanswered = []  # keys whose answer did not come
         self._stop = threading.Event()
@@ -21,6 +22,8 @@ class Load:
             if not shop.step(client):
                 self.unanswered.append(list(shop.asked)[-1])
                 return
+            if self.pause:
+                self._stop.wait(self.pause)
 
     def start(self):
         for thread in self._threads:

@@ -37,8 +37,9 @@ class Shop:
         self.name = random.getrandbits(64)
         self.asked = {}  # key: (path, body)
         self.answered = {}  # key: (status, body)
-        self.failed = {}  # key: statuses of the 5xx that it got
+        self.failed = {}  # key: the answers of 5xx and 429 that it got, after which nobody knows
         self.open = []  # (id, client_secret) of checkouts
+        self.times = []  # (sent, answered, status) of each answer
 
     def step(self, client):
         """One request. Answers whether an answer came."""
@@ -57,13 +58,15 @@ class Shop:
 
     def ask(self, client, key, path, body):
         self.asked[key] = (path, body)
+        sent = time.monotonic()
         answer = client.call("POST", path, body, key)
         if answer is None:
             return None
         status, _, content = answer
+        self.times.append((sent, time.monotonic(), status))
         if status == 400 and b'"incomplete_body"' in content:
             return None  # Refused before it was executed, so its key is free.
-        if status >= 500:
+        if status >= 500 or status == 429:
             self.failed.setdefault(key, []).append((status, content))
             return answer
         self.answered[key] = (status, content)

@@ -224,6 +224,11 @@ class TestAmounts:
 
 
 class TestBalance:
+    @pytest.fixture(autouse=True)
+    def late_payment_is_in(self, sdk, slow):
+        """It would come in the middle of a comparison, where these tests run in the first half minute."""
+        eventually(lambda: ok(sdk.checkouts.get(slow.late["id"]))["status"] == "completed", timeout=60)
+
     def test_it_follows_the_ledger(self, sdk, bought):
         before = ok(sdk.payouts.get_balance())
         assert set(before) == {"available_balance", "pending_balance", "currency"}

@@ -69,7 +69,7 @@ impl Failure {
             | Failure::Invalid(_)
             | Failure::KeyReused => 400,
             Failure::KeyInUse | Failure::TooOften => 429,
-            Failure::Store(store::Error::Unavailable(_) | store::Error::Conflict) => 503,
+            Failure::Store(store::Error::Unavailable(_) | store::Error::Busy | store::Error::Conflict) => 503,
             Failure::Store(_) | Failure::Broken(_) => 500,
         }
     }
@@ -81,7 +81,9 @@ impl Failure {
             Failure::KeyReused => "idempotency_key_reused".into(),
             Failure::KeyInUse => "idempotency_key_in_use".into(),
             Failure::TooOften => "rate_limited".into(),
-            Failure::Store(store::Error::Unavailable(_) | store::Error::Conflict) => "unavailable".into(),
+            Failure::Store(store::Error::Unavailable(_) | store::Error::Busy | store::Error::Conflict) => {
+                "unavailable".into()
+            }
             Failure::Store(_) | Failure::Broken(_) => "internal_error".into(),
         }
     }
@@ -98,7 +100,7 @@ impl Failure {
                 "The first request with this idempotency key is still running. Try again in a second.".into()
             }
             Failure::TooOften => "There were too many attempts to pay this. Try again in a few minutes.".into(),
-            Failure::Store(store::Error::Unavailable(_) | store::Error::Conflict) => {
+            Failure::Store(store::Error::Unavailable(_) | store::Error::Busy | store::Error::Conflict) => {
                 "The service can't write right now. Nothing was changed; try again.".into()
             }
             Failure::Store(_) | Failure::Broken(_) => {

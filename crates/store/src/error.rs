@@ -8,6 +8,8 @@ pub enum Error {
     Conflict,
     /// Nothing was written; the same call may succeed later.
     Unavailable(String),
+    /// Nothing was written, because too many others wait. The same call may succeed in a moment.
+    Busy,
     /// The connection broke during COMMIT: the write may or may not be there. Read it back to find out.
     UnknownCommit,
     /// The database holds what this program could not have written.
@@ -60,6 +62,7 @@ impl fmt::Display for Error {
         match self {
             Self::Conflict => write!(f, "other transactions were faster every time"),
             Self::Unavailable(why) => write!(f, "the database is not available: {why}"),
+            Self::Busy => write!(f, "too many transactions are waiting"),
             Self::UnknownCommit => write!(f, "the connection broke during commit: the write may or may not be stored"),
             Self::Corrupt(what) => write!(f, "the database holds something unexpected: {what}"),
             Self::Unsafe(sentence) | Self::InUse(sentence) | Self::Schema(sentence) | Self::Backup(sentence) => {

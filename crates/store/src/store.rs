@@ -167,7 +167,7 @@ impl Store {
 
     fn submit(&self, access: Access, job: Box<dyn Job>) -> Result<(), Error> {
         let queues = self.shared.queues.read().unwrap_or_else(PoisonError::into_inner);
-        let busy = || Error::Unavailable("too many transactions are waiting".to_owned());
+        let busy = || Error::Busy;
         let stopped = || Error::Unavailable("the store is closed".to_owned());
         match (queues.as_ref().ok_or_else(stopped)?, access) {
             (Queues::Sqlite { reads, .. }, Access::Read) => reads.push(job).map_err(|_| busy()),

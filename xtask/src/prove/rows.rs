@@ -379,7 +379,7 @@ pub(crate) const ROWS: &[Row] = &[
         is_gate_step: false,
     },
     Row {
-        id: "C8.failover",
+        id: "C8.standby",
         title: "the primary is lost, its synchronous standby takes over: nothing acknowledged is lost",
         databases: &["postgres"],
         runner: Runner::CargoTest(&[
@@ -392,6 +392,24 @@ pub(crate) const ROWS: &[Row] = &[
         ]),
         unit: "failovers",
         counts: [2, 10, 100],
+        is_gate_step: false,
+    },
+    Row {
+        id: "C8.failover",
+        title: "the leader of a Patroni cluster dies under load: nothing lost, nothing twice, and nobody starts anything again",
+        databases: &["postgres"],
+        runner: Runner::Pytest(&["failover.py::test_a_leader_that_dies_takes_nothing_with_it", "-s"]),
+        unit: "failovers",
+        counts: [1, 10, 100],
+        is_gate_step: false,
+    },
+    Row {
+        id: "C8.frozen",
+        title: "the leader answers no more, another takes over, and it wakes up: nothing lost, nothing twice",
+        databases: &["postgres"],
+        runner: Runner::Pytest(&["failover.py::test_a_leader_that_freezes_acknowledges_nothing_when_it_wakes", "-s"]),
+        unit: "failovers",
+        counts: [1, 10, 100],
         is_gate_step: false,
     },
 ];

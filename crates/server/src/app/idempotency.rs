@@ -13,10 +13,9 @@ use crate::monotonic;
 /// A second request with the same key waits so long for the first.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const WAIT_STEP: Duration = Duration::from_millis(50);
-/// A commit of unknown outcome is looked for this often, until it was absent for two seconds.
-const SETTLE_TRIES: u32 = 40;
+/// After so long nobody waits for an answer any more; until then a commit of unknown outcome is looked for.
+const LONGEST_ANSWER: Duration = Duration::from_secs(28);
 const SETTLE_STEP: Duration = Duration::from_millis(250);
-const ABSENT_FOR_SURE: u32 = 8;
 
 /// A finished answer: status and body, new or stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +72,8 @@ impl App {
         T: Send + 'static,
         O: Send + 'static,
     {
-        let deadline = monotonic::now() + LONGEST_WAIT;
+        let begun = monotonic::now();
+        let deadline = begun + LONGEST_WAIT;
         // Of the last run, whose commit may be the unknown one.
         let answer = Arc::new(Mutex::new(None));
         loop {
@@ -91,7 +91,8 @@ impl App {
             let run = match (run, &key) {
                 (Err(Failure::Store(store::Error::UnknownCommit)), Some(key)) => {
                     let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
-                    return self.settle_commit(key, answer).await.map(Run::Done);
+                    let settled = tokio::time::timeout_at(begun + LONGEST_ANSWER, self.settle_commit(key, answer));
+                    return settled.await.unwrap_or(Err(store::Error::UnknownCommit.into())).map(Run::Done);
                 }
                 (run, _) => run?,
             };
@@ -104,31 +105,50 @@ impl App {
 }
 
 impl App {
-    /// The connection broke during COMMIT: the key's row tells whether it happened. The answer under a key of the caller's may
-    /// be that of another request with it; under one of ours only `answer` can have been meant.
+    /// The connection broke during COMMIT: the key's row tells whether it happened, however long a failover takes. The answer
+    /// under a key of the caller's may be that of another request with it; under one of ours only `answer` can have been meant.
     async fn settle_commit(&self, key: &IdempotencyKey, answer: Option<Reply>) -> Result<Reply, Failure> {
-        let mut absent = 0;
-        for _ in 0..SETTLE_TRIES {
+        loop {
             tokio::time::sleep(SETTLE_STEP).await;
-            let wanted = key.clone();
-            match self.read(move |tx, _| Ok(idempotency::find(tx, &wanted)?)).await {
-                Ok(Some(finished @ Claimed::Finished { .. })) => {
+            match self.became_of(key).await {
+                Ok(claimed @ (Claimed::Finished { .. } | Claimed::Reused)) => {
                     return match answer {
                         Some(answer) => Ok(answer),
-                        None => Ok(Reply { replayed: false, ..answered(self.context(), key, finished)? }),
+                        None => Ok(Reply { replayed: false, ..answered(self.context(), key, claimed)? }),
                     };
                 }
                 // It was committed, and its answer waits for a rail: a retry with the same key gets it.
-                Ok(Some(Claimed::Running)) => return Err(Failure::KeyInUse),
-                Ok(Some(Claimed::First | Claimed::Reused)) | Err(_) => {}
-                // The old connection may still be committing: absent once proves nothing.
-                Ok(None) => absent += 1,
-            }
-            if absent >= ABSENT_FOR_SURE {
-                return Err(store::Error::Unavailable("the commit did not happen".into()).into());
+                Ok(Claimed::Running) => return Err(Failure::KeyInUse),
+                Err(Unsettled::Absent) => {
+                    return Err(store::Error::Unavailable("the commit did not happen".into()).into());
+                }
+                Ok(Claimed::First) | Err(Unsettled::Unreachable) => {}
             }
         }
-        Err(store::Error::UnknownCommit.into())
+    }
+
+    /// Claimed and undone again, not read: a commit that waits for its standby can't be seen and can still become true, and
+    /// only who wants the same key waits for it.
+    async fn became_of(&self, key: &IdempotencyKey) -> Result<Claimed, Unsettled> {
+        let key = key.clone();
+        let looked = self.inner.store.write(move |tx| match idempotency::claim(tx, &key)? {
+            Claimed::First => Err(Unsettled::Absent),
+            claimed => Ok(claimed),
+        });
+        looked.await
+    }
+}
+
+/// Why nothing is known of a commit.
+enum Unsettled {
+    /// It did not happen, and can't any more.
+    Absent,
+    Unreachable,
+}
+
+impl From<store::Error> for Unsettled {
+    fn from(_: store::Error) -> Self {
+        Self::Unreachable
     }
 }
 

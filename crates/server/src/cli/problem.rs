@@ -94,6 +94,7 @@ impl From<store::Error> for Problem {
             )),
             store::Error::Conflict
             | store::Error::Unavailable(_)
+            | store::Error::Busy
             | store::Error::UnknownCommit
             | store::Error::Corrupt(_)
             | store::Error::NewerSchema { .. }

@@ -14,6 +14,9 @@ use super::json::InvalidJson;
 use super::request_id::RequestId;
 use crate::error::Failure;
 
+/// What `Retry-After` says at most.
+pub const LONGEST_RETRY_S: u64 = 10;
+
 /// A finished answer: its status and the exact bytes of its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
@@ -161,12 +164,17 @@ impl Problem {
 
     pub fn unavailable() -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "The service is not available at the moment.")
-            .retry_after(1)
+            .after_a_failover()
+    }
+
+    /// The published SDK tries three times more: together that is longer than another database takes to become the leader.
+    fn after_a_failover(self) -> Self {
+        self.header(RETRY_AFTER, HeaderValue::from(LONGEST_RETRY_S))
     }
 
     /// 1 to 5 seconds: the published SDK sleeps them in full.
     pub fn retry_after(self, seconds: u64) -> Self {
-        self.header(RETRY_AFTER, HeaderValue::from(seconds.clamp(1, 5)))
+        self.header(RETRY_AFTER, HeaderValue::from(seconds.clamp(1, LONGEST_RATE_RETRY_S)))
     }
 
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
@@ -197,20 +205,22 @@ impl From<Vec<Fault>> for Problem {
     }
 }
 
-/// As long as contract §1.5 lets anybody be sent away.
-const LONGEST_RETRY_AFTER_S: u64 = 5;
+/// As long as contract §1.5 lets anybody be sent away who asks too often.
+const LONGEST_RATE_RETRY_S: u64 = 5;
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
         let is_too_often = matches!(failure, Failure::TooOften);
         let cause = failure.is_fault().then(|| Box::new(failure.clone()));
         let status = StatusCode::from_u16(failure.status()).expect("the map of failures holds statuses");
+        let is_gone = matches!(failure, Failure::Store(store::Error::Unavailable(_)));
         let problem = match failure {
             Failure::Invalid(faults) => Self::validation(faults),
             failure => Self { cause, ..Self::new(status, failure.code(), failure.sentence()) },
         };
         match status {
-            StatusCode::TOO_MANY_REQUESTS if is_too_often => problem.retry_after(LONGEST_RETRY_AFTER_S),
+            _ if is_gone => problem.after_a_failover(),
+            StatusCode::TOO_MANY_REQUESTS if is_too_often => problem.retry_after(LONGEST_RATE_RETRY_S),
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => problem.retry_after(1),
             _ => problem,
         }
@@ -272,5 +282,9 @@ mod tests {
             assert_eq!(headers, [(RETRY_AFTER, HeaderValue::from_static(sent))]);
         }
         assert!(Problem::body_too_large(1).headers.is_empty());
+        let wait = |error| Problem::from(Failure::Store(error)).headers[0].1.clone();
+        assert_eq!(wait(store::Error::Unavailable(String::new())), "10", "the database is gone");
+        assert_eq!(wait(store::Error::Conflict), "1", "others were faster");
+        assert_eq!(wait(store::Error::Busy), "1", "others were first");
     }
 }

@@ -254,10 +254,10 @@ async fn history(programs: &Path, seed: u64, faults: u64) -> Vec<String> {
     scene.end(&cluster.url(), false).await
 }
 
-/// C8, failover: the primary is lost under load, its synchronous standby takes over, and the servers find it by themselves.
+/// C8, standby: the primary is lost under load, its synchronous standby takes over, and the servers find it by themselves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failover_loses_nothing_that_was_acknowledged() {
-    let mut proof = Proof::begin("C8.failover", Some("postgres"), 2);
+    let mut proof = Proof::begin("C8.standby", Some("postgres"), 2);
     let programs = match programs() {
         Ok(programs) => programs,
         Err(why) => return proof.not_run(why),
@@ -295,6 +295,40 @@ async fn a_failover_loses_nothing_that_was_acknowledged() {
         proof.violation(found);
     }
     proof.finish(reached);
+}
+
+/// A commit that waits for its standby can't be seen and is done all the same. When its connection breaks meanwhile, nobody
+/// may be told that nothing was changed: who sends no key would order again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_waits_for_its_standby_is_not_denied() {
+    let programs = match programs() {
+        Ok(programs) => programs,
+        Err(why) => return not_run("a commit that waits", why),
+    };
+    let cluster = Cluster::start(&programs, "");
+    let proxy = Proxy::start(cluster.port).await;
+    let scene = Scene::start(&proxy.url(), &["api"]).await;
+    set(&cluster, "set synchronous_standby_names = 'nobody'").await;
+    let (load, url) = (Arc::clone(&scene.load), format!("{}/v1/checkouts", scene.fleet.addresses()[0]));
+    let order = json!({ "amount": "1.00", "items": null, "reference": "held" });
+    let asked = tokio::spawn(async move { load.post(&url, None, &order).await });
+    let database = connect(&cluster.url()).await;
+    let waiting = "select count(*) from pg_stat_activity where application_name = 'dalasi' and wait_event = 'SyncRep'";
+    while database.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    proxy.cut();
+    // Longer than it takes to find that nothing of it can be seen.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    set(&cluster, "reset synchronous_standby_names").await;
+    let (status, body, _) = asked.await.unwrap().unwrap();
+    for _ in 0..250 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        if database.query_one("select count(*) from checkouts", &[]).await.unwrap().get::<_, i64>(0) == 1 {
+            return assert_eq!(status, 201, "it is there, and this was said: {body}");
+        }
+    }
+    panic!("the commit that waited is not there: {body}");
 }
 
 async fn following(primary: &Cluster, port: u16) -> Cluster {

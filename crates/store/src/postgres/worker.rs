@@ -22,6 +22,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// A broken connection costs a closure this many new starts at most.
 const RECONNECTIONS: u32 = 3;
+/// After this it isn't started anew: who asked gives up after 30 seconds and may ask again, and then both would be done.
+const LAST_START_US: i64 = 10_000_000;
 
 pub(crate) struct Worker {
     common: Arc<Common>,
@@ -116,6 +118,7 @@ impl Running {
     }
 
     fn write(&mut self, mut job: Box<dyn Job>) {
+        let begun_us = self.common.clock.now_us();
         let mut reconnections = 0;
         let mut conflicts = 0;
         loop {
@@ -124,13 +127,14 @@ impl Running {
                 Ok(Ended::Failed(error)) | Err(error) => error,
             };
             let sound = self.connection.as_ref().is_some_and(Connection::is_usable);
+            let is_late = self.common.clock.now_us() - begun_us > LAST_START_US || job.abandoned();
             if error == Error::Conflict {
                 conflicts += 1;
                 if conflicts == MAX_RUNS {
                     return job.refuse(error);
                 }
                 self.sleep(pause_after(conflicts, job.seed()));
-            } else if error == Error::UnknownCommit || sound || reconnections == RECONNECTIONS {
+            } else if error == Error::UnknownCommit || sound || is_late || reconnections == RECONNECTIONS {
                 return job.refuse(error);
             } else {
                 reconnections += 1;

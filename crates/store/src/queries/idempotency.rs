@@ -131,15 +131,6 @@ fn finished(row: &Row) -> Result<Claimed, Error> {
     Ok(Claimed::Finished { status: row.get("status")?, body })
 }
 
-/// What became of a request, without claiming its key; `None` where nothing of it was committed.
-pub fn find(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Option<Claimed>, Error> {
-    let Some(row) = tx.query_opt(SELECT, &columns(key))? else { return Ok(None) };
-    match row.get::<String>("state")?.as_str() {
-        "running" => Ok(Some(Claimed::Running)),
-        _ => finished(&row).map(Some),
-    }
-}
-
 /// Stores the answer. Its body is sealed by the caller; without one, nobody can be given it again.
 pub fn finish(tx: &mut Tx<'_>, key: &IdempotencyKey, status: i64, sealed: Option<Vec<u8>>) -> Result<(), Error> {
     let mut values = columns(key);

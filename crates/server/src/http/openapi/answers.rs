@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::examples::Example;
-use crate::http::answer::Problem;
+use crate::http::answer::{LONGEST_RETRY_S, Problem};
 use crate::http::request_id::RequestId;
 
 /// Adds to the success of an operation what its annotation can't say.
@@ -140,7 +140,7 @@ pub(super) fn headers() -> Value {
         "Retry-After": {
             "description": "Seconds to wait before the next try.",
             "required": true,
-            "schema": { "type": "integer", "minimum": 1, "maximum": 5 },
+            "schema": { "type": "integer", "minimum": 1, "maximum": LONGEST_RETRY_S },
         },
         "WWW-Authenticate": { "description": "How to authenticate.", "schema": { "type": "string", "enum": ["Bearer"] } },
     })
