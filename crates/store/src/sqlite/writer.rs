@@ -88,20 +88,21 @@ impl Writer {
     fn batch(&mut self, first: Box<dyn Job>, waiting: &Receiver<Box<dyn Job>>) {
         let mut jobs = std::iter::once(first).chain(waiting.try_iter()).filter(|job| !job.abandoned()).take(BATCH);
         let mut ran = Vec::new();
-        if self.careful == 0 {
+        let mut begun = self.connection.command("begin immediate");
+        if self.careful == 0 && begun.is_ok() {
             match self.run_together(&mut jobs, &mut ran) {
                 Together::Yes => {
                     let answers = ran.into_iter().map(Answer::Own).collect();
                     return self.end(answers, None);
                 }
-                Together::No => {}
                 Together::Answered => return,
+                Together::No => begun = self.connection.command("begin immediate"),
             }
         }
         self.careful = self.careful.saturating_sub(1);
         let mut ran = ran.into_iter();
         let jobs = ran.by_ref().chain(jobs);
-        if let Err(error) = self.connection.command("begin immediate") {
+        if let Err(error) = begun {
             // The others would only wait for the same refusal, one busy timeout after the other.
             for job in jobs.chain(waiting.try_iter().take(QUEUE_LIMIT)) {
                 job.refuse(error.clone());
@@ -127,10 +128,6 @@ impl Writer {
 
     /// Without savepoints.
     fn run_together(&mut self, jobs: &mut dyn Iterator<Item = Box<dyn Job>>, ran: &mut Vec<Box<dyn Job>>) -> Together {
-        if self.connection.command("begin immediate").is_err() {
-            // Said by the second try.
-            return Together::No;
-        }
         self.connection.has_savepoints = false;
         let mut said_no = None;
         for mut job in jobs {

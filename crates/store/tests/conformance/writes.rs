@@ -20,6 +20,7 @@ on_both!(
     a_swallowed_error_commits_nothing,
     on_conflict_do_nothing_counts,
     many_increments_of_one_guarded_row,
+    a_no_among_many_undoes_itself_alone,
     claims_never_overlap,
     the_seed_survives_a_rerun,
     leases_change_hands_with_a_growing_token,
@@ -283,6 +284,44 @@ async fn many_increments_of_one_guarded_row(world: &World) {
     }
     assert_eq!(store.read(|tx| counter(tx, "a")).await, Ok((65, 64)));
     assert_eq!(world.count("postings").await, 64);
+    store.close().await;
+}
+
+/// Many at once, so that they share commits: those that say no, as a whole or in a part of theirs, take nothing of the others
+/// with them and leave nothing behind.
+async fn a_no_among_many_undoes_itself_alone(world: &World) {
+    let store = world.open().await;
+    let writes: Vec<_> = (0..200)
+        .map(|number| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                store
+                    .write(move |tx| {
+                        add_posting(tx, &format!("p{number}"))?;
+                        match number % 20 {
+                            7 => Err(Error::Backup("no".to_owned())),
+                            13 => {
+                                let part = tx.savepoint(|tx| {
+                                    add_posting(tx, &format!("part{number}"))?;
+                                    Err::<(), _>(Error::Backup("no".to_owned()))
+                                });
+                                assert!(part.is_err());
+                                add_posting(tx, &format!("after{number}"))
+                            }
+                            _ => Ok(()),
+                        }
+                    })
+                    .await
+            })
+        })
+        .collect();
+    let mut refused = 0;
+    for write in writes {
+        refused += usize::from(write.await.unwrap().is_err());
+    }
+    assert_eq!(refused, 10);
+    assert_eq!(world.count("postings").await, 190 + 10);
+    assert_eq!(world.count("postings where id like 'part%'").await, 0);
     store.close().await;
 }
 
