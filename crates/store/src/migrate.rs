@@ -96,6 +96,7 @@ const TABLES: &[&str] = &[
 ];
 
 const LEASE: &str = "migrate";
+const OWNER: &str = "owner of the file";
 const LEASE_US: i64 = 30_000_000;
 const RETRY: Duration = Duration::from_millis(100);
 const RETRIES: u32 = 3000;
@@ -137,7 +138,11 @@ pub(crate) async fn migrate(store: &Store, schema: &Schema, secondary: bool) -> 
     if pending(schema, &applied)?.is_empty() {
         return Ok(());
     }
-    let holder = store.write(|tx| Ok::<_, Error>(hex(&tx.seed()[..16]))).await?;
+    let holder = match store.dialect() {
+        // Whoever has the lock of the file is alone: one that died while it migrated isn't waited for.
+        Dialect::Sqlite => OWNER.to_owned(),
+        Dialect::Postgres => store.write(|tx| Ok::<_, Error>(hex(&tx.seed()[..16]))).await?,
+    };
     let Some(token) = take_lease(store, schema, &holder).await? else { return Ok(()) };
     let mut migrated = Ok(());
     for migration in rest {

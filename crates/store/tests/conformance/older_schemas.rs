@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use power_cut::{Disk, Recording, Seeded};
 use store::{Clock as _, Database, Error, Migration, Schema, Settings, Store, Tx, Value};
@@ -243,6 +244,22 @@ async fn a_power_cut_while_migrating_loses_no_row() {
         store.close().await;
         image.end().await;
     }
+    world.end().await;
+}
+
+/// Where the power went the lease is still held; the file's lock says that nobody is there any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_died_while_migrating_a_file_is_not_waited_for() {
+    let world = World::sqlite();
+    let before = filled(&world.settings, 3).await;
+    let store = open(&world.settings, until(3)).await.unwrap();
+    let held = store.write(|tx| tx.execute("update leases set expires_at = 9000000000000000000", &[])).await;
+    assert_eq!(held, Ok(1));
+    store.close().await;
+    let opened = tokio::time::timeout(Duration::from_secs(10), open(&world.settings, Schema::product())).await;
+    let store = opened.expect("it waits for nobody").unwrap();
+    assert_eq!(rows(&store).await, before);
+    store.close().await;
     world.end().await;
 }
 

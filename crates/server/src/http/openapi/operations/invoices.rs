@@ -148,7 +148,6 @@ pub(super) fn problems(id: &str) -> Option<Vec<Problem>> {
             absent(),
         ],
         "get_receipt" | "get_receipt_by_number" | "download_receipt" => vec![refused(Refusal::not_found::<Receipt>())],
-        // There is no key whose limit could count.
         _ => return None,
     };
     Some(problems)
