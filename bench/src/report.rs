@@ -24,6 +24,8 @@ write synced to the disk. The load is a closed loop over 64 keep-alive connectio
 - **E** is a bare server of the same framework that parses a JSON body of 420 bytes and answers one of 1 KB: same build profile, allocator, core and client.
 - **S** is one write and sync of 1 KB on a file of zeros on the same disk.
 - **P** is `pgbench` with prepared statements: one row of the same size and indexes in each transaction, 16 connections, the same cluster.
+
+Where a goal falls short, [Where the time goes](performance/profile.md) says why.
 ";
 
 /// One row for the terminal.

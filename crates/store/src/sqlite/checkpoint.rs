@@ -23,9 +23,8 @@ const LOG_FULL_BYTES: i64 = 8 * 1024 * 1024;
 const REST_BYTES: i64 = 1024 * 1024;
 /// A writer that appends faster than this thread copies is not chased for ever.
 const CHASES: usize = 8;
+/// Often, because whoever commits meanwhile waits for the disk: many short waits are better than few long ones.
 const TICK: Duration = Duration::from_millis(100);
-/// Without a lull the log is copied at every so many ticks.
-const TICKS: u64 = 5;
 const FRAME_BYTES: i64 = 4096 + 24;
 
 /// What the two threads tell one another.
@@ -60,14 +59,11 @@ impl Checkpoints {
     pub(crate) fn run(self, writer_gone: &Receiver<()>) {
         let mut copied = 0;
         let mut before = 0;
-        for tick in 1_u64.. {
-            if writer_gone.recv_timeout(TICK) == Err(RecvTimeoutError::Disconnected) {
-                break;
-            }
+        while writer_gone.recv_timeout(TICK) != Err(RecvTimeoutError::Disconnected) {
             let commits = self.shared.commits.load(Ordering::Relaxed);
             let lull = commits == before;
             before = commits;
-            if commits != copied && (lull || tick.is_multiple_of(TICKS)) && self.copy() {
+            if commits != copied && self.copy() {
                 copied = commits;
             }
             let kept = u64::try_from(LOG_KEPT_BYTES).expect("a size");
