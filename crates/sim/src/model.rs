@@ -7,6 +7,7 @@ mod attempts;
 mod invoices;
 mod links;
 mod refunds;
+mod session;
 
 use std::collections::BTreeMap;
 

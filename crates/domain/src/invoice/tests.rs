@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::checkout::Item;
-use crate::payment::TransactionStatus;
+use crate::payment::{Settlement, TransactionStatus};
 use crate::sample::{DAY, at, dalasi, id, scope, seconds};
 use crate::table::table;
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::organization::Organization;
+use crate::rail::{Called, Report, Started};
 use crate::scope::Mode;
 use crate::{Currency, Id};
 

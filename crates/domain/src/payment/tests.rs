@@ -1,6 +1,7 @@
 //! Contract §4.2 and §4.3 as tables, and the stories behind their footnotes.
 
 use super::*;
+use crate::rail::{Called, Report, Started};
 use crate::sample::{OPEN_S, at, begin, checkout, dalasi, id, paid, seconds, session, started};
 use crate::table::table;
 

@@ -328,3 +328,16 @@ impl Invoice {
         self.seen_at
     }
 }
+
+impl InvoiceState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            InvoiceState::Draft => "draft",
+            InvoiceState::Pending => "pending",
+            InvoiceState::PartiallyPaid => "partially_paid",
+            InvoiceState::Overdue => "overdue",
+            InvoiceState::Paid => "paid",
+            InvoiceState::Cancelled => "cancelled",
+        }
+    }
+}
