@@ -122,14 +122,18 @@ async function violations(page) {
   })
 }
 
-/**
- * Leaves for an address, or loads the page again. A page that redraws itself at the same moment (it follows what happens
- * elsewhere) aborts that navigation; then it is asked for once more.
- */
-export async function goTo(page, address) {
-  const go = () => (address ? page.goto(address) : page.reload())
-  return go().catch(error => {
-    if (/ERR_ABORTED|interrupted by another navigation/.test(error.message)) return go()
-    throw error
-  })
+/** Leaves for an address, or loads the page again. */
+export const goTo = (page, address) => travel(() => (address ? page.goto(address) : page.reload()))
+export const goBack = page => travel(() => page.goBack())
+export const goForward = page => travel(() => page.goForward())
+
+/** A page that draws itself anew at the same moment may abort the navigation; once that is over, it is asked for again. */
+async function travel(go, tries = 3) {
+  try {
+    return await go()
+  } catch (error) {
+    if (tries === 1 || !/ERR_ABORTED|interrupted by another navigation/.test(error.message)) throw error
+    await new Promise(resolve => setTimeout(resolve, 300))
+    return travel(go, tries - 1)
+  }
 }

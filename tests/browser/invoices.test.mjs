@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { button, goTo, heading, launch, link, look, payer, reach, SCRIPTS, withScripts } from './browser.mjs'
+import { button, goBack, goForward, goTo, heading, launch, link, look, payer, reach, SCRIPTS, withScripts } from './browser.mjs'
 import { QUIET_PHONE, amount, backToPayment, decide, givePhone, open, paid, payWith, toSimulator, useCard, withPhone } from './flows.mjs'
 import { eventually, startServer } from './server.mjs'
 
@@ -152,13 +152,13 @@ describe('invoice', { concurrency: 2 }, () => {
         const invoice = await create()
         await open(page, invoice)
         await toSimulator(page, 'wave')
-        await page.goBack()
+        await goBack(page)
         await reach(page, /Continue in Wave|We are asking Wave|How do you want to pay/)
-        await page.goForward()
+        await goForward(page)
         await reach(page, 'Wave, simulated')
         await decide(page, 'Approve')
         await paid(page)
-        await page.goBack()
+        await goBack(page)
         await eventually(() => heading(page, /^Paid$|Done|Wave, simulated/).isVisible())
         await goTo(page, page_of(invoice))
         await paid(page)

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { button, goTo, heading, launch, link, look, payer, reach, SCRIPTS, withScripts } from './browser.mjs'
+import { button, goBack, goForward, goTo, heading, launch, link, look, payer, reach, SCRIPTS, withScripts } from './browser.mjs'
 import { MERCHANT, QUIET_PHONE, decide, givePhone, open, paid, toSimulator, withPhone } from './flows.mjs'
 import { eventually, startServer } from './server.mjs'
 
@@ -88,16 +88,16 @@ describe('page', { concurrency: 2 }, () => {
         const checkout = await create()
         await open(page, checkout)
         await toSimulator(page, 'wave')
-        await page.goBack()
+        await goBack(page)
         await reach(page, /Continue in Wave|We are asking Wave|How do you want to pay/)
         await look(page, 'redirect')
-        await page.goForward()
+        await goForward(page)
         await reach(page, 'Wave, simulated')
         await decide(page, 'Approve')
         await paid(page)
         await goTo(page)
         await paid(page)
-        await page.goBack()
+        await goBack(page)
         await eventually(() => heading(page, /^Paid$|This is already paid|Done|Wave, simulated/).isVisible())
         await goTo(page, checkout.payment_url)
         await reach(page, /^Paid$|This is already paid/)
@@ -232,6 +232,22 @@ describe('page', { concurrency: 2 }, () => {
       await link(elsewhere, 'Open the simulated phone').click()
       await button(elsewhere, 'Not enough money').click()
       await reach(page, 'Not paid', 10)
+    }))
+
+  test('what happens elsewhere does not cut off a page that is on its way', () =>
+    payer(browser, {}, async page => {
+      const checkout = await create()
+      await open(page, checkout)
+      await withPhone(page, 'afrimoney', QUIET_PHONE)
+      await reach(page, 'Approve it on your phone')
+      // A slow network: the answer comes well after the event.
+      await page.route(/lang=fr/, async route => {
+        await server.api('POST', `/v1/checkouts/${checkout.id}/cancel`)
+        await page.waitForTimeout(1500)
+        await route.continue()
+      }, { times: 1 })
+      await link(page, 'Français').click()
+      await eventually(async () => (await page.locator('html').getAttribute('lang')) === 'fr')
     }))
 
   test('the page can be read at 400 % and without motion', () =>

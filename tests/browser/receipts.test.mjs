@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { createHmac, createPrivateKey, sign } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
-import { button, goTo, heading, launch, link, look, payer, reach } from './browser.mjs'
+import { button, goBack, goTo, heading, launch, link, look, payer, reach } from './browser.mjs'
 import { startServer } from './server.mjs'
 
 // Written by the server's own tests; the signing here is ours, so that the layout is held by two programs.
@@ -240,7 +240,7 @@ describe('receipt', { concurrency: 2 }, () => {
       await field.fill(`  https://pay.example/verify#${EXAMPLE.statement}\n`)
       await button(page, 'Check').click()
       await reach(page, GENUINE)
-      await page.goBack()
+      await goBack(page)
       await reach(page, 'Check a receipt')
       await field.fill('HELLO')
       await page.keyboard.press('Enter')

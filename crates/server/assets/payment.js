@@ -4,10 +4,11 @@
 const d = document, { self, revision, events, status, go, back, busy, offline } = d.body.dataset
 const by = id => d.getElementById(id)
 const say = text => { const live = by('live'); if (live && live.textContent !== text) live.textContent = text }
-let sent = false, pause = 4000, timer
+let sent = false, leaving = false, pause = 4000, timer
 
-// Not while a form is on its way: that would cut it off.
-const anew = () => { if (!sent) location.replace(self) }
+// Not while a form or another page is on its way: that would cut it off. A link may lead to an app and leave the page here.
+const anew = () => { if (!sent && !leaving) location.replace(self) }
+addEventListener('beforeunload', () => { leaving = true; setTimeout(() => { leaving = false }, 5000) })
 const look = now => { if (now && now.revision && now.revision !== revision) anew() }
 
 // One tap, one request. After a while the form may go again, since its token pays once in any case.
@@ -18,7 +19,7 @@ if (e.submitter) e.submitter.classList.add('busy')
 say(busy)
 setTimeout(() => { sent = false; say(''); d.querySelectorAll('.busy').forEach(b => b.classList.remove('busy')) }, 2e4)
 })
-addEventListener('pageshow', e => { if (e.persisted) { sent = false; anew() } })
+addEventListener('pageshow', e => { if (e.persisted) { sent = leaving = false; anew() } })
 
 const ask = async () => {
 clearTimeout(timer)
