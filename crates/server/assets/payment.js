@@ -3,23 +3,23 @@
 (() => {
 const d = document, { self, revision, events, status, go, back, busy, offline } = d.body.dataset
 const by = id => d.getElementById(id)
-const say = text => { const live = by('live'); if (live && live.textContent !== text) live.textContent = text }
-let sent = false, leaving = false, pause = 4000, timer
+const say = text => { const live = by('live'); if (live) live.textContent = text }
+let sent, leaving, pause = 4000, timer
 
 // Not while a form or another page is on its way: that would cut it off. A link may lead to an app and leave the page here.
-const anew = () => { if (!sent && !leaving) location.replace(self) }
-addEventListener('beforeunload', () => { leaving = true; setTimeout(() => { leaving = false }, 5000) })
-const look = now => { if (now && now.revision && now.revision !== revision) anew() }
+const anew = () => { if (!leaving) location.replace(self) }
+addEventListener('beforeunload', () => { leaving = setTimeout(() => leaving = 0, sent ? 2e4 : 5e3) })
+const look = now => { if (now.revision && now.revision !== revision) anew() }
 
 // One tap, one request. After a while the form may go again, since its token pays once in any case.
 d.addEventListener('submit', e => {
 if (sent) return e.preventDefault()
-sent = true
+sent = 1
 if (e.submitter) e.submitter.classList.add('busy')
 say(busy)
-setTimeout(() => { sent = false; say(''); d.querySelectorAll('.busy').forEach(b => b.classList.remove('busy')) }, 2e4)
+setTimeout(() => { sent = 0; say(''); d.querySelectorAll('.busy').forEach(b => b.classList.remove('busy')) }, 2e4)
 })
-addEventListener('pageshow', e => { if (e.persisted) { sent = leaving = false; anew() } })
+addEventListener('pageshow', e => { if (e.persisted) { sent = leaving = 0; anew() } })
 
 const ask = async () => {
 clearTimeout(timer)
@@ -27,8 +27,7 @@ try {
 const answer = await fetch(status, { cache: 'no-store' })
 if (answer.ok) look(await answer.json())
 } catch {}
-pause = Math.min(pause * 1.4, 3e4)
-timer = setTimeout(ask, pause)
+timer = setTimeout(ask, pause = Math.min(pause * 1.4, 3e4))
 }
 if (status) {
 if (window.EventSource) new EventSource(events).onmessage = e => { try { look(JSON.parse(e.data)) } catch {} }
@@ -39,22 +38,22 @@ timer = setTimeout(ask, pause)
 }
 
 d.querySelectorAll('[data-wait]').forEach(b => {
-b.disabled = true
-setTimeout(() => { b.disabled = false }, b.dataset.wait * 1000)
+b.disabled = 1
+setTimeout(() => { b.disabled = 0 }, b.dataset.wait * 1000)
 })
 
 // Outward at once, but who comes back by the back button stays.
 const [visit] = performance.getEntriesByType('navigation')
-const first = !visit || visit.type === 'navigate'
+const first = !visit || visit.type == 'navigate'
 if (go && first) {
 history.replaceState(null, '', self)
 setTimeout(() => location.assign(go), 600)
 }
 if (back && first) {
 const timer = setTimeout(() => location.assign(back), 8000)
-by('auto').hidden = false
-by('stay').onclick = () => { clearTimeout(timer); by('auto').hidden = true }
+by('auto').hidden = 0
+by('stay').onclick = () => { clearTimeout(timer); by('auto').hidden = 1 }
 }
 const print = by('print')
-if (print) { print.hidden = false; print.onclick = () => window.print() }
+if (print) { print.hidden = 0; print.onclick = () => window.print() }
 })()

@@ -309,6 +309,7 @@ async fn a_commit_that_waits_for_its_standby_is_not_denied() {
     let proxy = Proxy::start(cluster.port).await;
     let scene = Scene::start(&proxy.url(), &["api"]).await;
     set(&cluster, "set synchronous_standby_names = 'nobody'").await;
+    until_commits_wait(&cluster).await;
     let (load, url) = (Arc::clone(&scene.load), format!("{}/v1/checkouts", scene.fleet.addresses()[0]));
     let order = json!({ "amount": "1.00", "items": null, "reference": "held" });
     let asked = tokio::spawn(async move { load.post(&url, None, &order).await });
@@ -329,6 +330,18 @@ async fn a_commit_that_waits_for_its_standby_is_not_denied() {
         }
     }
     panic!("the commit that waited is not there: {body}");
+}
+
+/// A setting takes effect a while after it was reloaded.
+async fn until_commits_wait(cluster: &Cluster) {
+    for number in 0..200 {
+        let client = connect(&cluster.url()).await;
+        let create = format!("create table probe_{number} ()");
+        if tokio::time::timeout(Duration::from_millis(500), client.batch_execute(&create)).await.is_err() {
+            return;
+        }
+    }
+    panic!("commits wait for nobody");
 }
 
 async fn following(primary: &Cluster, port: u16) -> Cluster {
