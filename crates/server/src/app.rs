@@ -241,6 +241,18 @@ impl App {
         result
     }
 
+    /// The same, for a command that only adds: see [`store::Store::add`].
+    pub async fn commit_addition<T, F>(&self, command: F) -> Result<T, Failure>
+    where
+        F: Fn(&mut Tx<'_>, &Context) -> Result<T, Failure> + Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let context = Arc::clone(&self.inner.context);
+        let result = self.inner.store.add(move |tx| command(tx, &context)).await;
+        self.inner.bell.send_modify(|rings| *rings += 1);
+        result
+    }
+
     pub async fn read<T, F>(&self, query: F) -> Result<T, Failure>
     where
         F: Fn(&mut Tx<'_>, &Context) -> Result<T, Failure> + Send + Sync + 'static,

@@ -1,11 +1,14 @@
 //! The PostgreSQL driver: N threads, each with one connection and a small runtime of its own, that take closures from one
 //! queue. Correct at READ COMMITTED and through a pooler in transaction mode: no session state, no advisory locks, no LISTEN.
 
+mod additions;
 mod connect;
 mod connection;
 mod fault;
+mod merge;
 mod pipeline;
 mod pooler;
+mod shared;
 mod value;
 mod worker;
 
@@ -13,22 +16,53 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread;
 
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Mutex, mpsc, watch};
+
+use self::additions::Additions;
+use self::worker::Message;
 
 use crate::clock::Monotone;
 use crate::error::Error;
+use crate::job::Job;
 use crate::settings::Settings;
-use crate::store::{QUEUE_LIMIT, Queues, Started};
+use crate::store::{Order, QUEUE_LIMIT, Queues, Started};
+use crate::tx::Access;
 
 /// What the threads know of one another.
 pub(crate) struct Common {
     pub(crate) target: connect::Target,
     pub(crate) clock: Arc<Monotone>,
-    pub(crate) waiting: Mutex<mpsc::Receiver<worker::Message>>,
+    pub(crate) waiting: Mutex<mpsc::Receiver<Message>>,
     pub(crate) connected: AtomicUsize,
     /// There is a pooler in between, or prepared statements got lost as if there were: go on without.
     pub(crate) unprepared: Arc<AtomicBool>,
     pub(crate) stale: AtomicUsize,
+    pub(crate) additions: Arc<Additions>,
+}
+
+/// What the store hands its closures to.
+pub(crate) struct Queue {
+    messages: mpsc::Sender<Message>,
+    additions: Arc<Additions>,
+}
+
+impl Queue {
+    pub(crate) fn push(&self, order: Order, job: Box<dyn Job>) -> Result<(), Error> {
+        let send = |message| {
+            self.messages.try_send(message).map_err(|error| match error {
+                TrySendError::Full(_) => Error::Busy,
+                TrySendError::Closed(_) => Error::Unavailable("the store is closed".to_owned()),
+            })
+        };
+        match order {
+            Order::Read => send(Message::One(Access::Read, job)),
+            Order::Add if !self.additions.is_careful() => {
+                self.additions.push(job, Error::Busy, || send(Message::Additions))
+            }
+            Order::Add | Order::Write => send(Message::One(Access::Write, job)),
+        }
+    }
 }
 
 pub(crate) async fn start(settings: &Settings, url: &str, clock: Arc<Monotone>) -> Result<Started, Error> {
@@ -36,7 +70,8 @@ pub(crate) async fn start(settings: &Settings, url: &str, clock: Arc<Monotone>) 
     // Said before anything is written, and with the reason why it can't connect if it can't.
     connect::check_settings(&target, settings.allow_unsafe).await?;
 
-    let (queue, waiting) = mpsc::channel(QUEUE_LIMIT);
+    let (messages, waiting) = mpsc::channel(QUEUE_LIMIT);
+    let additions = Arc::new(Additions::default());
     let common = Arc::new(Common {
         target,
         clock,
@@ -44,6 +79,7 @@ pub(crate) async fn start(settings: &Settings, url: &str, clock: Arc<Monotone>) 
         connected: AtomicUsize::new(0),
         unprepared: Arc::new(AtomicBool::new(false)),
         stale: AtomicUsize::new(0),
+        additions: Arc::clone(&additions),
     });
     let mut threads = Vec::new();
     for index in 0..settings.connections.max(1) {
@@ -55,5 +91,5 @@ pub(crate) async fn start(settings: &Settings, url: &str, clock: Arc<Monotone>) 
         threads.push(thread);
     }
     let (_, changes) = watch::channel(0);
-    Ok(Started { queues: Queues::Postgres(queue), threads, changes, folder: None })
+    Ok(Started { queues: Queues::Postgres(Queue { messages, additions }), threads, changes, folder: None })
 }

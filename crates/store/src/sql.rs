@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value {
     Null,
     Integer(i64),

@@ -4,7 +4,6 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
-use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::watch;
 
 use crate::clock::{Clock, EntropySource, Monotone};
@@ -12,7 +11,9 @@ use crate::error::Error;
 use crate::job::{Call, Job};
 use crate::migrate::{Schema, migrate};
 use crate::settings::{Database, Dialect, Settings};
-use crate::tx::{Access, Tx};
+#[cfg(feature = "inline")]
+use crate::tx::Access;
+use crate::tx::Tx;
 use crate::{postgres, sqlite};
 
 /// Waiting closures beyond this are refused: a longer queue would only answer later than anybody waits.
@@ -38,9 +39,28 @@ pub(crate) enum Queues {
         writes: SyncSender<Box<dyn Job>>,
         reads: sqlite::Reads,
     },
-    Postgres(tokio::sync::mpsc::Sender<(Access, Box<dyn Job>)>),
+    Postgres(postgres::Queue),
     #[cfg(feature = "inline")]
     Inline(crate::inline::Inline),
+}
+
+/// What is asked of a driver with a closure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Read,
+    Write,
+    /// See [`Store::add`].
+    Add,
+}
+
+impl Order {
+    #[cfg(feature = "inline")]
+    fn access(self) -> Access {
+        match self {
+            Self::Read => Access::Read,
+            Self::Write | Self::Add => Access::Write,
+        }
+    }
 }
 
 /// What a driver's start returns.
@@ -136,7 +156,18 @@ impl Store {
         E: From<Error> + Send + 'static,
     {
         // A thread that ended with the closure in its hands may have been inside COMMIT.
-        self.call(Access::Write, closure, Error::UnknownCommit).await
+        self.call(Order::Write, closure, Error::UnknownCommit).await
+    }
+
+    /// The same, for a closure that locks no row and adds none that others may be adding, its idempotency key aside.
+    /// PostgreSQL commits several of them together: no two of them wait for one another, so none can stand in a circle.
+    pub async fn add<T, E, F>(&self, closure: F) -> Result<T, E>
+    where
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        self.call(Order::Add, closure, Error::UnknownCommit).await
     }
 
     /// One snapshot, read-only.
@@ -146,10 +177,10 @@ impl Store {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        self.call(Access::Read, closure, Error::Unavailable("the store has stopped".to_owned())).await
+        self.call(Order::Read, closure, Error::Unavailable("the store has stopped".to_owned())).await
     }
 
-    async fn call<T, E, F>(&self, access: Access, closure: F, unanswered: Error) -> Result<T, E>
+    async fn call<T, E, F>(&self, order: Order, closure: F, unanswered: Error) -> Result<T, E>
     where
         F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
         T: Send + 'static,
@@ -157,33 +188,32 @@ impl Store {
     {
         // A read makes nothing, so what is made does not depend on how often somebody looked.
         let mut seed = [0; 32];
-        if access == Access::Write {
+        if order != Order::Read {
             self.shared.entropy.fill(&mut seed);
         }
         let (call, answer) = Call::new(closure, seed);
-        self.submit(access, Box::new(call))?;
+        self.submit(order, Box::new(call))?;
         answer.await.unwrap_or_else(|_| Err(E::from(unanswered)))
     }
 
-    fn submit(&self, access: Access, job: Box<dyn Job>) -> Result<(), Error> {
+    fn submit(&self, order: Order, job: Box<dyn Job>) -> Result<(), Error> {
         let queues = self.shared.queues.read().unwrap_or_else(PoisonError::into_inner);
         let busy = || Error::Busy;
         let stopped = || Error::Unavailable("the store is closed".to_owned());
-        match (queues.as_ref().ok_or_else(stopped)?, access) {
-            (Queues::Sqlite { reads, .. }, Access::Read) => reads.push(job).map_err(|_| busy()),
-            (Queues::Sqlite { writes, .. }, Access::Write) => writes.try_send(job).map_err(|error| match error {
-                std::sync::mpsc::TrySendError::Full(_) => busy(),
-                std::sync::mpsc::TrySendError::Disconnected(_) => stopped(),
-            }),
+        match (queues.as_ref().ok_or_else(stopped)?, order) {
+            (Queues::Sqlite { reads, .. }, Order::Read) => reads.push(job).map_err(|_| busy()),
+            (Queues::Sqlite { writes, .. }, Order::Write | Order::Add) => {
+                writes.try_send(job).map_err(|error| match error {
+                    std::sync::mpsc::TrySendError::Full(_) => busy(),
+                    std::sync::mpsc::TrySendError::Disconnected(_) => stopped(),
+                })
+            }
             #[cfg(feature = "inline")]
-            (Queues::Inline(inline), access) => {
-                inline.run(access, job);
+            (Queues::Inline(inline), order) => {
+                inline.run(order.access(), job);
                 Ok(())
             }
-            (Queues::Postgres(queue), access) => queue.try_send((access, job)).map_err(|error| match error {
-                TrySendError::Full(_) => busy(),
-                TrySendError::Closed(_) => stopped(),
-            }),
+            (Queues::Postgres(queue), order) => queue.push(order, job),
         }
     }
 

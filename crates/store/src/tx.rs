@@ -29,6 +29,10 @@ pub(crate) trait Conn {
     ) -> Result<(), Error>;
     /// No time limit on the statements of this transaction: migrations, backup and restore.
     fn unhurried(&mut self);
+    /// Other closures write in the same transaction of a database that has other writers as well.
+    fn is_shared(&self) -> bool {
+        false
+    }
     fn savepoint(&mut self, depth: u32) -> Result<(), Error>;
     fn release(&mut self, depth: u32) -> Result<(), Error>;
     fn rollback_to(&mut self, depth: u32) -> Result<(), Error>;
@@ -81,6 +85,12 @@ impl<'c> Tx<'c> {
         self.conn.dialect()
     }
 
+    /// Nothing is asked of the database that it can be told with its neighbours' writes: what turns out to be otherwise is
+    /// undone, and this closure runs again with a transaction of its own.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.conn.is_shared()
+    }
+
     /// To be put behind a `select` whose rows this transaction is about to change.
     #[must_use]
     pub fn lock_suffix(&self) -> &'static str {
@@ -126,7 +136,7 @@ impl<'c> Tx<'c> {
         self.attempt_write(values, |conn| conn.append(table, sql, values))
     }
 
-    /// An update that must touch exactly one row. A miss means that another transaction was faster: nothing is committed
+    /// A write that must touch exactly one row. A miss means that another transaction was faster: nothing is committed
     /// and the whole closure runs again.
     pub fn guarded(&mut self, table: &str, sql: &str, values: &[Value]) -> Result<(), Error> {
         self.attempt_write(values, |conn| conn.guarded(table, sql, values))

@@ -306,7 +306,7 @@ fn finish_key(tx: &mut Tx<'_>, context: &Context, payment: &mut Payment) -> Resu
     let key = IdempotencyKey { scope: payment.session.scope, space, key, fingerprint: Vec::new() };
     let view = PaymentSessionView::of(&payment.session, payment.transaction.as_ref(), &context.addresses);
     let view = if key.is_of_page() { view.without_payer() } else { view };
-    idempotency::finish(tx, context, &key, &Reply::new(200, wire::data(&view)))?;
+    idempotency::finish_left(tx, context, &key, &Reply::new(200, wire::data(&view)))?;
     Ok(true)
 }
 

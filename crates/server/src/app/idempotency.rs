@@ -40,6 +40,20 @@ pub(super) enum Run<T> {
     Wait,
 }
 
+#[derive(Clone, Copy)]
+enum Kind {
+    Change,
+    Addition,
+}
+
+fn answer_of(run: Run<()>) -> Result<Reply, Failure> {
+    match run {
+        Run::Done(reply) => Ok(reply),
+        Run::Open(()) => Err(Failure::Broken("a command left its answer open".into())),
+        Run::Wait => Err(Failure::KeyInUse),
+    }
+}
+
 impl App {
     /// Runs `command` and stores `render`'s answer under `key`, in one transaction.
     ///
@@ -50,18 +64,40 @@ impl App {
         R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
         T: Send + 'static,
     {
-        let run =
-            self.write_or_leave(key, move |tx, context| command(tx, context).map(Outcome::Answer), render).await?;
-        match run {
-            Run::Done(reply) => Ok(reply),
-            Run::Open(()) => Err(Failure::Broken("a command left its answer open".into())),
-            Run::Wait => Err(Failure::KeyInUse),
-        }
+        let command = move |tx: &mut Tx<'_>, context: &Context| command(tx, context).map(Outcome::Answer);
+        answer_of(self.run(Kind::Change, key, command, render).await?)
+    }
+
+    /// The same, for a command that only adds: see [`store::Store::add`].
+    pub async fn add<T, C, R>(&self, key: Option<IdempotencyKey>, command: C, render: R) -> Result<Reply, Failure>
+    where
+        C: Fn(&mut Tx<'_>, &Context) -> Result<T, Failure> + Send + Sync + Clone + 'static,
+        R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+        T: Send + 'static,
+    {
+        let command = move |tx: &mut Tx<'_>, context: &Context| command(tx, context).map(Outcome::Answer);
+        answer_of(self.run(Kind::Addition, key, command, render).await?)
     }
 
     /// The same, for a command that may leave its answer to a later transaction.
     pub(super) async fn write_or_leave<T, O, C, R>(
         &self,
+        key: Option<IdempotencyKey>,
+        command: C,
+        render: R,
+    ) -> Result<Run<O>, Failure>
+    where
+        C: Fn(&mut Tx<'_>, &Context) -> Result<Outcome<T, O>, Failure> + Send + Sync + Clone + 'static,
+        R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+        T: Send + 'static,
+        O: Send + 'static,
+    {
+        self.run(Kind::Change, key, command, render).await
+    }
+
+    async fn run<T, O, C, R>(
+        &self,
+        kind: Kind,
         key: Option<IdempotencyKey>,
         command: C,
         render: R,
@@ -79,15 +115,17 @@ impl App {
         loop {
             let (key_again, command, render) = (key.clone(), command.clone(), render.clone());
             let given = Arc::clone(&answer);
-            let run = self
-                .commit(move |tx, context| {
-                    let run = once(tx, context, key_again.as_ref(), &command, &render)?;
-                    if let (Run::Done(reply), Some(true)) = (&run, key_again.as_ref().map(IdempotencyKey::is_own)) {
-                        *given.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply.clone());
-                    }
-                    Ok(run)
-                })
-                .await;
+            let once = move |tx: &mut Tx<'_>, context: &Context| {
+                let run = once(tx, context, key_again.as_ref(), &command, &render)?;
+                if let (Run::Done(reply), Some(true)) = (&run, key_again.as_ref().map(IdempotencyKey::is_own)) {
+                    *given.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply.clone());
+                }
+                Ok(run)
+            };
+            let run = match kind {
+                Kind::Change => self.commit(once).await,
+                Kind::Addition => self.commit_addition(once).await,
+            };
             let run = match (run, &key) {
                 (Err(Failure::Store(store::Error::UnknownCommit)), Some(key)) => {
                     let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -177,9 +215,22 @@ pub fn keep(tx: &mut Tx<'_>, context: &Context, key: &IdempotencyKey, reply: Rep
 
 /// Stores the answer to the request that holds `key`. It may have a client or webhook secret in it, so its body is sealed;
 /// under a key that nobody will send again it isn't kept at all.
-pub(super) fn finish(tx: &mut Tx<'_>, context: &Context, key: &IdempotencyKey, reply: &Reply) -> Result<(), Failure> {
-    let sealed = (!key.is_own()).then(|| context.kept_answer_key.seal(&label(key), reply.body.as_bytes()));
-    Ok(idempotency::finish(tx, key, i64::from(reply.status), sealed)?)
+fn finish(tx: &mut Tx<'_>, context: &Context, key: &IdempotencyKey, reply: &Reply) -> Result<(), Failure> {
+    Ok(idempotency::finish(tx, key, i64::from(reply.status), sealed(context, key, reply))?)
+}
+
+/// The same, for one that an earlier transaction left running.
+pub(super) fn finish_left(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    key: &IdempotencyKey,
+    reply: &Reply,
+) -> Result<(), Failure> {
+    Ok(idempotency::finish_left(tx, key, i64::from(reply.status), sealed(context, key, reply))?)
+}
+
+fn sealed(context: &Context, key: &IdempotencyKey, reply: &Reply) -> Option<Vec<u8>> {
+    (!key.is_own()).then(|| context.kept_answer_key.seal(&label(key), reply.body.as_bytes()))
 }
 
 /// Names the row that a sealed answer belongs to. None of its parts has a line break in it.
@@ -237,7 +288,10 @@ fn once<T, O>(
     }
     let reply = match tx.savepoint(|tx| command(tx, context)) {
         Ok(Outcome::Answer(value)) => render(Ok(&value)),
-        Ok(Outcome::Leave(open)) => return Ok(Run::Open(open)),
+        Ok(Outcome::Leave(open)) => {
+            idempotency::leave(tx, key)?;
+            return Ok(Run::Open(open));
+        }
         Err(failure) if failure.is_final() && !domain::planted!(Defect::RefusalNotKept) => render(Err(&failure)),
         // The whole transaction is undone, the key with it.
         Err(failure) => return Err(failure),

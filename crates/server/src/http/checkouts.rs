@@ -129,7 +129,7 @@ pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -
     };
     let command =
         move |tx: &mut store::Tx<'_>, context: &crate::app::Context| checkouts::create(tx, context, scope, &new);
-    Ok(api.app.write(key, command, caller.renderer(201, view)).await?.into())
+    Ok(api.app.add(key, command, caller.renderer(201, view)).await?.into())
 }
 
 fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Problem> {

@@ -110,7 +110,7 @@ pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -
     refuse_card_number(scope, &body)?;
     let key = caller.merchant_key(&body, None)?;
     let command = move |tx: &mut Tx<'_>, _: &Context| products::create(tx, scope, &new);
-    Ok(api.app.write(key, command, caller.renderer(201, ProductView::of)).await?.into())
+    Ok(api.app.add(key, command, caller.renderer(201, ProductView::of)).await?.into())
 }
 
 /// Two names of one thing.

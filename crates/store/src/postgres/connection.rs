@@ -15,7 +15,9 @@ use tokio::runtime::Runtime;
 use tokio_postgres::{Client, Statement};
 
 use super::fault::{self, Cause, Fault};
+use super::merge;
 use super::pipeline::{self, Reply, Step, Text};
+use super::shared::Shared;
 use super::value;
 use crate::error::{Error, SqlKind};
 use crate::settings::Dialect;
@@ -35,10 +37,12 @@ pub(crate) struct Connection {
     client: Client,
     statements: HashMap<String, Prepared>,
     unprepared: Arc<AtomicBool>,
-    collected: Vec<Collected>,
+    pub(super) collected: Vec<Collected>,
     access: Access,
-    begun: bool,
-    wrote: bool,
+    /// While the transaction is one of several closures.
+    pub(super) shared: Option<Shared>,
+    pub(super) begun: bool,
+    pub(super) wrote: bool,
     limit: Duration,
     /// What the worker has to do about this connection.
     pub(crate) state: State,
@@ -52,12 +56,12 @@ pub(crate) enum State {
 }
 
 #[derive(Clone)]
-struct Prepared {
-    statement: Statement,
+pub(super) struct Prepared {
+    pub(super) statement: Statement,
     columns: Arc<[String]>,
 }
 
-enum Collected {
+pub(super) enum Collected {
     Write { table: String, sql: String, values: Vec<Value>, guarded: bool },
     Savepoint { depth: u32, sql: String },
     Command(String),
@@ -92,6 +96,7 @@ impl Connection {
             unprepared,
             collected: Vec::new(),
             access: Access::Read,
+            shared: None,
             begun: false,
             wrote: false,
             limit: STATEMENT_LIMIT,
@@ -107,6 +112,7 @@ impl Connection {
     pub(crate) fn begin(&mut self, access: Access) {
         self.collected.clear();
         (self.access, self.begun, self.wrote, self.limit) = (access, false, false, STATEMENT_LIMIT);
+        self.shared = None;
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), Error> {
@@ -139,6 +145,9 @@ impl Connection {
 
     /// Sends what is collected, then `last`, and waits for all answers.
     fn round_trip(&mut self, last: Last<'_>) -> Result<Output, Error> {
+        if self.shared.is_some() {
+            self.send_together()?;
+        }
         let mut collected = std::mem::take(&mut self.collected);
         self.wrote |= collected.iter().any(|item| matches!(item, Collected::Write { .. }));
         let mut sent = 0;
@@ -223,7 +232,7 @@ impl Connection {
         }
     }
 
-    fn send(&mut self, steps: &[Step<'_>], guards: &[usize]) -> Result<Option<Reply>, Error> {
+    pub(super) fn send(&mut self, steps: &[Step<'_>], guards: &[usize]) -> Result<Option<Reply>, Error> {
         self.send_ending(steps, guards, false)
     }
 
@@ -272,7 +281,7 @@ impl Connection {
         }
     }
 
-    fn begin_text(&self) -> &'static str {
+    pub(super) fn begin_text(&self) -> &'static str {
         match self.access {
             Access::Write => "begin isolation level read committed read write",
             Access::Read => "begin isolation level repeatable read read only",
@@ -288,6 +297,13 @@ impl Connection {
 
     /// Makes sure that the values can be sent. Returns the columns, unless nothing is prepared.
     fn prepare(&mut self, sql: &str, values: &[Value]) -> Result<Option<Arc<[String]>>, Error> {
+        let Some(prepared) = self.prepared(sql)? else { return Ok(None) };
+        value::check(values, prepared.statement.params(), sql)?;
+        Ok(Some(Arc::clone(&prepared.columns)))
+    }
+
+    /// `None` where nothing is prepared.
+    pub(super) fn prepared(&mut self, sql: &str) -> Result<Option<&Prepared>, Error> {
         if self.unprepared.load(Ordering::Relaxed) {
             self.statements.clear();
             return Ok(None);
@@ -312,9 +328,7 @@ impl Connection {
             let columns = value::columns_of(statement.columns());
             self.statements.insert(sql.to_owned(), Prepared { statement, columns });
         }
-        let prepared = self.statements.get(sql).expect("it was inserted a line above");
-        value::check(values, prepared.statement.params(), sql)?;
-        Ok(Some(Arc::clone(&prepared.columns)))
+        Ok(self.statements.get(sql))
     }
 
     /// Between transactions, so that no statement is closed that a pipeline still needs.
@@ -325,6 +339,7 @@ impl Connection {
     }
 
     fn collect(&mut self, table: &str, sql: String, values: &[Value], guarded: bool) -> Result<(), Error> {
+        self.forget_reads_of(table);
         self.collected.push(Collected::Write { table: table.to_owned(), sql, values: values.to_vec(), guarded });
         if self.collected.len() >= COLLECTED { self.flush() } else { Ok(()) }
     }
@@ -341,6 +356,9 @@ impl Conn for Connection {
 
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
         let reads = only_reads(sql);
+        if reads && let Some(rows) = self.recall(sql, values) {
+            return Ok(rows);
+        }
         self.wrote |= !reads;
         // What is collected may stay so while it can't be seen: then its row locks are taken later and held shorter.
         let held_back = if reads && !self.mentions_collected(sql) && !self.has_unsent_savepoint() {
@@ -353,7 +371,14 @@ impl Conn for Connection {
             self.collected = held_back;
         }
         match output? {
-            Output::Rows(rows) => Ok(rows),
+            Output::Rows(rows) => {
+                if reads {
+                    self.remember(sql, values, &rows);
+                } else {
+                    self.changed_rows();
+                }
+                Ok(rows)
+            }
             Output::Nothing | Output::Touched(_) => {
                 Err(Error::sql(SqlKind::Other, format!("no rows came from: {sql}")))
             }
@@ -362,6 +387,7 @@ impl Conn for Connection {
 
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Error> {
         self.wrote = true;
+        self.changed_rows();
         match self.round_trip(Last::Execute(sql, values))? {
             Output::Touched(count) => Ok(count),
             Output::Nothing | Output::Rows(_) => Err(Error::sql(SqlKind::Other, format!("no count came from: {sql}"))),
@@ -373,10 +399,7 @@ impl Conn for Connection {
     }
 
     fn guarded(&mut self, table: &str, sql: &str, values: &[Value]) -> Result<(), Error> {
-        let raising = format!(
-            "with touched as ({sql} returning 1) select 1 / (case when count(*) = 1 then 1 else 0 end) from touched"
-        );
-        self.collect(table, raising, values, true)
+        self.collect(table, merge::exactly_one(sql), values, true)
     }
 
     fn flush(&mut self) -> Result<(), Error> {
@@ -417,12 +440,23 @@ impl Conn for Connection {
         self.limit = UNHURRIED_LIMIT;
     }
 
+    fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
     fn savepoint(&mut self, depth: u32) -> Result<(), Error> {
+        if self.is_shared() {
+            self.mark_savepoint();
+            return Ok(());
+        }
         self.collected.push(Collected::Savepoint { depth, sql: format!("savepoint part_{depth}") });
         Ok(())
     }
 
     fn release(&mut self, depth: u32) -> Result<(), Error> {
+        if self.is_shared() {
+            return self.leave_savepoint().map(drop);
+        }
         match self.unsent_savepoint(depth) {
             Some(position) => drop(self.collected.remove(position)),
             None => self.collected.push(Collected::Command(format!("release savepoint part_{depth}"))),
@@ -431,6 +465,10 @@ impl Conn for Connection {
     }
 
     fn rollback_to(&mut self, depth: u32) -> Result<(), Error> {
+        if self.is_shared() {
+            let mark = self.leave_savepoint()?;
+            return self.back_to(mark);
+        }
         match self.unsent_savepoint(depth) {
             Some(position) => self.collected.truncate(position),
             None => {

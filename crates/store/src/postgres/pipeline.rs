@@ -16,6 +16,8 @@ pub(crate) enum Step<'a> {
     Command(&'a str),
     Query(Text<'a>, &'a [Value]),
     Execute(Text<'a>, &'a [Value]),
+    /// Of a statement for many rows: for each placeholder the values of all rows. Rows may come back.
+    Many(Statement, Vec<Vec<&'a Value>>),
 }
 
 pub(crate) enum Text<'a> {
@@ -46,6 +48,10 @@ async fn send_one(client: &Client, step: &Step<'_>) -> Result<Reply, tokio_postg
         }
         Step::Execute(Text::Unprepared(sql), values) => {
             client.execute_typed(sql, &typed(values)).await.map(Reply::Touched)
+        }
+        Step::Many(statement, columns) => {
+            let columns: Vec<_> = columns.iter().map(|column| column as &(dyn ToSql + Sync)).collect();
+            client.query(statement, &columns).await.map(Reply::Rows)
         }
     }
 }

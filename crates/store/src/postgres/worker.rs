@@ -16,7 +16,11 @@ use crate::error::Error;
 use crate::job::{Job, MAX_RUNS, Verdict};
 use crate::tx::{Access, Tx};
 
-pub(crate) type Message = (Access, Box<dyn Job>);
+pub(crate) enum Message {
+    One(Access, Box<dyn Job>),
+    /// Closures wait to share a transaction.
+    Additions,
+}
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -69,9 +73,10 @@ impl Running {
             let next = self.runtime.block_on(async { self.common.waiting.lock().await.recv().await });
             match next {
                 None => return,
-                Some((_, job)) if job.abandoned() => {}
-                Some((Access::Write, job)) => self.write(job),
-                Some((Access::Read, job)) => self.read(job),
+                Some(Message::One(_, job)) if job.abandoned() => {}
+                Some(Message::One(Access::Write, job)) => self.write(job),
+                Some(Message::One(Access::Read, job)) => self.read(job),
+                Some(Message::Additions) => self.add(),
             }
         }
     }
@@ -110,7 +115,14 @@ impl Running {
                 return false;
             }
             match waiting.try_recv() {
-                Ok((_, job)) => job.refuse(error.clone()),
+                Ok(Message::One(_, job)) => job.refuse(error.clone()),
+                Ok(Message::Additions) => loop {
+                    let jobs = self.common.additions.next();
+                    if jobs.is_empty() {
+                        break;
+                    }
+                    jobs.into_iter().for_each(|job| job.refuse(error.clone()));
+                },
                 Err(TryRecvError::Empty) => return false,
                 Err(TryRecvError::Disconnected) => return true,
             }
@@ -140,6 +152,52 @@ impl Running {
                 reconnections += 1;
             }
         }
+    }
+
+    fn add(&mut self) {
+        loop {
+            let mut jobs = self.common.additions.next();
+            if jobs.is_empty() {
+                return;
+            }
+            jobs.retain(|job| !job.abandoned());
+            match jobs.len() {
+                0 => {}
+                1 => jobs.into_iter().for_each(|job| self.write(job)),
+                _ => self.write_together(jobs),
+            }
+        }
+    }
+
+    /// All of them commit, or each runs again alone.
+    fn write_together(&mut self, mut jobs: Vec<Box<dyn Job>>) {
+        match self.run_together(&mut jobs) {
+            Ok(()) => jobs.into_iter().for_each(|job| job.answer()),
+            Err(error @ Error::UnknownCommit) => jobs.into_iter().for_each(|job| job.refuse(error.clone())),
+            Err(_) => {
+                self.common.additions.be_careful();
+                jobs.into_iter().for_each(|job| self.write(job));
+            }
+        }
+    }
+
+    fn run_together(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Error> {
+        let clock = Arc::clone(&self.common.clock);
+        let connection = self.connect()?;
+        connection.trim();
+        connection.begin_shared();
+        let ended = jobs.iter_mut().try_for_each(|job| {
+            let (now_us, seed, before) = (clock.now_us(), job.seed(), connection.mark());
+            match job.run(&mut Tx::new(connection, Access::Write, now_us, seed)) {
+                Verdict::Commit => Ok(()),
+                Verdict::RollBack => connection.back_to(before),
+                Verdict::Failed(error) => Err(error),
+            }
+        });
+        // Everything is there before COMMIT is sent: who asks later for a key of a commit of unknown outcome waits for it.
+        let ended = ended.and_then(|()| connection.send_together()).and_then(|()| connection.commit());
+        self.leave();
+        ended
     }
 
     fn read(&mut self, mut job: Box<dyn Job>) {
@@ -176,12 +234,18 @@ impl Running {
             (Verdict::RollBack, Access::Write) => Ended::Answer,
             (Verdict::Failed(error), _) => Ended::Failed(error),
         };
+        self.leave();
+        Ok(ended)
+    }
+
+    /// Ends the transaction, if it hasn't ended.
+    fn leave(&mut self) {
+        let Some(connection) = &mut self.connection else { return };
         connection.roll_back();
         if connection.state == State::Stale && self.common.stale.fetch_add(1, Ordering::Relaxed) > 0 {
             tracing::warn!("prepared statements get lost, probably in a pooler; going on without them");
             self.common.unprepared.store(true, Ordering::Relaxed);
         }
-        Ok(ended)
     }
 
     fn sleep(&self, pause: Duration) {

@@ -3,6 +3,7 @@
 use domain::{Scope, Timestamp};
 
 use crate::error::Error;
+use crate::settings::Dialect;
 use crate::sql::{Row, Value};
 use crate::tx::Tx;
 
@@ -15,6 +16,21 @@ const SELECT: &str = "\
 select fingerprint, state, status, body, sealed_body, created_at
 from idempotency_keys
 where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4";
+
+/// What has been there is older than the window, or the first half of this: the request left its answer to this transaction.
+const KEEP: &str = "\
+insert into idempotency_keys (organization_id, mode, space, idempotency_key, fingerprint, state, status, body, created_at,
+    sealed_body)
+values ($1, $2, $3, $4, $5, $6, $7, null, $8, $9)
+on conflict (organization_id, mode, space, idempotency_key) do update
+set fingerprint = excluded.fingerprint, state = excluded.state, status = excluded.status, body = null,
+    created_at = excluded.created_at, sealed_body = excluded.sealed_body";
+
+const ADD: &str = "\
+insert into idempotency_keys (organization_id, mode, space, idempotency_key, fingerprint, state, status, body, created_at,
+    sealed_body)
+values ($1, $2, $3, $4, $5, $6, $7, null, $8, $9)
+on conflict do nothing";
 
 const RENEW: &str = "\
 update idempotency_keys
@@ -85,7 +101,7 @@ pub enum KeptBody {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claimed {
-    /// First use: execute, then [`finish`].
+    /// First use: execute, then [`finish`] or [`leave`] in the same transaction.
     First,
     Finished {
         status: i64,
@@ -97,7 +113,20 @@ pub enum Claimed {
     Reused,
 }
 
+/// Where nobody else writes, the key is looked for, and stored once with its answer. Where others do, it is stored at once, so
+/// that they wait for it. A shared transaction takes it for new: [`finish`] finds out, and everything runs again alone.
 pub fn claim(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Claimed, Error> {
+    match tx.dialect() {
+        Dialect::Sqlite => match tx.query_opt(SELECT, &columns(key))? {
+            Some(row) => claimed(tx, key, &row),
+            None => Ok(Claimed::First),
+        },
+        Dialect::Postgres if tx.is_shared() => Ok(Claimed::First),
+        Dialect::Postgres => claim_among_others(tx, key),
+    }
+}
+
+fn claim_among_others(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Claimed, Error> {
     let now = tx.now();
     let mut values = columns(key);
     values.extend([key.fingerprint.as_slice().into(), now.micros().into()]);
@@ -107,10 +136,18 @@ pub fn claim(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Claimed, Error> {
     }
     let sql = format!("{SELECT}{}", tx.lock_suffix());
     let row = tx.query_one(&sql, &columns(key))?;
-    let created_at: i64 = row.get("created_at")?;
-    if now.since(Timestamp::from_micros(created_at)) >= WINDOW {
-        values.push(created_at.into());
+    let claimed = claimed(tx, key, &row)?;
+    if claimed == Claimed::First {
+        values.push(row.get("created_at")?);
         tx.guarded("idempotency_keys", RENEW, &values)?;
+    }
+    Ok(claimed)
+}
+
+/// What the stored row makes of a request with this key.
+fn claimed(tx: &Tx<'_>, key: &IdempotencyKey, row: &Row) -> Result<Claimed, Error> {
+    let created_at = Timestamp::from_micros(row.get("created_at")?);
+    if tx.now().since(created_at) >= WINDOW {
         return Ok(Claimed::First);
     }
     if row.get::<Vec<u8>>("fingerprint")? != key.fingerprint && !domain::planted!(Defect::FingerprintIgnored) {
@@ -118,7 +155,7 @@ pub fn claim(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Claimed, Error> {
     }
     match row.get::<String>("state")?.as_str() {
         "running" => Ok(Claimed::Running),
-        _ => finished(&row),
+        _ => finished(row),
     }
 }
 
@@ -131,8 +168,37 @@ fn finished(row: &Row) -> Result<Claimed, Error> {
     Ok(Claimed::Finished { status: row.get("status")?, body })
 }
 
-/// Stores the answer. Its body is sealed by the caller; without one, nobody can be given it again.
+/// Stores the answer to a request whose key was claimed in this transaction. Its body is sealed by the caller; without one,
+/// nobody can be given it again.
 pub fn finish(tx: &mut Tx<'_>, key: &IdempotencyKey, status: i64, sealed: Option<Vec<u8>>) -> Result<(), Error> {
+    match tx.dialect() {
+        Dialect::Sqlite => {
+            let values = kept(tx, key, "finished", Some((status, sealed)));
+            tx.append("idempotency_keys", KEEP, &values)
+        }
+        Dialect::Postgres if tx.is_shared() => {
+            let values = kept(tx, key, "finished", Some((status, sealed)));
+            tx.guarded("idempotency_keys", ADD, &values)
+        }
+        Dialect::Postgres => finish_left(tx, key, status, sealed),
+    }
+}
+
+/// The answer comes in a later transaction, by [`finish_left`]; until then the request is running.
+pub fn leave(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<(), Error> {
+    match tx.dialect() {
+        Dialect::Sqlite => {
+            let values = kept(tx, key, "running", None);
+            tx.append("idempotency_keys", KEEP, &values)
+        }
+        Dialect::Postgres if tx.is_shared() => Err(tx.conflict()),
+        // It has been stored so already.
+        Dialect::Postgres => Ok(()),
+    }
+}
+
+/// Stores the answer to a request that is running.
+pub fn finish_left(tx: &mut Tx<'_>, key: &IdempotencyKey, status: i64, sealed: Option<Vec<u8>>) -> Result<(), Error> {
     let mut values = columns(key);
     values.extend([status.into(), sealed.into()]);
     tx.guarded("idempotency_keys", FINISH, &values)
@@ -147,6 +213,19 @@ pub fn release(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<(), Error> {
 pub fn forget(tx: &mut Tx<'_>) -> Result<u64, Error> {
     let before = tx.now().minus(WINDOW).micros();
     tx.execute(FORGET, &[before.into()])
+}
+
+fn kept(tx: &Tx<'_>, key: &IdempotencyKey, state: &str, answer: Option<(i64, Option<Vec<u8>>)>) -> Vec<Value> {
+    let (status, sealed) = answer.map_or((None, None), |(status, sealed)| (Some(status), sealed));
+    let mut values = columns(key);
+    values.extend([
+        key.fingerprint.as_slice().into(),
+        state.into(),
+        status.into(),
+        tx.now().micros().into(),
+        sealed.into(),
+    ]);
+    values
 }
 
 fn columns(key: &IdempotencyKey) -> Vec<Value> {

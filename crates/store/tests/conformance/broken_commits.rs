@@ -9,6 +9,7 @@ use store::{Database, Error, Settings, Store};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::additions::Held;
 use crate::world::{System, World, entropy, schema};
 use crate::writes::add_posting;
 
@@ -33,6 +34,31 @@ async fn a_commit_without_an_answer_is_unknown_and_not_repeated() {
         // The next one finds a new connection by itself.
         store.write(|tx| add_posting(tx, "later")).await.unwrap();
         assert_eq!(world.count("postings").await, stored + 1);
+        store.close().await;
+        world.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn additions_that_share_a_commit_share_its_fate() {
+    for (mode, stored) in [(SWALLOW_ANSWER, 10), (SWALLOW_COMMIT, 0), (CUT_AT_INSERT, 10)] {
+        let Some(world) = World::postgres("additions_that_share_a_commit").await else { return };
+        let proxy = Proxy::start(world.url()).await;
+        let store = proxy.open().await;
+        let held = Held::of(&store, 1).await;
+        proxy.mode.store(mode, Ordering::SeqCst);
+        let adding: Vec<_> = (0..10)
+            .map(|number| {
+                let store = store.clone();
+                tokio::spawn(async move { store.add(move |tx| add_posting(tx, &format!("p{number}"))).await })
+            })
+            .collect();
+        held.let_go().await;
+        for added in adding {
+            let wanted = if mode == CUT_AT_INSERT { Ok(()) } else { Err(Error::UnknownCommit) };
+            assert_eq!(added.await.unwrap(), wanted);
+        }
+        wait_until_settled(&world, stored).await;
         store.close().await;
         world.end().await;
     }
