@@ -191,17 +191,8 @@ impl Filter {
 
     /// How the database would go about [`Filter::entities`]: its plan for each of the two statements.
     pub(crate) fn plans<E: Entity>(self, tx: &mut Tx<'_>, request: &PageRequest) -> Result<[String; 2], Error> {
-        let (explain, column) = match tx.dialect() {
-            Dialect::Sqlite => ("explain query plan", "detail"),
-            Dialect::Postgres => ("explain", "QUERY PLAN"),
-        };
-        let mut plan = |(sql, values): (String, Vec<Value>)| {
-            let rows = tx.query(&format!("{explain} {sql}"), &values)?;
-            let lines = rows.iter().map(|row| row.get::<String>(column)).collect::<Result<Vec<_>, Error>>()?;
-            Ok::<_, Error>(lines.join("\n"))
-        };
-        let [count, page] = self.statements(E::TABLE, "version, doc", request);
-        Ok([plan(count)?, plan(page)?])
+        let [(count, of_count), (page, of_page)] = self.statements(E::TABLE, "version, doc", request);
+        Ok([explained(tx, &count, &of_count)?, explained(tx, &page, &of_page)?])
     }
 
     pub(crate) fn entities<E: Entity>(self, tx: &mut Tx<'_>, request: &PageRequest) -> Result<Page<E>, Error> {
@@ -226,6 +217,17 @@ fn total(tx: &mut Tx<'_>, by_clock: ByClock, sql: &str, values: &[Value]) -> Res
         ByClock::Never => return Ok(counted(tx)?.count),
     }
     Ok(tx.total(sql, &named, counted)?.count)
+}
+
+/// The database's plan for a statement.
+fn explained(tx: &mut Tx<'_>, sql: &str, values: &[Value]) -> Result<String, Error> {
+    let (explain, column) = match tx.dialect() {
+        Dialect::Sqlite => ("explain query plan", "detail"),
+        Dialect::Postgres => ("explain", "QUERY PLAN"),
+    };
+    let rows = tx.query(&format!("{explain} {sql}"), values)?;
+    let lines = rows.iter().map(|row| row.get::<String>(column)).collect::<Result<Vec<_>, Error>>()?;
+    Ok(lines.join("\n"))
 }
 
 pub(crate) fn scope_of(row: &Row) -> Result<Scope, Error> {

@@ -5,3 +5,7 @@ drop index invoices_by_status;
 create index invoices_by_status on invoices (organization_id, mode, status, id, overdue_at);
 drop index payment_links_by_status;
 create index payment_links_by_status on payment_links (organization_id, mode, status, id, expiration_at);
+
+-- By endpoint: what waits for one that can take no more is never passed over, however much it is.
+create index webhook_deliveries_due on webhook_deliveries (endpoint_id, next_retry_at) where status = 'pending';
+drop index webhook_deliveries_due_of_endpoints;
