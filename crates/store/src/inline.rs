@@ -12,6 +12,7 @@ use crate::job::{Job, MAX_RUNS, Verdict};
 use crate::settings::Dialect;
 use crate::sql::{Row, Value};
 use crate::sqlite::InlineConnection as Connection;
+use crate::totals::{Mark, Totals};
 use crate::tx::{Access, Conn, Tx};
 
 /// When the storage can say no.
@@ -55,7 +56,9 @@ impl InlineDatabase {
 
     /// Whatever happened since is gone.
     pub fn end_history(&self) -> Result<(), Error> {
-        self.lock().command("rollback")
+        let mut connection = self.lock();
+        connection.totals().forget();
+        connection.command("rollback")
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -197,5 +200,13 @@ impl Conn for Struck<'_> {
 
     fn rollback_to(&mut self, depth: u32) -> Result<(), Error> {
         self.connection.rollback_to(depth)
+    }
+
+    fn mark(&mut self) -> Result<Option<Mark>, Error> {
+        self.connection.mark()
+    }
+
+    fn totals(&mut self) -> &mut Totals {
+        self.connection.totals()
     }
 }

@@ -22,6 +22,7 @@ mod settings;
 mod sql;
 mod sqlite;
 mod store;
+mod totals;
 mod tx;
 
 /// The exit code of a process whose disk failed to sync: what it holds in memory is no longer known to be on the disk, and

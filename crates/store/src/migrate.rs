@@ -49,6 +49,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 11, name: "sealed_answers", text: include_str!("../migrations/0011_sealed_answers.sql") },
     Migration { number: 12, name: "due_deliveries", text: include_str!("../migrations/0012_due_deliveries.sql") },
     Migration { number: 13, name: "lean_keys", text: include_str!("../migrations/0013_lean_keys.sql") },
+    Migration { number: 14, name: "lists_and_looks", text: include_str!("../migrations/0014_lists_and_looks.sql") },
 ];
 
 /// Merged from several sides, they may come out of order.

@@ -29,12 +29,15 @@ pub mod signing_keys;
 pub mod transactions;
 pub mod verify;
 
+use std::time::Duration;
+
 use domain::{Scope, Timestamp};
 
 use crate::entity::{Entity, parse};
 use crate::error::Error;
 use crate::settings::Dialect;
 use crate::sql::{Row, Value};
+use crate::totals::Total;
 use crate::tx::Tx;
 
 /// Totals are exact up to here (contract §1.5).
@@ -69,6 +72,20 @@ impl<T> Page<T> {
 pub(crate) struct Filter {
     conditions: String,
     values: Vec<Value>,
+    by_clock: ByClock,
+}
+
+/// How long a list is the same while no row changes.
+#[derive(Debug, Clone, Copy)]
+enum ByClock {
+    Always,
+    /// Until the clock comes to the first of these times. Where `now` stands among the values.
+    UntilFirst {
+        column: &'static str,
+        now: usize,
+    },
+    /// Something may be added at any time.
+    Never,
 }
 
 impl Filter {
@@ -80,7 +97,20 @@ impl Filter {
                 false => "organization_id = $1 and mode = $2".into(),
             },
             values: vec![scope.organization.to_string().into(), scope.mode.as_str().into()],
+            by_clock: ByClock::Always,
         }
+    }
+
+    /// `condition`, and it ends for each row at the time in this column: null is never. At most once in a list.
+    pub(crate) fn ends_by_clock(&mut self, condition: &str, column: &'static str, now: Timestamp) {
+        self.and(condition, [now.micros().into()]);
+        self.by_clock = ByClock::UntilFirst { column, now: self.values.len() - 1 };
+    }
+
+    /// `condition`, which begins for a row at some time.
+    pub(crate) fn begins_by_clock(&mut self, condition: &str, now: Timestamp) {
+        self.and(condition, [now.micros().into()]);
+        self.by_clock = ByClock::Never;
     }
 
     /// `condition` has one `{}` for each of the values.
@@ -94,15 +124,24 @@ impl Filter {
         }
     }
 
-    /// Made in this time, both ends included. Ids begin with their time, so that only those of it are looked at.
+    /// Made in this time, both ends included. An object is made at the time that its id begins with, or at the beginning of
+    /// that second: where whole seconds are asked for the ids alone decide, so that an index alone is read.
     pub(crate) fn made_between<T: domain::Object>(&mut self, from: Option<Timestamp>, until: Option<Timestamp>) {
+        const LAST_OF_SECOND: Duration = Duration::from_micros(999_999);
         if let Some(from) = from {
             let first = domain::Id::<T>::new(from, [0; 10]).to_string();
-            self.and("id >= {} and created_at >= {}", [first.into(), from.micros().into()]);
+            self.and("id >= {}", [first.into()]);
+            if from != from.floor_to_second() {
+                self.and("created_at >= {}", [from.micros().into()]);
+            }
         }
         if let Some(until) = until {
-            let last = domain::Id::<T>::new(until, [0xff; 10]).to_string();
-            self.and("id <= {} and created_at <= {}", [last.into(), until.micros().into()]);
+            let end = until.floor_to_second().plus(LAST_OF_SECOND);
+            let last = domain::Id::<T>::new(end, [0xff; 10]).to_string();
+            self.and("id <= {}", [last.into()]);
+            if until != end {
+                self.and("created_at <= {}", [until.micros().into()]);
+            }
         }
     }
 
@@ -114,8 +153,9 @@ impl Filter {
         columns: &str,
         request: &PageRequest,
     ) -> Result<Page<Row>, Error> {
+        let by_clock = self.by_clock;
         let [(count, of_count), (sql, values)] = self.statements(table, columns, request);
-        let total: i64 = tx.query_one(&count, &of_count)?.get("total")?;
+        let total = total(tx, by_clock, &count, &of_count)?;
         let mut items = tx.query(&sql, &values)?;
         let limit = usize::try_from(request.limit).unwrap_or(0);
         let has_more = items.len() > limit;
@@ -125,8 +165,13 @@ impl Filter {
 
     /// What counts the matches, and what reads a part of them, with their values.
     fn statements(mut self, table: &str, columns: &str, request: &PageRequest) -> [(String, Vec<Value>); 2] {
+        let (column, until) = match self.by_clock {
+            ByClock::UntilFirst { column, .. } => (column, "min(until)"),
+            ByClock::Always | ByClock::Never => ("1", "cast(null as bigint)"),
+        };
         let count = format!(
-            "select count(*) as total\nfrom (select 1 as one from {table} where {} limit {}) as matching",
+            "select count(*) as total, {until} as until\n\
+             from (select {column} as until from {table} where {} limit {}) as matching",
             self.conditions,
             MAX_TOTAL + 1
         );
@@ -146,17 +191,8 @@ impl Filter {
 
     /// How the database would go about [`Filter::entities`]: its plan for each of the two statements.
     pub(crate) fn plans<E: Entity>(self, tx: &mut Tx<'_>, request: &PageRequest) -> Result<[String; 2], Error> {
-        let (explain, column) = match tx.dialect() {
-            Dialect::Sqlite => ("explain query plan", "detail"),
-            Dialect::Postgres => ("explain", "QUERY PLAN"),
-        };
-        let mut plan = |(sql, values): (String, Vec<Value>)| {
-            let rows = tx.query(&format!("{explain} {sql}"), &values)?;
-            let lines = rows.iter().map(|row| row.get::<String>(column)).collect::<Result<Vec<_>, Error>>()?;
-            Ok::<_, Error>(lines.join("\n"))
-        };
-        let [count, page] = self.statements(E::TABLE, "version, doc", request);
-        Ok([plan(count)?, plan(page)?])
+        let [(count, of_count), (page, of_page)] = self.statements(E::TABLE, "version, doc", request);
+        Ok([explained(tx, &count, &of_count)?, explained(tx, &page, &of_page)?])
     }
 
     pub(crate) fn entities<E: Entity>(self, tx: &mut Tx<'_>, request: &PageRequest) -> Result<Page<E>, Error> {
@@ -164,6 +200,34 @@ impl Filter {
         let items = items.iter().map(parse).collect::<Result<_, _>>()?;
         Ok(Page { items, total, total_is_capped, has_more })
     }
+}
+
+/// Counts, or knows from before.
+fn total(tx: &mut Tx<'_>, by_clock: ByClock, sql: &str, values: &[Value]) -> Result<i64, Error> {
+    let from = tx.now_us();
+    let counted = |tx: &mut Tx<'_>| {
+        let row = tx.query_one(sql, values)?;
+        Ok(Total { count: row.get("total")?, from, until: row.get("until")? })
+    };
+    let mut named = values.to_vec();
+    match by_clock {
+        ByClock::Always => {}
+        // The total says itself from when to when it holds.
+        ByClock::UntilFirst { now, .. } => named[now] = Value::Null,
+        ByClock::Never => return Ok(counted(tx)?.count),
+    }
+    Ok(tx.total(sql, &named, counted)?.count)
+}
+
+/// The database's plan for a statement.
+fn explained(tx: &mut Tx<'_>, sql: &str, values: &[Value]) -> Result<String, Error> {
+    let (explain, column) = match tx.dialect() {
+        Dialect::Sqlite => ("explain query plan", "detail"),
+        Dialect::Postgres => ("explain", "QUERY PLAN"),
+    };
+    let rows = tx.query(&format!("{explain} {sql}"), values)?;
+    let lines = rows.iter().map(|row| row.get::<String>(column)).collect::<Result<Vec<_>, Error>>()?;
+    Ok(lines.join("\n"))
 }
 
 pub(crate) fn scope_of(row: &Row) -> Result<Scope, Error> {

@@ -8,6 +8,7 @@ use domain::Entropy;
 use crate::error::{Error, SqlKind};
 use crate::settings::Dialect;
 use crate::sql::{Row, Value};
+use crate::totals::{Mark, Total, Totals};
 
 /// The whole driver interface. Begin and commit belong to the driver's own thread.
 pub(crate) trait Conn {
@@ -36,6 +37,9 @@ pub(crate) trait Conn {
     fn savepoint(&mut self, depth: u32) -> Result<(), Error>;
     fn release(&mut self, depth: u32) -> Result<(), Error>;
     fn rollback_to(&mut self, depth: u32) -> Result<(), Error>;
+    /// Of the snapshot of a transaction that reads; `None` where none can be told from another.
+    fn mark(&mut self) -> Result<Option<Mark>, Error>;
+    fn totals(&mut self) -> &mut Totals;
 }
 
 pub struct Tx<'c> {
@@ -177,6 +181,38 @@ impl<'c> Tx<'c> {
     pub fn conflict(&mut self) -> Error {
         self.doom = Some(Error::Conflict);
         Error::Conflict
+    }
+
+    /// What `count` brings, unless it is known from before and nothing has changed since. `sql` and `values` name it: they
+    /// leave nothing out that it depends on, but for the clock.
+    pub(crate) fn total(
+        &mut self,
+        sql: &str,
+        values: &[Value],
+        count: impl FnOnce(&mut Self) -> Result<Total, Error>,
+    ) -> Result<Total, Error> {
+        // A write sees what it has written itself.
+        if self.access == Access::Write {
+            return count(self);
+        }
+        let now = self.now_us;
+        let mut mark = None;
+        if self.conn.totals().may_know(sql, values, now) {
+            mark = self.attempt(&[], |conn| conn.mark())?;
+            if let Some(known) = mark.as_ref().and_then(|mark| self.conn.totals().known(mark, sql, values, now)) {
+                return Ok(known);
+            }
+        }
+        let total = count(self)?;
+        if self.conn.totals().is_worth_keeping(total) {
+            if mark.is_none() {
+                mark = self.attempt(&[], |conn| conn.mark())?;
+            }
+            if let Some(mark) = mark {
+                self.conn.totals().keep(mark, sql, values, total);
+            }
+        }
+        Ok(total)
     }
 
     pub(crate) fn flush(&mut self) -> Result<(), Error> {

@@ -10,9 +10,10 @@ use store::queries::{endpoints, organizations};
 use crate::error::Failure;
 
 /// Deliveries of one process under way at a time.
-pub const PLACES: usize = 64;
-/// Of them for one endpoint: the others always find some free.
+pub const PLACES: usize = 112;
+/// Of them for one endpoint: one that hangs leaves the others as many as any of them gets.
 const MOST_OF_ONE: usize = 48;
+const _: () = assert!(PLACES >= 2 * MOST_OF_ONE);
 /// For one that has failed so often in a row: one at a time, until it answers again.
 const FAILING: i64 = 5;
 const MOST_OF_A_FAILING: usize = 1;

@@ -227,7 +227,7 @@ pub fn claim(
     loop {
         let full = places.full();
         let wanted = limit.saturating_sub(dispatches.len());
-        for due in deliveries::due(tx, i64::try_from(wanted).unwrap_or(i64::MAX), &full)? {
+        for due in deliveries::due(tx, wanted, &full)? {
             let (scope, id) = (due.scope, due.event);
             if let Entry::Vacant(unknown) = endpoints.entry(due.endpoint) {
                 unknown.insert(tx.peek::<WebhookEndpoint>(scope, due.endpoint)?.filter(WebhookEndpoint::is_active));

@@ -22,6 +22,7 @@ use super::value;
 use crate::error::{Error, SqlKind};
 use crate::settings::Dialect;
 use crate::sql::{Row, Value};
+use crate::totals::{Mark, Totals};
 use crate::tx::{Access, Conn};
 
 /// No answer within this time counts as a lost connection. Kept here and not in a server setting, because a pooler doesn't
@@ -31,6 +32,20 @@ const UNHURRIED_LIMIT: Duration = Duration::from_secs(6 * 3600);
 const STATEMENTS: usize = 512;
 /// More than this is sent before the closure ends, so that the memory of a large load is bounded.
 const COLLECTED: usize = 256;
+
+/// Whether its snapshots tell of every change. Not so on a standby or where tables lie on other servers; others that speak
+/// PostgreSQL's language may mean something else by a snapshot.
+const HAS_MARKS: &str = "
+select case when version() like 'PostgreSQL %' and version() not like '%-YB-%'
+    and cast(current_setting('server_version_num') as bigint) >= 130000
+    and not pg_is_in_recovery()
+    and not exists (select 1 from pg_extension where extname = 'citus')
+    and not exists (select 1 from pg_foreign_table)
+    then 1 else 0 end";
+
+/// Which transactions have ended. Another start may be another server, after a failover, that counts them anew.
+const MARK: &str = "
+select cast(pg_current_snapshot() as text) || ' ' || cast(pg_postmaster_start_time() as text) as mark";
 
 pub(crate) struct Connection {
     runtime: Rc<Runtime>,
@@ -46,6 +61,9 @@ pub(crate) struct Connection {
     limit: Duration,
     /// What the worker has to do about this connection.
     pub(crate) state: State,
+    /// Asked when it is wanted first.
+    has_marks: Option<bool>,
+    totals: Totals,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +119,8 @@ impl Connection {
             wrote: false,
             limit: STATEMENT_LIMIT,
             state: State::Sound,
+            has_marks: None,
+            totals: Totals::new(),
         }
     }
 
@@ -466,8 +486,8 @@ impl Conn for Connection {
 
     fn rollback_to(&mut self, depth: u32) -> Result<(), Error> {
         if self.is_shared() {
-            let mark = self.leave_savepoint()?;
-            return self.back_to(mark);
+            let moment = self.leave_savepoint()?;
+            return self.back_to(moment);
         }
         match self.unsent_savepoint(depth) {
             Some(position) => self.collected.truncate(position),
@@ -479,6 +499,22 @@ impl Conn for Connection {
             }
         }
         Ok(())
+    }
+
+    fn mark(&mut self) -> Result<Option<Mark>, Error> {
+        let has_marks = match self.has_marks {
+            Some(known) => known,
+            None => self.query(HAS_MARKS, &[])?.first().map_or(Ok(false), |row| row.get(0))?,
+        };
+        self.has_marks = Some(has_marks);
+        if !has_marks {
+            return Ok(None);
+        }
+        self.query(MARK, &[])?.first().map(|row| Ok(Mark(row.get(0)?))).transpose()
+    }
+
+    fn totals(&mut self) -> &mut Totals {
+        &mut self.totals
     }
 }
 

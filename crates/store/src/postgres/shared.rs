@@ -19,14 +19,14 @@ pub(crate) struct Shared {
     /// The answers to queries, until a table that they name is written.
     reads: HashMap<(String, Vec<Value>), Vec<Row>>,
     /// Where the savepoints are that were begun and not left.
-    savepoints: Vec<Mark>,
+    savepoints: Vec<Moment>,
     /// So often something was sent that changes rows.
     sent: usize,
 }
 
 /// A moment to go back to, while nothing that came later has been sent.
 #[derive(Clone, Copy)]
-pub(crate) struct Mark {
+pub(crate) struct Moment {
     collected: usize,
     sent: usize,
 }
@@ -44,27 +44,27 @@ impl Connection {
         self.shared = Some(Shared::default());
     }
 
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { collected: self.collected.len(), sent: self.shared.as_ref().map_or(0, |shared| shared.sent) }
+    pub(crate) fn moment(&self) -> Moment {
+        Moment { collected: self.collected.len(), sent: self.shared.as_ref().map_or(0, |shared| shared.sent) }
     }
 
     /// Drops what was written since. Where that isn't possible any more, it is a conflict.
-    pub(crate) fn back_to(&mut self, mark: Mark) -> Result<(), Error> {
-        if self.mark().sent != mark.sent {
+    pub(crate) fn back_to(&mut self, moment: Moment) -> Result<(), Error> {
+        if self.moment().sent != moment.sent {
             return Err(Error::Conflict);
         }
-        self.collected.truncate(mark.collected);
+        self.collected.truncate(moment.collected);
         Ok(())
     }
 
     pub(super) fn mark_savepoint(&mut self) {
-        let mark = self.mark();
+        let moment = self.moment();
         if let Some(shared) = &mut self.shared {
-            shared.savepoints.push(mark);
+            shared.savepoints.push(moment);
         }
     }
 
-    pub(super) fn leave_savepoint(&mut self) -> Result<Mark, Error> {
+    pub(super) fn leave_savepoint(&mut self) -> Result<Moment, Error> {
         self.shared.as_mut().and_then(|shared| shared.savepoints.pop()).ok_or(Error::Conflict)
     }
 

@@ -187,7 +187,7 @@ impl Running {
         connection.trim();
         connection.begin_shared();
         let ended = jobs.iter_mut().try_for_each(|job| {
-            let (now_us, seed, before) = (clock.now_us(), job.seed(), connection.mark());
+            let (now_us, seed, before) = (clock.now_us(), job.seed(), connection.moment());
             match job.run(&mut Tx::new(connection, Access::Write, now_us, seed)) {
                 Verdict::Commit => Ok(()),
                 Verdict::RollBack => connection.back_to(before),

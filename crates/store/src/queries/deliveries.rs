@@ -4,7 +4,7 @@ use domain::event::Event;
 use domain::webhook::{Delivery, DeliveryStatus, WebhookEndpoint};
 use domain::{Id, Scope, Timestamp};
 
-use super::{read_id, scope_of};
+use super::{explained, read_id, scope_of};
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::{Row, Value};
@@ -24,11 +24,33 @@ from webhook_deliveries
 where organization_id = $1 and mode = $2 and event_id = $3
 order by endpoint_id";
 
-/// An event waits while an earlier one of the same object is open for the same endpoint.
+/// Every endpoint that is owed something, with the time at which the first of it is due: one step in the index for each.
+const OWED: &str = "\
+with recursive owed (endpoint_id) as (
+    select min(endpoint_id)
+    from webhook_deliveries
+    where status = 'pending'
+    union all
+    select (select min(more.endpoint_id)
+        from webhook_deliveries as more
+        where more.status = 'pending' and more.endpoint_id > owed.endpoint_id)
+    from owed
+    where owed.endpoint_id is not null)
+select owed.endpoint_id, (select first.next_retry_at
+    from webhook_deliveries as first
+    where first.status = 'pending' and first.endpoint_id = owed.endpoint_id
+    order by first.next_retry_at
+    limit 1) as due_at
+from owed
+where owed.endpoint_id is not null
+order by due_at, owed.endpoint_id";
+
+/// Of one endpoint. An event waits while an earlier one of the same object is open for the same endpoint.
 const READY: &str = "\
 from webhook_deliveries as due
 where due.status = 'pending'
-and due.lease_until <= $1
+and due.endpoint_id = $1
+and due.lease_until <= $2
 and (due.by_hand = 1 or not exists (
     select 1
     from webhook_deliveries as earlier
@@ -41,14 +63,14 @@ and (due.by_hand = 1 or not exists (
 const DUE: &str = "\
 select due.organization_id, due.mode, due.event_id, due.endpoint_id
 {ready}
-and due.next_retry_at <= $1{but}
-order by due.next_retry_at, due.endpoint_id, due.event_id
-limit $2";
+and due.next_retry_at <= $2
+order by due.next_retry_at, due.event_id
+limit $3";
 
 /// Without those that wait for an earlier one: they are due when that one is done.
 const NEXT_DUE: &str = "\
 select due.next_retry_at as due_at
-{ready}{but}
+{ready}
 order by due.next_retry_at
 limit 1";
 
@@ -106,18 +128,46 @@ pub struct DueDelivery {
     pub endpoint: Id<WebhookEndpoint>,
 }
 
-/// What is due and waits for no other, up to `limit`, the longest due first; nothing of the endpoints of `but`.
-pub fn due(tx: &mut Tx<'_>, limit: i64, but: &[Id<WebhookEndpoint>]) -> Result<Vec<DueDelivery>, Error> {
-    let mut values = vec![tx.now().micros().into(), limit.into()];
-    let sql = format!("{}{}", but_for(DUE, but, &mut values), tx.skip_locked_suffix());
-    let due = |row: &Row| {
-        Ok(DueDelivery {
-            scope: scope_of(row)?,
-            event: read_id(&row.get::<String>("event_id")?)?,
-            endpoint: read_id(&row.get::<String>("endpoint_id")?)?,
-        })
+/// What is due and waits for no other, up to `limit`: endpoint by endpoint, the one that waits longest first, and of each
+/// the longest due first; nothing of the endpoints of `but`.
+pub fn due(tx: &mut Tx<'_>, limit: usize, but: &[Id<WebhookEndpoint>]) -> Result<Vec<DueDelivery>, Error> {
+    let now = tx.now();
+    let sql = format!("{}{}", ready(DUE), tx.skip_locked_suffix());
+    let mut all = Vec::new();
+    for (endpoint, _) in owed(tx, but)?.into_iter().take_while(|(_, due_at)| *due_at <= now) {
+        let room = limit - all.len();
+        if room == 0 {
+            break;
+        }
+        let room = i64::try_from(room).unwrap_or(i64::MAX);
+        for row in tx.query(&sql, &[endpoint.to_string().into(), now.micros().into(), room.into()])? {
+            all.push(DueDelivery {
+                scope: scope_of(&row)?,
+                event: read_id(&row.get::<String>("event_id")?)?,
+                endpoint,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// Endpoints that are owed something, by the time at which the first of it is due.
+fn owed(tx: &mut Tx<'_>, but: &[Id<WebhookEndpoint>]) -> Result<Vec<(Id<WebhookEndpoint>, Timestamp)>, Error> {
+    let owed = |row: &Row| {
+        let endpoint = read_id(&row.get::<String>("endpoint_id")?)?;
+        Ok((endpoint, Timestamp::from_micros(row.get("due_at")?)))
     };
-    tx.query(&sql, &values)?.iter().map(due).collect()
+    let mut all = tx.query(OWED, &[])?.iter().map(owed).collect::<Result<Vec<_>, Error>>()?;
+    all.retain(|(endpoint, _)| !but.contains(endpoint));
+    Ok(all)
+}
+
+fn ready(sql: &str) -> String {
+    let ready = match domain::planted!(Defect::DeliveredOutOfOrder) {
+        true => READY.replace("due.by_hand = 1", "1 = 1"),
+        false => READY.to_owned(),
+    };
+    sql.replace("{ready}", &ready)
 }
 
 /// Holds a due delivery until `lease_until`; `None` when another worker was faster.
@@ -127,21 +177,6 @@ pub fn lease(tx: &mut Tx<'_>, due: &DueDelivery, lease_until: Timestamp) -> Resu
     // By the whole key: without the scope it would read everything that waits for the endpoint.
     let row = tx.query_opt(LEASE, &values)?;
     row.map(|row| Ok(ClaimedDelivery { delivery: read(&row)?, lease_token: row.get("lease_token")? })).transpose()
-}
-
-/// `sql` without the endpoints of `but`, whose ids are added to `values`.
-fn but_for(sql: &str, but: &[Id<WebhookEndpoint>], values: &mut Vec<Value>) -> String {
-    let places: Vec<String> = (values.len() + 1..).take(but.len()).map(|place| format!("${place}")).collect();
-    values.extend(but.iter().map(|endpoint| Value::from(endpoint.to_string())));
-    let but = match places.is_empty() {
-        true => String::new(),
-        false => format!("\nand due.endpoint_id not in ({})", places.join(", ")),
-    };
-    let ready = match domain::planted!(Defect::DeliveredOutOfOrder) {
-        true => READY.replace("due.by_hand = 1", "1 = 1"),
-        false => READY.to_owned(),
-    };
-    sql.replace("{ready}", &ready).replace("{but}", &but)
 }
 
 /// Stores what an attempt brought; `false` when the lease had passed to another worker.
@@ -177,9 +212,30 @@ pub fn retry(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
 
 /// When the first of those that wait for no other is due; nothing of the endpoints of `but`.
 pub fn next_due(tx: &mut Tx<'_>, but: &[Id<WebhookEndpoint>]) -> Result<Option<Timestamp>, Error> {
-    let mut values = vec![tx.now().micros().into()];
-    let row = tx.query_opt(&but_for(NEXT_DUE, but, &mut values), &values)?;
-    row.map(|row| Ok(Timestamp::from_micros(row.get("due_at")?))).transpose()
+    let (sql, now) = (ready(NEXT_DUE), tx.now());
+    let mut next: Option<Timestamp> = None;
+    for (endpoint, first) in owed(tx, but)? {
+        // What the others are owed is due later, or as late.
+        if next.is_some_and(|next| next <= first.max(now)) {
+            break;
+        }
+        if let Some(row) = tx.query_opt(&sql, &[endpoint.to_string().into(), now.micros().into()])? {
+            let due_at = Timestamp::from_micros(row.get("due_at")?);
+            next = Some(next.map_or(due_at, |next| next.min(due_at)));
+        }
+    }
+    Ok(next)
+}
+
+/// How the database would go about a look at what is owed: its plan for each statement, for whoever checks that no index is
+/// missing.
+pub fn plans(tx: &mut Tx<'_>, endpoint: Id<WebhookEndpoint>) -> Result<[String; 3], Error> {
+    let (endpoint, now) = (Value::from(endpoint.to_string()), Value::from(tx.now().micros()));
+    Ok([
+        explained(tx, OWED, &[])?,
+        explained(tx, &ready(DUE), &[endpoint.clone(), now.clone(), 32.into()])?,
+        explained(tx, &ready(NEXT_DUE), &[endpoint, now])?,
+    ])
 }
 
 fn read(row: &Row) -> Result<Delivery, Error> {

@@ -98,12 +98,7 @@ pub fn list(tx: &mut Tx<'_>, scope: Scope, filter: &EventsFilter, page: &PageReq
     if let Some(kind) = filter.kind {
         conditions.and("type = {}", [kind.as_str().into()]);
     }
-    if let Some(from) = filter.from {
-        conditions.and("created_at >= {}", [from.micros().into()]);
-    }
-    if let Some(until) = filter.until {
-        conditions.and("created_at <= {}", [until.micros().into()]);
-    }
+    conditions.made_between::<Event>(filter.from, filter.until);
     let Page { items, total, total_is_capped, has_more } = conditions.page(tx, "events", COLUMNS, page)?;
     let items = items.iter().map(read).collect::<Result<_, _>>()?;
     Ok(Page { items, total, total_is_capped, has_more })

@@ -54,16 +54,15 @@ pub fn plans(tx: &mut Tx<'_>, scope: Scope, filter: &InvoiceFilter, page: &PageR
 }
 
 fn conditions(scope: Scope, filter: &InvoiceFilter, now: Timestamp) -> Filter {
-    let now = now.micros();
     let mut conditions = Filter::within(scope);
     // The clock decides what is overdue, whether or not the timer ran.
     match filter.status {
         Some(StatusFilter::Is(Status::Pending)) => {
-            conditions.and("status = 'pending' and overdue_at > {}", [now.into()]);
+            conditions.ends_by_clock("status = 'pending' and overdue_at > {}", "overdue_at", now);
         }
         Some(StatusFilter::Is(Status::Overdue)) => {
             let by_clock = format!("{OPEN} and (status = 'overdue' or overdue_at <= {{}})");
-            conditions.and(&by_clock, [now.into()]);
+            conditions.begins_by_clock(&by_clock, now);
         }
         Some(StatusFilter::Is(status @ (Status::Draft | Status::PartiallyPaid | Status::Paid | Status::Cancelled))) => {
             conditions.and("status = {}", [status.as_str().into()]);

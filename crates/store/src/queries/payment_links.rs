@@ -19,16 +19,18 @@ pub fn list(
     status: Option<Status>,
     page: &PageRequest,
 ) -> Result<Page<PaymentLink>, Error> {
-    let now = tx.now().micros();
+    let now = tx.now();
     let mut conditions = Filter::within(scope);
     // The clock decides what is expired, whether or not the timer ran.
     match status {
         None => conditions.and("status <> 'deleted'", []),
         Some(Status::Active) => {
-            conditions.and("status = 'active' and (expiration_at is null or expiration_at > {})", [now.into()]);
+            let active = "status = 'active' and (expiration_at is null or expiration_at > {})";
+            conditions.ends_by_clock(active, "expiration_at", now);
         }
         Some(Status::Inactive) => {
-            conditions.and("(status = 'inactive' or status = 'active' and expiration_at <= {})", [now.into()]);
+            let inactive = "status in ('active', 'inactive') and (status = 'inactive' or expiration_at <= {})";
+            conditions.begins_by_clock(inactive, now);
         }
         Some(Status::Deleted) => conditions.and("status = 'deleted'", []),
     }

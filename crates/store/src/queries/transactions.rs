@@ -72,12 +72,7 @@ pub fn list(
     if let Some(status) = filter.status {
         conditions.and("status = {}", [status.as_str().into()]);
     }
-    if let Some(from) = filter.from {
-        conditions.and("created_at >= {}", [from.micros().into()]);
-    }
-    if let Some(until) = filter.until {
-        conditions.and("created_at <= {}", [until.micros().into()]);
-    }
+    conditions.made_between::<Transaction>(filter.from, filter.until);
     conditions.entities(tx, page)
 }
 

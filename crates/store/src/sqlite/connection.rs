@@ -14,6 +14,7 @@ use crate::error::{Error, SqlKind};
 use crate::settings::Dialect;
 use crate::sql::text::numbered_placeholders;
 use crate::sql::{Row, Value};
+use crate::totals::{Mark, Totals};
 use crate::tx::Conn;
 
 /// Versions before this one can corrupt a database whose connections write and checkpoint at the same time.
@@ -36,6 +37,7 @@ pub(crate) struct Connection {
     pub(crate) has_savepoints: bool,
     /// The running closure asked for all the time it needs.
     pub(crate) is_load: bool,
+    totals: Totals,
 }
 
 /// What is worth keeping beside SQLite's own prepared statement.
@@ -90,7 +92,8 @@ impl Connection {
     #[cfg(feature = "inline")]
     pub(crate) fn in_memory() -> Result<Self, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Self::open(Path::new(":memory:"), flags, 64 * 1024)?;
+        let mut connection = Self::open(Path::new(":memory:"), flags, 64 * 1024)?;
+        connection.totals = Totals::of_short_lists();
         connection.sqlite.pragma_update(None, "foreign_keys", true).map_err(error)?;
         Ok(connection)
     }
@@ -103,7 +106,9 @@ impl Connection {
             sqlite.set_prepared_statement_cache_capacity(STATEMENTS);
             Ok(sqlite)
         };
-        Ok(Self { sqlite: open().map_err(error)?, prepared: HashMap::new(), has_savepoints: true, is_load: false })
+        let sqlite = open().map_err(error)?;
+        let (prepared, totals) = (HashMap::new(), Totals::new());
+        Ok(Self { sqlite, prepared, has_savepoints: true, is_load: false, totals })
     }
 
     /// One of the driver's own statements: begin, commit, savepoints.
@@ -226,6 +231,17 @@ impl Conn for Connection {
         self.command(&format!("rollback to part_{depth}"))?;
         self.release(depth)
     }
+
+    /// One number grows with the commits of others, the other with rows that this connection has touched itself.
+    fn mark(&mut self) -> Result<Option<Mark>, Error> {
+        let mut number = |sql| self.query(sql, &[])?.first().map_or(Ok(0), |row| row.get::<i64>(0));
+        let (others, own) = (number("pragma data_version")?, number("select total_changes()")?);
+        Ok(Some(Mark(format!("{others} {own}"))))
+    }
+
+    fn totals(&mut self) -> &mut Totals {
+        &mut self.totals
+    }
 }
 
 impl ToSql for Value {
@@ -314,12 +330,39 @@ pub(crate) fn error(error: rusqlite::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::totals::Total;
+    use crate::tx::{Access, Tx};
 
     #[test]
     fn versions_that_corrupt_are_refused() {
         assert!(matches!(check_version(3_051_002), Err(Error::Unsafe(_))));
         assert!(check_version(3_051_003).is_ok());
         assert!(check_version(rusqlite::version_number()).is_ok());
+    }
+
+    #[test]
+    fn what_nobody_has_changed_is_counted_once() {
+        let folder = std::env::temp_dir().join(format!("dalasi-totals-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let writing = rusqlite::Connection::open(folder.join("file")).unwrap();
+        writing.execute_batch("pragma journal_mode = wal; create table things (id bigint)").unwrap();
+        let mut reading = Connection::reading(&folder.join("file")).unwrap();
+        let mut counted = 0;
+        let mut total = || {
+            reading.command("begin").unwrap();
+            let count = |tx: &mut Tx<'_>| {
+                counted += 1;
+                let row = tx.query_one("select 5000 + count(*) as total from things", &[])?;
+                Ok(Total { count: row.get("total")?, from: 0, until: None })
+            };
+            let total = Tx::new(&mut reading, Access::Read, 0, [0; 32]).total("things", &[], count).unwrap();
+            reading.command("rollback").unwrap();
+            (total.count, counted)
+        };
+        assert_eq!([total(), total(), total()], [(5000, 1); 3]);
+        writing.execute_batch("insert into things (id) values (1)").unwrap();
+        assert_eq!([total(), total()], [(5001, 2); 2]);
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

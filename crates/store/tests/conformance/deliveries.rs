@@ -5,14 +5,19 @@ use std::time::Duration;
 use domain::event::{Event, EventType};
 use domain::organization::Organization;
 use domain::webhook::{Delivery, WebhookEndpoint};
-use domain::{Id, Mode, Scope};
+use domain::{Id, Mode, Scope, Timestamp};
 use store::queries::deliveries::{self, ClaimedDelivery};
-use store::{Error, Schema, Store};
+use store::{Dialect, Error, Schema, Store, Tx};
 
 use crate::on_both;
 use crate::world::World;
 
-on_both!(a_delivery_is_held_by_one_worker, a_silent_workers_delivery_goes_to_another);
+on_both!(
+    a_delivery_is_held_by_one_worker,
+    a_silent_workers_delivery_goes_to_another,
+    the_others_are_found_behind_a_full_endpoint,
+    a_look_passes_over_no_other_endpoint,
+);
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -72,5 +77,84 @@ async fn a_silent_workers_delivery_goes_to_another(world: &World) {
     // Whoever was overtaken stores nothing.
     let overtaken = silent[0].clone();
     assert!(!store.write(move |tx| deliveries::finish(tx, &overtaken)).await.unwrap());
+    store.close().await;
+}
+
+fn event(tx: &mut Tx<'_>, scope: Scope, object: &str, sequence: i64) -> Event {
+    let now = tx.now();
+    let (id, kind, body) = (tx.entropy().id(now), EventType::CheckoutCancelled, "{}".to_owned());
+    Event { id, scope, kind, object_id: object.to_owned(), sequence, body, created_at: now }
+}
+
+/// An endpoint that hangs is owed the most, and for the longest time.
+async fn the_others_are_found_behind_a_full_endpoint(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let owed = store.write(|tx| {
+        let now = tx.now();
+        let scope = Scope { organization: tx.entropy().id(now), mode: Mode::Test };
+        let [dead, well, later]: [Id<WebhookEndpoint>; 3] = std::array::from_fn(|_| tx.entropy().id(now));
+        let before = |seconds: i64| Timestamp::from_micros(now.micros() - seconds * 1_000_000);
+        for number in 0..300 {
+            let event = event(tx, scope, &format!("cs_dead_{number}"), 1);
+            deliveries::insert(tx, &Delivery::owed(&event, dead, before(500 - number)))?;
+        }
+        // The second of an object is due for longer than its first, which was put off, and waits for it all the same.
+        for (object, sequence, seconds) in [("cs_a", 1, 90), ("cs_b", 2, 120), ("cs_b", 1, 60), ("cs_c", 1, -7)] {
+            let event = event(tx, scope, object, sequence);
+            deliveries::insert(tx, &Delivery::owed(&event, well, before(seconds)))?;
+        }
+        let event = event(tx, scope, "cs_d", 1);
+        deliveries::insert(tx, &Delivery::owed(&event, later, before(-5)))?;
+        Ok::<_, Error>(([dead, well, later], [before(500), before(90), before(-5)]))
+    });
+    let ([dead, well, later], [first, ninety, soon]) = owed.await.unwrap();
+    let look = async |but: Vec<Id<WebhookEndpoint>>| {
+        let look =
+            store.write(move |tx| Ok::<_, Error>((deliveries::next_due(tx, &but)?, deliveries::due(tx, 32, &but)?)));
+        let (next, due) = look.await.unwrap();
+        (next, due.into_iter().map(|due| due.endpoint).collect::<Vec<_>>())
+    };
+    assert_eq!(look(Vec::new()).await, (Some(first), vec![dead; 32]));
+    assert_eq!(look(vec![dead]).await, (Some(ninety), vec![well; 2]));
+    assert_eq!(look(vec![dead, well]).await, (Some(soon), Vec::new()));
+    assert_eq!(look(vec![dead, well, later]).await, (None, Vec::new()));
+    // What is left of the well one is due after the other's.
+    let held = store.write(move |tx| {
+        let until = tx.now().plus(LEASE);
+        let due = deliveries::due(tx, 32, &[dead])?;
+        due.iter().map(|due| deliveries::lease(tx, due, until)).collect::<Result<Vec<_>, Error>>()
+    });
+    let objects: Vec<_> = held.await.unwrap().into_iter().flatten().map(|held| held.delivery.object_id).collect();
+    assert_eq!(objects, ["cs_a", "cs_b"]);
+    assert_eq!(look(vec![dead]).await, (Some(soon), Vec::new()));
+    store.close().await;
+}
+
+/// Ten thousand wait for each of five endpoints.
+const FILL: &str = "
+with recursive numbers (n) as (select cast(1 as bigint) union all select n + 1 from numbers where n < 50000)
+insert into webhook_deliveries (organization_id, mode, event_id, endpoint_id, object_id, sequence, status, by_hand,
+    attempts, round_attempts, next_retry_at, lease_until, lease_token)
+select 'org_1', 'test', 'evt_' || n, $1 || (n % 5), 'cs_' || n, 1, 'pending', 0, 0, 0, n, 0, 0
+from numbers";
+
+async fn a_look_passes_over_no_other_endpoint(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let plans = store.write(|tx| {
+        tx.execute(FILL, &["we_".into()])?;
+        tx.execute("analyze", &[])?;
+        let now = tx.now();
+        let endpoint = tx.entropy().id(now);
+        deliveries::plans(tx, endpoint)
+    });
+    let plans = plans.await.unwrap();
+    for (what, plan) in ["owed", "due", "next due"].into_iter().zip(&plans) {
+        // A step, or the part that belongs to an endpoint: by whom it is owed, in the order of time.
+        let (scan, way) = match world.dialect() {
+            Dialect::Sqlite => ("SCAN due", "webhook_deliveries_due (endpoint_id"),
+            Dialect::Postgres => ("Seq Scan", "using webhook_deliveries_due on"),
+        };
+        assert!(plan.contains(way) && !plan.contains(scan) && !plan.contains("SCAN webhook"), "{what}:\n{plan}");
+    }
     store.close().await;
 }

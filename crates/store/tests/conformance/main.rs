@@ -20,6 +20,7 @@ mod reads;
 mod savepoints;
 mod schemas;
 mod sqlite_only;
+mod totals;
 mod values;
 mod world;
 mod writes;

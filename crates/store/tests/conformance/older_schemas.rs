@@ -111,7 +111,12 @@ fn fill(tx: &mut Tx<'_>, count: usize) -> Result<(), Error> {
             0 => insert(tx, "events_unlogged", &[id("evt"), org(), mode()])?,
             _ => insert(tx, "event_log", &[id("evt"), (number + 1).into(), org(), mode()])?,
         }
-        insert(tx, "jobs", &[id("cs"), "expire".into(), org(), mode(), number.into(), 0.into(), 0.into(), 0.into()])?;
+        let job = vec![id("cs"), "expire".into(), org(), mode(), number.into(), 0.into(), 0.into(), 0.into()];
+        // A column that came with the thirteenth, and has to be there.
+        match count < 13 {
+            true => insert(tx, "jobs", &job)?,
+            false => insert_job_in_lane(tx, job)?,
+        }
         let mut key = vec![id("key"), org(), mode(), "merchant".into(), vec![0, 255, 7].into(), "finished".into()];
         key.extend([201.into(), doc(), number.into()]);
         insert(tx, "idempotency_keys", &key)?;
@@ -125,6 +130,14 @@ insert into checkouts (id, organization_id, mode, version, doc, status, amount_m
     deadline_at, created_at, updated_at, client_secret_digest)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
     values.push(digest);
+    tx.execute(INSERT, &values).map(drop)
+}
+
+fn insert_job_in_lane(tx: &mut Tx<'_>, mut values: Vec<Value>) -> Result<(), Error> {
+    const INSERT: &str = "\
+insert into jobs (object_id, kind, organization_id, mode, due_at, attempts, lease_until, lease_token, lane)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    values.push(0.into());
     tx.execute(INSERT, &values).map(drop)
 }
 
