@@ -171,12 +171,20 @@ impl Running {
 
     /// All of them commit, or each runs again alone.
     fn write_together(&mut self, mut jobs: Vec<Box<dyn Job>>) {
-        match self.run_together(&mut jobs) {
-            Ok(()) => jobs.into_iter().for_each(|job| job.answer()),
-            Err(error @ Error::UnknownCommit) => jobs.into_iter().for_each(|job| job.refuse(error.clone())),
-            Err(_) => {
-                self.common.additions.be_careful();
-                jobs.into_iter().for_each(|job| self.write(job));
+        let begun_us = self.common.clock.now_us();
+        let error = match self.run_together(&mut jobs) {
+            Ok(()) => return jobs.into_iter().for_each(|job| job.answer()),
+            Err(error) => error,
+        };
+        self.common.additions.be_careful();
+        let is_late = self.common.clock.now_us() - begun_us > LAST_START_US;
+        let mut refusal = (is_late || error == Error::UnknownCommit).then_some(error);
+        for job in jobs {
+            // Without a connection each of them would wait for one in vain, and the last the longest.
+            refusal = refusal.or_else(|| self.connect().err());
+            match &refusal {
+                Some(error) => job.refuse(error.clone()),
+                None => self.write(job),
             }
         }
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use store::{Database, Error, Settings, Store};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 
 use crate::additions::Held;
 use crate::world::{System, World, entropy, schema};
@@ -20,6 +21,9 @@ const SWALLOW_ANSWER: u8 = 1;
 const SWALLOW_COMMIT: u8 = 2;
 /// The connection breaks at the first insert, long before COMMIT.
 const CUT_AT_INSERT: u8 = 3;
+/// The same, and new connections are taken and never answered.
+const GONE_AT_INSERT: u8 = 4;
+const GONE: u8 = 5;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_without_an_answer_is_unknown_and_not_repeated() {
@@ -47,12 +51,7 @@ async fn additions_that_share_a_commit_share_its_fate() {
         let store = proxy.open().await;
         let held = Held::of(&store, 1).await;
         proxy.mode.store(mode, Ordering::SeqCst);
-        let adding: Vec<_> = (0..10)
-            .map(|number| {
-                let store = store.clone();
-                tokio::spawn(async move { store.add(move |tx| add_posting(tx, &format!("p{number}"))).await })
-            })
-            .collect();
+        let adding = add_ten(&store);
         held.let_go().await;
         for added in adding {
             let wanted = if mode == CUT_AT_INSERT { Ok(()) } else { Err(Error::UnknownCommit) };
@@ -62,6 +61,34 @@ async fn additions_that_share_a_commit_share_its_fate() {
         store.close().await;
         world.end().await;
     }
+}
+
+/// Each of them alone would wait for a connection as long as the first.
+#[tokio::test(flavor = "multi_thread")]
+async fn additions_of_a_database_that_is_gone_are_refused_together() {
+    let Some(world) = World::postgres("additions_of_a_database_that_is_gone").await else { return };
+    let proxy = Proxy::start(world.url()).await;
+    let store = proxy.open().await;
+    let held = Held::of(&store, 1).await;
+    proxy.mode.store(GONE_AT_INSERT, Ordering::SeqCst);
+    let adding = add_ten(&store);
+    held.let_go().await;
+    let answers = tokio::time::timeout(std::time::Duration::from_secs(15), futures_util::future::join_all(adding));
+    for answer in answers.await.expect("one limit for all of them") {
+        assert!(matches!(answer, Ok(Err(Error::Unavailable(_)))), "{answer:?}");
+    }
+    proxy.mode.store(PASS, Ordering::SeqCst);
+    assert_eq!(world.count("postings").await, 0);
+    store.close().await;
+    world.end().await;
+}
+
+fn add_ten(store: &Store) -> Vec<JoinHandle<Result<(), Error>>> {
+    let add = |number| {
+        let store = store.clone();
+        tokio::spawn(async move { store.add(move |tx| add_posting(tx, &format!("p{number}"))).await })
+    };
+    (0..10).map(add).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,7 +141,12 @@ impl Proxy {
         let mode = Arc::new(AtomicU8::new(PASS));
         let modes = Arc::clone(&mode);
         tokio::spawn(async move {
+            let mut unanswered = Vec::new();
             while let Ok((client, _)) = listener.accept().await {
+                if modes.load(Ordering::SeqCst) == GONE {
+                    unanswered.push(client);
+                    continue;
+                }
                 let server = TcpStream::connect(&server).await.unwrap();
                 tokio::spawn(pass(client, server, Arc::clone(&modes)));
             }
@@ -139,11 +171,15 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, mode: Arc<AtomicU8>)
                 let holds = |text: &[u8]| sent.windows(text.len()).any(|window| window == text);
                 let cut = match mode.load(Ordering::SeqCst) {
                     SWALLOW_ANSWER | SWALLOW_COMMIT => holds(b"commit\0"),
-                    CUT_AT_INSERT => holds(b"insert into postings"),
+                    CUT_AT_INSERT | GONE_AT_INSERT => holds(b"insert into postings"),
                     _ => false,
                 };
                 if cut {
-                    if mode.swap(PASS, Ordering::SeqCst) == SWALLOW_ANSWER {
+                    let was = mode.swap(PASS, Ordering::SeqCst);
+                    if was == GONE_AT_INSERT {
+                        mode.store(GONE, Ordering::SeqCst);
+                    }
+                    if was == SWALLOW_ANSWER {
                         server.write_all(sent).await.unwrap();
                         // Until the server has answered, so that it can't notice the cut before it commits.
                         let _ = server.read(&mut from_server).await;
