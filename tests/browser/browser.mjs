@@ -35,7 +35,18 @@ export function launch() {
 }
 
 /** Runs `visit` with a fresh page; what the page did wrong on the way fails the test. */
-export async function payer(browser, { scripts = true, locale = 'en-GB', allowed = [], expected }, visit) {
+export async function payer(browser, options, visit) {
+  try {
+    await visited(browser, options, visit)
+  } catch (error) {
+    // A browser that crashes has not judged the page; once is its own affair.
+    if (!/(Page|Target) crashed/.test(error.message)) throw error
+    console.error(`the browser crashed, and the visit is made again: ${error.message}`)
+    await visited(browser, options, visit)
+  }
+}
+
+async function visited(browser, { scripts = true, locale = 'en-GB', allowed = [], expected }, visit) {
   const context = await browser.newContext({ javaScriptEnabled: scripts, viewport: VIEWPORTS.phone, locale })
   context.setDefaultTimeout(30_000)
   const page = await context.newPage()

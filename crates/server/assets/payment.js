@@ -4,11 +4,11 @@
 const d = document, { self, revision, events, status, go, back, busy, offline } = d.body.dataset
 const by = id => d.getElementById(id)
 const say = text => { const live = by('live'); if (live) live.textContent = text }
-let sent, leaving, pause = 4000, timer
+let sent, leaving, pause = 4e3, timer
 
 // Not while a form or another page is on its way: that would cut it off. A link may lead to an app and leave the page here.
-const anew = () => { if (!leaving) location.replace(self) }
-addEventListener('beforeunload', () => { leaving = setTimeout(() => leaving = 0, sent ? 2e4 : 5e3) })
+const anew = () => { if (!sent && !leaving) location.replace(self) }
+d.addEventListener('click', e => { if (e.target.closest('a')) leaving = setTimeout(() => leaving = 0, 5e3) })
 const look = now => { if (now.revision && now.revision !== revision) anew() }
 
 // One tap, one request. After a while the form may go again, since its token pays once in any case.
@@ -31,7 +31,7 @@ timer = setTimeout(ask, pause = Math.min(pause * 1.4, 3e4))
 }
 if (status) {
 if (window.EventSource) new EventSource(events).onmessage = e => { try { look(JSON.parse(e.data)) } catch {} }
-d.addEventListener('visibilitychange', () => { if (!d.hidden) { pause = 4000; ask() } })
+d.addEventListener('visibilitychange', () => { if (!d.hidden) { pause = 4e3; ask() } })
 addEventListener('online', () => { say(''); ask() })
 addEventListener('offline', () => say(offline))
 timer = setTimeout(ask, pause)
@@ -50,10 +50,10 @@ history.replaceState(null, '', self)
 setTimeout(() => location.assign(go), 600)
 }
 if (back && first) {
-const timer = setTimeout(() => location.assign(back), 8000)
+const timer = setTimeout(() => location.assign(back), 8e3)
 by('auto').hidden = 0
 by('stay').onclick = () => { clearTimeout(timer); by('auto').hidden = 1 }
 }
-const print = by('print')
-if (print) { print.hidden = 0; print.onclick = () => window.print() }
+const paper = by('print')
+if (paper) { paper.hidden = 0; paper.onclick = () => print() }
 })()
