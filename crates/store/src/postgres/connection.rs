@@ -165,6 +165,14 @@ impl Connection {
 
     /// Sends what is collected, then `last`, and waits for all answers.
     fn round_trip(&mut self, last: Last<'_>) -> Result<Output, Error> {
+        let result = self.send_collected_and(last);
+        if let (Err(_), Some(shared)) = (&result, &mut self.shared) {
+            shared.has_failed = true;
+        }
+        result
+    }
+
+    fn send_collected_and(&mut self, last: Last<'_>) -> Result<Output, Error> {
         if self.shared.is_some() {
             self.send_together()?;
         }

@@ -16,7 +16,7 @@ pub(crate) enum Step<'a> {
     Command(&'a str),
     Query(Text<'a>, &'a [Value]),
     Execute(Text<'a>, &'a [Value]),
-    /// Of a statement for many rows: for each placeholder the values of all rows. Rows may come back.
+    /// Of a statement for many rows: for each placeholder the values of all rows.
     Many(Statement, Vec<Vec<&'a Value>>),
 }
 

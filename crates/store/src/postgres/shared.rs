@@ -22,6 +22,8 @@ pub(crate) struct Shared {
     savepoints: Vec<Moment>,
     /// So often something was sent that changes rows.
     sent: usize,
+    /// The server ended the transaction with a statement that it refused: a COMMIT would be answered, and done as a rollback.
+    pub(super) has_failed: bool,
 }
 
 /// A moment to go back to, while nothing that came later has been sent.
@@ -50,7 +52,7 @@ impl Connection {
 
     /// Drops what was written since. Where that isn't possible any more, it is a conflict.
     pub(crate) fn back_to(&mut self, moment: Moment) -> Result<(), Error> {
-        if self.moment().sent != moment.sent {
+        if self.moment().sent != moment.sent || self.shared.as_ref().is_some_and(|shared| shared.has_failed) {
             return Err(Error::Conflict);
         }
         self.collected.truncate(moment.collected);

@@ -20,6 +20,7 @@ on_both!(
     what_says_no_undoes_itself_alone,
     what_says_no_too_late_undoes_itself_alone,
     what_the_database_refuses_undoes_itself_alone,
+    a_refusal_that_is_taken_takes_nothing_with_it,
     what_is_written_is_read,
     what_comes_second_is_told,
     values_of_every_kind_come_back,
@@ -167,6 +168,28 @@ async fn what_the_database_refuses_undoes_itself_alone(world: &World) {
         assert_eq!(answer.is_err(), number == 23, "{number}: {answer:?}");
     }
     assert_eq!(world.count("postings").await, 118);
+    store.close().await;
+}
+
+/// PostgreSQL ends a transaction with the statement that it refuses, and answers a COMMIT behind it as if it had been one.
+async fn a_refusal_that_is_taken_takes_nothing_with_it(world: &World) {
+    let store = world.open().await;
+    let held = Held::of(&store, 4).await;
+    // Begun in this order: the last one finds everything sent, and sends nothing more.
+    let adding = (0..10).map(|number| {
+        store.add(move |tx| {
+            if number < 9 {
+                add_posting(tx, &format!("p{number}"))?;
+                return tx.query_one("select count(*) as count from postings", &[]).map(drop);
+            }
+            let refused = tx.savepoint(|tx| tx.query("select nothing from nowhere", &[]));
+            assert!(matches!(refused, Err(Error::Sql { .. })), "{refused:?}");
+            Ok(())
+        })
+    });
+    let (answers, ()) = tokio::join!(futures_util::future::join_all(adding), held.let_go());
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    assert_eq!(world.count("postings").await, 9);
     store.close().await;
 }
 
