@@ -31,4 +31,4 @@ pub(crate) async fn measure(bench: &mut Bench<'_>, goal: &str) -> Result<Vec<Row
     }
 }
 
-const NO_POSTGRES: &str = "there is no PostgreSQL";
+pub(crate) const NO_POSTGRES: &str = "there is no PostgreSQL";

@@ -14,6 +14,8 @@ pub(crate) struct Options {
     pub(crate) postgres: Option<(String, PathBuf)>,
     /// Where the data of a run lies; emptied before.
     pub(crate) folder: PathBuf,
+    /// Where what G10 runs beside is installed.
+    pub(crate) peers: Option<PathBuf>,
     pub(crate) profile: String,
     pub(crate) scale: Scale,
     pub(crate) only: Vec<String>,
@@ -36,6 +38,7 @@ impl Options {
             dalasi: PathBuf::new(),
             postgres: None,
             folder: PathBuf::new(),
+            peers: None,
             profile: String::new(),
             scale: Scale::Quick,
             only: Vec::new(),
@@ -54,6 +57,7 @@ impl Options {
                         "--postgres" => url = Some(value.clone()),
                         "--postgres-programs" => programs = Some(value.into()),
                         "--folder" => folder = Some(value.into()),
+                        "--peers" => options.peers = Some(value.into()),
                         "--profile" => options.profile.clone_from(value),
                         "--only" => options.only.extend(value.split(',').map(str::to_uppercase)),
                         "--resume" => options.resume = Some(value.into()),

@@ -1,96 +1,124 @@
-//! G10: what a user might pick instead, where it is installed.
+//! G10: what a user might pick instead, beside us: each on the core that our server gets, with its own store empty.
+//!
+//! `cargo xtask bench --peers` installs them; what is not installed is not run.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+mod create;
+mod start;
+
 use std::time::Duration;
 
 use crate::goals::creates_beside;
-use crate::load::{self, Load, Step, Work};
+use crate::load::Load;
 use crate::row::{Row, Unit, Wanted};
 use crate::run::Bench;
-use crate::{Result, clock};
+use crate::sample::Sample;
+use crate::{Result, load};
+use create::{Create, Ids};
+use start::Running;
 
-const LONGEST_START: Duration = Duration::from_secs(20);
+/// Some answer a few dozen times a second.
+const SHORTEST_WARM_UP: Duration = Duration::from_secs(1);
+const SHORTEST_LENGTH: Duration = Duration::from_secs(3);
 
-pub(crate) async fn compare(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
-    let not_run = |name: &str| Row::not_run("G10", &format!("create / {name}"), "it is not installed");
-    let localstripe = match Peer::localstripe()? {
-        None => not_run("localstripe"),
-        Some(peer) => {
-            bench.pin_client(true)?;
-            let mut ratios = Vec::new();
-            let mut count = 0;
-            for _ in 0..bench.repeats() {
-                let theirs = peer.measure(bench.load()).await?;
-                let ours = creates_beside(bench).await?;
-                ratios.push(ours.rate() / theirs);
-                count += ours.count();
-            }
-            Row::new("G10", "create / localstripe", &ratios, Wanted::AtLeast(300.0, Unit::Times), count)
-        }
-    };
-    Ok(vec![localstripe, not_run("Vendure on PostgreSQL"), not_run("stripe-stateful-mock"), not_run("LNbits")])
-}
+/// From fewer answers comes no figure.
+const FEWEST: u64 = 10;
 
-struct Peer {
-    child: Child,
-    address: SocketAddr,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Peer {
+    Localstripe,
+    Vendure,
+    /// stripe-stateful-mock: Node, in memory.
+    Mock,
+    Lnbits,
 }
 
 impl Peer {
-    /// Nothing where it is not installed.
-    fn localstripe() -> Result<Option<Self>> {
-        let is_there = Command::new("localstripe").arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        if !is_there.is_ok_and(|status| status.success()) {
-            return Ok(None);
+    const ALL: [Self; 4] = [Self::Localstripe, Self::Vendure, Self::Mock, Self::Lnbits];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Localstripe => "localstripe",
+            Self::Vendure => "Vendure on PostgreSQL",
+            Self::Mock => "stripe-stateful-mock",
+            Self::Lnbits => "LNbits",
         }
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-        let address = free.map_err(|error| error.to_string())?;
-        let child = Command::new("localstripe")
-            .args(["--from-scratch", "--port"])
-            .arg(address.port().to_string())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| format!("localstripe: {error}"))?;
-        let peer = Self { child, address };
-        let began = clock::now();
-        while TcpStream::connect(peer.address).is_err() {
-            if began.elapsed() > LONGEST_START {
-                return Err("localstripe did not start".to_owned());
-            }
-            std::thread::park_timeout(Duration::from_millis(50));
-        }
-        Ok(Some(peer))
     }
 
-    async fn measure(&self, load: Load) -> Result<f64> {
-        Ok(load::run(&[self.address], load, |_| Box::new(Intent) as Box<dyn Work>).await?.rate())
+    /// How many of our creates to one of theirs.
+    fn wanted(self) -> Wanted {
+        match self {
+            Self::Localstripe | Self::Vendure => Wanted::AtLeast(300.0, Unit::Times),
+            Self::Mock => Wanted::AtLeast(8.0, Unit::Times),
+            Self::Lnbits => Wanted::Told(Unit::Times),
+        }
+    }
+
+    /// localstripe writes all that it holds to a file with each create. It is started again for each measurement; the
+    /// others get warmer.
+    fn tires(self) -> bool {
+        self == Self::Localstripe
     }
 }
 
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+pub(crate) async fn compare(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
+    bench.pin_client(true)?;
+    let mut rows = Vec::new();
+    for peer in Peer::ALL {
+        let found = beside(bench, peer).await;
+        rows.extend(found.map_err(|fault| format!("{}: {fault}", peer.name()))?);
     }
+    Ok(rows)
 }
 
-/// The nearest that they have to a checkout.
-struct Intent;
-
-impl Work for Intent {
-    fn next(&mut self, request: &mut Vec<u8>) -> bool {
-        const BODY: &str = "amount=145000&currency=usd&description=Two+bags+of+rice";
-        let head = "POST /v1/payment_intents HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer sk_test_12345\r\n\
-            content-type: application/x-www-form-urlencoded\r\n";
-        request.extend_from_slice(head.as_bytes());
-        request.extend_from_slice(format!("content-length: {}\r\n\r\n{BODY}", BODY.len()).as_bytes());
-        true
+async fn beside(bench: &mut Bench<'_>, peer: Peer) -> Result<Vec<Row>> {
+    let ratio = format!("create / {}", peer.name());
+    if let Some(why) = peer.missing(bench.options) {
+        return Ok(vec![Row::not_run("G10", &ratio, why)]);
     }
-
-    fn answered(&mut self, status: u16, _: &[u8]) -> Step {
-        if status == 200 { Step::Done } else { Step::Failed }
+    let load = bench.load();
+    let load = Load { warm_up: load.warm_up.max(SHORTEST_WARM_UP), length: load.length.max(SHORTEST_LENGTH), ..load };
+    let mut running = None;
+    let (mut ratios, mut rates, mut ours_count, mut theirs_count) = (Vec::new(), Vec::new(), 0, 0);
+    for _ in 0..bench.repeats() {
+        let started = match running.take() {
+            Some(started) => started,
+            None => warm(Running::start(bench, peer).await?, load).await?,
+        };
+        let theirs = measure(&started, load).await?;
+        if !peer.tires() {
+            running = Some(started);
+        }
+        let ours = creates_beside(bench).await?;
+        ratios.push(ours.rate() / theirs.rate());
+        rates.push(theirs.rate());
+        ours_count += ours.count();
+        theirs_count += theirs.count();
     }
+    let told = Wanted::Told(Unit::PerSecond);
+    Ok(vec![
+        Row::new("G10", &ratio, &ratios, peer.wanted(), ours_count),
+        Row::new("G10", &format!("{}, a second", peer.name()), &rates, told, theirs_count),
+    ])
+}
+
+/// A just-in-time compiler has to see the work first.
+async fn warm(running: Running, load: Load) -> Result<Running> {
+    if !running.peer.tires() {
+        creates(&running, load).await?;
+    }
+    Ok(running)
+}
+
+async fn creates(running: &Running, load: Load) -> Result<Sample> {
+    let ids = Ids::default();
+    let make = |_| Box::new(Create::new(running.peer, &running.request, &ids)) as Box<dyn load::Work>;
+    load::run(&[running.server.address], load, make).await
+}
+
+async fn measure(running: &Running, load: Load) -> Result<Sample> {
+    let sample = creates(running, load).await?;
+    if sample.count() < FEWEST {
+        return Err(format!("only {} creates were answered in time: too few to compare with", sample.count()));
+    }
+    Ok(sample)
 }

@@ -43,7 +43,8 @@ impl Cores {
     }
 }
 
-fn quiet(command: &mut Command) -> bool {
+/// True when it starts and exits with 0.
+pub(crate) fn quiet(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())

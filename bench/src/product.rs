@@ -29,20 +29,10 @@ impl Installation {
 
     /// A fresh database in the cluster.
     pub(crate) fn postgres(dalasi: &Path, folder: &Path, url: &str, programs: &Path, name: &str) -> Result<Self> {
-        succeed(
-            Command::new(programs.join("psql"))
-                .args(["--quiet", "--no-psqlrc", url, "--command"])
-                .arg(format!("drop database if exists {name}")),
-        )?;
-        succeed(
-            Command::new(programs.join("psql"))
-                .args(["--quiet", "--no-psqlrc", url, "--command"])
-                .arg(format!("create database {name}")),
-        )?;
+        let url = fresh_database(url, programs, name)?;
         fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let (server, _) = url.rsplit_once('/').ok_or("an address without a database")?;
         let key_file = folder.join("master.key").display().to_string();
-        let location = vec!["--database-url".to_owned(), format!("{server}/{name}"), "--key-file".to_owned(), key_file];
+        let location = vec!["--database-url".to_owned(), url, "--key-file".to_owned(), key_file];
         Self::make(dalasi, folder, location)
     }
 
@@ -95,6 +85,19 @@ impl Installation {
             (status, answer) => Err(format!("an endpoint was refused with {status}: {answer}")),
         }
     }
+}
+
+/// An empty database; gives its address.
+pub(crate) fn fresh_database(cluster: &str, programs: &Path, name: &str) -> Result<String> {
+    for what in ["drop database if exists", "create database"] {
+        succeed(
+            Command::new(programs.join("psql"))
+                .args(["--quiet", "--no-psqlrc", cluster, "--command"])
+                .arg(format!("{what} {name}")),
+        )?;
+    }
+    let (server, _) = cluster.rsplit_once('/').ok_or("an address without a database")?;
+    Ok(format!("{server}/{name}"))
 }
 
 /// Standard output of a program that must end well.

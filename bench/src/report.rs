@@ -25,6 +25,10 @@ write synced to the disk. The load is a closed loop over 64 keep-alive connectio
 - **S** is one write and sync of 1 KB on a file of zeros on the same disk.
 - **P** is `pgbench` with prepared statements: one row of the same size and indexes in each transaction, 16 connections, the same cluster.
 
+G10 runs beside what else one might pick, in the versions that `bench/peers` pins, each on the core that our server gets: `cargo xtask bench --peers` installs
+them below the target folder. Their create is the nearest that they have to a checkout: a payment intent (localstripe), an order with its first item (Vendure),
+a charge (stripe-stateful-mock), an invoice that nobody pays (LNbits on SQLite). Ours is `POST /v1/checkouts` on SQLite.
+
 Where a goal falls short, [Where the time goes](performance/profile.md) says why.
 ";
 

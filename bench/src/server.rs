@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -21,7 +21,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(mut command: Command, log: &Path) -> Result<Self> {
-        let log = File::options().create(true).append(true).open(log).map_err(|error| error.to_string())?;
+        let log = open(log)?;
         let began = clock::now();
         let mut child = command
             .stdin(Stdio::null())
@@ -51,6 +51,25 @@ impl Server {
         }
     }
 
+    /// One that is told where to listen and doesn't say that it does.
+    pub(crate) fn start_at(address: SocketAddr, mut command: Command, log: &Path) -> Result<Self> {
+        let began = clock::now();
+        command.stdin(Stdio::null()).stdout(open(log)?).stderr(open(log)?);
+        let child = command.spawn().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
+        let mut server = Self { child, address, started_in: Duration::ZERO };
+        while TcpStream::connect(address).is_err() {
+            if let Ok(Some(status)) = server.child.try_wait() {
+                return Err(format!("it did not start ({status}); {} says why", log.display()));
+            }
+            if began.elapsed() > LONGEST_START {
+                return Err(format!("it takes no connection; {} may say why", log.display()));
+            }
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
+        server.started_in = began.elapsed();
+        Ok(server)
+    }
+
     /// Resident memory now and at its highest, in megabytes; nothing where the system doesn't tell.
     pub(crate) fn memory(&self) -> Option<(f64, f64)> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
@@ -69,6 +88,10 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn open(log: &Path) -> Result<File> {
+    File::options().create(true).append(true).open(log).map_err(|error| format!("{}: {error}", log.display()))
 }
 
 fn megabytes(status: &str, name: &str) -> Option<f64> {

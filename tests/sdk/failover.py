@@ -173,9 +173,10 @@ def rehearse(proof, scene, monkeypatch, strike, limit_s):
                 proof.violation(f"seed {seed}: writes went on only after {took[-1]:.1f} s\n{busy.cluster.log()}")
         time.sleep(2)
         busy.stop_load()
-        for fault in busy.faults():
+        faults = busy.faults()
+        for fault in faults:
             proof.violation(f"seeds from {proof.seed}: {fault}")
-        summary(busy, took)
+        summary(busy, took, faults)
     return True
 
 
@@ -213,13 +214,14 @@ def shown(counted):
     return ", ".join(f"{count} × {what}" for what, count in sorted(counted.items(), key=str)) or "nothing"
 
 
-def summary(busy, took):
+def summary(busy, took, faults):
     calls = Counter(saw for one in busy.shoppers for *_, saw in one.calls)
     print(
         f"{len(took)} failovers: writes went on after {statistics.median(took):.1f} s (median), {max(took):.1f} s (worst)\n"
         f"{sum(len(one.created) for one in busy.shoppers)} checkouts, {sum(len(one.paid) for one in busy.shoppers)} payments and "
         f"{sum(len(one.refunds) for one in busy.shoppers)} refunds by the SDK, {sum(load.answers() for load in busy.loads)} "
-        f"answers to plain HTTP, {len(busy.mailbox.deliveries)} webhooks; the SDK's callers saw {shown(calls)}"
+        f"answers to plain HTTP, {len(busy.mailbox.deliveries)} webhooks; the SDK's callers saw {shown(calls)}\n"
+        f"lost, done twice or left undone: {len(faults)}"
     )
 
 

@@ -1,6 +1,6 @@
 """Three PostgreSQL servers under Patroni with synchronous replication, on this machine, and the end of its leader.
 
-`cluster.yml` is what docs/deploy/postgresql.md shows. One etcd stands for three: what is lost here are servers of the
+`NODE` is what docs/deploy/patroni.md shows, without TLS. One etcd stands for three: what is lost here are servers of the
 database, and where they vote is a matter of etcd.
 """
 
@@ -77,7 +77,21 @@ def missing():
         packages.append("patroni")
     if not _programs():
         packages.append("postgresql")
-    return f"install what is missing, on Debian: apt-get install {' '.join(packages)}" if packages else None
+    if packages:
+        return f"install what is missing, on Debian: apt-get install {' '.join(packages)}"
+    # Else it starts, reaches no server, and a run waits for a cluster that never comes.
+    runs = subprocess.run([*_as_account(), "sh", "-c", '"$0" --version', patroni()], capture_output=True, cwd="/")
+    return None if runs.returncode == 0 else f"PostgreSQL's account can't run {patroni()}"
+
+
+def _account():
+    """Who is not root, when we are: PostgreSQL refuses root."""
+    return pwd.getpwnam("postgres") if os.getuid() == 0 else None
+
+
+def _as_account():
+    account = _account()
+    return ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"] if account else []
 
 
 def patroni():
@@ -140,10 +154,10 @@ class Node:
             except ProcessLookupError:
                 pass
 
-    def status(self):
-        """What its Patroni says of it; None when it says nothing."""
+    def status(self, path="patroni"):
+        """What its Patroni says of it, or of the `cluster`; None when it says nothing."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.rest}/patroni", timeout=2) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.rest}/{path}", timeout=2) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as answer:
             return json.load(answer)
@@ -163,7 +177,7 @@ class Cluster:
         self.programs = _programs()
         # Not below pytest's own folder: PostgreSQL runs as another user than root, who may not enter there.
         self.folder = Path(tempfile.mkdtemp(prefix="cluster-"))
-        self.account = pwd.getpwnam("postgres") if os.getuid() == 0 else None
+        self.account = _account()
         self.watchdog = subprocess.Popen(
             ["sh", "-c", WATCHDOG, "watchdog", self.folder], stdin=subprocess.PIPE, start_new_session=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -190,12 +204,9 @@ class Cluster:
 
     def run(self, name, *command):
         """Starts a program as the user that PostgreSQL runs as, in a session of its own."""
-        as_user = []
-        if self.account:
-            as_user = ["setpriv", f"--reuid={self.account.pw_uid}", f"--regid={self.account.pw_gid}", "--clear-groups"]
         with open(self.folder / f"{name}.log", "ab") as log:
             process = subprocess.Popen(
-                [*as_user, *map(str, command)], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
+                [*_as_account(), *map(str, command)], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
                 start_new_session=True, env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"},
             )  # fmt: skip
         (self.folder / f"{name}.session").write_text(f"{process.pid}\n")
@@ -217,7 +228,8 @@ class Cluster:
         return None
 
     def wait_until_whole(self, timeout=120):
-        """One leader, two that follow it on its time line and, if that is how it is set up, one of them synchronous."""
+        """One leader, two that follow it on its time line and, if that is how it is set up, one that may take over: etcd names
+        it later than the leader begins to wait for it, and until then nobody would."""
         end = time.monotonic() + timeout
         while not self.is_whole():
             if time.monotonic() > end:
@@ -230,9 +242,10 @@ class Cluster:
             return False
         status = leader.status() or {}
         following = [one for one in status.get("replication", []) if one["state"] == "streaming"]
-        states = [one["sync_state"] for one in following]
         lines = {(node.status() or {}).get("timeline") for node in self.nodes}
-        return len(following) == len(self.nodes) - 1 and len(lines) == 1 and ("sync" in states) == self.synchronous
+        members = (leader.status("cluster") or {}).get("members", [])
+        may_lead = any(member["role"] == "sync_standby" for member in members)
+        return len(following) == len(self.nodes) - 1 and len(lines) == 1 and may_lead == self.synchronous
 
     def log(self):
         texts = [f"── {path.name}\n" + path.read_text(errors="replace")[-3000:] for path in self.folder.glob("*.log")]

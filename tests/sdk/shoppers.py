@@ -133,18 +133,22 @@ def reconcile(server, shoppers):
     refunded = defaultdict(list)
     for refund in everything(client, "/v1/pay/refunds"):
         refunded[refund["reason"]].append(refund["id"])
+    transactions = list(everything(client, "/v1/pay/transactions"))
     completed = Counter(
         transaction["object_id"]
-        for transaction in everything(client, "/v1/pay/transactions")
+        for transaction in transactions
         if transaction["status"] in ("completed", "refunded", "partially_refunded")
     )
+    moves = defaultdict(list)
+    for transaction in transactions:
+        moves[transaction["object_id"]].append((transaction["id"], transaction["state_transitions"]))
     for shopper in shoppers:
         for key, one in shopper.created.items():
             if made[key] != [one]:
                 faults.append(f"{key} was answered by {one}, and there is {made[key]}")
         for one in shopper.paid:
             if status.get(one) != "completed" or completed[one] != 1:
-                faults.append(f"{one} was paid, is {status.get(one)} and has {completed[one]} payments")
+                faults.append(f"{one} was paid, is {status.get(one)} and has {completed[one]} payments: {moves[one]}")
         for reason, (_, one) in shopper.refunds.items():
             if len(refunded[reason]) > 1 or (one and refunded[reason] != [one]):
                 faults.append(f"{reason} was asked for once, answered by {one}, and there is {refunded[reason]}")

@@ -1,7 +1,8 @@
 //! `cargo xtask bench`: builds the product and the benchmark in one profile and lets them run. What is measured, and how,
 //! is `bench/`.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::postgres::Cluster;
 use crate::steps::Machine;
@@ -14,41 +15,53 @@ pub(crate) struct Options {
     words: Vec<String>,
     resume: Option<PathBuf>,
     writes: bool,
+    /// What G10 runs beside is installed first.
+    peers: bool,
 }
 
 impl Options {
-    /// `[--quick|--full] [--only GOAL,…] [--profile release|dist] [--resume FILE] [--write]`
+    /// `[--quick|--full] [--only GOAL,…] [--profile release|dist] [--resume FILE] [--peers] [--write]`
     pub(crate) fn parse(words: &[String]) -> Result<Self> {
-        let mut options = Self { profile: "release".to_owned(), words: Vec::new(), resume: None, writes: false };
+        let mut options =
+            Self { profile: "release".to_owned(), words: Vec::new(), resume: None, writes: false, peers: false };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let (name, value) = match word.split_once('=') {
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => (word.as_str(), None),
             };
-            if matches!(name, "--quick" | "--full") {
-                options.words.push(name.to_owned());
-                continue;
-            }
-            if name == "--write" {
-                options.writes = true;
-                continue;
-            }
-            let value = value.or_else(|| words.next().cloned()).ok_or_else(|| format!("{name} needs a value"))?;
             match name {
-                "--only" => options.words.extend([name.to_owned(), value]),
-                "--profile" if ["release", "dist", "dev"].contains(&value.as_str()) => options.profile = value,
-                "--profile" => return Err(format!("--profile: {value:?} is none of release, dist, dev")),
-                "--resume" => options.resume = Some(std::path::absolute(value).map_err(|error| error.to_string())?),
-                _ => return Err(format!("unknown option: {word}")),
+                "--quick" | "--full" => options.words.push(name.to_owned()),
+                "--write" => options.writes = true,
+                "--peers" => options.peers = true,
+                _ => {
+                    let value =
+                        value.or_else(|| words.next().cloned()).ok_or_else(|| format!("{name} needs a value"))?;
+                    options.set(name, value)?;
+                }
             }
         }
         Ok(options)
+    }
+
+    fn set(&mut self, name: &str, value: String) -> Result<()> {
+        match name {
+            "--only" => self.words.extend([name.to_owned(), value]),
+            "--profile" if ["release", "dist", "dev"].contains(&value.as_str()) => self.profile = value,
+            "--profile" => return Err(format!("--profile: {value:?} is none of release, dist, dev")),
+            "--resume" => self.resume = Some(std::path::absolute(value).map_err(|error| error.to_string())?),
+            _ => return Err(format!("unknown option: {name}")),
+        }
+        Ok(())
     }
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let machine = Machine::new()?;
+    let peers = machine.target().join("peers");
+    if options.peers {
+        install_peers(machine.root(), &peers);
+    }
     // Each for itself, so that the product has the features that a user's build gives it.
     for package in ["dalasi", "dalasi-bench"] {
         command::run(machine.cargo().args(["build", "--locked", "--profile", &options.profile, "--package", package]))?;
@@ -65,6 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut bench = std::process::Command::new(built.join("dalasi-bench"));
     bench.arg("run").args(&options.words).args(["--profile", &options.profile]);
     bench.arg("--dalasi").arg(built.join("dalasi")).arg("--folder").arg(folder);
+    bench.arg("--peers").arg(peers);
     if let Some(file) = &options.resume {
         bench.arg("--resume").arg(file);
     }
@@ -87,6 +101,30 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     measured
 }
 
+/// In versions that `bench/peers` pins. What can't be installed is not run, and the others are.
+fn install_peers(root: &Path, folder: &Path) {
+    let pinned = root.join("bench/peers");
+    let python = |name: &str| install::python(&folder.join(name), &pinned.join(format!("{name}.txt"))).map(drop);
+    let npm = || {
+        let folder = folder.join("npm");
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for file in ["package.json", "package-lock.json"] {
+            fs::copy(pinned.join(file), folder.join(file)).map_err(|error| format!("{file}: {error}"))?;
+        }
+        install::node_modules(&folder)
+    };
+    let installed = [
+        ("localstripe", python("localstripe")),
+        ("LNbits", python("lnbits")),
+        ("Vendure and stripe-stateful-mock", npm()),
+    ];
+    for (name, done) in installed {
+        if let Err(fault) = done {
+            eprintln!("without {name}: {fault}");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,7 +138,9 @@ mod tests {
         let options = parse("--quick --only G1,G3 --profile=dist --write").expect("a good line");
         assert_eq!(options.words, ["--quick", "--only", "G1,G3"]);
         assert_eq!((options.profile.as_str(), options.writes, options.resume), ("dist", true, None));
-        assert_eq!(parse("").expect("a good line").profile, "release");
+        let options = parse("").expect("a good line");
+        assert_eq!((options.profile.as_str(), options.peers), ("release", false));
+        assert!(parse("--peers --only G10").expect("a good line").peers);
     }
 
     #[test]

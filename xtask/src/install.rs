@@ -4,6 +4,7 @@
 //! gone with them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,14 +13,23 @@ use crate::command::{self, find};
 
 const CARGO_DENY_VERSION: &str = "0.20.2";
 
-/// The oldest that playwright-core runs on.
+/// The oldest that playwright-core and Vendure run on.
 const NODE_VERSION: u32 = 20;
 
 /// Keeps Debian's package from starting a cluster of its own on port 5432 while it is being installed.
 const NO_MAIN_CLUSTER: &str = "/etc/postgresql-common/createcluster.d/dalasi-checks.conf";
 
-/// The folder with `initdb` and `pg_ctl`, which Debian keeps off the path.
+const SYSTEM_PYTHON: &str = "/usr/bin/python3";
+
+/// Asked by Debian's packages before they start a service.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+/// The folder with `initdb` and `pg_ctl`, which Debian keeps off the path; `DALASI_TEST_POSTGRES_PROGRAMS` names another
+/// version's.
 pub(crate) fn postgresql() -> Result<PathBuf> {
+    if let Some(folder) = std::env::var_os("DALASI_TEST_POSTGRES_PROGRAMS") {
+        return Ok(folder.into());
+    }
     if let Some(folder) = postgresql_folder() {
         return Ok(folder);
     }
@@ -81,10 +91,7 @@ pub(crate) fn node_modules(folder: &Path) -> Result<()> {
     let version = command::output(Command::new("node").arg("--version"))?;
     let major = version.trim_start_matches('v').split('.').next().and_then(|word| word.parse().ok());
     if major.is_none_or(|major: u32| major < NODE_VERSION) {
-        return Err(format!(
-            "Node.js {NODE_VERSION} or newer is needed for the browser tests; this is {}",
-            version.trim()
-        ));
+        return Err(format!("Node.js {NODE_VERSION} or newer is needed; this is {}", version.trim()));
     }
     let modules = folder.join("node_modules");
     unless_current(&folder.join("package-lock.json"), &modules.join(".installed-from"), || {
@@ -96,7 +103,11 @@ pub(crate) fn node_modules(folder: &Path) -> Result<()> {
 
 /// The Python of a virtual environment with exactly what `requirements` pins.
 pub(crate) fn python(environment: &Path, requirements: &Path) -> Result<PathBuf> {
-    let has_venv = || command::succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"]));
+    python_of("python3", environment, requirements)
+}
+
+fn python_of(interpreter: &str, environment: &Path, requirements: &Path) -> Result<PathBuf> {
+    let has_venv = || command::succeeds(Command::new(interpreter).args(["-c", "import ensurepip, venv"]));
     if !has_venv() {
         debian("Python", &["python3", "python3-venv"])?;
     }
@@ -105,7 +116,7 @@ pub(crate) fn python(environment: &Path, requirements: &Path) -> Result<PathBuf>
         if environment.exists() {
             fs::remove_dir_all(environment).map_err(|error| format!("{}: {error}", environment.display()))?;
         }
-        command::run(Command::new("python3").args(["-m", "venv"]).arg(environment))?;
+        command::run(Command::new(interpreter).args(["-m", "venv"]).arg(environment))?;
         command::run(
             Command::new(&python)
                 .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
@@ -114,6 +125,19 @@ pub(crate) fn python(environment: &Path, requirements: &Path) -> Result<PathBuf>
         )
     })?;
     Ok(python)
+}
+
+/// A Patroni that asks who leads before it says that it does, which Debian's does not; `DALASI_TEST_PATRONI` names another.
+pub(crate) fn patroni(environment: &Path, requirements: &Path) -> Result<PathBuf> {
+    if find(&["etcd"]).is_none() {
+        debian_without_its_services("etcd", &["etcd-server"])?;
+    }
+    if let Some(path) = std::env::var_os("DALASI_TEST_PATRONI") {
+        return Ok(path.into());
+    }
+    // PostgreSQL's account runs it, who can't enter the home of whoever brought a Python of their own.
+    let interpreter = if Path::new(SYSTEM_PYTHON).is_file() { SYSTEM_PYTHON } else { "python3" };
+    Ok(python_of(interpreter, environment, requirements)?.with_file_name("patroni"))
 }
 
 /// cargo-deny on the path, or our own below the target folder. Built without optimisation: that takes under a minute on
@@ -156,6 +180,20 @@ fn unless_current(source: &Path, marker: &Path, install: impl FnOnce() -> Result
     }
     install()?;
     fs::write(marker, wanted).map_err(|error| format!("{}: {error}", marker.display()))
+}
+
+/// Installs what would otherwise be started and stay.
+fn debian_without_its_services(what: &str, packages: &[&str]) -> Result<()> {
+    let policy = Path::new(POLICY);
+    if !is_root() || policy.exists() {
+        return debian(what, packages);
+    }
+    fs::write(policy, "#!/bin/sh\nexit 101\n")
+        .and_then(|()| fs::set_permissions(policy, fs::Permissions::from_mode(0o755)))
+        .map_err(|error| format!("{POLICY}: {error}"))?;
+    let installed = debian(what, packages);
+    let removed = fs::remove_file(policy).map_err(|error| format!("{POLICY}: {error}"));
+    installed.and(removed)
 }
 
 fn debian(what: &str, packages: &[&str]) -> Result<()> {

@@ -24,18 +24,21 @@ Examples:
   cargo xtask test --only sdk -- -k webhooks
   cargo xtask prove --tier nightly --budget 120m --resume reached.jsonl
   cargo xtask prove --tier nightly --only A7.refunds --database sqlite --resume reached.jsonl
+  cargo xtask prove --tier nightly --only C8.failover --slice all
   cargo xtask bench --quick               how fast it is, as ratios to references, in about five minutes
   cargo xtask postgres                    a PostgreSQL cluster for development, until Ctrl-C
 
 Commands:
   test [--only STEP,…] [--skip STEP,…] [-- ARGUMENTS]
                  runs the steps in order and goes on after a failure; ARGUMENTS go to the one chosen step's runner
-  prove [--tier gate|nightly|release] [--budget TIME] [--resume FILE] [--only ROW,…] [--database sqlite|postgres]
+  prove [--tier gate|nightly|release] [--budget TIME] [--resume FILE] [--only ROW,…] [--database sqlite|postgres] [--slice TIME|all]
                  runs the rows of the proof programme in turns until their tier's counts or the budget (90s, 120m, 8h)
-                 are reached; FILE keeps what was reached for one commit, so that the next run goes on; ends with a table
-  bench [--quick|--full] [--only G1,…] [--profile release|dist] [--resume FILE] [--write]
+                 are reached; FILE keeps what was reached for one commit, so that the next run goes on; with --slice all a
+                 row has one turn for everything; ends with a table
+  bench [--quick|--full] [--only G1,…] [--profile release|dist] [--resume FILE] [--peers] [--write]
                  measures the goals of docs/performance.md; FILE keeps what was measured and filled, so that the next run
-                 goes on; --write writes that page and its pictures
+                 goes on; --peers installs what G10 runs beside, for this run and the later ones; --write writes that page
+                 and its pictures
   postgres       starts a throw-away PostgreSQL cluster on a free port and prints its address
 
 Exit codes: 0 all passed, 1 a step failed, 2 wrong usage.";

@@ -13,7 +13,7 @@ use self::rows::{NOT_BUILT, ROWS, Row, Runner};
 use crate::steps::Machine;
 use crate::{Result, command};
 
-/// About how long one slice of a row takes; then the next row has its turn.
+/// About how long one slice of a row takes, unless it is said; then the next row has its turn.
 const SLICE: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,19 +30,29 @@ pub(crate) struct Options {
     resume: Option<PathBuf>,
     only: Vec<String>,
     database: Option<String>,
+    /// How long a slice may take; nothing when a row is to run at a stretch.
+    slice: Option<Duration>,
 }
 
 impl Options {
-    /// `[--tier gate|nightly|release] [--budget 120m] [--resume FILE] [--only ROW,…] [--database sqlite|postgres]`
+    /// `[--tier gate|nightly|release] [--budget 120m] [--resume FILE] [--only ROW,…] [--database sqlite|postgres] [--slice 10m|all]`
     pub(crate) fn parse(words: &[String]) -> Result<Self> {
-        let mut options =
-            Self { tier: Tier::Gate, budget: Duration::MAX, resume: None, only: Vec::new(), database: None };
+        let mut options = Self {
+            tier: Tier::Gate,
+            budget: Duration::MAX,
+            resume: None,
+            only: Vec::new(),
+            database: None,
+            slice: Some(SLICE),
+        };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
             match word.as_str() {
                 "--tier" => options.tier = Tier::parse(value)?,
-                "--budget" => options.budget = duration(value)?,
+                "--budget" => options.budget = duration(word, value)?,
+                "--slice" if value == "all" => options.slice = None,
+                "--slice" => options.slice = Some(duration(word, value)?),
                 "--resume" => options.resume = Some(std::path::absolute(value).map_err(|error| error.to_string())?),
                 "--only" => options.only.extend(value.split(',').map(str::to_owned)),
                 "--database" if rows::BOTH.contains(&value.as_str()) => options.database = Some(value.clone()),
@@ -134,8 +144,13 @@ fn run_on(machine: &mut Machine, options: &Options) -> Result<()> {
                 continue;
             }
             has_worked = true;
-            let now =
-                slice(&reached, left, task.row.wanted(Tier::Gate), options.budget.saturating_sub(start.elapsed()));
+            let now = match options.slice {
+                Some(most) => {
+                    let most = most.min(options.budget.saturating_sub(start.elapsed()));
+                    slice(&reached, left, task.row.wanted(Tier::Gate), most)
+                }
+                None => left,
+            };
             task.run(machine, options.tier, now, &record)?;
         }
         if !has_worked {
@@ -146,11 +161,11 @@ fn run_on(machine: &mut Machine, options: &Options) -> Result<()> {
 }
 
 /// How many to run now: the gate's count first, then as many as fit the slice at the rate that was seen.
-fn slice(reached: &Reached, left: u64, gate: u64, budget: Duration) -> u64 {
+fn slice(reached: &Reached, left: u64, gate: u64, most: Duration) -> u64 {
     if reached.count == 0 || reached.seconds <= 0.0 {
         return left.min(gate);
     }
-    let time = SLICE.min(budget).as_secs();
+    let time = most.as_secs();
     let rate = reached.count.saturating_mul(1_000) / duration_ms(reached.seconds);
     left.min(rate.saturating_mul(time).max(1))
 }
@@ -207,6 +222,11 @@ impl Task {
                 pytest.args(words.iter().map(fill));
                 pytest
             }
+            Runner::Patroni(words) => {
+                let mut pytest = machine.pytest_with_patroni()?;
+                pytest.args(words.iter().map(fill));
+                pytest
+            }
         })
     }
 }
@@ -250,8 +270,8 @@ fn print_table(record: &Record, tasks: &[Task], tier: Tier, commit: &str) -> Res
 }
 
 /// `90s`, `120m`, `8h`.
-fn duration(text: &str) -> Result<Duration> {
-    let wrong = || format!("--budget: {text:?} is no time; write 90s, 120m or 8h");
+fn duration(option: &str, text: &str) -> Result<Duration> {
+    let wrong = || format!("{option}: {text:?} is no time; write 90s, 120m or 8h");
     let unit = match text.as_bytes().last() {
         Some(b's') => 1,
         Some(b'm') => 60,
@@ -289,9 +309,16 @@ mod tests {
 
     #[test]
     fn a_wrong_line_is_refused() {
-        for line in
-            ["--tier daily", "--budget 2", "--budget m", "--only Z9", "--database oracle", "--fast yes", "--tier"]
-        {
+        for line in [
+            "--tier daily",
+            "--budget 2",
+            "--budget m",
+            "--slice 2",
+            "--only Z9",
+            "--database oracle",
+            "--fast yes",
+            "--tier",
+        ] {
             assert!(parse(line).is_err(), "{line} was accepted");
         }
     }
@@ -299,12 +326,11 @@ mod tests {
     #[test]
     fn a_slice_follows_the_rate() {
         let reached = |count, seconds| Reached { count, seconds, ..Reached::default() };
-        let plenty = Duration::from_secs(3_600);
-        assert_eq!(slice(&reached(0, 0.0), 1_000_000, 200, plenty), 200);
-        assert_eq!(slice(&reached(0, 0.0), 50, 200, plenty), 50);
-        assert_eq!(slice(&reached(200, 10.0), 1_000_000, 200, plenty), 2_400);
+        assert_eq!(slice(&reached(0, 0.0), 1_000_000, 200, SLICE), 200);
+        assert_eq!(slice(&reached(0, 0.0), 50, 200, SLICE), 50);
+        assert_eq!(slice(&reached(200, 10.0), 1_000_000, 200, SLICE), 2_400);
         assert_eq!(slice(&reached(200, 10.0), 1_000_000, 200, Duration::from_secs(5)), 100);
-        assert_eq!(slice(&reached(200, 10.0), 7, 200, plenty), 7);
-        assert_eq!(slice(&reached(1, 500.0), 7, 200, plenty), 1, "slow rows go on one by one");
+        assert_eq!(slice(&reached(200, 10.0), 7, 200, SLICE), 7);
+        assert_eq!(slice(&reached(1, 500.0), 7, 200, SLICE), 1, "slow rows go on one by one");
     }
 }

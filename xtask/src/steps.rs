@@ -122,6 +122,17 @@ impl Machine {
         Ok(pytest)
     }
 
+    /// The same with Patroni. Where it can't be had the tests say so themselves.
+    pub(crate) fn pytest_with_patroni(&mut self) -> Result<Command> {
+        let mut pytest = self.pytest("postgres")?;
+        let requirements = self.root.join("tests/sdk/patroni.txt");
+        match install::patroni(&self.target.join("patroni"), &requirements) {
+            Ok(program) => drop(pytest.env("DALASI_TEST_PATRONI", program)),
+            Err(message) => eprintln!("{message}"),
+        }
+        Ok(pytest)
+    }
+
     /// The real binary, unless `DALASI_BIN` names another. Built for itself, so that its dependencies have the features
     /// that a user's build gives them and not those that the tests' own dependencies add.
     fn dalasi(&self) -> Result<PathBuf> {

@@ -24,6 +24,8 @@ pub(crate) enum Runner {
     CargoRun(&'static [&'static str]),
     /// `pytest --database DATABASE WORDS` in `tests/sdk`.
     Pytest(&'static [&'static str]),
+    /// The same with a cluster of Patroni's.
+    Patroni(&'static [&'static str]),
 }
 
 pub(crate) const BOTH: &[&str] = &["sqlite", "postgres"];
@@ -101,6 +103,22 @@ pub(crate) const ROWS: &[Row] = &[
         ]),
         unit: "rounds",
         counts: [200, 100_000, 100_000],
+        is_gate_step: false,
+    },
+    Row {
+        id: "A11",
+        title: "times are read and printed as by a calendar that shares nothing with ours",
+        databases: &[],
+        runner: Runner::CargoTest(&[
+            "--package=dalasi-domain",
+            "--test=calendar",
+            "--",
+            "--exact",
+            "an_independent_calendar_agrees",
+            "--nocapture",
+        ]),
+        unit: "cases",
+        counts: [10_000, 1_000_000, 1_000_000],
         is_gate_step: false,
     },
     Row {
@@ -398,7 +416,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "C8.failover",
         title: "the leader of a Patroni cluster dies under load: nothing lost, nothing twice, and nobody starts anything again",
         databases: &["postgres"],
-        runner: Runner::Pytest(&["failover.py::test_a_leader_that_dies_takes_nothing_with_it", "-s"]),
+        runner: Runner::Patroni(&["failover.py::test_a_leader_that_dies_takes_nothing_with_it", "-s"]),
         unit: "failovers",
         counts: [1, 10, 100],
         is_gate_step: false,
@@ -407,7 +425,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "C8.frozen",
         title: "the leader answers no more, another takes over, and it wakes up: nothing lost, nothing twice",
         databases: &["postgres"],
-        runner: Runner::Pytest(&["failover.py::test_a_leader_that_freezes_acknowledges_nothing_when_it_wakes", "-s"]),
+        runner: Runner::Patroni(&["failover.py::test_a_leader_that_freezes_acknowledges_nothing_when_it_wakes", "-s"]),
         unit: "failovers",
         counts: [1, 10, 100],
         is_gate_step: false,
@@ -419,7 +437,6 @@ pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
     ("A6", "no history of a concurrent run is checked for an order that explains it, beyond the pairs of A7"),
     ("A9", "the small machines have tables of all states and actions; crash and reorder are not explored exhaustively"),
     ("A10", "the group commit is not run under a scheduler that tries all interleavings"),
-    ("A11", "expiry is tested to the microsecond; there is no independent calendar beside it"),
     ("B9", "an ordinary test: schemas 2 to 8 with rows, half steps and power cuts; no golden files of releases yet"),
     ("B11", "the clock is moved in process only"),
     ("C2", "only the simulated rail exists"),
