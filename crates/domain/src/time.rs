@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use jiff::civil;
+use jiff::fmt::temporal::DateTimePrinter;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 const MICROS: i64 = 1_000_000;
 /// 9999-12-30T21:59:59Z: the last second that the calendar library and every client can still print.
 const LATEST_S: i64 = 253_402_207_199;
+
+const SECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(0));
+const MICROSECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
 
 /// Microseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -54,12 +58,12 @@ impl Timestamp {
 
     /// `2026-11-21T03:45:58Z`: how every object but the invoice prints its times.
     pub fn to_text(self) -> String {
-        self.jiff().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+        SECONDS.timestamp_to_string(&self.jiff())
     }
 
     /// `2026-11-21T03:45:58.000123Z`
     pub fn to_text_micros(self) -> String {
-        self.jiff().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+        MICROSECONDS.timestamp_to_string(&self.jiff())
     }
 
     /// RFC 3339; a date-time without offset is UTC (what the SDK sends).
@@ -90,7 +94,9 @@ impl Timestamp {
             [] => false,
             [b'Z' | b'z'] => true,
             [b'+' | b'-', hour, hours, b':', minute, minutes]
-                if [hour, hours, minute, minutes].iter().all(|digit| digit.is_ascii_digit()) =>
+                if [hour, hours, minute, minutes].iter().all(|digit| digit.is_ascii_digit())
+                    // RFC 3339 knows no offset of a day; the calendar library does.
+                    && [*hour, *hours] <= *b"23" =>
             {
                 true
             }
@@ -118,7 +124,12 @@ impl Timestamp {
     }
 
     fn in_range(stamp: jiff::Timestamp) -> Result<Self, MalformedTime> {
-        Self::in_range_micros(stamp.as_microsecond())
+        // Its microseconds are cut towards 1970, which would take what lies just before for it.
+        if stamp < jiff::Timestamp::UNIX_EPOCH {
+            Err(MalformedTime)
+        } else {
+            Self::in_range_micros(stamp.as_microsecond())
+        }
     }
 
     fn in_range_micros(micros: i64) -> Result<Self, MalformedTime> {
@@ -178,6 +189,9 @@ mod tests {
             "2024-01-01T00:00:00+02",
             "2024-01-01T00:00:00+0200",
             "2024-01-01T00:00:00+02:00:00",
+            "2024-01-01T00:00:00+24:00",
+            "2024-01-01T00:00:00-25:30",
+            "1969-12-31T23:59:59.999999999Z",
             "2024-01-01T00:00:00,5Z",
             "2024-01-01T00:00:00.Z",
             "2024-01-01T00:00:00 Z",

@@ -36,6 +36,7 @@ pub mod webhooks;
 use std::sync::Arc;
 
 use domain::api_key::{ApiKey, Right, Rights};
+use domain::payment::Transaction;
 use domain::rail::Capability;
 use domain::{Currency, Id, Method, Mode, Refusal, Scope};
 use store::{Entity, Store, Tx};
@@ -131,6 +132,12 @@ impl Context {
     /// What the rail of this name offers for a method.
     pub fn offer_of(&self, mode: Mode, method: Method, rail: &str) -> Option<&Offer> {
         self.offers.iter().find(|offer| offer.mode == mode && offer.method == method && offer.rail == rail)
+    }
+
+    /// Whether the rail takes a second start of the same attempt for the first.
+    pub fn starts_once(&self, transaction: &Transaction) -> bool {
+        let offer = self.offer(transaction.scope.mode, transaction.attempt().method);
+        offer.is_some_and(|offer| offer.capability.start_is_idempotent)
     }
 
     /// Whether any rail is configured for a mode.
@@ -260,6 +267,16 @@ impl App {
     {
         let context = Arc::clone(&self.inner.context);
         self.inner.store.read(move |tx| query(tx, &context)).await
+    }
+
+    /// The same, for a query that looks at a few rows by their keys: see [`store::Store::look`].
+    pub async fn look<T, F>(&self, query: F) -> Result<T, Failure>
+    where
+        F: Fn(&mut Tx<'_>, &Context) -> Result<T, Failure> + Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let context = Arc::clone(&self.inner.context);
+        self.inner.store.look(move |tx| query(tx, &context)).await
     }
 
     /// Rings after every commit: the worker looks for what it owes.

@@ -84,7 +84,10 @@ fn describe() {
         "Connections closed at once, by reason: total (too many in all) or address (too many from one address)."
     );
     describe_counter!(CONNECTIONS_CUT, "Connections cut because the other side was too slow, by reason.");
-    describe_gauge!(INVARIANT_FAULTS, "Rows that the latest background check of the books found wrong.");
+    describe_gauge!(
+        INVARIANT_FAULTS,
+        "Rows that the latest background check of the books found wrong; NaN until the first has ended. From workers only."
+    );
     describe_gauge!(
         BACKLOG,
         Unit::Seconds,
@@ -131,6 +134,11 @@ pub fn connection_refused(reason: &'static str) {
 
 pub fn connection_cut(reason: &'static str) {
     counter!(CONNECTIONS_CUT, "reason" => reason).increment(1);
+}
+
+/// There will be a background check, and none has ended: how many faults there are is not known, which is not 0.
+pub fn invariants_unknown() {
+    gauge!(INVARIANT_FAULTS).set(f64::NAN);
 }
 
 /// The background check has ended with so many faults.

@@ -56,7 +56,7 @@ impl Queue {
             })
         };
         match order {
-            Order::Read => send(Message::One(Access::Read, job)),
+            Order::Read | Order::Look => send(Message::One(Access::Read, job)),
             Order::Add if !self.additions.is_careful() => {
                 self.additions.push(job, Error::Busy, || send(Message::Additions))
             }

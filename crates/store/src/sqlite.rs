@@ -4,6 +4,7 @@
 mod checkpoint;
 mod connection;
 mod file;
+mod near;
 mod reader;
 mod reads;
 mod writer;
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 #[cfg(feature = "inline")]
 pub(crate) use self::connection::Connection as InlineConnection;
 pub(crate) use self::file::TemporaryFolder;
+pub(crate) use self::near::Near;
 pub(crate) use self::reads::Reads;
 
 use self::connection::{Connection, Durability};
@@ -24,6 +26,9 @@ use crate::clock::Monotone;
 use crate::error::Error;
 use crate::settings::{Database, Settings};
 use crate::store::{QUEUE_LIMIT, Queues, Started};
+
+/// Connections for reads that run where they are asked for; whoever asks beside so many goes to a reading thread.
+const NEAR: usize = 4;
 
 pub(crate) fn start(settings: &Settings, clock: &Arc<Monotone>) -> Result<Started, Error> {
     connection::check_version(rusqlite::version_number())?;
@@ -46,8 +51,9 @@ pub(crate) fn start(settings: &Settings, clock: &Arc<Monotone>) -> Result<Starte
     };
 
     let writing = Connection::writing(&path, durability, settings.allow_unsafe, settings.secondary)?;
-    let reading =
-        (0..settings.connections.max(1)).map(|_| Connection::reading(&path)).collect::<Result<Vec<_>, _>>()?;
+    let open = |count: usize| (0..count).map(|_| Connection::reading(&path)).collect::<Result<Vec<_>, _>>();
+    let reading = open(settings.connections.max(1))?;
+    let near = Near::new(open(NEAR)?, Arc::clone(clock));
 
     let mut threads = Vec::new();
     let shared = Arc::new(checkpoint::Shared::default());
@@ -67,7 +73,7 @@ pub(crate) fn start(settings: &Settings, clock: &Arc<Monotone>) -> Result<Starte
         let (clock, queue) = (Arc::clone(clock), Arc::clone(&waiting_reads));
         threads.push(spawn(format!("sqlite-reader-{index}"), move || reader::run(connection, &clock, &queue))?);
     }
-    Ok(Started { queues: Queues::Sqlite { writes, reads }, threads, changes, folder })
+    Ok(Started { queues: Queues::Sqlite { writes, reads, near }, threads, changes, folder })
 }
 
 fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> Result<thread::JoinHandle<()>, Error> {

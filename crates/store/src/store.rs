@@ -38,6 +38,7 @@ pub(crate) enum Queues {
     Sqlite {
         writes: SyncSender<Box<dyn Job>>,
         reads: sqlite::Reads,
+        near: sqlite::Near,
     },
     Postgres(postgres::Queue),
     #[cfg(feature = "inline")]
@@ -48,6 +49,8 @@ pub(crate) enum Queues {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Read,
+    /// See [`Store::look`].
+    Look,
     Write,
     /// See [`Store::add`].
     Add,
@@ -57,7 +60,7 @@ impl Order {
     #[cfg(feature = "inline")]
     fn access(self) -> Access {
         match self {
-            Self::Read => Access::Read,
+            Self::Read | Self::Look => Access::Read,
             Self::Write | Self::Add => Access::Write,
         }
     }
@@ -180,6 +183,17 @@ impl Store {
         self.call(Order::Read, closure, Error::Unavailable("the store has stopped".to_owned())).await
     }
 
+    /// The same, for a closure that looks at a few rows by their keys. It holds up its caller's thread for as long as that
+    /// takes where the database is in this process.
+    pub async fn look<T, E, F>(&self, closure: F) -> Result<T, E>
+    where
+        F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        self.call(Order::Look, closure, Error::Unavailable("the store has stopped".to_owned())).await
+    }
+
     async fn call<T, E, F>(&self, order: Order, closure: F, unanswered: Error) -> Result<T, E>
     where
         F: Fn(&mut Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
@@ -188,7 +202,7 @@ impl Store {
     {
         // A read makes nothing, so what is made does not depend on how often somebody looked.
         let mut seed = [0; 32];
-        if order != Order::Read {
+        if !matches!(order, Order::Read | Order::Look) {
             self.shared.entropy.fill(&mut seed);
         }
         let (call, answer) = Call::new(closure, seed);
@@ -202,6 +216,9 @@ impl Store {
         let stopped = || Error::Unavailable("the store is closed".to_owned());
         match (queues.as_ref().ok_or_else(stopped)?, order) {
             (Queues::Sqlite { reads, .. }, Order::Read) => reads.push(job).map_err(|_| busy()),
+            (Queues::Sqlite { reads, near, .. }, Order::Look) => {
+                near.run(job).or_else(|job| reads.push(job)).map_err(|_| busy())
+            }
             (Queues::Sqlite { writes, .. }, Order::Write | Order::Add) => {
                 writes.try_send(job).map_err(|error| match error {
                     std::sync::mpsc::TrySendError::Full(_) => busy(),

@@ -118,7 +118,7 @@ impl App {
 
     /// The session as it stands; its waiting idempotency key gets that answer if it has none yet.
     async fn answer(&self, scope: Scope, session: Id<PaymentSession>) -> Result<Payment, Failure> {
-        let payment = self.read(move |tx, _| sessions::look_up_payment(tx, scope, session)).await?;
+        let payment = self.look(move |tx, _| sessions::look_up_payment(tx, scope, session)).await?;
         if payment.session.unanswered_key.is_none() {
             return Ok(payment);
         }
@@ -138,12 +138,9 @@ impl App {
         let order = self.order(scope, id).await?;
         let session = order.transaction.attempt().session;
         let has_next_action =
-            self.read(move |tx, _| Ok(look_up::<PaymentSession>(tx, scope, session)?.next_action.is_some())).await?;
+            self.look(move |tx, _| Ok(look_up::<PaymentSession>(tx, scope, session)?.next_action.is_some())).await?;
         let rerun = claimed.attempts > 1 && !domain::planted!(Defect::ChargedAgain);
-        let idempotent = self
-            .context()
-            .offer(scope.mode, order.transaction.attempt().method)
-            .is_some_and(|offer| offer.capability.start_is_idempotent);
+        let idempotent = self.context().starts_once(&order.transaction);
         let called = match (order.transaction.step(), self.rails().named(scope.mode, &order.transaction.attempt().rail))
         {
             (Step::Settled, _) => None,
@@ -192,19 +189,56 @@ impl App {
         let order = self.order(scope, id).await?;
         let called = match self.rails().named(scope.mode, &order.transaction.attempt().rail) {
             None => Called::Lost("the rail is not configured any more".into()),
-            Some(rail) => tokio::time::timeout(RAIL_TIMEOUT, rail.query(order))
+            Some(rail) => tokio::time::timeout(RAIL_TIMEOUT, rail.query(order.clone()))
                 .await
                 .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into())),
         };
-        let report = match called {
-            Called::Answered(report) => report,
+        let report = match (called, &claimed) {
+            (Called::Answered(Report::NotFound), Some(claimed)) if self.may_repeat_start(scope, &order).await? => {
+                return self.repeat_start(claimed, order).await;
+            }
+            (Called::Answered(report), _) => report,
             // A question without an answer changes nothing.
-            Called::Refused(_) | Called::Lost(_) => Report::NotFound,
+            (Called::Refused(_) | Called::Lost(_), _) => Report::NotFound,
         };
         if claimed.is_none() && self.is_known(scope, id, report.clone()).await? {
             return Ok(());
         }
         self.report(scope, id, report, claimed).await
+    }
+
+    /// What was lost on the way may never have arrived: a rail that knows the second call for the first gets it again, while
+    /// somebody waits to pay.
+    async fn may_repeat_start(&self, scope: Scope, order: &Order) -> Result<bool, Failure> {
+        let transaction = &order.transaction;
+        if transaction.step() != Step::Unknown
+            || transaction.parked.is_some()
+            || !(self.context().starts_once(transaction) || domain::planted!(Defect::ChargedAgain))
+        {
+            return Ok(false);
+        }
+        let session = transaction.attempt().session;
+        self.look(move |tx, _| {
+            let session = look_up::<PaymentSession>(tx, scope, session)?;
+            Ok(session.refuse_if_closed().is_ok() && tx.now() < session.expires_at)
+        })
+        .await
+    }
+
+    async fn repeat_start(&self, claimed: &ClaimedJob, order: Order) -> Result<(), Failure> {
+        let (scope, id) = (claimed.scope, order.transaction.id);
+        let called = match self.rails().named(scope.mode, &order.transaction.attempt().rail) {
+            None => Called::Lost("the rail is not configured any more".into()),
+            Some(rail) => match started(rail.as_ref(), order).await {
+                // No to the second call says nothing of the first.
+                Called::Refused(_) => Called::Lost("refused when called again".into()),
+                called => called,
+            },
+        };
+        self.settle_and_tell(scope, id, Some(claimed.clone()), move |session, transaction, now| {
+            Ok(session.started(transaction, called.clone(), now))
+        })
+        .await
     }
 
     /// Whether a report would change nothing. A payer who asks in vain, however often, does not put off the worker's own

@@ -223,8 +223,10 @@ impl PaidObject {
         now: Timestamp,
     ) {
         match self {
-            // What a session of before is still told of is not the checkout's latest attempt.
-            Self::Checkout(checkout) if checkout.payment_session != Some(session) => {}
+            // What a session of before is still told of concerns the checkout as long as it shows that attempt.
+            Self::Checkout(checkout)
+                if checkout.payment_session != Some(session)
+                    && checkout.transaction.as_ref().is_none_or(|shown| shown.id != transaction.id) => {}
             Self::Checkout(checkout) => checkout.attempt_moved(transaction, with_provider, now),
             Self::Invoice(invoice) => invoice.attempt_moved(transaction, with_provider, now),
             Self::PaymentLink(_) => {}

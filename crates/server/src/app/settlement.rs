@@ -84,9 +84,7 @@ pub fn settle(
 fn restarts(context: &Context, transaction: &Transaction) -> bool {
     transaction.attempt().method.flow() == Flow::Redirect
         && !transaction.status().is_paid()
-        && context
-            .offer(transaction.scope.mode, transaction.attempt().method)
-            .is_some_and(|offer| offer.capability.start_is_idempotent)
+        && context.starts_once(transaction)
 }
 
 fn money_arrived(

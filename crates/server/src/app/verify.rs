@@ -1,8 +1,9 @@
 //! Whether what is stored can be what this program wrote: the ledger against the payments, the payments against what is
 //! paid, states against the moves that lead to them, events without a gap.
 //!
-//! It reads one snapshot, page by page, and changes nothing. A fault names its row. What is altered together with
-//! everything that could tell (a fresh checkout's amount in column and document, say) it can't see.
+//! It reads page by page and changes nothing: all of it in one snapshot, or a few steps in each of many, so that no snapshot
+//! is held for long. A fault names its row. What is altered together with everything that could tell (a fresh checkout's amount in column
+//! and document, say) it can't see.
 
 mod attempts;
 mod checkouts;
@@ -19,11 +20,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use domain::api_key::ApiKey;
 use domain::checkout::Checkout;
+use domain::customer::Customer;
 use domain::invoice::Invoice;
+use domain::organization::Organization;
 use domain::payment::PaymentSession;
 use domain::payment_link::PaymentLink;
+use domain::product::Product;
 use domain::refund::Refund;
+use domain::simulator::{SimulatedPayment, SimulatedRefund};
+use domain::webhook::WebhookEndpoint;
 use domain::{Object, Scope};
 use serde::Serialize;
 use store::queries::organizations;
@@ -44,7 +51,7 @@ pub struct Fault {
 }
 
 /// What was looked at, and what was wrong.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
     /// Rows by table.
     pub checked: BTreeMap<&'static str, u64>,
@@ -127,42 +134,127 @@ impl Report {
     }
 }
 
-/// Everything of every organization in both modes.
+/// Everything of every organization in both modes, in one snapshot.
 pub fn everything(tx: &mut Tx<'_>, progress: &Progress) -> Result<Report, Failure> {
-    stored::take_time(tx);
-    let mut report = Report { progress: progress.clone(), ..Report::default() };
-    for scope in organizations::scopes(tx)? {
-        of_scope(tx, scope, &mut report)?;
+    let mut check = Check::new(progress);
+    while !check.is_done() {
+        check.step(tx)?;
     }
-    for stray in stored::strays(tx)? {
-        report.fault(stray.table, stray.row, stray.what);
+    Ok(check.into_report())
+}
+
+/// A check of everything, and how far it has come.
+#[derive(Debug, Clone)]
+pub struct Check {
+    report: Report,
+    stage: Stage,
+    place: Place,
+}
+
+#[derive(Debug, Clone)]
+enum Stage {
+    Scopes,
+    /// The first of these scopes, and the number of its part.
+    Part(Vec<Scope>, usize),
+    Strays(usize),
+    Jobs,
+    Done,
+}
+
+/// Walks over a part of what a scope has: a page, or all of it where pages tell only together.
+type Part = fn(&mut Tx<'_>, Scope, &mut Report, &mut Place) -> Result<(), Failure>;
+
+const PARTS: [Part; 17] = [
+    rest::walk::<Organization>,
+    rest::walk::<ApiKey>,
+    rest::walk::<WebhookEndpoint>,
+    rest::walk::<Customer>,
+    rest::walk::<Product>,
+    rest::walk::<SimulatedPayment>,
+    rest::walk::<SimulatedRefund>,
+    checkouts::check,
+    |tx, scope, report, place| place.end_with(invoices::check(tx, scope, report)),
+    payment_links::check,
+    payments::sessions,
+    payments::transactions,
+    |tx, scope, report, place| place.end_with(refunds::check(tx, scope, report)),
+    |tx, scope, report, place| place.end_with(ledger::seals(tx, scope, report)),
+    |tx, scope, report, place| place.end_with(events_of_others(tx, scope, report)),
+    |tx, scope, report, place| place.end_with(events::log(tx, scope, report)),
+    rest::idempotency_keys,
+];
+
+impl Check {
+    pub fn new(progress: &Progress) -> Self {
+        let report = Report { progress: progress.clone(), ..Report::default() };
+        Self { report, stage: Stage::Scopes, place: Place::default() }
     }
-    rest::jobs(tx, &mut report)?;
+
+    pub fn is_done(&self) -> bool {
+        matches!(self.stage, Stage::Done)
+    }
+
+    pub fn into_report(self) -> Report {
+        self.report
+    }
+
+    /// Goes a little further. What it looks at together it looks at in this transaction.
+    pub fn step(&mut self, tx: &mut Tx<'_>) -> Result<(), Failure> {
+        stored::take_time(tx);
+        self.report.progress.goes_on()?;
+        let report = &mut self.report;
+        match &mut self.stage {
+            Stage::Scopes => self.stage = Stage::Part(organizations::scopes(tx)?, 0),
+            Stage::Part(scopes, part) => match scopes.last().copied() {
+                None => self.stage = Stage::Strays(0),
+                Some(scope) => {
+                    PARTS[*part](tx, scope, report, &mut self.place)?;
+                    if self.place.is_end {
+                        self.place = Place::default();
+                        *part += 1;
+                    }
+                    if *part == PARTS.len() {
+                        *part = 0;
+                        scopes.pop();
+                    }
+                }
+            },
+            Stage::Strays(number) => match stored::strays(tx, *number)? {
+                Some(strays) => {
+                    strays.into_iter().for_each(|stray| report.fault(stray.table, stray.row, stray.what));
+                    *number += 1;
+                }
+                None => self.stage = Stage::Jobs,
+            },
+            Stage::Jobs => {
+                rest::jobs(tx, report, &mut self.place)?;
+                if self.place.is_end {
+                    balance(report);
+                    self.stage = Stage::Done;
+                }
+            }
+            Stage::Done => {}
+        }
+        Ok(())
+    }
+}
+
+fn balance(report: &mut Report) {
     let sums: Vec<(String, i128)> = report.ledger.iter().map(|(of, sum)| (of.clone(), *sum)).collect();
     for (of, sum) in sums {
         report.expect(sum == 0, "ledger_postings", &of, || format!("the postings sum to {sum} and not to zero"));
     }
-    Ok(report)
 }
 
 /// Of whose events each is looked at together with its object.
 const TELL: [&str; 5] =
     [Checkout::PREFIX, Invoice::PREFIX, PaymentLink::PREFIX, PaymentSession::PREFIX, Refund::PREFIX];
 
-fn of_scope(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
-    rest::documents(tx, scope, report)?;
-    checkouts::check(tx, scope, report)?;
-    invoices::check(tx, scope, report)?;
-    payment_links::check(tx, scope, report)?;
-    payments::sessions(tx, scope, report)?;
-    payments::transactions(tx, scope, report)?;
-    refunds::check(tx, scope, report)?;
-    ledger::seals(tx, scope, report)?;
+fn events_of_others(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
     for event in stored::events_of_others(tx, scope, &TELL)? {
         report.fault("events", event, "it tells of nothing that tells");
     }
-    events::log(tx, scope, report)?;
-    rest::idempotency_keys(tx, scope, report)
+    Ok(())
 }
 
 /// Where the ids of one kind's objects begin and end. What names objects of several kinds is walked by each of them within
@@ -184,24 +276,52 @@ impl Ends {
     }
 }
 
-/// Walks over all documents of one kind, a page at a time; `each` gets the page and the span of ids that it covers. The
-/// last span has no end, so that what lies behind the last document is covered too.
+/// Where the next page of a table begins.
+#[derive(Debug, Clone, Default)]
+struct Place {
+    after: (String, String),
+    is_end: bool,
+}
+
+impl Place {
+    fn end_with<T>(&mut self, result: T) -> T {
+        self.is_end = true;
+        result
+    }
+}
+
+/// Looks at a page of the documents of one kind; `each` gets them and the span of ids that they cover. The last span has no
+/// end, so that what lies behind the last document is covered too.
+fn page<E: Entity>(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    report: &mut Report,
+    place: &mut Place,
+    each: impl FnOnce(&mut Tx<'_>, &mut Report, Vec<E>, stored::Span<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let after = &mut place.after.0;
+    let rows = stored::documents::<E>(tx, scope, after)?;
+    let last = (rows.len() == stored::PAGE).then(|| rows.last().map(|row| row.id.clone())).flatten();
+    let readable = report.readable(rows);
+    each(tx, report, readable, stored::Span { after, until: last.as_deref() })?;
+    match last {
+        Some(last) => *after = last,
+        None => place.is_end = true,
+    }
+    Ok(())
+}
+
+/// All pages, one after the other.
 fn pages<E: Entity>(
     tx: &mut Tx<'_>,
     scope: Scope,
     report: &mut Report,
     mut each: impl FnMut(&mut Tx<'_>, &mut Report, Vec<E>, stored::Span<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut after = String::new();
-    loop {
+    let mut place = Place::default();
+    while !place.is_end {
         report.progress.goes_on()?;
-        let rows = stored::documents::<E>(tx, scope, &after)?;
-        let last = (rows.len() == stored::PAGE).then(|| rows.last().map(|row| row.id.clone())).flatten();
-        let readable = report.readable(rows);
-        each(tx, report, readable, stored::Span { after: &after, until: last.as_deref() })?;
-        match last {
-            Some(last) => after = last,
-            None => return Ok(()),
-        }
+        page(tx, scope, report, &mut place, &mut each)?;
     }
+    Ok(())
 }

@@ -287,7 +287,7 @@ impl super::App {
         kind: EventType,
         body: &str,
     ) -> Result<Attempted, Failure> {
-        let now = self.read(|tx, _| Ok(tx.now())).await?;
+        let now = self.look(|tx, _| Ok(tx.now())).await?;
         let secrets = secrets(self.context(), endpoint, now)?;
         let live = endpoint.scope.mode.is_live();
         let url = match self.egress().check_url(&endpoint.url, live) {

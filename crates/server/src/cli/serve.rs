@@ -55,6 +55,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: Arguments) -> Result<(), Problem> {
     let settings = ServeSettings::load(arguments.settings)?;
     logging::install(settings.log_format);
+    stay_small();
     tokens::install_crypto_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -71,6 +72,14 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Problem> {
         logging::flush();
         served
     })
+}
+
+/// The allocator asks for memory in pages of 2 MB; an idle service would keep twice of what it needs.
+fn stay_small() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
+        tracing::debug!(%error, "huge pages can't be declined");
+    }
 }
 
 async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bool>) -> Result<(), Problem> {

@@ -53,7 +53,7 @@ impl Credentials {
         }
         let lookup = digest.clone();
         let found =
-            self.remember(&digest, async |app| app.read(move |tx, _| Ok(locate::key(tx, &lookup)?)).await).await?;
+            self.remember(&digest, async |app| app.look(move |tx, _| Ok(locate::key(tx, &lookup)?)).await).await?;
         let stored = found.filter(|stored| stored.revoked_at.is_none()).ok_or_else(invalid_key)?;
         if !credentials::digests_match(&stored.digest, &digest) || stored.scope.mode != key.mode() {
             return Err(invalid_key());
@@ -64,7 +64,7 @@ impl Credentials {
 
     async fn by_token(&self, token: &str) -> Result<Actor, Problem> {
         let signing = self.signing_keys().await?;
-        let now = self.app.read(|tx, _| Ok(tx.now())).await?;
+        let now = self.app.look(|tx, _| Ok(tx.now())).await?;
         let issuer = &self.app.context().addresses.public_url;
         let claims = signing.verify(token, now.seconds(), issuer).map_err(|fault| match fault {
             TokenFault::Expired => expired_token(),
@@ -74,7 +74,7 @@ impl Credentials {
         let id = claims.grant.key_id.clone();
         let found = self
             .remember(&claims.grant.key_id, async |app| {
-                app.read(move |tx, _| Ok(locate::key_by_id(tx, scope, &id)?)).await
+                app.look(move |tx, _| Ok(locate::key_by_id(tx, scope, &id)?)).await
             })
             .await?;
         let stored =

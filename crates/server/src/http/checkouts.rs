@@ -210,7 +210,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
     let id = id.parse().map_err(|_| Failure::from(Refusal::not_found::<Checkout>()))?;
     let view = api
         .app
-        .read(move |tx, context| {
+        .look(move |tx, context| {
             let checkout = look_up::<Checkout>(tx, scope, id)?;
             Ok(CheckoutView::of(&checkout, &context.addresses, tx.now()))
         })

@@ -105,7 +105,7 @@ fn parse_new(body: &Body) -> Result<NewCustomer, Problem> {
 pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Customers))?;
     let id = parse(&id)?;
-    let customer = api.app.read(move |tx, _| look_up::<Customer>(tx, scope, id)).await?;
+    let customer = api.app.look(move |tx, _| look_up::<Customer>(tx, scope, id)).await?;
     Ok(Answer::ok(&CustomerView::of(&customer)))
 }
 

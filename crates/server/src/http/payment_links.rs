@@ -214,7 +214,7 @@ fn unique(fields: Vec<CustomField>) -> Result<Vec<CustomField>, (FaultCode, &'st
 pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::PaymentLinks))?;
     let id = parse_id(&id)?;
-    let shown = api.app.read(move |tx, _| payment_links::find(tx, scope, id)).await?;
+    let shown = api.app.look(move |tx, _| payment_links::find(tx, scope, id)).await?;
     Ok(Answer::ok(&view(&api)(&shown)))
 }
 

@@ -254,5 +254,5 @@ async fn find<V: Send + 'static>(
 ) -> Result<V, Problem> {
     let scope = caller.require_or_publishable(Right::read(Area::Payments))?;
     let id = id.parse().map_err(|_| Failure::from(Refusal::not_found::<PaymentSession>()))?;
-    Ok(api.app.read(move |tx, context| Ok(view(&sessions::look_up_payment(tx, scope, id)?, context))).await?)
+    Ok(api.app.look(move |tx, context| Ok(view(&sessions::look_up_payment(tx, scope, id)?, context))).await?)
 }

@@ -135,7 +135,7 @@ fn images<'f>(fields: &'f mut Fields<'_>) -> Field<'f, Vec<String>> {
 pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Products))?;
     let id = parse(&id)?;
-    let product = api.app.read(move |tx, _| look_up::<Product>(tx, scope, id)).await?;
+    let product = api.app.look(move |tx, _| look_up::<Product>(tx, scope, id)).await?;
     Ok(Answer::ok(&ProductView::of(&product)))
 }
 
@@ -178,7 +178,7 @@ pub(super) async fn update(
     let scope = caller.require(Right::write(Area::Products))?;
     let id = parse(&id)?;
     // Where there was never such a product, the command says so, and it is remembered under the key.
-    let currency = api.app.read(move |tx, _| Ok(queries::currency(tx, scope, id)?)).await?;
+    let currency = api.app.look(move |tx, _| Ok(queries::currency(tx, scope, id)?)).await?;
     let currency = currency.unwrap_or(Currency::gmd());
     let mut fields = Fields::new(&body);
     let name = fields.text("name").min(1).max(200).change();

@@ -85,7 +85,7 @@ pub(super) async fn create(
 pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Refunds))?;
     let id = id.parse().map_err(|_| Failure::from(Refusal::not_found::<Refund>()))?;
-    let view = api.app.read(move |tx, _| Ok(RefundView::of(&look_up::<Refund>(tx, scope, id)?))).await?;
+    let view = api.app.look(move |tx, _| Ok(RefundView::of(&look_up::<Refund>(tx, scope, id)?))).await?;
     Ok(Answer::ok(&view))
 }
 

@@ -51,7 +51,7 @@ pub(super) struct AccessToken {
 pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
     let key_id = caller.secret_key()?;
     let scope = caller.scope();
-    let key = api.app.read(move |tx, _| look_up::<ApiKey>(tx, scope, key_id)).await?;
+    let key = api.app.look(move |tx, _| look_up::<ApiKey>(tx, scope, key_id)).await?;
     let mut fields = Fields::new(&body);
     let lifetime_s = fields.integer("expires_in", SHORTEST_LIFETIME_S..=LONGEST_LIFETIME_S).or(DEFAULT_LIFETIME_S);
     let wanted = fields.text("scope").min(1).check(|text| {

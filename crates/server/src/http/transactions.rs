@@ -29,7 +29,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
     let id = id.parse().map_err(|_| Failure::from(Refusal::not_found::<Transaction>()))?;
     let view = api
         .app
-        .read(move |tx, _| {
+        .look(move |tx, _| {
             let transaction = look_up::<Transaction>(tx, scope, id)?;
             view(tx, scope, transaction)
         })

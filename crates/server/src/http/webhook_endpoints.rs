@@ -144,7 +144,7 @@ async fn check_destination(api: &Api, mode: Mode, url: &str) -> Result<(), Probl
 pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Webhooks))?;
     let id = parse(&id)?;
-    let endpoint = api.app.read(move |tx, _| look_up::<WebhookEndpoint>(tx, scope, id)).await?;
+    let endpoint = api.app.look(move |tx, _| look_up::<WebhookEndpoint>(tx, scope, id)).await?;
     Ok(Answer::ok(&EndpointView::of(&endpoint)))
 }
 

@@ -41,7 +41,7 @@ const LONGEST_QUESTION: Duration = Duration::from_secs(3);
 const LONGEST_TYPED: usize = 24;
 
 pub(super) async fn look_up(site: &Site, place: Place) -> Result<Hosted, Failure> {
-    site.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await
+    site.app.look(move |tx, context| hosted::look_up_hosted(tx, context, place)).await
 }
 
 pub(super) fn stored_state(site: &Site, hosted: &Hosted) -> view::State {

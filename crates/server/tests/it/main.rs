@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets what can't be has to stop")]
 
 mod authorization;
+mod books;
 mod cli;
 mod invoices;
+mod lost_starts;
 mod mails;
 mod pages;
 mod payables;

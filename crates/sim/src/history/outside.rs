@@ -10,7 +10,7 @@ use domain::webhook::Attempted;
 use domain::{Currency, Id, Money, Scope, payment::Transaction};
 use store::queries::{jobs, mails};
 
-use super::payer::{word_of_report, word_of_start};
+use super::payer::{word_of_report, word_of_second_start, word_of_start};
 use super::{Check, History, Object};
 use crate::model::{CheckoutState, InvoiceState, Kind, SECOND, SessionState, Step, Word};
 use crate::network::{Heard, Wallet};
@@ -232,6 +232,15 @@ impl History {
             Job::AskRail(_) | Job::WithdrawAttempt(_) => {
                 for word in heard {
                     match word {
+                        Heard::Started { transaction, called, .. } => {
+                            let id = transaction.to_string();
+                            let attempt =
+                                side.attempts.get(&id).ok_or_else(|| format!("{id} is started and was never begun"))?;
+                            if attempt.step != Step::Unknown || !matches!(attempt.method, "wave" | "qmoney") {
+                                return Err(format!("{id} is started again with who would charge again"));
+                            }
+                            side.hear(&id, word_of_second_start(called), now);
+                        }
                         Heard::Asked { transaction, report } => {
                             if let Some(word) = word_of_report(report) {
                                 side.hear(&transaction.to_string(), word, now);

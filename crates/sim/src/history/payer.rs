@@ -270,6 +270,14 @@ pub(super) fn word_of_start(called: &Called<Started>) -> Word {
     }
 }
 
+/// No to the second call says nothing of the first.
+pub(super) fn word_of_second_start(called: &Called<Started>) -> Word {
+    match word_of_start(called) {
+        Word::Refused(_) => Word::Lost,
+        word => word,
+    }
+}
+
 fn word_of_code(called: &Called<Report>) -> Word {
     match called {
         Called::Answered(report) => word_of_report(report).unwrap_or(Word::Open),

@@ -300,7 +300,7 @@ impl Side {
             Kind::Checkout => {
                 let is_paid = self.shows_money(&object);
                 let checkout = self.checkouts.get_mut(&object).expect("it is paid");
-                if checkout.session.as_deref() != Some(session_id) {
+                if checkout.session.as_deref() != Some(session_id) && checkout.shown.as_ref() != Some(&id) {
                     return;
                 }
                 checkout.seen_at = checkout.seen_at.max(now);

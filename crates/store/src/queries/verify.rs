@@ -300,6 +300,12 @@ const OF_EVENTS: [(&str, &str, &str); 3] = [
     ),
 ];
 
+const OF_OBJECTS: [(&str, &str, &str); 3] = [
+    (SIMULATED, "simulated_payments", "there is no such transaction"),
+    (SIMULATED_REFUNDS, "simulated_refunds", "there is no such refund"),
+    (NAMING_NOBODY, "checkouts", "there is no such customer"),
+];
+
 const SIMULATED: &str = "\
 select simulated_payments.transaction_id
 from simulated_payments
@@ -335,41 +341,35 @@ and not exists (
     and customers.id = checkouts.customer_id)
 order by checkouts.id";
 
-/// Rows of no organization, of no event, of no transaction, of no refund, of no customer.
-pub fn strays(tx: &mut Tx<'_>) -> Result<Vec<Stray>, Error> {
-    let mut strays = Vec::new();
-    for (table, id) in SCOPED {
+/// Rows of no organization, of no event, of no transaction, of no refund, of no customer: what one of several looks finds,
+/// or nothing where there is no look of that number.
+pub fn strays(tx: &mut Tx<'_>, number: usize) -> Result<Option<Vec<Stray>>, Error> {
+    let (scoped, events) = (SCOPED.len(), SCOPED.len() + OF_EVENTS.len());
+    let found = if let Some((table, id)) = SCOPED.get(number) {
         let sql = format!(
             "select {id}\nfrom {table}\nwhere not exists (\n    select 1\n    from organizations\n    \
              where organizations.organization_id = {table}.organization_id\n    \
              and organizations.mode = {table}.mode)\norder by {id}"
         );
-        collect(tx, &sql, table, "it belongs to no organization and mode", &mut strays)?;
-    }
-    for (table, id, more) in OF_EVENTS {
+        collect(tx, &sql, table, "it belongs to no organization and mode")
+    } else if let Some((table, id, more)) = OF_EVENTS.get(number - scoped) {
         let sql = format!(
             "select {id}\nfrom {table}\nwhere not exists (\n    select 1\n    from events\n    \
              where events.organization_id = {table}.organization_id\n    and events.mode = {table}.mode\n    \
              and events.id = {table}.{id}{more})\norder by {id}"
         );
-        collect(tx, &sql, table, "there is no such event", &mut strays)?;
-    }
-    collect(tx, SIMULATED, "simulated_payments", "there is no such transaction", &mut strays)?;
-    collect(tx, SIMULATED_REFUNDS, "simulated_refunds", "there is no such refund", &mut strays)?;
-    collect(tx, NAMING_NOBODY, "checkouts", "there is no such customer", &mut strays)?;
-    Ok(strays)
+        collect(tx, &sql, table, "there is no such event")
+    } else if let Some((sql, table, what)) = OF_OBJECTS.get(number - events) {
+        collect(tx, sql, table, what)
+    } else {
+        return Ok(None);
+    };
+    found.map(Some)
 }
 
-fn collect(
-    tx: &mut Tx<'_>,
-    sql: &str,
-    table: &'static str,
-    what: &'static str,
-    strays: &mut Vec<Stray>,
-) -> Result<(), Error> {
+fn collect(tx: &mut Tx<'_>, sql: &str, table: &'static str, what: &'static str) -> Result<Vec<Stray>, Error> {
     let rows = tx.query(&format!("{sql}\nlimit $1"), &[MOST_STRAYS.into()])?;
-    strays.extend(rows.iter().map(|row| Stray { table, row: shown(&row.values()[0]), what }));
-    Ok(())
+    Ok(rows.iter().map(|row| Stray { table, row: shown(&row.values()[0]), what }).collect())
 }
 
 /// The columns of a table with documents, as its `insert` names them: the scope, the id, the version, the document, and

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::planted;
+use foldhash::fast::FixedState;
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{ErrorCode, OpenFlags, ffi};
@@ -32,13 +33,16 @@ pub(crate) enum Durability {
 
 pub(crate) struct Connection {
     pub(crate) sqlite: rusqlite::Connection,
-    prepared: HashMap<String, Prepared>,
+    prepared: Texts,
     /// Without them a part of a transaction can't be undone: whoever needs that gets a conflict, and runs again with them.
     pub(crate) has_savepoints: bool,
     /// The running closure asked for all the time it needs.
     pub(crate) is_load: bool,
     totals: Totals,
 }
+
+/// By the text of the statement: our own, so nobody chooses texts that collide.
+type Texts = HashMap<String, Prepared, FixedState>;
 
 /// What is worth keeping beside SQLite's own prepared statement.
 struct Prepared {
@@ -107,7 +111,7 @@ impl Connection {
             Ok(sqlite)
         };
         let sqlite = open().map_err(error)?;
-        let (prepared, totals) = (HashMap::new(), Totals::new());
+        let (prepared, totals) = (Texts::default(), Totals::new());
         Ok(Self { sqlite, prepared, has_savepoints: true, is_load: false, totals })
     }
 
@@ -117,18 +121,6 @@ impl Connection {
         Ok(())
     }
 
-    fn prepared(&mut self, sql: &str) -> &mut Prepared {
-        // Texts are constants, so this is a net under the case that somebody builds them.
-        if self.prepared.len() > 4 * STATEMENTS {
-            self.prepared.clear();
-        }
-        if !self.prepared.contains_key(sql) {
-            let spelled = numbered_placeholders(sql).into_owned();
-            self.prepared.insert(sql.to_owned(), Prepared { spelled, columns: None });
-        }
-        self.prepared.get_mut(sql).expect("it was inserted a line above")
-    }
-
     fn rows(
         &mut self,
         sql: &str,
@@ -136,8 +128,7 @@ impl Connection {
         page: usize,
         each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.prepared(sql);
-        let prepared = self.prepared.get_mut(sql).expect("it was prepared a line above");
+        let prepared = prepared(&mut self.prepared, sql);
         let mut statement = self.sqlite.prepare_cached(&prepared.spelled).map_err(error)?;
         let count = statement.column_count();
         let columns = match &prepared.columns {
@@ -162,6 +153,18 @@ impl Connection {
     }
 }
 
+fn prepared<'t>(texts: &'t mut Texts, sql: &str) -> &'t mut Prepared {
+    // Texts are constants, so this is a net under the case that somebody builds them.
+    if texts.len() > 4 * STATEMENTS {
+        texts.clear();
+    }
+    if !texts.contains_key(sql) {
+        let spelled = numbered_placeholders(sql).into_owned();
+        texts.insert(sql.to_owned(), Prepared { spelled, columns: None });
+    }
+    texts.get_mut(sql).expect("it was inserted a line above")
+}
+
 impl Conn for Connection {
     fn dialect(&self) -> Dialect {
         Dialect::Sqlite
@@ -177,8 +180,7 @@ impl Conn for Connection {
     }
 
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Error> {
-        self.prepared(sql);
-        let prepared = self.prepared.get(sql).expect("it was prepared a line above");
+        let prepared = prepared(&mut self.prepared, sql);
         let touched = self
             .sqlite
             .prepare_cached(&prepared.spelled)

@@ -14,7 +14,7 @@ pub(crate) fn run(mut connection: Connection, clock: &Monotone, waiting: &Waitin
     }
 }
 
-fn read(connection: &mut Connection, clock: &Monotone, mut job: Box<dyn Job>) {
+pub(super) fn read(connection: &mut Connection, clock: &Monotone, mut job: Box<dyn Job>) {
     if let Err(error) = connection.command("begin") {
         job.refuse(error);
         return;

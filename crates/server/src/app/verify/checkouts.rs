@@ -11,14 +11,14 @@ use store::{Entity, Tx};
 use super::attempts::{self, Attempts, Paid};
 use super::events::Subject;
 use super::payments::by_id;
-use super::{Ends, Report, events, pages};
+use super::{Ends, Place, Report, events, page};
 use crate::error::Failure;
 
 const TABLE: &str = Checkout::TABLE;
 
-pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place: &mut Place) -> Result<(), Failure> {
     let ends = Ends::of::<Checkout>();
-    pages::<Checkout>(tx, scope, report, |tx, report, checkouts, span| {
+    page::<Checkout>(tx, scope, report, place, |tx, report, checkouts, span| {
         let span = ends.cut(span);
         let amounts: HashMap<String, Money> =
             checkouts.iter().map(|checkout| (checkout.id.to_string(), checkout.order.amount)).collect();

@@ -10,14 +10,14 @@ use store::{Entity, Tx};
 
 use super::attempts::{self, Paid};
 use super::events::Subject;
-use super::{Ends, Report, events, pages};
+use super::{Ends, Place, Report, events, page};
 use crate::error::Failure;
 
 const TABLE: &str = PaymentLink::TABLE;
 
-pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place: &mut Place) -> Result<(), Failure> {
     let ends = Ends::of::<PaymentLink>();
-    pages::<PaymentLink>(tx, scope, report, |tx, report, links, span| {
+    page::<PaymentLink>(tx, scope, report, place, |tx, report, links, span| {
         let span = ends.cut(span);
         let prices: HashMap<String, &Price> = links.iter().map(|link| (link.id.to_string(), link.price())).collect();
         let paid = |link: &PaymentLink| (link.id.to_string(), Paid { shown: None, is_open: true });

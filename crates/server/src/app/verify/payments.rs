@@ -15,7 +15,7 @@ use store::{Entity, Tx};
 
 use super::events::Subject;
 use super::payment_links::counts_on_session;
-use super::{Ends, Report, events, pages, refunds};
+use super::{Ends, Place, Report, events, page, refunds};
 use crate::error::Failure;
 
 const SESSIONS: &str = PaymentSession::TABLE;
@@ -26,9 +26,9 @@ const MOST_POSTINGS_KEPT: usize = 16;
 /// Asked, failed, and gone through after all.
 const MOST_POSTINGS_OF_REFUND: usize = 6;
 
-pub(super) fn sessions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+pub(super) fn sessions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place: &mut Place) -> Result<(), Failure> {
     let ends = Ends::of::<PaymentSession>();
-    pages::<PaymentSession>(tx, scope, report, |tx, report, sessions, span| {
+    page::<PaymentSession>(tx, scope, report, place, |tx, report, sessions, span| {
         let ids: Vec<String> =
             sessions.iter().filter_map(|session| session.transaction).map(|id| id.to_string()).collect();
         let transactions = by_id::<Transaction>(tx, scope, &ids)?;
@@ -146,8 +146,13 @@ fn recorded(report: &mut Report, transaction: &Transaction) {
     });
 }
 
-pub(super) fn transactions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
-    pages::<Transaction>(tx, scope, report, |tx, report, transactions, span| {
+pub(super) fn transactions(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    report: &mut Report,
+    place: &mut Place,
+) -> Result<(), Failure> {
+    page::<Transaction>(tx, scope, report, place, |tx, report, transactions, span| {
         let attempts = transactions.iter().filter(|transaction| !transaction.is_recorded());
         let ids: Vec<String> = attempts.map(|transaction| transaction.attempt().session.to_string()).collect();
         let sessions = by_id::<PaymentSession>(tx, scope, &ids)?;

@@ -8,9 +8,13 @@ use serde_json::Value;
 
 use super::on_both;
 use super::place::{Place, text};
-use super::server::{Receiver, Server};
+use super::server::{Receiver, Server, client};
 
-on_both!(books_that_nobody_touched_are_clean, books_of_many_pages_are_read_to_the_end);
+on_both!(
+    books_that_nobody_touched_are_clean,
+    books_of_many_pages_are_read_to_the_end,
+    books_are_checked_while_the_service_runs,
+);
 
 /// More than a page of everything (200 rows).
 const MANY: usize = 230;
@@ -97,6 +101,46 @@ async fn books_that_nobody_touched_are_clean(place: &Place) {
     let said = place.run(&["verify"]);
     assert_eq!((said.code, said.data.as_str()), (0, ""));
     assert!(said.messages.contains("no fault"), "{said:?}");
+}
+
+async fn books_are_checked_while_the_service_runs(place: &Place) {
+    let keys = place.init();
+    let server = Server::start(place);
+    assert_eq!(shown(&server).await, ("not_run".to_owned(), "NaN".to_owned()));
+    let key = text(&keys, "/keys/test/secret");
+    let id = server.pay(key, "wave", "+2207000000").await;
+    server.until(key, &id, |checkout| checkout["status"] == "completed").await;
+    assert_eq!(checked(&server).await, ("ok".to_owned(), "0".to_owned()));
+    assert_eq!(server.stop(), 0);
+    if place.is_postgres() {
+        return;
+    }
+    place.raw_sqlite().execute("delete from ledger_postings where amount_minor > 0", []).unwrap();
+    let server = Server::start(place);
+    let (status, faults) = checked(&server).await;
+    assert_eq!(status, "faults");
+    assert!(faults.parse::<u32>().unwrap() > 0, "{faults}");
+    assert_eq!(server.stop(), 0);
+}
+
+/// What the first background check after the start says.
+async fn checked(server: &Server) -> (String, String) {
+    for _ in 0..600 {
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        let (status, faults) = shown(server).await;
+        if status != "not_run" {
+            return (status, faults);
+        }
+    }
+    panic!("the books were not checked");
+}
+
+/// The state and the number of faults, from the two places that show them.
+async fn shown(server: &Server) -> (String, String) {
+    let health = server.call("GET", "/health/invariants", "", Value::Null).await.1;
+    let metrics = client().get(format!("{}/metrics", server.url)).send().await.unwrap().text().await.unwrap();
+    let gauge = metrics.lines().find_map(|line| line.strip_prefix("dalasi_invariant_faults ")).unwrap();
+    (text(&health, "/data/status").to_owned(), gauge.to_owned())
 }
 
 async fn books_of_many_pages_are_read_to_the_end(place: &Place) {

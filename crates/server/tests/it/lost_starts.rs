@@ -1,0 +1,117 @@
+//! The call that starts a payment is lost on its way: the rail has never heard of it, and the payer waits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use dalasi::rails::{Order, Rail, RefundOrder, Simulator};
+use domain::payment::TransactionSummary;
+use domain::rail::{Called, Capability, RefundReport, Report, Started};
+use domain::{Id, Method};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+
+use crate::world::World;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The simulated rail behind a network that loses the first calls.
+struct Lossy {
+    simulator: Simulator,
+    starts: AtomicUsize,
+    /// So many starts are lost before they arrive.
+    lost: usize,
+    is_idempotent: bool,
+}
+
+impl Rail for Lossy {
+    fn name(&self) -> &'static str {
+        self.simulator.name()
+    }
+    fn capabilities(&self) -> Vec<(Method, Capability)> {
+        let mut all = self.simulator.capabilities();
+        all.iter_mut().for_each(|(_, capability)| capability.start_is_idempotent = self.is_idempotent);
+        all
+    }
+    fn start(&self, order: Order) -> BoxFuture<'_, Called<Started>> {
+        match self.starts.fetch_add(1, Ordering::SeqCst) < self.lost {
+            true => async { Called::Lost("the network is away".into()) }.boxed(),
+            false => self.simulator.start(order),
+        }
+    }
+    fn submit_code(&self, order: Order, code: String) -> BoxFuture<'_, Called<Report>> {
+        self.simulator.submit_code(order, code)
+    }
+    fn query(&self, order: Order) -> BoxFuture<'_, Called<Report>> {
+        self.simulator.query(order)
+    }
+    fn withdraw(&self, order: Order) -> BoxFuture<'_, Called<()>> {
+        self.simulator.withdraw(order)
+    }
+    fn refund(&self, order: RefundOrder) -> BoxFuture<'_, Called<RefundReport>> {
+        self.simulator.refund(order)
+    }
+    fn query_refund(&self, order: RefundOrder) -> BoxFuture<'_, Called<RefundReport>> {
+        self.simulator.query_refund(order)
+    }
+}
+
+async fn behind(lost: usize, is_idempotent: bool) -> (World, Arc<Lossy>) {
+    let mut kept = None;
+    let world = World::behind(|simulator| {
+        let rail = Arc::new(Lossy { simulator, starts: AtomicUsize::new(0), lost, is_idempotent });
+        kept = Some(Arc::clone(&rail));
+        rail
+    });
+    let world = world.await;
+    (world, kept.unwrap())
+}
+
+#[tokio::test]
+async fn a_rail_that_knows_the_call_again_gets_it_again() {
+    let (world, rail) = behind(2, true).await;
+    let checkout = world.create(|_| {}).await;
+    world.start(checkout.id, Method::Wave, "+2207000000").await;
+    let paid = async {
+        while !is_paid(&world, checkout.id).await {
+            world.clock.advance(Duration::from_secs(1));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, paid).await.expect("it was started again");
+    assert_eq!(rail.starts.load(Ordering::SeqCst), 3, "lost, lost again, and taken");
+    world.has_clean_books().await;
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_rail_that_would_charge_again_is_only_asked() {
+    let (world, rail) = behind(1, false).await;
+    let checkout = world.create(|_| {}).await;
+    world.start(checkout.id, Method::Wave, "+2207000000").await;
+    for _ in 0..100 {
+        world.clock.advance(Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(rail.starts.load(Ordering::SeqCst), 1);
+    assert!(!is_paid(&world, checkout.id).await, "nobody knows");
+    world.close().await;
+}
+
+#[tokio::test]
+async fn nothing_is_started_for_a_payer_who_has_gone() {
+    let (world, rail) = behind(1, true).await;
+    let checkout = world.create(|new| new.expires_in_s = 60).await;
+    world.start(checkout.id, Method::Wave, "+2207000000").await;
+    world.clock.advance(Duration::from_secs(61));
+    for _ in 0..100 {
+        world.clock.advance(Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(rail.starts.load(Ordering::SeqCst), 1);
+    world.close().await;
+}
+
+async fn is_paid(world: &World, checkout: Id<domain::checkout::Checkout>) -> bool {
+    world.shown(checkout).await.is_some_and(|shown: TransactionSummary| shown.is_paid())
+}
