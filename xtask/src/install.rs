@@ -83,6 +83,17 @@ pub(crate) fn poppler() -> Result<()> {
     if find(&["pdftotext"]).is_some() { Ok(()) } else { debian("Poppler", &["poppler-utils"]) }
 }
 
+/// What fails a process's system calls and moves its clock: strace and libfaketime.
+pub(crate) fn fault_tools() -> Result<()> {
+    let has_faketime = fs::read_dir("/usr/lib").is_ok_and(|mut folders| {
+        folders.any(|folder| folder.is_ok_and(|folder| folder.path().join("faketime/libfaketimeMT.so.1").is_file()))
+    });
+    if has_faketime && find(&["strace"]).is_some() {
+        return Ok(());
+    }
+    debian("strace or libfaketime", &["strace", "libfaketime"])
+}
+
 /// `node_modules` of a folder with a package-lock.json, made anew when the lock file has changed.
 pub(crate) fn node_modules(folder: &Path) -> Result<()> {
     if find(&["node"]).is_none() || find(&["npm"]).is_none() {

@@ -105,9 +105,13 @@ impl Machine {
         Ok(folder)
     }
 
-    /// The tests of the SDK's folder on one database, with all they need; the arguments are the caller's.
+    /// The tests of the SDK's folder on one database, with all they need; the arguments are the caller's. Where faults can't be
+    /// made the tests that want them say so themselves.
     pub(crate) fn pytest(&mut self, database: &str) -> Result<Command> {
         install::poppler()?;
+        if let Err(message) = install::fault_tools() {
+            eprintln!("{message}");
+        }
         let binary = self.dalasi()?;
         let url = self.postgres_url()?;
         let folder = self.root.join("tests/sdk");

@@ -58,9 +58,13 @@ fn wall_us() -> i64 {
     }
 }
 
+/// The wall clock; behind what was already given, half as fast as the monotonic clock until the wall clock is there again. If it
+/// stood still instead, nothing would become due meanwhile, for as long as the wall clock had been ahead.
 #[derive(Debug)]
 struct MonotoneTime {
-    last_us: i64,
+    /// The latest reading that was the wall clock's own, and when that was.
+    wall_us: i64,
+    elapsed_us: i64,
     /// Wall clock minus monotonic clock at the last reading: constant while nobody touches the wall clock, and
     /// slow slewing never adds up to a jump.
     offset_us: i64,
@@ -74,15 +78,18 @@ struct Reading {
 
 impl MonotoneTime {
     fn starting_at(wall_us: i64, elapsed_us: i64) -> Self {
-        Self { last_us: wall_us, offset_us: wall_us.saturating_sub(elapsed_us) }
+        Self { wall_us, elapsed_us, offset_us: wall_us.saturating_sub(elapsed_us) }
     }
 
     fn observe(&mut self, wall_us: i64, elapsed_us: i64) -> Reading {
         let offset_us = wall_us.saturating_sub(elapsed_us);
         let moved_us = offset_us.saturating_sub(self.offset_us);
         self.offset_us = offset_us;
-        self.last_us = self.last_us.max(wall_us);
-        Reading { now_us: self.last_us, jump_us: (moved_us.saturating_abs() > JUMP_US).then_some(moved_us) }
+        let slow_us = self.wall_us.saturating_add(elapsed_us.saturating_sub(self.elapsed_us) / 2);
+        if wall_us >= slow_us {
+            (self.wall_us, self.elapsed_us) = (wall_us, elapsed_us);
+        }
+        Reading { now_us: wall_us.max(slow_us), jump_us: (moved_us.saturating_abs() > JUMP_US).then_some(moved_us) }
     }
 }
 
@@ -97,9 +104,21 @@ mod tests {
         let mut time = MonotoneTime::starting_at(1_000 * SECOND, 0);
         assert_eq!(time.observe(1_001 * SECOND, SECOND).now_us, 1_001 * SECOND);
         let back = time.observe(1_000 * SECOND, 2 * SECOND);
-        assert_eq!(back.now_us, 1_001 * SECOND);
+        assert_eq!(back.now_us, 1_001 * SECOND + SECOND / 2);
         assert!(back.jump_us.is_none(), "two seconds are no jump");
         assert_eq!(time.observe(1_005 * SECOND, 7 * SECOND).now_us, 1_005 * SECOND);
+    }
+
+    #[test]
+    fn behind_itself_it_goes_on_at_half_the_pace_until_the_wall_clock_is_there_again() {
+        let mut time = MonotoneTime::starting_at(1_000 * SECOND, 0);
+        assert_eq!(time.observe(2_000 * SECOND, 0).now_us, 2_000 * SECOND);
+        assert_eq!(time.observe(1_100 * SECOND, 100 * SECOND).now_us, 2_050 * SECOND);
+        assert_eq!(time.observe(1_101 * SECOND, 101 * SECOND).now_us, 2_050 * SECOND + SECOND / 2);
+        // A wall clock that stands still as well.
+        assert_eq!(time.observe(1_101 * SECOND, 201 * SECOND).now_us, 2_100 * SECOND + SECOND / 2);
+        assert_eq!(time.observe(3_000 * SECOND, 2_000 * SECOND).now_us, 3_000 * SECOND);
+        assert_eq!(time.observe(3_001 * SECOND, 2_001 * SECOND).now_us, 3_001 * SECOND);
     }
 
     #[test]
@@ -109,7 +128,7 @@ mod tests {
         assert_eq!(time.observe(1_063 * SECOND, 2 * SECOND).jump_us, None);
         let back = time.observe(900 * SECOND, 3 * SECOND);
         assert_eq!(back.jump_us, Some(-164 * SECOND));
-        assert_eq!(back.now_us, 1_063 * SECOND);
+        assert_eq!(back.now_us, 1_063 * SECOND + SECOND / 2);
         assert_eq!(time.observe(961 * SECOND, 4 * SECOND).jump_us, None, "exactly a minute is no jump");
     }
 

@@ -233,6 +233,15 @@ pub(crate) const ROWS: &[Row] = &[
         is_gate_step: false,
     },
     Row {
+        id: "B11",
+        title: "the machine's clock jumps, runs backwards and stands still: what has begun ends, what expires does so exactly",
+        databases: BOTH,
+        runner: Runner::Pytest(&["test_clock.py", "-s"]),
+        unit: "jumps",
+        counts: [4, 500, 500],
+        is_gate_step: false,
+    },
+    Row {
         id: "A7.pairs",
         title: "every pair of actions on an object at once: what some order of them explains",
         databases: BOTH,
@@ -438,7 +447,6 @@ pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
     ("A9", "the small machines have tables of all states and actions; crash and reorder are not explored exhaustively"),
     ("A10", "the group commit is not run under a scheduler that tries all interleavings"),
     ("B9", "an ordinary test: schemas 2 to 8 with rows, half steps and power cuts; no golden files of releases yet"),
-    ("B11", "the clock is moved in process only"),
     ("C2", "only the simulated rail exists"),
     ("C3", "not measured"),
     ("C6", "not built"),

@@ -27,6 +27,7 @@ use crate::egress::{Egress, EgressSettings};
 use crate::http::envelope::{EdgeSettings, wrap};
 use crate::http::{self as api, Api};
 use crate::mail::Mailer;
+use crate::metrics::Metrics;
 use crate::pages::{self, PageSettings};
 use crate::rails::{Rail, Rails, Simulator};
 use crate::secrets::Purpose;
@@ -102,9 +103,15 @@ async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bo
     let egress =
         Egress::new(EgressSettings { allow_loopback: settings.allow_loopback_webhooks, ..EgressSettings::default() });
     let app = App::new(store.clone(), context, rails, egress, mailer);
+    // Before there is anything to count.
+    let recorded = metrics::install();
     tokio::spawn(metrics::keep_up());
-    let worker = settings.roles.worker.then(|| tokio::spawn(jobs::work(app.clone(), stop.clone())));
-    let router = if settings.roles.api { service(&app, settings, stop.clone()) } else { watched(&app) };
+    let worker = settings.roles.worker.then(|| {
+        metrics::invariants_unknown();
+        tokio::spawn(jobs::work(app.clone(), stop.clone()))
+    });
+    let router =
+        if settings.roles.api { service(&app, settings, recorded, stop.clone()) } else { watched(&app, recorded) };
 
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
     output::line(&format!("listening on {scheme}://{address}"))?;
@@ -138,17 +145,17 @@ fn offers(rails: &Rails) -> Vec<Offer> {
 }
 
 /// Everything that is served over HTTP by the role `api`.
-fn service(app: &App, settings: &ServeSettings, stopping: watch::Receiver<bool>) -> Router {
+fn service(app: &App, settings: &ServeSettings, recorded: &'static Metrics, stopping: watch::Receiver<bool>) -> Router {
     let Addresses { public_url, pay_url } = &app.context().addresses;
     // What browsers see, which a proxy in front may have made so.
     let is_https = |address: &str| address.starts_with("https://");
     let pages = PageSettings { is_https: is_https(pay_url), rate: settings.rate, stopping };
-    let router = api::router(Api::new(app.clone(), settings.rate, metrics::install()));
+    let router = api::router(Api::new(app.clone(), settings.rate, recorded));
     wrap(router.merge(pages::router(app.clone(), pages)), EdgeSettings { is_https: is_https(public_url) })
 }
 
 /// A worker serves nobody, but can be watched.
-fn watched(app: &App) -> Router {
+fn watched(app: &App, recorded: &'static Metrics) -> Router {
     let health = async |State(app): State<App>| {
         let well = app.read(|tx, _| Ok(tx.query("select 1 as one", &[]).map(drop)?)).await.is_ok();
         let (status, body) = match well {
@@ -157,8 +164,7 @@ fn watched(app: &App) -> Router {
         };
         (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
     };
-    let installed = metrics::install();
-    let shown = async || ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], installed.render());
+    let shown = async || ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], recorded.render());
     Router::new().route("/health", get(health)).route("/metrics", get(shown)).with_state(app.clone())
 }
 

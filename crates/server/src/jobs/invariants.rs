@@ -26,7 +26,6 @@ const REST_PER_WORK: u32 = 19;
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
-    metrics::invariants_unknown();
     let mut pause = FIRST;
     loop {
         let progress = Progress::default();
