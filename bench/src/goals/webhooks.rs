@@ -16,7 +16,7 @@ use crate::{Result, clock};
 
 const LONG: Duration = Duration::from_secs(300);
 /// What has not come by then is not waited for: the rate is that of what came.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What a receiver has got.
 pub(super) struct Received {
