@@ -12,9 +12,7 @@ pub trait EntropySource: Send + Sync + 'static {
     fn fill(&self, bytes: &mut [u8; 32]);
 }
 
-const LOGGED_STEP_US: i64 = 60_000_000;
-
-/// Business time: never runs backwards within this process, whatever the system clock does.
+/// Business time: never runs backwards within this process, whatever clock it was given.
 pub(crate) struct Monotone {
     clock: Arc<dyn Clock>,
     latest_us: AtomicI64,
@@ -27,14 +25,7 @@ impl Monotone {
 
     pub(crate) fn now_us(&self) -> i64 {
         let now_us = self.clock.now_us();
-        let latest_us = self.latest_us.fetch_max(now_us, Ordering::Relaxed);
-        if latest_us.saturating_sub(now_us) > LOGGED_STEP_US {
-            tracing::warn!(
-                behind_us = latest_us.saturating_sub(now_us),
-                "the system clock went back; business time stands still"
-            );
-        }
-        now_us.max(latest_us)
+        now_us.max(self.latest_us.fetch_max(now_us, Ordering::Relaxed))
     }
 }
 
