@@ -228,8 +228,7 @@ def test_an_order_explains_what_was_answered(new_server, database, tmp_path):
                 for fault in found:
                     proof.violation(f"seed {seed}: {fault}")
                 seen += [disorder(remembered(one.history), one.initial) for one in objects]
-            proof.control("a_read_from_a_cache", any(seen))
-            proof.control("a_read_from_a_cache_of_each_object", sum(map(bool, seen)) > len(seen) / 2)
+            proof.control("a_read_from_a_cache", sum(map(bool, seen)) > len(seen) / 2)
     finally:
         for server in servers:
             server.stop()
