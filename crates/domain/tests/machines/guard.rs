@@ -1,0 +1,11 @@
+//! What is taken away to see that its absence is found.
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// Rows are locked, and read again, before anything is decided by them and written.
+    FreshRows,
+    /// A rail that takes a second call for another order is not called again.
+    OneCall,
+    /// While one attempt is open no other begins.
+    OpenSession,
+}

@@ -1,0 +1,374 @@
+//! Each function is one transaction of the shell (`app` of the server), and moves the rows by the domain's own functions.
+//! `None`: it was refused, and nothing is written.
+
+use domain::checkout;
+use domain::event::EventType;
+use domain::invoice::Invoice;
+use domain::ledger::Entry;
+use domain::payment::{
+    Again, Moved, Payable, Payer, PaymentSession, Recording, SessionStatus, Settlement, Step, Transaction,
+};
+use domain::rail::Called;
+use domain::{Id, Method, Money, OfflineMethod, Timestamp};
+
+use super::object::{Object, issue_receipt};
+use super::rail::{NO, Word, is_idempotent, started};
+use super::world::{Attempt, Brought, Call, Phase, Run, Work, World};
+use crate::guard::Guard;
+use crate::jobs;
+use crate::kept::Kept;
+use crate::sample::{dalasi, id, scope};
+
+const FEE: i64 = 200;
+
+impl World {
+    /// A payer begins or goes on: the intent is committed, and whoever asked calls the rail.
+    pub(crate) fn pay(&mut self, method: Method, asked: Option<Money>, without: Option<Guard>) -> Option<()> {
+        let now = self.now();
+        let mut object = self.object.load();
+        let mut current = self.object.session().map(|session| self.place(session));
+        object.amount(None, now).ok()?;
+        current = current.filter(|place| self.attempts[*place].session.status() != SessionStatus::Succeeded);
+        if let Some(place) = current.filter(|place| self.attempts[*place].session.has_expired(now)) {
+            self.close(&mut object, place, true);
+        }
+        let amount = object.amount(asked, now).ok()?;
+        if let Some(place) = current {
+            match self.attempts[place].session.again(Some(method), amount) {
+                Ok(Again::Same) => {
+                    self.object = object.save();
+                    return Some(());
+                }
+                Ok(Again::Replace) => self.close(&mut object, place, false),
+                Ok(Again::New) => {}
+                Err(_) if without == Some(Guard::OpenSession) => {}
+                Err(_) => return None,
+            }
+        }
+        let place = self.attempts.len();
+        let number = u8::try_from(place + 1).expect("a model has few attempts");
+        let expires_at = object.session_expires_at(now);
+        let payer = Payer::default();
+        let mut session =
+            PaymentSession::open(id(number), scope(), object.payable(), amount, Some(method), payer, expires_at, now);
+        object.session_opened(session.id, now);
+        let mut transaction = session.begin(id(number), method, "rail".into(), dalasi(FEE), now);
+        transaction.attempt_count = i64::from(number);
+        object.attempt_moved(session.id, transaction.summary(), false, now);
+        let mut start = None;
+        jobs::hold(&mut start);
+        self.attempts.push(Attempt {
+            has_timer: !object.payable().ends_its_sessions(),
+            session: Kept::new(session),
+            transaction: Kept::new(transaction),
+            start,
+            ask: None,
+            withdraw: None,
+            order: Default::default(),
+            posted: 0,
+            told_paid: 0,
+            told_failed: 0,
+        });
+        self.object = object.save();
+        self.begin_run(place, Work::Start, Phase::Calls(Call::Start { is_repeated: false }), without);
+        Some(())
+    }
+
+    /// A worker takes what is owed, and reads what it needs before it calls.
+    pub(crate) fn claim(&mut self, place: usize, work: Work, without: Option<Guard>) -> Option<()> {
+        let is_rerun = jobs::claim(self.job(place, work))?;
+        let attempt = &self.attempts[place];
+        let (transaction, idempotent) = (&attempt.transaction, is_idempotent(attempt.method()));
+        let phase = match (work, transaction.step()) {
+            (Work::Start, Step::Settled) => Phase::Has(Brought::Nothing),
+            (Work::Start, Step::Waiting) if idempotent && attempt.session.next_action.is_none() => {
+                Phase::Calls(Call::Start { is_repeated: false })
+            }
+            (Work::Start, Step::Waiting) => Phase::Has(Brought::Nothing),
+            (Work::Start, Step::Sending | Step::Unknown)
+                if is_rerun && !idempotent && without != Some(Guard::OneCall) =>
+            {
+                Phase::Has(Brought::Lost)
+            }
+            (Work::Start, Step::Sending | Step::Unknown) => Phase::Calls(Call::Start { is_repeated: false }),
+            (Work::Ask, step) => {
+                // A question moves nothing at the rail, so only one that leads to more takes its time.
+                match step == Step::Unknown && transaction.parked.is_none() && idempotent {
+                    true => Phase::Calls(Call::Query { may_repeat: true }),
+                    false => Phase::Has(Brought::Said(attempt.order.word())),
+                }
+            }
+            (Work::Withdraw, Step::Settled) => Phase::Has(Brought::Said(attempt.order.word())),
+            (Work::Withdraw, Step::Sending | Step::Waiting | Step::Unknown) => Phase::Calls(Call::Withdraw),
+        };
+        self.begin_run(place, work, phase, without);
+        Some(())
+    }
+
+    /// What a call brought is committed, and the claim let go.
+    pub(crate) fn commit(&mut self, run: Run) -> Option<()> {
+        let Run { attempt: place, work, holds, phase, read } = run;
+        let Phase::Has(brought) = phase else { return None };
+        if let Some((object, session, transaction)) = read {
+            self.object = object;
+            self.attempts[place].session = session;
+            self.attempts[place].transaction = transaction;
+        }
+        let (method, amount) = (self.attempts[place].method(), self.attempts[place].transaction.amount);
+        self.settle(place, |session, transaction, now| match brought {
+            Brought::Nothing => Moved::Nowhere,
+            Brought::Started => session.started(transaction, Called::Answered(started(method)), now),
+            Brought::Refused => session.started(transaction, Called::Refused(NO), now),
+            Brought::Lost => session.started(transaction, Called::Lost("lost".into()), now),
+            Brought::Said(word) => session.reported(transaction, &word.report(method, amount), now),
+        });
+        if holds {
+            jobs::done(self.job(place, work));
+        }
+        Some(())
+    }
+
+    /// A callback's verified word.
+    pub(crate) fn report(&mut self, place: usize, word: Word) {
+        let report = word.report(self.attempts[place].method(), self.attempts[place].transaction.amount);
+        self.settle(place, |session, transaction, now| session.reported(transaction, &report, now));
+    }
+
+    pub(crate) fn returned(&mut self, place: usize) {
+        self.settle(place, |session, transaction, now| session.returned(transaction, now));
+    }
+
+    /// `app/settlement.rs`: what became known of an attempt, with everything that follows from it.
+    fn settle(&mut self, place: usize, apply: impl FnOnce(&mut PaymentSession, &mut Transaction, Timestamp) -> Moved) {
+        let now = self.now();
+        let mut object = self.object.load();
+        let (mut session, mut transaction) =
+            (self.attempts[place].session.load(), self.attempts[place].transaction.load());
+        match apply(&mut session, &mut transaction, now) {
+            Moved::Nowhere => {
+                if transaction.step() != Step::Settled {
+                    jobs::schedule(&mut self.attempts[place].ask);
+                }
+                return;
+            }
+            Moved::On => object.attempt_moved(session.id, transaction.summary(), session.is_with_provider(), now),
+            Moved::ToFailed => {
+                object.attempt_moved(session.id, transaction.summary(), false, now);
+                if object.awaits_payment() {
+                    self.tell(&mut object, EventType::PaymentFailed);
+                    self.attempts[place].told_failed += 1;
+                    if let Object::Invoice(_) = object {
+                        self.tell(&mut object, EventType::InvoicePaymentFailed);
+                    }
+                }
+            }
+            Moved::ToPaid => self.money_arrived(&mut object, place, session.id, &mut transaction),
+        }
+        let attempt = &mut self.attempts[place];
+        let restarts = is_idempotent(attempt.method()) && !transaction.status().is_paid();
+        if transaction.step() == Step::Waiting && session.next_action.is_none() && restarts {
+            jobs::schedule(&mut attempt.start);
+        }
+        let observed = object.observe(now);
+        let is_ended = observed.is_some() && object.payable().ends_its_sessions();
+        if is_ended || session.has_expired(now) {
+            close_rows(attempt, &mut session, &mut transaction, true, now);
+            if !transaction.status().is_paid() {
+                object.attempt_moved(session.id, transaction.summary(), false, now);
+            }
+        }
+        if session.refuse_if_closed().is_err() {
+            attempt.has_timer = false;
+        }
+        match transaction.step() {
+            Step::Settled => attempt.ask = None,
+            Step::Sending | Step::Waiting | Step::Unknown => jobs::schedule(&mut attempt.ask),
+        }
+        attempt.save(session, transaction);
+        if let Some(event) = observed {
+            self.tell(&mut object, event);
+        }
+        self.object = object.save();
+    }
+
+    fn money_arrived(
+        &mut self,
+        object: &mut Object,
+        place: usize,
+        session: Id<PaymentSession>,
+        transaction: &mut Transaction,
+    ) {
+        let now = self.now();
+        if let Some(event) = object.observe(now) {
+            self.tell(object, event);
+        }
+        if let Some(rival) = object.rival_of(session) {
+            let rival = self.place(rival);
+            self.close(object, rival, false);
+        }
+        let (settlement, event) = object.money_arrived(transaction, now);
+        let entry = match settlement {
+            Settlement::Paid | Settlement::Late => Entry::payment_completed(id(1), transaction),
+            Settlement::Second => Entry::second_money(id(1), transaction),
+        };
+        self.books.post(&entry);
+        self.attempts[place].posted += 1;
+        self.tell(object, EventType::PaymentSucceeded);
+        self.attempts[place].told_paid += 1;
+        if let Some(event) = event {
+            self.tell(object, event);
+        }
+        match object {
+            Object::Checkout(_) if settlement == Settlement::Paid => self.timer = None,
+            Object::Checkout(_) => {}
+            Object::Invoice(invoice) => self.timer = invoice.overdue_at(),
+        }
+    }
+
+    /// Closes a pending session and asks the rail to drop its attempt; does nothing to any other.
+    fn close(&mut self, object: &mut Object, place: usize, expired: bool) {
+        let now = self.now();
+        let attempt = &mut self.attempts[place];
+        if attempt.session.status() != SessionStatus::Pending {
+            return;
+        }
+        let (mut session, mut transaction) = (attempt.session.load(), attempt.transaction.load());
+        close_rows(attempt, &mut session, &mut transaction, expired, now);
+        object.attempt_moved(session.id, transaction.summary(), false, now);
+        attempt.save(session, transaction);
+    }
+
+    fn close_session(&mut self, object: &mut Object) {
+        if let Some(session) = self.object.session() {
+            let place = self.place(session);
+            self.close(object, place, false);
+        }
+    }
+
+    pub(crate) fn cancel(&mut self) -> Option<()> {
+        let now = self.now();
+        let mut object = self.object.load();
+        if let Object::Invoice(_) = object
+            && let Some(event) = object.observe(now)
+        {
+            self.tell(&mut object, event);
+        }
+        let event = match &mut object {
+            Object::Checkout(checkout) => checkout.cancel(now),
+            Object::Invoice(invoice) => invoice.cancel(now),
+        };
+        let event = event.ok()?;
+        self.close_session(&mut object);
+        self.tell(&mut object, event);
+        self.timer = None;
+        self.object = object.save();
+        Some(())
+    }
+
+    /// The object's timer: stores what readers were told already, or looks again later.
+    pub(crate) fn timer(&mut self) -> Option<()> {
+        let now = self.now();
+        self.timer.filter(|due_at| *due_at <= now)?;
+        let mut object = self.object.load();
+        let observed = object.observe(now);
+        self.timer = match (&object, observed) {
+            (_, Some(_)) => None,
+            (Object::Checkout(checkout), None) => {
+                (checkout.status(now) == checkout::Status::Pending).then(|| checkout.next_deadline())
+            }
+            (Object::Invoice(invoice), None) => invoice.overdue_at(),
+        };
+        if let Some(event) = observed {
+            if object.payable().ends_its_sessions()
+                && let Some(session) = self.object.session()
+            {
+                let place = self.place(session);
+                self.close(&mut object, place, true);
+            }
+            self.tell(&mut object, event);
+            self.object = object.save();
+        }
+        Some(())
+    }
+
+    /// The timer of a session whose object has none.
+    pub(crate) fn session_timer(&mut self, place: usize) -> Option<()> {
+        let (now, attempt) = (self.now(), &self.attempts[place]);
+        if !attempt.has_timer || now < attempt.session.expires_at {
+            return None;
+        }
+        if attempt.session.has_expired(now) {
+            let mut object = self.object.load();
+            self.close(&mut object, place, true);
+            self.object = object.save();
+        }
+        self.attempts[place].has_timer = false;
+        Some(())
+    }
+
+    /// What only an invoice knows: the merchant changes it.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut Invoice, Timestamp) -> Option<EventType>) -> Option<()> {
+        let now = self.now();
+        let Object::Invoice(mut invoice) = self.object.load() else { return None };
+        let remaining = invoice.remaining();
+        let event = change(&mut invoice, now)?;
+        self.timer = invoice.overdue_at();
+        let mut object = Object::Invoice(invoice);
+        if let Object::Invoice(invoice) = &object
+            && invoice.remaining() != remaining
+        {
+            self.close_session(&mut object);
+        }
+        self.tell(&mut object, event);
+        self.object = object.save();
+        Some(())
+    }
+
+    /// The merchant writes down money that changed hands elsewhere.
+    pub(crate) fn record(&mut self, amount: Money) -> Option<()> {
+        let now = self.now();
+        if let Some(read) = self.merchant_read.take() {
+            self.object = read;
+        }
+        let mut object = self.object.load();
+        if let Some(event) = object.observe(now) {
+            self.tell(&mut object, event);
+        }
+        let Object::Invoice(invoice) = &mut object else { return None };
+        let event = invoice.record(amount, now).ok()?;
+        let recording = Recording { method: OfflineMethod::Cash, reference: None, recorded_by: None };
+        let payable = Payable::Invoice(invoice.id);
+        let transaction = Transaction::recorded(id(90), scope(), payable, recording, amount, invoice.payer(), now);
+        self.books.post(&Entry::offline_recorded(id(1), &transaction));
+        self.close_session(&mut object);
+        if let Object::Invoice(invoice) = &mut object {
+            issue_receipt(invoice, amount, now);
+            self.timer = invoice.overdue_at();
+        }
+        self.tell(&mut object, event);
+        self.object = object.save();
+        Some(())
+    }
+
+    fn tell(&mut self, object: &mut Object, kind: EventType) {
+        self.told.tell(kind, object.next_sequence());
+    }
+
+    fn place(&self, session: Id<PaymentSession>) -> usize {
+        self.attempts.iter().position(|attempt| attempt.session.id == session).expect("sessions are never deleted")
+    }
+}
+
+fn close_rows(
+    attempt: &mut Attempt,
+    session: &mut PaymentSession,
+    transaction: &mut Transaction,
+    expired: bool,
+    now: Timestamp,
+) {
+    if session.status() == SessionStatus::Pending {
+        session.close(Some(transaction), expired, now);
+        jobs::schedule(&mut attempt.withdraw);
+        attempt.has_timer = false;
+    }
+}
