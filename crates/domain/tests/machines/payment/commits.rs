@@ -1,17 +1,13 @@
 //! Each function is one transaction of the shell (`app` of the server), and moves the rows by the domain's own functions.
 //! `None`: it was refused, and nothing is written.
 
-use domain::checkout;
 use domain::event::EventType;
-use domain::invoice::Invoice;
 use domain::ledger::Entry;
-use domain::payment::{
-    Again, Moved, Payable, Payer, PaymentSession, Recording, SessionStatus, Settlement, Step, Transaction,
-};
+use domain::payment::{Again, Moved, Payer, PaymentSession, SessionStatus, Settlement, Step, Transaction};
 use domain::rail::Called;
-use domain::{Id, Method, Money, OfflineMethod, Timestamp};
+use domain::{Id, Method, Money, Timestamp};
 
-use super::object::{Object, issue_receipt};
+use super::object::Object;
 use super::rail::{NO, Word, is_idempotent, started};
 use super::world::{Attempt, Brought, Call, Phase, Run, Work, World};
 use crate::guard::Guard;
@@ -226,7 +222,7 @@ impl World {
     }
 
     /// Closes a pending session and asks the rail to drop its attempt; does nothing to any other.
-    fn close(&mut self, object: &mut Object, place: usize, expired: bool) {
+    pub(super) fn close(&mut self, object: &mut Object, place: usize, expired: bool) {
         let now = self.now();
         let attempt = &mut self.attempts[place];
         if attempt.session.status() != SessionStatus::Pending {
@@ -238,123 +234,18 @@ impl World {
         attempt.save(session, transaction);
     }
 
-    fn close_session(&mut self, object: &mut Object) {
+    pub(super) fn close_session(&mut self, object: &mut Object) {
         if let Some(session) = self.object.session() {
             let place = self.place(session);
             self.close(object, place, false);
         }
     }
 
-    pub(crate) fn cancel(&mut self) -> Option<()> {
-        let now = self.now();
-        let mut object = self.object.load();
-        if let Object::Invoice(_) = object
-            && let Some(event) = object.observe(now)
-        {
-            self.tell(&mut object, event);
-        }
-        let event = match &mut object {
-            Object::Checkout(checkout) => checkout.cancel(now),
-            Object::Invoice(invoice) => invoice.cancel(now),
-        };
-        let event = event.ok()?;
-        self.close_session(&mut object);
-        self.tell(&mut object, event);
-        self.timer = None;
-        self.object = object.save();
-        Some(())
-    }
-
-    /// The object's timer: stores what readers were told already, or looks again later.
-    pub(crate) fn timer(&mut self) -> Option<()> {
-        let now = self.now();
-        self.timer.filter(|due_at| *due_at <= now)?;
-        let mut object = self.object.load();
-        let observed = object.observe(now);
-        self.timer = match (&object, observed) {
-            (_, Some(_)) => None,
-            (Object::Checkout(checkout), None) => {
-                (checkout.status(now) == checkout::Status::Pending).then(|| checkout.next_deadline())
-            }
-            (Object::Invoice(invoice), None) => invoice.overdue_at(),
-        };
-        if let Some(event) = observed {
-            if object.payable().ends_its_sessions()
-                && let Some(session) = self.object.session()
-            {
-                let place = self.place(session);
-                self.close(&mut object, place, true);
-            }
-            self.tell(&mut object, event);
-            self.object = object.save();
-        }
-        Some(())
-    }
-
-    /// The timer of a session whose object has none.
-    pub(crate) fn session_timer(&mut self, place: usize) -> Option<()> {
-        let (now, attempt) = (self.now(), &self.attempts[place]);
-        if !attempt.has_timer || now < attempt.session.expires_at {
-            return None;
-        }
-        if attempt.session.has_expired(now) {
-            let mut object = self.object.load();
-            self.close(&mut object, place, true);
-            self.object = object.save();
-        }
-        self.attempts[place].has_timer = false;
-        Some(())
-    }
-
-    /// What only an invoice knows: the merchant changes it.
-    pub(crate) fn change(&mut self, change: impl FnOnce(&mut Invoice, Timestamp) -> Option<EventType>) -> Option<()> {
-        let now = self.now();
-        let Object::Invoice(mut invoice) = self.object.load() else { return None };
-        let remaining = invoice.remaining();
-        let event = change(&mut invoice, now)?;
-        self.timer = invoice.overdue_at();
-        let mut object = Object::Invoice(invoice);
-        if let Object::Invoice(invoice) = &object
-            && invoice.remaining() != remaining
-        {
-            self.close_session(&mut object);
-        }
-        self.tell(&mut object, event);
-        self.object = object.save();
-        Some(())
-    }
-
-    /// The merchant writes down money that changed hands elsewhere.
-    pub(crate) fn record(&mut self, amount: Money) -> Option<()> {
-        let now = self.now();
-        if let Some(read) = self.merchant_read.take() {
-            self.object = read;
-        }
-        let mut object = self.object.load();
-        if let Some(event) = object.observe(now) {
-            self.tell(&mut object, event);
-        }
-        let Object::Invoice(invoice) = &mut object else { return None };
-        let event = invoice.record(amount, now).ok()?;
-        let recording = Recording { method: OfflineMethod::Cash, reference: None, recorded_by: None };
-        let payable = Payable::Invoice(invoice.id);
-        let transaction = Transaction::recorded(id(90), scope(), payable, recording, amount, invoice.payer(), now);
-        self.books.post(&Entry::offline_recorded(id(1), &transaction));
-        self.close_session(&mut object);
-        if let Object::Invoice(invoice) = &mut object {
-            issue_receipt(invoice, amount, now);
-            self.timer = invoice.overdue_at();
-        }
-        self.tell(&mut object, event);
-        self.object = object.save();
-        Some(())
-    }
-
-    fn tell(&mut self, object: &mut Object, kind: EventType) {
+    pub(super) fn tell(&mut self, object: &mut Object, kind: EventType) {
         self.told.tell(kind, object.next_sequence());
     }
 
-    fn place(&self, session: Id<PaymentSession>) -> usize {
+    pub(super) fn place(&self, session: Id<PaymentSession>) -> usize {
         self.attempts.iter().position(|attempt| attempt.session.id == session).expect("sessions are never deleted")
     }
 }

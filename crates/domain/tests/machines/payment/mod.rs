@@ -1,6 +1,7 @@
 //! Something is paid online: a payer, a merchant, workers that die, and a rail that loses, repeats and reorders.
 
 mod commits;
+mod merchant;
 mod object;
 mod rail;
 mod rules;

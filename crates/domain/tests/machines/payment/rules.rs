@@ -45,10 +45,12 @@ pub(crate) fn all() -> Vec<Property<Machine>> {
             };
             world.attempts.iter().enumerate().all(is_known)
         }),
-        Property::always("what is undecided is asked about", |_, world: &World| {
-            world.attempts.iter().all(|attempt| {
-                attempt.is_settled() == attempt.ask.is_none() || (attempt.start.is_some() && !attempt.is_settled())
-            })
+        Property::always("what is undecided is asked about, and nothing else", |_, world: &World| {
+            let is_asked = |attempt: &Attempt| match attempt.is_settled() {
+                true => attempt.ask.is_none(),
+                false => attempt.ask.is_some() || attempt.start.is_some(),
+            };
+            world.attempts.iter().all(is_asked)
         }),
         Property::always("what the clock decides has its timer", |_, world: &World| match &world.object {
             Stored::Checkout(checkout) => {

@@ -1,5 +1,6 @@
 //! Money that came is paid back: a merchant who asks twice at once, workers that die, and a rail as of the payments.
 
+mod commits;
 mod rules;
 mod steps;
 mod world;
