@@ -58,7 +58,10 @@ def generated(random):
     return "".join(part if index % 2 else "Q" + part + "Z" for index, part in enumerate(parts))[:1900]
 
 
-UNSEEN = ("Cc", "Cf", "Zs", "Zl", "Zp")
+# What draws nothing, or only distance; and what stands for what can't be drawn.
+UNSEEN = ("Cc", "Cf", "Co", "Zs", "Zl", "Zp")
+INSTEAD = "\ufffd\u25a1"
+WORD = re.compile(r"Zq([a-z])x(\d+)x")
 # To how many characters a text is cut anywhere.
 SIZES = (24, 30, 40, 50, 100, 120, 200, 255, 500, 2000)
 
@@ -116,13 +119,26 @@ class Pair:
 
     def __init__(self, payload):
         self.hostile, self.benign = Words(payload), Benign(payload)
+        # At how many positions the payload was seen where it belongs.
+        self.shown = 0
         # Pairs with the same counterpart share what is made of it.
         self.shape = tuple(self.benign.cut(size) for size in SIZES)
 
     def expected(self, text):
         """A benign output, as it would be with the payload."""
         text = text.replace(self.benign.email(), self.hostile.email())
-        return re.sub(r"Zq([a-z])x(\d+)x", self._line, text)
+        return WORD.sub(self._line, text)
+
+    def shortens(self, benign, hostile):
+        """Whether it is as expected but for payloads that were cut where it says so."""
+        benign = benign.replace(self.benign.email(), self.hostile.email())
+        parts = WORD.split(benign)
+        lines = [same(found) for found in map(self._line, WORD.finditer(benign))]
+        pattern = re.escape(same(parts[0]))
+        for at, line in enumerate(lines):
+            pattern += f"({re.escape(line)}|.*?…)" + re.escape(same(parts[3 * at + 3]))
+        found = re.fullmatch(pattern, same(hostile), re.DOTALL)
+        return bool(found) and all(line.startswith(cut.rstrip("…")) for line, cut in zip(lines, found.groups()))
 
     def _line(self, found):
         return BREAKS.split(self.hostile.cut(int(found[2])))[::2][ord(found[1]) - ord("a")]
@@ -131,4 +147,4 @@ class Pair:
 def same(text):
     """Without what draws nothing or only distance, which each output treats as it must."""
     text = unicodedata.normalize("NFC", text)
-    return "".join(letter for letter in text if unicodedata.category(letter) not in UNSEEN and letter != "\ufffd")
+    return "".join(letter for letter in text if unicodedata.category(letter) not in UNSEEN and letter not in INSTEAD)

@@ -32,12 +32,16 @@ class Places:
 
     def visit(self):
         self.settings()
-        invoice, paid_invoice = self.invoices()
+        paid, not_paid = self.begin("paid", APPROVES), self.begin("not paid", NO_MONEY)
+        invoice, cancelled = self.invoices()
         self.checkouts()
         self.links()
         self.wrong_addresses()
-        self.files(invoice, paid_invoice)
         self.commands()
+        self.end("not paid", not_paid, "failed")
+        transaction = self.end("paid", paid, "completed")
+        self.send("refund", "POST", f"/v1/pay/transactions/{transaction}/refund", lambda words: {"amount": "1.00", "reason": words.cut()})
+        self.files(invoice, cancelled)
         self.mails()
         return self
 
@@ -146,20 +150,26 @@ class Places:
         )  # fmt: skip
         self.outputs["page of a problem"] = self.get(simulator.split("?")[0], params={"problem": self.words.cut(500)})
 
-        for name, phone in (("paid", APPROVES), ("not paid", NO_MONEY)):
-            made, page = self.checkout(f"checkout that is {name}")
-            page = self.payer.press(page, "/method", method="afrimoney")
-            self.payer.press(page, "/phone", method="afrimoney", phone=phone)
-            awaited = "completed" if name == "paid" else "failed"
-            attempt = lambda: data(self.api.get(f"/v1/checkouts/{made['id']}"))["transaction"] or {}  # noqa: E731
-            settled = eventually(lambda: (found := attempt()).get("status") == awaited and found, pause=0.02)
-            self.page(f"page that is {name}", self.payer.look(f"/checkout/{made['id']}"))
-            self.outputs[f"transaction that is {name}"] = self.api.get(f"/v1/pay/transactions/{settled['id']}")
-            if name == "paid":
-                self.send("refund", "POST", f"/v1/pay/transactions/{settled['id']}/refund", lambda words: {"amount": "1.00", "reason": words.cut()})
         made, page = self.checkout("checkout that is left")
         self.page("page that is left", self.payer.press(page, "/leave"))
         self.page("page that is cancelled", self.payer.look(f"/checkout/{made['id']}"))
+
+    def begin(self, name, phone):
+        """A payment that takes its time, as its page."""
+        made, page = self.checkout(f"checkout that is {name}")
+        page = self.payer.press(page, "/method", method="afrimoney")
+        self.payer.press(page, "/phone", method="afrimoney", phone=phone)
+        return made
+
+    def end(self, name, checkout, status):
+        def settled():
+            found = data(self.api.get(f"/v1/checkouts/{checkout['id']}"))["transaction"] or {}
+            return found if found.get("status") == status else None
+
+        transaction = eventually(settled, pause=0.05)["id"]
+        self.page(f"page that is {name}", self.payer.look(f"/checkout/{checkout['id']}"))
+        self.outputs[f"transaction that is {name}"] = self.api.get(f"/v1/pay/transactions/{transaction}")
+        return transaction
 
     def links(self):
         kinds = [("text", {}), ("number", {}), ("email", {}), ("phone", {}), ("checkbox", {}), ("select", 1)]

@@ -1,8 +1,13 @@
-"""Row D9: what outsiders write is shown as text and is nothing else, on every page, in every mail, file and answer. Counted
-are cells: one payload in one output."""
+"""Row D9: what outsiders write is shown as text and is nothing else: on every page, in every mail, file and answer, and at
+the operator's terminal. Counted are cells: one payload in one output."""
 
+import copy
 from random import Random
+from types import SimpleNamespace
 
+from requests.structures import CaseInsensitiveDict
+
+from contract import DOCUMENT
 from hostile import PAYLOADS, Pair, generated
 from mailserver import Mail
 from output_places import Places
@@ -10,7 +15,11 @@ from outputs import answer_faults, line_faults, mail_faults
 from proof import Proof
 from server import PLAIN
 
-GATE_CELLS = 1_500
+GATE_CELLS = 2_000
+# Of the gate: fewer positions than that with a payload in them, and the fields were refused rather than shown.
+LEAST_SHOWN = 150
+# What the description says there is; another kind, such as a table for a spreadsheet, needs its own eyes here.
+KINDS = {"application/json", "application/pdf"}
 
 
 def compared(benign, hostile, pair):
@@ -22,7 +31,7 @@ def compared(benign, hostile, pair):
 
 
 def payloads(proof):
-    """(seed, payload): the kinds, then what is put together of them."""
+    """(its seed, payload): each kind, then what is put together of pieces."""
     for payload in PAYLOADS:
         yield "a kind", payload
     seed = proof.seed
@@ -31,25 +40,120 @@ def payloads(proof):
         seed += 1
 
 
+def kinds():
+    for path in DOCUMENT["paths"].values():
+        for operation in path.values():
+            for answer in operation["responses"].values():
+                yield from answer.get("content", {})
+
+
+def planted(outputs):
+    """(name, the benign output, the same with a defect, its payload): what a template or a writer could forget."""
+
+    def page(name, before, after, payload, **headers):
+        answer = outputs[name]
+        assert before in answer.text, f"{name} has no {before!r}"
+        text = answer.text.replace(before, after, 1)
+        altered = SimpleNamespace(status_code=answer.status_code, headers=CaseInsensitiveDict({**answer.headers, **headers}), text=text, content=text.encode())
+        return answer, altered, payload
+
+    script, quotes, title, templates = PAYLOADS[0], PAYLOADS[1], PAYLOADS[3], PAYLOADS[6]
+    link, choice, left = "page of a link", "page of wrong answers", "page that is left"
+    yield "a text", *page(link, ">Zqax200x<", f">{script}<", script)
+    yield "a comment", *page(link, ">Zqax200x<", f">{PAYLOADS[4]}<", PAYLOADS[4])
+    yield "an entity", *page(link, ">Zqax200x<", f">{PAYLOADS[5]}<", PAYLOADS[5])
+    yield "an attribute", *page(choice, 'value="Zqax40x"', f'value="{quotes}"', quotes)
+    yield "an attribute that others break out of", *page(choice, 'value="Zqax40x"', f'value="{PAYLOADS[2]}"', PAYLOADS[2])
+    yield "an address", *page(left, 'data-go="https://shop.example/thanks?x=Zqax200x', f'data-go="https://shop.example/thanks?x={quotes}', quotes)
+    yield "a title", *page(link, "</title>", f"{title}</title>", title)
+    yield "a style", *page(link, "</style>", f"{PAYLOADS[20]}</style>", PAYLOADS[20])
+    yield "a template that is filled in twice", *page(link, ">Zqax200x<", f">{templates.replace('{{7*7}}', '49')}<", templates)
+    noscript = PAYLOADS[19]
+    yield "a page without script", *page("page that is paid", "</head>", f"<noscript><p title='{noscript}'></noscript></head>", noscript)
+    yield "a scheme", *page(left, "https://shop.example/thanks?x=Zqax200x", "javascript:alert(1)", script)
+    yield "a header", *page(link, "<", "<", script, **{"X-Injected": "yes"})
+    policy = outputs[link].headers["Content-Security-Policy"]
+    yield "a policy", *page(link, "<", "<", script, **{"Content-Security-Policy": policy + "; script-src 'unsafe-inline'"})
+    yield "a JSON text", *page("customer", '"Zqax200x"', '"Zqax200x","admin":"yes"', script)
+
+    mail = next(output for name, output in outputs.items() if name.startswith("mail with INV"))
+    lines = PAYLOADS[10]
+
+    def sent(change, payload):
+        envelope = SimpleNamespace(mail_from=mail.sender, rcpt_tos=list(mail.recipients), original_content=mail.bytes)
+        change(envelope)
+        return mail, Mail(envelope), payload
+
+    def add_header(envelope):
+        envelope.original_content = mail.bytes.replace(b"\r\nSubject:", b"\r\nBcc: evil@evil.example\r\nSubject:", 1)
+
+    def end_headers(envelope):
+        envelope.original_content = mail.bytes.replace(b"\r\nSubject: ", b"\r\nSubject: Awa\r\n\r\n", 1)
+
+    def unescape(envelope):
+        at = mail.bytes.index(b"text/html")
+        envelope.original_content = mail.bytes[:at] + mail.bytes[at:].replace(b">Zqax200x<", b">" + script.replace("=", "=3D").encode() + b"<", 1)
+
+    def change_subject(envelope):
+        envelope.original_content = mail.bytes.replace(b"from Zqax200x", b"from =?utf-8?q?=0D=0ABcc:_evil@evil.example?=", 1)
+
+    yield "a mail's header", *sent(add_header, lines)
+    yield "a mail's headers that end early", *sent(end_headers, lines)
+    yield "a mail's recipient", *sent(lambda envelope: envelope.rcpt_tos.append("evil@evil.example"), lines)
+    yield "a mail's page", *sent(unescape, script)
+    yield "a mail's encoded word", *sent(change_subject, PAYLOADS[23])
+
+    file = outputs["file of an invoice"]
+
+    def drawn(before, after, payload):
+        assert before in file.content, f"the file has no {before!r}"
+        content = file.content.replace(before, after, 1)
+        return file, SimpleNamespace(status_code=200, headers=file.headers, content=content), payload
+
+    strings, more = PAYLOADS[16], PAYLOADS[17]
+    yield "a PDF's string", *drawn(b"(Dalasi)", b"(" + strings.encode() + b")", strings)
+    yield "a PDF's end of a string", *drawn(b"(Dalasi)", b"(" + more.encode() + b")", more)
+    yield "a PDF's action", *drawn(b"/Type/Catalog", b"/Type/Catalog/OpenAction<</S/JavaScript/JS(x)>>", strings)
+    yield "a PDF's address", *drawn(b"/URI(", b"/URI(http://evil.example)/URI(", more)
+
+    printed = outputs["organization for a program"]
+    yield "a terminal's command", printed, printed.replace("Zqax200x", PAYLOADS[22], 1), PAYLOADS[22]
+    yield "a line at a terminal", printed, printed.replace("Zqax200x", lines, 1), lines
+
+
 def test_what_outsiders_write_is_text(new_server, mail_server, watch, database):
     server = new_server(options=PLAIN + mail_server.options)
-    # Whether answers are as described is another row's question, and the half of the time.
+    # Whether answers are as described is another row's question, and half of the time.
     watch.servers.remove(server)
-    refused, kept = 0, {}
+    refused, shown, kept = 0, [], {}
     with Proof("D9", database, GATE_CELLS) as proof:
+        if unknown := set(kinds()) - KINDS:
+            proof.violation(f"no place is known of {sorted(unknown)}")
         for number, (seed, payload) in enumerate(payloads(proof)):
             if proof.reached >= proof.wanted:
                 break
             pair, locale = Pair(payload), ("en", "fr")[number % 2]
-            if (pair.shape, locale) not in kept:
-                kept[pair.shape, locale] = Places(server, mail_server, pair.benign, pair.benign, locale).visit()
-            benign = kept[pair.shape, locale]
+            of = (pair.shape, locale)
+            if of not in kept:
+                kept[of] = Places(server, mail_server, pair.benign, pair.benign, locale).visit()
+            benign = kept[of]
             hostile = Places(server, mail_server, pair.hostile, pair.benign, locale).visit()
+            if number == 0:
+                for name, output, altered, planted_payload in planted(benign.outputs):
+                    of_planted = Pair(planted_payload)
+                    assert not list(compared(output, copy.copy(output), of_planted)), f"{name} is itself"
+                    proof.control(f"an unescaped value in {name}", bool(list(compared(output, altered, of_planted))))
             for fault in benign.faults + hostile.faults:
                 proof.violation(f"{payload[:80]!r} ({seed}): {fault}")
-            refused += len(hostile.refused)
-            for name, output in benign.outputs.items():
-                for fault in compared(output, hostile.outputs[name], pair) if name in hostile.outputs else ["is not there"]:
+            for name in sorted(set(benign.outputs) | set(hostile.outputs)):
+                if name not in benign.outputs or name not in hostile.outputs:
+                    proof.violation(f"{payload[:80]!r} ({seed}): only one of both has {name}")
+                    continue
+                for fault in compared(benign.outputs[name], hostile.outputs[name], pair):
                     proof.violation(f"{payload[:80]!r} ({seed}), {name}: {fault}")
                 proof.reached += 1
-        print(f"{number} payloads, {len(benign.outputs)} outputs each; {refused} fields refused one")
+            refused += len(hostile.refused)
+            shown.append(pair.shown)
+        proof.control("a payload that is not shown", Pair("x" * 20).shown < LEAST_SHOWN <= min(shown))
+        places = len(benign.outputs)
+        print(f"{len(shown)} payloads, {places} outputs; shown at {sum(shown)} positions, refused by {refused} fields")
