@@ -3,7 +3,7 @@ And harmless ones of the same shape, beside which their output is laid."""
 
 import re
 import unicodedata
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 # Each kind once; the longer tiers put pieces of them together.
 PAYLOADS = [
@@ -17,30 +17,27 @@ PAYLOADS = [
     "first\u2028</p><b>second\u2029<i>third\u0085</i>fourth",
     "Awa \u202e\u2066gpj.exe\u2069\u202c \u200b\u200f\ufeff<b>\u061cx</b>",
     "x%00y%0d%0aSet-Cookie:%20a=b %3Cscript%3E %u003cb %25%33%43b \\u003cb \\x3cb",
-    "Awa\r\nBcc: evil@evil.example\r\n\r\n<b>new</b>\r\nX-Injected: yes",
-    "Awa\nContent-Type: text/html\n.\nQUIT\nRCPT TO:<evil@evil.example>",
-    "=cmd|' /C calc'!A0",
-    "@SUM(1+1)*cmd|' /C calc'!A0",
+    "Awa\r\nBcc: evil@evil.example\r\n\r\n<b>new</b>\nX-Injected: yes\n.\nQUIT\nRCPT TO:<evil@evil.example>",
+    "=cmd|' /C calc'!A0;@SUM(1+1)*cmd|' /C calc'!A0;-2+3",
     "\t+HYPERLINK(\"http://evil.example\",\"x\")",
-    "-2+3+cmd|' /C calc'!A0;\"x\",\"y\"",
     ") Tj /JS (app.alert(1)) >> endobj 9 0 obj << /OpenAction << /S /JavaScript >>",
     "\\) Tj ET Q stream endstream endobj xref trailer %%EOF <</S/URI/URI(http://evil.example)>> \\",
     "<svg><style><img src=x onerror=alert(1)></style></svg><math><mtext></p><style><img>",
     "<noscript><p title=\"</noscript><img src=x onerror=alert(1)>\">",
-    "x;}*{background:url(//evil.example)}</style><style>@import'//evil.example'",
-    "`-alert(1)-` ';alert(1)// \\';alert(1)// </script><script>alert(1)//",
+    "x;}*{background:url(//evil.example)}</style><style>@import'//evil.example' `-alert(1)-` \\';alert(1)//",
     "\u001b[2J\u001b]0;owned\u0007\u001b[31mred\u009b31m \u0008\u0008\u007f",
     "=?utf-8?q?=0D=0ABcc:_evil@evil.example?= <evil@evil.example>, \"x\" <y@evil.example>",
     "<b>" + "long & \"wide\" <i> " * 120,
 ]  # fmt: skip
 PIECES = [
-    "<", ">", "\"", "'", "`", "&", "&lt;", "&#60;", "&#x0000003c", "</", "/>", "<!--", "-->", "--!>", "]]>", "<![CDATA[", "<?", "\\", "/", "=",
-    "script", "svg", "math", "style", "title", "textarea", "noscript", "iframe srcdoc=", "template", "select", "option", "table", "mglyph",
-    "annotation-xml encoding=text/html", "foreignObject", "desc", "xmp", "plaintext", "base href=//evil.example", "meta http-equiv=refresh content=0",
-    " onerror=", " onload=", " style=", " formaction=", "javascript:", "data:text/html,", "url(", "expression(", "@import", "alert(1)", "\r\n",
-    "\n", "\t", "\u2028", "\u202e", "\u200d", "\ufeff", "\u00a0", "\u001b[", "%0d%0a", "%3c", "{{", "}}", "${", "{ $merchant }", "(", ")", " Tj",
-    "<<", ">>", "/JS", "/OpenAction", "endobj", "endstream", "=cmd|", "+", "-", "@", "Bcc: x@evil.example", "=?utf-8?b?PGI+?=", "é", "ẞ", "漢", "\U0001f4a5", "\u0301",
-    "\ufdd0", "\ue000", "\u2215", "＜", "＞", "＂",
+    "<", ">", "\"", "'", "`", "&", "&lt;", "&#60;", "&#x0000003c", "</", "/>", "<!--", "-->", "--!>", "]]>", "<![CDATA[",
+    "<?", "\\", "/", "=", "script", "svg", "math", "style", "title", "textarea", "noscript", "iframe srcdoc=", "template",
+    "select", "option", "table", "mglyph", "annotation-xml encoding=text/html", "foreignObject", "desc", "xmp", "plaintext",
+    "base href=//evil.example", "meta http-equiv=refresh content=0", " onerror=", " onload=", " style=", " formaction=",
+    "javascript:", "data:text/html,", "url(", "expression(", "@import", "alert(1)", "\r\n", "\n", "\t", "\u2028", "\u202e",
+    "\u200d", "\ufeff", "\u00a0", "\u001b[", "%0d%0a", "%3c", "{{", "}}", "${", "{ $merchant }", "(", ")", " Tj", "<<", ">>",
+    "/JS", "/OpenAction", "endobj", "endstream", "=cmd|", "+", "-", "@", "Bcc: x@evil.example", "=?utf-8?b?PGI+?=", "é", "ẞ",
+    "漢", "\U0001f4a5", "\u0301", "\ufdd0", "\ue000", "\u2215", "＜", "＞", "＂",
 ]  # fmt: skip
 BREAKS = re.compile("(\r\n|[\n\r\v\f\u0085\u2028\u2029])")
 
@@ -58,8 +55,26 @@ def generated(random):
     return "".join(part if index % 2 else "Q" + part + "Z" for index, part in enumerate(parts))[:1900]
 
 
+# What no two pages have in common, whoever made them.
+OWN = [
+    (re.compile(r"\b(?:[a-z]+)_[0-9a-hjkmnp-tv-z]{26}\b"), "id"),
+    (re.compile(r"\b(?:INV|RCT|RFD|PAY)-\d{4}-(?:\d\d-)?\d+"), "number"),
+    (re.compile(r"/simulator/(?!Zq)[\w-]{20,}"), "/simulator/token"),
+    (re.compile(r"csec_[0-9a-hjkmnp-tv-z]+"), "secret"),
+    (re.compile(r"\+2203\d{6}\b"), "phone"),
+    (re.compile(r"zq\.\d+@"), "zq.benign@"),
+    (re.compile(r"[\w+/]{22}==_"), "digest_"),
+    (re.compile(r"note=[\w-]+"), "note=sealed"),
+    (re.compile(r"\b[0-9a-f]{32}\b"), "code"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "moment"),
+    (re.compile(r"\b\d\d?:\d\d(:\d\d)?\b"), "time"),
+    (re.compile(r"\b\d+ second"), "some second"),
+    (re.compile(r"to\d{8}@pay\.example"), "to@pay.example"),
+    (re.compile(r"\S?•••@\S?•••"), "masked@"),
+    (re.compile(r"'nonce-[^']*'"), "'nonce'"),
+]
 # What draws nothing, or only distance; and what stands for what can't be drawn.
-UNSEEN = ("Cc", "Cf", "Co", "Zs", "Zl", "Zp")
+UNSEEN = ("Cc", "Cf", "Cn", "Co", "Zs", "Zl", "Zp")
 INSTEAD = "\ufffd\u25a1"
 WORD = re.compile(r"Zq([a-z])x(\d+)x")
 # To how many characters a text is cut anywhere.
@@ -148,3 +163,27 @@ def same(text):
     """Without what draws nothing or only distance, which each output treats as it must."""
     text = unicodedata.normalize("NFC", text)
     return "".join(letter for letter in text if unicodedata.category(letter) not in UNSEEN and letter not in INSTEAD)
+
+
+def plain(text):
+    """Without what is another one each time."""
+    for pattern, word in OWN:
+        text = pattern.sub(word, text)
+    return text
+
+
+def text_fault(benign, hostile, pair, is_address=False):
+    """Why a text isn't that of the benign output with the payload in its place, if it is not."""
+    if benign == hostile and "Zq" not in benign:
+        return None
+    # What is added to an address stands before its fragment, and parameters that are empty go: a payload may have both.
+    read = (lambda text: plain(unquote(text)).replace("session_id=id", "")) if is_address else plain
+    bare = (lambda text: same(text).replace("&", "")) if is_address else same
+    benign, hostile = read(benign), read(hostile)
+    if bare(hostile) == bare(plain(pair.expected(benign))) or ("…" in hostile and pair.shortens(benign, hostile)):
+        pair.shown += "Zq" in benign
+        return None
+    # A field that refused the payload holds the harmless text.
+    if bare(hostile) == bare(benign):
+        return None
+    return f"{hostile[:160]!r} where {benign[:80]!r} was"

@@ -13,7 +13,6 @@ from store import BINARY, dalasi, environment
 
 APPROVES, NO_MONEY, QUIET = "+2207000000", "+2207000001", "+2207654321"
 NUMBERS = itertools.count(1)
-NAMED = {"id", "type", "object_type", "client_secret"}
 
 
 class Places:
@@ -40,7 +39,12 @@ class Places:
         self.commands()
         self.end("not paid", not_paid, "failed")
         transaction = self.end("paid", paid, "completed")
-        self.send("refund", "POST", f"/v1/pay/transactions/{transaction}/refund", lambda words: {"amount": "1.00", "reason": words.cut()})
+        self.send(
+            "refund",
+            "POST",
+            f"/v1/pay/transactions/{transaction}/refund",
+            lambda words: {"amount": "1.00", "reason": words.cut()},
+        )
         self.files(invoice, cancelled)
         self.mails()
         return self
@@ -99,7 +103,12 @@ class Places:
             }  # fmt: skip
 
         invoice = self.send("invoice", "POST", "/v1/pay/invoices", bill)
-        self.send("invoice with a mail address", "POST", "/v1/pay/invoices", lambda words: bill(words) | {"customer_email": words.email(is_raw=True)})
+        self.send(
+            "invoice with a mail address",
+            "POST",
+            "/v1/pay/invoices",
+            lambda words: bill(words) | {"customer_email": words.email(is_raw=True)},
+        )
         draft = self.send("draft", "POST", "/v1/pay/invoices", lambda words: bill(words) | {"is_draft": True})
         cancelled = self.send("another invoice", "POST", "/v1/pay/invoices", bill)
         data(self.api.post(f"/v1/pay/invoices/{cancelled['id']}/cancel"))
@@ -125,11 +134,14 @@ class Places:
         return made, self.payer.look(f"/checkout/{made['id']}")
 
     def checkouts(self):
-        paid, page = self.checkout("checkout")
+        made, page = self.checkout("checkout")
         self.page("page of a choice", page)
-        self.page("page in a wrong language", self.payer.look(f"/checkout/{paid['id']}?lang={'fr' if self.locale == 'en' else 'en'}"))
+        other = "fr" if self.locale == "en" else "en"
+        self.page("page in another language", self.payer.look(f"/checkout/{made['id']}?lang={other}"))
         page = self.page("page that asks for a phone", self.payer.press(page, "/method", method="afrimoney"))
-        self.page("page of a wrong phone", self.payer.press(page, "/phone", method="afrimoney", phone=self.words.cut(24)))
+        self.page(
+            "page of a wrong phone", self.payer.press(page, "/phone", method="afrimoney", phone=self.words.cut(24))
+        )
         self.page("page that waits", self.payer.press(page, "/phone", method="afrimoney", phone=QUIET))
         _, page = self.checkout("checkout by code")
         page = self.payer.press(page, "/method", method="qmoney")
@@ -186,7 +198,13 @@ class Places:
         names = ["name", "email", "phone"] + [f"answer-{at}" for at in range(len(kinds))]
         wrong = dict.fromkeys(names, self.words.cut(40)) | {"answer-4": "true", "answer-5": "x" + self.words.cut(40)}
         page = self.page("page of wrong answers", self.payer.press(page, "/method", method="afrimoney", **wrong))
-        right = {"name": self.words.cut(40), "phone": QUIET, "email": self.words.email(), "answer-0": self.words.cut(500), "answer-5": ""}
+        right = {
+            "name": self.words.cut(40),
+            "phone": QUIET,
+            "email": self.words.email(),
+            "answer-0": self.words.cut(500),
+            "answer-5": "",
+        }
         right |= {"answer-1": "7", "answer-2": "", "answer-3": "", "method": "card"}
         page = self.page("page of right answers", self.payer.press(page, "/method", **right))
         found = data(self.api.get("/v1/pay/transactions", params={"limit": 1}))["items"]
@@ -202,15 +220,29 @@ class Places:
             self.outputs[f"no object {path}"] = self.api.get(path + quoted(text))
         names = ("lang", "note", "problem", "reads", "method", "amount", "session_id", short)
         self.outputs["queries of verify"] = self.get("/verify", params=dict.fromkeys(names, text))
-        self.outputs["queries of a checkout"] = self.get(self.outputs["page of a link"].url.removeprefix(self.server.url), params=dict.fromkeys(names, text))
-        self.outputs["queries of a list"] = self.api.get("/v1/checkouts", params={"status": text, "limit": text, "cursor": text, short: text})
-        headers = ("Accept-Language", "User-Agent", "Referer", "X-Forwarded-Host", "X-Forwarded-Prefix", "X-Request-Id", "Cookie")
+        self.outputs["queries of a checkout"] = self.get(
+            self.outputs["page of a link"].url.removeprefix(self.server.url), params=dict.fromkeys(names, text)
+        )
+        self.outputs["queries of a list"] = self.api.get(
+            "/v1/checkouts", params={"status": text, "limit": text, "cursor": text, short: text}
+        )
+        headers = (
+            "Accept-Language",
+            "User-Agent",
+            "Referer",
+            "X-Forwarded-Host",
+            "X-Forwarded-Prefix",
+            "X-Request-Id",
+            "Cookie",
+        )
         self.outputs["headers of a page"] = self.get("/verify", headers=dict.fromkeys(headers, written))
         form = {"form_token": text, "method": text, short: text}
         address = self.outputs["page of a link"].url + "/method"
         ours = {"Origin": self.server.url}
         self.outputs["a wrong form"] = self.payer.session.post(address, data=form, headers=ours, allow_redirects=False)
-        self.outputs["a foreign form"] = self.payer.session.post(address, data=form, headers={"Origin": written}, allow_redirects=False)
+        self.outputs["a foreign form"] = self.payer.session.post(
+            address, data=form, headers={"Origin": written}, allow_redirects=False
+        )
         self.outputs["an unknown field"] = self.api.post("/v1/checkouts", {short: text})
         self.outputs["an unknown type"] = self.api.post("/v1/checkouts", headers={"Content-Type": written})
 
@@ -228,7 +260,8 @@ class Places:
         events = data(self.api.get("/v1/events", params={"limit": 100}))["items"]
         for event in events:
             if event["object_id"] in (invoice["id"], cancelled["id"]):
-                self.outputs[f"event {event['type']} of {'the' if event['object_id'] == invoice['id'] else 'a cancelled'} invoice"] = self.api.get(f"/v1/events/{event['id']}")
+                which = "an" if event["object_id"] == invoice["id"] else "a cancelled"
+                self.outputs[f"event {event['type']} of {which} invoice"] = self.api.get(f"/v1/events/{event['id']}")
 
     def commands(self):
         """What the operator reads, by a pipe and at a terminal."""
@@ -246,7 +279,8 @@ class Places:
 
         for mail in eventually(both, pause=0.05):
             self.outputs[f"mail with {re.sub('[0-9-]', '', next(iter(mail.files)))}"] = mail
-        strangers = [mail.recipients for mail in self.mail_server.mails[self.heard :] if mail.recipients != [self.address]]
+        told = [mail.recipients for mail in self.mail_server.mails[self.heard :]]
+        strangers = [recipients for recipients in told if recipients != [self.address]]
         if strangers:
             self.faults.append(f"a mail goes to {strangers}")
 
@@ -264,21 +298,29 @@ def put_back(body, safe, path):
             inner, safe_inner = body[step], safe[step]
         except (KeyError, IndexError, TypeError):
             inner, safe_inner = None, None
-        if at + 1 < len(steps) and type(inner) is type(safe_inner) and isinstance(inner, (dict, list)) and names(inner, steps[at + 1]):
+        if at + 1 < len(steps) and type(inner) is type(safe_inner) and holds(inner, steps[at + 1]):
             body, safe = inner, safe_inner
         else:
             body[step] = safe_inner
             return
 
 
-def names(inner, step):
-    return step < len(inner) if isinstance(inner, list) and isinstance(step, int) else isinstance(inner, dict) and step in inner
+def holds(inner, step):
+    if isinstance(inner, list):
+        return isinstance(step, int) and step < len(inner)
+    return isinstance(inner, dict) and step in inner
 
 
 def at_a_terminal(*arguments):
     """What a command prints when it sees a terminal."""
     ours, theirs = pty.openpty()
-    program = subprocess.Popen([BINARY, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL, env=environment())
+    program = subprocess.Popen(
+        [BINARY, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+    )
     os.close(theirs)
     printed = b""
     try:

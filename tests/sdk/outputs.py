@@ -5,61 +5,22 @@ import html
 import json
 import re
 from functools import lru_cache
-from urllib.parse import unquote
 
 import html5lib
 
-from hostile import same
+from hostile import plain, text_fault
 from pdf_parts import pdf_faults
 
-# What no two pages have in common, whoever made them.
-OWN = [
-    (re.compile(r"\b(?:[a-z]+)_[0-9a-hjkmnp-tv-z]{26}\b"), "id"),
-    (re.compile(r"\b(?:INV|RCT|RFD|PAY)-\d{4}-(?:\d\d-)?\d+"), "number"),
-    (re.compile(r"/simulator/(?!Zq)[\w-]{20,}"), "/simulator/token"),
-    (re.compile(r"csec_[0-9a-hjkmnp-tv-z]+"), "secret"),
-    (re.compile(r"\+2203\d{6}\b"), "phone"),
-    (re.compile(r"zq\.\d+@"), "zq.benign@"),
-    (re.compile(r"[\w+/]{22}==_"), "digest_"),
-    (re.compile(r"note=[\w-]+"), "note=sealed"),
-    (re.compile(r"\b[0-9a-f]{32}\b"), "code"),
-    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "moment"),
-    (re.compile(r"\b\d\d?:\d\d(:\d\d)?\b"), "time"),
-    (re.compile(r"\b\d+ second"), "some second"),
-    (re.compile(r"to\d{8}@pay\.example"), "to@pay.example"),
-    (re.compile(r"\S?•••@\S?•••"), "masked@"),
-    (re.compile(r"'nonce-[^']*'"), "'nonce'"),
-]
+# Where an address stands: it may be written in percent signs.
+ADDRESSES = {"href", "src", "action", "content", "data-go", "data-back", "data-self", "data-events", "data-status"}
 # Of an element: an attribute that is new each time, or follows from how long a text is.
 CHANGING = {"nonce", "data-revision", "data-wait", "data-moment"}
 QUIET_HEADERS = {"date", "content-length", "x-request-id", "etag", "last-modified", "message-id"}
 
 
-def plain(text):
-    """Without what is another one each time."""
-    for pattern, word in OWN:
-        text = pattern.sub(word, text)
-    return text
-
-
-def text_fault(benign, hostile, pair, is_address=False):
-    """Why a text isn't that of the benign output with the payload in its place, if it is not."""
-    if benign == hostile and "Zq" not in benign:
-        return None
-    read = (lambda text: unquote(text)) if is_address else (lambda text: text)
-    benign, hostile = plain(read(benign)), plain(read(hostile))
-    if same(hostile) == same(plain(pair.expected(benign))) or ("…" in hostile and pair.shortens(benign, hostile)):
-        pair.shown += "Zq" in benign
-        return None
-    # A field that refused the payload holds the harmless text.
-    if same(hostile) == same(benign):
-        return None
-    return f"{hostile[:160]!r} where {benign[:80]!r} was"
-
-
 @lru_cache(maxsize=400)
 def tree(text, scripting):
-    """(nodes, number of parse errors): each element with its attributes, each text and comment, in order and with its depth."""
+    """(nodes, number of parse errors): each element with its attributes, each text and comment, with its depth."""
     parser = html5lib.HTMLParser(tree=html5lib.getTreeBuilder("etree"))
     document = parser.parse(text, scripting=scripting)
     nodes = []
@@ -68,9 +29,10 @@ def tree(text, scripting):
         if not isinstance(element.tag, str):
             nodes.append((depth, "comment", "", element.text or ""))
         else:
-            nodes.append((depth, "element", element.tag.replace("{http://www.w3.org/1999/xhtml}", ""), dict(element.attrib)))
+            name = element.tag.replace("{http://www.w3.org/1999/xhtml}", "")
+            nodes.append((depth, "element", name, dict(element.attrib)))
             if element.text:
-                nodes.append((depth + 1, "text", nodes[-1][2], element.text))
+                nodes.append((depth + 1, "text", name, element.text))
             for child in element:
                 walk(child, depth + 1)
         if element.tail:
@@ -94,7 +56,8 @@ def _tree_faults(benign, hostile, pair):
         yield f"{other_errors} parse errors instead of {errors}"
     shape, other_shape = [node[:3] for node in nodes], [node[:3] for node in others]
     if shape != other_shape:
-        at = next((at for at, both in enumerate(zip(shape, other_shape)) if both[0] != both[1]), min(len(shape), len(other_shape)))
+        differ = (at for at, both in enumerate(zip(shape, other_shape)) if both[0] != both[1])
+        at = next(differ, min(len(shape), len(other_shape)))
         yield f"another tree: {others[at : at + 2]} where {nodes[at : at + 2]} was"[:400]
         return
     for at, ((_, kind, name, value), (_, _, _, other)) in enumerate(zip(nodes, others)):
@@ -105,8 +68,12 @@ def _tree_faults(benign, hostile, pair):
                 yield f"another {name or kind}: {other[:120]!r}"
         elif nodes[at - 1][1:3] == ("element", "span") and nodes[at - 1][3].get("class") == "logo":
             pass  # The first letter of a name, whichever it is.
-        elif fault := text_fault(html.unescape(value), html.unescape(other), pair, is_address=True) if name == "noscript" else text_fault(value, other, pair):
-            yield f"in {name}: {fault}"
+        else:
+            # With script, what is in there is source: one text, in which nothing is read.
+            is_source = name == "noscript"
+            read = html.unescape if is_source else str
+            if fault := text_fault(read(value), read(other), pair, is_address=is_source):
+                yield f"in {name}: {fault}"
 
 
 def _attribute_faults(name, benign, hostile, pair):
@@ -121,8 +88,7 @@ def _attribute_faults(name, benign, hostile, pair):
             continue
         if attribute == "class":
             value, other = value.replace("name much", "name"), other.replace("name much", "name")
-        is_address = attribute in ("href", "src", "action", "content", "data-go", "data-back", "data-self", "data-events", "data-status")
-        if fault := text_fault(value, other, pair, is_address):
+        if fault := text_fault(value, other, pair, is_address=attribute in ADDRESSES):
             yield f"{attribute} of {name}: {fault}"
 
 
@@ -160,7 +126,8 @@ def json_faults(benign, hostile, pair, path="$"):
 
 def mail_faults(benign, hostile, pair):
     """Headers, parts, both texts and the files; nobody else gets it."""
-    if len(hostile.recipients) != 1 or plain(hostile.recipients[0]) != plain(benign.recipients[0]) or hostile.sender != benign.sender:
+    meant, mailed = ((mail.sender, [plain(one) for one in mail.recipients]) for mail in (benign, hostile))
+    if meant != mailed:
         yield f"it goes from {hostile.sender} to {hostile.recipients}"
     parts, other_parts = list(benign.message.walk()), list(hostile.message.walk())
     if [part.get_content_type() for part in parts] != [part.get_content_type() for part in other_parts]:

@@ -1,4 +1,4 @@
-"""A PDF file by its own grammar: names and operators count only where a reader takes them for such, not within strings."""
+"""A PDF file by its own grammar: names and operators count where a reader takes them for such, not within strings."""
 
 import re
 import zlib
@@ -6,24 +6,28 @@ from collections import Counter
 from functools import lru_cache
 from xml.etree import ElementTree
 
+from hostile import plain, text_fault
+
 TOKEN = re.compile(
     rb"(?P<blank>[\x00\t\n\f\r ]+|%[^\r\n]*)|(?P<name>/[^\x00\t\n\f\r ()<>\[\]{}/%]*)|(?P<open><<|\[)|(?P<close>>>|\])"
     rb"|(?P<hex><[0-9A-Fa-f\s]*>)|(?P<string>\()|(?P<word>[^\x00\t\n\f\r ()<>\[\]{}/%]+)"
 )
 # No invoice has any of these.
 ACTIVE = {
-    "/JS", "/JavaScript", "/OpenAction", "/AA", "/Launch", "/SubmitForm", "/ImportData", "/GoToR", "/GoToE", "/EmbeddedFile", "/EmbeddedFiles",
-    "/RichMedia", "/AcroForm", "/XFA", "/Rendition", "/Movie", "/Sound", "/Named", "/Widget", "/FileAttachment",
+    "/JS", "/JavaScript", "/OpenAction", "/AA", "/Launch", "/SubmitForm", "/ImportData", "/GoToR", "/GoToE",
+    "/EmbeddedFile", "/EmbeddedFiles", "/RichMedia", "/AcroForm", "/XFA", "/Rendition", "/Movie", "/Sound", "/Named", "/Widget", "/FileAttachment",
 }  # fmt: skip
 # As many as the letters and lines of a text ask for.
 BY_TEXT = {
-    "/Font", "/FontDescriptor", "/Span", "/MCR", "/MCID", "/Page", "/ObjStm", "/XRef", "/CIDFontType2", "/CIDFontType0", "/CIDFontType0C", "/Type0",
-    "/Type3", "/CMap", "/OpenType", "/Group", "/Transparency", "/XObject", "/ExtGState", "/Pattern",
+    "/Font", "/FontDescriptor", "/Span", "/MCR", "/MCID", "/Page", "/ObjStm", "/XRef", "/CIDFontType2",
+    "/CIDFontType0", "/CIDFontType0C", "/Type0", "/Type3", "/CMap", "/OpenType", "/Group", "/Transparency", "/XObject", "/ExtGState", "/Pattern",
 }  # fmt: skip
+# Streams that are pictures, fonts, functions and tables.
+NOT_DRAWN = {b"/XRef", b"/Subtype", b"/Length1", b"/N", b"/FunctionType", b"/ShadingType", b"/CMapName"}
 # What draws: paths, colours, text, pictures and marks. No inline pictures.
 DRAWING = set(
-    b"b B b* B* BDC BMC BT BX c cm cs CS d d0 d1 Do DP EMC ET EX f F f* g G gs h i j J k K l m M MP n q Q re rg RG ri s S sc SC scn SCN"
-    b" sh T* Tc Td TD Tf Tj TJ TL Tm Tr Ts Tw Tz v w W W* y ' \"".split()
+    b"b B b* B* BDC BMC BT BX c cm cs CS d d0 d1 Do DP EMC ET EX f F f* g G gs h i j J k K l m M MP n q Q re rg RG ri s S"
+    b" sc SC scn SCN sh T* Tc Td TD Tf Tj TJ TL Tm Tr Ts Tw Tz v w W W* y ' \"".split()
 )
 
 
@@ -63,8 +67,7 @@ def parts(file):
     at, end = 0, file.rindex(b"startxref")
     while at < end:
         restart = None
-        before, last_word = None, None
-        header = []
+        before, header = None, []
         for kind, token, after in tokens(file[:end], at):
             header.append((kind, token))
             if kind == "name":
@@ -74,7 +77,8 @@ def parts(file):
             before = token
             if kind == "word" and token == b"stream":
                 body = after + (2 if file[after : after + 2] == b"\r\n" else 1)
-                length = next(int(header[i + 1][1]) for i in reversed(range(len(header) - 1)) if header[i] == ("name", b"/Length"))
+                named = max(at for at, it in enumerate(header) if it == ("name", b"/Length"))
+                length = int(header[named + 1][1])
                 _stream(header, file[body : body + length], names, operators, addresses, described)
                 restart = body + length
                 break
@@ -87,7 +91,8 @@ def parts(file):
 
 
 def _stream(header, raw, names, operators, addresses, described):
-    own = [token for kind, token in header[max(i for i, it in enumerate(header) if it == ("word", b"obj")) :]]
+    begun = max(at for at, it in enumerate(header) if it == ("word", b"obj"))
+    own = [token for _, token in header[begun:]]
     text = zlib.decompress(raw) if b"/FlateDecode" in own else raw
     if b"/Metadata" in own:
         described.append(text)
@@ -100,15 +105,13 @@ def _stream(header, raw, names, operators, addresses, described):
             if before == b"/URI" and kind == "string":
                 addresses.append(token)
             before = token
-    elif not {b"/XRef", b"/Subtype", b"/Length1", b"/N", b"/FunctionType", b"/ShadingType", b"/CMapName"} & set(own) and b"begincmap" not in text:
-        if b"BT" in text or b" re" in text:
-            operators.update(token for kind, token, _ in tokens(text) if kind == "word" and re.fullmatch(rb"[A-Za-z'\"*][\w*]*", token))
+    elif not NOT_DRAWN & set(own) and b"begincmap" not in text and (b"BT" in text or b" re" in text):
+        words = (token for kind, token, _ in tokens(text) if kind == "word")
+        operators.update(word for word in words if re.fullmatch(rb"[A-Za-z'\"*][\w*]*", word))
 
 
 def pdf_faults(benign, hostile, pair):
     """A payload adds nothing to a document but letters."""
-    from outputs import plain, text_fault
-
     try:
         names, operators, addresses, described = parts(benign)
         other_names, other_operators, other_addresses, other_described = parts(hostile)
@@ -141,5 +144,7 @@ def pdf_faults(benign, hostile, pair):
             yield "its metadata is another tree"
             continue
         for node, other in zip(nodes, others):
-            if not node.tag.endswith(("InstanceID", "DocumentID", "NPages")) and (fault := text_fault(node.text or "", other.text or "", pair)):
+            if node.tag.endswith(("InstanceID", "DocumentID", "NPages")):
+                continue
+            if fault := text_fault(node.text or "", other.text or "", pair):
                 yield f"its metadata says {fault}"

@@ -1,5 +1,5 @@
-"""Row D9: what outsiders write is shown as text and is nothing else: on every page, in every mail, file and answer, and at
-the operator's terminal. Counted are cells: one payload in one output."""
+"""Row D9: what outsiders write is text and nothing else, on every page, in every mail, file and answer, and at the
+operator's terminal. Counted are cells: one payload in one output."""
 
 import copy
 from random import Random
@@ -15,9 +15,9 @@ from outputs import answer_faults, line_faults, mail_faults
 from proof import Proof
 from server import PLAIN
 
-GATE_CELLS = 2_000
-# Of the gate: fewer positions than that with a payload in them, and the fields were refused rather than shown.
-LEAST_SHOWN = 150
+GATE_CELLS = 1_700
+# Seen at fewer positions, a payload was refused or lost rather than shown.
+LEAST_SHOWN = 100
 # What the description says there is; another kind, such as a table for a spreadsheet, needs its own eyes here.
 KINDS = {"application/json", "application/pdf"}
 
@@ -40,6 +40,10 @@ def payloads(proof):
         seed += 1
 
 
+def kind(piece):
+    return next(payload for payload in PAYLOADS if piece in payload)
+
+
 def kinds():
     for path in DOCUMENT["paths"].values():
         for operation in path.values():
@@ -54,30 +58,55 @@ def planted(outputs):
         answer = outputs[name]
         assert before in answer.text, f"{name} has no {before!r}"
         text = answer.text.replace(before, after, 1)
-        altered = SimpleNamespace(status_code=answer.status_code, headers=CaseInsensitiveDict({**answer.headers, **headers}), text=text, content=text.encode())
+        altered = SimpleNamespace(
+            status_code=answer.status_code,
+            headers=CaseInsensitiveDict({**answer.headers, **headers}),
+            text=text,
+            content=text.encode(),
+        )
         return answer, altered, payload
 
-    script, quotes, title, templates = PAYLOADS[0], PAYLOADS[1], PAYLOADS[3], PAYLOADS[6]
+    script, quotes, title, templates = kind("<script>"), kind("onmouseover"), kind("</textarea>"), kind("{{7*7}}")
     link, choice, left = "page of a link", "page of wrong answers", "page that is left"
     yield "a text", *page(link, ">Zqax200x<", f">{script}<", script)
-    yield "a comment", *page(link, ">Zqax200x<", f">{PAYLOADS[4]}<", PAYLOADS[4])
-    yield "an entity", *page(link, ">Zqax200x<", f">{PAYLOADS[5]}<", PAYLOADS[5])
+    yield "a comment", *page(link, ">Zqax200x<", f">{kind('<!--')}<", kind("<!--"))
+    yield "an entity", *page(link, ">Zqax200x<", f">{kind('&lt;')}<", kind("&lt;"))
     yield "an attribute", *page(choice, 'value="Zqax40x"', f'value="{quotes}"', quotes)
-    yield "an attribute that others break out of", *page(choice, 'value="Zqax40x"', f'value="{PAYLOADS[2]}"', PAYLOADS[2])
-    yield "an address", *page(left, 'data-go="https://shop.example/thanks?x=Zqax200x', f'data-go="https://shop.example/thanks?x={quotes}', quotes)
+    yield (
+        "an attribute that others break out of",
+        *page(choice, 'value="Zqax40x"', f'value="{kind("<svg/onload")}"', kind("<svg/onload")),
+    )
+    yield (
+        "an address",
+        *page(
+            left,
+            'data-go="https://shop.example/thanks?x=Zqax200x',
+            f'data-go="https://shop.example/thanks?x={quotes}',
+            quotes,
+        ),
+    )
     yield "a title", *page(link, "</title>", f"{title}</title>", title)
-    yield "a style", *page(link, "</style>", f"{PAYLOADS[20]}</style>", PAYLOADS[20])
-    yield "a template that is filled in twice", *page(link, ">Zqax200x<", f">{templates.replace('{{7*7}}', '49')}<", templates)
-    noscript = PAYLOADS[19]
-    yield "a page without script", *page("page that is paid", "</head>", f"<noscript><p title='{noscript}'></noscript></head>", noscript)
+    yield "a style", *page(link, "</style>", f"{kind('url(')}</style>", kind("url("))
+    yield (
+        "a template that is filled in twice",
+        *page(link, ">Zqax200x<", f">{templates.replace('{{7*7}}', '49')}<", templates),
+    )
+    noscript = kind("<noscript>")
+    yield (
+        "a page without script",
+        *page("page that is paid", "</head>", f"<noscript><p title='{noscript}'></noscript></head>", noscript),
+    )
     yield "a scheme", *page(left, "https://shop.example/thanks?x=Zqax200x", "javascript:alert(1)", script)
     yield "a header", *page(link, "<", "<", script, **{"X-Injected": "yes"})
     policy = outputs[link].headers["Content-Security-Policy"]
-    yield "a policy", *page(link, "<", "<", script, **{"Content-Security-Policy": policy + "; script-src 'unsafe-inline'"})
+    yield (
+        "a policy",
+        *page(link, "<", "<", script, **{"Content-Security-Policy": policy + "; script-src 'unsafe-inline'"}),
+    )
     yield "a JSON text", *page("customer", '"Zqax200x"', '"Zqax200x","admin":"yes"', script)
 
     mail = next(output for name, output in outputs.items() if name.startswith("mail with INV"))
-    lines = PAYLOADS[10]
+    lines = kind("Bcc")
 
     def sent(change, payload):
         envelope = SimpleNamespace(mail_from=mail.sender, rcpt_tos=list(mail.recipients), original_content=mail.bytes)
@@ -92,16 +121,20 @@ def planted(outputs):
 
     def unescape(envelope):
         at = mail.bytes.index(b"text/html")
-        envelope.original_content = mail.bytes[:at] + mail.bytes[at:].replace(b">Zqax200x<", b">" + script.replace("=", "=3D").encode() + b"<", 1)
+        envelope.original_content = mail.bytes[:at] + mail.bytes[at:].replace(
+            b">Zqax200x<", b">" + script.replace("=", "=3D").encode() + b"<", 1
+        )
 
     def change_subject(envelope):
-        envelope.original_content = mail.bytes.replace(b"from Zqax200x", b"from =?utf-8?q?=0D=0ABcc:_evil@evil.example?=", 1)
+        envelope.original_content = mail.bytes.replace(
+            b"from Zqax200x", b"from =?utf-8?q?=0D=0ABcc:_evil@evil.example?=", 1
+        )
 
     yield "a mail's header", *sent(add_header, lines)
     yield "a mail's headers that end early", *sent(end_headers, lines)
     yield "a mail's recipient", *sent(lambda envelope: envelope.rcpt_tos.append("evil@evil.example"), lines)
     yield "a mail's page", *sent(unescape, script)
-    yield "a mail's encoded word", *sent(change_subject, PAYLOADS[23])
+    yield "a mail's encoded word", *sent(change_subject, kind("=?utf-8"))
 
     file = outputs["file of an invoice"]
 
@@ -110,14 +143,14 @@ def planted(outputs):
         content = file.content.replace(before, after, 1)
         return file, SimpleNamespace(status_code=200, headers=file.headers, content=content), payload
 
-    strings, more = PAYLOADS[16], PAYLOADS[17]
+    strings, more = kind("/JS"), kind("xref")
     yield "a PDF's string", *drawn(b"(Dalasi)", b"(" + strings.encode() + b")", strings)
     yield "a PDF's end of a string", *drawn(b"(Dalasi)", b"(" + more.encode() + b")", more)
     yield "a PDF's action", *drawn(b"/Type/Catalog", b"/Type/Catalog/OpenAction<</S/JavaScript/JS(x)>>", strings)
     yield "a PDF's address", *drawn(b"/URI(", b"/URI(http://evil.example)/URI(", more)
 
     printed = outputs["organization for a program"]
-    yield "a terminal's command", printed, printed.replace("Zqax200x", PAYLOADS[22], 1), PAYLOADS[22]
+    yield "a terminal's command", printed, printed.replace("Zqax200x", kind("\u001b[2J"), 1), kind("\u001b[2J")
     yield "a line at a terminal", printed, printed.replace("Zqax200x", lines, 1), lines
 
 
@@ -143,6 +176,9 @@ def test_what_outsiders_write_is_text(new_server, mail_server, watch, database):
                     of_planted = Pair(planted_payload)
                     assert not list(compared(output, copy.copy(output), of_planted)), f"{name} is itself"
                     proof.control(f"an unescaped value in {name}", bool(list(compared(output, altered, of_planted))))
+                absent = Pair(payload)
+                assert not [fault for output in benign.outputs.values() for fault in compared(output, output, absent)]
+                proof.control("a payload that is shown nowhere", absent.shown < LEAST_SHOWN)
             for fault in benign.faults + hostile.faults:
                 proof.violation(f"{payload[:80]!r} ({seed}): {fault}")
             for name in sorted(set(benign.outputs) | set(hostile.outputs)):
@@ -154,6 +190,7 @@ def test_what_outsiders_write_is_text(new_server, mail_server, watch, database):
                 proof.reached += 1
             refused += len(hostile.refused)
             shown.append(pair.shown)
-        proof.control("a payload that is not shown", Pair("x" * 20).shown < LEAST_SHOWN <= min(shown))
+            if pair.shown < LEAST_SHOWN:
+                proof.violation(f"{payload[:80]!r} ({seed}): it is shown at {pair.shown} positions only")
         places = len(benign.outputs)
         print(f"{len(shown)} payloads, {places} outputs; shown at {sum(shown)} positions, refused by {refused} fields")

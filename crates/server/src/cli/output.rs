@@ -7,6 +7,7 @@ use std::io::{IsTerminal, Write};
 use serde::Serialize;
 
 use super::problem::Problem;
+use crate::pages::text::plain;
 
 /// Whether a command answers in JSON.
 #[derive(clap::Args)]
@@ -64,13 +65,16 @@ pub(super) fn table(headings: &[&str], rows: &[Vec<String>]) -> Result<(), Probl
 }
 
 fn separated(rows: &[Vec<String>]) -> Vec<String> {
-    let clean = |cell: &String| cell.replace(['\t', '\n', '\r'], " ");
+    // What others wrote is one cell, and tells a terminal behind the pipe nothing.
+    let clean = |cell: &String| cell.replace(char::is_control, " ");
     rows.iter().map(|row| row.iter().map(clean).collect::<Vec<_>>().join("\t")).collect()
 }
 
 fn aligned(headings: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let headings: Vec<String> = headings.iter().map(|heading| (*heading).to_owned()).collect();
-    let lines: Vec<&Vec<String>> = std::iter::once(&headings).chain(rows).collect();
+    // A terminal obeys control characters, and turns around what direction marks tell it to.
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
+    let lines: Vec<&Vec<String>> = std::iter::once(&headings).chain(&rows).collect();
     let width = |column: usize| lines.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..headings.len()).map(width).collect();
     let shown = |row: &&Vec<String>| {
@@ -87,7 +91,14 @@ mod tests {
     #[test]
     fn people_get_columns_and_programs_get_tabs() {
         let rows = [vec!["a".to_owned(), "1\t2".to_owned()], vec!["longer".to_owned(), "é".to_owned()]];
-        assert_eq!(aligned(&["name", "n"], &rows), ["name    n", "a       1\t2", "longer  é"]);
+        assert_eq!(aligned(&["name", "n"], &rows), ["name    n", "a       1 2", "longer  é"]);
         assert_eq!(separated(&rows), ["a\t1 2", "longer\té"]);
+    }
+
+    #[test]
+    fn a_terminal_is_told_nothing_by_what_others_wrote() {
+        let rows = [vec!["\u{1b}[2Ja\nb\u{9b}c\u{202e}d".to_owned()]];
+        assert_eq!(aligned(&["name"], &rows), ["name", "[2Ja bcd"]);
+        assert_eq!(separated(&rows), [" [2Ja b c\u{202e}d"]);
     }
 }

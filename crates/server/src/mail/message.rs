@@ -117,10 +117,11 @@ fn header(name: &'static str, value: &str) -> HeaderValue {
     HeaderValue::new(HeaderName::new_from_ascii_str(name), value.to_owned())
 }
 
-/// Control characters end lines and do worse; a header has no use for any.
+/// Control characters end lines and do worse; a header has no use for any. What looks like an encoded word would be read
+/// as what it encodes, line breaks and all.
 fn one_line(text: &str) -> String {
     let text: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace("=?", "= ?")
 }
 
 fn system_time(timestamp: Timestamp) -> SystemTime {

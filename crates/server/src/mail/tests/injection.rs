@@ -58,6 +58,7 @@ fn no_text_becomes_a_header_or_an_address() {
             let bytes = written(&message, from_name);
             assert_eq!(names(&bytes), expected, "{text:?}: {bytes}");
             assert!(!bytes.replace("\r\n", "").contains(['\r', '\n']), "{text:?}: bare line breaks in {bytes}");
+            assert!(!bytes.contains("=?utf-8?q?Awa"), "{text:?} is read as what it encodes: {bytes}");
             let unfolded = bytes.replace("\r\n ", " ").replace("\r\n\t", " ");
             for (header, address) in [("From: ", "<bills@shop.example>"), ("To: ", "<awa@example.org>")] {
                 let line = unfolded.split("\r\n").find(|line| line.starts_with(header)).expect("the header");
