@@ -30,14 +30,15 @@ PAYLOADS = [
     "<b>" + "long & \"wide\" <i> " * 120,
 ]  # fmt: skip
 PIECES = [
-    "<", ">", "\"", "'", "`", "&", "&lt;", "&#60;", "&#x0000003c", "</", "/>", "<!--", "-->", "--!>", "]]>", "<![CDATA[",
-    "<?", "\\", "/", "=", "script", "svg", "math", "style", "title", "textarea", "noscript", "iframe srcdoc=", "template",
-    "select", "option", "table", "mglyph", "annotation-xml encoding=text/html", "foreignObject", "desc", "xmp", "plaintext",
-    "base href=//evil.example", "meta http-equiv=refresh content=0", " onerror=", " onload=", " style=", " formaction=",
-    "javascript:", "data:text/html,", "url(", "expression(", "@import", "alert(1)", "\r\n", "\n", "\t", "\u2028", "\u202e",
-    "\u200d", "\ufeff", "\u00a0", "\u001b[", "%0d%0a", "%3c", "{{", "}}", "${", "{ $merchant }", "(", ")", " Tj", "<<", ">>",
-    "/JS", "/OpenAction", "endobj", "endstream", "=cmd|", "+", "-", "@", "Bcc: x@evil.example", "=?utf-8?b?PGI+?=", "é", "ẞ",
-    "漢", "\U0001f4a5", "\u0301", "\ufdd0", "\ue000", "\u2215", "＜", "＞", "＂",
+    "<", ">", "\"", "'", "`", "&", "&lt;", "&#60;", "&#x0000003c", "</", "/>", "<!--", "-->", "--!>", "]]>",
+    "<![CDATA[", "<?", "\\", "/", "=", "script", "svg", "math", "style", "title", "textarea", "noscript",
+    "iframe srcdoc=", "template", "select", "option", "table", "mglyph", "annotation-xml encoding=text/html",
+    "foreignObject", "desc", "xmp", "plaintext", "base href=//evil.example", "meta http-equiv=refresh content=0",
+    " onerror=", " onload=", " style=", " formaction=", "javascript:", "data:text/html,", "url(", "expression(",
+    "@import", "alert(1)", "\r\n", "\n", "\t", "\u2028", "\u202e", "\u200d", "\ufeff", "\u00a0", "\u001b[", "%0d%0a",
+    "%3c", "{{", "}}", "${", "{ $merchant }", "(", ")", " Tj", "<<", ">>", "/JS", "/OpenAction", "endobj",
+    "endstream", "=cmd|", "+", "-", "@", "Bcc: x@evil.example", "=?utf-8?b?PGI+?=", "é", "ẞ", "漢", "\U0001f4a5",
+    "\u0301", "\ufdd0", "\ue000", "\u2215", "＜", "＞", "＂",
 ]  # fmt: skip
 BREAKS = re.compile("(\r\n|[\n\r\v\f\u0085\u2028\u2029])")
 
@@ -187,3 +188,29 @@ def text_fault(benign, hostile, pair, is_address=False):
     if bare(hostile) == bare(benign):
         return None
     return f"{hostile[:160]!r} where {benign[:80]!r} was"
+
+
+def quoted(text):
+    """For a path: everything in percent signs, so that what would be a segment stays a text."""
+    return "".join(f"%{byte:02X}" for byte in text.encode()[:900])
+
+
+def put_back(body, safe, path):
+    """The harmless value for one field, named as a refusal names it; its outermost part, where a name is hostile."""
+    steps = [int(step) if step.isdigit() else step for step in re.findall(r"[^.\[\]]+", path)]
+    for at, step in enumerate(steps):
+        try:
+            inner, safe_inner = body[step], safe[step]
+        except (KeyError, IndexError, TypeError):
+            inner, safe_inner = None, None
+        if at + 1 < len(steps) and type(inner) is type(safe_inner) and holds(inner, steps[at + 1]):
+            body, safe = inner, safe_inner
+        else:
+            body[step] = safe_inner
+            return
+
+
+def holds(inner, step):
+    if isinstance(inner, list):
+        return isinstance(step, int) and step < len(inner)
+    return isinstance(inner, dict) and step in inner

@@ -1,15 +1,13 @@
 """A merchant, a customer and a payer who fill in everything there is, and every output that shows something of it."""
 
 import itertools
-import os
-import pty
 import re
-import subprocess
 
 from checks import data, eventually
 from hosted import Payer
+from hostile import put_back, quoted
 from server import Api
-from store import BINARY, dalasi, environment
+from store import at_a_terminal, dalasi
 
 APPROVES, NO_MONEY, QUIET = "+2207000000", "+2207000001", "+2207654321"
 NUMBERS = itertools.count(1)
@@ -50,7 +48,7 @@ class Places:
         return self
 
     def send(self, name, method, path, make, status=201):
-        """Makes something of the text; a field that may not hold it is refused by its name and gets the harmless one."""
+        """Makes something of the text; a field that refuses it, by its name, gets the harmless one."""
         body, safe = make(self.words), make(self.benign)
         for _ in range(20):
             answer = self.api.request(method, path, body)
@@ -98,7 +96,10 @@ class Places:
                 "customer_id": customer["id"], "customer_email": self.address, "customer_name": words.cut(200),
                 "customer_address": words.cut(), "customer_phone": words.instead("+2207123412"), "notes": words.cut(),
                 "due_date": words.instead("2030-01-31"), "currency": words.instead("GMD"), "tax_rate": 15,
-                "items": [{"description": words.cut(), "quantity": 2, "unit_price": "50.00"}, {"product_id": product["id"], "quantity": 1}],
+                "items": [
+                    {"description": words.cut(), "quantity": 2, "unit_price": "50.00"},
+                    {"product_id": product["id"], "quantity": 1},
+                ],
                 "metadata": {words.cut(40): words.cut(500)},
             }  # fmt: skip
 
@@ -126,9 +127,13 @@ class Places:
 
     def checkout(self, name):
         made = self.send(name, "POST", "/v1/checkouts", lambda words: {
-            "items": [{"description": words.cut(), "quantity": 1, "unit_price": "10.00"}, {"description": words.cut(50), "quantity": 3, "unit_price": "1.00"}],
+            "items": [
+                {"description": words.cut(), "quantity": 1, "unit_price": "10.00"},
+                {"description": words.cut(50), "quantity": 3, "unit_price": "1.00"},
+            ],
             "description": words.cut(), "reference": words.cut(255), "customer_name": words.cut(200),
-            "customer_email": words.email(), "customer_phone": words.instead("+2207123412"), "metadata": {words.cut(40): words.cut(500)},
+            "customer_email": words.email(), "customer_phone": words.instead("+2207123412"),
+            "metadata": {words.cut(40): words.cut(500)},
             "success_url": words.url(), "failure_url": words.url(is_raw=True),
         })  # fmt: skip
         return made, self.payer.look(f"/checkout/{made['id']}")
@@ -158,8 +163,11 @@ class Places:
         page = self.page("page of the card", self.payer.look(simulator))
         action, hidden = page.forms[0]
         self.outputs["a wrong card"] = self.payer.session.post(
-            self.server.url + action, data=hidden | {"number": self.words.cut(100)}, allow_redirects=False, headers={"Origin": self.server.url},
-        )  # fmt: skip
+            self.server.url + action,
+            data=hidden | {"number": self.words.cut(100)},
+            headers={"Origin": self.server.url},
+            allow_redirects=False,
+        )
         self.outputs["page of a problem"] = self.get(simulator.split("?")[0], params={"problem": self.words.cut(500)})
 
         made, page = self.checkout("checkout that is left")
@@ -187,7 +195,8 @@ class Places:
         kinds = [("text", {}), ("number", {}), ("email", {}), ("phone", {}), ("checkbox", {}), ("select", 1)]
         made = self.send("link", "POST", "/v1/pay/payment-links", lambda words: {
             "title": words.cut(200), "description": words.cut(), "amount": "5.00", "collect_customer_info": True,
-            "metadata": {words.cut(40): words.cut(500)}, "success_url": words.url(), "failure_url": words.url(is_raw=True),
+            "metadata": {words.cut(40): words.cut(500)},
+            "success_url": words.url(), "failure_url": words.url(is_raw=True),
             "custom_fields": [
                 {"name": f"{kind[0]}{at}" + words.cut(30), "label": words.cut(200), "type": kind}
                 | ({"options": [words.cut(200), "other"]} if more else {})
@@ -283,51 +292,3 @@ class Places:
         strangers = [recipients for recipients in told if recipients != [self.address]]
         if strangers:
             self.faults.append(f"a mail goes to {strangers}")
-
-
-def quoted(text):
-    """For a path: everything in percent signs, so that what would be a segment stays a text."""
-    return "".join(f"%{byte:02X}" for byte in text.encode()[:900])
-
-
-def put_back(body, safe, path):
-    """The harmless value for one field, named as a refusal names it; its outermost part, where a name is hostile."""
-    steps = [int(step) if step.isdigit() else step for step in re.findall(r"[^.\[\]]+", path)]
-    for at, step in enumerate(steps):
-        try:
-            inner, safe_inner = body[step], safe[step]
-        except (KeyError, IndexError, TypeError):
-            inner, safe_inner = None, None
-        if at + 1 < len(steps) and type(inner) is type(safe_inner) and holds(inner, steps[at + 1]):
-            body, safe = inner, safe_inner
-        else:
-            body[step] = safe_inner
-            return
-
-
-def holds(inner, step):
-    if isinstance(inner, list):
-        return isinstance(step, int) and step < len(inner)
-    return isinstance(inner, dict) and step in inner
-
-
-def at_a_terminal(*arguments):
-    """What a command prints when it sees a terminal."""
-    ours, theirs = pty.openpty()
-    program = subprocess.Popen(
-        [BINARY, *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=subprocess.DEVNULL,
-        env=environment(),
-    )
-    os.close(theirs)
-    printed = b""
-    try:
-        while read := os.read(ours, 65536):
-            printed += read
-    except OSError:
-        pass  # The other side is closed.
-    os.close(ours)
-    assert program.wait(timeout=30) == 0, f"{arguments} at a terminal"
-    return printed.decode().replace("\r\n", "\n")

@@ -15,19 +15,21 @@ TOKEN = re.compile(
 # No invoice has any of these.
 ACTIVE = {
     "/JS", "/JavaScript", "/OpenAction", "/AA", "/Launch", "/SubmitForm", "/ImportData", "/GoToR", "/GoToE",
-    "/EmbeddedFile", "/EmbeddedFiles", "/RichMedia", "/AcroForm", "/XFA", "/Rendition", "/Movie", "/Sound", "/Named", "/Widget", "/FileAttachment",
+    "/EmbeddedFile", "/EmbeddedFiles", "/RichMedia", "/AcroForm", "/XFA", "/Rendition", "/Movie", "/Sound", "/Named",
+    "/Widget", "/FileAttachment",
 }  # fmt: skip
 # As many as the letters and lines of a text ask for.
 BY_TEXT = {
     "/Font", "/FontDescriptor", "/Span", "/MCR", "/MCID", "/Page", "/ObjStm", "/XRef", "/CIDFontType2",
-    "/CIDFontType0", "/CIDFontType0C", "/Type0", "/Type3", "/CMap", "/OpenType", "/Group", "/Transparency", "/XObject", "/ExtGState", "/Pattern",
+    "/CIDFontType0", "/CIDFontType0C", "/Type0", "/Type3", "/CMap", "/OpenType", "/Group", "/Transparency", "/XObject",
+    "/ExtGState", "/Pattern",
 }  # fmt: skip
 # Streams that are pictures, fonts, functions and tables.
 NOT_DRAWN = {b"/XRef", b"/Subtype", b"/Length1", b"/N", b"/FunctionType", b"/ShadingType", b"/CMapName"}
 # What draws: paths, colours, text, pictures and marks. No inline pictures.
 DRAWING = set(
-    b"b B b* B* BDC BMC BT BX c cm cs CS d d0 d1 Do DP EMC ET EX f F f* g G gs h i j J k K l m M MP n q Q re rg RG ri s S"
-    b" sc SC scn SCN sh T* Tc Td TD Tf Tj TJ TL Tm Tr Ts Tw Tz v w W W* y ' \"".split()
+    b"b B b* B* BDC BMC BT BX c cm cs CS d d0 d1 Do DP EMC ET EX f F f* g G gs h i j J k K l m M MP n q Q re rg RG ri"
+    b" s S sc SC scn SCN sh T* Tc Td TD Tf Tj TJ TL Tm Tr Ts Tw Tz v w W W* y ' \"".split()
 )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import shutil
 import subprocess
 import uuid
@@ -27,6 +28,28 @@ def dalasi(*arguments, timeout=60, check=True, **options):
             f"dalasi {' '.join(map(str, arguments))}: exit {result.returncode}\n{result.stdout}{result.stderr}"
         )
     return result
+
+
+def at_a_terminal(*arguments):
+    """What a command prints when it sees a terminal."""
+    ours, theirs = pty.openpty()
+    program = subprocess.Popen(
+        [BINARY, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+    )
+    os.close(theirs)
+    printed = b""
+    try:
+        while read := os.read(ours, 65536):
+            printed += read
+    except OSError:
+        pass  # The other side is closed.
+    os.close(ours)
+    assert program.wait(timeout=30) == 0, f"{arguments} at a terminal"
+    return printed.decode().replace("\r\n", "\n")
 
 
 def environment():
