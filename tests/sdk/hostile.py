@@ -63,7 +63,7 @@ OWN = [
     (re.compile(r"/simulator/(?!Zq)[\w-]{20,}"), "/simulator/token"),
     (re.compile(r"csec_[0-9a-hjkmnp-tv-z]+"), "secret"),
     (re.compile(r"\+2203\d{6}\b"), "phone"),
-    (re.compile(r"zq\.\d+@"), "zq.benign@"),
+    (re.compile(r"zq\.raw\.\d+@"), "zq.raw@"),
     (re.compile(r"[\w+/]{22}==_"), "digest_"),
     (re.compile(r"note=[\w-]+"), "note=sealed"),
     (re.compile(r"\b[0-9a-f]{32}\b"), "code"),
@@ -124,7 +124,7 @@ class Benign(Words):
         return valid
 
     def email(self, is_raw=False):
-        return "zq.benign@pay.example"
+        return "zq.raw@pay.example" if is_raw else "zq.benign@pay.example"
 
     def url(self, is_raw=False):
         return super().url()
@@ -142,12 +142,11 @@ class Pair:
 
     def expected(self, text):
         """A benign output, as it would be with the payload."""
-        text = text.replace(self.benign.email(), self.hostile.email())
-        return WORD.sub(self._line, text)
+        return WORD.sub(self._line, self._with_mailboxes(text))
 
     def shortens(self, benign, hostile):
         """Whether it is as expected but for payloads that were cut where it says so."""
-        benign = benign.replace(self.benign.email(), self.hostile.email())
+        benign = self._with_mailboxes(benign)
         parts = WORD.split(benign)
         lines = [same(found) for found in map(self._line, WORD.finditer(benign))]
         pattern = re.escape(same(parts[0]))
@@ -155,6 +154,11 @@ class Pair:
             pattern += f"({re.escape(line)}|.*?…)" + re.escape(same(parts[3 * at + 3]))
         found = re.fullmatch(pattern, same(hostile), re.DOTALL)
         return bool(found) and all(line.startswith(cut.rstrip("…")) for line, cut in zip(lines, found.groups()))
+
+    def _with_mailboxes(self, text):
+        for is_raw in (False, True):
+            text = text.replace(self.benign.email(is_raw), self.hostile.email(is_raw))
+        return text
 
     def _line(self, found):
         return BREAKS.split(self.hostile.cut(int(found[2])))[::2][ord(found[1]) - ord("a")]

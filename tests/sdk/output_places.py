@@ -84,7 +84,7 @@ class Places:
             "name": words.cut(200), "phone": f"+2203{next(NUMBERS):06}", "metadata": {words.cut(40): words.cut(500)},
         })  # fmt: skip
         self.send("customer by mail", "POST", "/v1/pay/customers", lambda words: {
-            "name": words.cut(200), "email": words.email(is_raw=True).replace("zq.benign", f"zq.{next(NUMBERS)}"),
+            "name": words.cut(200), "email": words.email(is_raw=True).replace("zq.raw", f"zq.raw.{next(NUMBERS)}"),
         })  # fmt: skip
         product = self.send("product", "POST", "/v1/pay/products", lambda words: {
             "name": words.cut(200), "price": "5.00", "description": words.cut(), "images": [words.url()],
