@@ -166,8 +166,9 @@ class Pair:
 
 def same(text):
     """Without what draws nothing or only distance, which each output treats as it must."""
-    text = unicodedata.normalize("NFC", text)
-    return "".join(letter for letter in text if unicodedata.category(letter) not in UNSEEN and letter not in INSTEAD)
+    # An accent joins the letter before it once nothing stands between them.
+    kept = (letter for letter in text if unicodedata.category(letter) not in UNSEEN and letter not in INSTEAD)
+    return unicodedata.normalize("NFC", "".join(kept))
 
 
 def plain(text):
