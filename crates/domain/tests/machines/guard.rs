@@ -6,6 +6,10 @@ pub(crate) enum Guard {
     FreshRows,
     /// A rail that takes a second call for another order is not called again.
     OneCall,
+    /// No to a second call says nothing of the first.
+    SecondNo,
+    /// Nor does no to a call that somebody else's may have come before.
+    OthersCall,
     /// While one attempt is open no other begins.
     OpenSession,
 }

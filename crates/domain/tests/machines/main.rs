@@ -28,7 +28,7 @@ use payment::{CHECKOUT_TIMES, INVOICE_TIMES};
 use seen::Seen;
 
 /// The states of all machines together, rounded down.
-const STATES: u64 = 299_000;
+const STATES: u64 = 327_000;
 const PUSH: &[Method] = &[Method::Afrimoney];
 const REDIRECT: &[Method] = &[Method::Wave];
 const BOTH: &[Method] = &[Method::Wave, Method::Afrimoney];
@@ -67,12 +67,14 @@ fn checkouts(proof: &mut Proof) -> u64 {
     expect(proof, &seen, "checkout", checkout::Status::ALL.map(|status| status.as_str()));
     expect(proof, &seen, "checkout", ["held open by an attempt"]);
     expect_payments(proof, &seen);
-    for (name, guard, attempts) in [
-        ("checkout, stale rows written", Guard::FreshRows, 1),
-        ("checkout, called again", Guard::OneCall, 1),
-        ("checkout, second attempt beside an open one", Guard::OpenSession, 2),
+    for (name, methods, guard, attempts) in [
+        ("checkout, stale rows written", PUSH, Guard::FreshRows, 1),
+        ("checkout, called again", PUSH, Guard::OneCall, 1),
+        ("checkout, second no believed", REDIRECT, Guard::SecondNo, 1),
+        ("checkout, no believed beside another's call", REDIRECT, Guard::OthersCall, 1),
+        ("checkout, second attempt beside an open one", PUSH, Guard::OpenSession, 2),
     ] {
-        let machine = machine(PUSH, CHECKOUT_TIMES, attempts, 2, 1);
+        let machine = machine(methods, CHECKOUT_TIMES, attempts, 2, 1);
         control(proof, name, payment::Machine { without: Some(guard), seen: Arc::default(), ..machine });
     }
     reached.iter().sum()
@@ -125,9 +127,13 @@ fn refunds(proof: &mut Proof) -> u64 {
     expect(proof, &seen, "rail", ["refused"]);
     use TransactionStatus::{Completed, PartiallyRefunded, Refunded};
     expect(proof, &seen, "payment", [Completed, PartiallyRefunded, Refunded].map(TransactionStatus::as_str));
-    for (name, guard) in [("refund, stale row written", Guard::FreshRows), ("refund, called again", Guard::OneCall)] {
-        let machine = machine(refund::World::of_afrimoney, 2, 2, 1);
-        control(proof, name, refund::Machine { without: Some(guard), seen: Arc::default(), ..machine });
+    let (push, redirect) = (machine(refund::World::of_afrimoney, 2, 2, 1), machine(refund::World::of_wave, 2, 2, 1));
+    for (name, machine, guard) in [
+        ("refund, stale row written", &push, Guard::FreshRows),
+        ("refund, called again", &push, Guard::OneCall),
+        ("refund, no believed beside another's call", &redirect, Guard::OthersCall),
+    ] {
+        control(proof, name, refund::Machine { without: Some(guard), seen: Arc::default(), ..machine.clone() });
     }
     reached.iter().sum()
 }

@@ -152,14 +152,23 @@ impl App {
                 Some(Called::Lost("the process that called the rail died".into()))
             }
             (Step::Sending | Step::Unknown, None) => Some(Called::Lost("the rail is not configured any more".into())),
-            (Step::Sending | Step::Unknown, Some(rail)) => Some(started(rail.as_ref(), order).await),
+            (Step::Sending | Step::Unknown, Some(rail)) => Some(match started(rail.as_ref(), order).await {
+                // No to the second call says nothing of the first.
+                Called::Refused(_) if rerun => Called::Lost("the rail refused it when it was called again".into()),
+                called => called,
+            }),
         };
-        let claimed = claimed.clone();
-        self.settle_and_tell(scope, id, Some(claimed), move |session, transaction, now| {
-            Ok(match &called {
-                Some(called) => session.started(transaction, called.clone(), now),
-                None => Moved::Nowhere,
-            })
+        let claim = claimed.clone();
+        self.settle_and_tell(scope, id, Some(claimed.clone()), move |tx, session, transaction, now| {
+            let called = match &called {
+                // Whoever took over meanwhile may have called first.
+                Some(Called::Refused(_)) if !jobs::is_held(tx, &claim)? => {
+                    Called::Lost("the rail refused it when another process had taken over".into())
+                }
+                Some(called) => called.clone(),
+                None => return Ok(Moved::Nowhere),
+            };
+            Ok(session.started(transaction, called, now))
         })
         .await
     }
@@ -173,7 +182,7 @@ impl App {
                 .await
                 .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into())),
         };
-        self.settle_and_tell(scope, id, None, move |session, transaction, now| {
+        self.settle_and_tell(scope, id, None, move |_, session, transaction, now| {
             Ok(session.code_submitted(transaction, called.clone(), now))
         })
         .await
@@ -235,7 +244,7 @@ impl App {
                 called => called,
             },
         };
-        self.settle_and_tell(scope, id, Some(claimed.clone()), move |session, transaction, now| {
+        self.settle_and_tell(scope, id, Some(claimed.clone()), move |_, session, transaction, now| {
             Ok(session.started(transaction, called.clone(), now))
         })
         .await
@@ -260,7 +269,7 @@ impl App {
         report: Report,
         claimed: Option<ClaimedJob>,
     ) -> Result<(), Failure> {
-        self.settle_and_tell(scope, id, claimed, move |session, transaction, now| {
+        self.settle_and_tell(scope, id, claimed, move |_, session, transaction, now| {
             Ok(session.reported(transaction, &report, now))
         })
         .await
@@ -268,7 +277,8 @@ impl App {
 
     /// The payer came back from the rail's page.
     pub async fn payer_returned(&self, scope: Scope, id: Id<Transaction>) -> Result<(), Failure> {
-        self.settle_and_tell(scope, id, None, |session, transaction, now| Ok(session.returned(transaction, now))).await
+        self.settle_and_tell(scope, id, None, |_, session, transaction, now| Ok(session.returned(transaction, now)))
+            .await
     }
 
     /// Tells the rail that nobody waits for an attempt any more: the job `WithdrawAttempt`.
@@ -291,7 +301,7 @@ impl App {
         scope: Scope,
         id: Id<Transaction>,
         claimed: Option<ClaimedJob>,
-        apply: impl Fn(&mut PaymentSession, &mut Transaction, domain::Timestamp) -> Result<Moved, Failure>
+        apply: impl Fn(&mut Tx<'_>, &mut PaymentSession, &mut Transaction, domain::Timestamp) -> Result<Moved, Failure>
         + Send
         + Sync
         + 'static,

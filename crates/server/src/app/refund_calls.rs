@@ -9,6 +9,8 @@ use domain::payment::{Step, Transaction};
 use domain::rail::{Called, RefundReport};
 use domain::refund::{Refund, RefundMoved};
 use domain::{Id, Scope, Timestamp};
+use store::Tx;
+use store::queries::jobs;
 
 use super::{App, look_up, refunds};
 use crate::error::Failure;
@@ -40,11 +42,17 @@ impl App {
                 called => called,
             }),
         };
-        self.settle_refund(scope, id, Some(claimed.clone()), move |refund, transaction, now| {
-            Ok(match &called {
-                Some(called) => refund.sent(transaction, called.clone(), now),
-                None => RefundMoved::Nowhere,
-            })
+        let claim = claimed.clone();
+        self.settle_refund(scope, id, Some(claimed.clone()), move |tx, refund, transaction, now| {
+            let called = match &called {
+                // Whoever took over meanwhile may have called first.
+                Some(Called::Refused(_)) if !jobs::is_held(tx, &claim)? => {
+                    Called::Lost("refused when another process had taken over".into())
+                }
+                Some(called) => called.clone(),
+                None => return Ok(RefundMoved::Nowhere),
+            };
+            Ok(refund.sent(transaction, called, now))
         })
         .await
     }
@@ -68,7 +76,7 @@ impl App {
                 called => known(called),
             },
         };
-        self.settle_refund(scope, id, Some(claimed.clone()), move |refund, transaction, now| {
+        self.settle_refund(scope, id, Some(claimed.clone()), move |_, refund, transaction, now| {
             Ok(refund.reported(transaction, &report, now))
         })
         .await
@@ -76,7 +84,7 @@ impl App {
 
     /// A rail's verified word about a refund, by callback.
     pub async fn report_refund(&self, scope: Scope, id: Id<Refund>, report: RefundReport) -> Result<(), Failure> {
-        self.settle_refund(scope, id, None, move |refund, transaction, now| {
+        self.settle_refund(scope, id, None, move |_, refund, transaction, now| {
             Ok(refund.reported(transaction, &report, now))
         })
         .await
@@ -87,7 +95,10 @@ impl App {
         scope: Scope,
         id: Id<Refund>,
         claimed: Option<ClaimedJob>,
-        apply: impl Fn(&mut Refund, &mut Transaction, Timestamp) -> Result<RefundMoved, Failure> + Send + Sync + 'static,
+        apply: impl Fn(&mut Tx<'_>, &mut Refund, &mut Transaction, Timestamp) -> Result<RefundMoved, Failure>
+        + Send
+        + Sync
+        + 'static,
     ) -> Result<(), Failure> {
         let settled = self.commit(move |tx, _| refunds::settle(tx, scope, id, claimed.as_ref(), &apply)).await?;
         self.tell(settled.object_id);

@@ -115,7 +115,7 @@ pub fn settle(
     scope: Scope,
     id: Id<Refund>,
     claimed: Option<&ClaimedJob>,
-    apply: impl Fn(&mut Refund, &mut Transaction, Timestamp) -> Result<RefundMoved, Failure>,
+    apply: impl Fn(&mut Tx<'_>, &mut Refund, &mut Transaction, Timestamp) -> Result<RefundMoved, Failure>,
 ) -> Result<Settled, Failure> {
     let transaction_id = look_up::<Refund>(tx, scope, id)?.transaction;
     let payable = look_up::<Transaction>(tx, scope, transaction_id)?.payable;
@@ -123,7 +123,7 @@ pub fn settle(
     let mut transaction = load::<Transaction>(tx, scope, transaction_id)?;
     let mut refund = load::<Refund>(tx, scope, id)?;
     let now = tx.now();
-    let moved = apply(&mut refund, &mut transaction, now)?;
+    let moved = apply(tx, &mut refund, &mut transaction, now)?;
     let entry_id = tx.entropy().id(now);
     let outcome = match moved {
         RefundMoved::Nowhere | RefundMoved::On => None,

@@ -21,7 +21,7 @@ pub fn settle(
     context: &Context,
     scope: Scope,
     id: Id<Transaction>,
-    apply: impl Fn(&mut PaymentSession, &mut Transaction, Timestamp) -> Result<Moved, Failure>,
+    apply: impl Fn(&mut Tx<'_>, &mut PaymentSession, &mut Transaction, Timestamp) -> Result<Moved, Failure>,
 ) -> Result<Payment, Failure> {
     let known = look_up::<Transaction>(tx, scope, id)?;
     if known.is_recorded() {
@@ -34,7 +34,7 @@ pub fn settle(
     let now = tx.now();
     // What ran out is over, whether or not its timer came first.
     let before = if session.has_expired(now) { SessionStatus::Cancelled } else { session.status() };
-    match apply(&mut session, &mut transaction, now)? {
+    match apply(tx, &mut session, &mut transaction, now)? {
         Moved::Nowhere => {
             if transaction.step() != Step::Settled {
                 ask_later(tx, &mut transaction)?;

@@ -237,7 +237,7 @@ async fn resolve_named(arguments: Resolve) -> Result<(), Problem> {
     let resolved = installation
         .write(move |tx, context| {
             let scope = locate::transaction(tx, id)?.ok_or_else(Refusal::not_found::<Transaction>)?;
-            let payment = settlement::settle(tx, context, scope, id, |session, transaction, now| {
+            let payment = settlement::settle(tx, context, scope, id, |_, session, transaction, now| {
                 Ok(session.resolved(transaction, paid, now)?)
             })?;
             keys::record(tx, scope, "attempt.resolved", id.to_string(), &actor, Some(reason.clone()))?;

@@ -218,7 +218,7 @@ async fn resolve_named(arguments: Resolve) -> Result<(), Problem> {
     let resolved = installation
         .write(move |tx, _| {
             let scope = locate::refund(tx, id)?.ok_or_else(Refusal::not_found::<Refund>)?;
-            let settled = refunds::settle(tx, scope, id, None, |refund, transaction, now| {
+            let settled = refunds::settle(tx, scope, id, None, |_, refund, transaction, now| {
                 Ok(refund.resolved(transaction, is_completed, now)?)
             })?;
             keys::record(tx, scope, "refund.resolved", id.to_string(), &actor, Some(reason.clone()))?;

@@ -1,4 +1,5 @@
-//! The call that starts a payment is lost on its way: the rail has never heard of it, and the payer waits.
+//! The call that starts a payment is lost on its way, so that the rail has never heard of it, or it comes late, behind that of
+//! somebody who took over; and the payer waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,21 +7,29 @@ use std::time::Duration;
 
 use dalasi::rails::{Order, Rail, RefundOrder, Simulator};
 use domain::payment::TransactionSummary;
-use domain::rail::{Called, Capability, RefundReport, Report, Started};
+use domain::rail::{Called, Capability, FailureReason, RefundReport, Report, Started};
 use domain::{Id, Method};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use tokio::sync::Notify;
 
 use crate::world::World;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The simulated rail behind a network that loses the first calls.
+/// What the network does to the first calls.
+enum Trouble {
+    /// So many starts are lost before they arrive.
+    Lost(usize),
+    /// The first start arrives behind the second, and is refused as one too many.
+    Late(Notify),
+}
+
+/// The simulated rail behind a bad network.
 struct Lossy {
     simulator: Simulator,
     starts: AtomicUsize,
-    /// So many starts are lost before they arrive.
-    lost: usize,
+    trouble: Trouble,
     is_idempotent: bool,
 }
 
@@ -34,9 +43,23 @@ impl Rail for Lossy {
         all
     }
     fn start(&self, order: Order) -> BoxFuture<'_, Called<Started>> {
-        match self.starts.fetch_add(1, Ordering::SeqCst) < self.lost {
-            true => async { Called::Lost("the network is away".into()) }.boxed(),
-            false => self.simulator.start(order),
+        let earlier = self.starts.fetch_add(1, Ordering::SeqCst);
+        match &self.trouble {
+            Trouble::Lost(lost) if earlier < *lost => async { Called::Lost("the network is away".into()) }.boxed(),
+            Trouble::Late(second) if earlier == 0 => async {
+                second.notified().await;
+                Called::Refused(FailureReason::ProviderError)
+            }
+            .boxed(),
+            Trouble::Late(second) if earlier == 1 => async {
+                let called = self.simulator.start(order).await;
+                second.notify_one();
+                // The answer to the first is there before this one's.
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                called
+            }
+            .boxed(),
+            Trouble::Lost(_) | Trouble::Late(_) => self.simulator.start(order),
         }
     }
     fn submit_code(&self, order: Order, code: String) -> BoxFuture<'_, Called<Report>> {
@@ -56,10 +79,10 @@ impl Rail for Lossy {
     }
 }
 
-async fn behind(lost: usize, is_idempotent: bool) -> (World, Arc<Lossy>) {
+async fn behind(trouble: Trouble, is_idempotent: bool) -> (World, Arc<Lossy>) {
     let mut kept = None;
     let world = World::behind(|simulator| {
-        let rail = Arc::new(Lossy { simulator, starts: AtomicUsize::new(0), lost, is_idempotent });
+        let rail = Arc::new(Lossy { simulator, starts: AtomicUsize::new(0), trouble, is_idempotent });
         kept = Some(Arc::clone(&rail));
         rail
     });
@@ -69,7 +92,7 @@ async fn behind(lost: usize, is_idempotent: bool) -> (World, Arc<Lossy>) {
 
 #[tokio::test]
 async fn a_rail_that_knows_the_call_again_gets_it_again() {
-    let (world, rail) = behind(2, true).await;
+    let (world, rail) = behind(Trouble::Lost(2), true).await;
     let checkout = world.create(|_| {}).await;
     world.start(checkout.id, Method::Wave, "+2207000000").await;
     let paid = async {
@@ -86,7 +109,7 @@ async fn a_rail_that_knows_the_call_again_gets_it_again() {
 
 #[tokio::test]
 async fn a_rail_that_would_charge_again_is_only_asked() {
-    let (world, rail) = behind(1, false).await;
+    let (world, rail) = behind(Trouble::Lost(1), false).await;
     let checkout = world.create(|_| {}).await;
     world.start(checkout.id, Method::Wave, "+2207000000").await;
     for _ in 0..100 {
@@ -100,7 +123,7 @@ async fn a_rail_that_would_charge_again_is_only_asked() {
 
 #[tokio::test]
 async fn nothing_is_started_for_a_payer_who_has_gone() {
-    let (world, rail) = behind(1, true).await;
+    let (world, rail) = behind(Trouble::Lost(1), true).await;
     let checkout = world.create(|new| new.expires_in_s = 60).await;
     world.start(checkout.id, Method::Wave, "+2207000000").await;
     world.clock.advance(Duration::from_secs(61));
@@ -109,6 +132,31 @@ async fn nothing_is_started_for_a_payer_who_has_gone() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(rail.starts.load(Ordering::SeqCst), 1);
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_no_to_a_call_that_was_overtaken_is_not_believed() {
+    let (world, rail) = behind(Trouble::Late(Notify::new()), true).await;
+    let checkout = world.create(|_| {}).await;
+    let overtaken = async {
+        while rail.starts.load(Ordering::SeqCst) < 1 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        world.clock.advance(Duration::from_secs(31));
+    };
+    tokio::join!(world.start(checkout.id, Method::Wave, "+2207000000"), overtaken);
+    assert_eq!(rail.starts.load(Ordering::SeqCst), 2, "the worker took over");
+    let shown = world.shown(checkout.id).await.expect("an attempt");
+    assert_ne!(shown.status, "failed", "the rail has taken it");
+    let paid = async {
+        while !is_paid(&world, checkout.id).await {
+            world.clock.advance(Duration::from_secs(1));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, paid).await.expect("it is paid");
+    world.has_clean_books().await;
     world.close().await;
 }
 

@@ -36,6 +36,11 @@ const DONE: &str = "\
 delete from jobs
 where kind = $1 and object_id = $2 and lease_token = $3 and due_at = $4";
 
+const HELD: &str = "\
+select lease_token
+from jobs
+where kind = $1 and object_id = $2 and lease_token = $3";
+
 const RELEASE: &str = "\
 update jobs
 set lease_until = 0
@@ -124,6 +129,13 @@ pub fn done(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<(), Error> {
         tx.execute(RELEASE, &key)?;
     }
     Ok(())
+}
+
+/// Whether nobody has taken it over meanwhile; and nobody will until this transaction ends.
+pub fn is_held(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<bool, Error> {
+    let sql = format!("{HELD}{}", tx.lock_suffix());
+    let key = [claimed.job.kind().into(), claimed.job.object_id().into(), claimed.lease_token.into()];
+    Ok(tx.query_opt(&sql, &key)?.is_some())
 }
 
 /// Let go, and owed again at `due_at`.

@@ -78,7 +78,7 @@ impl World {
         let phase = match (work, transaction.step()) {
             (Work::Start, Step::Settled) => Phase::Has(Brought::Nothing),
             (Work::Start, Step::Waiting) if idempotent && attempt.session.next_action.is_none() => {
-                Phase::Calls(Call::Start { is_repeated: false })
+                Phase::Calls(Call::Start { is_repeated: true })
             }
             (Work::Start, Step::Waiting) => Phase::Has(Brought::Nothing),
             (Work::Start, Step::Sending | Step::Unknown)
@@ -86,7 +86,10 @@ impl World {
             {
                 Phase::Has(Brought::Lost)
             }
-            (Work::Start, Step::Sending | Step::Unknown) => Phase::Calls(Call::Start { is_repeated: false }),
+            (Work::Start, Step::Sending | Step::Unknown) => {
+                let is_repeated = is_rerun && without != Some(Guard::SecondNo);
+                Phase::Calls(Call::Start { is_repeated })
+            }
             (Work::Ask, step) => {
                 // A question moves nothing at the rail, so only one that leads to more takes its time.
                 match step == Step::Unknown && transaction.parked.is_none() && idempotent {
@@ -102,7 +105,7 @@ impl World {
     }
 
     /// What a call brought is committed, and the claim let go.
-    pub(crate) fn commit(&mut self, run: Run) -> Option<()> {
+    pub(crate) fn commit(&mut self, run: Run, without: Option<Guard>) -> Option<()> {
         let Run { attempt: place, work, holds, phase, read } = run;
         let Phase::Has(brought) = phase else { return None };
         if let Some((object, session, transaction)) = read {
@@ -114,6 +117,10 @@ impl World {
         self.settle(place, |session, transaction, now| match brought {
             Brought::Nothing => Moved::Nowhere,
             Brought::Started => session.started(transaction, Called::Answered(started(method)), now),
+            // Whoever took over meanwhile may have called first.
+            Brought::Refused if !holds && without != Some(Guard::OthersCall) => {
+                session.started(transaction, Called::Lost("refused".into()), now)
+            }
             Brought::Refused => session.started(transaction, Called::Refused(NO), now),
             Brought::Lost => session.started(transaction, Called::Lost("lost".into()), now),
             Brought::Said(word) => session.reported(transaction, &word.report(method, amount), now),

@@ -38,7 +38,7 @@ pub(crate) enum Word {
     Failed,
 }
 
-/// Whether the second call for a reference is taken for the first. Such a rail never says no to what it has taken.
+/// Whether the second call for a reference is taken for the first. A rail may say no to it all the same.
 pub(crate) fn is_idempotent(method: Method) -> bool {
     method.flow() == Flow::Redirect
 }

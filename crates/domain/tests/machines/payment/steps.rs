@@ -113,7 +113,7 @@ pub(crate) fn possible(machine: &Machine, world: &World, steps: &mut Vec<Do>) {
             Phase::Has(_) => steps.push(Do::Commit(number)),
             Phase::Calls(_) => steps.push(Do::Answer(number)),
         }
-        if run.phase == Phase::Calls(Call::Start { is_repeated: false }) {
+        if matches!(run.phase, Phase::Calls(Call::Start { .. })) {
             steps.push(Do::Refuse(number));
         }
         if world.faults_left > 0 {
@@ -187,7 +187,7 @@ impl World {
             Do::SessionTimer(place) => self.session_timer(place)?,
             Do::Commit(number) => {
                 let run = self.runs.remove(number);
-                self.commit(run)?;
+                self.commit(run, without)?;
             }
             Do::Crash(number) => {
                 self.fault()?;
@@ -207,10 +207,12 @@ impl World {
             Do::Refuse(number) => {
                 let run = &mut self.runs[number];
                 let order = &mut self.attempts[run.attempt].order;
-                let is_first = order.state == OrderState::Unknown;
-                (is_first && run.phase == Phase::Calls(Call::Start { is_repeated: false })).then_some(())?;
-                order.state = OrderState::Refused;
-                run.phase = Phase::Has(Brought::Refused);
+                let Phase::Calls(Call::Start { is_repeated }) = run.phase else { return None };
+                if order.state == OrderState::Unknown {
+                    order.state = OrderState::Refused;
+                }
+                // No to the second call says nothing of the first.
+                run.phase = Phase::Has(if is_repeated { Brought::Lost } else { Brought::Refused });
             }
             Do::LoseAnswer(number) => {
                 self.fault()?;

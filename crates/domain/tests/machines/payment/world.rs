@@ -93,7 +93,7 @@ pub(crate) enum Phase {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Call {
-    /// `is_repeated`: because the rail knows nothing of the first one.
+    /// `is_repeated`: there was a call before it, of which nothing is known.
     Start {
         is_repeated: bool,
     },

@@ -56,10 +56,14 @@ impl World {
     }
 
     /// What a call brought is committed, and the claim let go.
-    pub(crate) fn commit(&mut self, run: Run) -> Option<()> {
+    pub(crate) fn commit(&mut self, run: Run, without: Option<Guard>) -> Option<()> {
         let Phase::Has(brought) = run.phase else { return None };
         self.settle(run.place, |refund, transaction| match brought {
             Brought::Nothing => RefundMoved::Nowhere,
+            // Whoever took over meanwhile may have called first.
+            Brought::Refused if !run.holds && without != Some(Guard::OthersCall) => {
+                refund.sent(transaction, Called::Lost("refused".into()), at(0))
+            }
             Brought::Refused => refund.sent(transaction, Called::Refused(FailureReason::Declined), at(0)),
             Brought::Lost => refund.sent(transaction, Called::Lost("lost".into()), at(0)),
             Brought::Said(word) => {

@@ -105,7 +105,7 @@ impl World {
             Do::Claim(place, work) => self.claim(place, work, machine.without)?,
             Do::Commit(number) => {
                 let run = self.runs.remove(number);
-                self.commit(run)?;
+                self.commit(run, machine.without)?;
             }
             Do::Crash(number) => {
                 self.fault()?;
@@ -125,8 +125,10 @@ impl World {
             Do::Refuse(number) => {
                 let run = self.runs[number];
                 let Phase::Calls { is_rerun } = run.phase else { return None };
-                (self.refunds[run.place].order == Order::Unknown).then_some(())?;
-                self.refunds[run.place].order = Order::Refused;
+                let order = &mut self.refunds[run.place].order;
+                if *order == Order::Unknown {
+                    *order = Order::Refused;
+                }
                 self.runs[number].phase = refused(run.work, is_rerun);
             }
             Do::LoseAnswer(number) => {

@@ -55,7 +55,7 @@ async fn an_attempt_that_fails_behind_a_closed_session_is_no_fault() {
     // What the rail made of the code was lost on its way.
     let scope = world.scope;
     let lost = world.app.commit(move |tx, context| {
-        settlement::settle(tx, context, scope, id, |session, transaction, now| {
+        settlement::settle(tx, context, scope, id, |_, session, transaction, now| {
             session.submit_code(Some(transaction), now)?;
             Ok(session.code_submitted(transaction, Called::Lost("reset".into()), now))
         })
