@@ -31,7 +31,12 @@ impl Msisdn {
         if !PHONE_NUMBER_UTIL.is_possible_number(&number) {
             return Err(MalformedPhone);
         }
-        Ok(Self(PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164).into_owned()))
+        let text = PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164).into_owned();
+        // What is shown has to mean the same when it comes back, and a few numbers with zeros in front don't.
+        match PHONE_NUMBER_UTIL.parse(&text, None) {
+            Ok(again) if again == number => Ok(Self(text)),
+            Ok(_) | Err(_) => Err(MalformedPhone),
+        }
     }
 
     pub fn as_str(&self) -> &str {
@@ -63,5 +68,14 @@ mod tests {
         {
             assert_eq!(Msisdn::parse(text), Err(MalformedPhone), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_shown_means_the_same_when_it_comes_back() {
+        for text in ["+39065551234", "+2250700000000", "+221770000000", "+224620000000"] {
+            let number = Msisdn::parse(text).unwrap();
+            assert_eq!((number.as_str(), Msisdn::parse(number.as_str()).as_ref()), (text, Ok(&number)));
+        }
+        assert_eq!(Msisdn::parse("+200027000000"), Err(MalformedPhone), "its zeros are lost on the way out");
     }
 }
