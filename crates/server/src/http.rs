@@ -13,6 +13,7 @@ mod documents;
 pub mod envelope;
 mod events;
 pub mod fields;
+pub(crate) mod gate;
 mod invoices;
 pub mod json;
 mod ledger;

@@ -14,6 +14,7 @@ const CONNECTIONS: &str = "dalasi_connections";
 const CONNECTIONS_ACCEPTED: &str = "dalasi_connections_accepted_total";
 const CONNECTIONS_REFUSED: &str = "dalasi_connections_refused_total";
 const CONNECTIONS_CUT: &str = "dalasi_connections_cut_total";
+const SHED: &str = "dalasi_requests_shed_total";
 const RATE_LIMITED: &str = "dalasi_rate_limited_total";
 const INVARIANT_FAULTS: &str = "dalasi_invariant_faults";
 const BACKLOG: &str = "dalasi_backlog_seconds";
@@ -22,6 +23,7 @@ const BACKLOG: &str = "dalasi_backlog_seconds";
 const REFUSALS: &[&str] = &["total", "address"];
 const CUTS: &[&str] = &["tls_handshake", "first_byte", "header", "write"];
 const LIMITS: &[&str] = &["key", "address"];
+const SHED_KINDS: &[&str] = &["write", "other"];
 
 /// Seconds; from an answer out of memory to the longest that a client waits.
 const DURATION_BUCKETS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -94,6 +96,10 @@ fn describe() {
         "How long the oldest work that is due has been waiting, by queue: jobs, jobs_ahead (files that are made before somebody asks), webhooks or mails. From workers only."
     );
     describe_counter!(CLOCK_JUMPS_METRIC, "Jumps of the wall clock by more than a minute.");
+    describe_counter!(
+        SHED,
+        "Requests refused because as many were being worked on as can be, by kind: write (a program changes something) or other."
+    );
     describe_counter!(RATE_LIMITED, "Requests refused for their rate, by what was limited: key or address.");
 }
 
@@ -103,6 +109,7 @@ fn begin() {
     gauge!(CONNECTIONS).increment(0.0);
     REFUSALS.iter().for_each(|reason| counter!(CONNECTIONS_REFUSED, "reason" => *reason).increment(0));
     CUTS.iter().for_each(|reason| counter!(CONNECTIONS_CUT, "reason" => *reason).increment(0));
+    SHED_KINDS.iter().for_each(|kind| counter!(SHED, "kind" => *kind).increment(0));
     LIMITS.iter().for_each(|what| counter!(RATE_LIMITED, "limited" => *what).increment(0));
     counter!(CLOCK_JUMPS_METRIC).increment(0);
 }
@@ -153,6 +160,10 @@ pub fn backlog(queue: &'static str, late: Duration) {
     gauge!(BACKLOG, "queue" => queue).set(late.as_secs_f64());
 }
 
+pub fn request_shed(kind: &'static str) {
+    counter!(SHED, "kind" => kind).increment(1);
+}
+
 pub fn rate_limited(what: &'static str) {
     counter!(RATE_LIMITED, "limited" => what).increment(1);
 }
@@ -174,6 +185,7 @@ mod tests {
             connection_refused("total");
             connection_cut("header");
             rate_limited("key");
+            request_shed("write");
             connection_closed();
         });
         let text = metrics.render();
@@ -187,9 +199,16 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }
-        for name in
-            [REQUESTS, DURATION, CONNECTIONS, CONNECTIONS_ACCEPTED, CONNECTIONS_REFUSED, CONNECTIONS_CUT, RATE_LIMITED]
-        {
+        for name in [
+            REQUESTS,
+            DURATION,
+            CONNECTIONS,
+            CONNECTIONS_ACCEPTED,
+            CONNECTIONS_REFUSED,
+            CONNECTIONS_CUT,
+            RATE_LIMITED,
+            SHED,
+        ] {
             assert!(text.contains(&format!("# HELP {name} ")), "{name} has no help text");
         }
     }

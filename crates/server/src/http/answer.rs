@@ -167,6 +167,16 @@ impl Problem {
             .after_a_failover()
     }
 
+    /// There is more to do than can be done at once.
+    pub fn busy() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "unavailable",
+            "The service has more to do than it can at the moment. Nothing was changed; try again.",
+        )
+        .retry_after(1)
+    }
+
     /// The published SDK tries three times more: together that is longer than another database takes to become the leader.
     fn after_a_failover(self) -> Self {
         self.header(RETRY_AFTER, HeaderValue::from(LONGEST_RETRY_S))

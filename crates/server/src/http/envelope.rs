@@ -10,9 +10,10 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::header::{self, HeaderName, HeaderValue};
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Version};
 
 use super::answer::Problem;
+use super::gate::{self, Full, Gate, Pass};
 use super::request_id::RequestId;
 use super::unread;
 use crate::{metrics, monotonic};
@@ -31,30 +32,58 @@ pub fn wrap(router: Router, settings: EdgeSettings) -> Router {
     router
         .fallback(async || Problem::route_not_found())
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
-        .layer(middleware::from_fn_with_state(settings, edge))
+        .layer(middleware::from_fn_with_state((settings, Gate::default()), edge))
 }
 
-async fn edge(State(settings): State<EdgeSettings>, request: Request, next: Next) -> Response {
+async fn edge(State((settings, gate)): State<(EdgeSettings, Gate)>, request: Request, next: Next) -> Response {
     let started = monotonic::now();
-    let (mut request, unread) = unread::watch(request);
     let id = RequestId::new();
-    request.extensions_mut().insert(id.clone());
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
 
-    let response = match refuse_oversized(&request) {
-        Some(problem) => problem.into_response(),
-        None => AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|panic| panicked(panic, &id)),
+    let pass = gate.enter(&request);
+    let is_let_in = pass.is_ok();
+    let response = match pass {
+        Err(_) if gate::is_of_programs(&request) => refuse(request),
+        pass => work_on(request, pass, next, &id).await,
     };
     let mut response = in_envelope(response, &id);
     set_headers(&mut response, &id, settings);
-    unread.announce(&mut response);
 
     let status = response.status().as_u16();
     let elapsed = started.elapsed();
     metrics::request_answered(route, &method, status, elapsed);
-    log(&method, route, status, elapsed.as_secs_f64() * 1000.0, &id);
+    // A line for each request of a flood would be one more flood; the gate says how many were refused.
+    if is_let_in {
+        log(&method, route, status, elapsed.as_secs_f64() * 1000.0, &id);
+    }
+    response
+}
+
+async fn work_on(mut request: Request, pass: Result<Pass, Full>, next: Next, id: &RequestId) -> Response {
+    request.extensions_mut().insert(id.clone());
+    if let Err(full) = pass {
+        request.extensions_mut().insert(full);
+    }
+    // A clone is held here, for as long as it takes.
+    let (request, unread) = unread::watch(request, pass.as_ref().ok().cloned());
+    let mut response = match refuse_oversized(&request) {
+        Some(problem) => problem.into_response(),
+        None => AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|panic| panicked(panic, id)),
+    };
+    unread.announce(&mut response);
+    response
+}
+
+/// Nothing of it is read but what is here already.
+fn refuse(request: Request) -> Response {
+    let is_http1 = request.version() <= Version::HTTP_11;
+    let is_left = !gate::discard(request);
+    let mut response = Problem::busy().into_response();
+    if is_http1 && is_left {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 

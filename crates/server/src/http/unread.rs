@@ -13,20 +13,22 @@ use http::Version;
 use http::header::{CONNECTION, HeaderValue};
 use hyper::body::{Body, Frame, SizeHint};
 
+use super::gate::Pass;
+
 /// Ask it once there is an answer.
 pub(super) struct Unread {
     is_left: Arc<AtomicBool>,
     is_http1: bool,
 }
 
-/// The same request, whose body tells how far it was read.
-pub(super) fn watch(request: Request) -> (Request, Unread) {
+/// The same request, whose body tells how far it was read, and takes the request's place once it was read to the end.
+pub(super) fn watch(request: Request, pass: Option<Pass>) -> (Request, Unread) {
     let is_left = Arc::new(AtomicBool::new(!request.body().is_end_stream()));
     let unread = Unread { is_left: Arc::clone(&is_left), is_http1: request.version() <= Version::HTTP_11 };
     if request.body().is_end_stream() {
         return (request, unread);
     }
-    (request.map(|body| axum::body::Body::new(Watched { body, is_left })), unread)
+    (request.map(|body| axum::body::Body::new(Watched { body, is_left, pass })), unread)
 }
 
 impl Unread {
@@ -41,6 +43,7 @@ impl Unread {
 struct Watched {
     body: axum::body::Body,
     is_left: Arc<AtomicBool>,
+    pass: Option<Pass>,
 }
 
 impl Body for Watched {
@@ -51,6 +54,7 @@ impl Body for Watched {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if frame.is_none() || self.body.is_end_stream() {
             self.is_left.store(false, Ordering::Relaxed);
+            self.pass.iter().for_each(Pass::begin);
         }
         Poll::Ready(frame)
     }

@@ -43,6 +43,8 @@ pub(super) enum Wrong {
     ForeignForm,
     TooLarge,
     TooMany(HeaderMap),
+    /// There is more to do than can be done at once.
+    TooBusy,
     Failed(Failure),
     Panicked,
 }
@@ -58,16 +60,17 @@ impl From<Failure> for Wrong {
 
 impl Wrong {
     pub(super) fn answer(self, visit: &Visit, language: Language, is_https: bool) -> Response {
+        let wait = |seconds| HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(seconds))]);
         let fault = || Message::Fault { request_id: visit.request_id.to_string() };
         let (status, message, more) = match self {
             Self::NotFound => (StatusCode::NOT_FOUND, Message::NotFound, HeaderMap::new()),
             Self::ForeignForm => (StatusCode::FORBIDDEN, Message::ForeignForm, HeaderMap::new()),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, Message::ForeignForm, HeaderMap::new()),
             Self::TooMany(headers) => (StatusCode::TOO_MANY_REQUESTS, Message::TooMany, headers),
+            Self::TooBusy => (StatusCode::SERVICE_UNAVAILABLE, Message::Unavailable, wait("1")),
             Self::Failed(failure) if failure.status() == 503 => {
                 tracing::error!(request_id = %visit.request_id, %failure, "a page can't be served");
-                let wait = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static("2"))]);
-                (StatusCode::SERVICE_UNAVAILABLE, Message::Unavailable, wait)
+                (StatusCode::SERVICE_UNAVAILABLE, Message::Unavailable, wait("2"))
             }
             Self::Failed(failure) => {
                 tracing::error!(request_id = %visit.request_id, %failure, "a page failed");

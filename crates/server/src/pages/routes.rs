@@ -21,6 +21,7 @@ use super::streams::Streams;
 use super::visit::{InPath, Visit};
 use super::{assets, documents, follow, headers, logos, payment_handlers, simulator_handlers, verify_handlers};
 use crate::app::App;
+use crate::http::gate::Full;
 use crate::listener::ClientAddress;
 use crate::rate_limit::{Rate, RateLimits};
 
@@ -104,6 +105,7 @@ async fn watch_over(State(site): State<Arc<Site>>, request: Request, next: Next)
     let (mut parts, body) = request.into_parts();
     let Ok(visit) = Visit::from_request_parts(&mut parts, &()).await;
     let wrong = match site.limits.of_address(client) {
+        Ok(_) if parts.extensions.get::<Full>().is_some() => Wrong::TooBusy,
         Err(problem) => Wrong::TooMany(HeaderMap::from_iter(problem.headers)),
         Ok(_) => match AssertUnwindSafe(next.run(Request::from_parts(parts, body))).catch_unwind().await {
             Ok(response) => return response,

@@ -1,10 +1,14 @@
 //! The layers around a small router, called in process.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use axum::body::Body as HttpBody;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
+use tokio::sync::Notify;
 use tower::ServiceExt;
 
 use super::*;
@@ -262,4 +266,44 @@ fn what_failed_is_logged_with_the_id_that_the_client_has() {
     assert!(!reply.text.contains("the disk"), "{}", reply.text);
     let line = text.lines().find(|line| line.contains("the disk is gone")).expect("why it failed is logged");
     assert!(line.contains(reply.headers["x-request-id"].to_str().expect("text")), "{line}");
+}
+
+#[tokio::test]
+async fn more_than_can_be_worked_on_is_refused_and_payments_can_still_be_asked_for() {
+    let (begun, go_on) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let (counted, waiting) = (Arc::clone(&begun), Arc::clone(&go_on));
+    let slow = post(async move |_: Bytes| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        waiting.notified().await;
+        Answer::no_content()
+    });
+    let router = wrap(
+        Router::new().route("/v1/slow", slow).route("/v1/read", get(async || Answer::no_content())),
+        EdgeSettings::default(),
+    );
+    let ask = |method: &str, path: &str| {
+        let request = Request::builder().method(method).uri(path).body(HttpBody::from("{}")).expect("a request");
+        tokio::spawn(router.clone().oneshot(request))
+    };
+    let let_in: Vec<_> = (0..256).map(|_| ask("POST", "/v1/slow")).collect();
+    while begun.load(Ordering::Relaxed) < let_in.len() {
+        tokio::task::yield_now().await;
+    }
+    let refused = ask("POST", "/v1/slow").await.expect("no panic").expect("infallible");
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &HeaderValue::from_static("1")));
+    assert!(!refused.headers().contains_key("connection"), "its body was taken: the connection goes on");
+    let body: serde_json::Value =
+        serde_json::from_slice(&refused.into_body().collect().await.expect("a body").to_bytes()).expect("JSON");
+    assert_eq!(body["code"], "unavailable");
+    assert_eq!(ask("GET", "/v1/read").await.expect("no panic").expect("infallible").status(), 204);
+    go_on.notify_waiters();
+    for answer in let_in {
+        assert_eq!(answer.await.expect("no panic").expect("infallible").status(), 204);
+    }
+    let again = ask("POST", "/v1/slow");
+    while begun.load(Ordering::Relaxed) < 257 {
+        tokio::task::yield_now().await;
+    }
+    go_on.notify_waiters();
+    assert_eq!(again.await.expect("no panic").expect("infallible").status(), 204);
 }

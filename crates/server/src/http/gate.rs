@@ -1,0 +1,181 @@
+//! How many requests are worked on at once. One more is refused at the door, before it is read: that costs a tenth of an
+//! answer, so that what was let in still gets its own in time (shed, never collapse).
+//!
+//! A request is worked on from the end of its body: a payer whose network is slow, or somebody who is slow on purpose, takes
+//! nobody's place. Who asks what became of a payment, and who pays, comes last to be refused: to know keeps people from paying
+//! twice.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::extract::Request;
+use futures_util::FutureExt as _;
+use http::Method;
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
+use tokio::time::Instant;
+
+use crate::{metrics, monotonic};
+
+/// Requests of programs that change something. At ten thousand a second the last of them waits 25 ms.
+const MOST_WRITES: usize = 256;
+/// All requests.
+const MOST_REQUESTS: usize = 768;
+/// Each request that is refused is counted, and all of them are said once in so long.
+const SAID_EVERY: Duration = Duration::from_secs(10);
+
+/// The door of one server.
+#[derive(Clone)]
+pub(super) struct Gate(Arc<Inside>);
+
+struct Inside {
+    most_writes: usize,
+    most: usize,
+    writes: AtomicUsize,
+    all: AtomicUsize,
+    refused: Mutex<Refused>,
+}
+
+#[derive(Default)]
+struct Refused {
+    unsaid: u64,
+    said_at: Option<Instant>,
+}
+
+/// Of a request that was let in. It takes its place by [`Pass::begin`], and gives it back when the last of its clones goes.
+#[derive(Clone)]
+pub(super) struct Pass(Arc<Place>);
+
+struct Place {
+    gate: Gate,
+    is_write: bool,
+    is_taken: AtomicBool,
+}
+
+/// As many are being worked on as can be. Pages find it with the request, to say so in their own way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Full;
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self::of(MOST_WRITES, MOST_REQUESTS)
+    }
+}
+
+impl Gate {
+    /// For so many requests that change something, and so many in all.
+    fn of(most_writes: usize, most: usize) -> Self {
+        let (writes, all) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self(Arc::new(Inside { most_writes, most, writes, all, refused: Mutex::default() }))
+    }
+
+    pub(super) fn enter(&self, request: &Request) -> Result<Pass, Full> {
+        let Inside { most_writes, most, writes, all, refused } = &*self.0;
+        let is_write =
+            is_of_programs(request) && !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        let is_full =
+            all.load(Ordering::Relaxed) >= *most || (is_write && writes.load(Ordering::Relaxed) >= *most_writes);
+        // Whoever asks whether the service is well is told.
+        if is_full && !matches!(request.uri().path(), "/health" | "/v1/health") {
+            metrics::request_shed(if is_write { "write" } else { "other" });
+            refused.lock().unwrap_or_else(PoisonError::into_inner).another();
+            return Err(Full);
+        }
+        let pass = Pass(Arc::new(Place { gate: self.clone(), is_write, is_taken: AtomicBool::new(false) }));
+        if request.body().is_end_stream() {
+            pass.begin();
+        }
+        Ok(pass)
+    }
+
+    /// Requests that change something, and others.
+    fn count(&self, is_write: bool) -> impl Iterator<Item = &AtomicUsize> {
+        is_write.then_some(&self.0.writes).into_iter().chain([&self.0.all])
+    }
+}
+
+impl Pass {
+    /// There is nothing more to wait for: from now on it is worked on.
+    pub(super) fn begin(&self) {
+        let Place { gate, is_write, is_taken } = &*self.0;
+        if !is_taken.swap(true, Ordering::Relaxed) {
+            for count in gate.count(*is_write) {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if *self.is_taken.get_mut() {
+            for count in self.gate.count(self.is_write) {
+                count.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Refused {
+    fn another(&mut self) {
+        let now = monotonic::now();
+        self.unsaid += 1;
+        if self.said_at.is_none_or(|said_at| now - said_at >= SAID_EVERY) {
+            tracing::warn!(requests = self.unsaid, "more requests than can be worked on at once: refused with 503");
+            *self = Self { unsaid: 0, said_at: Some(now) };
+        }
+    }
+}
+
+/// And not of people, who look at pages.
+pub(super) fn is_of_programs(request: &Request) -> bool {
+    request.uri().path().starts_with("/v1/")
+}
+
+/// Takes what has come of the body; whether that was all, so that the connection can go on.
+pub(super) fn discard(request: Request) -> bool {
+    let mut body = request.into_body();
+    while let Some(Some(Ok(_))) = body.frame().now_or_never() {}
+    body.is_end_stream()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn request(method: Method, path: &str, body: Body) -> Request {
+        Request::builder().method(method).uri(path).body(body).unwrap()
+    }
+
+    #[test]
+    fn reads_are_refused_last_and_health_never() {
+        let gate = Gate::of(1, 2);
+        let write = request(Method::POST, "/v1/checkouts", Body::empty());
+        let read = request(Method::GET, "/v1/checkouts/cs_1", Body::empty());
+        let first = gate.enter(&write);
+        assert!(first.is_ok());
+        assert!(gate.enter(&write).is_err(), "one write at once");
+        let second = gate.enter(&request(Method::POST, "/checkout/cs_1/pay", Body::empty()));
+        assert!(second.is_ok(), "a payer");
+        assert!(gate.enter(&read).is_err(), "two requests at once");
+        assert!(gate.enter(&request(Method::GET, "/health", Body::empty())).is_ok());
+        drop((first, second));
+        assert!(gate.enter(&write).is_ok(), "a place is free again");
+        assert_eq!(gate.0.refused.lock().unwrap().unsaid, 1, "the first was said at once");
+    }
+
+    #[test]
+    fn who_is_still_sending_takes_no_place() {
+        let gate = Gate::of(1, 2);
+        let slow = request(Method::POST, "/v1/checkouts", Body::from("{}"));
+        let passes: Vec<_> = (0..3).map(|_| gate.enter(&slow).unwrap()).collect();
+        passes[0].begin();
+        passes[0].clone().begin();
+        assert!(gate.enter(&slow).is_err(), "one is worked on");
+        drop(passes);
+        assert!(gate.enter(&slow).is_ok());
+    }
+}

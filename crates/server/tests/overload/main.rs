@@ -1,0 +1,160 @@
+//! Row C6: more requests than the server can answer, at their own pace, whether or not the earlier ones were answered.
+//! What it can do it still does, what it can't it says at once, and afterwards it is as before.
+//!
+//! The figures are shares of what the same server did a moment before on the same machine. Where other work shares the
+//! cores (the gate) only what must hold anyway is asked for; the longer tiers ask for what is promised.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets what can't be has to stop")]
+#![expect(clippy::disallowed_methods, reason = "who loads a server looks at the clock")]
+
+mod crowd;
+mod server;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crowd::{Crowd, Sample};
+use proof::{Proof, Tier};
+use server::{Server, Stub};
+
+const GATE_SECONDS: u64 = 8;
+/// Of the peak, how many requests are made.
+const GATE_FACTORS: &[f64] = &[5.0];
+const FACTORS: &[f64] = &[2.0, 5.0, 20.0];
+/// Connections of a peak.
+const BUSY: usize = 64;
+/// The systemd unit's `MemoryMax` allows no less.
+const MOST_MEMORY: u64 = 256 * 1024 * 1024;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+struct Promise {
+    /// Requests that did what they were for, of the peak.
+    goodput: f64,
+    /// Of what was let in: times the 99th percentile at the peak, or this long if that is more.
+    slower: f64,
+    admitted: Duration,
+    /// The 99th percentile of being refused.
+    refused: Duration,
+    /// Of the peak, what is done again within five seconds after.
+    recovered: f64,
+    /// Who has no answer so long after the last request gets none.
+    patience: Duration,
+}
+
+/// Beside other work, and of code that isn't optimized, to which five times the peak is more than it can even refuse.
+const GATE: Promise = Promise {
+    goodput: 0.3,
+    slower: 3.0,
+    admitted: Duration::from_secs(20),
+    refused: Duration::from_secs(20),
+    recovered: 0.3,
+    patience: Duration::from_secs(20),
+};
+const PROMISED: Promise = Promise {
+    goodput: 0.9,
+    slower: 3.0,
+    admitted: Duration::ZERO,
+    refused: Duration::from_millis(50),
+    recovered: 0.9,
+    patience: Duration::from_secs(1),
+};
+
+#[test]
+fn more_than_it_can_answer() {
+    let mut proof = Proof::begin("C6", None, GATE_SECONDS);
+    let is_gate = proof.tier == Tier::Gate;
+    let (promise, factors) = if is_gate { (GATE, GATE_FACTORS) } else { (PROMISED, FACTORS) };
+    let each = Duration::from_secs((proof.count / factors.len() as u64).max(2));
+    server::keep_apart();
+    let mut reached = 0;
+    for &factor in factors {
+        let server = Server::start();
+        let (found, told) = overload(server.address, &server.key, factor, each, promise);
+        say(&told);
+        for fault in found {
+            proof.violation(format!("at {factor} times the peak: {fault}"));
+        }
+        let memory = server.most_memory();
+        say(&format!("  {:.0} MiB resident at most", memory as f64 / 1024.0 / 1024.0));
+        if memory > MOST_MEMORY {
+            proof.violation(format!("at {factor} times the peak: {memory} bytes of memory"));
+        }
+        if let Some(fault) = server.stop() {
+            proof.violation(fault);
+        }
+        reached += each.as_secs();
+    }
+    let stub = Stub::start();
+    let hurried = Promise { patience: Duration::from_secs(4), ..GATE };
+    let (found, _) = overload(stub.address, "", 10.0, Duration::from_secs(3), hurried);
+    proof.control("a_queue_without_an_end", found.iter().any(|fault| fault.ends_with("got no answer under overload")));
+    proof.finish(reached);
+}
+
+/// A peak, an overload, and a peak again.
+fn overload(address: SocketAddr, key: &str, factor: f64, length: Duration, promise: Promise) -> (Vec<String>, String) {
+    let mut crowd = Crowd::new(address, key);
+    crowd.closed(BUSY, Duration::from_secs(1));
+    let peak = crowd.closed(BUSY, Duration::from_secs(3));
+    let sample = crowd.open(peak.goodput() * factor, length, promise.patience);
+    // Five seconds: three to recover in, two to be measured.
+    std::thread::sleep(Duration::from_secs(3));
+    let after = crowd.closed(BUSY, Duration::from_secs(2));
+    let told = format!(
+        "{factor} times {:.0} a second for {} s: {} made, {} done ({:.0} a second, {:.0} % of the peak), {} refused, \
+         99th percentiles {:.1} ms done, {:.1} ms refused, {:.1} ms at the peak; {:.0} % of the peak afterwards",
+        peak.goodput(),
+        length.as_secs(),
+        sample.made,
+        sample.done.len(),
+        sample.goodput(),
+        100.0 * sample.goodput() / peak.goodput(),
+        sample.refused.len(),
+        milliseconds(&sample.done),
+        milliseconds(&sample.refused),
+        milliseconds(&peak.done),
+        100.0 * after.goodput() / peak.goodput(),
+    );
+    (judge(&peak, &sample, &after, promise), told)
+}
+
+fn judge(peak: &Sample, sample: &Sample, after: &Sample, promise: Promise) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut ask = |holds: bool, fault: String| {
+        if !holds {
+            found.push(fault);
+        }
+    };
+    let share = sample.goodput() / peak.goodput();
+    ask(share >= promise.goodput, format!("{:.0} % of the peak are done", share * 100.0));
+    let most = (milliseconds(&peak.done) * promise.slower).max(promise.admitted.as_secs_f64() * 1000.0);
+    let took = milliseconds(&sample.done);
+    ask(took <= most, format!("what is let in waits {took:.1} ms, more than {most:.1}"));
+    let took = milliseconds(&sample.refused);
+    ask(took <= promise.refused.as_secs_f64() * 1000.0, format!("who is refused waits {took:.1} ms"));
+    let share = after.goodput() / peak.goodput();
+    ask(share >= promise.recovered, format!("afterwards {:.0} % of the peak are done", share * 100.0));
+    for (when, sample) in [("at the peak", peak), ("under overload", sample), ("afterwards", after)] {
+        ask(sample.broken.is_empty(), format!("{} broken {when}: {:?}", sample.broken.len(), sample.broken.first()));
+        let lost = sample.made - sample.answered();
+        ask(lost == 0, format!("{lost} got no answer {when}"));
+    }
+    for (when, sample) in [("at the peak", peak), ("afterwards", after)] {
+        ask(sample.refused.is_empty(), format!("{} refused {when}", sample.refused.len()));
+    }
+    found
+}
+
+/// The 99th percentile.
+fn milliseconds(latencies: &[Duration]) -> f64 {
+    let mut sorted = latencies.to_vec();
+    sorted.sort_unstable();
+    let place = (sorted.len() * 99).div_ceil(100).saturating_sub(1);
+    sorted.get(place).map_or(0.0, |latency| latency.as_secs_f64() * 1000.0)
+}
+
+#[expect(clippy::print_stdout, reason = "whoever reads a proof wants its figures")]
+fn say(what: &str) {
+    println!("{what}");
+}
