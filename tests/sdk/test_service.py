@@ -1,7 +1,11 @@
 """What an operator and a newcomer see from outside: health, metrics, reference, backup."""
 
 import re
+import shutil
+import socket
+from urllib.parse import urlsplit
 
+import pytest
 from jokoor import Jokoor
 
 from checks import data, ok
@@ -67,3 +71,16 @@ def test_a_backup_taken_while_running_is_whole(server, sdk, new_store, tmp_path,
             assert ok(client.checkouts.get(checkout["id"]))["status"] == "completed"
     finally:
         copy.stop()
+
+
+@pytest.mark.skipif(not shutil.which("prlimit"), reason="nothing here sets a limit for one process")
+def test_more_connections_than_a_shell_allows_files(new_server):
+    server = new_server(prefix=["prlimit", "--nofile=64:4096"])
+    place = urlsplit(server.url)
+    connections = [socket.create_connection((place.hostname, place.port), timeout=10) for _ in range(200)]
+    for connection in connections:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: dalasi\r\n\r\n")
+    answers = {connection.recv(12) for connection in connections}
+    for connection in connections:
+        connection.close()
+    assert answers == {b"HTTP/1.1 200"}

@@ -10,6 +10,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use domain::Mode;
 use http::{StatusCode, header};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -57,6 +58,7 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Problem> {
     let settings = ServeSettings::load(arguments.settings)?;
     logging::install(settings.log_format);
     stay_small();
+    open_many_files();
     tokens::install_crypto_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -80,6 +82,14 @@ fn stay_small() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
         tracing::debug!(%error, "huge pages can't be declined");
+    }
+}
+
+/// A shell allows 1,024 files, each connection is one, and systemd's limit may be raised by the process itself.
+fn open_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        tracing::warn!(%error, files = limit.current, "no more files can be opened than the soft limit allows");
     }
 }
 
