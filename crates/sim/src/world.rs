@@ -332,7 +332,16 @@ impl World {
         body: Option<&Value>,
         key: Option<&str>,
     ) -> Option<Answer> {
-        let request = self.request(side, verb, path, body, key);
+        self.ask(self.request(side, verb, path, body, key)).await
+    }
+
+    /// The secret key of a side.
+    pub fn key(&self, side: usize) -> &str {
+        &self.keys[side]
+    }
+
+    /// A request as it stands. `None`: as for [`World::send`].
+    pub async fn ask(&self, request: Request<Body>) -> Option<Answer> {
         let router = self.router.clone();
         let mut running = tokio::spawn(async move {
             let response = router.oneshot(request).await.expect("a router never fails");
