@@ -12,8 +12,9 @@ mod shared;
 mod value;
 mod worker;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+// By name, because a scheduler that tries every order puts its own in its place (`tests/interleavings`).
+use std::sync::{self, Arc};
 use std::thread;
 
 use tokio::sync::mpsc::error::TrySendError;

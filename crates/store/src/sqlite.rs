@@ -7,10 +7,13 @@ mod file;
 mod near;
 mod reader;
 mod reads;
+#[cfg(test)]
+mod reads_tests;
 mod writer;
 
-use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+// By name, because a scheduler that tries every order puts its own in its place (`tests/interleavings`).
+use std::sync::{self, Arc};
 use std::thread;
 
 use tokio::sync::watch;

@@ -2,9 +2,9 @@
 //! is in the next one, so that there are the more together the slower a commit is.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::sync::atomic::{AtomicUsize, Ordering};
+use super::sync::{Mutex, MutexGuard, PoisonError};
 use crate::job::Job;
 use crate::store::QUEUE_LIMIT;
 

@@ -1,0 +1,74 @@
+//! Row A10: the queues that are written by hand, under a scheduler that decides who goes on at each lock, wait and wake.
+//! Every order of the smallest case, and many random ones of larger cases: each job is taken once, and nobody sleeps for ever.
+//!
+//! The files are the product's own, read in here a second time with the scheduler's locks in place of the system's.
+
+#![allow(clippy::duplicate_mod, reason = "once as they are, once on a system with a defect")]
+
+#[macro_use]
+mod cases;
+mod deaf;
+mod real;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use proof::Proof;
+use shuttle::scheduler::{DfsScheduler, RandomScheduler, Scheduler};
+use shuttle::{Config, Runner};
+
+/// What the queues hold.
+mod job {
+    pub(crate) trait Job: Send {
+        fn number(&self) -> usize;
+    }
+}
+
+/// A queue of the smallest size that is ever full.
+mod store {
+    pub(crate) const QUEUE_LIMIT: usize = 2;
+}
+
+const GATE_SCHEDULES: u64 = 370_000;
+/// Of each larger case, however many orders the smallest have.
+const FEWEST: usize = 2_000;
+
+#[test]
+fn whoever_goes_first_each_job_is_taken_once() {
+    let mut proof = Proof::begin("A10", None, GATE_SCHEDULES);
+    let seed = proof.seed;
+    let mut reached = 0;
+    let every = || DfsScheduler::new(None, false);
+    reached += play(&mut proof, "reads, every order", every(), || real::reads(1, 2, 1));
+    reached += play(&mut proof, "additions, every order", every(), || real::additions(1, 2, 1));
+    let each = usize::try_from(proof.count.saturating_sub(reached).div_ceil(2)).unwrap().max(FEWEST);
+    let random = || RandomScheduler::new_from_seed(seed, each);
+    reached += play(&mut proof, "reads", random(), || real::reads(2, 3, 2));
+    reached += play(&mut proof, "additions", random(), || real::additions(3, 2, 2));
+    let found = fault(every(), || deaf::reads(1, 2, 1)).is_err();
+    proof.control("a wake that is lost", found);
+    let found = fault(every(), || deaf::additions(1, 2, 1)).is_err();
+    proof.control("a call that is lost", found);
+    proof.finish(reached);
+}
+
+/// How many orders were played.
+fn play(proof: &mut Proof, name: &str, scheduler: impl Scheduler + 'static, case: fn()) -> u64 {
+    match fault(scheduler, case) {
+        Ok(orders) => {
+            proof.note(name, orders);
+            orders
+        }
+        Err(fault) => {
+            proof.violation(format!("{name}: {fault}"));
+            0
+        }
+    }
+}
+
+fn fault(scheduler: impl Scheduler + 'static, case: fn()) -> Result<u64, String> {
+    let runner = Runner::new(scheduler, Config::default());
+    catch_unwind(AssertUnwindSafe(|| runner.run(case) as u64)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or(panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
+    })
+}

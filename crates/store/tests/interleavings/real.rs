@@ -1,0 +1,13 @@
+//! The queues as they are.
+
+use shuttle::sync::mpsc::channel;
+use shuttle::sync::{self, Arc, Mutex};
+use shuttle::thread;
+
+#[path = "../../src/postgres/additions.rs"]
+#[allow(dead_code, reason = "who is careful waits for nobody")]
+mod additions;
+#[path = "../../src/sqlite/reads.rs"]
+mod reads;
+
+cases!();
