@@ -37,7 +37,7 @@ impl Bench<'_> {
     }
 
     pub(crate) fn load(&self) -> Load {
-        let (warm_up, length) = if self.is_full() { (1000, 5000) } else { (300, 1200) };
+        let (warm_up, length) = if self.is_full() { (1000, 5000) } else { (300, 900) };
         Load {
             connections: CONNECTIONS,
             warm_up: Duration::from_millis(warm_up),

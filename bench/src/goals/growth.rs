@@ -19,7 +19,7 @@ pub(crate) const GROWTH: &str = "growth";
 pub(super) const FOLDER: &str = "growth";
 
 const SMALL: u64 = 10_000;
-const QUICK: u64 = 100_000;
+const QUICK: u64 = 50_000;
 const FULL: u64 = 10_000_000;
 /// Filled in parts, so that a run that was cut off loses little.
 const PART: u64 = 250_000;

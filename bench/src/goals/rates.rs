@@ -195,8 +195,8 @@ pub(super) async fn others(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
     let cores = bench.cores.server.clone();
     let installation = bench.sqlite("others")?;
     let servers = [installation.serve(cores.as_ref())?];
-    let objects: u64 = if bench.is_full() { 50_000 } else { 8_000 };
-    let payments: u64 = if bench.is_full() { 8_000 } else { 2_000 };
+    let objects: u64 = if bench.is_full() { 50_000 } else { 2_500 };
+    let payments: u64 = if bench.is_full() { 8_000 } else { 500 };
     let all = Load { warm_up: Duration::ZERO, length: LONG, ..bench.load() };
     let mut shares: [Vec<f64>; 4] = Default::default();
     // One repeat more than counts: the first one warms up.
