@@ -18,16 +18,16 @@ use tokio::time::Instant;
 
 use crate::{metrics, monotonic};
 
-/// Requests of programs that change something. At ten thousand a second the last of them waits 25 ms.
-const MOST_WRITES: usize = 256;
+/// Requests of programs that change something. At ten thousand a second the last of them waits 50 ms.
+const MOST_WRITES: usize = 512;
 /// All requests.
-const MOST_REQUESTS: usize = 768;
+const MOST_REQUESTS: usize = 1_024;
 /// Each request that is refused is counted, and all of them are said once in so long.
 const SAID_EVERY: Duration = Duration::from_secs(10);
 
 /// The door of one server.
 #[derive(Clone)]
-pub(super) struct Gate(Arc<Inside>);
+pub(crate) struct Gate(Arc<Inside>);
 
 struct Inside {
     most_writes: usize,
@@ -45,7 +45,7 @@ struct Refused {
 
 /// Of a request that was let in. It takes its place by [`Pass::begin`], and gives it back when the last of its clones goes.
 #[derive(Clone)]
-pub(super) struct Pass(Arc<Place>);
+pub(crate) struct Pass(Arc<Place>);
 
 struct Place {
     gate: Gate,
@@ -70,7 +70,7 @@ impl Gate {
         Self(Arc::new(Inside { most_writes, most, writes, all, refused: Mutex::default() }))
     }
 
-    pub(super) fn enter(&self, request: &Request) -> Result<Pass, Full> {
+    pub(crate) fn enter(&self, request: &Request) -> Result<Pass, Full> {
         let Inside { most_writes, most, writes, all, refused } = &*self.0;
         let is_write =
             is_of_programs(request) && !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
@@ -97,7 +97,7 @@ impl Gate {
 
 impl Pass {
     /// There is nothing more to wait for: from now on it is worked on.
-    pub(super) fn begin(&self) {
+    pub(crate) fn begin(&self) {
         let Place { gate, is_write, is_taken } = &*self.0;
         if !is_taken.swap(true, Ordering::Relaxed) {
             for count in gate.count(*is_write) {
@@ -129,12 +129,12 @@ impl Refused {
 }
 
 /// And not of people, who look at pages.
-pub(super) fn is_of_programs(request: &Request) -> bool {
+pub(crate) fn is_of_programs(request: &Request) -> bool {
     request.uri().path().starts_with("/v1/")
 }
 
 /// Takes what has come of the body; whether that was all, so that the connection can go on.
-pub(super) fn discard(request: Request) -> bool {
+pub(crate) fn discard(request: Request) -> bool {
     let mut body = request.into_body();
     while let Some(Some(Ok(_))) = body.frame().now_or_never() {}
     body.is_end_stream()

@@ -13,7 +13,6 @@ mod documents;
 pub mod envelope;
 mod events;
 pub mod fields;
-pub(crate) mod gate;
 mod invoices;
 pub mod json;
 mod ledger;

@@ -12,6 +12,7 @@ pub mod entropy;
 pub mod error;
 pub mod fault;
 pub mod form_token;
+mod gate;
 pub mod hex;
 pub mod http;
 pub mod jobs;

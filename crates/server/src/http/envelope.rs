@@ -13,9 +13,10 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, StatusCode, Version};
 
 use super::answer::Problem;
-use super::gate::{self, Full, Gate, Pass};
+
 use super::request_id::RequestId;
 use super::unread;
+use crate::gate::{self, Full, Gate, Pass};
 use crate::{metrics, monotonic};
 
 #[derive(Debug, Clone, Copy, Default)]

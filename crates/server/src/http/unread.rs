@@ -13,7 +13,7 @@ use http::Version;
 use http::header::{CONNECTION, HeaderValue};
 use hyper::body::{Body, Frame, SizeHint};
 
-use super::gate::Pass;
+use crate::gate::Pass;
 
 /// Ask it once there is an answer.
 pub(super) struct Unread {

@@ -21,7 +21,7 @@ use super::streams::Streams;
 use super::visit::{InPath, Visit};
 use super::{assets, documents, follow, headers, logos, payment_handlers, simulator_handlers, verify_handlers};
 use crate::app::App;
-use crate::http::gate::Full;
+use crate::gate::Full;
 use crate::listener::ClientAddress;
 use crate::rate_limit::{Rate, RateLimits};
 

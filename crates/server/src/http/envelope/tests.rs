@@ -285,7 +285,7 @@ async fn more_than_can_be_worked_on_is_refused_and_payments_can_still_be_asked_f
         let request = Request::builder().method(method).uri(path).body(HttpBody::from("{}")).expect("a request");
         tokio::spawn(router.clone().oneshot(request))
     };
-    let let_in: Vec<_> = (0..256).map(|_| ask("POST", "/v1/slow")).collect();
+    let let_in: Vec<_> = (0..512).map(|_| ask("POST", "/v1/slow")).collect();
     while begun.load(Ordering::Relaxed) < let_in.len() {
         tokio::task::yield_now().await;
     }
@@ -301,7 +301,7 @@ async fn more_than_can_be_worked_on_is_refused_and_payments_can_still_be_asked_f
         assert_eq!(answer.await.expect("no panic").expect("infallible").status(), 204);
     }
     let again = ask("POST", "/v1/slow");
-    while begun.load(Ordering::Relaxed) < 257 {
+    while begun.load(Ordering::Relaxed) < 513 {
         tokio::task::yield_now().await;
     }
     go_on.notify_waiters();
