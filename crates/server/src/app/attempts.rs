@@ -152,18 +152,14 @@ impl App {
                 Some(Called::Lost("the process that called the rail died".into()))
             }
             (Step::Sending | Step::Unknown, None) => Some(Called::Lost("the rail is not configured any more".into())),
-            (Step::Sending | Step::Unknown, Some(rail)) => Some(match started(rail.as_ref(), order).await {
-                // No to the second call says nothing of the first.
-                Called::Refused(_) if rerun => Called::Lost("the rail refused it when it was called again".into()),
-                called => called,
-            }),
+            (Step::Sending | Step::Unknown, Some(rail)) => Some(started(rail.as_ref(), order).await),
         };
         let claim = claimed.clone();
         self.settle_and_tell(scope, id, Some(claimed.clone()), move |tx, session, transaction, now| {
             let called = match &called {
-                // Whoever took over meanwhile may have called first.
-                Some(Called::Refused(_)) if !jobs::is_held(tx, &claim)? => {
-                    Called::Lost("the rail refused it when another process had taken over".into())
+                // No to the second call says nothing of the first, and whoever took over meanwhile may have called first.
+                Some(Called::Refused(_)) if rerun || !jobs::is_held(tx, &claim)? => {
+                    Called::Lost("the rail refused it, and it was not the only call".into())
                 }
                 Some(called) => called.clone(),
                 None => return Ok(Moved::Nowhere),

@@ -36,18 +36,14 @@ impl App {
                 Some(Called::Lost("the process that called the rail died".into()))
             }
             (Step::Sending, None) => Some(Called::Lost("the rail is not configured any more".into())),
-            (Step::Sending, Some(rail)) => Some(match in_time(rail.refund(order)).await {
-                // No to the second call says nothing of the first.
-                Called::Refused(_) if is_rerun => Called::Lost("refused when called again".into()),
-                called => called,
-            }),
+            (Step::Sending, Some(rail)) => Some(in_time(rail.refund(order)).await),
         };
         let claim = claimed.clone();
         self.settle_refund(scope, id, Some(claimed.clone()), move |tx, refund, transaction, now| {
             let called = match &called {
-                // Whoever took over meanwhile may have called first.
-                Some(Called::Refused(_)) if !jobs::is_held(tx, &claim)? => {
-                    Called::Lost("refused when another process had taken over".into())
+                // No to the second call says nothing of the first, and whoever took over meanwhile may have called first.
+                Some(Called::Refused(_)) if is_rerun || !jobs::is_held(tx, &claim)? => {
+                    Called::Lost("the rail refused it, and it was not the only call".into())
                 }
                 Some(called) => called.clone(),
                 None => return Ok(RefundMoved::Nowhere),
