@@ -1,5 +1,5 @@
-//! How many requests are worked on at once. One more is refused at the door, before it is read: that costs a tenth of an
-//! answer, so that what was let in still gets its own in time (shed, never collapse).
+//! How many requests are worked on at once. One more is refused at the door, before it is read: that costs a part of what
+//! an answer does, so that the server goes on doing what it can (shed, never collapse).
 //!
 //! A request is worked on from the end of its body: a payer whose network is slow, or somebody who is slow on purpose, takes
 //! nobody's place. Who asks what became of a payment, and who pays, comes last to be refused: to know keeps people from paying
@@ -64,7 +64,7 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// For so many requests that change something, and so many in all.
+    /// For so many requests of programs that change something, and so many in all.
     fn of(most_writes: usize, most: usize) -> Self {
         let (writes, all) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Self(Arc::new(Inside { most_writes, most, writes, all, refused: Mutex::default() }))
@@ -133,11 +133,10 @@ pub(crate) fn is_of_programs(request: &Request) -> bool {
     request.uri().path().starts_with("/v1/")
 }
 
-/// Takes what has come of the body; whether that was all, so that the connection can go on.
-pub(crate) fn discard(request: Request) -> bool {
+/// Takes what has come of the body, and waits for no more of it.
+pub(crate) fn discard(request: Request) {
     let mut body = request.into_body();
     while let Some(Some(Ok(_))) = body.frame().now_or_never() {}
-    body.is_end_stream()
 }
 
 #[cfg(test)]

@@ -10,10 +10,9 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::header::{self, HeaderName, HeaderValue};
-use http::{Method, StatusCode, Version};
+use http::{Method, StatusCode};
 
 use super::answer::Problem;
-
 use super::request_id::RequestId;
 use super::unread;
 use crate::gate::{self, Full, Gate, Pass};
@@ -77,14 +76,12 @@ async fn work_on(mut request: Request, pass: Result<Pass, Full>, next: Next, id:
     response
 }
 
-/// Nothing of it is read but what is here already.
+/// Nothing of it is read but what is here already: if that is all, the connection goes on.
 fn refuse(request: Request) -> Response {
-    let is_http1 = request.version() <= Version::HTTP_11;
-    let is_left = !gate::discard(request);
+    let (request, unread) = unread::watch(request, None);
+    gate::discard(request);
     let mut response = Problem::busy().into_response();
-    if is_http1 && is_left {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
+    unread.announce(&mut response);
     response
 }
 

@@ -133,7 +133,7 @@ impl Crowd {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         });
-        Rc::into_inner(sample).map_or_else(Sample::default, RefCell::into_inner)
+        Rc::into_inner(sample).unwrap().into_inner()
     }
 
     fn client(&self) -> Client {
