@@ -221,8 +221,9 @@ impl History {
                 let attempt = side.attempts.get(&id).ok_or_else(|| format!("{id} is started and was never begun"))?;
                 let knows_again = matches!(attempt.method, "wave" | "qmoney");
                 match heard {
-                    [Heard::Started { called, .. }] if knows_again || !is_rerun => {
-                        side.hear(&id, word_of_start(called), now);
+                    [Heard::Started { called, .. }] if !is_rerun => side.hear(&id, word_of_start(called), now),
+                    [Heard::Started { called, .. }] if knows_again => {
+                        side.hear(&id, word_of_second_start(called), now);
                     }
                     [] if attempt.step == Step::Settled || attempt.step == Step::Waiting => {}
                     [] if is_rerun && !knows_again => side.hear(&id, Word::Lost, now),

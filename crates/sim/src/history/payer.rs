@@ -175,7 +175,9 @@ impl History {
                 model.hear(&transaction.to_string(), word_of_code(called), at);
             }
             (Begun::Code(_), Some(Heard::Code { .. })) => {}
-            (begun, called) => return Err(format!("{begun:?}, and the network heard {called:?}")),
+            (begun, called) => {
+                return Err(format!("{begun:?}, and the network heard {called:?}; the answer is {answer:?}"));
+            }
         }
         if heard.len() > 1 {
             return Err(format!("one payment calls once: {heard:?}"));

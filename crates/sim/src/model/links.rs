@@ -88,15 +88,18 @@ impl Side {
         ])
     }
 
-    /// Attempts whose outcome is open count against the limit: `closing` is a session that ends in the same request.
+    /// Attempts whose outcome is open count against the limit. `closing` is a session that ends in the same request, and with
+    /// it an attempt that the network doesn't have.
     pub(super) fn refuse_unless_room(&self, id: &str, closing: Option<&str>) -> Answer<()> {
         let link = &self.links[id];
         let Some(most) = link.most else { return Ok(()) };
         let open = self.attempts.values().filter(|attempt| {
             attempt.kind == Kind::Link
                 && attempt.object == id
-                && matches!(attempt.state, AttemptState::Pending | AttemptState::Processing)
-                && attempt.session.as_deref() != closing
+                && match attempt.state {
+                    AttemptState::Pending => attempt.session.as_deref() != closing,
+                    state => state == AttemptState::Processing,
+                }
         });
         if link.used + open.count() as i64 >= most { Err("payment_in_progress") } else { Ok(()) }
     }
