@@ -96,6 +96,19 @@ impl Proof {
     /// # Panics
     /// When the promise was broken, when a control was missed, or when the file can't be written.
     pub fn finish(self, reached: u64) {
+        if let Err(fault) = self.end(reached) {
+            panic!("{fault}");
+        }
+    }
+
+    /// The same for a run of several rows, each of which is to be heard.
+    ///
+    /// # Errors
+    /// What [`Proof::finish`] panics with.
+    ///
+    /// # Panics
+    /// When the file can't be written.
+    pub fn end(self, reached: u64) -> Result<(), String> {
         let mut line = json!({
             "row": self.row,
             "database": self.database,
@@ -112,9 +125,17 @@ impl Proof {
             line[name] = value.clone();
         }
         self.say(&line);
-        assert!(self.found.is_empty(), "{}: {}", self.row, self.found.join("\n"));
-        assert!(self.missed.is_empty(), "{}: planted and not caught: {}", self.row, self.missed.join(", "));
-        assert!(reached >= self.count.div_ceil(10), "{}: {reached} of {} reached", self.row, self.count);
+        let row = self.row;
+        if !self.found.is_empty() {
+            return Err(format!("{row}: {}", self.found.join("\n")));
+        }
+        if !self.missed.is_empty() {
+            return Err(format!("{row}: planted and not caught: {}", self.missed.join(", ")));
+        }
+        if reached < self.count.div_ceil(10) {
+            return Err(format!("{row}: {reached} of {} reached", self.count));
+        }
+        Ok(())
     }
 
     /// This machine can't do it; `reason` in one line. That is never a pass.

@@ -33,7 +33,7 @@ mod transactions;
 mod unread;
 mod webhook_endpoints;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::http::{HeaderName, Method, header};
@@ -159,15 +159,32 @@ fn from_browsers() -> OpenApiRouter<Api> {
         .layer(cors)
 }
 
+/// The operations without their descriptions, which take longer to compose than a server takes to start: once for all routers.
+struct Plain {
+    of_health: Router<Api>,
+    for_everybody: Router<Api>,
+    for_merchants: Router<Api>,
+}
+
+static PLAIN: LazyLock<Plain> = LazyLock::new(|| {
+    let plain = |operations: OpenApiRouter<Api>| operations.split_for_parts().0;
+    Plain {
+        of_health: plain(of_health()),
+        for_everybody: plain(for_everybody()),
+        for_merchants: plain(for_merchants()),
+    }
+});
+
 /// All of it, with the pages that explain it. Unknown paths and the envelope are the caller's to add.
 pub fn router(api: Api) -> Router {
-    let plain = |operations: OpenApiRouter<Api>| operations.split_for_parts().0;
+    let Plain { of_health, for_everybody, for_merchants } = &*PLAIN;
     let limited = |limit: caller::OfAddress| {
         axum::middleware::from_fn_with_state((Arc::clone(&api.limits), limit), caller::limit_address)
     };
-    let of_health = plain(of_health()).merge(service::router()).layer(limited(RateLimits::of_health));
-    let for_everybody = plain(for_everybody()).merge(reference::router()).layer(limited(RateLimits::of_open));
-    plain(for_merchants())
+    let of_health = of_health.clone().merge(service::router()).layer(limited(RateLimits::of_health));
+    let for_everybody = for_everybody.clone().merge(reference::router()).layer(limited(RateLimits::of_open));
+    for_merchants
+        .clone()
         .merge(of_health)
         .merge(for_everybody)
         .layer(axum::middleware::from_fn(caller::show_budget))

@@ -2,18 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
-use proof::{Proof, Tier};
-use serde_json::json;
+use proof::Proof;
+use serde_json::{Value, json};
 use sim::crowd::{Seeds, Setting, play_many};
-use sim::history::{TRANSITIONS, cells, play};
+use sim::history::{Outcome, TRANSITIONS, cells, play};
 use sim::operation::{Fault, Kind, generate_without};
 
 use crate::OPERATIONS;
 
-const GATE_COUNT: u64 = 1_000;
-const GATE_BUDGET: Duration = Duration::from_secs(60);
 /// Fewer histories may not have come to everything.
 const ENOUGH: u64 = 300;
 /// After so many every cell has to be reached as often as `WANTED` says.
@@ -28,36 +25,37 @@ const CONTROLS: [(Kind, &[&str]); 3] = [
 ];
 const MOST_HISTORIES: u64 = 2_000;
 
-type Reached = BTreeMap<(String, Fault), u64>;
+/// How often each transition was reached by what had gone wrong.
+pub(crate) type Reached = BTreeMap<(String, Fault), u64>;
 
-#[expect(clippy::disallowed_methods, reason = "the gate has so much time and no more")]
-pub(crate) fn prove() {
-    let mut proof = Proof::begin("A2", None, GATE_COUNT);
-    let is_gate = proof.tier == Tier::Gate;
+/// Once for a commit.
+pub(crate) fn controls(proof: &mut Proof) {
+    let is_caught =
+        |line: &Value| line["controls_caught"].as_array().is_some_and(|caught| caught.len() == CONTROLS.len());
+    if proof.earlier("controls_caught").iter().any(is_caught) {
+        return;
+    }
     for (never, lost) in CONTROLS {
         let mut others: BTreeSet<&str> = TRANSITIONS.iter().copied().collect();
         others.retain(|transition| !lost.contains(transition));
         let seeds = Seeds { first: proof.seed, count: MOST_HISTORIES, setting: Setting::Plain };
         let has_others = |reached: &Reached| missing(reached).iter().all(|one| !others.contains(one));
-        let (reached, played) = reach(seeds, Some(never), |reached| has_others(reached));
+        let (reached, played) = reach_without(seeds, never, has_others);
         let missed = missing(&reached);
         println!("without {}: {played} histories never reach {missed:?}", never.as_str());
         proof.control(format!("without {}", never.as_str()), missed == lost);
     }
-    let begun = Instant::now();
-    let seeds = Seeds { first: proof.seed, count: proof.count, setting: Setting::Plain };
-    let (mut reached, played) = reach(seeds, None, |_| is_gate && begun.elapsed() > GATE_BUDGET);
-    println!(
-        "{played} histories of {OPERATIONS} operations, {:.1} a second",
-        played as f64 / begun.elapsed().as_secs_f64()
-    );
-    let here = reached.clone();
-    let mut all = played;
+}
+
+/// With what earlier runs reached.
+pub(crate) fn judge(proof: &mut Proof, here: &Reached, played: u64) {
+    let (mut reached, mut all) = (here.clone(), played);
     for line in proof.earlier("cells") {
         all += line["count"].as_u64().unwrap_or(0);
         for (transition, fault) in cells() {
-            let count = line["cells"][transition][fault.as_str()].as_u64().unwrap_or(0);
-            *reached.entry((transition.to_owned(), fault)).or_default() += count;
+            if let Some(count) = line["cells"][transition][fault.as_str()].as_u64() {
+                *reached.entry((transition.to_owned(), fault)).or_default() += count;
+            }
         }
     }
     report(&reached);
@@ -77,21 +75,24 @@ pub(crate) fn prove() {
             }
         }
     }
-    proof.finish(played);
 }
 
-/// What histories reach until it is enough, and how many they were.
-fn reach(seeds: Seeds<'_>, never: Option<Kind>, is_enough: impl Fn(&Reached) -> bool + Sync) -> (Reached, u64) {
+pub(crate) fn add(all: &mut Reached, outcome: &Outcome) {
+    for (cell, count) in &outcome.coverage {
+        *all.entry(cell.clone()).or_default() += count;
+    }
+}
+
+/// What histories without one kind of operation reach until it is enough, and how many they were.
+fn reach_without(seeds: Seeds<'_>, never: Kind, is_enough: impl Fn(&Reached) -> bool + Sync) -> (Reached, u64) {
     let all = Mutex::new(Reached::new());
     let played = play_many(
         seeds,
         || (),
-        async |template, seed| play(template, &generate_without(seed, OPERATIONS, never), true).await,
+        async |template, seed| play(template, &generate_without(seed, OPERATIONS, Some(never)), true).await,
         |_, outcome| {
             let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-            for (cell, count) in &outcome.coverage {
-                *all.entry(cell.clone()).or_default() += count;
-            }
+            add(&mut all, outcome);
             is_enough(&all)
         },
     );
@@ -104,7 +105,7 @@ fn missing(reached: &Reached) -> Vec<&'static str> {
 }
 
 /// Each transition with how often it was reached by what had gone wrong.
-pub(crate) fn report(reached: &Reached) {
+fn report(reached: &Reached) {
     let mut by_transition = BTreeMap::<&str, BTreeMap<&str, u64>>::new();
     for ((transition, fault), count) in reached {
         by_transition.entry(transition).or_default().insert(fault.as_str(), *count);
