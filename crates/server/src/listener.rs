@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
+use self::connection::Protocol;
 use crate::metrics;
 
 mod activity;
@@ -129,11 +130,45 @@ async fn serve_connection(
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let Some(tls) = tls else {
-        return connection::run(stream, peer, router, settings, draining).await;
+    // Boxed, so that a connection takes the memory of what it is and not of all that it could be.
+    match tls {
+        None => Box::pin(serve_plain(stream, peer, router, settings, draining)).await,
+        Some(tls) => Box::pin(serve_encrypted(stream, peer, tls, router, settings, draining)).await,
+    }
+}
+
+async fn serve_plain(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    settings: Arc<ListenerSettings>,
+    mut draining: watch::Receiver<bool>,
+) {
+    let protocol = tokio::select! {
+        biased;
+        _ = draining.wait_for(|is_draining| *is_draining) => return,
+        begun = tokio::time::timeout(settings.first_byte_timeout, Protocol::of(&stream)) => match begun {
+            Ok(Ok(protocol)) => protocol,
+            Ok(Err(_)) => return,
+            Err(_) => return metrics::connection_cut("first_byte"),
+        },
     };
-    match tokio::time::timeout(settings.header_timeout, tls.accept(stream)).await {
-        Ok(Ok(stream)) => connection::run(stream, peer, router, settings, draining).await,
+    connection::run(stream, protocol, peer, router, settings, draining).await;
+}
+
+async fn serve_encrypted(
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: TlsAcceptor,
+    router: Router,
+    settings: Arc<ListenerSettings>,
+    draining: watch::Receiver<bool>,
+) {
+    match Box::pin(tokio::time::timeout(settings.header_timeout, tls.accept(stream))).await {
+        Ok(Ok(stream)) => {
+            let protocol = Protocol::agreed(&stream);
+            Box::pin(connection::run(stream, protocol, peer, router, settings, draining)).await;
+        }
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => metrics::connection_cut("tls_handshake"),
     }

@@ -17,8 +17,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_rustls::server::TlsStream;
 use tower::Service;
 
 use super::activity::{Activity, Slowness, Ticket};
@@ -32,8 +34,37 @@ const MOST_STREAMS: u32 = 100;
 const MOST_RESET_STREAMS: usize = 20;
 const MOST_OWN_RESETS: usize = 100;
 
+/// What is spoken on a connection, as far as it is known before a byte of it is taken. hyper's buffer for HTTP/1 is twice as
+/// large for as long as the connection lives when it has to find that out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Http1,
+    HyperFindsOut,
+}
+
+/// How a client of HTTP/2 begins (RFC 9113, section 3.4), and no other.
+const HTTP2_BEGINS: &[u8] = b"PRI";
+
+impl Protocol {
+    /// By the first bytes, once there are any.
+    pub(super) async fn of(stream: &TcpStream) -> io::Result<Self> {
+        let mut first = [0; HTTP2_BEGINS.len()];
+        let count = stream.peek(&mut first).await?;
+        Ok(if HTTP2_BEGINS.starts_with(&first[..count]) { Self::HyperFindsOut } else { Self::Http1 })
+    }
+
+    /// By what both sides agreed on before (ALPN).
+    pub(super) fn agreed(stream: &TlsStream<TcpStream>) -> Self {
+        match stream.get_ref().1.alpn_protocol() {
+            Some(b"http/1.1") => Self::Http1,
+            _ => Self::HyperFindsOut,
+        }
+    }
+}
+
 pub(super) async fn run<I>(
     stream: I,
+    protocol: Protocol,
     peer: SocketAddr,
     router: Router,
     settings: Arc<ListenerSettings>,
@@ -42,7 +73,7 @@ pub(super) async fn run<I>(
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let activity = Activity::new(settings.clone());
-    let builder = builder(&settings);
+    let builder = builder(&settings, protocol);
     let io = TokioIo::new(Watched { stream, activity: activity.clone() });
     let service = service_fn({
         let activity = activity.clone();
@@ -86,7 +117,7 @@ pub(super) async fn run<I>(
     }
 }
 
-fn builder(settings: &ListenerSettings) -> Builder<TokioExecutor> {
+fn builder(settings: &ListenerSettings, protocol: Protocol) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -104,7 +135,10 @@ fn builder(settings: &ListenerSettings) -> Builder<TokioExecutor> {
         .max_send_buf_size(MOST_HTTP1_BUFFER)
         .keep_alive_interval(settings.idle_timeout / 3)
         .keep_alive_timeout(settings.idle_timeout / 3);
-    builder
+    match protocol {
+        Protocol::Http1 => builder.http1_only(),
+        Protocol::HyperFindsOut => builder,
+    }
 }
 
 fn answer(

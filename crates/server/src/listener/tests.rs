@@ -283,6 +283,34 @@ async fn draining_does_not_wait_for_ever() {
 }
 
 #[tokio::test]
+async fn draining_does_not_wait_for_who_says_nothing() {
+    let server = start(ListenerSettings { first_byte_timeout: Duration::from_secs(5), ..short() }).await;
+    let mut silent = server.connect().await;
+    sleep(Duration::from_millis(50)).await;
+    server.stop.send(()).expect("runs");
+    let (text, after) = read_to_end(&mut silent).await;
+    assert!(text.is_empty() && after < Duration::from_millis(1_500), "closed at once, not after {after:?}");
+    server.task.await.expect("no panic").expect("no error");
+}
+
+#[tokio::test]
+async fn a_first_byte_that_begins_either_protocol_is_waited_behind() {
+    let server = start(short()).await;
+    for start in [&b"P"[..], b"G", b"POST /ec"] {
+        let request: &[u8] = if start == b"G" {
+            GET
+        } else {
+            b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\nhello"
+        };
+        let mut stream = server.connect().await;
+        stream.write_all(start).await.expect("writes");
+        sleep(Duration::from_millis(50)).await;
+        stream.write_all(&request[start.len()..]).await.expect("writes");
+        assert!(read_some(&mut stream).await.contains("hello"), "{start:?}");
+    }
+}
+
+#[tokio::test]
 async fn connections_have_a_cap_and_get_it_back() {
     let settings = ListenerSettings { most_connections: 2, ..short() };
     let server = start(settings).await;
