@@ -123,6 +123,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 fn run_on(machine: &mut Machine, options: &Options) -> Result<()> {
     let (commit, start) = (machine.commit()?, now());
+    if options.tier != Tier::Gate {
+        machine.use_release();
+    }
     let path = match &options.resume {
         Some(path) => path.clone(),
         None => {

@@ -53,6 +53,7 @@ pub(crate) struct Machine {
     root: PathBuf,
     target: PathBuf,
     cluster: Option<Cluster>,
+    is_release: bool,
 }
 
 impl Machine {
@@ -62,7 +63,12 @@ impl Machine {
             Some(folder) => std::path::absolute(folder).map_err(|error| error.to_string())?,
             None => root.join("target"),
         };
-        Ok(Self { root, target, cluster: None })
+        Ok(Self { root, target, cluster: None, is_release: false })
+    }
+
+    /// From here on servers are of the release build: what takes long, and what is measured, is nearer to what is shipped.
+    pub(crate) fn use_release(&mut self) {
+        self.is_release = true;
     }
 
     pub(crate) fn cargo(&self) -> Command {
@@ -143,8 +149,9 @@ impl Machine {
         if let Some(path) = std::env::var_os("DALASI_BIN") {
             return Ok(path.into());
         }
-        command::run(self.cargo().args(["build", "--locked", "--package", "dalasi"]))?;
-        Ok(self.target.join("debug/dalasi"))
+        let (profile, folder) = if self.is_release { ("release", "release") } else { ("dev", "debug") };
+        command::run(self.cargo().args(["build", "--locked", "--package", "dalasi", "--profile", profile]))?;
+        Ok(self.target.join(folder).join("dalasi"))
     }
 }
 
