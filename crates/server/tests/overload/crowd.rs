@@ -14,7 +14,7 @@ use tokio::task::LocalSet;
 
 /// Connections that wait for something to ask. More than a server lets in at once.
 const CONNECTIONS: usize = 2_000;
-/// As long as any client of ours waits for an answer.
+/// Longer than any client of ours waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Crowd {
@@ -36,6 +36,8 @@ pub(crate) struct Sample {
     pub(crate) refused: Vec<Duration>,
     /// Any other answer, and connections that broke before one.
     pub(crate) broken: Vec<String>,
+    /// How late they were made, each time that some were: much, and it is the crowd that can do no more.
+    pub(crate) late: Vec<Duration>,
 }
 
 impl Sample {
@@ -88,7 +90,7 @@ impl Crowd {
                 })
             });
             for client in clients.collect::<Vec<_>>() {
-                client.await.unwrap();
+                tokio::time::timeout(length + TIMEOUT, client).await.expect("every answer comes").unwrap();
             }
         });
         Rc::into_inner(sample).unwrap().into_inner()
@@ -125,6 +127,7 @@ impl Crowd {
                     due.times.borrow_mut().push_back(begin + Duration::from_secs_f64(number as f64 / rate));
                     due.more.notify_one();
                 }
+                sample.borrow_mut().late.push(begin.elapsed() - Duration::from_secs_f64(made as f64 / rate));
                 made = if now == length { all } else { until };
             }
             sample.borrow_mut().made = all;
@@ -137,16 +140,23 @@ impl Crowd {
     }
 
     fn client(&self) -> Client {
-        Client { address: self.address, key: self.key.clone(), made: Rc::clone(&self.made), stream: None }
+        Client::new(self.address, &self.key, Rc::clone(&self.made))
     }
 }
 
+/// One connection at a time, and as little work as can be: who is busy himself sees no server at its limit.
 struct Client {
     address: SocketAddr,
-    key: String,
     made: Rc<RefCell<u64>>,
+    request: Vec<u8>,
+    /// Where the number of the request stands.
+    places: Vec<usize>,
+    received: Vec<u8>,
     stream: Option<TcpStream>,
 }
+
+/// In the request, until it is known.
+const NUMBER: &[u8] = b"000000000000";
 
 struct Answer {
     status: u16,
@@ -156,31 +166,42 @@ struct Answer {
 }
 
 impl Client {
+    fn new(address: SocketAddr, key: &str, made: Rc<RefCell<u64>>) -> Self {
+        let number = String::from_utf8_lossy(NUMBER);
+        let body = format!(
+            r#"{{"amount":"100.00","currency":"GMD","reference":"order-{number}","success_url":"https://shop.example/a"}}"#
+        );
+        let request = format!(
+            "POST /v1/checkouts HTTP/1.1\r\nHost: dalasi\r\nAuthorization: Bearer {key}\r\nIdempotency-Key: overload-{number}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let places = request.match_indices(&*number).map(|(place, _)| place).collect();
+        Self { address, made, request: request.into_bytes(), places, received: Vec::with_capacity(4096), stream: None }
+    }
+
     async fn ask(&mut self) -> Result<Answer, String> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => connect(self.address).await.map_err(|error| format!("no connection: {error}"))?,
         };
-        let number = {
-            let mut made = self.made.borrow_mut();
-            *made += 1;
-            *made
-        };
-        let body = format!(
-            r#"{{"amount":"100.00","currency":"GMD","reference":"order-{number}","success_url":"https://shop.example/a"}}"#
-        );
-        let request = format!(
-            "POST /v1/checkouts HTTP/1.1\r\nHost: dalasi\r\nAuthorization: Bearer {}\r\nIdempotency-Key: overload-{number}\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            self.key,
-            body.len()
-        );
-        let asked = tokio::time::timeout(TIMEOUT, exchange(&mut stream, request.as_bytes())).await;
-        let answer = asked.map_err(|_| "no answer".to_owned())?.map_err(|error| format!("it broke: {error}"))?;
+        self.count();
+        self.received.clear();
+        let answer = exchange(&mut stream, &self.request, &mut self.received).await;
+        let answer = answer.map_err(|error| format!("it broke: {error}"))?;
         if !answer.closes {
             self.stream = Some(stream);
         }
         Ok(answer)
+    }
+
+    fn count(&mut self) {
+        let mut made = self.made.borrow_mut();
+        *made += 1;
+        let number = format!("{made:0width$}", width = NUMBER.len());
+        for &place in &self.places {
+            self.request[place..place + NUMBER.len()].copy_from_slice(number.as_bytes());
+        }
     }
 }
 
@@ -191,21 +212,23 @@ async fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
 }
 
 /// Sends a request and reads its answer to the end.
-async fn exchange(stream: &mut TcpStream, request: &[u8]) -> std::io::Result<Answer> {
+async fn exchange(stream: &mut TcpStream, request: &[u8], received: &mut Vec<u8>) -> std::io::Result<Answer> {
     stream.write_all(request).await?;
-    let mut received = Vec::with_capacity(4096);
     loop {
-        if stream.read_buf(&mut received).await? == 0 {
+        if stream.read_buf(received).await? == 0 {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
-        let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
-        let head = String::from_utf8_lossy(&received[..end]).to_ascii_lowercase();
-        let header = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        let length: usize = header("content-length:").and_then(|length| length.parse().ok()).unwrap_or(0);
-        if received.len() >= end + 4 + length {
-            let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-            let closes = header("connection:") == Some("close");
-            return Ok(Answer { status, waits: header("retry-after:").is_some(), closes });
+        let mut headers = [httparse::EMPTY_HEADER; 48];
+        let mut head = httparse::Response::new(&mut headers);
+        let httparse::Status::Complete(end) = head.parse(received).map_err(std::io::Error::other)? else { continue };
+        let header = |name: &str| {
+            let found = head.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+            found.and_then(|header| std::str::from_utf8(header.value).ok())
+        };
+        let length: usize = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        if received.len() >= end + length {
+            let closes = header("connection") == Some("close");
+            return Ok(Answer { status: head.code.unwrap_or(0), waits: header("retry-after").is_some(), closes });
         }
     }
 }

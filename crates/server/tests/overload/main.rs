@@ -2,7 +2,9 @@
 //! What it can do it still does, what it can't it says at once, and afterwards it is as before.
 //!
 //! The figures are shares of what the same server did a moment before on the same machine. Where other work shares the
-//! cores (the gate) only what must hold anyway is asked for; the longer tiers ask for what is promised.
+//! cores (the gate) only what must hold anyway is asked for; the longer tiers ask for what is promised, and need a machine
+//! for it: a create takes some 200 microseconds of a core and a refusal some 25, so that at five times the peak refusing
+//! alone takes half of a server's only core.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets what can't be has to stop")]
 #![expect(clippy::disallowed_methods, reason = "who loads a server looks at the clock")]
@@ -21,6 +23,8 @@ const GATE_SECONDS: u64 = 8;
 /// Of the peak, how many requests are made.
 const GATE_FACTORS: &[f64] = &[5.0];
 const FACTORS: &[f64] = &[2.0, 5.0, 20.0];
+/// For the server to have one beside the one that writes, and the load its own.
+const CORES: u32 = 3;
 /// Connections of a peak.
 const BUSY: usize = 64;
 /// The systemd unit's `MemoryMax` allows no less.
@@ -64,6 +68,9 @@ const PROMISED: Promise = Promise {
 fn more_than_it_can_answer() {
     let mut proof = Proof::begin("C6", None, GATE_SECONDS);
     let is_gate = proof.tier == Tier::Gate;
+    if !is_gate && server::cores() < CORES {
+        return proof.not_run("it takes two cores for the server and one for the load");
+    }
     let (promise, factors) = if is_gate { (GATE, GATE_FACTORS) } else { (PROMISED, FACTORS) };
     let each = Duration::from_secs((proof.count / factors.len() as u64).max(2));
     server::keep_apart();
@@ -103,7 +110,8 @@ fn overload(address: SocketAddr, key: &str, factor: f64, length: Duration, promi
     let after = crowd.closed(BUSY, Duration::from_secs(2));
     let told = format!(
         "{factor} times {:.0} a second for {} s: {} made, {} done ({:.0} a second, {:.0} % of the peak), {} refused, \
-         99th percentiles {:.1} ms done, {:.1} ms refused, {:.1} ms at the peak; {:.0} % of the peak afterwards",
+         99th percentiles {:.1} ms done, {:.1} ms refused, {:.1} ms at the peak, made {:.1} ms late; \
+         {:.0} % of the peak afterwards",
         peak.goodput(),
         length.as_secs(),
         sample.made,
@@ -114,6 +122,7 @@ fn overload(address: SocketAddr, key: &str, factor: f64, length: Duration, promi
         milliseconds(&sample.done),
         milliseconds(&sample.refused),
         milliseconds(&peak.done),
+        milliseconds(&sample.late),
         100.0 * after.goodput() / peak.goodput(),
     );
     (judge(&peak, &sample, &after, promise), told)

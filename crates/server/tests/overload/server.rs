@@ -20,12 +20,16 @@ pub(crate) struct Server {
 
 /// The load comes from the last core; the server gets the others, if there are any.
 pub(crate) fn keep_apart() {
-    if let Some((last, _)) = cores() {
+    if let Some((last, _)) = shares() {
         let _ = sched_setaffinity(None, &last);
     }
 }
 
-fn cores() -> Option<(CpuSet, CpuSet)> {
+pub(crate) fn cores() -> u32 {
+    sched_getaffinity(Pid::from_raw(1)).map_or(1, |all| all.count())
+}
+
+fn shares() -> Option<(CpuSet, CpuSet)> {
     let all = sched_getaffinity(Pid::from_raw(1)).ok().filter(|all| all.count() > 1)?;
     let last = (0..CpuSet::MAX_CPU).rev().find(|&core| all.is_set(core))?;
     let (mut client, mut server) = (CpuSet::new(), all);
@@ -48,7 +52,7 @@ impl Server {
             .stderr(log)
             .spawn()
             .unwrap();
-        if let Some((_, server)) = cores() {
+        if let Some((_, server)) = shares() {
             // The threads that it starts from now on; there is one before.
             let _ = sched_setaffinity(Pid::from_raw(i32::try_from(process.id()).unwrap()), &server);
         }
