@@ -12,6 +12,7 @@ use crate::Result;
 use crate::command::{self, find};
 
 const CARGO_DENY_VERSION: &str = "0.20.2";
+const CARGO_MUTANTS_VERSION: &str = "27.1.0";
 
 /// The oldest that playwright-core and Vendure run on.
 const NODE_VERSION: u32 = 20;
@@ -151,21 +152,30 @@ pub(crate) fn patroni(environment: &Path, requirements: &Path) -> Result<PathBuf
     Ok(python_of(interpreter, environment, requirements)?.with_file_name("patroni"))
 }
 
-/// cargo-deny on the path, or our own below the target folder. Built without optimisation: that takes under a minute on
-/// two cores, and a check takes half a second all the same.
 pub(crate) fn cargo_deny(root: &Path, target: &Path) -> Result<PathBuf> {
+    cargo_tool(root, target, "cargo-deny", &["--no-default-features", "--version", CARGO_DENY_VERSION])
+}
+
+pub(crate) fn cargo_mutants(root: &Path, target: &Path) -> Result<PathBuf> {
+    cargo_tool(root, target, "cargo-mutants", &["--version", CARGO_MUTANTS_VERSION])
+}
+
+/// The one on the path, or our own below the target folder. Built without optimisation: that takes about a minute on two
+/// cores, and neither has much to do itself.
+fn cargo_tool(root: &Path, target: &Path, name: &str, options: &[&str]) -> Result<PathBuf> {
     let tools = target.join("tools");
-    let own = tools.join("bin/cargo-deny");
+    let own = tools.join("bin").join(name);
     if own.is_file() {
         return Ok(own);
     }
-    if let Some(path) = find(&["cargo-deny"]) {
+    if let Some(path) = find(&[name]) {
         return Ok(path);
     }
     command::run(
         command::cargo(root)
-            .args(["install", "--quiet", "--locked", "--no-default-features"])
-            .args(["--version", CARGO_DENY_VERSION, "cargo-deny", "--root"])
+            .args(["install", "--quiet", "--locked", name])
+            .args(options)
+            .arg("--root")
             .arg(&tools)
             .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
             .env("CARGO_PROFILE_RELEASE_LTO", "off")

@@ -7,6 +7,7 @@
 mod bench;
 mod command;
 mod install;
+mod mutants;
 mod postgres;
 mod prove;
 mod steps;
@@ -39,6 +40,8 @@ Commands:
                  measures the goals of docs/performance.md; FILE keeps what was measured and filled, so that the next run
                  goes on; --peers installs what G10 runs beside, for this run and the later ones; --write writes that page
                  and its pictures
+  mutants        changes the domain in twenty of the ways that cargo-mutants knows and says which of them no test sees: what
+                 `prove --only D13` runs
   postgres       starts a throw-away PostgreSQL cluster on a free port and prints its address
 
 Exit codes: 0 all passed, 1 a step failed, 2 wrong usage.";
@@ -69,6 +72,13 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
             Err(message) => usage(&message),
+        },
+        "mutants" if rest.is_empty() => match mutants::run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(message) => {
+                eprintln!("{message}");
+                ExitCode::FAILURE
+            }
         },
         "postgres" if rest.is_empty() => match postgres::foreground() {
             Ok(()) => ExitCode::SUCCESS,

@@ -220,6 +220,12 @@ impl Task {
                 cargo.args(["run", "--locked"]).args(words.iter().map(fill));
                 cargo
             }
+            Runner::Mutants => {
+                let program = std::env::current_exe().map_err(|error| format!("where this program is: {error}"))?;
+                let mut mutants = Command::new(program);
+                mutants.arg("mutants");
+                mutants
+            }
             Runner::Pytest(words) => {
                 let mut pytest = machine.pytest(self.database.unwrap_or("sqlite"))?;
                 pytest.args(words.iter().map(fill));

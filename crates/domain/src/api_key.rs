@@ -205,12 +205,14 @@ mod tests {
         let narrow = Rights::parse("write:checkouts").unwrap();
         assert!(narrow.is_within(&all) && !all.is_within(&narrow));
         assert!(!narrow.contains(Right::read(Area::Checkouts)), "write does not include read");
+        assert!(narrow.contains(Right::write(Area::Checkouts)) && !narrow.is_empty());
     }
 
     #[test]
     fn a_set_of_rights_has_one_spelling() {
         let rights = Rights::parse("write:sms,read:checkouts  read:checkouts").unwrap();
         assert_eq!(rights.to_string(), "read:checkouts write:sms");
+        assert_eq!(serde_json::to_value(&rights).unwrap(), "read:checkouts write:sms");
         assert_eq!(Rights::parse(""), Ok(Rights::none()));
         assert!(Rights::none().is_empty() && Rights::none().is_within(&rights));
         for wrong in ["read", "read:", ":checkouts", "Read:checkouts", "read:Checkouts", "admin:checkouts", "read:a:b"]
@@ -219,6 +221,14 @@ mod tests {
         }
         assert_eq!(Area::ALL.len(), 13, "the areas of contract §1.2");
         assert!(serde_json::from_str::<Rights>("\"read:everything\"").is_err());
+    }
+
+    #[test]
+    fn a_kind_has_one_name_wherever_it_is_written() {
+        for kind in [KeyKind::Secret, KeyKind::Publishable] {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+        assert_eq!(KeyKind::Publishable.as_str(), "publishable");
     }
 
     #[test]

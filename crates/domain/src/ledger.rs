@@ -181,3 +181,24 @@ fn rail_debit(transaction: &Transaction) -> Posting {
     let Money { minor, .. } = transaction.amount;
     Posting { account: Account::RailClearing { rail: transaction.attempt().rail.clone() }, amount_minor: minor }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_have_the_names_of_the_chart() {
+        let named = [
+            (Account::RailClearing { rail: "wave".into() }, "rail_clearing:wave"),
+            (Account::Merchant, "merchant"),
+            (Account::Fees, "fees"),
+            (Account::Unapplied, "unapplied"),
+            (Account::RefundsPending, "refunds_pending"),
+            (Account::OfflineReceived, "offline_received"),
+            (Account::OfflineSales, "offline_sales"),
+        ];
+        for (account, name) in named {
+            assert_eq!(account.to_string(), name);
+        }
+    }
+}

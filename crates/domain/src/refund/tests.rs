@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::ledger::Entry;
 use crate::method::{Method, OfflineMethod};
 use crate::payment::{Payable, Payer, Recording, TransactionStatus};
 use crate::rail::Report;
@@ -283,4 +284,82 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn the_books_say_where_a_refunds_money_was_and_where_it_went() {
+    let told = |entry: &Entry| -> Vec<String> {
+        entry.postings().iter().map(|posting| format!("{} {}", posting.account, posting.amount_minor)).collect()
+    };
+    for (duplicate, source) in [(false, "merchant"), (true, "unapplied")] {
+        let after = |called: Called<RefundReport>| {
+            let mut transaction = transaction(TransactionStatus::Completed);
+            transaction.duplicate = duplicate;
+            let mut refund = ask(&mut transaction, 5, 4_000);
+            refund.sent(&mut transaction, called, seconds(5));
+            refund
+        };
+        let (lost, done) = (after(Called::Lost("a timeout".into())), after(Called::Answered(completed_with(4_000))));
+        let failed = after(Called::Refused(FailureReason::Declined));
+        let rail = format!("rail_clearing:{}", lost.source.rail().expect("a rail has it"));
+        let entries = [
+            (Entry::refund_asked(id(6), &lost), [source, "refunds_pending"]),
+            (Entry::refund_completed(id(7), &done), ["refunds_pending", &rail]),
+            (Entry::refund_failed(id(8), &failed), ["refunds_pending", source]),
+            (Entry::refund_corrected(id(9), &done), [source, &rail]),
+        ];
+        for (entry, [debit, credit]) in entries {
+            assert_eq!(told(&entry), [format!("{debit} 4000"), format!("{credit} -4000")]);
+            assert_eq!((entry.refund, entry.transaction), (Some(lost.id), lost.transaction));
+        }
+    }
+}
+
+#[test]
+fn a_status_is_read_as_it_is_written() {
+    for status in RefundStatus::ALL {
+        assert_eq!(RefundStatus::parse(status.as_str()), Some(status));
+        assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());
+    }
+    assert_eq!(RefundStatus::parse("refunded"), None);
+}
+
+#[test]
+fn the_rail_is_asked_less_and_less_often_until_it_is_over() {
+    let mut refund = refund("processing, lost").0;
+    let pauses: Vec<u64> = (0..14).map(|_| refund.next_question().expect("it is open").as_secs()).collect();
+    assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600]);
+    for name in ["completed", "failed"] {
+        assert_eq!(self::refund(name).0.next_question(), None, "{name}");
+    }
+}
+
+#[test]
+fn the_edges_are_those_of_the_contract() {
+    use RefundStatus::{Completed, Failed, Pending, Processing};
+    let all = RefundStatus::ALL.into_iter().flat_map(|from| RefundStatus::ALL.map(|to| (from, to)));
+    let edges: Vec<_> = all.filter(|(from, to)| from.may_become(*to)).collect();
+    let expected = [
+        (Pending, Processing),
+        (Pending, Completed),
+        (Pending, Failed),
+        (Processing, Completed),
+        (Processing, Failed),
+        (Failed, Completed),
+    ];
+    assert_eq!(edges, expected);
+}
+
+#[test]
+fn events_are_counted_from_one() {
+    let mut refund = refund("pending").0;
+    assert_eq!([refund.next_sequence(), refund.next_sequence(), refund.next_sequence()], [1, 2, 3]);
+}
+
+#[test]
+fn a_refund_knows_when_it_first_reached_a_status() {
+    let refund = refund("completed").0;
+    assert_eq!(refund.reached(RefundStatus::Pending), Some(seconds(4)));
+    assert_eq!(refund.reached(RefundStatus::Completed), Some(seconds(5)));
+    assert_eq!(refund.reached(RefundStatus::Failed), None);
 }
