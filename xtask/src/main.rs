@@ -10,6 +10,7 @@ mod install;
 mod mutants;
 mod postgres;
 mod prove;
+mod sanitize;
 mod steps;
 mod test;
 
@@ -42,6 +43,7 @@ Commands:
                  and its pictures
   mutants        changes the domain in twenty of the ways that cargo-mutants knows and says which of them no test sees: what
                  `prove --only D13` runs
+  sanitize       runs the store's tests with AddressSanitizer: what `prove --only D7` runs
   postgres       starts a throw-away PostgreSQL cluster on a free port and prints its address
 
 Exit codes: 0 all passed, 1 a step failed, 2 wrong usage.";
@@ -57,41 +59,32 @@ fn main() -> ExitCode {
             Ok(options) => test::run(&options),
             Err(message) => usage(&message),
         },
-        "prove" => match prove::Options::parse(rest).map(|options| prove::run(&options)) {
-            Ok(Ok(())) => ExitCode::SUCCESS,
-            Ok(Err(message)) => {
-                eprintln!("{message}");
-                ExitCode::FAILURE
-            }
+        "prove" => match prove::Options::parse(rest) {
+            Ok(options) => ended(prove::run(&options)),
             Err(message) => usage(&message),
         },
-        "bench" => match bench::Options::parse(rest).map(|options| bench::run(&options)) {
-            Ok(Ok(())) => ExitCode::SUCCESS,
-            Ok(Err(message)) => {
-                eprintln!("{message}");
-                ExitCode::FAILURE
-            }
+        "bench" => match bench::Options::parse(rest) {
+            Ok(options) => ended(bench::run(&options)),
             Err(message) => usage(&message),
         },
-        "mutants" if rest.is_empty() => match mutants::run() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(message) => {
-                eprintln!("{message}");
-                ExitCode::FAILURE
-            }
-        },
-        "postgres" if rest.is_empty() => match postgres::foreground() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(message) => {
-                eprintln!("{message}");
-                ExitCode::FAILURE
-            }
-        },
+        "mutants" if rest.is_empty() => ended(mutants::run()),
+        "sanitize" if rest.is_empty() => ended(sanitize::run()),
+        "postgres" if rest.is_empty() => ended(postgres::foreground()),
         "help" | "--help" | "-h" => {
             println!("{HELP}\n\nSteps: {}", steps::names());
             ExitCode::SUCCESS
         }
         _ => usage(&format!("unknown: {}", arguments.join(" "))),
+    }
+}
+
+fn ended(outcome: Result<()>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -220,11 +220,11 @@ impl Task {
                 cargo.args(["run", "--locked"]).args(words.iter().map(fill));
                 cargo
             }
-            Runner::Mutants => {
+            Runner::Xtask(word) => {
                 let program = std::env::current_exe().map_err(|error| format!("where this program is: {error}"))?;
-                let mut mutants = Command::new(program);
-                mutants.arg("mutants");
-                mutants
+                let mut xtask = Command::new(program);
+                xtask.arg(word);
+                xtask
             }
             Runner::Pytest(words) => {
                 let mut pytest = machine.pytest(self.database.unwrap_or("sqlite"))?;

@@ -26,6 +26,9 @@ const IMAGES_OF_A_RECORD: usize = 1_000;
 const IMAGES_OF_A_CUT: usize = 5;
 /// Within so many images a control has to be caught.
 const IMAGES_OF_A_CONTROL: usize = 200;
+/// Of so many syncs one has to be missed: on a busy machine an answer may be heard after the next commit's sync, on which
+/// it does not hang.
+const SYNCS_OF_A_CONTROL: u64 = 5;
 const WORKERS: usize = 2;
 
 #[test]
@@ -49,8 +52,11 @@ fn nothing_acknowledged_is_lost_with_the_power() {
 fn controls(proof: &mut Proof) {
     let seed = proof.seed;
     let recorded = workload::record(seed, || ());
-    let (dropped, seen) = recorded.without_one_sync(seed);
-    proof.control("sync_dropped", loses(&dropped, seen, seed));
+    let is_seen = (0..SYNCS_OF_A_CONTROL).any(|number| {
+        let (dropped, seen) = recorded.without_one_sync(seed + number);
+        loses(&dropped, seen, seed)
+    });
+    proof.control("sync_dropped", is_seen);
     let never = recorded.without_syncs();
     proof.control("sync_never", loses(&never, 0..never.steps.len() + 1, seed));
     #[cfg(feature = "planted")]
