@@ -34,9 +34,11 @@ Commands:
   test [--only STEP,…] [--skip STEP,…] [-- ARGUMENTS]
                  runs the steps in order and goes on after a failure; ARGUMENTS go to the one chosen step's runner
   prove [--tier gate|nightly|release] [--budget TIME] [--resume FILE] [--only ROW,…] [--database sqlite|postgres] [--slice TIME|all]
+        [--jobs N]
                  runs the rows of the proof programme in turns until their tier's counts or the budget (90s, 120m, 8h)
                  are reached; FILE keeps what was reached for one commit, so that the next run goes on; with --slice all a
-                 row has one turn for everything; ends with a table
+                 row has one turn for everything; N rows run beside each other, but for those that look at the time; ends
+                 with a table
   bench [--quick|--full] [--only G1,…] [--profile release|dist] [--resume FILE] [--peers] [--write]
                  measures the goals of docs/performance.md; FILE keeps what was measured and filled, so that the next run
                  goes on; --peers installs what G10 runs beside, for this run and the later ones; --write writes that page

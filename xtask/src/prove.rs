@@ -6,6 +6,7 @@ mod rows;
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use self::record::{Reached, Record};
@@ -32,10 +33,12 @@ pub(crate) struct Options {
     database: Option<String>,
     /// How long a slice may take; nothing when a row is to run at a stretch.
     slice: Option<Duration>,
+    /// How many rows run beside each other; those that look at the time run alone.
+    jobs: usize,
 }
 
 impl Options {
-    /// `[--tier gate|nightly|release] [--budget 120m] [--resume FILE] [--only ROW,…] [--database sqlite|postgres] [--slice 10m|all]`
+    /// `[--tier gate|nightly|release] [--budget 120m] [--resume FILE] [--only ROW,…] [--database sqlite|postgres] [--slice 10m|all] [--jobs 2]`
     pub(crate) fn parse(words: &[String]) -> Result<Self> {
         let mut options = Self {
             tier: Tier::Gate,
@@ -44,6 +47,7 @@ impl Options {
             only: Vec::new(),
             database: None,
             slice: Some(SLICE),
+            jobs: 1,
         };
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -53,6 +57,10 @@ impl Options {
                 "--budget" => options.budget = duration(word, value)?,
                 "--slice" if value == "all" => options.slice = None,
                 "--slice" => options.slice = Some(duration(word, value)?),
+                "--jobs" => match value.parse() {
+                    Ok(jobs @ 1..=64) => options.jobs = jobs,
+                    _ => return Err(format!("--jobs: {value:?} is no number from 1 to 64")),
+                },
                 "--resume" => options.resume = Some(std::path::absolute(value).map_err(|error| error.to_string())?),
                 "--only" => options.only.extend(value.split(',').map(str::to_owned)),
                 "--database" if rows::BOTH.contains(&value.as_str()) => options.database = Some(value.clone()),
@@ -137,30 +145,49 @@ fn run_on(machine: &mut Machine, options: &Options) -> Result<()> {
     let record = Record::open(&path, &commit)?;
     let tasks = options.chosen();
     // In turns, so that a budget that ends too early has seen something of every row.
+    let (alone, shared): (Vec<Task>, Vec<Task>) = tasks.iter().partition(|task| task.row.is_alone());
     loop {
         let mut has_worked = false;
-        for task in &tasks {
-            let reached = task.reached(&record)?;
-            let left = task.row.wanted(options.tier).saturating_sub(reached.count);
-            let is_over = left == 0 || reached.is_broken() || reached.not_run.is_some();
-            if is_over || start.elapsed() >= options.budget {
-                continue;
-            }
-            has_worked = true;
-            let now = match options.slice {
-                Some(most) => {
-                    let most = most.min(options.budget.saturating_sub(start.elapsed()));
-                    slice(&reached, left, task.row.wanted(Tier::Gate), most)
+        for (tasks, jobs) in [(&shared, options.jobs), (&alone, 1)] {
+            let mut due = Vec::new();
+            for task in tasks {
+                if let Some(count) = task.due(&record, options, start)? {
+                    due.push((*task, count, task.command(machine)?));
                 }
-                None => left,
-            };
-            task.run(machine, options.tier, now, &record)?;
+            }
+            has_worked |= !due.is_empty();
+            run_beside_each_other(due, jobs, options, start, &record)?;
         }
         if !has_worked {
             break;
         }
     }
     print_table(&record, &tasks, options.tier, &commit)
+}
+
+/// Each to its end, in their order as soon as there is a place; after the budget none begins.
+fn run_beside_each_other(
+    due: Vec<(Task, u64, Command)>,
+    jobs: usize,
+    options: &Options,
+    start: Instant,
+    record: &Record,
+) -> Result<()> {
+    let due = Mutex::new(due.into_iter());
+    let next = || due.lock().map_or(None, |mut due| due.next());
+    let work = || -> Result<()> {
+        while let Some((task, count, command)) = next() {
+            if start.elapsed() < options.budget {
+                task.run(command, options.tier, count, record)?;
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+        let ended = workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| Err("a worker died".to_owned())));
+        ended.collect::<Vec<_>>().into_iter().collect()
+    })
 }
 
 /// How many to run now: the gate's count first, then as many as fit the slice at the rate that was seen.
@@ -183,14 +210,27 @@ impl Task {
         Ok(record.read()?.remove(&key).unwrap_or_default())
     }
 
-    fn run(self, machine: &mut Machine, tier: Tier, count: u64, record: &Record) -> Result<()> {
+    /// How many are to run now, unless it has ended.
+    fn due(self, record: &Record, options: &Options, start: Instant) -> Result<Option<u64>> {
+        let reached = self.reached(record)?;
+        let left = self.row.wanted(options.tier).saturating_sub(reached.count);
+        let is_over = left == 0 || reached.is_broken() || reached.not_run.is_some();
+        if is_over || start.elapsed() >= options.budget {
+            return Ok(None);
+        }
+        Ok(Some(match options.slice {
+            Some(most) => {
+                let most = most.min(options.budget.saturating_sub(start.elapsed()));
+                slice(&reached, left, self.row.wanted(Tier::Gate), most)
+            }
+            None => left,
+        }))
+    }
+
+    fn run(self, mut command: Command, tier: Tier, count: u64, record: &Record) -> Result<()> {
         let before = self.reached(record)?;
         let on = self.database.map_or(String::new(), |database| format!(" on {database}"));
         println!("\n── {}{on}: {count} {} more after {} ──", self.row.id, self.row.unit, before.count);
-        let mut command = self.command(machine)?;
-        if self.database == Some("postgres") {
-            command.env("DALASI_TEST_POSTGRES_URL", machine.postgres_url()?);
-        }
         command
             .env("DALASI_TIER", tier.name())
             .env("DALASI_PROOF_COUNT", count.to_string())
@@ -209,7 +249,7 @@ impl Task {
 
     fn command(self, machine: &mut Machine) -> Result<Command> {
         let fill = |word: &&str| word.replace("{database}", self.database.unwrap_or_default());
-        Ok(match self.row.runner {
+        let mut command = match self.row.runner {
             Runner::CargoTest(words) => {
                 let mut cargo = machine.cargo();
                 cargo.args(["test", "--locked"]).args(words.iter().map(fill));
@@ -236,7 +276,11 @@ impl Task {
                 pytest.args(words.iter().map(fill));
                 pytest
             }
-        })
+        };
+        if self.database == Some("postgres") {
+            command.env("DALASI_TEST_POSTGRES_URL", machine.postgres_url()?);
+        }
+        Ok(command)
     }
 }
 
@@ -308,9 +352,10 @@ mod tests {
     #[test]
     fn a_line_says_which_rows_how_far_and_how_long() {
         let options =
-            parse("--tier nightly --budget 120m --resume /tmp/reached --only A7 --database postgres").expect("good");
+            parse("--tier nightly --budget 120m --resume /tmp/reached --only A7 --database postgres --jobs 2")
+                .expect("good");
         assert_eq!((options.tier, options.budget), (Tier::Nightly, Duration::from_secs(7_200)));
-        assert_eq!(options.resume, Some(PathBuf::from("/tmp/reached")));
+        assert_eq!((options.resume.clone(), options.jobs), (Some(PathBuf::from("/tmp/reached")), 2));
         let tasks = options.chosen();
         assert!(!tasks.is_empty() && tasks.iter().all(|task| task.row.id.starts_with("A7.")));
         assert!(tasks.iter().all(|task| task.database == Some("postgres")));
@@ -321,6 +366,8 @@ mod tests {
         for line in [
             "--tier daily",
             "--budget 2",
+            "--jobs 0",
+            "--jobs many",
             "--budget m",
             "--slice 2",
             "--only Z9",

@@ -570,7 +570,14 @@ pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
     ("D14", "cargo-deny in the checks; no advisories, SBOM or second build"),
 ];
 
+/// They look at how long something takes: nothing else runs meanwhile.
+const ALONE: &[&str] = &["C3", "C4", "C6", "D6", "D11", "D12"];
+
 impl Row {
+    pub(crate) fn is_alone(&self) -> bool {
+        ALONE.contains(&self.id)
+    }
+
     pub(crate) fn wanted(&self, tier: Tier) -> u64 {
         self.counts[tier as usize]
     }
@@ -591,6 +598,9 @@ mod tests {
             assert!(ROWS[..place].iter().all(|other| other.id != row.id), "{} stands twice", row.id);
             let [gate, nightly, release] = row.counts;
             assert!(0 < gate && gate <= nightly && nightly <= release, "{}", row.id);
+        }
+        for id in ALONE {
+            assert!(ROWS.iter().any(|row| row.id == *id), "no row is called {id}");
         }
         for (id, reason) in NOT_BUILT {
             assert!(ROWS.iter().all(|row| row.id != *id), "{id} is built");
