@@ -82,10 +82,10 @@ impl<'j> Fields<'j> {
         })
     }
 
-    /// A whole number; `1.0` and `1e3` are not written as one and are refused.
+    /// A whole number; `1.0` is one, `1e3` is not written as one and is refused.
     pub fn integer(&mut self, name: &'static str, range: RangeInclusive<i64>) -> Field<'_, i64> {
         self.field(name, |value, path| match value {
-            Json::Number(text) => integer(path, text, &range, FaultCode::WrongType),
+            Json::Number(text) => integer(path, whole(text), &range, FaultCode::WrongType),
             other => Err(wrong_type(path, "a whole number", other)),
         })
     }
@@ -265,6 +265,14 @@ fn elements<'j, T>(
 
 fn wrong_type(path: &str, expected: &str, sent: &Json) -> Fault {
     Fault::new(path, FaultCode::WrongType, format!("`{path}` must be {expected}; you sent {}.", sent.kind()))
+}
+
+/// Without a fraction of nothing: many languages write 3 as `3.0` when it was reckoned, and to JSON Schema it is an integer.
+fn whole(text: &str) -> &str {
+    match text.split_once('.') {
+        Some((whole, fraction)) if fraction.bytes().all(|digit| digit == b'0') => whole,
+        _ => text,
+    }
 }
 
 /// A whole number in decimal digits. `not_whole` is the code for other texts: a wrong type in a body,
