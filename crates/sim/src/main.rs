@@ -25,6 +25,7 @@ use sim::history::{Outcome, note_panics, play};
 use sim::operation::{Operation, generate};
 use sim::shrink::shrink;
 use sim::world::Template;
+use tracing_subscriber::EnvFilter;
 
 /// As in the binary that is simulated.
 #[global_allocator]
@@ -46,6 +47,10 @@ const NOT_SIMULATED: [Defect; 4] =
 
 fn main() {
     note_panics();
+    // What the service logs is nobody's concern while it is as its model says; whoever looks for a reason sets DALASI_LOG.
+    if let Ok(filter) = EnvFilter::try_from_env("DALASI_LOG") {
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    }
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
