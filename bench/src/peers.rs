@@ -18,7 +18,7 @@ use start::Running;
 
 /// Some answer a few dozen times a second.
 const SHORTEST_WARM_UP: Duration = Duration::from_secs(1);
-const SHORTEST_LENGTH: Duration = Duration::from_secs(3);
+const SHORTEST_LENGTH: Duration = Duration::from_secs(2);
 
 /// From fewer answers comes no figure.
 const FEWEST: u64 = 10;
@@ -79,7 +79,7 @@ async fn beside(bench: &mut Bench<'_>, peer: Peer) -> Result<Vec<Row>> {
     let load = Load { warm_up: load.warm_up.max(SHORTEST_WARM_UP), length: load.length.max(SHORTEST_LENGTH), ..load };
     let mut running = None;
     let (mut ratios, mut rates, mut ours_count, mut theirs_count) = (Vec::new(), Vec::new(), 0, 0);
-    for _ in 0..bench.repeats() {
+    for _ in 0..bench.starts() {
         let started = match running.take() {
             Some(started) => started,
             None => warm(Running::start(bench, peer).await?, load).await?,

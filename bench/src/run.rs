@@ -36,6 +36,11 @@ impl Bench<'_> {
         if self.is_full() { 9 } else { 5 }
     }
 
+    /// Of what starts servers each time.
+    pub(crate) fn starts(&self) -> usize {
+        if self.is_full() { 9 } else { 3 }
+    }
+
     pub(crate) fn load(&self) -> Load {
         let (warm_up, length) = if self.is_full() { (1000, 5000) } else { (300, 900) };
         Load {

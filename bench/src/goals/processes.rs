@@ -19,7 +19,7 @@ pub(super) async fn several(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
     let cores = bench.cores.all.clone();
     let mut shares: [Vec<f64>; MOST] = Default::default();
     let mut count = 0;
-    for _ in 0..bench.repeats() {
+    for _ in 0..bench.starts() {
         let mut one = 0.0;
         for processes in 1..=MOST {
             let servers = (0..processes).map(|_| installation.serve(cores.as_ref())).collect::<Result<Vec<_>>>()?;
