@@ -120,6 +120,7 @@ impl Mutants {
             .current_dir(&self.tree)
             .env("CARGO_TARGET_DIR", self.output.join("build"))
             .stdin(Stdio::null());
+        command::without_proofs(&mut mutants);
         mutants
     }
 

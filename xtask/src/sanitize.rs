@@ -58,6 +58,7 @@ impl Build {
             .env("CARGO_TARGET_DIR", self.folder())
             // Tests leave for good what they make once.
             .env("ASAN_OPTIONS", "detect_leaks=0");
+        command::without_proofs(&mut cargo);
         cargo
     }
 
