@@ -2,6 +2,7 @@
 //! for one commit, and prints one table.
 
 mod record;
+mod row;
 mod rows;
 
 use std::path::PathBuf;
@@ -10,7 +11,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use self::record::{Reached, Record};
-use self::rows::{NOT_BUILT, ROWS, Row, Runner};
+use self::row::{Row, Runner};
+use self::rows::{NOT_BUILT, ROWS};
 use crate::steps::Machine;
 use crate::{Result, command};
 
@@ -101,13 +103,6 @@ impl Tier {
 
     fn name(self) -> &'static str {
         ["gate", "nightly", "release"][self as usize]
-    }
-}
-
-impl Row {
-    /// `A7` names all its parts.
-    fn is_named(&self, id: &str) -> bool {
-        self.id == id || self.id.split_once('.').is_some_and(|(row, _)| row == id)
     }
 }
 

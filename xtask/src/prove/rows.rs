@@ -1,34 +1,6 @@
 //! The rows of the proof programme: which program proves a row, and how much each tier asks for.
 
-use super::Tier;
-
-pub(crate) struct Row {
-    /// As in the list of promises; `.part` where one row has several programs.
-    pub(crate) id: &'static str,
-    pub(crate) title: &'static str,
-    /// Empty: the row has nothing to do with the database.
-    pub(crate) databases: &'static [&'static str],
-    pub(crate) runner: Runner,
-    /// What is counted, and how many of it gate, nightly and release ask for.
-    pub(crate) unit: &'static str,
-    pub(crate) counts: [u64; 3],
-    /// Whether the gate has a run of its own for it, because no other step runs it.
-    pub(crate) is_gate_step: bool,
-}
-
-/// In every word `{database}` is replaced.
-pub(crate) enum Runner {
-    /// `cargo test --locked WORDS`.
-    CargoTest(&'static [&'static str]),
-    /// `cargo run --locked WORDS`.
-    CargoRun(&'static [&'static str]),
-    /// `cargo xtask WORD`.
-    Xtask(&'static str),
-    /// `pytest --database DATABASE WORDS` in `tests/sdk`.
-    Pytest(&'static [&'static str]),
-    /// The same with a cluster of Patroni's.
-    Patroni(&'static [&'static str]),
-}
+use super::row::{Row, Runner};
 
 pub(crate) const BOTH: &[&str] = &["sqlite", "postgres"];
 
@@ -565,23 +537,13 @@ pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
         "an ordinary test: schemas 2 to 8 with rows, half steps and power cuts; there is no release yet whose golden files it could have",
     ),
     ("C2", "only the simulated rail exists"),
-    ("C7", "not built"),
-    ("D7.races", "ThreadSanitizer and Miri need a compiler with its sources, which stable is not"),
+    ("C7", "the release tier alone asks for it; not built"),
+    ("D7.races", "ThreadSanitizer and Miri need a nightly compiler with its sources"),
     ("D14", "cargo-deny in the checks; no advisories, SBOM or second build"),
 ];
 
 /// They look at how long something takes: nothing else runs meanwhile.
-const ALONE: &[&str] = &["C3", "C4", "C6", "D6", "D11", "D12"];
-
-impl Row {
-    pub(crate) fn is_alone(&self) -> bool {
-        ALONE.contains(&self.id)
-    }
-
-    pub(crate) fn wanted(&self, tier: Tier) -> u64 {
-        self.counts[tier as usize]
-    }
-}
+pub(crate) const ALONE: &[&str] = &["C3", "C4", "C6", "D6", "D11", "D12"];
 
 pub(crate) fn ids() -> String {
     let ids: Vec<&str> = ROWS.iter().map(|row| row.id).collect();
