@@ -23,6 +23,14 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     }
 }
 
+/// Whether it ended well, and all that it said.
+pub(crate) fn heard(command: &mut Command) -> Result<(bool, String)> {
+    let shown = shown(command);
+    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{shown}: {error}"))?;
+    let said = [output.stdout, output.stderr].concat();
+    Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+}
+
 /// Runs all commands at once, each to its end, and prints what each said when its turn comes. The error names all that
 /// failed.
 pub(crate) fn run_together(commands: Vec<Command>) -> Result<()> {

@@ -12,6 +12,7 @@ use crate::Result;
 use crate::command::{self, find};
 
 const CARGO_DENY_VERSION: &str = "0.20.2";
+const CARGO_CYCLONEDX_VERSION: &str = "0.5.9";
 const CARGO_MUTANTS_VERSION: &str = "27.1.0";
 
 /// The oldest that playwright-core and Vendure run on.
@@ -156,12 +157,16 @@ pub(crate) fn cargo_deny(root: &Path, target: &Path) -> Result<PathBuf> {
     cargo_tool(root, target, "cargo-deny", &["--no-default-features", "--version", CARGO_DENY_VERSION])
 }
 
+pub(crate) fn cargo_cyclonedx(root: &Path, target: &Path) -> Result<PathBuf> {
+    cargo_tool(root, target, "cargo-cyclonedx", &["--version", CARGO_CYCLONEDX_VERSION])
+}
+
 pub(crate) fn cargo_mutants(root: &Path, target: &Path) -> Result<PathBuf> {
     cargo_tool(root, target, "cargo-mutants", &["--version", CARGO_MUTANTS_VERSION])
 }
 
 /// The one on the path, or our own below the target folder. Built without optimisation: that takes about a minute on two
-/// cores, and neither has much to do itself.
+/// cores, and none has much to do itself.
 fn cargo_tool(root: &Path, target: &Path, name: &str, options: &[&str]) -> Result<PathBuf> {
     let tools = target.join("tools");
     let own = tools.join("bin").join(name);

@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool speaks on its streams")]
 
 mod bench;
+mod checkout;
 mod command;
 mod install;
 mod mutants;
@@ -12,6 +13,7 @@ mod postgres;
 mod prove;
 mod sanitize;
 mod steps;
+mod supply_chain;
 mod test;
 
 use std::process::ExitCode;
@@ -46,6 +48,10 @@ Commands:
   mutants        changes the domain in twenty of the ways that cargo-mutants knows and says which of them no test sees: what
                  `prove --only D13` runs
   sanitize       runs the store's tests with AddressSanitizer: what `prove --only D7` runs
+  supply-chain   holds the bill of materials against what goes into the program, and looks for bans, licences and sources: what
+                 `prove --only D14` runs
+  advisories     asks the public database what is known against our dependencies
+  sbom           writes the bill of materials of the commit (CycloneDX) below the target folder
   postgres       starts a throw-away PostgreSQL cluster on a free port and prints its address
 
 Exit codes: 0 all passed, 1 a step failed, 2 wrong usage.";
@@ -71,6 +77,9 @@ fn main() -> ExitCode {
         },
         "mutants" if rest.is_empty() => ended(mutants::run()),
         "sanitize" if rest.is_empty() => ended(sanitize::run()),
+        "supply-chain" if rest.is_empty() => ended(supply_chain::run()),
+        "advisories" if rest.is_empty() => ended(supply_chain::advisories()),
+        "sbom" if rest.is_empty() => ended(supply_chain::bill()),
         "postgres" if rest.is_empty() => ended(postgres::foreground()),
         "help" | "--help" | "-h" => {
             println!("{HELP}\n\nSteps: {}", steps::names());

@@ -5,14 +5,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use proof::Proof;
 use serde_json::Value;
 
 use crate::steps::Machine;
-use crate::{Result, command, install};
+use crate::{Result, checkout, command, install};
 
 /// How many, unless it is said.
 const FEW: u64 = 20;
@@ -96,20 +96,14 @@ fn shuffled(name: &str) -> u64 {
 
 impl Mutants {
     fn prepare(machine: &Machine) -> Result<Self> {
-        let git = |folder: &Path, words: &[&str]| command::run(Command::new("git").args(words).current_dir(folder));
-        git(machine.root(), &["diff", "--quiet", "HEAD", "--", "crates/domain"])
-            .map_err(|_| "crates/domain has changes: what is judged is what is committed".to_owned())?;
+        let mut diff = Command::new("git");
+        diff.args(["diff", "--quiet", "HEAD", "--", "crates/domain"]).current_dir(machine.root());
+        if !command::succeeds(&mut diff) {
+            return Err("crates/domain has changes: what is judged is what is committed".to_owned());
+        }
         let program = install::cargo_mutants(machine.root(), machine.target())?;
         let folder = machine.target().join("mutants");
-        let tree = folder.join("tree");
-        if !tree.is_dir() {
-            fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-            let from = machine.root().to_string_lossy();
-            git(&folder, &["clone", "--quiet", "--shared", "--no-checkout", &from, "tree"])?;
-        }
-        git(&tree, &["fetch", "--quiet", "origin"])?;
-        let commit = command::output(Command::new("git").args(["rev-parse", "HEAD"]).current_dir(machine.root()))?;
-        git(&tree, &["checkout", "--quiet", "--force", "--detach", commit.trim()])?;
+        let tree = checkout::of_commit(machine, &folder)?;
         Ok(Self { program, tree, output: folder })
     }
 

@@ -3,7 +3,7 @@
 //! The rest of our code can't even ask for unsafe access (`unsafe_code = "forbid"`), and calls no C of its own.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use proof::Proof;
 
@@ -24,7 +24,7 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn judge(mut proof: Proof, build: &Build) -> Result<()> {
-    let (is_well, said) = heard(&mut build.tests())?;
+    let (is_well, said) = command::heard(&mut build.tests())?;
     let passed = passed(&said);
     if !is_well {
         let wrong = |line: &&str| line.contains("AddressSanitizer") || line.ends_with("... FAILED");
@@ -32,11 +32,11 @@ fn judge(mut proof: Proof, build: &Build) -> Result<()> {
         println!("{said}");
         proof.violation(found.to_owned());
     }
-    let (is_well, said) = heard(&mut build.defect("run"))?;
+    let (is_well, said) = command::heard(&mut build.defect("run"))?;
     proof.control("a_read_behind_the_end", !is_well && said.contains("heap-buffer-overflow"));
     let mut release = build.machine.cargo();
     release.args(["run", "--quiet", "--locked", "--release", "--package=dalasi-proof", "--example=adds_too_much"]);
-    let (is_well, said) = heard(&mut release)?;
+    let (is_well, said) = command::heard(&mut release)?;
     proof.control("an_unchecked_sum_in_a_release_build", !is_well && said.contains("attempt to add with overflow"));
     proof.end(passed)
 }
@@ -82,13 +82,6 @@ impl Build {
             .args(["--target", &self.host]);
         cargo
     }
-}
-
-/// Whether it ended well, and all that it said.
-fn heard(command: &mut Command) -> Result<(bool, String)> {
-    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))?;
-    let said = [output.stdout, output.stderr].concat();
-    Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
 }
 
 fn passed(said: &str) -> u64 {

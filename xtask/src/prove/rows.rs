@@ -462,6 +462,24 @@ pub(crate) const ROWS: &[Row] = &[
         is_gate_step: false,
     },
     Row {
+        id: "D14",
+        title: "bans, licences and sources; a bill of materials that leaves nothing out",
+        databases: &[],
+        runner: Runner::Xtask("supply-chain"),
+        unit: "crates",
+        counts: [200, 200, 200],
+        is_gate_step: false,
+    },
+    Row {
+        id: "D14.advisories",
+        title: "nothing is publicly known against what the program is made of",
+        databases: &[],
+        runner: Runner::Xtask("advisories"),
+        unit: "crates",
+        counts: [200, 200, 200],
+        is_gate_step: false,
+    },
+    Row {
         id: "D15",
         title: "every file and test that the security sheet names is there",
         databases: &[],
@@ -539,7 +557,7 @@ pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
     ("C2", "only the simulated rail exists"),
     ("C7", "the release tier alone asks for it; not built"),
     ("D7.races", "ThreadSanitizer and Miri need a nightly compiler with its sources"),
-    ("D14", "cargo-deny in the checks; no advisories, SBOM or second build"),
+    ("D14.builds", "the release tier alone asks for a second build that is bit-identical; not built"),
 ];
 
 /// They look at how long something takes: nothing else runs meanwhile.
