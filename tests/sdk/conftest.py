@@ -125,6 +125,9 @@ def new_server(new_store, tmp_path, watch):
     yield make
     for server in servers:
         server.kill()
+        # Its port is anybody's again, and what comes from there may have no end.
+        if server in watch.servers:
+            watch.servers.remove(server)
 
 
 @pytest.fixture(scope="session", autouse=True)

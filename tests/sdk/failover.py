@@ -58,6 +58,8 @@ class Scene:
         self.stop_load()
         for server in self.servers:
             server.kill()
+            if server in self.watch.servers:
+                self.watch.servers.remove(server)
         self.cluster.stop()
 
     def load(self):
