@@ -1,7 +1,7 @@
 //! What is written while the record runs: transactions that each leave rows in several tables and count on from the one
 //! before, so that a gap, a half and a loss can all be told from what is there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -38,17 +38,20 @@ impl Recorded {
             Step::Sync { file, .. } if logs.contains(file) => Some(*file),
             _ => None,
         };
-        // One that stood before an answer, so that something hangs on it.
-        let candidates: Vec<_> = self
-            .acknowledged
-            .iter()
-            .filter_map(|(_, answered)| {
-                let synced = (0..*answered).rev().find(|at| log(&self.steps[*at]).is_some())?;
-                let file = log(&self.steps[synced]);
-                let next = (synced + 1..self.steps.len()).find(|at| log(&self.steps[*at]) == file)?;
-                (*answered < next).then_some((synced, *answered..next))
-            })
-            .collect();
+        // One that stood before an answer, so that something hangs on it: of several answers the one to the last transaction,
+        // because one that was heard late hangs on an earlier sync.
+        let mut last: BTreeMap<usize, (i64, Range<usize>)> = BTreeMap::new();
+        for (number, answered) in &self.acknowledged {
+            let Some(synced) = (0..*answered).rev().find(|at| log(&self.steps[*at]).is_some()) else { continue };
+            let file = log(&self.steps[synced]);
+            let next = (synced + 1..self.steps.len()).find(|at| log(&self.steps[*at]) == file);
+            if let Some(next) = next.filter(|next| answered < next)
+                && last.get(&synced).is_none_or(|(known, _)| known < number)
+            {
+                last.insert(synced, (*number, *answered..next));
+            }
+        }
+        let candidates: Vec<_> = last.into_iter().map(|(synced, (_, seen))| (synced, seen)).collect();
         let (synced, seen) = candidates[Seeded::new(seed).below(candidates.len())].clone();
         let without = |at, step: &Step| if at == synced { covering_nothing(step) } else { step.clone() };
         let steps = self.steps.iter().enumerate().map(|(at, step)| without(at, step)).collect();
