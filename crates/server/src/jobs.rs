@@ -184,7 +184,7 @@ async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
         Job::RenderInvoice(id) => app.prepare_document(claimed, Subject::Invoice(id)).await,
         Job::RenderReceipt(id) => app.prepare_document(claimed, Subject::Receipt(id)).await,
         Job::FetchLogo(..) => app.fetch_logo(claimed).await,
-        Job::StartAttempt(_) => app.start_attempt(claimed).await,
+        Job::StartAttempt(_) => app.start_attempt(claimed).await.map(drop),
         Job::AskRail(id) => app.ask_rail(claimed.scope, id, Some(claimed.clone())).await,
         Job::WithdrawAttempt(_) => app.withdraw_attempt(claimed).await,
         Job::SimulatePayer(_) => payer::simulate(app, claimed).await,

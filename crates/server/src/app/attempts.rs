@@ -12,6 +12,7 @@ use domain::{Id, Scope};
 use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
 use store::queries::jobs;
+use tokio::sync::oneshot;
 
 use super::idempotency::{self, Outcome, Reply, Run};
 use super::payments::{self, Begun, Initialize, Target};
@@ -77,7 +78,7 @@ impl App {
             + 'static,
         R: Fn(Result<&Payment, &Failure>) -> Reply + Send + Sync + Clone + 'static,
     {
-        let is_keyed = key.is_some();
+        let is_keyed = key.as_ref().is_some_and(|key| !key.is_own());
         let stored_key = key.as_ref().map(|key| (key.space.clone(), key.key.clone()));
         let begin = move |tx: &mut Tx<'_>, context: &Context| {
             Ok(match begin(tx, context, stored_key.clone())? {
@@ -85,34 +86,39 @@ impl App {
                 outside @ (Begun::Start(..) | Begun::SubmitCode(..)) => Outcome::Leave(outside),
             })
         };
-        let run = self.write_or_leave(key, begin, render.clone()).await?;
-        let begun = match run {
-            Run::Done(reply) => return Ok(reply),
-            Run::Wait => return Err(Failure::KeyInUse),
-            Run::Open(begun) => begun,
-        };
-        let (app, session) = (self.clone(), session_of(&begun));
-        let call = tokio::spawn(async move {
-            match begun {
-                Begun::Start(job, _) => app.start_attempt(&job).await,
-                Begun::SubmitCode(scope, id, _) => app.submit_code(scope, id, code.unwrap_or_default()).await,
-                Begun::Nothing(_) => Ok(()),
-            }
+        let (tell, told) = oneshot::channel();
+        let (app, render_ended) = (self.clone(), render.clone());
+        // Both on their own: a payer who goes away in between takes the call along no more than the commit.
+        let mut work = tokio::spawn(async move {
+            let begun = match app.write_or_leave(key, begin, render_ended.clone()).await? {
+                Run::Done(reply) => return Ok(reply),
+                Run::Wait => return Err(Failure::KeyInUse),
+                Run::Open(begun) => begun,
+            };
+            let _ = tell.send(session_of(&begun));
+            let payment = app.call(begun, code).await.map_err(|failure| unanswered(failure, is_keyed))?;
+            Ok(render_ended(Ok(&payment)))
         });
-        let answered = match tokio::time::timeout(LONGEST_WAIT, call).await {
-            Ok(Ok(Err(failure))) => Err(failure),
-            Ok(Err(_)) => return Err(Failure::Broken("a call to a rail ended without an outcome".into())),
-            // If the call goes on, the session as it stands is the answer.
-            Ok(Ok(Ok(()))) | Err(_) => self.answer(scope, session).await,
+        let ended = match told.await {
+            Ok(session) => match tokio::time::timeout(LONGEST_WAIT, &mut work).await {
+                Ok(ended) => ended,
+                // The call goes on; the session as it stands is the answer.
+                Err(_) => {
+                    let payment = self.answer(scope, session).await;
+                    return Ok(render(Ok(&payment.map_err(|failure| unanswered(failure, is_keyed))?)));
+                }
+            },
+            // Nothing was begun that has to be called for.
+            Err(_) => work.await,
         };
-        match answered {
-            Ok(payment) => Ok(render(Ok(&payment))),
-            // What was begun is committed, and the worker ends it: that nothing was changed would not be true.
-            Err(Failure::Store(error)) => {
-                tracing::warn!(%error, "a payment was begun, and its answer can't be given");
-                Err(if is_keyed { Failure::KeyInUse } else { store::Error::UnknownCommit.into() })
-            }
-            Err(failure) => Err(failure),
+        ended.unwrap_or_else(|_| Err(Failure::Broken("a call to a rail ended without an outcome".into())))
+    }
+
+    async fn call(&self, begun: Begun, code: Option<String>) -> Result<Payment, Failure> {
+        match begun {
+            Begun::Start(job, _) => self.start_attempt(&job).await,
+            Begun::SubmitCode(scope, id, _) => self.submit_code(scope, id, code.unwrap_or_default()).await,
+            Begun::Nothing(payment) => Ok(*payment),
         }
     }
 
@@ -133,7 +139,7 @@ impl App {
     }
 
     /// Hands an attempt to its rail: the job `StartAttempt`, run inline or by the worker.
-    pub async fn start_attempt(&self, claimed: &ClaimedJob) -> Result<(), Failure> {
+    pub async fn start_attempt(&self, claimed: &ClaimedJob) -> Result<Payment, Failure> {
         let (scope, id) = (claimed.scope, transaction_of(claimed));
         let order = self.order(scope, id).await?;
         let session = order.transaction.attempt().session;
@@ -170,7 +176,7 @@ impl App {
     }
 
     /// Hands a code to the rail. It exists only here and in the payer's request.
-    async fn submit_code(&self, scope: Scope, id: Id<Transaction>, code: String) -> Result<(), Failure> {
+    async fn submit_code(&self, scope: Scope, id: Id<Transaction>, code: String) -> Result<Payment, Failure> {
         let order = self.order(scope, id).await?;
         let called = match self.rails().named(scope.mode, &order.transaction.attempt().rail) {
             None => Called::Lost("the rail is not configured any more".into()),
@@ -244,6 +250,7 @@ impl App {
             Ok(session.started(transaction, called.clone(), now))
         })
         .await
+        .map(drop)
     }
 
     /// Whether a report would change nothing. A payer who asks in vain, however often, does not put off the worker's own
@@ -269,12 +276,14 @@ impl App {
             Ok(session.reported(transaction, &report, now))
         })
         .await
+        .map(drop)
     }
 
     /// The payer came back from the rail's page.
     pub async fn payer_returned(&self, scope: Scope, id: Id<Transaction>) -> Result<(), Failure> {
         self.settle_and_tell(scope, id, None, |_, session, transaction, now| Ok(session.returned(transaction, now)))
             .await
+            .map(drop)
     }
 
     /// Tells the rail that nobody waits for an attempt any more: the job `WithdrawAttempt`.
@@ -301,7 +310,7 @@ impl App {
         + Send
         + Sync
         + 'static,
-    ) -> Result<(), Failure> {
+    ) -> Result<Payment, Failure> {
         let payment = self
             .commit(move |tx, context| {
                 let mut payment = settle(tx, context, scope, id, &apply)?;
@@ -315,7 +324,7 @@ impl App {
             })
             .await?;
         self.tell(payment.session.payable.object_id());
-        Ok(())
+        Ok(payment)
     }
 
     /// What the rail is told of the attempt.
@@ -334,6 +343,14 @@ async fn started(rail: &dyn Rail, order: Order) -> Called<Started> {
     tokio::time::timeout(RAIL_TIMEOUT, rail.start(order))
         .await
         .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into()))
+}
+
+/// What was begun is committed, and the worker ends it: that nothing was changed would not be true. A caller with a key of
+/// its own may come again and gets the answer; any other must not.
+fn unanswered(failure: Failure, is_keyed: bool) -> Failure {
+    let Failure::Store(error) = failure else { return failure };
+    tracing::warn!(%error, "a payment was begun, and its answer can't be given");
+    if is_keyed { Failure::KeyInUse } else { store::Error::UnknownCommit.into() }
 }
 
 /// Stores the session as the answer to the request that waits for it; whether there was one.
@@ -370,5 +387,18 @@ fn transaction_of(claimed: &ClaimedJob) -> Id<Transaction> {
         | Job::SendRefund(_)
         | Job::AskRefund(_)
         | Job::SimulateRefund(_) => unreachable!("that job names no attempt"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whoever_has_a_key_is_asked_to_come_again() {
+        let lost = || Failure::Store(store::Error::Unavailable("a failover".into()));
+        assert!(matches!(unanswered(lost(), true), Failure::KeyInUse));
+        assert!(matches!(unanswered(lost(), false), Failure::Store(store::Error::UnknownCommit)));
+        assert!(matches!(unanswered(Failure::TooOften, false), Failure::TooOften));
     }
 }

@@ -155,7 +155,9 @@ impl App {
                         None => Ok(Reply { replayed: false, ..answered(self.context(), key, claimed)? }),
                     };
                 }
-                // It was committed, and its answer waits for a rail: a retry with the same key gets it.
+                // It was committed, and its answer waits for a rail: a retry with the same key gets it, one without a key would
+                // begin another.
+                Ok(Claimed::Running) if key.is_own() => return Err(store::Error::UnknownCommit.into()),
                 Ok(Claimed::Running) => return Err(Failure::KeyInUse),
                 Err(Unsettled::Absent) => {
                     return Err(store::Error::Unavailable("the commit did not happen".into()).into());

@@ -133,6 +133,12 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
         && let (Payable::PaymentLink(_), Some(phone)) = (payable, parsed.payer.phone.as_ref().or(phone.as_ref()))
         && !api.app.starts().take(phone, monotonic::now())
     {
+        // What was answered already is no other payment.
+        if let Some(key) = key.as_ref().filter(|key| !key.is_own())
+            && let Some(reply) = api.app.stored_answer(key).await?
+        {
+            return Ok(reply.into());
+        }
         return Err(Failure::TooOften.into());
     }
     let request = Initialize {
