@@ -353,6 +353,13 @@ impl Checkout {
         }
     }
 
+    /// The session that brought the money where money came, else the one that was opened last: a payer who switched the
+    /// method may still pay by the first one.
+    pub fn shown_session(&self) -> Option<Id<PaymentSession>> {
+        let paid = self.transaction.as_ref().filter(|shown| shown.is_paid());
+        paid.and_then(|paid| paid.session).or(self.payment_session)
+    }
+
     pub fn attempt_with_provider(&self) -> bool {
         self.attempt_with_provider
     }

@@ -357,9 +357,16 @@ impl Side {
             ("reference", json!(checkout.reference)),
             ("livemode", json!(self.is_live)),
             ("expires_at", json!(domain::Timestamp::from_micros(checkout.expires_at).to_text())),
-            ("payment_session_id", json!(checkout.session)),
+            ("payment_session_id", json!(self.shown_session(checkout))),
             ("transaction", shown),
         ])
+    }
+
+    /// Contract §5: the session that the payer comes back with, which is the one that paid.
+    fn shown_session(&self, checkout: &Checkout) -> Option<String> {
+        let shown = checkout.shown.as_ref().map(|id| &self.attempts[id]);
+        let paid = shown.filter(|attempt| attempt.state == AttemptState::Completed);
+        paid.and_then(|attempt| attempt.session.clone()).or_else(|| checkout.session.clone())
     }
 
     pub fn summary(&self, id: &str) -> Value {

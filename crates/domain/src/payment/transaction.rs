@@ -212,6 +212,9 @@ pub struct TransactionSummary {
     pub amount: Money,
     pub fee: Money,
     pub net: Money,
+    /// Where it began; nowhere if it was recorded by hand. What was stored before this was does not say.
+    #[serde(default)]
+    pub session: Option<Id<PaymentSession>>,
 }
 
 impl TransactionSummary {
@@ -306,6 +309,10 @@ impl Transaction {
             amount: self.amount,
             fee: self.fee,
             net: self.net(),
+            session: match &self.source {
+                Source::Provider(attempt) => Some(attempt.session),
+                Source::Manual(_) => None,
+            },
         }
     }
 

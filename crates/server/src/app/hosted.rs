@@ -183,7 +183,8 @@ impl Hosted {
             PaidObject::Invoice(_) => None,
             PaidObject::PaymentLink(link) => link.terms().success_url.as_deref(),
         };
-        self.back(of_object.or(self.session().and_then(|session| session.success_url.as_deref())))
+        let url = of_object.or(self.session().and_then(|session| session.success_url.as_deref()));
+        self.back(url, self.paying_session())
     }
 
     /// Where the payer goes who leaves unpaid.
@@ -193,15 +194,29 @@ impl Hosted {
             PaidObject::Invoice(_) => None,
             PaidObject::PaymentLink(link) => link.terms().failure_url.as_deref(),
         };
-        self.back(of_object.or(self.session().and_then(|session| session.failure_url.as_deref())))
+        let url = of_object.or(self.session().and_then(|session| session.failure_url.as_deref()));
+        self.back(url, self.session().map(|session| session.id))
     }
 
-    fn back(&self, url: Option<&str>) -> Option<String> {
+    /// The one that brought the money last; a payer who switched the method may have paid by the first one.
+    fn paying_session(&self) -> Option<Id<PaymentSession>> {
+        let current = self.session().map(|session| session.id);
+        match &self.object {
+            PaidObject::Checkout(checkout) => checkout.shown_session(),
+            PaidObject::Invoice(_) => {
+                let paid = self.is_paid_by().filter(|attempt| !attempt.duplicate).last();
+                paid.and_then(|paid| paid.summary().session).or(current)
+            }
+            PaidObject::PaymentLink(_) => current,
+        }
+    }
+
+    fn back(&self, url: Option<&str>, session: Option<Id<PaymentSession>>) -> Option<String> {
         let checkout = match &self.object {
             PaidObject::Checkout(checkout) => Some(checkout.id),
             PaidObject::Invoice(_) | PaidObject::PaymentLink(_) => None,
         };
-        url.map(|url| return_address(url, checkout, self.session().map(|session| session.id)))
+        url.map(|url| return_address(url, checkout, session))
     }
 
     /// An attempt of which no final word is known: money may still move.

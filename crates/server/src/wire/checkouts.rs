@@ -136,7 +136,7 @@ impl CheckoutView {
             metadata: super::raw(&order.metadata),
             livemode: checkout.scope.mode.is_live(),
             transaction: checkout.transaction.as_ref().map(SummaryView::from),
-            payment_session_id: checkout.payment_session.map(|id| id.to_string()),
+            payment_session_id: checkout.shown_session().map(|id| id.to_string()),
             success_url: order.success_url.clone(),
             failure_url: order.failure_url.clone(),
             cancel_url: order.failure_url.clone(),

@@ -149,7 +149,7 @@ impl World {
 
     fn summary(&self, id: Id<Transaction>, minor: i64, status: TransactionStatus) -> TransactionSummary {
         let status = status.as_str().into();
-        TransactionSummary { id, status, amount: dalasi(minor), fee: dalasi(0), net: dalasi(minor) }
+        TransactionSummary { id, status, amount: dalasi(minor), fee: dalasi(0), net: dalasi(minor), session: None }
     }
 
     fn check(&mut self, before: &Invoice, now: Timestamp) {
