@@ -12,7 +12,14 @@ const END_US: i64 = OPEN_S as i64 * 1_000_000;
 
 fn summary(number: u8, status: TransactionStatus) -> TransactionSummary {
     let amount = dalasi(10_000);
-    TransactionSummary { id: id(number), status: status.as_str().into(), amount, fee: dalasi(250), net: dalasi(9_750), session: None }
+    TransactionSummary {
+        id: id(number),
+        status: status.as_str().into(),
+        amount,
+        fee: dalasi(250),
+        net: dalasi(9_750),
+        session: None,
+    }
 }
 
 /// With one attempt that the provider has (or not).

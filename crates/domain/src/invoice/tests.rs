@@ -39,7 +39,14 @@ fn pending() -> Invoice {
 
 fn summary(number: u8, minor: i64, status: TransactionStatus) -> TransactionSummary {
     let status = status.as_str().into();
-    TransactionSummary { id: id(number), status, amount: dalasi(minor), fee: dalasi(0), net: dalasi(minor), session: None }
+    TransactionSummary {
+        id: id(number),
+        status,
+        amount: dalasi(minor),
+        fee: dalasi(0),
+        net: dalasi(minor),
+        session: None,
+    }
 }
 
 fn with_provider(mut invoice: Invoice, minor: i64) -> Invoice {

@@ -265,6 +265,14 @@ impl PaidObject {
         }
     }
 
+    /// Whether an attempt that is with its provider keeps it open beyond its time.
+    pub fn is_held(&self) -> bool {
+        match self {
+            Self::Checkout(checkout) => checkout.attempt_with_provider(),
+            Self::Invoice(_) | Self::PaymentLink(_) => false,
+        }
+    }
+
     /// What an attempt that failed is called, beside `payment.failed`.
     pub fn failed_event(&self) -> Option<EventType> {
         match self {

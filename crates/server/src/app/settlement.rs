@@ -44,13 +44,15 @@ pub fn settle(
         }
         Moved::On => object.attempt_moved(session_id, transaction.summary(), session.is_with_provider(), now),
         Moved::ToFailed => {
-            object.attempt_moved(session_id, transaction.summary(), false, now);
+            // What is told of the failure is told of what still waited for it; what ran out meanwhile is told next.
+            object.attempt_moved(session_id, transaction.summary(), object.is_held(), now);
             if object.awaits_payment() && !domain::planted!(Defect::FailureUntold) {
                 publish::payment_event(tx, context, &mut object, &mut session, &transaction, EventType::PaymentFailed)?;
                 if let Some(event) = object.failed_event() {
                     publish::object_event(tx, context, &mut object, event)?;
                 }
             }
+            object.attempt_moved(session_id, transaction.summary(), false, now);
         }
         Moved::ToPaid => money_arrived(tx, context, &mut object, &mut session, &mut transaction, before)?,
     }

@@ -91,10 +91,10 @@ fn completed(hosted: &Hosted) -> State {
 }
 
 fn ended(hosted: &Hosted, end: End) -> State {
-    let return_url = hosted.failure_address();
     let mut paid = hosted.is_paid_by().filter(|attempt| !attempt.duplicate);
     if let Some(late) = paid.next() {
-        let receipt = receipt(late);
+        // Whoever's money came is led to no page that says that nothing was paid: they would pay again.
+        let (receipt, return_url) = (receipt(late), None);
         return match hosted.is_paid_by().find(|attempt| attempt.duplicate) {
             Some(second) => {
                 State::AlreadyPaid { receipt: Some(receipt), second_payment: Some(second.id.to_string()), return_url }
@@ -102,6 +102,7 @@ fn ended(hosted: &Hosted, end: End) -> State {
             None => State::PaidLate { after: end, receipt, return_url },
         };
     }
+    let return_url = hosted.failure_address();
     let standing = match hosted.unsettled() {
         Some(attempt) => Standing::Unknown(shown(attempt.attempt().method)),
         None => Standing::NothingTaken,

@@ -1,6 +1,7 @@
 //! What is paid online beside checkouts, with a clock that moves: invoices in parts, payment links by many, sessions that
 //! nobody uses. Each story ends with books that are right.
 
+mod of_checkouts;
 mod of_invoices;
 mod of_links;
 mod unused;
@@ -17,6 +18,7 @@ use dalasi::app::sessions::{self, Payment};
 use dalasi::app::{checkouts, look_up, settlement, verify};
 use dalasi::error::Failure;
 use domain::checkout::Checkout;
+use domain::event::Event;
 use domain::invoice::{Invoice, Status};
 use domain::payment::{Payable, Payer, PaymentSession, SessionStatus, Transaction, TransactionStatus};
 use domain::payment_link::{self, CustomField, FieldType, PaymentLink, Price, Terms};
@@ -180,14 +182,24 @@ impl World {
         cancelled.map(drop).map_err(|failure| failure.code().into_owned())
     }
 
-    /// The types of an object's events, in order.
-    async fn told(&self, object: impl ToString) -> Vec<&'static str> {
+    /// An object's events, in order.
+    async fn events(&self, object: impl ToString) -> Vec<Event> {
         let (scope, object) = (self.scope, object.to_string());
         let page = PageRequest { offset: 0, limit: 100, after: None };
         let found = self.app.read(move |tx, _| Ok(events::list(tx, scope, &EventsFilter::default(), &page)?)).await;
         let mut told: Vec<_> = found.unwrap().items.into_iter().filter(|event| event.object_id == object).collect();
         told.sort_by_key(|event| event.sequence);
-        told.iter().map(|event| event.kind.as_str()).collect()
+        told
+    }
+
+    async fn told(&self, object: impl ToString) -> Vec<&'static str> {
+        self.events(object).await.iter().map(|event| event.kind.as_str()).collect()
+    }
+
+    /// What receivers were told.
+    async fn bodies(&self, object: impl ToString) -> Vec<serde_json::Value> {
+        let events = self.events(object).await;
+        events.iter().map(|event| serde_json::from_str(&event.body).unwrap()).collect()
     }
 
     async fn books_are_right(&self) {

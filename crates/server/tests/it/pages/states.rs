@@ -175,7 +175,7 @@ async fn an_attempt_with_its_rail_holds_the_checkout_open() {
 #[tokio::test]
 async fn cancelled_and_then_paid_late() {
     let world = World::new().await;
-    let checkout = world.create(|_| {}).await;
+    let checkout = world.create(|new| new.failure_url = Some("https://shop.example/unpaid".into())).await;
     let mut payer = world.payer(&checkout).await;
     payer.with_phone(Method::Afrimoney, QUIET).await;
     let simulator = payer.page.link("Open the simulated phone").unwrap();
@@ -184,6 +184,7 @@ async fn cancelled_and_then_paid_late() {
     assert_eq!(payer.page.heading(), "Cancelled");
     assert!(payer.page.says("We do not know yet whether money was taken: Afrimoney has not answered."));
     assert!(!payer.page.says("Nothing was taken"), "nobody knows that");
+    assert!(payer.page.body.contains("https://shop.example/unpaid"));
     payer.open(&simulator).await;
     payer.decide("approve").await;
     payer.back().await;
@@ -191,6 +192,7 @@ async fn cancelled_and_then_paid_late() {
     let stored = world.stored(checkout.id).await;
     assert_eq!(stored.standing(), Standing::Cancelled);
     assert!(payer.page.says(&stored.is_paid_by().next().unwrap().id.to_string()));
+    assert!(!payer.page.body.contains("https://shop.example/unpaid"), "they have paid, and would pay again there");
 }
 
 #[tokio::test]

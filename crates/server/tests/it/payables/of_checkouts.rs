@@ -1,0 +1,74 @@
+//! Checkouts whose payers change their mind, go away, or take longer than there is time.
+
+use super::*;
+
+/// The payer opens Wave, takes a card instead, and pays by Wave all the same: that session is the one to look at.
+#[tokio::test]
+async fn the_session_that_paid_is_the_one_that_is_named() {
+    let world = World::new().await;
+    let url = "https://shop.example/thanks";
+    let checkout = world.create(|new| new.success_url = Some(url.into())).await;
+    let payable = Payable::Checkout(checkout.id);
+    let first = world.initialize(pay(payable, Method::Wave, QUIET)).await.unwrap();
+    let second = world.initialize(pay(payable, Method::Card, QUIET)).await.unwrap();
+    assert_eq!(world.checkout(checkout.id).await.shown_session(), Some(second));
+    world.confirm(&world.attempt(first).await).await;
+    assert_eq!(world.payment(second).await.session.status(), SessionStatus::Cancelled);
+    assert_eq!(world.checkout(checkout.id).await.shown_session(), Some(first));
+    let told = world.bodies(checkout.id).await;
+    let completed = told.iter().find(|event| event["type"] == "checkout.completed").unwrap();
+    assert_eq!(completed["data"]["payment_session_id"], first.to_string());
+    assert_eq!(
+        world.stored(checkout.id).await.success_address(),
+        Some(format!("{url}?session_id={}&payment_session_id={first}", checkout.id))
+    );
+    world.books_are_right().await;
+}
+
+/// The network has it when the time runs out, and says no: what failed was still waited for, and then it is over.
+#[tokio::test]
+async fn a_failure_after_the_time_ran_out_is_told_of_a_pending_checkout() {
+    let world = World::new().await;
+    world.clock.stop();
+    let checkout = world.create(|new| new.expires_in_s = 3_600).await;
+    let session = world.initialize(pay(Payable::Checkout(checkout.id), Method::Afrimoney, SILENT)).await.unwrap();
+    world.clock.advance(Duration::from_secs(3_601));
+    world.report(world.attempt(session).await.id, Report::Failed { reason: FailureReason::Declined }).await;
+    let told = world.bodies(checkout.id).await;
+    let told: Vec<_> = told.iter().map(|event| (event["type"].as_str(), event["data"]["status"].as_str())).collect();
+    assert_eq!(
+        told,
+        [(Some("payment.failed"), Some("pending")), (Some("checkout.expired"), Some("expired"))],
+        "in this order"
+    );
+    world.books_are_right().await;
+}
+
+/// Whoever asked is gone before the commit came back: the network is called all the same, and at once.
+#[tokio::test]
+async fn a_payer_who_goes_away_does_not_take_the_call_along() {
+    let world = World::new().await;
+    let checkout = world.create(|_| {}).await;
+    let request = world.initialize(pay(Payable::Checkout(checkout.id), Method::Afrimoney, QUIET));
+    assert!(tokio::time::timeout(Duration::ZERO, request).await.is_err(), "it began, and nobody waits for it");
+    let called = async {
+        loop {
+            if let Some(session) = world.checkout(checkout.id).await.payment_session
+                && world.payment(session).await.session.status() == SessionStatus::Processing
+            {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    // A worker would take it over after thirty seconds.
+    tokio::time::timeout(Duration::from_secs(10), called).await.expect("the network was called");
+    world.books_are_right().await;
+}
+
+impl World {
+    async fn checkout(&self, id: Id<Checkout>) -> Checkout {
+        let scope = self.scope;
+        self.app.read(move |tx, _| look_up::<Checkout>(tx, scope, id)).await.unwrap()
+    }
+}
