@@ -279,6 +279,34 @@ def raw(server, request):
             return b""
 
 
+# Each list with the prefix of what it holds.
+LISTS = {
+    "/v1/checkouts": "cs",
+    "/v1/events": "evt",
+    "/v1/ledger/entries": "entry",
+    "/v1/pay/customers": "cus",
+    "/v1/pay/invoices": "inv",
+    "/v1/pay/payment-links": "pl",
+    "/v1/pay/products": "prod",
+    "/v1/pay/receipts": "rec",
+    "/v1/pay/refunds": "ref",
+    "/v1/pay/transactions": "txn",
+    "/v1/webhook_endpoints": "we",
+}
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_list_goes_on_behind_a_record_of_its_own(api, path):
+    record = "01h455vb4pex5vsknk084sn02q"
+    own = f"{LISTS[path]}_{record}"
+    others = [f"{prefix}_{record}" for prefix in LISTS.values() if prefix != LISTS[path]]
+    for after in ("", "nonsense", own[:-1], own.upper(), f" {own}", *others):
+        assert faults(api.get(path, params={"after": after})) == {"after": "not_found"}, after
+    # Older than all there are. It may have been deleted since.
+    page = data(api.get(path, params={"after": own}))
+    assert (page["items"], page["has_more"]) == ([], False)
+
+
 def test_a_get_ignores_unknown_parameters_but_a_list_does_not(api):
     checkout = data(api.post("/v1/checkouts", json.loads('{"amount":"1.00"}')), 201)
     data(api.get(f"/v1/checkouts/{checkout['id']}", params={"expand": "items"}))

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta, timezone
 
 from checks import data, error, eventually, faults, ok, refusal
+from server import Api
 
 FIELDS = {
     "id", "type", "data", "webhook_endpoint_id", "status", "attempts", "next_retry_at", "livemode", "object_id",
@@ -87,6 +88,15 @@ def test_the_log_is_followed_without_a_gap(sdk, api, paid):
     assert len({event["id"] for event in seen}) == len(seen)
     for checkout in checkouts:
         assert [event["sequence"] for event in seen if event["object_id"] == checkout] == [1, 2]
+
+
+def test_nobody_follows_what_is_not_there(server, api, paid):
+    event = eventually(lambda: data(api.get("/v1/events", params={"limit": 1}))["items"] or paid() and None)[0]["id"]
+    foreign = Api(server.url, server.keys["live"]["secret"])
+    for reader, after in ((api, ABSENT), (foreign, event), (api, "nonsense"), (api, f"cs_{ABSENT[4:]}")):
+        answer = reader.get("/v1/events", params={"order": "asc", "after": after})
+        assert faults(answer) == {"after": "not_found"}, after
+    data(api.get("/v1/events", params={"order": "asc", "after": event}))
 
 
 def test_a_retry_sends_the_same_event_again(sdk, endpoint, paid):

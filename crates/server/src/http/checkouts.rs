@@ -230,7 +230,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
 )]
 pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Checkouts))?;
-    let page = read::page(&mut query);
+    let page = read::page::<Checkout>(&mut query);
     let filter = CheckoutFilter {
         status: query.text("status").choice(&Status::ALL.map(|status| (status.as_str(), status))).optional(),
         reference: query.text("reference").max(255).optional(),

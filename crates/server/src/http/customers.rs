@@ -120,7 +120,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
 )]
 pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Customers))?;
-    let page = read::page(&mut query);
+    let page = read::page::<Customer>(&mut query);
     let filter = CustomerFilter {
         email: query.text("email").email().optional(),
         phone: query.text("phone").parse(read::phone_in_query).optional(),

@@ -11,7 +11,7 @@ use store::queries::{Page, PageRequest};
 
 use super::answer::{Answer, Problem};
 use super::caller::Caller;
-use super::fault::FaultCode;
+use super::fault::{Fault, FaultCode};
 use super::json::Body;
 use super::openapi::Data;
 use super::path::InPath;
@@ -54,7 +54,7 @@ enum Order {
 )]
 pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Webhooks))?;
-    let page = read::page(&mut query);
+    let page = read::page::<Event>(&mut query);
     let order = query.text("order").choice(&[("desc", Order::NewestFirst), ("asc", Order::Log)]).or(Order::NewestFirst);
     let kind = query.text("type").parse(|text| {
         let message = || format!("`type` {text:?} is no event type; leave it out to see all.");
@@ -70,28 +70,25 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
         let message = "`order=asc` follows the whole log: use it with `after` and `limit` only.";
         query.fault("order", FaultCode::Conflict, message);
     }
-    let after = match (&page.after, order) {
-        (Some(after), Order::Log) => match after.parse::<Id<Event>>() {
-            Ok(id) => Some(id),
-            Err(_) => {
-                query.fault("after", FaultCode::NotFound, "`after` names no event.");
-                None
-            }
-        },
-        _ => None,
-    };
     query.finish()?;
     let list = api
         .app
         .read(move |tx, _| {
             let found = match order {
                 Order::NewestFirst => events::list(tx, scope, &filter, &page)?,
-                Order::Log => events::follow(tx, scope, after, page.limit)?,
+                Order::Log => {
+                    events::follow(tx, scope, page.after.as_deref(), page.limit)?.ok_or_else(no_such_event)?
+                }
             };
             views(tx, scope, found, &page)
         })
         .await?;
     Ok(Answer::ok(&list))
+}
+
+fn no_such_event() -> Fault {
+    let (code, message) = read::nothing_behind();
+    Fault::new("after", code, message)
 }
 
 fn views(tx: &mut Tx<'_>, scope: Scope, page: Page<Event>, request: &PageRequest) -> Result<List<EventView>, Failure> {

@@ -74,7 +74,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
 )]
 pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Invoices))?;
-    let page = read::page(&mut query);
+    let page = read::page::<Invoice>(&mut query);
     let filter = InvoiceFilter {
         status: query.text("status").choice(&StatusFilter::WORDS).optional(),
         customer_id: query.text("customer_id").max(64).optional(),

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use domain::Id;
 use domain::api_key::{Area, Right};
+use domain::ledger::Entry;
 use domain::payment::Transaction;
 use serde::Serialize;
 use store::queries::ledger_batches::{self, EntryFilter};
@@ -57,7 +58,7 @@ pub(super) async fn accounts(State(api): State<Api>, caller: Caller) -> Result<A
 )]
 pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Transactions))?;
-    let page = read::page(&mut query);
+    let page = read::page::<Entry>(&mut query);
     let filter = EntryFilter {
         transaction_id: query.text("transaction_id").max(64).optional(),
         from: query.text("start_date").parse(read::from_time).optional(),

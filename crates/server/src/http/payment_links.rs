@@ -229,7 +229,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
 )]
 pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::PaymentLinks))?;
-    let page = read::page(&mut query);
+    let page = read::page::<PaymentLink>(&mut query);
     let status = query.text("status").choice(&STATUSES).optional();
     query.finish()?;
     let list = api

@@ -150,7 +150,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
 )]
 pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Products))?;
-    let page = read::page(&mut query);
+    let page = read::page::<Product>(&mut query);
     let active = query.boolean("active").optional();
     query.finish()?;
     let list = api

@@ -3,7 +3,7 @@
 use domain::customer::Customer;
 use domain::product::Product;
 use domain::tax_rate::TaxRateFault;
-use domain::{Currency, Id, Method, Money, Msisdn, TaxRate, Timestamp};
+use domain::{Currency, Id, Method, Money, Msisdn, Object, TaxRate, Timestamp};
 use store::queries::PageRequest;
 
 use super::answer::Problem;
@@ -117,11 +117,16 @@ fn time(text: &str) -> Read<Timestamp> {
     })
 }
 
-/// `offset`, `limit` and `after` of a list.
-pub(super) fn page(query: &mut Query) -> PageRequest {
+/// `offset`, `limit` and `after` of a list of these.
+pub(super) fn page<T: Object>(query: &mut Query) -> PageRequest {
     let page = query.page();
-    let after = query.text("after").min(1).max(64).optional();
-    PageRequest { offset: page.offset, limit: page.limit, after }
+    let after = query.text("after").parse(|text| text.parse::<Id<T>>().map_err(|_| nothing_behind()));
+    PageRequest { offset: page.offset, limit: page.limit, after: after.optional().map(|id| id.to_string()) }
+}
+
+/// Of an `after` that names nothing in the list: a reader who goes on from there would get no further, or be sent round.
+pub(super) fn nothing_behind() -> (FaultCode, String) {
+    (FaultCode::NotFound, "`after` names no record of this list; send the `id` of the last one that you have.".into())
 }
 
 /// The body's idempotency key; its rules are checked together with the header's.

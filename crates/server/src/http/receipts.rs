@@ -28,7 +28,7 @@ use crate::wire::receipts::{ReceiptList, ReceiptValidation, ReceiptView};
 )]
 pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Invoices))?;
-    let page = read::page(&mut query);
+    let page = read::page::<Receipt>(&mut query);
     query.finish()?;
     let list = api.app.read(move |tx, context| {
         let found = queries::list(tx, scope, &page)?;

@@ -100,7 +100,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
 )]
 pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Refunds))?;
-    let page = read::page(&mut query);
+    let page = read::page::<Refund>(&mut query);
     let status = query.text("status").choice(&RefundStatus::ALL.map(|status| (status.as_str(), status))).optional();
     query.finish()?;
     let list = api

@@ -48,7 +48,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
 )]
 pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Transactions))?;
-    let page = read::page(&mut query);
+    let page = read::page::<Transaction>(&mut query);
     let filter = TransactionFilter {
         status: query.text("status").choice(&TransactionStatus::ALL.map(|status| (status.as_str(), status))).optional(),
         from: query.text("start_date").parse(read::from_time).optional(),

@@ -156,7 +156,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
 )]
 pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Query) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Webhooks))?;
-    let page = read::page(&mut query);
+    let page = read::page::<WebhookEndpoint>(&mut query);
     query.finish()?;
     let list = api
         .app

@@ -56,8 +56,11 @@ impl History {
                 match dice.below(3) {
                     0 => {
                         let after = shown.get(dice.below(shown.len() as u64 + 1) as usize);
-                        let after = after.map(|one| text(one, "id")).unwrap_or_else(|| "no_name".to_owned());
+                        let after = after.map(|one| text(one, "id")).unwrap_or_else(|| a_name(query.list, &mut dice));
                         self.page(&query, &shown, Some(&after), 0).await?;
+                        self.is_no_place(query.side, query.list, "no_name").await?;
+                        let other = LISTS.into_iter().find(|list| *list != query.list).expect("there are several");
+                        self.is_no_place(query.side, query.list, &a_name(other, &mut dice)).await?;
                     }
                     1 => drop(self.page(&query, &shown, None, dice.below(8) as usize).await?),
                     _ => drop(self.page(&query, &shown, None, 0).await?),
@@ -218,6 +221,34 @@ impl History {
         }
         Ok(names)
     }
+
+    /// A list goes on behind one of its own, and behind nothing else.
+    async fn is_no_place(&self, side: usize, list: &str, after: &str) -> Result<(), String> {
+        let path = format!("{list}?after={after}");
+        let sent = self.world.send(side, "GET", &path, None, None).await;
+        let answer = sent.ok_or_else(|| format!("{path} was not answered"))?;
+        let problem = answer.json();
+        let told = (answer.status, text(&problem, "code"), text(&problem["details"][0], "field"));
+        if told != (400, "validation_failed".into(), "after".into()) {
+            return Err(format!("{path} should be refused, and is answered {told:?}"));
+        }
+        Ok(())
+    }
+}
+
+/// As well-formed as those in the list, before or behind all of them.
+fn a_name(list: &str, dice: &mut Dice) -> String {
+    let prefix = match list {
+        "/v1/checkouts" => "cs",
+        "/v1/pay/invoices" => "inv",
+        "/v1/pay/transactions" => "txn",
+        "/v1/pay/refunds" => "ref",
+        "/v1/pay/payment-links" => "pl",
+        "/v1/pay/customers" => "cus",
+        _ => "prod",
+    };
+    let place = if dice.one_in(2) { "01h455vb4pex5vsknk084sn02q" } else { "7zzzzzzzzzzzzzzzzzzzzzzzzz" };
+    format!("{prefix}_{place}")
 }
 
 fn a_limit(dice: &mut Dice) -> usize {

@@ -105,13 +105,15 @@ pub fn list(tx: &mut Tx<'_>, scope: Scope, filter: &EventsFilter, page: &PageReq
 }
 
 /// In the order of the log, behind `after`: a row that commits late is not skipped, because a place is given only after
-/// the commit.
-pub fn follow(tx: &mut Tx<'_>, scope: Scope, after: Option<Id<Event>>, limit: i64) -> Result<Page<Event>, Error> {
+/// the commit. `None` where there is no such event: whoever waited for what comes behind it would wait for ever.
+pub fn follow(tx: &mut Tx<'_>, scope: Scope, after: Option<&str>, limit: i64) -> Result<Option<Page<Event>>, Error> {
     let after = match after {
         None => 0,
-        Some(id) => match tx.query_opt(SELECT_LOG_NO, &key(scope, &id.to_string()))? {
+        Some(id) => match tx.query_opt(SELECT_LOG_NO, &key(scope, id))? {
             Some(row) => row.get("log_no")?,
-            None => return Ok(Page { items: Vec::new(), total: 0, total_is_capped: false, has_more: false }),
+            None if tx.query_opt(SELECT, &key(scope, id))?.is_none() => return Ok(None),
+            // Without a place yet, it is behind all that have one.
+            None => return Ok(Some(Page { items: Vec::new(), total: 0, total_is_capped: false, has_more: false })),
         },
     };
     let [organization, mode, _] = key(scope, "");
@@ -119,7 +121,7 @@ pub fn follow(tx: &mut Tx<'_>, scope: Scope, after: Option<Id<Event>>, limit: i6
     let rows = tx.query(FOLLOW, &[organization, mode, after.into(), limit.into()])?;
     let items = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let has_more = total > i64::try_from(items.len()).unwrap_or(i64::MAX);
-    Ok(Page { items, total: total.min(100_000), total_is_capped: total > 100_000, has_more })
+    Ok(Some(Page { items, total: total.min(100_000), total_is_capped: total > 100_000, has_more }))
 }
 
 pub fn any_unlogged(tx: &mut Tx<'_>) -> Result<bool, Error> {

@@ -42,10 +42,13 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
             json!({ "type": "integer", "minimum": 1, "default": 20 }),
             "How many records to answer. More than 100 is read as 100.",
         ),
-        "after" if operation == "list_events" => {
-            (text(64), "Continue behind the event with this id. With `order=asc`: follow the log from there.")
+        "after" if operation == "list_events" => (
+            schema::<words::EventId>(),
+            "Continue behind the event with this id. With `order=asc`: follow the log from there.",
+        ),
+        "after" => {
+            (listed(operation), "Continue behind the record with this id, at constant cost. Instead of `offset`.")
         }
-        "after" => (text(64), "Continue behind the record with this id, at constant cost. Instead of `offset`."),
         "status" if operation == "list_transactions" => {
             (schema::<words::TransactionStatus>(), "Only transactions in this state.")
         }
@@ -87,6 +90,23 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
         ),
         "type" => (schema::<words::EventName>(), "Only events of this type."),
         other => unreachable!("{operation} has a parameter {other:?} that is not described"),
+    }
+}
+
+/// The id of what a list holds.
+fn listed(operation: &str) -> Value {
+    match operation {
+        "list_checkouts" => schema::<words::CheckoutId>(),
+        "list_customers" => schema::<words::CustomerId>(),
+        "list_invoices" => schema::<words::InvoiceId>(),
+        "list_ledger_entries" => schema::<words::EntryId>(),
+        "list_payment_links" => schema::<words::PaymentLinkId>(),
+        "list_products" => schema::<words::ProductId>(),
+        "list_receipts" => schema::<words::ReceiptId>(),
+        "list_refunds" => schema::<words::RefundId>(),
+        "list_transactions" => schema::<words::TransactionId>(),
+        "list_webhook_endpoints" => schema::<words::EndpointId>(),
+        other => unreachable!("{other} is no list that goes on behind a record"),
     }
 }
 
