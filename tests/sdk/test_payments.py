@@ -305,6 +305,15 @@ class TestDashboard:
         by_method = {entry["payment_method"]: entry for entry in after["by_method"]}
         assert by_method["afrimoney"]["count"] >= 1
 
+    def test_the_methods_add_up_to_the_whole(self, sdk, bill, paid):
+        paid(amount="40.00")
+        for method in ("cash", "bank_transfer"):
+            ok(sdk.invoices.record_payment(bill()["id"], amount="7.50", payment_method=method))
+        shown = ok(sdk.payments.get_dashboard())
+        assert {"afrimoney", "cash", "bank_transfer"} <= {entry["payment_method"] for entry in shown["by_method"]}
+        assert sum(cents(entry["amount"]) for entry in shown["by_method"]) == cents(shown["total_amount"])
+        assert sum(entry["count"] for entry in shown["by_method"]) == shown["completed_count"]
+
 
 def cents(text):
     whole, _, minor = text.partition(".")

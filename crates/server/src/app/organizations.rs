@@ -2,7 +2,7 @@
 
 use domain::api_key::{KeyKind, Rights};
 use domain::organization::{Locale, Organization};
-use domain::{Currency, Id, Method, Mode, Money, Scope};
+use domain::{Currency, Id, Method, Mode, Money, OfflineMethod, Scope};
 use store::queries::{organizations, transactions};
 use store::{Tx, lease};
 
@@ -156,14 +156,13 @@ pub fn dashboard(tx: &mut Tx<'_>, scope: Scope) -> Result<PayDashboard, Failure>
     let (amount, fees) = (sum(|total| total.amount_minor, paid), sum(|total| total.fee_minor, paid));
     let refunded = sum(|total| total.refunded_minor, paid);
     let mut by_method: Vec<MethodTotal> = Vec::new();
-    for method in Method::ALL {
-        let of_method = totals
-            .iter()
-            .filter(|total| total.payment_method == method.as_str() && paid.contains(&total.status.as_str()));
+    for method in Method::ALL.map(Method::as_str).into_iter().chain(OfflineMethod::ALL.map(OfflineMethod::as_str)) {
+        let of_method =
+            totals.iter().filter(|total| total.payment_method == method && paid.contains(&total.status.as_str()));
         let (count, minor) =
             of_method.fold((0, 0), |(count, minor), total| (count + total.transactions, minor + total.amount_minor));
         if count > 0 {
-            by_method.push(MethodTotal { payment_method: method.as_str().into(), count, amount: money(minor) });
+            by_method.push(MethodTotal { payment_method: method.into(), count, amount: money(minor) });
         }
     }
     let recent = transactions::recent(tx, scope, 10)?;

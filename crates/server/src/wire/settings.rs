@@ -120,7 +120,7 @@ pub struct PayDashboard {
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct MethodTotal {
-    #[schema(value_type = words::MethodName)]
+    #[schema(value_type = words::AnyMethodName)]
     pub payment_method: String,
     #[schema(minimum = 0)]
     pub count: i64,
