@@ -149,6 +149,25 @@ class TestParts:
             "invoice.paid",
         )
 
+    def test_all_say_of_a_receipt_that_its_file_is_made(self, sdk, endpoint, invoice, start, becomes):
+        owed = invoice("60.00")
+
+        def statuses(receipts):
+            return [receipt["status"] for receipt in receipts]
+
+        def made(receipts):
+            return statuses(receipts)[:-1]
+
+        for before in ([], ["completed"]):
+            recorded = ok(sdk.invoices.record_payment(owed["id"], amount="10.00", payment_method="cash"))
+            assert made(recorded["receipts"]) == before
+            eventually(lambda: set(statuses(ok(sdk.invoices.get(owed["id"]))["receipts"])) == {"completed"})
+        data(start(owed))
+        becomes(owed, "paid")
+        types = ("invoice.partially_paid", "invoice.partially_paid", "payment.succeeded", "invoice.paid")
+        events = of(endpoint, owed, *types)
+        assert [made(event.event["data"]["receipts"]) for event in events[1:]] == [["completed"]] + [["completed"] * 2] * 2
+
     def test_an_open_session_follows_what_is_left(self, sdk, api, invoice, start, parts):
         owed = invoice("100.00")
         first = data(start(owed, QUIET, "wave"))

@@ -12,11 +12,12 @@ use domain::number::Series;
 use domain::organization::{Organization, Profile};
 use domain::{Currency, Id, Metadata, Msisdn, Refusal, Scope, TaxRate, Timestamp};
 use store::Tx;
+use store::queries::documents::DocumentStates;
 use store::queries::{counters, jobs};
 
 use super::customers::NewCustomer;
 use super::products::NewItem;
-use super::{Context, customers, load, look_up, mails, products, publish, sessions};
+use super::{Context, customers, load, look_up, mails, products, publish, receipts, sessions};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 use crate::mail::is_mailable;
@@ -56,11 +57,12 @@ pub struct InvoiceChange {
     pub based_on: Option<i64>,
 }
 
-/// An invoice with the merchant who sends it.
+/// An invoice with the merchant who sends it, and what became of its receipts' files.
 #[derive(Debug, Clone)]
 pub struct Billed {
     pub invoice: Invoice,
     pub merchant: Profile,
+    pub files: DocumentStates,
 }
 
 pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewInvoice) -> Result<Billed, Failure> {
@@ -277,5 +279,6 @@ pub(super) fn close_session(tx: &mut Tx<'_>, invoice: &mut Invoice) -> Result<()
 fn billed(tx: &mut Tx<'_>, invoice: Invoice) -> Result<Billed, Failure> {
     let scope = invoice.scope;
     let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
-    Ok(Billed { invoice, merchant })
+    let files = receipts::files(tx, scope, [&invoice])?;
+    Ok(Billed { invoice, merchant, files })
 }

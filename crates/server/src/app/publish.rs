@@ -14,7 +14,7 @@ use store::Tx;
 use store::queries::{deliveries, endpoints, events};
 
 use super::paid_object::PaidObject;
-use super::{Context, look_up};
+use super::{Context, look_up, receipts};
 use crate::error::Failure;
 use crate::wire::checkouts::{CheckoutView, PaymentEventData};
 use crate::wire::invoices::{InvoiceEventData, InvoiceView};
@@ -45,7 +45,8 @@ pub fn invoice_event(
     let scope = invoice.scope;
     let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
     let sequence = invoice.next_sequence();
-    let data = InvoiceView::of(invoice, &merchant, &context.addresses, tx.now());
+    let files = receipts::files(tx, scope, [&*invoice])?;
+    let data = InvoiceView::of(invoice, &merchant, &context.addresses, tx.now()).knowing(&files);
     publish(tx, scope, kind, &invoice.id.to_string(), sequence, &data)
 }
 
@@ -110,7 +111,8 @@ fn invoice_payment(
     let scope = invoice.scope;
     let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
     let sequence = invoice.next_sequence();
-    let view = InvoiceView::of(invoice, &merchant, &context.addresses, tx.now());
+    let files = receipts::files(tx, scope, [&*invoice])?;
+    let view = InvoiceView::of(invoice, &merchant, &context.addresses, tx.now()).knowing(&files);
     let data = InvoiceEventData::of(view, transaction);
     publish(tx, scope, kind, &invoice.id.to_string(), sequence, &data)
 }

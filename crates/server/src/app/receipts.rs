@@ -1,13 +1,14 @@
 //! Receipts: issued with every payment of an invoice, and checked by whoever was given one.
 
-use domain::Money;
 use domain::invoice::{Invoice, InvoicePayment};
 use domain::job::Job;
 use domain::number::Series;
 use domain::organization::Organization;
 use domain::payment::{Source, Transaction};
 use domain::receipt::{Receipt, ValidationCode};
+use domain::{Money, Scope};
 use store::Tx;
+use store::queries::documents::{self, DocumentStates};
 use store::queries::{counters, jobs, locate};
 
 use super::{Context, look_up, mails};
@@ -51,6 +52,17 @@ pub fn issue(
     tx.insert(&mut receipt)?;
     mails::owe_receipt(tx, context, &receipt)?;
     Ok(receipt)
+}
+
+/// What became of the files of these invoices' receipts.
+pub fn files<'i>(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    invoices: impl IntoIterator<Item = &'i Invoice>,
+) -> Result<DocumentStates, Failure> {
+    let ids = |invoice: &Invoice| invoice.receipts().iter().map(|receipt| receipt.id.to_string()).collect::<Vec<_>>();
+    let receipts: Vec<String> = invoices.into_iter().flat_map(ids).collect();
+    Ok(documents::states(tx, scope, &receipts)?)
 }
 
 /// The receipt with this code, and what of its payment went back since.

@@ -12,7 +12,6 @@ use domain::organization::Organization;
 use domain::{Currency, Id, Refusal, Scope};
 use http::HeaderMap;
 use store::Tx;
-use store::queries::documents;
 use store::queries::invoices::{self as queries, InvoiceFilter, StatusFilter};
 
 use super::answer::{Answer, Problem};
@@ -23,7 +22,7 @@ use super::path::InPath;
 use super::query::Query;
 use super::{Api, card_guard, read};
 use crate::app::invoices::{self, Billed};
-use crate::app::{Context, look_up};
+use crate::app::{Context, look_up, receipts};
 use crate::error::Failure;
 use crate::wire::List;
 use crate::wire::invoices::InvoiceView;
@@ -56,7 +55,7 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
     let view = api.app.read(move |tx, context| {
         let invoice = look_up::<Invoice>(tx, scope, id)?;
         let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
-        let files = documents::states(tx, scope, &receipts_of(&invoice))?;
+        let files = receipts::files(tx, scope, [&invoice])?;
         Ok(InvoiceView::of(&invoice, &merchant, &context.addresses, tx.now()).knowing(&files))
     });
     Ok(Answer::ok(&view.await?))
@@ -88,8 +87,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
         let found = queries::list(tx, scope, &filter, &page)?;
         let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
         let now = tx.now();
-        let receipts: Vec<String> = found.items.iter().flat_map(receipts_of).collect();
-        let files = documents::states(tx, scope, &receipts)?;
+        let files = receipts::files(tx, scope, &found.items)?;
         let view = |invoice| InvoiceView::of(&invoice, &merchant, &context.addresses, now).knowing(&files);
         Ok(List::of(found.map(view), &page))
     });
@@ -184,7 +182,10 @@ pub(super) async fn cancel(
 /// How the answer to a command shows its invoice: as the command left it.
 fn view(api: &Api) -> impl Fn(&Billed) -> InvoiceView + Send + Sync + Clone + 'static {
     let context = api.app.context().clone();
-    move |billed| InvoiceView::of(&billed.invoice, &billed.merchant, &context.addresses, billed.invoice.updated_at)
+    move |billed| {
+        let view = InvoiceView::of(&billed.invoice, &billed.merchant, &context.addresses, billed.invoice.updated_at);
+        view.knowing(&billed.files)
+    }
 }
 
 /// An invoice keeps its currency, so that it can be read before the command. What is not there is the command's to say.
@@ -199,8 +200,4 @@ fn refuse_card_numbers(scope: Scope, body: &Body) -> Result<(), Problem> {
 
 fn parse(id: &str) -> Result<Id<Invoice>, Failure> {
     id.parse().map_err(|_| Refusal::not_found::<Invoice>().into())
-}
-
-fn receipts_of(invoice: &Invoice) -> Vec<String> {
-    invoice.receipts().iter().map(|receipt| receipt.id.to_string()).collect()
 }
