@@ -79,6 +79,19 @@ class TestCreate:
         assert one["customer_id"] == other["customer_id"]
         assert bill(customer_email="lamin@example.gm")["customer_id"] != one["customer_id"]
 
+    def test_an_address_makes_a_customer_whoever_has_the_phone(self, sdk, bill):
+        phone = "+2203007711"
+        first = bill(customer_email="sainey@example.gm", customer_name="Sainey Bah", customer_phone=phone)
+        assert ok(sdk.customers.get(first["customer_id"]))["phone"] == phone
+        invoice = whole(bill(customer_email="kumba@example.gm", customer_name="Kumba Bah", customer_phone=phone))
+        assert (invoice["customer_email"], invoice["customer_name"]) == ("kumba@example.gm", "Kumba Bah")
+        assert invoice["customer_phone"] == phone, "as it was given"
+        made = ok(sdk.customers.get(invoice["customer_id"]))
+        assert (made["email"], made["name"], made["phone"]) == ("kumba@example.gm", "Kumba Bah", None)
+        assert ok(sdk.customers.get(first["customer_id"]))["email"] == "sainey@example.gm"
+        again = bill(customer_email="KUMBA@example.gm", customer_phone="+2203007712")
+        assert (again["customer_id"], again["customer_phone"]) == (made["id"], "+2203007712")
+
     def test_a_customer_fills_in_and_what_is_given_wins(self, sdk, bill):
         customer = ok(sdk.customers.create(email="isatou@example.gm", name="Isatou Jallow", phone="3005555"))
         known = {"customer_id": customer["id"], "customer_email": None, "customer_name": None}

@@ -29,6 +29,48 @@ pub fn find_or_create(tx: &mut Tx<'_>, scope: Scope, new: &NewCustomer) -> Resul
     if let Some(customer) = find(tx, scope, &new.contact)? {
         return Ok(FoundOrCreated { customer, is_new: false });
     }
+    if let Some(customer) = create(tx, scope, new)? {
+        return Ok(FoundOrCreated { customer, is_new: true });
+    }
+    match find(tx, scope, &new.contact)? {
+        Some(customer) => Ok(FoundOrCreated { customer, is_new: false }),
+        // It was deleted in this very moment.
+        None => Err(tx.conflict().into()),
+    }
+}
+
+/// The customer with this e-mail address, unchanged; else a new one (contract §2.4). A phone belongs to one customer only: a
+/// new one has it unless it is another's.
+///
+/// Call it before anything is locked, as [`find_or_create`].
+pub fn find_or_create_by_email(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    email: &str,
+    phone: Option<&Msisdn>,
+    name: Option<&str>,
+) -> Result<Customer, Failure> {
+    if let Some(customer) = queries::by_email(tx, scope, email)? {
+        return Ok(customer);
+    }
+    let phone = match phone {
+        Some(phone) if queries::by_phone(tx, scope, phone)?.is_none() => Some(phone.clone()),
+        Some(_) | None => None,
+    };
+    let contact = Contact::new(Some(email.to_owned()), phone).expect("an e-mail address is enough");
+    let new = NewCustomer { contact, name: name.map(str::to_owned), metadata: Metadata::default() };
+    if let Some(customer) = create(tx, scope, &new)? {
+        return Ok(customer);
+    }
+    match queries::by_email(tx, scope, email)? {
+        Some(customer) => Ok(customer),
+        // Somebody took the phone in this very moment, or the customer was deleted in it.
+        None => Err(tx.conflict().into()),
+    }
+}
+
+/// `None` where another has the e-mail address or the phone.
+fn create(tx: &mut Tx<'_>, scope: Scope, new: &NewCustomer) -> Result<Option<Customer>, Failure> {
     let now = tx.now();
     let mut customer = Customer {
         id: tx.entropy().id(now),
@@ -41,14 +83,8 @@ pub fn find_or_create(tx: &mut Tx<'_>, scope: Scope, new: &NewCustomer) -> Resul
         updated_at: now,
         deleted_at: None,
     };
-    if queries::insert_if_new(tx, &mut customer)? {
-        return Ok(FoundOrCreated { customer, is_new: true });
-    }
-    match find(tx, scope, &new.contact)? {
-        Some(customer) => Ok(FoundOrCreated { customer, is_new: false }),
-        // It was deleted in this very moment.
-        None => Err(tx.conflict().into()),
-    }
+    let is_new = queries::insert_if_new(tx, &mut customer)?;
+    Ok(is_new.then_some(customer))
 }
 
 fn find(tx: &mut Tx<'_>, scope: Scope, contact: &Contact) -> Result<Option<Customer>, Failure> {

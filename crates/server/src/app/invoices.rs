@@ -3,7 +3,7 @@
 
 mod payments;
 
-use domain::customer::{Contact, Customer};
+use domain::customer::Customer;
 use domain::event::EventType;
 use domain::invoice::{Bill, BillTo, Change, Invoice, NotUpdated, Order};
 use domain::job::Job;
@@ -15,7 +15,6 @@ use store::Tx;
 use store::queries::documents::DocumentStates;
 use store::queries::{counters, jobs};
 
-use super::customers::NewCustomer;
 use super::products::NewItem;
 use super::{Context, customers, load, look_up, mails, products, publish, receipts, sessions};
 use crate::error::Failure;
@@ -76,17 +75,16 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewInvoice
         }
         bill
     });
-    let contact = Contact::new(new.customer_email.clone(), new.customer_phone.clone());
-    if new.customer_id.is_none() && contact.is_none() {
+    if new.customer_id.is_none() && new.customer_email.is_none() {
         let message = "`customer_email` is required where no `customer_id` names the customer.";
         faults.push(Fault::new("customer_email", FaultCode::Required, message));
     }
     let (Some(bill), true) = (bill, faults.is_empty()) else { return Err(faults.into()) };
-    let customer = match (named, contact) {
+    let customer = match (named, &new.customer_email) {
         (Some(customer), _) => customer,
-        (None, Some(contact)) => {
-            let new = NewCustomer { contact, name: new.customer_name.clone(), metadata: Metadata::default() };
-            customers::find_or_create(tx, scope, &new)?.customer
+        (None, Some(email)) => {
+            let (phone, name) = (new.customer_phone.as_ref(), new.customer_name.as_deref());
+            customers::find_or_create_by_email(tx, scope, email, phone, name)?
         }
         (None, None) => unreachable!("a fault says so"),
     };

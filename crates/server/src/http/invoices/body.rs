@@ -32,6 +32,7 @@ pub(in crate::http) struct CreateBody {
     customer_name: Option<String>,
     #[schema(max_length = 2000)]
     customer_address: Option<String>,
+    /// A new customer has it too, unless another customer of yours does.
     #[schema(value_type = Option<words::PhoneIn>)]
     customer_phone: Option<String>,
     #[schema(value_type = Option<words::CurrencyCode>, default = "GMD")]

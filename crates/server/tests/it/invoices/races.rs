@@ -2,10 +2,11 @@
 
 use dalasi::app::idempotency::Reply;
 use dalasi::app::invoices::{self, Billed, InvoiceChange, NewInvoice, NewPayment};
-use dalasi::app::{Context, products::NewItem};
+use dalasi::app::{Context, look_up, products::NewItem};
 use dalasi::error::Failure;
+use domain::customer::Customer;
 use domain::invoice::{Invoice, Status};
-use domain::{Id, OfflineMethod, Refusal, Scope};
+use domain::{Id, Msisdn, OfflineMethod, Refusal, Scope};
 use futures_util::future::join_all;
 use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
@@ -17,6 +18,7 @@ on_both!(
     of_64_finalizes_one_wins,
     of_64_changes_of_one_revision_one_wins,
     numbers_of_64_creates_have_no_gap,
+    of_16_new_customers_one_has_the_phone,
     of_64_payments_only_what_is_left_is_taken
 );
 
@@ -44,6 +46,25 @@ async fn of_64_finalizes_one_wins(world: &World) {
         assert_eq!(at_once(world, draft.id, invoices::cancel, "invoice_already_cancelled").await, 1);
         assert_eq!(told(world, draft.id).await.last(), Some(&"invoice.cancelled"));
     }
+    assert_clean(world).await;
+}
+
+async fn of_16_new_customers_one_has_the_phone(world: &World) {
+    let phone = Msisdn::parse("+2203007711").unwrap();
+    let runs = (0..16).map(|number| {
+        let customer_email = Some(format!("one{number}@example.gm"));
+        create(world, NewInvoice { customer_email, customer_phone: Some(phone.clone()), ..rice(world) })
+    });
+    let mut with_phone = 0;
+    for (number, invoice) in join_all(runs).await.into_iter().enumerate() {
+        let (invoice, scope) = (invoice.unwrap(), world.scope);
+        assert_eq!(invoice.customer.phone.as_ref(), Some(&phone));
+        let id = invoice.customer_id;
+        let customer = world.app.read(move |tx, _| look_up::<Customer>(tx, scope, id)).await.unwrap();
+        assert_eq!(customer.contact.email(), Some(&*format!("one{number}@example.gm")));
+        with_phone += usize::from(customer.contact.phone() == Some(&phone));
+    }
+    assert_eq!(with_phone, 1);
     assert_clean(world).await;
 }
 
