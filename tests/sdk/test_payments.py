@@ -133,6 +133,12 @@ class TestInitialize:
         one, other = (ok(sdk.checkouts.create(amount="1.00")) for _ in range(2))
         body = {"client_secret": one["client_secret"], "object_type": "checkout", "object_id": other["id"]}
         assert "conflict" in faults(api.post("/v1/pay/initialize", body)).values()
+        session = data(api.post("/v1/pay/initialize", {"client_secret": one["client_secret"], "object_type": "checkout"}))
+        for name in ({"client_secret": one["client_secret"]}, {"session_id": session["id"]}):
+            for kind in ("invoice", "payment_link", "donation", "topup"):
+                answer = api.post("/v1/pay/initialize", name | {"object_type": kind, "payment_method": "wave"})
+                assert faults(answer) == {"object_type": "conflict"}
+            assert data(api.post("/v1/pay/initialize", name | {"object_type": "checkout"}))["id"] == session["id"]
         unknown = one["client_secret"][:-52] + "0" * 52
         assert faults(api.post("/v1/pay/initialize", {"client_secret": unknown})) == {"client_secret": "not_found"}
         assert faults(api.post("/v1/pay/initialize", {"session_id": ABSENT})) == {"session_id": "not_found"}

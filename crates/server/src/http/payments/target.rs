@@ -88,6 +88,10 @@ fn look_up_named(
         let message = format!("`{field}` belongs to another payment; send only one of the names.");
         return Err(Fault::new(*field, FaultCode::Conflict, message).into());
     }
+    if names.object_type.as_deref().is_some_and(|kind| kind != first.kind()) {
+        let message = format!("`object_type` contradicts the other name, which is that of: {}.", first.kind());
+        return Err(Fault::new("object_type", FaultCode::Conflict, message).into());
+    }
     let currency = match first {
         Payable::Checkout(id) => look_up::<Checkout>(tx, scope, id)?.order.amount.currency,
         Payable::Invoice(id) => look_up::<Invoice>(tx, scope, id)?.bill().currency(),
