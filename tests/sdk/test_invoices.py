@@ -340,6 +340,16 @@ class TestList:
         ]:
             assert data(api.get("/v1/pay/invoices", params=query | times))["total"] == expected, times
 
+    @pytest.mark.parametrize(
+        "time",
+        ["2020-01-01 00:00:00", "2020-01-01 00:00:00Z", "2020-01-01 00:00:00+00:00", "2020-01-01 00:00:00.5-01:00",
+         "2020-01-01 00:00:00.5", "2020-01-01T00:00:00 00:00", "2020-01-01 00:00:00 00:00", "2020-01-01T00:00:00.5 00:00"],
+    )  # fmt: skip
+    def test_a_space_parts_date_and_time_or_was_a_plus(self, api, bill, time):
+        query = {"number": bill()["invoice_number"]}
+        assert data(api.get("/v1/pay/invoices", params=query | {"start_date": time}))["total"] == 1
+        assert data(api.get("/v1/pay/invoices", params=query | {"end_date": time}))["total"] == 0
+
     def test_a_large_limit_is_clamped(self, api):
         assert data(api.get("/v1/pay/invoices", params={"limit": 1000}))["limit"] == 100
 
@@ -348,6 +358,7 @@ class TestList:
         [("limit", "0", "out_of_range"), ("limit", "ten", "invalid_format"), ("offset", "-1", "out_of_range"),
          ("status", "unpaid", "invalid_enum"), ("status", "", "invalid_enum"), ("colour", "red", "unknown_field"),
          ("start_date", "yesterday", "invalid_format"), ("end_date", "2026-02-30", "invalid_format"),
+         ("start_date", "2026-01-01  00:00:00Z", "invalid_format"), ("end_date", "2026-01-01T00:00:00  00:00", "invalid_format"),
          ("number", "x" * 300, "too_long"), ("customer_id", "x" * 300, "too_long")],
     )  # fmt: skip
     def test_a_bad_query_names_the_parameter(self, api, parameter, value, code):

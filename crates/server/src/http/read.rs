@@ -110,8 +110,11 @@ pub(super) fn until_time(text: &str) -> Read<Timestamp> {
 }
 
 fn time(text: &str) -> Read<Timestamp> {
-    // A `+` that was not escaped arrives as a space.
-    let text = text.replacen(' ', "+", usize::from(text.len() > 19));
+    // Behind date and time, a `+` that was not escaped arrives as a space.
+    let text = match text.split_at_checked(19) {
+        Some((moment, rest)) => format!("{moment}{}", rest.replacen(' ', "+", 1)),
+        None => text.to_owned(),
+    };
     Timestamp::parse(&text).map_err(|_| {
         (FaultCode::InvalidFormat, "A time is written as \"2026-01-31\" or \"2026-01-31T12:00:00Z\".".into())
     })
