@@ -1,8 +1,12 @@
 """One key, one effect, the same bytes (contract §1.8)."""
 
+import json
+
 import pytest
 
 from checks import data, faults, ok, refusal
+from wire import Wire
+from wire import request as request_bytes
 
 
 def replayed(response):
@@ -62,6 +66,22 @@ class TestCreate:
     @pytest.mark.parametrize("bad", ["", "x" * 256, "mañana", "tab\there"])
     def test_a_key_is_printable_ascii(self, api, bad):
         refusal(api.post("/v1/checkouts", {"amount": "1.00", "idempotency_key": bad}), 400, "invalid_idempotency_key")
+
+    @pytest.mark.parametrize("sent", [["one", "one"], ["mañana"]], ids=["twice", "no ASCII"])
+    def test_a_header_counts_where_a_key_is_used(self, server, sent):
+        secret, publishable = server.keys["test"]["secret"], server.keys["test"]["publishable"]
+        headers = [("Idempotency-Key", key) for key in sent]
+
+        def ask(method, path, credential=secret, body=b""):
+            with Wire(server.url) as wire:
+                (status, _, answer), _ = wire.ask(request_bytes(method, path, credential, body, headers))
+                return status, json.loads(answer).get("code")
+
+        assert ask("POST", "/v1/checkouts", body={"amount": "1.00"}) == (400, "invalid_idempotency_key")
+        assert ask("PUT", "/v1/pay/settings", body={"locale": "en"}) == (400, "invalid_idempotency_key")
+        assert ask("GET", "/v1/checkouts") == (200, None)
+        assert ask("POST", "/v1/auth/token") == (200, None)
+        assert ask("POST", "/v1/checkouts", publishable, {"amount": "1.00"}) == (403, "secret_key_required")
 
     def test_the_longest_key_is_taken(self, api):
         data(api.post("/v1/checkouts", {"amount": "1.00", "idempotency_key": "k" * 255}), 201)

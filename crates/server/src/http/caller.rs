@@ -32,10 +32,15 @@ pub struct Caller {
     pub request_id: RequestId,
     verb: String,
     path: String,
-    header_key: Option<String>,
+    /// A malformed one is a fault where a key is used, and nowhere else.
+    header_key: Result<Option<String>, MalformedKey>,
     /// Whether a write without a key gets one of ours, by which a commit of unknown outcome is settled.
     needs_key: bool,
 }
+
+/// An `Idempotency-Key` that is sent more than once, or is no text.
+#[derive(Debug, Clone, Copy)]
+struct MalformedKey;
 
 /// Where the extractor leaves the caller's budget for the answer's headers.
 #[derive(Clone, Default)]
@@ -96,7 +101,7 @@ impl FromRequestParts<Api> for Caller {
             request_id: RequestId::from_request_parts(parts, api).await.unwrap_or_default(),
             verb: parts.method.to_string(),
             path: parts.uri.path().to_owned(),
-            header_key: idempotency_header(&parts.headers)?,
+            header_key: idempotency_header(&parts.headers),
             needs_key: api.app.store().dialect() == Dialect::Postgres,
         })
     }
@@ -110,12 +115,12 @@ fn authorization(headers: &HeaderMap) -> Result<&str, Problem> {
     }
 }
 
-fn idempotency_header(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+fn idempotency_header(headers: &HeaderMap) -> Result<Option<String>, MalformedKey> {
     let mut values = headers.get_all("idempotency-key").iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
-        (Some(only), None) => only.to_str().map(|key| Some(key.to_owned())).map_err(|_| invalid_key()),
-        (Some(_), Some(_)) => Err(invalid_key()),
+        (Some(only), None) => only.to_str().map(|key| Some(key.to_owned())).map_err(|_| MalformedKey),
+        (Some(_), Some(_)) => Err(MalformedKey),
     }
 }
 
@@ -170,7 +175,8 @@ impl Caller {
         body_key: Option<String>,
         space: &str,
     ) -> Result<Option<IdempotencyKey>, Problem> {
-        let key = match (self.header_key.clone(), body_key) {
+        let header_key = self.header_key.clone().map_err(|MalformedKey| invalid_key())?;
+        let key = match (header_key, body_key) {
             (Some(header), Some(body)) if header != body => {
                 return Err(key_conflict());
             }

@@ -56,7 +56,9 @@ pub(super) fn common(access: Access, repeats: Repeats) -> Vec<Problem> {
     if repeats.writes() {
         problems.extend([invalid_json(), body::incomplete()]);
     }
-    problems.push(caller::invalid_key());
+    if repeats.takes_key() {
+        problems.push(caller::invalid_key());
+    }
     if repeats == Repeats::ByHeaderOrBody {
         problems.push(caller::key_conflict());
     }
