@@ -183,8 +183,9 @@ class TestLinks:
         ):
             refusal(answer, 404, "payment_link_not_found")
         refusal(api.get(f"/v1/pay/payment-links/{ABSENT}"), 404, "payment_link_not_found")
-        assert [event["type"] for event in eventually(lambda: told_at_least(sdk, gone["id"], 2))] == [
-            "payment_link.created", "payment_link.deleted",
+        told = eventually(lambda: told_at_least(sdk, gone["id"], 2))
+        assert [(event["type"], event["data"]["status"]) for event in told] == [
+            ("payment_link.created", "active"), ("payment_link.deleted", "inactive"),
         ]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use domain::organization::Profile;
 use domain::payment::{Payable, Transaction};
-use domain::payment_link::{CustomField, PaymentLink, Price};
+use domain::payment_link::{CustomField, PaymentLink, Price, Status};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -119,7 +119,7 @@ impl PaymentLinkView {
             is_variable_amount: matches!(link.price(), Price::Variable { .. }),
             min_amount: min_amount.map(|amount| amount.to_string()),
             max_amount: max_amount.map(|amount| amount.to_string()),
-            status: link.status(now).as_str().into(),
+            status: status(link.status(now)).into(),
             payment_url: addresses.page(Payable::PaymentLink(link.id)),
             collect_customer_info: terms.collect_customer_info,
             custom_fields: terms.custom_fields.as_ref().map(|fields| fields.iter().map(CustomFieldView::of).collect()),
@@ -140,6 +140,14 @@ impl PaymentLinkView {
             created_at: link.created_at.to_text(),
             updated_at: link.updated_at.to_text(),
         }
+    }
+}
+
+/// Nobody reads a deleted link any more; events that still show one say that it takes no payments.
+fn status(status: Status) -> &'static str {
+    match status {
+        Status::Active => "active",
+        Status::Inactive | Status::Deleted => "inactive",
     }
 }
 

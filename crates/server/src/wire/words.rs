@@ -205,7 +205,7 @@ words! {
         "insufficient_funds", "declined", "wrong_code", "expired", "cancelled", "provider_error",
     ]);
     Payable = one_of(["checkout", "invoice", "payment_link"]);
-    PaymentLinkStatus = one_of(["active", "inactive", "deleted"]);
+    PaymentLinkStatus = one_of(["active", "inactive"]);
     PaymentLinkFilter = one_of(["active", "inactive"]);
     CustomFieldType = one_of(FieldType::ALL.map(FieldType::as_str));
     /// Of a payment link, where \"0.00\" lets the payer choose.

@@ -312,7 +312,8 @@ impl Subject<'_> {
             (Subject::PaymentLink(_), EventType::PaymentLinkCreated) => status == "active",
             (Subject::PaymentLink(_), EventType::PaymentLinkUpdated) => matches!(status, "active" | "inactive"),
             (Subject::PaymentLink(_), EventType::PaymentLinkDeactivated) => status == "inactive",
-            (Subject::PaymentLink(_), EventType::PaymentLinkDeleted) => status == "deleted",
+            // Older ones say `deleted`.
+            (Subject::PaymentLink(_), EventType::PaymentLinkDeleted) => matches!(status, "inactive" | "deleted"),
             (Subject::Refund(_), EventType::RefundCompleted) => status == "completed",
             (Subject::Refund(_), EventType::RefundFailed) => status == "failed",
             _ => false,

@@ -464,10 +464,8 @@ pub(super) fn delivery(kind: &str) -> Value {
         kind if kind.starts_with("invoice.") => (1, invoices::delivery(kind)),
         other if other.starts_with("payment_link.") => {
             let mut told = link();
-            match other {
-                "payment_link.deactivated" => told["status"] = "inactive".into(),
-                "payment_link.deleted" => told["status"] = "deleted".into(),
-                _ => {}
+            if matches!(other, "payment_link.deactivated" | "payment_link.deleted") {
+                told["status"] = "inactive".into();
             }
             (1, told)
         }
