@@ -179,6 +179,27 @@ class TestRotateSecret:
         Webhook(endpoint.secret).verify(delivery.body, delivery.headers)
         delivery.verify_jokoor(endpoint.secret)
 
+    def test_a_second_rotation_silences_nobody(self, sdk, api, endpoint):
+        """The first answer was lost, and the client asked again: the receiver still has the first secret."""
+        rotated = [data(api.post(f"/v1/webhook_endpoints/{endpoint.id}/rotate-secret"))["secret"] for _ in range(2)]
+        event = ok(sdk.webhooks.test(endpoint.id))["event_id"]
+        [delivery] = [one for one in endpoint.mailbox.deliveries if one.id == event]
+        assert len(delivery.headers["webhook-signature"].split(" ")) == 3
+        delivery.verify(endpoint.secret)
+        for secret in rotated:
+            Webhook(secret).verify(delivery.body, delivery.headers)
+
+    def test_of_many_rotations_the_oldest_and_the_newest_sign(self, sdk, api, endpoint):
+        rotated = [data(api.post(f"/v1/webhook_endpoints/{endpoint.id}/rotate-secret"))["secret"] for _ in range(6)]
+        event = ok(sdk.webhooks.test(endpoint.id))["event_id"]
+        [delivery] = [one for one in endpoint.mailbox.deliveries if one.id == event]
+        assert len(delivery.headers["webhook-signature"].split(" ")) == 5
+        delivery.verify(endpoint.secret)
+        for secret in rotated[2:]:
+            Webhook(secret).verify(delivery.body, delivery.headers)
+        with pytest.raises(WebhookVerificationError):
+            Webhook(rotated[1]).verify(delivery.body, delivery.headers)
+
 
 class TestDelivery:
     def test_a_paid_checkout_arrives_signed_and_in_order(self, sdk, endpoint, paid):

@@ -23,8 +23,10 @@ const SCHEDULE_S: [u64; 10] =
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * HOUR);
 /// Nothing but failures for so long disables an endpoint.
 const PATIENCE: Duration = Duration::from_secs(5 * 24 * HOUR);
-/// After a rotation both secrets sign for so long.
+/// A secret that was replaced goes on signing for so long.
 pub const ROTATION_OVERLAP: Duration = Duration::from_secs(24 * HOUR);
+/// Secrets that sign at a time, the newest among them.
+const MOST_SECRETS: usize = 5;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WebhookEndpoint {
@@ -38,9 +40,12 @@ pub struct WebhookEndpoint {
     pub status: EndpointStatus,
     /// Wrapped by the master key.
     pub secret: String,
-    /// The secret before the last rotation and when it stops signing.
+    /// The secret that was replaced first of those that still sign, and when it stops.
     #[serde(default)]
     pub previous_secret: Option<(String, Timestamp)>,
+    /// Those that were replaced after it, in turn.
+    #[serde(default)]
+    pub later_secrets: Vec<(String, Timestamp)>,
     #[serde(default)]
     pub metadata: Metadata,
     pub consecutive_failures: i64,
@@ -176,16 +181,26 @@ impl WebhookEndpoint {
         }
     }
 
-    /// A new secret signs from now on, the old one beside it for a day.
+    /// A new secret signs from now on, and each that was replaced beside it for a day: whoever lost the answer and asks
+    /// again still has a receiver with the first. Where there are too many, the first and the newest stay.
     pub fn rotate(&mut self, wrapped: String, now: Timestamp) {
         assert_ne!(self.secret, wrapped, "a rotation brings another secret");
         let old = std::mem::replace(&mut self.secret, wrapped);
-        self.previous_secret = Some((old, now.plus(ROTATION_OVERLAP)));
+        let replaced = self.previous_secret.take().into_iter().chain(std::mem::take(&mut self.later_secrets));
+        let mut replaced: Vec<_> = replaced.filter(|(_, until)| now < *until).collect();
+        replaced.push((old, now.plus(ROTATION_OVERLAP)));
+        if replaced.len() >= MOST_SECRETS {
+            replaced.remove(1);
+        }
+        let mut replaced = replaced.into_iter();
+        self.previous_secret = replaced.next();
+        self.later_secrets = replaced.collect();
     }
 
-    /// The secret before the last rotation, while it still signs.
-    pub fn old_secret(&self, now: Timestamp) -> Option<&str> {
-        self.previous_secret.as_ref().filter(|(_, until)| now < *until).map(|(wrapped, _)| wrapped.as_str())
+    /// The secrets that were replaced and still sign, the one that was replaced first before the others.
+    pub fn old_secrets(&self, now: Timestamp) -> impl Iterator<Item = &str> {
+        let replaced = self.previous_secret.iter().chain(&self.later_secrets);
+        replaced.filter(move |(_, until)| now < *until).map(|(wrapped, _)| wrapped.as_str())
     }
 }
 

@@ -161,7 +161,7 @@ pub(crate) fn webhook_secret(input: &[u8]) {
     let Some(text) = text(input) else { return };
     if let Ok(secret) = WebhookSecret::parse(text) {
         let attempt = Attempt { event_id: "evt_1", timestamp_s: NOW_S, body: input };
-        black_box(sign(&attempt, &secret, Some(&secret)));
+        black_box(sign(&attempt, &secret, std::slice::from_ref(&secret)));
     }
 }
 

@@ -1,8 +1,8 @@
 //! Signatures on outgoing webhooks: Standard Webhooks v1 and the compatibility header.
 //!
 //! It signs bytes that are given and sends nothing. Which secrets sign, and for how long, the caller decides: during
-//! a rotation both secrets sign `webhook-signature`, while the compatibility header, which has room for one, keeps
-//! the old secret until the rotation ends (contract.md §2.11, §6).
+//! a rotation old and new secrets sign `webhook-signature`, while the compatibility header, which has room for one, keeps
+//! the oldest until it stops signing (contract.md §2.11, §6).
 
 use std::fmt;
 
@@ -92,11 +92,11 @@ impl WebhookSecret {
     }
 }
 
-/// Signs one attempt. `secret` is the endpoint's (during a rotation the old one), `incoming` the one that a rotation
-/// brings in.
-pub fn sign(attempt: &Attempt<'_>, secret: &WebhookSecret, incoming: Option<&WebhookSecret>) -> Signatures {
+/// Signs one attempt. `secret` is the endpoint's (during a rotation the oldest that still signs), `incoming` those that
+/// rotations brought in since.
+pub fn sign(attempt: &Attempt<'_>, secret: &WebhookSecret, incoming: &[WebhookSecret]) -> Signatures {
     let mut standard = secret.standard_signature(attempt);
-    if let Some(incoming) = incoming {
+    for incoming in incoming {
         standard.push(' ');
         standard.push_str(&incoming.standard_signature(attempt));
     }
@@ -127,42 +127,42 @@ mod tests {
             timestamp_s: 1_649_367_553,
             body: br#"{"email":"test@example.com","username":"test_user"}"#,
         };
-        assert_eq!(sign(&attempt, &secret, None).standard, "v1,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw=");
+        assert_eq!(sign(&attempt, &secret, &[]).standard, "v1,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw=");
     }
 
     #[test]
     fn the_compatibility_header_is_plain_hex_under_the_whole_secret() {
         let secret = WebhookSecret::generate(&[0; 32]);
         assert_eq!(secret.expose(), "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
-        let signed = sign(&attempt(b"{\"id\":\"evt_01\"}"), &secret, None);
+        let signed = sign(&attempt(b"{\"id\":\"evt_01\"}"), &secret, &[]);
         assert_eq!(signed.compatibility, "sha256=157c450a0c93e4893eb1ce773e5dc3bca373a9d2eabe73e535e264152cdd6d8a");
     }
 
     #[test]
-    fn during_a_rotation_both_sign_and_the_old_one_keeps_the_compatibility_header() {
-        let (old, new) = (WebhookSecret::generate(&[1; 32]), WebhookSecret::generate(&[2; 32]));
+    fn during_a_rotation_all_sign_and_the_oldest_keeps_the_compatibility_header() {
+        let [old, new, newest] = [1, 2, 3].map(|seed| WebhookSecret::generate(&[seed; 32]));
         let attempt = attempt(b"{}");
-        let both = sign(&attempt, &old, Some(&new));
-        let only_old = sign(&attempt, &old, None);
-        let only_new = sign(&attempt, &new, None);
-        assert_eq!(both.standard, format!("{} {}", only_old.standard, only_new.standard));
-        assert_eq!(both.compatibility, only_old.compatibility);
-        assert_ne!(both.compatibility, only_new.compatibility);
+        let [only_old, only_new, only_newest] = [&old, &new, &newest].map(|secret| sign(&attempt, secret, &[]));
+        let all = sign(&attempt, &old, &[new, newest]);
+        let each = [&only_old, &only_new, &only_newest].map(|only| only.standard.as_str());
+        assert_eq!(all.standard, each.join(" "));
+        assert_eq!(all.compatibility, only_old.compatibility);
+        assert_ne!(all.compatibility, only_new.compatibility);
     }
 
     #[test]
     fn every_signed_part_counts() {
         let secret = WebhookSecret::generate(&[1; 32]);
-        let base = sign(&attempt(b"{}"), &secret, None);
+        let base = sign(&attempt(b"{}"), &secret, &[]);
         let others = [
             Attempt { event_id: "evt_02", ..attempt(b"{}") },
             Attempt { timestamp_s: 1_700_000_001, ..attempt(b"{}") },
             attempt(b"{ }"),
         ];
         for other in others {
-            assert_ne!(sign(&other, &secret, None).standard, base.standard, "{other:?}");
+            assert_ne!(sign(&other, &secret, &[]).standard, base.standard, "{other:?}");
         }
-        assert_ne!(sign(&attempt(b"{ }"), &secret, None).compatibility, base.compatibility);
+        assert_ne!(sign(&attempt(b"{ }"), &secret, &[]).compatibility, base.compatibility);
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         let body = "{\"id\":\"evt_01\",\"note\":\"é 🎉\"}".as_bytes();
         let attempt = Attempt { event_id: "evt_01", timestamp_s, body };
         let (old, new) = (WebhookSecret::generate(&[1; 32]), WebhookSecret::generate(&[2; 32]));
-        let signed = sign(&attempt, &old, Some(&new));
+        let signed = sign(&attempt, &old, std::slice::from_ref(&new));
         let mut headers = http::HeaderMap::new();
         headers.insert(ID_HEADER, "evt_01".parse().expect("a header"));
         headers.insert(TIMESTAMP_HEADER, timestamp_s.to_string().parse().expect("a header"));

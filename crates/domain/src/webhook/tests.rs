@@ -18,6 +18,7 @@ fn endpoint(status: EndpointStatus) -> WebhookEndpoint {
         status,
         secret: "first".into(),
         previous_secret: None,
+        later_secrets: Vec::new(),
         metadata: Metadata::default(),
         consecutive_failures: 3,
         failing_since: is_active.then(|| at(0)),
@@ -203,19 +204,60 @@ fn only_an_open_delivery_is_attempted() {
     assert!(again.is_err(), "a second attempt of what was delivered is a bug of ours");
 }
 
+fn signing(endpoint: &WebhookEndpoint, now: Timestamp) -> Vec<&str> {
+    endpoint.old_secrets(now).chain([endpoint.secret.as_str()]).collect()
+}
+
 #[test]
 fn both_secrets_sign_for_a_day() {
     let mut endpoint = endpoint(EndpointStatus::Active);
-    assert_eq!(endpoint.old_secret(at(0)), None);
+    assert_eq!(signing(&endpoint, at(0)), ["first"]);
     endpoint.rotate("second".into(), at(0));
     let end = at(0).plus(ROTATION_OVERLAP);
-    let moments = [at(0), end.minus(Duration::from_micros(1)), end, end.plus(Duration::from_micros(1))];
-    assert_eq!(moments.map(|now| endpoint.old_secret(now)), [Some("first"), Some("first"), None, None]);
     assert_eq!(ROTATION_OVERLAP, crate::sample::DAY);
-    // Rotated again meanwhile: the newest two sign.
+    for now in [at(0), end.minus(Duration::from_micros(1))] {
+        assert_eq!(signing(&endpoint, now), ["first", "second"]);
+    }
+    for now in [end, end.plus(Duration::from_micros(1))] {
+        assert_eq!(signing(&endpoint, now), ["second"]);
+    }
+}
+
+#[test]
+fn a_second_rotation_silences_nobody() {
+    let mut endpoint = endpoint(EndpointStatus::Active);
+    endpoint.rotate("second".into(), at(0));
     endpoint.rotate("third".into(), seconds(10));
-    assert_eq!((endpoint.secret.as_str(), endpoint.old_secret(end)), ("third", Some("second")));
-    assert_eq!(endpoint.old_secret(end.plus(Duration::from_secs(10))), None);
+    let end = at(0).plus(ROTATION_OVERLAP);
+    assert_eq!(signing(&endpoint, seconds(10)), ["first", "second", "third"]);
+    assert_eq!(signing(&endpoint, end.minus(Duration::from_micros(1))), ["first", "second", "third"]);
+    assert_eq!(signing(&endpoint, end), ["second", "third"]);
+    assert_eq!(signing(&endpoint, end.plus(Duration::from_secs(10))), ["third"]);
+    // What no longer signs isn't kept.
+    endpoint.rotate("fourth".into(), end);
+    assert_eq!(endpoint.previous_secret, Some(("second".into(), end.plus(Duration::from_secs(10)))));
+    assert_eq!(endpoint.later_secrets, [("third".into(), end.plus(ROTATION_OVERLAP))]);
+}
+
+#[test]
+fn of_many_rotations_the_first_and_the_newest_sign() {
+    let mut endpoint = endpoint(EndpointStatus::Active);
+    for (second, name) in (1..).zip(["2nd", "3rd", "4th", "5th", "6th", "7th"]) {
+        endpoint.rotate(name.into(), seconds(second));
+        assert!(signing(&endpoint, seconds(second)).len() <= MOST_SECRETS);
+    }
+    assert_eq!(signing(&endpoint, seconds(9)), ["first", "4th", "5th", "6th", "7th"]);
+}
+
+#[test]
+fn a_secret_that_was_stored_alone_still_signs() {
+    let mut endpoint = endpoint(EndpointStatus::Active);
+    endpoint.rotate("second".into(), at(0));
+    let stored = serde_json::to_string(&endpoint).expect("it is written");
+    let earlier = stored.replace(r#""later_secrets":[],"#, "");
+    assert_ne!(earlier, stored);
+    let read: WebhookEndpoint = serde_json::from_str(&earlier).expect("the earlier form is read");
+    assert_eq!(signing(&read, seconds(1)), ["first", "second"]);
 }
 
 #[test]

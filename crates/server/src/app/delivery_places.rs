@@ -97,6 +97,7 @@ mod tests {
             status: EndpointStatus::Active,
             secret: String::new(),
             previous_secret: None,
+            later_secrets: Vec::new(),
             metadata: Metadata::default(),
             consecutive_failures,
             failing_since: None,

@@ -54,6 +54,7 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewEndpoin
         status: EndpointStatus::Active,
         secret: context.master.wrap(secret.expose().as_bytes(), &additional_data(scope, id)),
         previous_secret: None,
+        later_secrets: Vec::new(),
         metadata: new.metadata.clone(),
         consecutive_failures: 0,
         failing_since: None,
@@ -138,11 +139,11 @@ fn additional_data(scope: Scope, id: Id<WebhookEndpoint>) -> String {
     format!("webhook_endpoints:{}:{}:{id}", scope.organization, scope.mode)
 }
 
-/// The secret that signs, and the new one beside it while a rotation lasts.
+/// The secret that signs, and while a rotation lasts the newer ones beside it.
 #[derive(Debug, Clone)]
 pub struct Secrets {
     pub signing: WebhookSecret,
-    pub incoming: Option<WebhookSecret>,
+    pub incoming: Vec<WebhookSecret>,
 }
 
 pub fn secrets(context: &Context, endpoint: &WebhookEndpoint, now: Timestamp) -> Result<Secrets, Failure> {
@@ -155,11 +156,9 @@ pub fn secrets(context: &Context, endpoint: &WebhookEndpoint, now: Timestamp) ->
             .map_err(|_| Failure::Broken(format!("the secret of {} is no text", endpoint.id)))?;
         WebhookSecret::parse(&text).map_err(|_| Failure::Broken(format!("the secret of {} is damaged", endpoint.id)))
     };
-    let newest = open(&endpoint.secret)?;
-    Ok(match endpoint.old_secret(now) {
-        Some(old) => Secrets { signing: open(old)?, incoming: Some(newest) },
-        None => Secrets { signing: newest, incoming: None },
-    })
+    let mut oldest_first = endpoint.old_secrets(now).chain([endpoint.secret.as_str()]).map(open);
+    let signing = oldest_first.next().expect("the newest secret, at least")?;
+    Ok(Secrets { signing, incoming: oldest_first.collect::<Result<_, _>>()? })
 }
 
 /// The bytes of a test event, which belongs to no object and is not stored.
@@ -295,7 +294,7 @@ impl super::App {
             Err(fault) => return Ok(failed(None, fault.message)),
         };
         let attempt = signing::Attempt { event_id, timestamp_s: now.seconds(), body: body.as_bytes() };
-        let signatures = signing::sign(&attempt, &secrets.signing, secrets.incoming.as_ref());
+        let signatures = signing::sign(&attempt, &secrets.signing, &secrets.incoming);
         let headers = headers(&[
             ("content-type", "application/json"),
             (signing::ID_HEADER, event_id),

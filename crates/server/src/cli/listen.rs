@@ -179,7 +179,7 @@ async fn forward(
     timestamp_s: i64,
 ) -> Result<u16, String> {
     let body = envelope(event);
-    let signatures = signing::sign(&Attempt { event_id: &event.id, timestamp_s, body: body.as_bytes() }, secret, None);
+    let signatures = signing::sign(&Attempt { event_id: &event.id, timestamp_s, body: body.as_bytes() }, secret, &[]);
     let headers = headers(&[
         ("content-type", "application/json"),
         (signing::ID_HEADER, &event.id),

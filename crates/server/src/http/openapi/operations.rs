@@ -314,7 +314,9 @@ fn notes(id: &str) -> Notes {
         "rotate_webhook_secret" => (
             write(webhooks),
             Repeats::ByHeader,
-            "For 24 hours deliveries carry a signature by each of the two secrets, so that you can change over in peace.",
+            "For 24 hours deliveries carry a signature by the secret that was replaced, too, so that you can change over \
+             in peace. Whoever replaces it again meanwhile has a signature by each, up to five: the oldest and the \
+             newest. `X-Jokoor-Signature`, which holds one, is by the oldest of them.",
         ),
         "list_events" => (
             read(webhooks),

@@ -147,12 +147,12 @@ fn headers() -> Value {
         "webhook-timestamp": header("webhook-timestamp", "Unix seconds of the attempt. Refuse what is older than five minutes.", "1769860890"),
         "webhook-signature": header(
             "webhook-signature",
-            "Standard Webhooks: `v1,` and base64 of HMAC-SHA256 over `{id}.{timestamp}.{raw body}`, with the decoded base64 behind `whsec_` as key. For a day after a rotation, two, with a space between.",
+            "Standard Webhooks: `v1,` and base64 of HMAC-SHA256 over `{id}.{timestamp}.{raw body}`, with the decoded base64 behind `whsec_` as key. For a day after a rotation there is one by the old secret before it, with a space between; after several rotations, one by each.",
             "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
         ),
         "X-Jokoor-Signature": header(
             "X-Jokoor-Signature",
-            "`sha256=` and hex of HMAC-SHA256 over the raw body, with the whole secret text as key. It signs no time: prefer `webhook-signature`.",
+            "`sha256=` and hex of HMAC-SHA256 over the raw body, with the whole secret text as key; for a day after a rotation, the old one. It signs no time: prefer `webhook-signature`.",
             "sha256=2b9a8c0f5b1f7f4c0d7d5f5b7a1b2c3d4e5f60718293a4b5c6d7e8f901234567",
         ),
         "X-Jokoor-Event": header("X-Jokoor-Event", "The event's type.", "checkout.completed"),
