@@ -110,6 +110,45 @@ def test_a_retry_sends_the_same_event_again(sdk, endpoint, paid):
     again[1].verify(endpoint.secret)
 
 
+def test_a_retry_that_fails_holds_up_nothing(sdk, api, endpoint, receiver):
+    """An old event that was delivered, and one that the endpoint was never owed: the next ones come meanwhile."""
+    link = data(api.post("/v1/pay/payment-links", {"title": "Tea", "amount": "1.00"}), 201)["id"]
+    [created] = endpoint.mailbox.wait_for(link, "payment_link.created")
+    eventually(lambda: ok(sdk.webhook_events.get(created.id))["status"] == "delivered")
+    late = receiver.mailbox()
+    added = ok(sdk.webhooks.create(url=late.url, enabled_events=["payment_link.*"]))
+    mailboxes = (endpoint.mailbox, late)
+    for mailbox in mailboxes:
+        mailbox.status = 500
+    ok(sdk.webhook_events.retry(created.id))
+
+    def failed():
+        deliveries = ok(sdk.webhook_events.get(created.id))["deliveries"]
+        return {one["webhook_endpoint_id"] for one in deliveries if one["last_status_code"] == 500}
+
+    eventually(lambda: failed() >= {endpoint.id, added["id"]})
+    data(api.put(f"/v1/pay/payment-links/{link}", {"title": "Coffee"}))
+    for mailbox in mailboxes:
+        mailbox.wait_for(link, "payment_link.created", "payment_link.updated")
+    sdk.webhooks.delete(added["id"])
+
+
+def test_a_retry_of_what_is_still_owed_keeps_the_order(sdk, api, endpoint):
+    endpoint.mailbox.status = 500
+    link = data(api.post("/v1/pay/payment-links", {"title": "Tea", "amount": "1.00"}), 201)["id"]
+    [created] = endpoint.mailbox.wait_for(link, "payment_link.created")
+    data(api.put(f"/v1/pay/payment-links/{link}", {"title": "Coffee"}))
+    for tries in (2, 3):
+        eventually(lambda: ok(sdk.webhook_events.get(created.id))["attempts"] >= tries - 1)
+        ok(sdk.webhook_events.retry(created.id))
+        endpoint.mailbox.wait(lambda came: len(came) >= tries)
+    assert {one.type for one in endpoint.mailbox.of(link)} == {"payment_link.created"}, "it was never delivered"
+    eventually(lambda: ok(sdk.webhook_events.get(created.id))["attempts"] >= 3)
+    endpoint.mailbox.status = 200
+    ok(sdk.webhook_events.retry(created.id))
+    endpoint.mailbox.wait_for(link, "payment_link.created", "payment_link.updated")
+
+
 def test_a_retry_needs_someone_to_send_to(sdk, api, paid):
     checkout = paid()
     event = events_of(sdk, checkout["id"], 2)[0]

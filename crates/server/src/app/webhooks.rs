@@ -194,7 +194,7 @@ pub fn retry(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<EventView, 
     for endpoint in active.iter().filter(|endpoint| endpoint.wants(event.kind)) {
         if known.iter().all(|delivery| delivery.endpoint != endpoint.id) {
             let delivery = domain::webhook::Delivery::owed(&event, endpoint.id, now);
-            deliveries::insert(tx, &delivery)?;
+            deliveries::insert_by_hand(tx, &delivery)?;
             known.push(delivery);
             reopened += 1;
         }

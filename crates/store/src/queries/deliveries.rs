@@ -15,7 +15,7 @@ const TABLE: &str = "webhook_deliveries";
 const INSERT: &str = "\
 insert into webhook_deliveries (organization_id, mode, event_id, endpoint_id, object_id, sequence, status, by_hand,
     attempts, round_attempts, next_retry_at, last_status_code, last_error, lease_until, lease_token)
-values ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, $10, $11, $12, 0, 0)";
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0)";
 
 const SELECT_OF_EVENT: &str = "\
 select organization_id, mode, event_id, endpoint_id, object_id, sequence, status, attempts, round_attempts, next_retry_at,
@@ -45,7 +45,8 @@ from owed
 where owed.endpoint_id is not null
 order by due_at, owed.endpoint_id";
 
-/// Of one endpoint. An event waits while an earlier one of the same object is open for the same endpoint.
+/// Of one endpoint. An event waits while an earlier one of the same object is open for the same endpoint; what is sent by
+/// hand neither waits nor is waited for.
 const READY: &str = "\
 from webhook_deliveries as due
 where due.status = 'pending'
@@ -83,13 +84,25 @@ returning organization_id, mode, event_id, endpoint_id, object_id, sequence, sta
 
 const FINISH: &str = "\
 update webhook_deliveries
-set status = $5, by_hand = $6, attempts = $7, round_attempts = $8, next_retry_at = $9, last_status_code = $10,
-    last_error = $11, lease_until = 0
-where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and lease_token = $12";
+set status = $5, attempts = $6, round_attempts = $7, next_retry_at = $8, last_status_code = $9, last_error = $10,
+    lease_until = 0
+where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and lease_token = $11";
 
+/// It leaves the order until it ends: it waits for no other, and no other for it. One that is open and whose turn it is has
+/// its place in the order and keeps it, so that those behind it still come after it.
 const RETRY: &str = "\
 update webhook_deliveries
-set status = $5, by_hand = 1, round_attempts = $6, next_retry_at = $7
+set status = $5, round_attempts = $6, next_retry_at = $7, by_hand = case
+    when status = 'pending' and not exists (
+        select 1
+        from webhook_deliveries as earlier
+        where earlier.endpoint_id = webhook_deliveries.endpoint_id
+        and earlier.object_id = webhook_deliveries.object_id
+        and earlier.sequence < webhook_deliveries.sequence
+        and earlier.status = 'pending'
+        and earlier.by_hand = 0)
+    then by_hand
+    else 1 end
 where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4";
 
 /// A delivery that a worker holds.
@@ -100,12 +113,22 @@ pub struct ClaimedDelivery {
 }
 
 pub fn insert(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
+    add(tx, delivery, false)
+}
+
+/// To an endpoint that wasn't owed the event: out of the order, as in [`retry`].
+pub fn insert_by_hand(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
+    add(tx, delivery, true)
+}
+
+fn add(tx: &mut Tx<'_>, delivery: &Delivery, by_hand: bool) -> Result<(), Error> {
     let mut values = Vec::from(key(delivery.scope, &delivery.event.to_string()));
     values.extend([
         delivery.endpoint.to_string().into(),
         delivery.object_id.as_str().into(),
         delivery.sequence.into(),
         delivery.status.as_str().into(),
+        by_hand.into(),
         delivery.attempts.into(),
         delivery.round_attempts.into(),
         delivery.next_retry_at.map(Timestamp::micros).into(),
@@ -182,12 +205,10 @@ pub fn lease(tx: &mut Tx<'_>, due: &DueDelivery, lease_until: Timestamp) -> Resu
 /// Stores what an attempt brought; `false` when the lease had passed to another worker.
 pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error> {
     let delivery = &claimed.delivery;
-    let by_hand = false;
     let mut values = Vec::from(key(delivery.scope, &delivery.event.to_string()));
     values.extend([
         delivery.endpoint.to_string().into(),
         delivery.status.as_str().into(),
-        by_hand.into(),
         delivery.attempts.into(),
         delivery.round_attempts.into(),
         delivery.next_retry_at.map(Timestamp::micros).into(),
@@ -198,7 +219,7 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error>
     Ok(tx.execute(FINISH, &values)? == 1)
 }
 
-/// Opens a delivery again at an operator's or merchant's word: it waits for no other.
+/// Opens a delivery again, or makes it due, at an operator's or merchant's word: it waits for no other.
 pub fn retry(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
     let mut values = Vec::from(key(delivery.scope, &delivery.event.to_string()));
     values.extend([

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::event::{Event, EventType};
 use domain::organization::Organization;
-use domain::webhook::{Delivery, WebhookEndpoint};
+use domain::webhook::{Attempted, Delivery, DeliveryStatus, WebhookEndpoint};
 use domain::{Id, Mode, Scope, Timestamp};
 use store::queries::deliveries::{self, ClaimedDelivery};
 use store::{Dialect, Error, Schema, Store, Tx};
@@ -15,6 +15,8 @@ use crate::world::World;
 on_both!(
     a_delivery_is_held_by_one_worker,
     a_silent_workers_delivery_goes_to_another,
+    what_is_sent_by_hand_holds_up_nothing,
+    a_retry_leaves_the_order_only_where_it_waits,
     the_others_are_found_behind_a_full_endpoint,
     a_look_passes_over_no_other_endpoint,
 );
@@ -77,6 +79,100 @@ async fn a_silent_workers_delivery_goes_to_another(world: &World) {
     // Whoever was overtaken stores nothing.
     let overtaken = silent[0].clone();
     assert!(!store.write(move |tx| deliveries::finish(tx, &overtaken)).await.unwrap());
+    store.close().await;
+}
+
+const SUCCEEDED: Attempted = Attempted::Succeeded { status: 204 };
+
+fn failed() -> Attempted {
+    Attempted::Failed { status: Some(500), error: "no".into(), retry_after: None, gone: false }
+}
+
+async fn finish(store: &Store, held: ClaimedDelivery, outcome: Attempted) -> bool {
+    let finished = store.write(move |tx| {
+        let (mut held, now) = (held.clone(), tx.now());
+        held.delivery.attempted(&outcome, now, 1000);
+        deliveries::finish(tx, &held)
+    });
+    finished.await.unwrap()
+}
+
+async fn retry(store: &Store, delivery: &Delivery) {
+    let delivery = delivery.clone();
+    let retried = store.write(move |tx| {
+        let mut delivery = delivery.clone();
+        delivery.retry(tx.now());
+        deliveries::retry(tx, &delivery)
+    });
+    retried.await.unwrap();
+}
+
+/// Of the object with two events.
+fn of_one(claimed: Vec<ClaimedDelivery>) -> Vec<ClaimedDelivery> {
+    claimed.into_iter().filter(|held| held.delivery.object_id == "cs_one").collect()
+}
+
+fn sequences(claimed: &[ClaimedDelivery]) -> Vec<i64> {
+    let mut sequences: Vec<_> = claimed.iter().map(|held| held.delivery.sequence).collect();
+    sequences.sort_unstable();
+    sequences
+}
+
+async fn what_is_sent_by_hand_holds_up_nothing(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let endpoint = owe(&store).await;
+    let first = of_one(claim(&store, LEASE).await).remove(0);
+    assert!(finish(&store, first.clone(), SUCCEEDED).await);
+    // It was delivered, is sent again and fails: the second of its object doesn't wait for its next try.
+    retry(&store, &Delivery { status: DeliveryStatus::Delivered, ..first.delivery }).await;
+    let mut both = of_one(claim(&store, Duration::ZERO).await);
+    assert_eq!(sequences(&both), [1, 2]);
+    both.retain(|held| held.delivery.sequence == 1);
+    assert!(finish(&store, both.remove(0), failed()).await);
+    let second = of_one(claim(&store, Duration::ZERO).await);
+    assert_eq!(sequences(&second), [2]);
+    // Nor does it for one that the endpoint was never owed until somebody asked.
+    let scope = second[0].delivery.scope;
+    let added = store.write(move |tx| {
+        let (now, early) = (tx.now(), event(tx, scope, "cs_one", 0));
+        deliveries::insert_by_hand(tx, &Delivery::owed(&early, endpoint, now))
+    });
+    added.await.unwrap();
+    let mut both = of_one(claim(&store, Duration::ZERO).await);
+    assert_eq!(sequences(&both), [0, 2]);
+    both.retain(|held| held.delivery.sequence == 0);
+    assert!(finish(&store, both.remove(0), failed()).await);
+    assert_eq!(sequences(&of_one(claim(&store, LEASE).await)), [2]);
+    store.close().await;
+}
+
+const SECOND: &str = "select event_id from webhook_deliveries where object_id = 'cs_one' and sequence = 2";
+const SECOND_IS_DUE: &str =
+    "update webhook_deliveries set next_retry_at = 1 where object_id = 'cs_one' and sequence = 2";
+
+async fn a_retry_leaves_the_order_only_where_it_waits(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    owe(&store).await;
+    let first = of_one(claim(&store, LEASE).await).remove(0);
+    assert!(finish(&store, first.clone(), failed()).await);
+    assert_eq!(sequences(&of_one(claim(&store, LEASE).await)), [0; 0], "the first is due later, the second waits");
+    // It was never delivered: sent again by hand it is due, and the second still comes after it.
+    retry(&store, &first.delivery).await;
+    let again = of_one(claim(&store, LEASE).await);
+    assert_eq!(sequences(&again), [1]);
+    assert!(finish(&store, again[0].clone(), failed()).await);
+    // The second waits for nobody any more when somebody says so, however often it fails.
+    let scope = first.delivery.scope;
+    let second = store.write(move |tx| {
+        let row = tx.query_one(SECOND, &[])?;
+        Ok::<_, Error>(deliveries::of_event(tx, scope, row.get::<String>("event_id")?.parse().unwrap())?.remove(0))
+    });
+    retry(&store, &second.await.unwrap()).await;
+    let second = of_one(claim(&store, Duration::ZERO).await);
+    assert_eq!(sequences(&second), [2]);
+    assert!(finish(&store, second[0].clone(), failed()).await);
+    store.write(|tx| tx.execute(SECOND_IS_DUE, &[])).await.unwrap();
+    assert_eq!(sequences(&of_one(claim(&store, LEASE).await)), [2]);
     store.close().await;
 }
 
