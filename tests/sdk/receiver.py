@@ -67,6 +67,7 @@ class Mailbox:
         self.statuses = []
         self.status = 200
         self.delay = 0.0
+        self.begun = threading.Event()
         self.headers = {}
         self.changed = threading.Condition()
 
@@ -127,6 +128,7 @@ class Receiver:
                 status = 404
                 headers = {}
                 if mailbox:
+                    mailbox.begun.set()
                     time.sleep(mailbox.delay)
                     status = mailbox.put(Delivery(self.headers, body))
                     headers = mailbox.headers

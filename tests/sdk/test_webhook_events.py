@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta, timezone
 
+import pytest
+
 from checks import data, error, eventually, faults, ok, refusal
 from server import Api
 
@@ -97,6 +99,24 @@ def test_nobody_follows_what_is_not_there(server, api, paid):
         answer = reader.get("/v1/events", params={"order": "asc", "after": after})
         assert faults(answer) == {"after": "not_found"}, after
     data(api.get("/v1/events", params={"order": "asc", "after": event}))
+
+
+@pytest.mark.parametrize("is_back", [False, True], ids=["inactive", "active again"])
+@pytest.mark.parametrize(("answer", "status"), [(500, "failed"), (200, "delivered")])
+def test_what_is_given_up_under_way_is_over(sdk, api, endpoint, answer, status, is_back):
+    """The endpoint is made inactive during an attempt, whose answer is still taken."""
+    endpoint.mailbox.status, endpoint.mailbox.delay = answer, 4
+    link = data(api.post("/v1/pay/payment-links", {"title": "Tea", "amount": "1.00"}), 201)["id"]
+    assert endpoint.mailbox.begun.wait(15)
+    ok(sdk.webhooks.update(endpoint.id, status="inactive"))
+    if is_back:
+        ok(sdk.webhooks.update(endpoint.id, status="active"))
+    [event] = events_of(sdk, link, 1)
+    assert (event["status"], event["attempts"], event["next_retry_at"]) == ("failed", 0, None)
+    event = eventually(lambda: (one := ok(sdk.webhook_events.get(event["id"])))["attempts"] == 1 and one)
+    [delivery] = [one for one in event["deliveries"] if one["webhook_endpoint_id"] == endpoint.id]
+    assert (delivery["status"], delivery["last_status_code"]) == (status, answer)
+    assert (event["status"], event["next_retry_at"]) == (status, None)
 
 
 def test_a_retry_sends_the_same_event_again(sdk, endpoint, paid):

@@ -255,20 +255,41 @@ pub fn attempted(tx: &mut Tx<'_>, claimed: &ClaimedDelivery, outcome: Option<&At
     let now = tx.now();
     let mut claimed = claimed.clone();
     let jitter = tx.entropy().below(2_001);
+    // Locked before the delivery, as by whoever makes it inactive.
+    let endpoint = tx.find::<WebhookEndpoint>(claimed.delivery.scope, claimed.delivery.endpoint)?;
     match outcome {
         Some(outcome) => claimed.delivery.attempted(outcome, now, jitter),
         None => claimed.delivery.give_up(),
     }
-    if !deliveries::finish(tx, &claimed)? {
+    if !endpoint.as_ref().is_some_and(WebhookEndpoint::is_active) {
+        claimed.delivery.give_up();
+    }
+    if !finish(tx, claimed)? {
         return Ok(());
     }
-    let (Some(outcome), scope) = (outcome, claimed.delivery.scope) else { return Ok(()) };
-    standing(tx, scope, claimed.delivery.endpoint, outcome)
+    match (endpoint, outcome) {
+        (Some(endpoint), Some(outcome)) => count(tx, endpoint, outcome),
+        (None, _) | (_, None) => Ok(()),
+    }
+}
+
+/// `false` when it was overtaken. What was given up meanwhile stays so, though the endpoint is active again.
+fn finish(tx: &mut Tx<'_>, mut claimed: ClaimedDelivery) -> Result<bool, Failure> {
+    if deliveries::finish(tx, &claimed)? {
+        return Ok(true);
+    }
+    claimed.delivery.give_up();
+    Ok(deliveries::finish(tx, &claimed)?)
+}
+
+/// What an attempt did to the endpoint.
+pub fn standing(tx: &mut Tx<'_>, scope: Scope, id: Id<WebhookEndpoint>, outcome: &Attempted) -> Result<(), Failure> {
+    let Some(endpoint) = tx.find::<WebhookEndpoint>(scope, id)? else { return Ok(()) };
+    count(tx, endpoint, outcome)
 }
 
 /// The endpoint's counters; what it is still owed is given up when this attempt disabled it.
-pub fn standing(tx: &mut Tx<'_>, scope: Scope, id: Id<WebhookEndpoint>, outcome: &Attempted) -> Result<(), Failure> {
-    let Some(mut endpoint) = tx.find::<WebhookEndpoint>(scope, id)? else { return Ok(()) };
+fn count(tx: &mut Tx<'_>, mut endpoint: WebhookEndpoint, outcome: &Attempted) -> Result<(), Failure> {
     let was_active = endpoint.is_active();
     endpoint.attempted(outcome, tx.now());
     if was_active && !endpoint.is_active() {

@@ -82,11 +82,13 @@ where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 
 returning organization_id, mode, event_id, endpoint_id, object_id, sequence, status, attempts, round_attempts, next_retry_at,
     last_status_code, last_error, lease_token";
 
+/// What was given up while the attempt was under way is not open again.
 const FINISH: &str = "\
 update webhook_deliveries
 set status = $5, attempts = $6, round_attempts = $7, next_retry_at = $8, last_status_code = $9, last_error = $10,
     lease_until = 0
-where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and lease_token = $11";
+where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and lease_token = $11
+and (status = 'pending' or $5 <> 'pending')";
 
 /// It leaves the order until it ends: it waits for no other, and no other for it. One that is open and whose turn it is has
 /// its place in the order and keeps it, so that those behind it still come after it.
@@ -202,7 +204,8 @@ pub fn lease(tx: &mut Tx<'_>, due: &DueDelivery, lease_until: Timestamp) -> Resu
     row.map(|row| Ok(ClaimedDelivery { delivery: read(&row)?, lease_token: row.get("lease_token")? })).transpose()
 }
 
-/// Stores what an attempt brought; `false` when the lease had passed to another worker.
+/// Stores what an attempt brought; `false` when the lease had passed to another worker, or when it is to be tried again but
+/// was given up meanwhile.
 pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error> {
     let delivery = &claimed.delivery;
     let mut values = Vec::from(key(delivery.scope, &delivery.event.to_string()));

@@ -15,6 +15,7 @@ use crate::world::World;
 on_both!(
     a_delivery_is_held_by_one_worker,
     a_silent_workers_delivery_goes_to_another,
+    what_was_given_up_under_way_is_not_open_again,
     what_is_sent_by_hand_holds_up_nothing,
     a_retry_leaves_the_order_only_where_it_waits,
     the_others_are_found_behind_a_full_endpoint,
@@ -117,6 +118,21 @@ fn sequences(claimed: &[ClaimedDelivery]) -> Vec<i64> {
     sequences.sort_unstable();
     sequences
 }
+
+async fn what_was_given_up_under_way_is_not_open_again(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    owe(&store).await;
+    let [first, other] = <[_; 2]>::try_from(claim(&store, LEASE).await).unwrap();
+    store.write(|tx| tx.execute(GIVE_UP, &[])).await.unwrap();
+    assert!(!finish(&store, first.clone(), failed()).await, "it is to be tried again, and was given up");
+    let mut over = first;
+    over.delivery.give_up();
+    assert!(store.write(move |tx| deliveries::finish(tx, &over)).await.unwrap());
+    assert!(finish(&store, other, SUCCEEDED).await, "what arrived was delivered");
+    store.close().await;
+}
+
+const GIVE_UP: &str = "update webhook_deliveries set status = 'failed', next_retry_at = null";
 
 async fn what_is_sent_by_hand_holds_up_nothing(world: &World) {
     let store = world.try_open(Schema::product()).await.unwrap();
