@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
+use tokio::sync::Semaphore;
 use url::Url;
 
 use policy::Reach;
@@ -42,6 +43,10 @@ const MOST_HEADERS: usize = 100;
 /// A connection that is kept open was checked when it was made; it doesn't outlive its check by much.
 const IDLE_CONNECTION: Duration = Duration::from_secs(30);
 const IDLE_CONNECTIONS_PER_HOST: usize = 2;
+/// Of a look before saving, for which somebody waits.
+const LONGEST_LOOK: Duration = Duration::from_secs(3);
+/// Such looks at a time: each may keep a thread of the system's resolver long after nobody waits for it any more.
+const MOST_LOOKS: usize = 32;
 
 pub struct EgressSettings {
     /// Lets test mode call this machine, over http too and on any port.
@@ -65,6 +70,7 @@ pub struct Egress {
     loopback: Option<reqwest::Client>,
     timeout: Duration,
     resolver: Arc<dyn Resolver>,
+    looks: Arc<Semaphore>,
 }
 
 impl Egress {
@@ -76,6 +82,7 @@ impl Egress {
             loopback: allow_loopback.then(|| client(Reach::Loopback)),
             timeout,
             resolver,
+            looks: Arc::new(Semaphore::new(MOST_LOOKS)),
         }
     }
 
@@ -86,19 +93,30 @@ impl Egress {
 
     /// Says whether the name behind a URL leads to where it may. For saving; every call checks again.
     ///
-    /// A failure of kind [`FailureKind::Dns`] or [`FailureKind::Timeout`] says nothing against the URL.
+    /// A failure of kind [`FailureKind::Dns`] or [`FailureKind::Timeout`] says nothing against the URL: a name server that is
+    /// slow, or many others who ask at the same time, keep nobody waiting.
     pub async fn check_destination(&self, url: &Url, live: bool) -> Result<(), Failure> {
         let reach = self.reach(url, live)?;
         let name = match url.host() {
-            Some(url::Host::Domain(name)) => name,
+            Some(url::Host::Domain(name)) => name.to_owned(),
             // The policy lets through no address but a loopback one.
             _ => return Ok(()),
         };
-        let resolving = resolver::resolve_checked(&*self.resolver, name, reach);
-        match tokio::time::timeout(self.timeout, resolving).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(fault)) => Err(Failure::from_resolving(&fault, name)),
-            Err(_) => Err(Failure::timeout(self.timeout)),
+        let Ok(place) = Arc::clone(&self.looks).try_acquire_owned() else {
+            return Err(Failure::new(FailureKind::Dns, format!("{name} was not looked up: many others are.")));
+        };
+        let resolver = Arc::clone(&self.resolver);
+        // To its end, whoever waits for it: that is when its place is free.
+        let look = tokio::spawn(async move {
+            let found = resolver::resolve_checked(&*resolver, &name, reach).await;
+            drop(place);
+            found.map(drop).map_err(|fault| Failure::from_resolving(&fault, &name))
+        });
+        let longest = self.timeout.min(LONGEST_LOOK);
+        match tokio::time::timeout(longest, look).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(_)) => Err(Failure::new(FailureKind::Dns, "The look for the name broke off.")),
+            Err(_) => Err(Failure::timeout(longest)),
         }
     }
 

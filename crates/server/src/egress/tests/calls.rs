@@ -179,6 +179,50 @@ async fn the_timeout_covers_the_whole_call() {
     assert_eq!(egress.check_destination(&url, true).await.expect_err("a failure").kind, FailureKind::Timeout);
 }
 
+/// Answers a question when it is told to, and then for ever.
+struct Held {
+    questions: AtomicUsize,
+    answers: Arc<tokio::sync::Semaphore>,
+}
+
+impl Resolver for Held {
+    fn resolve(&self, _: &str) -> Resolving {
+        self.questions.fetch_add(1, Ordering::SeqCst);
+        let answers = Arc::clone(&self.answers);
+        Box::pin(async move {
+            let _released = answers.acquire().await.expect("it is never closed");
+            Ok(vec![IpAddr::from([10, 0, 0, 1])])
+        })
+    }
+}
+
+#[tokio::test]
+async fn looks_before_saving_have_few_places_and_a_short_time() {
+    let answers = Arc::new(tokio::sync::Semaphore::new(0));
+    let held = Arc::new(Held { questions: AtomicUsize::new(0), answers: Arc::clone(&answers) });
+    let resolver: Arc<dyn Resolver> = Arc::<Held>::clone(&held);
+    let egress = Egress::new(EgressSettings { resolver, ..EgressSettings::default() });
+    let url = Url::parse("https://example.com/").expect("a URL");
+    let begun = crate::monotonic::now();
+    let all = futures_util::future::join_all((0..100).map(|_| egress.check_destination(&url, true))).await;
+    assert!((Duration::from_secs(2)..Duration::from_secs(6)).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    let of_kind = |kind| all.iter().filter(|one| one.as_ref().is_err_and(|failure| failure.kind == kind)).count();
+    assert_eq!((of_kind(FailureKind::Timeout), of_kind(FailureKind::Dns)), (32, 68));
+    // Nobody waits any more, but the name server is still being asked: no place is free, and none is waited for.
+    let begun = crate::monotonic::now();
+    assert_eq!(egress.check_destination(&url, true).await.expect_err("a failure").kind, FailureKind::Dns);
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert_eq!(held.questions.load(Ordering::SeqCst), 32);
+    // A call isn't kept from its own question, and is refused by its answer.
+    answers.add_permits(1);
+    assert_eq!(kind(post(&egress, "https://example.com/").await), FailureKind::Forbidden);
+    // And the places are free again.
+    while egress.check_destination(&url, true).await.expect_err("a failure").kind != FailureKind::Forbidden {
+        assert!(begun.elapsed() < Duration::from_secs(10), "they are kept");
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
 async fn failures_have_their_kinds_and_tell_no_address() {
     let closed = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
