@@ -7,6 +7,11 @@ use crate::backup::{Summary, TableHeader, Trailer, from_json};
 use crate::error::Error;
 use crate::restore::Input;
 
+/// Whether it begins as a backup does; what follows may be damaged.
+pub fn is_backup(reader: impl BufRead) -> bool {
+    Input::new(reader).header().is_ok()
+}
+
 /// What the backup says of itself, if it is whole.
 pub fn check_backup(reader: impl BufRead) -> Result<Summary, Error> {
     let damaged = |what: &str| Error::Backup(format!("the backup is damaged or incomplete ({what})"));

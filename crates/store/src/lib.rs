@@ -30,7 +30,7 @@ mod tx;
 pub const EXIT_SYNC_FAILED: i32 = 74;
 
 pub use backup::{Summary, backup};
-pub use check::check_backup;
+pub use check::{check_backup, is_backup};
 pub use clock::{Clock, EntropySource};
 pub use entity::Entity;
 pub use error::{Error, SqlKind};

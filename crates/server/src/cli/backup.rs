@@ -31,7 +31,7 @@ const TELL_EVERY: Duration = Duration::from_millis(500);
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
 pub(super) struct Arguments {
-    /// Where to; - is standard output
+    /// Where to: a new file, or an earlier backup to replace; - is standard output
     file: PathBuf,
 
     #[command(flatten)]
@@ -90,6 +90,7 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
 
 async fn to_file(store: &store::Store, file: &Path) -> Result<Summary, Problem> {
     let failed = |error: io::Error| Problem::failed(format!("{}: {error}", file.display()));
+    check_free(file)?;
     let unfinished = Unfinished::beside(file).map_err(failed)?;
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished.0).map_err(failed)?;
     let summary = write(store, opened.try_clone().map_err(failed)?).await?;
@@ -98,10 +99,30 @@ async fn to_file(store: &store::Store, file: &Path) -> Result<Summary, Problem> 
     if read != summary {
         return Err(Problem::failed("the backup reads back differently from what was written; it was thrown away."));
     }
+    // Hours may have passed.
+    check_free(file)?;
     // A backup of that name from before is replaced at once by a whole one.
     fs::rename(&unfinished.0, file).map_err(failed)?;
     File::open(folder_of(file)).and_then(|folder| folder.sync_all()).map_err(failed)?;
     Ok(summary)
+}
+
+/// An earlier backup makes room for a new one. Nothing else does: a name typed wrongly may be the master key's.
+fn check_free(file: &Path) -> Result<(), Problem> {
+    match fs::symlink_metadata(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Problem::failed(format!("{}: {error}", file.display()))),
+        Ok(_) => {}
+    }
+    // A pipe is not opened: nobody may ever write to it.
+    let is_file = fs::metadata(file).is_ok_and(|there| there.is_file());
+    if is_file && File::open(file).is_ok_and(|there| store::is_backup(BufReader::new(there))) {
+        return Ok(());
+    }
+    Err(Problem::conflict(format!(
+        "{} is there and is no backup that can be read, so it is not replaced: name another file, or move it away.",
+        file.display()
+    )))
 }
 
 /// A file that is not whole yet; gone when the command ends, however it ends.

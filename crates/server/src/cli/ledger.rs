@@ -96,7 +96,13 @@ async fn export(arguments: Export) -> Result<(), Problem> {
         if arguments.file.as_os_str() == "-" {
             return write(&store, scope, std::io::stdout().lock()).await;
         }
-        let failed = |error: std::io::Error| Problem::failed(format!("{}: {error}", arguments.file.display()));
+        let name = arguments.file.display();
+        let failed = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Problem::conflict(format!(
+                "{name} is there, and an export replaces nothing: name a new file, or move that one away."
+            )),
+            _ => Problem::failed(format!("{name}: {error}")),
+        };
         let mut file = File::create_new(&arguments.file).map_err(failed)?;
         let entries = write(&store, scope, std::io::BufWriter::new(&mut file)).await?;
         file.sync_all().map_err(failed)?;

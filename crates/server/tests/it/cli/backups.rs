@@ -6,7 +6,34 @@ use super::on_both;
 use super::place::{Place, text};
 use super::server::Server;
 
-on_both!(a_backup_beside_the_server_comes_back);
+on_both!(a_backup_beside_the_server_comes_back, a_backup_replaces_nothing_but_a_backup);
+
+async fn a_backup_replaces_nothing_but_a_backup(place: &Place) {
+    place.init();
+    let path = |name: &str| place.folder().join(name);
+    std::fs::write(path("notes"), "from before").unwrap();
+    std::fs::write(path("empty"), "").unwrap();
+    std::os::unix::fs::symlink(place.key_file(), path("link")).unwrap();
+    std::os::unix::fs::symlink(path("nowhere"), path("dangling")).unwrap();
+    std::fs::create_dir(path("folder")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
+    let key = std::fs::read(place.key_file()).unwrap();
+    for name in ["data/master.key", "notes", "empty", "link", "dangling", "folder", "pipe"] {
+        let refused = place.run(&["backup", name]);
+        assert_eq!((refused.code, refused.data.as_str()), (5, ""), "{name}: {refused:?}");
+        assert!(refused.messages.contains("name another file"), "{name}: {refused:?}");
+    }
+    assert_eq!(std::fs::read(place.key_file()).unwrap(), key);
+    assert_eq!(std::fs::read(path("notes")).unwrap(), b"from before");
+    assert!(std::fs::symlink_metadata(path("link")).unwrap().is_symlink());
+
+    assert_eq!(place.run(&["backup", "kept"]).code, 0);
+    let whole = std::fs::read(path("kept")).unwrap();
+    // Half of one was one.
+    std::fs::write(path("kept"), &whole[..whole.len() / 2]).unwrap();
+    assert_eq!(place.run(&["backup", "kept"]).code, 0);
+    assert!(std::fs::read(path("kept")).unwrap().len() > whole.len() / 2);
+}
 
 async fn a_backup_beside_the_server_comes_back(place: &Place) {
     let keys = place.init();
@@ -16,8 +43,10 @@ async fn a_backup_beside_the_server_comes_back(place: &Place) {
     server.until(key, &id, |checkout| checkout["status"] == "completed").await;
 
     let file = place.folder().join("shop.backup");
-    std::fs::write(&file, "from before").unwrap();
+    assert_eq!(place.run(&["backup", "shop.backup"]).code, 0);
+    let earlier = std::fs::read(&file).unwrap();
     let made = place.run(&["backup", "shop.backup"]);
+    assert_ne!(std::fs::read(&file).unwrap(), earlier, "a backup from before is replaced");
     assert_eq!((made.code, made.data.as_str()), (0, ""), "{made:?}");
     assert!(made.messages.contains("master.key"), "{made:?}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
