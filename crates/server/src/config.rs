@@ -14,7 +14,7 @@ use crate::rate_limit::Rate;
 
 mod arguments;
 
-pub use arguments::{AddressArguments, MailArguments, ServeArguments, StoreArguments};
+pub use arguments::{BesideArguments, MailArguments, ServeArguments, StoreArguments};
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 const DEFAULT_DATA_DIR: &str = "./dalasi-data";
@@ -154,15 +154,7 @@ impl ServeSettings {
 
     /// What was not set follows from the address that is really listened on.
     pub fn addresses(&self, listening_on: SocketAddr) -> Addresses {
-        let public_url = self.public_url.clone().unwrap_or_else(|| {
-            let scheme = if self.tls.is_some() { "https" } else { "http" };
-            let host = match listening_on.ip() {
-                ip if ip.is_unspecified() => "localhost".to_owned(),
-                IpAddr::V4(ip) => ip.to_string(),
-                IpAddr::V6(ip) => format!("[{ip}]"),
-            };
-            format!("{scheme}://{host}:{}", listening_on.port())
-        });
+        let public_url = self.public_url.clone().unwrap_or_else(|| web_origin(self.tls.is_some(), listening_on));
         Addresses {
             pay_url: self.pay_url.clone().unwrap_or_else(|| public_url.clone()),
             donate_url: self.donate_url.clone().unwrap_or_else(|| public_url.clone()),
@@ -178,6 +170,38 @@ impl ServeSettings {
             tls: tls.transpose()?,
             ..ListenerSettings::default()
         })
+    }
+}
+
+/// What a command takes from the settings of the server that it works beside. The rest is the server's to check, and may
+/// stand where the command doesn't see it: in the unit's environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BesideSettings {
+    pub store: StoreSettings,
+    pub public_url: String,
+    pub pay_url: String,
+    /// Whether the server sends mail, so that some may be owed to it.
+    pub sends_mail: bool,
+}
+
+impl BesideSettings {
+    fn check(given: ServeArguments) -> Result<Self, SettingsFaults> {
+        let mut faults = Vec::new();
+        let listen = keep(&mut faults, parse_listen(given.listen.as_deref().unwrap_or(DEFAULT_LISTEN)));
+        let public_url = web_address(&mut faults, "public-url", given.public_url, false);
+        let pay_url = web_address(&mut faults, "pay-url", given.pay_url, true);
+        let store = StoreSettings::check(given.data_dir, given.database_url, given.key_file);
+        let store = store.map_err(|SettingsFaults(more)| faults.extend(more)).ok();
+        // The server takes those of TLS and those of mail together only, so that one of them says enough.
+        let is_tls = given.tls_cert.is_some() || given.tls_key.is_some();
+        let sends_mail = given.smtp_url.is_some() || given.smtp_password_file.is_some() || given.mail_from.is_some();
+        match (listen, store) {
+            (Some(listen), Some(store)) if faults.is_empty() => {
+                let public_url = public_url.unwrap_or_else(|| web_origin(is_tls, listen));
+                Ok(Self { store, pay_url: pay_url.unwrap_or_else(|| public_url.clone()), public_url, sends_mail })
+            }
+            _ => Err(SettingsFaults(faults)),
+        }
     }
 }
 
@@ -239,6 +263,17 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!("listen: {text:?} is not an address and a port, such as 127.0.0.1:8080, 0.0.0.0:80 or [::]:8080.")
     })
+}
+
+/// Where a browser on this machine finds what listens there.
+fn web_origin(is_tls: bool, listening_on: SocketAddr) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
+    let host = match listening_on.ip() {
+        ip if ip.is_unspecified() => "localhost".to_owned(),
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    };
+    format!("{scheme}://{host}:{}", listening_on.port())
 }
 
 /// An absolute http or https address; without the slash at its end. A fault leaves nothing behind but its sentence.

@@ -12,9 +12,8 @@ use super::installation::{self, Installation, Part};
 use super::output::{self, Format};
 use super::problem::Problem;
 use crate::app::{keys, settlement};
-use crate::config::{AddressArguments, StoreArguments};
+use crate::config::{BesideArguments, StoreArguments};
 use crate::error::Failure;
-use crate::wire::Addresses;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,7 +41,7 @@ enum Command {
     /// List what waits for a person, oldest first
     List(List),
     /// Decide an attempt whose outcome is not known, for good
-    Resolve(Resolve),
+    Resolve(Box<Resolve>),
 }
 
 #[derive(clap::Args)]
@@ -83,7 +82,7 @@ struct Resolve {
     store: StoreArguments,
 
     #[command(flatten)]
-    addresses: AddressArguments,
+    server: BesideArguments,
 
     #[command(flatten)]
     format: Format,
@@ -159,7 +158,7 @@ fn why(transaction: &Transaction) -> String {
 pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     match arguments.command {
         Command::List(arguments) => list(arguments).await,
-        Command::Resolve(arguments) => resolve(arguments).await,
+        Command::Resolve(arguments) => resolve(*arguments).await,
     }
 }
 
@@ -230,9 +229,7 @@ async fn resolve_named(arguments: Resolve) -> Result<(), Problem> {
     if reason.is_empty() || reason.chars().count() > LONGEST_REASON || reason.contains('\0') {
         return Err(Problem::usage(format!("--reason: say in 1 to {LONGEST_REASON} characters how you know.")));
     }
-    let (settings, addresses) = arguments.store.check_with(arguments.addresses)?;
-    let addresses = Addresses { public_url: addresses.public_url, pay_url: addresses.pay_url };
-    let installation = Installation::open(&settings, addresses).await?;
+    let installation = Installation::open_beside(&arguments.store.check_beside(arguments.server)?).await?;
     let (paid, actor) = (arguments.outcome == Outcome::Completed, installation::actor());
     let resolved = installation
         .write(move |tx, context| {

@@ -13,7 +13,7 @@ use super::problem::Problem;
 use crate::app::organizations::{self, Installed};
 use crate::app::{Context, keys};
 use crate::clock::SystemClock;
-use crate::config::{Database, StoreSettings};
+use crate::config::{BesideSettings, Database, StoreSettings};
 use crate::entropy::SystemEntropy;
 use crate::error::Failure;
 use crate::secrets::{KeyFileFault, MasterKey, create_key_file, load_key_file};
@@ -156,9 +156,21 @@ pub(super) struct Installation {
 }
 
 impl Installation {
-    pub(super) async fn open(settings: &StoreSettings, addresses: Addresses) -> Result<Self, Problem> {
+    /// For commands that cause no event and answer with no address.
+    pub(super) async fn open(settings: &StoreSettings) -> Result<Self, Problem> {
+        let nowhere = Addresses { public_url: String::new(), pay_url: String::new() };
+        Self::with(settings, nowhere, false).await
+    }
+
+    /// For commands that do what the server would do, and as that would: with its addresses, and its mails owed.
+    pub(super) async fn open_beside(settings: &BesideSettings) -> Result<Self, Problem> {
+        let BesideSettings { store, public_url, pay_url, sends_mail } = settings.clone();
+        Self::with(&store, Addresses { public_url, pay_url }, sends_mail).await
+    }
+
+    async fn with(settings: &StoreSettings, addresses: Addresses, sends_mail: bool) -> Result<Self, Problem> {
         let store = open_store(settings, Part::Guest).await?;
-        let opened = Self::complete(&store, settings, addresses).await;
+        let opened = Self::complete(&store, settings, addresses, sends_mail).await;
         match opened {
             Ok((context, organization)) => Ok(Self { store, context, organization }),
             Err(problem) => {
@@ -172,10 +184,12 @@ impl Installation {
         store: &Store,
         settings: &StoreSettings,
         addresses: Addresses,
+        sends_mail: bool,
     ) -> Result<(Arc<Context>, Id<Organization>), Problem> {
         let organization = only_organization(store).await?;
         let FoundKey { key, .. } = master_key(store, settings).await?;
-        let context = Arc::new(Context::new(addresses, key, Vec::new()));
+        let context = Context::new(addresses, key, Vec::new());
+        let context = Arc::new(if sends_mail { context.sending_mail() } else { context });
         check_key(store, &context).await?;
         Ok((context, organization))
     }

@@ -10,7 +10,6 @@ use super::output::{self, Format};
 use super::problem::Problem;
 use crate::app::keys::{self, CreatedKey};
 use crate::config::StoreArguments;
-use crate::wire::Addresses;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -248,8 +247,7 @@ async fn revoke_named(arguments: Revoke) -> Result<(), Problem> {
 }
 
 async fn open(arguments: StoreArguments) -> Result<Installation, Problem> {
-    let nowhere = Addresses { public_url: String::new(), pay_url: String::new() };
-    Installation::open(&arguments.check()?, nowhere).await
+    Installation::open(&arguments.check()?).await
 }
 
 fn mode(live: bool) -> Mode {

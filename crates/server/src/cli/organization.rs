@@ -14,7 +14,6 @@ use crate::app::organizations::{self, SettingsChange};
 use crate::app::{keys, look_up};
 use crate::config::StoreArguments;
 use crate::error::Failure;
-use crate::wire::Addresses;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -259,8 +258,7 @@ async fn set(arguments: Set) -> Result<(), Problem> {
             "nothing to set: name at least one setting. `dalasi organization set --help` lists them.",
         ));
     }
-    let nowhere = Addresses { public_url: String::new(), pay_url: String::new() };
-    let installation = Installation::open(&arguments.store.check()?, nowhere).await?;
+    let installation = Installation::open(&arguments.store.check()?).await?;
     let (organization, actor) = (installation.organization, installation::actor());
     let changed = installation
         .write(move |tx, context| {

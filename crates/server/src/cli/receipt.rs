@@ -13,11 +13,10 @@ use super::installation::Installation;
 use super::output::{self, Format};
 use super::problem::Problem;
 use crate::app::{look_up, receipt_statements};
-use crate::config::{AddressArguments, StoreArguments};
+use crate::config::{BesideArguments, StoreArguments};
 use crate::error::Failure;
 use crate::receipt_statement::{self, PayerProof, Signed, Statement, StatementFault};
 use crate::tokens::{self, PublicKey};
-use crate::wire::Addresses;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,7 +56,7 @@ struct AddressOf {
     store: StoreArguments,
 
     #[command(flatten)]
-    addresses: AddressArguments,
+    server: BesideArguments,
 
     #[command(flatten)]
     format: Format,
@@ -121,10 +120,8 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
 }
 
 async fn address(arguments: AddressOf) -> Result<(), Problem> {
-    let AddressOf { receipt: wanted, live, store, addresses, format } = arguments;
-    let (settings, addresses) = store.check_with(addresses)?;
-    let addresses = Addresses { public_url: addresses.public_url, pay_url: addresses.pay_url };
-    let installation = Installation::open(&settings, addresses).await?;
+    let AddressOf { receipt: wanted, live, store, server, format } = arguments;
+    let installation = Installation::open_beside(&store.check_beside(server)?).await?;
     let mode = if live { Mode::Live } else { Mode::Test };
     let scope = Scope { organization: installation.organization, mode };
     let context = Arc::clone(&installation.context);
@@ -226,8 +223,7 @@ fn read_keys(file: &Path) -> Result<Vec<PublicKey>, Problem> {
 }
 
 async fn own_keys(store: StoreArguments) -> Result<Vec<PublicKey>, Problem> {
-    let nowhere = Addresses { public_url: String::new(), pay_url: String::new() };
-    let installation = Installation::open(&store.check()?, nowhere).await?;
+    let installation = Installation::open(&store.check()?).await?;
     let context = Arc::clone(&installation.context);
     let keys = installation.store.read(move |tx| receipt_statements::verifying_keys(tx, &context)).await;
     installation.close(keys.map_err(Problem::from)).await

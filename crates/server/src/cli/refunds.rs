@@ -13,9 +13,8 @@ use super::installation::{self, Installation, Part};
 use super::output::{self, Format};
 use super::problem::Problem;
 use crate::app::{keys, refunds};
-use crate::config::{AddressArguments, StoreArguments};
+use crate::config::{BesideArguments, StoreArguments};
 use crate::error::Failure;
-use crate::wire::Addresses;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +42,7 @@ enum Command {
     /// List what is on its way or waits for a person, oldest first
     List(List),
     /// Decide a refund whose outcome is not known, for good
-    Resolve(Resolve),
+    Resolve(Box<Resolve>),
 }
 
 #[derive(clap::Args)]
@@ -80,7 +79,7 @@ struct Resolve {
     store: StoreArguments,
 
     #[command(flatten)]
-    addresses: AddressArguments,
+    server: BesideArguments,
 
     #[command(flatten)]
     format: Format,
@@ -156,7 +155,7 @@ fn why(refund: &Refund) -> String {
 pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     match arguments.command {
         Command::List(arguments) => list(arguments).await,
-        Command::Resolve(arguments) => resolve(arguments).await,
+        Command::Resolve(arguments) => resolve(*arguments).await,
     }
 }
 
@@ -211,9 +210,7 @@ async fn resolve_named(arguments: Resolve) -> Result<(), Problem> {
     if reason.is_empty() || reason.chars().count() > LONGEST_REASON || reason.contains('\0') {
         return Err(Problem::usage(format!("--reason: say in 1 to {LONGEST_REASON} characters how you know.")));
     }
-    let (settings, addresses) = arguments.store.check_with(arguments.addresses)?;
-    let addresses = Addresses { public_url: addresses.public_url, pay_url: addresses.pay_url };
-    let installation = Installation::open(&settings, addresses).await?;
+    let installation = Installation::open_beside(&arguments.store.check_beside(arguments.server)?).await?;
     let (is_completed, actor) = (arguments.outcome == Outcome::Completed, installation::actor());
     let resolved = installation
         .write(move |tx, _| {

@@ -10,7 +10,6 @@ use super::output::{self, Format};
 use super::problem::Problem;
 use crate::app::keys;
 use crate::config::StoreArguments;
-use crate::wire::Addresses;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -81,8 +80,7 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
 }
 
 async fn rotate(arguments: Common) -> Result<(), Problem> {
-    let nowhere = Addresses { public_url: String::new(), pay_url: String::new() };
-    let installation = Installation::open(&arguments.store.check()?, nowhere).await?;
+    let installation = Installation::open(&arguments.store.check()?).await?;
     let actor = installation::actor();
     // The keys serve both modes; the log has to name one.
     let scope = Scope { organization: installation.organization, mode: Mode::Live };

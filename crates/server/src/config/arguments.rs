@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::BoolishValueParser;
 use serde::Deserialize;
 
-use super::{Addresses, ServeSettings, SettingsFaults, StoreSettings, host_of};
+use super::{BesideSettings, SettingsFaults, StoreSettings, host_of};
 use crate::logging::LogFormat;
 use crate::mail::MailSettings;
 
@@ -144,36 +144,43 @@ pub struct StoreArguments {
 
 impl StoreArguments {
     pub fn check(self) -> Result<StoreSettings, SettingsFaults> {
-        let below = match path(self.config.clone()) {
-            Some(file) => super::read_file(&file)?,
-            None => ServeArguments::default(),
-        };
-        let given = self.as_serve().over(below);
+        let given = self.over_file(ServeArguments::default())?;
         StoreSettings::check(given.data_dir, given.database_url, given.key_file)
     }
 
-    /// The same, with the addresses that the server beside it would show.
-    pub fn check_with(self, addresses: AddressArguments) -> Result<(StoreSettings, Addresses), SettingsFaults> {
-        let AddressArguments { listen, public_url, pay_url } = addresses;
-        let settings = ServeSettings::load(ServeArguments { listen, public_url, pay_url, ..self.as_serve() })?;
-        let addresses = settings.addresses(settings.listen);
-        Ok((settings.store, addresses))
+    /// The same, with what has to be known of the server beside it.
+    pub fn check_beside(self, server: BesideArguments) -> Result<BesideSettings, SettingsFaults> {
+        let BesideArguments { listen, public_url, pay_url, tls_cert, tls_key, smtp_url, smtp_password_file, mail_from } =
+            server;
+        let given = ServeArguments {
+            listen,
+            public_url,
+            pay_url,
+            tls_cert,
+            tls_key,
+            smtp_url,
+            smtp_password_file,
+            mail_from,
+            ..ServeArguments::default()
+        };
+        BesideSettings::check(self.over_file(given)?)
     }
 
-    fn as_serve(&self) -> ServeArguments {
-        ServeArguments {
-            config: self.config.clone(),
-            data_dir: self.data_dir.clone(),
-            database_url: self.database_url.clone(),
-            key_file: self.key_file.clone(),
-            ..ServeArguments::default()
-        }
+    /// These and the others that are given, over the settings file that they name.
+    fn over_file(self, others: ServeArguments) -> Result<ServeArguments, SettingsFaults> {
+        let Self { config, data_dir, database_url, key_file } = self;
+        let below = match path(config) {
+            Some(file) => super::read_file(&file)?,
+            None => ServeArguments::default(),
+        };
+        Ok(ServeArguments { data_dir, database_url, key_file, ..others }.over(below))
     }
 }
 
-/// What events and answers say about where pages are, for commands that cause some.
+/// How the server beside it is seen, and whether it sends mail, for commands that cause events, mails or answers with
+/// addresses.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub struct AddressArguments {
+pub struct BesideArguments {
     /// Where the server listens [default: 127.0.0.1:8080]
     #[arg(long, env = "DALASI_LISTEN", value_name = "ADDRESS:PORT")]
     pub listen: Option<String>,
@@ -185,6 +192,22 @@ pub struct AddressArguments {
     /// The address of the hosted pages [default: the public URL]
     #[arg(long, env = "DALASI_PAY_URL", value_name = "URL")]
     pub pay_url: Option<String>,
+
+    // Given where the server's are given, which is hardly ever by flag: whether there are any is all that counts.
+    #[arg(long, env = "DALASI_TLS_CERT", hide = true)]
+    pub tls_cert: Option<PathBuf>,
+
+    #[arg(long, env = "DALASI_TLS_KEY", hide = true)]
+    pub tls_key: Option<PathBuf>,
+
+    #[arg(long, env = "DALASI_SMTP_URL", hide = true, hide_env_values = true)]
+    pub smtp_url: Option<String>,
+
+    #[arg(long, env = "DALASI_SMTP_PASSWORD_FILE", hide = true)]
+    pub smtp_password_file: Option<PathBuf>,
+
+    #[arg(long, env = "DALASI_MAIL_FROM", hide = true)]
+    pub mail_from: Option<String>,
 }
 
 /// How mail gets out, for commands that send some without serving.

@@ -58,6 +58,31 @@ fn a_flag_wins_over_the_file() {
     assert_eq!(addresses.pay_url, "https://pay.example/here");
 }
 
+/// A unit's environment holds what a command beside its server doesn't see.
+#[test]
+fn a_command_beside_the_server_asks_for_no_more_than_it_uses() {
+    let beside = |text: &str| BesideSettings::check(arguments(&[]).over(file(text)));
+    let settings = beside(
+        "mail-from = 'bills@shop.example'\ntls-key = 'key.pem'\nrole = 'cook'\ndonate-url = 'here'\nlisten = '[::1]:443'",
+    );
+    let settings = settings.expect("sound");
+    assert!(settings.sends_mail);
+    assert_eq!((settings.public_url.as_str(), settings.pay_url.as_str()), ("https://[::1]:443", "https://[::1]:443"));
+
+    let settings = beside("pay-url = 'https://pay.example/here/'").expect("sound");
+    assert!(!settings.sends_mail);
+    assert_eq!(settings.public_url, "http://127.0.0.1:8080");
+    assert_eq!(settings.pay_url, "https://pay.example/here");
+    let served = ServeSettings::check(ServeArguments::default()).expect("sound");
+    assert_eq!(settings.store, served.store);
+
+    let found =
+        beside("listen = 'here'\npublic-url = 'a.example'\npay-url = 'a.example'\ndatabase-url = 'mysql://h/d'");
+    let found = found.expect_err("refused").0;
+    let names: Vec<_> = found.iter().filter_map(|fault| fault.split(':').next()).collect();
+    assert_eq!(names, ["listen", "public-url", "pay-url", "database-url", "key-file"]);
+}
+
 #[test]
 fn all_faults_come_at_once() {
     let found = faults(arguments(&[
@@ -205,7 +230,14 @@ fn the_environment_is_between_flags_and_file() {
 #[test]
 fn flags_variables_and_keys_have_the_same_names() {
     use clap::CommandFactory;
-    for argument in Cli::command().get_arguments() {
+    #[derive(Parser)]
+    struct Beside {
+        #[command(flatten)]
+        store: StoreArguments,
+        #[command(flatten)]
+        server: BesideArguments,
+    }
+    for argument in Cli::command().get_arguments().chain(Beside::command().get_arguments()) {
         let flag = argument.get_long().expect("a long flag");
         let variable = argument.get_env().expect("a variable").to_str().expect("text");
         assert_eq!(variable, format!("DALASI_{}", flag.replace('-', "_").to_uppercase()));

@@ -1,12 +1,15 @@
 //! Money that only a person can judge.
 
-use serde_json::Value;
+use std::time::Duration;
+
+use serde_json::{Value, json};
 
 use super::on_both;
-use super::place::{Place, text};
+use super::place::{Place, Ran, text};
 use super::server::Server;
+use crate::mails::sink::{Script, Sink};
 
-on_both!(a_person_decides_what_nobody_knows);
+on_both!(a_person_decides_what_nobody_knows, a_payment_decided_by_hand_mails_its_receipt);
 
 async fn a_person_decides_what_nobody_knows(place: &Place) {
     let keys = place.init();
@@ -62,6 +65,55 @@ async fn a_person_decides_what_nobody_knows(place: &Place) {
         let records: i64 = place.raw_sqlite().query_row(sql, [], |row| row.get(0)).unwrap();
         assert_eq!(records, 2, "what was refused is not in the log");
     }
+}
+
+/// The server's settings stand partly in a file and partly in its environment.
+async fn a_payment_decided_by_hand_mails_its_receipt(place: &Place) {
+    let keys = place.init();
+    let key = text(&keys, "/keys/test/secret");
+    let sink = Sink::start(Script::default()).await;
+    let settings = "mail-from = 'Bills <bills@shop.example>'\npay-url = 'https://pay.example'";
+    std::fs::write(place.folder().join("dalasi.toml"), settings).unwrap();
+    let server = Server::start_with(place, &["--config", "dalasi.toml", "--smtp-url", &sink.url()]);
+    let bill = json!({
+        "customer_email": "awa@example.org", "customer_name": "Awa", "due_date": "2100-01-01T00:00:00Z",
+        "items": [{ "description": "Rice", "quantity": 1, "unit_price": "100.00" }]
+    });
+    let (status, invoice) = server.call("POST", "/v1/pay/invoices", key, bill).await;
+    assert_eq!(status, 201, "{invoice}");
+    let id = text(&invoice, "/data/id");
+    // The network never answers.
+    let pay = json!({
+        "object_type": "invoice", "object_id": id, "payment_method": "afrimoney", "customer_phone": "+2207000003"
+    });
+    assert_eq!(server.call("POST", "/v1/pay/initialize", key, pay).await.0, 200);
+    let (_, begun) = server.call("GET", "/v1/pay/transactions", key, Value::Null).await;
+    let attempt = text(&begun, "/data/items/0/id");
+
+    let beside = |arguments: &[&str], url: &str| {
+        let mut command = place.command(&[arguments, &["--config", "dalasi.toml"]].concat());
+        Ran::of(command.env("DALASI_SMTP_URL", url).output().unwrap())
+    };
+    let resolve = ["attempts", "resolve", attempt, "--as", "completed", "--reason", "seen on the statement"];
+    let resolved = beside(&resolve, &sink.url());
+    assert_eq!(resolved.code, 0, "{resolved:?}");
+    let mailed = async {
+        while sink.heard(|heard| heard.messages.is_empty()) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        sink.heard(|heard| heard.messages.concat())
+    };
+    let message = tokio::time::timeout(Duration::from_secs(20), mailed).await.expect("a receipt is mailed");
+    assert!(message.contains("<awa@example.org>") && message.contains("Subject: TEST: Receipt"), "{message}");
+
+    // Where the address of the mail server is known to the unit alone, the other commands still do their work.
+    let (_, paid) = server.call("GET", &format!("/v1/pay/invoices/{id}"), key, Value::Null).await;
+    let address = beside(&["receipt", "address", text(&paid, "/data/receipts/0/receipt_number")], "");
+    assert!(address.data.starts_with("https://pay.example/verify#"), "{address:?}");
+    let unknown = ["refunds", "resolve", "ref_01h455vb4pex5vsknk084sn02q", "--as", "failed", "--reason", "seen"];
+    assert_eq!(beside(&unknown, "").code, 4);
+    assert_eq!(server.stop(), 0);
+    place.has_clean_books();
 }
 
 #[tokio::test(flavor = "multi_thread")]
