@@ -209,7 +209,7 @@ class TestCommandLine:
 
         listed = dalasi("keys", "list", *location, "--json").stdout
         assert made["id"] in listed and key not in listed
-        dalasi("keys", "revoke", *location, made["id"])
+        dalasi("keys", "revoke", *location, made["id"], "--yes")
         deadline = time.monotonic() + 5
         while narrow.get("/v1/checkouts").status_code != 401:
             assert time.monotonic() < deadline, "a revoked key stops working within a second or two"

@@ -40,7 +40,8 @@ Examples:
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 3 not authorized, 4 not found, 5 conflict with what is there.
-Test mode unless --live is given. Flags win over DALASI_* variables, those over the settings file (--config).";
+Test mode unless --live is given; `revoke` and `resolve` take an id of either mode, `organization set` changes both unless one is
+named. Flags win over DALASI_* variables, those over the settings file (--config).";
 
 const TEMPLATE: &str = "{before-help}{about-with-newline}\n{usage-heading} {usage}\n\n{all-args}{after-help}";
 

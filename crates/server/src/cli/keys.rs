@@ -17,7 +17,8 @@ Examples:
   dalasi keys create --live --scopes 'read:checkouts write:checkouts'  one for live mode that may do less
   dalasi keys create --kind publishable                                for pages in a browser
   dalasi keys list --live
-  dalasi keys revoke key_01h455vb4pex5vsknk084sn02q";
+  dalasi keys revoke key_01h455vb4pex5vsknk084sn02q                    asks first
+  dalasi keys revoke key_01h455vb4pex5vsknk084sn02q --yes              in a script";
 
 /// Make, list and revoke API keys
 #[derive(clap::Args)]
@@ -33,7 +34,7 @@ enum Command {
     Create(Create),
     /// List the keys of a mode, revoked ones included
     List(List),
-    /// End a key and its access tokens
+    /// End a key of either mode, and its access tokens
     Revoke(Revoke),
 }
 
@@ -80,7 +81,7 @@ struct Revoke {
     /// The key's id, as `list` shows it
     id: String,
 
-    /// Don't ask
+    /// Don't ask; needed where there is no terminal
     #[arg(long)]
     yes: bool,
 

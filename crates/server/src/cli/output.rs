@@ -45,11 +45,11 @@ pub(super) fn progress_done() {
     let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
 }
 
-/// Asks a person at a terminal. A program that runs the command has decided already.
+/// Asks a person at a terminal. Where nobody can be asked, a program has to have said that it means it.
 pub(super) fn confirm(question: &str) -> Result<(), Problem> {
     let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
     if !stdin.is_terminal() || !stderr.is_terminal() {
-        return Ok(());
+        return Err(Problem::usage(format!("{question} There is no terminal to ask at: give --yes to mean it.")));
     }
     let mut answer = String::new();
     let asked = write!(stderr.lock(), "{question} [y/N] ").and_then(|()| stdin.read_line(&mut answer));

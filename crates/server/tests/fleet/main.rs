@@ -127,7 +127,7 @@ async fn revoked_everywhere(scene: &Scene) {
     for url in scene.fleet.addresses() {
         assert_eq!(ask(&url).await, 200);
     }
-    scene.place.json(&["keys", "revoke", made["id"].as_str().unwrap()]);
+    scene.place.json(&["keys", "revoke", made["id"].as_str().unwrap(), "--yes"]);
     tokio::time::sleep(Duration::from_secs(1)).await;
     for url in scene.fleet.addresses() {
         assert_eq!(ask(&url).await, 401);

@@ -29,7 +29,11 @@ async fn keys_begin_and_end_beside_the_server(place: &Place) {
     assert!(key.ends_with(text(mine, "/last4")));
     assert_eq!(place.json(&["keys", "list", "--live"]).as_array().unwrap().len(), 2);
 
-    assert_eq!(place.run(&["keys", "revoke", id]).code, 0);
+    let unasked = place.run(&["keys", "revoke", id]);
+    assert_eq!((unasked.code, unasked.data.as_str()), (2, ""), "nobody can be asked: {unasked:?}");
+    assert!(unasked.messages.contains("--yes"), "{unasked:?}");
+    assert_eq!(server.call("GET", "/v1/checkouts", key, Value::Null).await.0, 200);
+    assert_eq!(place.run(&["keys", "revoke", id, "--yes"]).code, 0);
     let mut status = 0;
     for _ in 0..60 {
         status = server.call("GET", "/v1/checkouts", key, Value::Null).await.0;
@@ -39,8 +43,8 @@ async fn keys_begin_and_end_beside_the_server(place: &Place) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(status, 401, "a revoked key ends within a second or two");
-    assert_eq!(place.run(&["keys", "revoke", id]).code, 5);
-    assert_eq!(place.run(&["keys", "revoke", "key_01h455vb4pex5vsknk084sn02q"]).code, 4);
+    assert_eq!(place.run(&["keys", "revoke", id, "--yes"]).code, 5);
+    assert_eq!(place.run(&["keys", "revoke", "key_01h455vb4pex5vsknk084sn02q", "--yes"]).code, 4);
 
     let live = place.json(&["keys", "create", "--live", "--kind", "publishable"]);
     assert!(text(&live, "/secret").starts_with("pk_live_") && live["scopes"] == "");
