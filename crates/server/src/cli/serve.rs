@@ -59,6 +59,7 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Problem> {
     logging::install(settings.log_format);
     stay_small();
     open_many_files();
+    leave_no_core();
     tokens::install_crypto_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -90,6 +91,13 @@ fn open_many_files() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
         tracing::warn!(%error, files = limit.current, "no more files can be opened than the soft limit allows");
+    }
+}
+
+/// A core would hold the master key, and whatever payers and programs have just sent.
+fn leave_no_core() {
+    if let Err(error) = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }) {
+        tracing::warn!(%error, "a core may be left where the process breaks");
     }
 }
 

@@ -153,6 +153,18 @@ async fn without_its_key_an_installation_stays_shut(place: &Place) {
     assert_eq!(place.run(&["keys", "create"]).code, 0);
 }
 
+/// Whatever the shell or the unit allows.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_that_breaks_leaves_no_core() {
+    let place = Place::sqlite();
+    let server = Server::start(&place);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.id())).unwrap();
+    let core = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().collect::<Vec<_>>(), ["0", "0", "bytes"]);
+    assert_eq!(server.stop(), 0);
+}
+
 #[test]
 fn one_process_serves_an_embedded_database() {
     let place = Place::sqlite();

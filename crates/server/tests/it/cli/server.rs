@@ -58,8 +58,12 @@ impl Server {
         }
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn terminate(&self) {
-        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        let sent = Command::new("kill").args(["-TERM", &self.id().to_string()]).status().unwrap();
         assert!(sent.success());
     }
 
