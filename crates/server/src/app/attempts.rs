@@ -95,8 +95,9 @@ impl App {
                 Run::Wait => return Err(Failure::KeyInUse),
                 Run::Open(begun) => begun,
             };
-            let _ = tell.send(session_of(&begun));
-            let payment = app.call(begun, code).await.map_err(|failure| unanswered(failure, is_keyed))?;
+            let session = session_of(&begun);
+            let _ = tell.send(session);
+            let payment = app.call(begun, code).await.map_err(|failure| unanswered(failure, session, is_keyed))?;
             Ok(render_ended(Ok(&payment)))
         });
         let ended = match told.await {
@@ -105,7 +106,7 @@ impl App {
                 // The call goes on; the session as it stands is the answer.
                 Err(_) => {
                     let payment = self.answer(scope, session).await;
-                    return Ok(render(Ok(&payment.map_err(|failure| unanswered(failure, is_keyed))?)));
+                    return Ok(render(Ok(&payment.map_err(|failure| unanswered(failure, session, is_keyed))?)));
                 }
             },
             // Nothing was begun that has to be called for.
@@ -347,9 +348,9 @@ async fn started(rail: &dyn Rail, order: Order) -> Called<Started> {
 
 /// What was begun is committed, and the worker ends it: that nothing was changed would not be true. A caller with a key of
 /// its own may come again and gets the answer; any other must not.
-fn unanswered(failure: Failure, is_keyed: bool) -> Failure {
+fn unanswered(failure: Failure, session: Id<PaymentSession>, is_keyed: bool) -> Failure {
     let Failure::Store(error) = failure else { return failure };
-    tracing::warn!(%error, "a payment was begun, and its answer can't be given");
+    tracing::warn!(%session, %error, "a payment was begun, and its answer can't be given");
     if is_keyed { Failure::KeyInUse } else { store::Error::UnknownCommit.into() }
 }
 
@@ -392,13 +393,16 @@ fn transaction_of(claimed: &ClaimedJob) -> Id<Transaction> {
 
 #[cfg(test)]
 mod tests {
+    use domain::Timestamp;
+
     use super::*;
 
     #[test]
     fn only_whoever_has_a_key_is_asked_to_come_again() {
         let lost = || Failure::Store(store::Error::Unavailable("a failover".into()));
-        assert!(matches!(unanswered(lost(), true), Failure::KeyInUse));
-        assert!(matches!(unanswered(lost(), false), Failure::Store(store::Error::UnknownCommit)));
-        assert!(matches!(unanswered(Failure::TooOften, false), Failure::TooOften));
+        let session = Id::new(Timestamp::from_micros(0), [7; 10]);
+        assert!(matches!(unanswered(lost(), session, true), Failure::KeyInUse));
+        assert!(matches!(unanswered(lost(), session, false), Failure::Store(store::Error::UnknownCommit)));
+        assert!(matches!(unanswered(Failure::TooOften, session, false), Failure::TooOften));
     }
 }

@@ -33,6 +33,7 @@ use crate::app::payments::Initialize;
 use crate::app::sessions::Payment;
 use crate::app::starts;
 use crate::error::Failure;
+use crate::request_id::RequestId;
 use crate::{form_token, monotonic};
 
 const PURPOSE: &str = "payment page";
@@ -58,6 +59,7 @@ struct Call {
     action: Option<String>,
     language: Language,
     path: String,
+    request_id: RequestId,
 }
 
 impl Call {
@@ -65,7 +67,8 @@ impl Call {
         let PagePath { place, action } = PagePath::of(&visit.path).ok_or(Wrong::NotFound)?;
         let hosted = look_up(site, place).await?;
         let language = visit.language(Some(hosted.organization.profile.locale.as_str()));
-        Ok(Self { site: Arc::clone(site), path: page_path::path(place), hosted, place, action, language })
+        let (path, request_id) = (page_path::path(place), visit.request_id.clone());
+        Ok(Self { site: Arc::clone(site), path, hosted, place, action, language, request_id })
     }
 
     /// The same request for another page.
@@ -203,10 +206,11 @@ async fn come_back(call: &Call) -> Result<(), Failure> {
 async fn ask(call: &Call) {
     let Some(attempt) = call.hosted.payment.as_ref().and_then(|payment| payment.transaction.as_ref()) else { return };
     let (app, scope, id) = (call.site.app.clone(), call.hosted.scope(), attempt.id);
+    let request_id = call.request_id.clone();
     let question = tokio::spawn(async move {
         if let Err(failure) = app.ask_rail(scope, id, None).await {
             // The worker asks again in any case.
-            tracing::warn!(%failure, "a rail can't be asked for a payer who waits");
+            tracing::warn!(transaction = %id, %failure, %request_id, "a rail can't be asked for a payer who waits");
         }
     });
     let _ = tokio::time::timeout(LONGEST_QUESTION, question).await;
