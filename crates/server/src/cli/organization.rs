@@ -61,7 +61,7 @@ struct Set {
     #[arg(long, value_name = "NAME", value_parser = values::name)]
     name: Option<String>,
 
-    /// A picture on the hosted pages
+    /// The https address of a PNG, JPEG or WebP file, for pages and documents
     #[arg(long, value_name = "URL", value_parser = values::url)]
     logo_url: Option<values::Clearable>,
 

@@ -36,7 +36,7 @@ pub(super) fn url(text: &str) -> Read<Clearable> {
         if text.len() <= LONGEST_URL && is_web_address(text) {
             Ok(text.to_owned())
         } else {
-            Err("an absolute http or https address, such as https://shop.example/logo.svg".into())
+            Err("the absolute address of a PNG, JPEG or WebP file, such as https://shop.example/logo.png".into())
         }
     })
 }

@@ -102,6 +102,8 @@ async fn settings_are_per_mode(place: &Place) {
     ] {
         assert_eq!(place.run(&[&["organization", "set"], wrong].concat()).code, 2, "{wrong:?}");
     }
+    let refused = place.run(&["organization", "set", "--logo-url", "logo.png"]);
+    assert!(refused.messages.contains("PNG, JPEG or WebP file, such as https://shop.example/logo.png"), "{refused:?}");
 }
 
 async fn signing_keys_take_turns(place: &Place) {
