@@ -21,6 +21,12 @@ Examples:
   dalasi attempts list --duplicate --live --json
   dalasi attempts resolve txn_01h455vb4pex5vsknk084sn02q --as completed --reason 'seen on the wallet statement'";
 
+const RESOLVE_EXAMPLES: &str = "\
+Examples:
+  dalasi attempts resolve txn_01h455vb4pex5vsknk084sn02q --as completed --reason 'on the wallet statement of 21 November'
+  dalasi attempts resolve txn_01h455vb4pex5vsknk084sn02q --as failed --reason 'the wallet says in ticket 4711: not taken'
+  dalasi attempts resolve txn_01h455vb4pex5vsknk084sn02q --as failed --reason '…' --config /etc/dalasi/dalasi.toml";
+
 /// A rail that has been silent for so long is worth a look.
 const LONG_PROCESSING: Duration = Duration::from_secs(10 * 60);
 const PAGE: i64 = 500;
@@ -66,6 +72,7 @@ struct List {
 }
 
 #[derive(clap::Args)]
+#[command(before_help = RESOLVE_EXAMPLES, help_template = super::TEMPLATE)]
 struct Resolve {
     /// The attempt, as `list` shows it
     id: String,

@@ -20,6 +20,13 @@ Examples:
   dalasi keys revoke key_01h455vb4pex5vsknk084sn02q                    asks first
   dalasi keys revoke key_01h455vb4pex5vsknk084sn02q --yes              in a script";
 
+const CREATE_EXAMPLES: &str = "\
+Examples:
+  dalasi keys create --name shop
+  dalasi keys create --name reports --scopes 'read:checkouts read:transactions'  one that may only look
+  dalasi keys create --live --name shop --json                                   for live mode, as a program reads it
+  dalasi keys create --kind publishable                                          for pages in a browser";
+
 /// Make, list and revoke API keys
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
@@ -39,6 +46,7 @@ enum Command {
 }
 
 #[derive(clap::Args)]
+#[command(before_help = CREATE_EXAMPLES, help_template = super::TEMPLATE)]
 struct Create {
     /// For live mode: real money
     #[arg(long)]

@@ -22,6 +22,13 @@ Examples:
   dalasi organization set --live --fee wave=1.5% --fee card=3.25% --settlement-delay 2d
   dalasi organization set --logo-url ''                    an empty text clears a setting";
 
+const SET_EXAMPLES: &str = "\
+Examples:
+  dalasi organization set --name 'Kairaba Books' --logo-url https://shop.example/logo.png   in both modes
+  dalasi organization set --live --fee wave=1.5% --fee card=3.25% --settlement-delay 2d     in live mode only
+  dalasi organization set --test --enabled-methods wave,card
+  dalasi organization set --phone ''                                                        clears it";
+
 /// Show and change the merchant's settings
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
@@ -48,6 +55,7 @@ struct Show {
 }
 
 #[derive(clap::Args)]
+#[command(before_help = SET_EXAMPLES, help_template = super::TEMPLATE)]
 struct Set {
     /// In test mode only
     #[arg(long, conflicts_with = "live")]

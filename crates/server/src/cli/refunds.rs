@@ -22,6 +22,11 @@ Examples:
   dalasi refunds list --live --json
   dalasi refunds resolve ref_01h455vc8r7t3q5n1k9m2p4s6w --as failed --reason 'not on the wallet statement'";
 
+const RESOLVE_EXAMPLES: &str = "\
+Examples:
+  dalasi refunds resolve ref_01h455vc8r7t3q5n1k9m2p4s6w --as completed --reason 'the payer confirms that it came'
+  dalasi refunds resolve ref_01h455vc8r7t3q5n1k9m2p4s6w --as failed --reason 'not on the wallet statement'";
+
 /// A rail that has been silent for so long is worth a look.
 const LONG_OPEN: Duration = Duration::from_secs(10 * 60);
 const PAGE: i64 = 500;
@@ -63,6 +68,7 @@ struct List {
 }
 
 #[derive(clap::Args)]
+#[command(before_help = RESOLVE_EXAMPLES, help_template = super::TEMPLATE)]
 struct Resolve {
     /// The refund, as `list` shows it
     id: String,
