@@ -6,6 +6,7 @@
 mod attempts;
 mod backup;
 mod client;
+mod completions;
 mod init;
 mod installation;
 mod keys;
@@ -76,6 +77,7 @@ enum Command {
     Restore(restore::Arguments),
     /// Print the OpenAPI document of this version
     Openapi,
+    Completions(completions::Arguments),
 }
 
 pub fn main() -> ExitCode {
@@ -95,6 +97,7 @@ pub fn main() -> ExitCode {
         Command::Verify(arguments) => block_on(verify::run(arguments)),
         Command::Backup(arguments) => block_on(backup::run(arguments)),
         Command::Restore(arguments) => block_on(restore::run(arguments)),
+        Command::Completions(arguments) => completions::run(&arguments),
         Command::Openapi => output::line(crate::http::document_text().trim_end()),
     };
     match result {

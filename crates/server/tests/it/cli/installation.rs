@@ -37,6 +37,7 @@ fn help_begins_with_examples_and_ends_with_exit_codes() {
         &["verify"],
         &["backup"],
         &["restore"],
+        &["completions"],
     ] {
         let help = place.run(&[command, &["--help"]].concat());
         assert_eq!(help.code, 0, "{command:?}");
@@ -49,6 +50,22 @@ fn help_begins_with_examples_and_ends_with_exit_codes() {
     let wrong = place.run(&["serv"]);
     assert_eq!((wrong.code, wrong.data.as_str()), (2, ""), "{wrong:?}");
     assert_eq!(place.run(&["serve", "--listen", "everywhere"]).code, 2);
+}
+
+#[test]
+fn a_shell_completes_commands() {
+    let place = Place::sqlite();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = place.run(&["completions", shell]);
+        assert_eq!((script.code, script.messages.as_str()), (0, ""), "{shell}");
+        assert!(script.data.contains("signing-keys"), "{shell}: {}", script.data);
+        std::fs::write(place.folder().join(shell), script.data).unwrap();
+    }
+    assert_eq!(place.run(&["completions", "cmd"]).code, 2);
+    // As a person who types `dalasi organization se` and the tabulator.
+    let typed = "source ./bash; COMP_WORDS=(dalasi organization se); COMP_CWORD=2; _dalasi dalasi se organization; echo ${COMPREPLY[@]}";
+    let completed = Command::new("bash").args(["-c", typed]).current_dir(place.folder()).output().unwrap();
+    assert_eq!(Ran::of(completed).data, "set\n");
 }
 
 async fn init_prints_exactly_what_programs_read(place: &Place) {
