@@ -45,7 +45,7 @@ pub use entropy::Entropy;
 pub use id::{Id, Object};
 pub use metadata::Metadata;
 pub use method::{Method, OfflineMethod, PaymentMethod};
-pub use money::{Currency, Money};
+pub use money::{Currency, Money, Sum};
 pub use phone::Msisdn;
 pub use refusal::Refusal;
 pub use return_address::return_address;

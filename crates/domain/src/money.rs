@@ -175,8 +175,34 @@ impl Money {
 impl fmt::Display for Money {
     /// The wire form: exactly the currency's minor digits, no code.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Sum::from(*self).fmt(f)
+    }
+}
+
+/// What many amounts come to: no number of them that can be stored is too large for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Sum {
+    pub minor: i128,
+    pub currency: Currency,
+}
+
+impl Sum {
+    pub fn new(minor: i128, currency: Currency) -> Self {
+        Self { minor, currency }
+    }
+}
+
+impl From<Money> for Sum {
+    fn from(money: Money) -> Self {
+        Self { minor: i128::from(money.minor), currency: money.currency }
+    }
+}
+
+impl fmt::Display for Sum {
+    /// As an amount is written.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let exponent = self.currency.exponent();
-        let unit = 10_u64.pow(exponent);
+        let unit = 10_u128.pow(exponent);
         let sign = if self.minor < 0 { "-" } else { "" };
         let minor = self.minor.unsigned_abs();
         if exponent == 0 {
@@ -247,6 +273,17 @@ mod tests {
         assert_eq!(show(1, "TND"), "0.001");
         assert_eq!(show(-105, "GMD"), "-1.05");
         assert_eq!(Money::maximum(Currency::gmd()).to_string(), "999999999999.99");
+    }
+
+    #[test]
+    fn a_sum_is_written_as_its_amounts_are() {
+        let show = |minor, code| Sum::new(minor, Currency::parse(code).unwrap()).to_string();
+        let most = Money::maximum(Currency::parse("CLF").unwrap());
+        assert_eq!(most.to_string(), "999999999999.9999");
+        assert_eq!(show(923 * i128::from(most.minor), "CLF"), "922999999999999.9077");
+        assert_eq!(show(-923 * i128::from(most.minor), "CLF"), "-922999999999999.9077");
+        assert_eq!(show(i128::from(i64::MIN), "GMD"), Money::new(i64::MIN, Currency::gmd()).to_string());
+        assert_eq!(show(i128::MIN, "XOF"), i128::MIN.to_string());
     }
 
     #[test]

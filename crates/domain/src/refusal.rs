@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::money::Money;
+use crate::money::{Money, Sum};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
@@ -65,7 +65,7 @@ pub enum Refusal {
         left: Money,
     },
     InsufficientBalance {
-        available: Money,
+        available: Sum,
         required: Money,
     },
     /// An operator may only decide a refund whose outcome is not known.

@@ -11,7 +11,7 @@ pub mod merkle;
 use std::collections::BTreeMap;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use domain::{Currency, Money, Scope, Timestamp};
+use domain::{Currency, Money, Scope, Sum, Timestamp};
 use serde::{Deserialize, Serialize};
 use store::queries::ledger_batches::{BatchRow, EntryRow};
 use utoipa::ToSchema;
@@ -120,9 +120,12 @@ pub struct Inclusion {
     pub path: Vec<String>,
 }
 
-/// Debits and credits of every account, in whole minor units; sums never overflow what a statement can say.
+/// Debits and credits of every account, in whole minor units.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Totals(BTreeMap<(String, String), (i64, i64)>);
+pub struct Totals(BTreeMap<(String, String), (i128, i128)>);
+
+/// More than all postings that a database can hold come to. A file that says more is none of ours, and its sums could overflow.
+const MOST: i128 = 10_i128.pow(30);
 
 /// What all accounts came to.
 #[derive(Debug, Clone)]
@@ -270,7 +273,7 @@ impl Totals {
     pub fn read(balances: &[AccountTotals]) -> Result<Self, String> {
         let mut totals = Self::default();
         for AccountTotals { account, currency, debits, credits } in balances {
-            let both = (minor(debits, currency)?, minor(credits, currency)?);
+            let both = (total(debits, currency)?, total(credits, currency)?);
             if totals.0.insert((currency.clone(), account.clone()), both).is_some() {
                 return Err(format!("the account {account} stands twice"));
             }
@@ -287,7 +290,7 @@ impl Totals {
                 Side::Debit => i128::from(amount),
                 Side::Credit => -i128::from(amount),
             };
-            self.post(&posting.account, &entry.currency, posting.side, amount)?;
+            self.post(&posting.account, &entry.currency, posting.side, i128::from(amount))?;
         }
         match (sum, entry.postings.is_empty()) {
             (0, false) => Ok(()),
@@ -296,26 +299,26 @@ impl Totals {
         }
     }
 
-    pub fn post(&mut self, account: &str, currency: &str, side: Side, amount: i64) -> Result<(), String> {
+    pub fn post(&mut self, account: &str, currency: &str, side: Side, amount: i128) -> Result<(), String> {
         let (debits, credits) = self.0.entry((currency.to_owned(), account.to_owned())).or_default();
         let total = match side {
             Side::Debit => debits,
             Side::Credit => credits,
         };
-        *total =
-            total.checked_add(amount).ok_or_else(|| format!("the account {account} holds more than can be told"))?;
+        let sum = total.checked_add(amount).filter(|sum| *sum <= MOST);
+        *total = sum.ok_or_else(|| format!("the account {account} holds more than can be"))?;
         Ok(())
     }
 
     /// By currency and account.
     pub fn write(&self) -> Result<Vec<AccountTotals>, String> {
-        let line = |((currency, account), (debits, credits)): (&(String, String), &(i64, i64))| {
+        let line = |((currency, account), (debits, credits)): (&(String, String), &(i128, i128))| {
             let of = currency_of(currency)?;
             Ok(AccountTotals {
                 account: account.clone(),
                 currency: currency.clone(),
-                debits: Money::new(*debits, of).to_string(),
-                credits: Money::new(*credits, of).to_string(),
+                debits: Sum::new(*debits, of).to_string(),
+                credits: Sum::new(*credits, of).to_string(),
             })
         };
         self.0.iter().map(line).collect()
@@ -325,12 +328,12 @@ impl Totals {
     pub fn sums(&self) -> BTreeMap<&str, i128> {
         let mut sums = BTreeMap::new();
         for ((currency, _), (debits, credits)) in &self.0 {
-            *sums.entry(currency.as_str()).or_default() += i128::from(*debits) - i128::from(*credits);
+            *sums.entry(currency.as_str()).or_default() += *debits - *credits;
         }
         sums
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str, i64, i64)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str, i128, i128)> {
         self.0
             .iter()
             .map(|((currency, account), (debits, credits))| (currency.as_str(), account.as_str(), *debits, *credits))
@@ -341,11 +344,17 @@ fn currency_of(code: &str) -> Result<Currency, String> {
     Currency::parse(code).ok_or_else(|| format!("{code:?} is no currency"))
 }
 
-/// Whole minor units of a text that we printed: exactly the currency's digits, no sign.
+/// Whole minor units of one amount.
 fn minor(text: &str, currency: &str) -> Result<i64, String> {
+    let minor = total(text, currency)?;
+    i64::try_from(minor).map_err(|_| format!("{text:?} is no amount of {currency}"))
+}
+
+/// Whole minor units of a text that we printed: exactly the currency's digits, no sign.
+fn total(text: &str, currency: &str) -> Result<i128, String> {
     let of = currency_of(currency)?;
     let digits: String = text.chars().filter(char::is_ascii_digit).collect();
-    let minor = digits.parse::<i64>().ok().filter(|minor| Money::new(*minor, of).to_string() == text);
+    let minor = digits.parse::<i128>().ok().filter(|minor| *minor <= MOST && Sum::new(*minor, of).to_string() == text);
     minor.ok_or_else(|| format!("{text:?} is no amount of {currency}"))
 }
 

@@ -219,6 +219,13 @@ fn total(tx: &mut Tx<'_>, by_clock: ByClock, sql: &str, values: &[Value]) -> Res
     Ok(tx.total(sql, &named, counted)?.count)
 }
 
+/// A sum that may be more than a `bigint` holds. Its statement adds up two parts, which no number of rows overflows: `high` of
+/// `amount >> 32`, rounded down, and `low` of `amount & 4294967295`, the rest.
+fn sum_of(row: &Row, high: &str, low: &str) -> Result<i128, Error> {
+    let (high, low): (i64, i64) = (row.get(high)?, row.get(low)?);
+    Ok((i128::from(high) << 32) + i128::from(low))
+}
+
 /// The database's plan for a statement.
 fn explained(tx: &mut Tx<'_>, sql: &str, values: &[Value]) -> Result<String, Error> {
     let (explain, column) = match tx.dialect() {

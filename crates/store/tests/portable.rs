@@ -25,8 +25,8 @@ const STATEMENTS: &[&str] =
 const TYPES: &[&str] = &["BIGINT", "TEXT", "BLOB"];
 const FUNCTIONS: &[&str] =
     &["coalesce", "count", "length", "lower", "max", "min", "sum", "substr", "abs", "current_schema"];
-/// Without division: 1 / 2 is 0 here and 0.5 elsewhere.
-const OPERATORS: &[&str] = &["=", "<>", "<", ">", "<=", ">=", "AND", "OR", "+", "-", "*", "||"];
+/// Without division: 1 / 2 is 0 here and 0.5 elsewhere. Shifted to the right, a negative number keeps its sign in all of them.
+const OPERATORS: &[&str] = &["=", "<>", "<", ">", "<=", ">=", "AND", "OR", "+", "-", "*", "||", ">>", "&"];
 /// In any text, whole statement or part of one.
 const WORDS: &[&str] = &[
     "serial",

@@ -1,7 +1,7 @@
 //! The merchant's balance, as the ledger has it (contract §2.9).
 
 use domain::organization::Organization;
-use domain::{Currency, Scope};
+use domain::{Currency, Scope, Sum};
 use store::Tx;
 use store::queries::balances;
 
@@ -14,6 +14,6 @@ pub fn look_up_balance(tx: &mut Tx<'_>, scope: Scope) -> Result<BalanceView, Fai
     let organization = look_up::<Organization>(tx, scope, scope.organization)?;
     let currency = Currency::gmd();
     let (total, pending) = balances::of(tx, scope, currency, refunds::settled_until(&organization, tx.now()))?;
-    let available = total.checked_sub(pending).ok_or_else(|| Failure::Broken("a balance is too large".into()))?;
+    let available = Sum::new(total.minor - pending.minor, currency);
     Ok(BalanceView::of(available, pending))
 }

@@ -2,7 +2,7 @@
 
 use domain::api_key::{KeyKind, Rights};
 use domain::organization::{Locale, Organization};
-use domain::{Currency, Id, Method, Mode, Money, OfflineMethod, Scope};
+use domain::{Currency, Id, Method, Mode, OfflineMethod, Scope, Sum};
 use store::queries::{organizations, transactions};
 use store::{Tx, lease};
 
@@ -148,11 +148,12 @@ pub fn dashboard(tx: &mut Tx<'_>, scope: Scope) -> Result<PayDashboard, Failure>
     let (now, currency) = (tx.now(), Currency::gmd());
     let start = now.minus(DASHBOARD_PERIOD);
     let totals = transactions::totals(tx, scope, currency, start)?;
-    let money = |minor| Money::new(minor, currency).to_string();
-    let sum = |pick: fn(&transactions::Totals) -> i64, status: &[&str]| -> i64 {
-        totals.iter().filter(|total| status.contains(&total.status.as_str())).map(pick).sum()
-    };
-    let paid: &[&str] = &["completed", "partially_refunded", "refunded"];
+    let money = |minor| Sum::new(minor, currency).to_string();
+    let of =
+        |status: &'static [&'static str]| totals.iter().filter(move |total| status.contains(&total.status.as_str()));
+    let sum = |pick: fn(&transactions::Totals) -> i128, status| -> i128 { of(status).map(pick).sum() };
+    let count = |status| -> i64 { of(status).map(|total| total.transactions).sum() };
+    let paid: &'static [&'static str] = &["completed", "partially_refunded", "refunded"];
     let (amount, fees) = (sum(|total| total.amount_minor, paid), sum(|total| total.fee_minor, paid));
     let refunded = sum(|total| total.refunded_minor, paid);
     let mut by_method: Vec<MethodTotal> = Vec::new();
@@ -173,9 +174,9 @@ pub fn dashboard(tx: &mut Tx<'_>, scope: Scope) -> Result<PayDashboard, Failure>
         total_net: money(amount - fees),
         refunded_amount: money(refunded),
         transaction_count: totals.iter().map(|total| total.transactions).sum(),
-        completed_count: sum(|total| total.transactions, paid),
-        failed_count: sum(|total| total.transactions, &["failed", "cancelled", "expired"]),
-        pending_count: sum(|total| total.transactions, &["pending", "processing"]),
+        completed_count: count(paid),
+        failed_count: count(&["failed", "cancelled", "expired"]),
+        pending_count: count(&["pending", "processing"]),
         by_method,
         recent_transactions: recent.iter().map(|transaction| (&transaction.summary()).into()).collect(),
         period: Period { start: start.to_text(), end: now.to_text() },

@@ -10,7 +10,7 @@ use domain::organization::Organization;
 use domain::payment::{Step, Transaction};
 use domain::rail::RefundSupport;
 use domain::refund::{Refund, RefundMoved, Source};
-use domain::{Id, Money, Refusal, Scope, Timestamp};
+use domain::{Id, Money, Refusal, Scope, Sum, Timestamp};
 use store::Tx;
 use store::queries::{balances, jobs, ledger};
 
@@ -97,8 +97,8 @@ fn take_from_merchant(tx: &mut Tx<'_>, scope: Scope, required: Money) -> Result<
     }
     let settled = settled_until(&organization, tx.now());
     let (total, recent) = balances::of(tx, scope, required.currency, settled)?;
-    let available = total.checked_sub(recent).ok_or_else(|| Failure::Broken("a balance is too large".into()))?;
-    if available.minor < required.minor && !domain::planted!(Defect::BalanceUnchecked) {
+    let available = Sum::new(total.minor - recent.minor, required.currency);
+    if available.minor < i128::from(required.minor) && !domain::planted!(Defect::BalanceUnchecked) {
         return Err(Refusal::InsufficientBalance { available, required }.into());
     }
     Ok(())

@@ -29,15 +29,14 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Each scope in which entries wait, once or until few are left.
+/// Each scope in which entries wait, once or until few are left. One that can't be sealed keeps no other waiting.
 async fn round(app: &App, holder: &str) -> Result<(), Failure> {
     let mut after: Option<Scope> = None;
     loop {
         let behind = after;
         // Looking costs no write: most looks find nothing.
-        if app.read(move |tx, _| Ok(store::queries::ledger_batches::next_waiting(tx, behind)?)).await?.is_none() {
-            return Ok(());
-        }
+        let next = app.read(move |tx, _| Ok(store::queries::ledger_batches::next_waiting(tx, behind)?)).await?;
+        let Some(next) = next else { return Ok(()) };
         let holder = holder.to_owned();
         let context = std::sync::Arc::clone(app.context());
         let sealed = app
@@ -48,11 +47,16 @@ async fn round(app: &App, holder: &str) -> Result<(), Failure> {
                 }
                 ledger::seal_next(tx, &context, behind)
             })
-            .await?;
+            .await;
         match sealed {
-            None => return Ok(()),
-            Some((_, true)) => {}
-            Some((scope, false)) => after = Some(scope),
+            Ok(None) => return Ok(()),
+            Ok(Some((_, true))) => {}
+            Ok(Some((scope, false))) => after = Some(scope),
+            Err(failure) => {
+                let (organization, mode) = (next.organization, next.mode.as_str());
+                tracing::error!(%failure, %organization, mode, "a ledger can't be sealed");
+                after = Some(next);
+            }
         }
     }
 }

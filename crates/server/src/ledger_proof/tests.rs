@@ -192,3 +192,26 @@ fn amounts_are_read_as_they_were_printed() {
     }
     minor("1.00", "gmd").expect_err("no currency");
 }
+
+#[test]
+fn sums_may_be_larger_than_any_amount() {
+    let mut chain: Vec<(SealedBatch, Vec<SealedEntry>)> = Vec::new();
+    for log_no in 1..=3 {
+        let (previous, entries) = (chain.last().map(|(batch, _)| batch), vec![entry(log_no, i64::MAX)]);
+        let sealed = seal(scope(), previous, &entries, &key(1), Timestamp::from_micros(log_no)).expect("sums fit");
+        chain.push((sealed, entries));
+    }
+    let checked = check(export(&chain).as_bytes(), Some(trusted())).expect("sound");
+    assert_eq!(checked.balances[2].debits, "276701161105643274.21");
+    // What a file says beyond everything that there can be is refused, and overflows nothing.
+    for digits in [31, 39, 50] {
+        let balance = |account: &str| {
+            let debits = format!("{}.00", "9".repeat(digits));
+            AccountTotals { account: account.into(), currency: "GMD".into(), debits, credits: "0.00".into() }
+        };
+        Totals::read(&[balance("fees"), balance("merchant")]).expect_err("more than there is");
+    }
+    let mut totals = Totals::default();
+    totals.post("fees", "GMD", Side::Debit, MOST).expect("the most");
+    totals.post("fees", "GMD", Side::Debit, 1).expect_err("more than there is");
+}

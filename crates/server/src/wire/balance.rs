@@ -1,6 +1,6 @@
 //! What a merchant can pay out.
 
-use domain::Money;
+use domain::Sum;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -20,7 +20,7 @@ pub struct BalanceView {
 }
 
 impl BalanceView {
-    pub fn of(available: Money, pending: Money) -> Self {
+    pub fn of(available: Sum, pending: Sum) -> Self {
         Self {
             available_balance: available.to_string(),
             pending_balance: pending.to_string(),

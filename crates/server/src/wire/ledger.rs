@@ -1,6 +1,6 @@
 //! The ledger as its owner sees it: accounts, entries, the proof.
 
-use domain::{Currency, Money};
+use domain::{Currency, Sum};
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::queries::ledger_batches::EntryRow;
@@ -32,9 +32,9 @@ pub struct AccountView {
 impl AccountView {
     /// By currency and account.
     pub fn all(totals: &Totals) -> Result<Vec<Self>, String> {
-        let view = |(code, name, debits, credits): (&str, &str, i64, i64)| {
+        let view = |(code, name, debits, credits): (&str, &str, i128, i128)| {
             let currency = Currency::parse(code).ok_or_else(|| format!("{code:?} is no currency"))?;
-            let shown = |minor| Money::new(minor, currency).to_string();
+            let shown = |minor| Sum::new(minor, currency).to_string();
             Ok(Self {
                 account: name.into(),
                 currency: code.into(),

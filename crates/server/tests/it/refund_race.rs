@@ -97,7 +97,7 @@ async fn may_owe(world: &World, allowed: bool) {
 async fn balance(world: &World) -> i64 {
     let scope = world.scope;
     let found = world.app.read(move |tx, _| Ok(balances::of(tx, scope, Currency::gmd(), tx.now())?)).await;
-    found.unwrap().0.minor
+    i64::try_from(found.unwrap().0.minor).unwrap()
 }
 
 /// The next rounds, at most as many as one store holds: how many there were.
@@ -149,7 +149,7 @@ async fn one_round(world: &World, round: u64, may_go_below_zero: bool) {
             }
             Err(Failure::Refused(Refusal::TransactionAlreadyRefunded)) => {}
             Err(Failure::Refused(Refusal::InsufficientBalance { available, required })) => {
-                assert!(!may_go_below_zero && available.minor < required.minor);
+                assert!(!may_go_below_zero && available.minor < i128::from(required.minor));
             }
             Err(other) => panic!("round {round}: {other}"),
         }

@@ -160,7 +160,7 @@ fn is_over(refund: &Refund) -> bool {
 async fn available(world: &World) -> i64 {
     let scope = world.scope;
     let found = world.app.read(move |tx, _| Ok(balances::of(tx, scope, Currency::gmd(), tx.now())?)).await.unwrap();
-    found.0.minor
+    i64::try_from(found.0.minor).unwrap()
 }
 
 /// Each way a call ends, at a rail that knows its references and at one that does not: what is stored, and how often

@@ -1,7 +1,8 @@
 //! The merchant's balance, as the postings add up; and the row that every debit of it locks first.
 
-use domain::{Currency, Money, Scope, Timestamp};
+use domain::{Currency, Scope, Sum, Timestamp};
 
+use super::sum_of;
 use crate::entity::key;
 use crate::error::Error;
 use crate::tx::Tx;
@@ -22,13 +23,15 @@ set debits = debits + 1
 where organization_id = $1 and mode = $2 and currency = $3";
 
 const TOTAL: &str = "\
-select cast(coalesce(sum(amount_minor), 0) as bigint) as total
+select cast(coalesce(sum(amount_minor >> 32), 0) as bigint) as total_high,
+    cast(coalesce(sum(amount_minor & 4294967295), 0) as bigint) as total_low
 from ledger_postings
 where organization_id = $1 and mode = $2 and currency = $3 and account = 'merchant'";
 
 /// Of payments alone: what a refund releases was available before.
 const RECENT_CREDITS: &str = "\
-select cast(coalesce(sum(amount_minor), 0) as bigint) as total
+select cast(coalesce(sum(amount_minor >> 32), 0) as bigint) as total_high,
+    cast(coalesce(sum(amount_minor & 4294967295), 0) as bigint) as total_low
 from ledger_postings
 where organization_id = $1 and mode = $2 and currency = $3 and account = 'merchant' and created_at > $4
     and amount_minor < 0 and refund_id is null";
@@ -49,12 +52,13 @@ pub fn lock(tx: &mut Tx<'_>, scope: Scope, currency: Currency) -> Result<(), Err
 }
 
 /// What the merchant has, in all, and of that what was paid after `settled`.
-pub fn of(tx: &mut Tx<'_>, scope: Scope, currency: Currency, settled: Timestamp) -> Result<(Money, Money), Error> {
+pub fn of(tx: &mut Tx<'_>, scope: Scope, currency: Currency, settled: Timestamp) -> Result<(Sum, Sum), Error> {
     let key = key(scope, currency.code());
-    let total: i64 = tx.query_one(TOTAL, &key)?.get("total")?;
-    let recent: i64 = tx.query_one(RECENT_CREDITS, &[&key[..], &[settled.micros().into()]].concat())?.get("total")?;
+    let total = sum_of(&tx.query_one(TOTAL, &key)?, "total_high", "total_low")?;
+    let recent = tx.query_one(RECENT_CREDITS, &[&key[..], &[settled.micros().into()]].concat())?;
+    let recent = sum_of(&recent, "total_high", "total_low")?;
     // Credits are negative in the ledger, and what a merchant has is what is owed to them.
-    Ok((Money::new(-total, currency), Money::new(-recent, currency)))
+    Ok((Sum::new(-total, currency), Sum::new(-recent, currency)))
 }
 
 /// Currency and number of debits of each guard.

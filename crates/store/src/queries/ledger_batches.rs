@@ -2,7 +2,7 @@
 
 use domain::{Currency, Scope, Timestamp};
 
-use super::{Filter, Page, PageRequest, scope_of};
+use super::{Filter, Page, PageRequest, scope_of, sum_of};
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::{Row, Value};
@@ -103,8 +103,10 @@ order by min(batch_no)";
 
 const UNSEALED_TOTALS: &str = "\
 select ledger_postings.account as account, ledger_postings.currency as currency,
-    cast(sum(case when amount_minor > 0 then amount_minor else 0 end) as bigint) as debits,
-    cast(sum(case when amount_minor < 0 then -amount_minor else 0 end) as bigint) as credits
+    cast(sum(case when amount_minor > 0 then amount_minor >> 32 else 0 end) as bigint) as debits_high,
+    cast(sum(case when amount_minor > 0 then amount_minor & 4294967295 else 0 end) as bigint) as debits_low,
+    cast(sum(case when amount_minor < 0 then amount_minor >> 32 else 0 end) as bigint) as credits_high,
+    cast(sum(case when amount_minor < 0 then amount_minor & 4294967295 else 0 end) as bigint) as credits_low
 from ledger_unsealed
 join ledger_postings
     on ledger_postings.organization_id = ledger_unsealed.organization_id
@@ -205,8 +207,8 @@ pub struct BatchRow {
 pub struct UnsealedTotals {
     pub account: String,
     pub currency: String,
-    pub debits_minor: i64,
-    pub credits_minor: i64,
+    pub debits_minor: i128,
+    pub credits_minor: i128,
 }
 
 /// Newest first, sealed or not.
@@ -308,8 +310,9 @@ pub fn unsealed_totals(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<UnsealedTota
         Ok(UnsealedTotals {
             account: row.get("account")?,
             currency: row.get("currency")?,
-            debits_minor: row.get("debits")?,
-            credits_minor: row.get("credits")?,
+            debits_minor: sum_of(row, "debits_high", "debits_low")?,
+            // Negative in the ledger.
+            credits_minor: -sum_of(row, "credits_high", "credits_low")?,
         })
     };
     rows.iter().map(read).collect()

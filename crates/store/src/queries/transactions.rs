@@ -3,7 +3,7 @@
 use domain::payment::{Transaction, TransactionStatus};
 use domain::{Currency, Scope, Timestamp};
 
-use super::{Filter, Page, PageRequest};
+use super::{Filter, Page, PageRequest, sum_of};
 use crate::entity::{key, parse};
 use crate::error::Error;
 use crate::tx::Tx;
@@ -39,8 +39,13 @@ from transactions
 where organization_id = $1 and mode = $2 and object_id = $3 and payment_session_id is not null";
 
 const TOTALS: &str = "\
-select payment_method, status, count(*) as transactions, cast(sum(amount_minor) as bigint) as amount,
-    cast(sum(fee_minor) as bigint) as fee, cast(sum(refunded_minor) as bigint) as refunded
+select payment_method, status, count(*) as transactions,
+    cast(sum(amount_minor >> 32) as bigint) as amount_high,
+    cast(sum(amount_minor & 4294967295) as bigint) as amount_low,
+    cast(sum(fee_minor >> 32) as bigint) as fee_high,
+    cast(sum(fee_minor & 4294967295) as bigint) as fee_low,
+    cast(sum(refunded_minor >> 32) as bigint) as refunded_high,
+    cast(sum(refunded_minor & 4294967295) as bigint) as refunded_low
 from transactions
 where organization_id = $1 and mode = $2 and currency = $3 and created_at >= $4
 group by payment_method, status
@@ -118,9 +123,9 @@ pub struct Totals {
     pub payment_method: String,
     pub status: String,
     pub transactions: i64,
-    pub amount_minor: i64,
-    pub fee_minor: i64,
-    pub refunded_minor: i64,
+    pub amount_minor: i128,
+    pub fee_minor: i128,
+    pub refunded_minor: i128,
 }
 
 /// By method and status, since a moment.
@@ -133,9 +138,9 @@ pub fn totals(tx: &mut Tx<'_>, scope: Scope, currency: Currency, since: Timestam
                 payment_method: row.get("payment_method")?,
                 status: row.get("status")?,
                 transactions: row.get("transactions")?,
-                amount_minor: row.get("amount")?,
-                fee_minor: row.get("fee")?,
-                refunded_minor: row.get("refunded")?,
+                amount_minor: sum_of(row, "amount_high", "amount_low")?,
+                fee_minor: sum_of(row, "fee_high", "fee_low")?,
+                refunded_minor: sum_of(row, "refunded_high", "refunded_low")?,
             })
         })
         .collect()

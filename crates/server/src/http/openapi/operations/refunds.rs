@@ -66,7 +66,7 @@ pub(super) fn problems(id: &str) -> Option<Vec<Problem>> {
             refused(Refusal::TransactionNotRefundable { status: "pending" }),
             refused(Refusal::TransactionAlreadyRefunded),
             refused(Refusal::RefundExceedsAmount { left: dalasi(4_000) }),
-            refused(Refusal::InsufficientBalance { available: dalasi(9_750), required: dalasi(10_000) }),
+            refused(Refusal::InsufficientBalance { available: dalasi(9_750).into(), required: dalasi(10_000) }),
             Problem::card_data_not_allowed("reason"),
             refused(Refusal::not_found::<Transaction>()),
         ],
