@@ -3,19 +3,20 @@
 
 use std::time::Duration;
 
+use store::Tx;
 use store::queries::{documents, idempotency};
 use tokio::sync::watch;
 
 use crate::app::App;
 
 const PERIOD: Duration = Duration::from_secs(3600);
+/// After each part: those who pay go first.
+const REST: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
-        if let Err(failure) = app.commit(|tx, _| Ok(idempotency::forget(tx)?)).await {
-            tracing::error!(%failure, "old idempotency keys can't be deleted");
-        }
-        drop_old_files(&app, &stop).await;
+        by_parts(&app, &mut stop, "old idempotency keys can't be deleted", idempotency::forget).await;
+        by_parts(&app, &mut stop, "the files of old documents can't be dropped", documents::drop_old_files).await;
         tokio::select! {
             () = tokio::time::sleep(PERIOD) => {}
             _ = stop.changed() => {}
@@ -23,16 +24,25 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// A part at a time, so that others write between.
-async fn drop_old_files(app: &App, stop: &watch::Receiver<bool>) {
+/// Until `part` says that nothing is left: each a short transaction of its own, and others write between.
+async fn by_parts(
+    app: &App,
+    stop: &mut watch::Receiver<bool>,
+    fault: &'static str,
+    part: fn(&mut Tx<'_>) -> Result<bool, store::Error>,
+) {
     while !*stop.borrow() {
-        match app.commit(|tx, _| Ok(documents::drop_old_files(tx)?)).await {
+        match app.commit(move |tx, _| Ok(part(tx)?)).await {
             Ok(true) => {}
             Ok(false) => return,
             Err(failure) => {
-                tracing::error!(%failure, "the files of old documents can't be dropped");
+                tracing::error!(%failure, "{fault}");
                 return;
             }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(REST) => {}
+            _ = stop.changed() => {}
         }
     }
 }

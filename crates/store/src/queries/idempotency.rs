@@ -2,6 +2,7 @@
 
 use domain::{Scope, Timestamp};
 
+use super::explained;
 use crate::error::Error;
 use crate::settings::Dialect;
 use crate::sql::{Row, Value};
@@ -46,12 +47,23 @@ const RELEASE: &str = "\
 delete from idempotency_keys
 where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4 and state = 'running'";
 
+/// One that runs stays: what it waits for, however long, is committed together with its answer.
+const OLD: &str = "\
+select organization_id, mode, space, idempotency_key
+from idempotency_keys
+where created_at < $1 and state = 'finished'
+order by created_at
+limit $2";
+
 const FORGET: &str = "\
 delete from idempotency_keys
-where created_at < $1";
+where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4 and created_at < $5
+    and state = 'finished'";
 
 /// Keys are kept for 30 days.
 const WINDOW: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
+/// Keys forgotten in one transaction.
+const MOST_FORGOTTEN: i64 = 500;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
@@ -147,16 +159,15 @@ fn claim_among_others(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Claimed, 
 /// What the stored row makes of a request with this key.
 fn claimed(tx: &Tx<'_>, key: &IdempotencyKey, row: &Row) -> Result<Claimed, Error> {
     let created_at = Timestamp::from_micros(row.get("created_at")?);
-    if tx.now().since(created_at) >= WINDOW {
+    let is_running = row.get::<String>("state")? == "running";
+    // What runs is not forgotten, so that its answer finds its place.
+    if tx.now().since(created_at) >= WINDOW && !is_running {
         return Ok(Claimed::First);
     }
     if row.get::<Vec<u8>>("fingerprint")? != key.fingerprint && !domain::planted!(Defect::FingerprintIgnored) {
         return Ok(Claimed::Reused);
     }
-    match row.get::<String>("state")?.as_str() {
-        "running" => Ok(Claimed::Running),
-        _ => finished(row),
-    }
+    if is_running { Ok(Claimed::Running) } else { finished(row) }
 }
 
 fn finished(row: &Row) -> Result<Claimed, Error> {
@@ -209,10 +220,29 @@ pub fn release(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<(), Error> {
     tx.execute(RELEASE, &columns(key)).map(drop)
 }
 
-/// Deletes what is older than the window.
-pub fn forget(tx: &mut Tx<'_>) -> Result<u64, Error> {
+/// Deletes keys that are older than the window and whose request has ended; true while there may be more.
+pub fn forget(tx: &mut Tx<'_>) -> Result<bool, Error> {
     let before = tx.now().minus(WINDOW).micros();
-    tx.execute(FORGET, &[before.into()])
+    let sql = format!("{OLD}{}", tx.skip_locked_suffix());
+    let old = tx.query(&sql, &[before.into(), MOST_FORGOTTEN.into()])?;
+    for row in &old {
+        let mut values = Vec::with_capacity(5);
+        for column in ["organization_id", "mode", "space", "idempotency_key"] {
+            values.push(row.get::<String>(column)?.into());
+        }
+        values.push(before.into());
+        // The row is held since it was read, so that this can't miss.
+        tx.append("idempotency_keys", FORGET, &values)?;
+    }
+    Ok(old.len() == usize::try_from(MOST_FORGOTTEN).unwrap_or(usize::MAX))
+}
+
+/// The database's plans for both steps of [`forget`], for whoever checks that no index is missing.
+pub fn plans(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<[String; 2], Error> {
+    let before = Value::from(tx.now().minus(WINDOW).micros());
+    let mut of_key = columns(key);
+    of_key.push(before.clone());
+    Ok([explained(tx, OLD, &[before, MOST_FORGOTTEN.into()])?, explained(tx, FORGET, &of_key)?])
 }
 
 fn kept(tx: &Tx<'_>, key: &IdempotencyKey, state: &str, answer: Option<(i64, Option<Vec<u8>>)>) -> Vec<Value> {

@@ -10,6 +10,7 @@ mod broken_commits;
 mod customers;
 mod deliveries;
 mod documents;
+mod idempotency;
 mod invoices;
 mod mails;
 mod older_schemas;

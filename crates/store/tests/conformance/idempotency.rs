@@ -1,0 +1,97 @@
+//! Idempotency keys: how long they live, and how they go.
+
+use domain::{Id, Mode, Scope, Timestamp};
+use store::queries::idempotency::{self, Claimed, IdempotencyKey};
+use store::{Schema, Store};
+
+use crate::on_both;
+use crate::world::World;
+
+on_both!(old_keys_go_by_parts_and_what_runs_stays, no_look_for_old_keys_reads_others);
+
+/// `$4` keys that ended `$5` microseconds after 1970.
+const FILL: &str = "
+with recursive numbers (n) as (select cast(1 as bigint) union all select n + 1 from numbers where n < $4)
+insert into idempotency_keys (organization_id, mode, space, idempotency_key, fingerprint, state, status, body, created_at,
+    sealed_body)
+select $1, $2, 'secret', $3 || (100000 + n), $6, 'finished', 200, null, $5 + n, $6
+from numbers";
+
+fn scope() -> Scope {
+    Scope { organization: Id::new(Timestamp::from_micros(1_700_000_000_000_000), [7; 10]), mode: Mode::Test }
+}
+
+fn key(name: &str) -> IdempotencyKey {
+    let space = IdempotencyKey::MERCHANT_SPACE.to_owned();
+    IdempotencyKey { scope: scope(), space, key: name.to_owned(), fingerprint: vec![7; 32] }
+}
+
+async fn fill(store: &Store, name: &'static str, count: i64, days_ago: i64) {
+    let filled = store.write(move |tx| {
+        let at = tx.now_us() - days_ago * 86_400_000_000;
+        let scope = scope();
+        let fingerprint = vec![7_u8; 32];
+        let values = [
+            scope.organization.to_string().into(),
+            scope.mode.as_str().into(),
+            name.into(),
+            count.into(),
+            at.into(),
+            fingerprint.into(),
+        ];
+        tx.execute(FILL, &values)
+    });
+    assert_eq!(filled.await.map(i64::try_from), Ok(Ok(count)));
+}
+
+async fn claim(store: &Store, name: &'static str) -> Claimed {
+    store.write(move |tx| idempotency::claim(tx, &key(name))).await.unwrap()
+}
+
+async fn old_keys_go_by_parts_and_what_runs_stays(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    fill(&store, "old", 1_200, 31).await;
+    fill(&store, "young", 10, 29).await;
+    // A payment was begun, and for a month no process came to end it.
+    let begun = store.write(|tx| {
+        idempotency::claim(tx, &key("begun"))?;
+        idempotency::leave(tx, &key("begun"))?;
+        let long_ago = tx.now_us() - 31 * 86_400_000_000;
+        tx.execute("update idempotency_keys set created_at = $1 where idempotency_key = 'begun'", &[long_ago.into()])
+    });
+    assert_eq!(begun.await, Ok(1));
+
+    let mut left = Vec::new();
+    while store.write(idempotency::forget).await.unwrap() {
+        left.push(world.count("idempotency_keys").await);
+    }
+    left.push(world.count("idempotency_keys").await);
+    assert_eq!(left, [711, 211, 11]);
+    assert_eq!(claim(&store, "begun").await, Claimed::Running, "whoever uses it again would take its place");
+    // Its outcome is stored together with the answer, or not at all.
+    store.write(|tx| idempotency::finish_left(tx, &key("begun"), 200, Some(vec![1]))).await.unwrap();
+    assert!(!store.write(idempotency::forget).await.unwrap());
+    assert_eq!(world.count("idempotency_keys").await, 10);
+    assert_eq!(claim(&store, "begun").await, Claimed::First);
+    store.close().await;
+}
+
+async fn plans(store: &Store) -> [String; 2] {
+    let plans = store.write(|tx| {
+        tx.execute("analyze", &[])?;
+        idempotency::plans(tx, &key("old100001"))
+    });
+    plans.await.unwrap()
+}
+
+async fn no_look_for_old_keys_reads_others(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    fill(&store, "old", 10_000, 31).await;
+    fill(&store, "young", 30_000, 1).await;
+    let [look, forget] = plans(&store).await;
+    for (plan, by) in [(&look, "idempotency_keys_by_age"), (&forget, "idempotency_key")] {
+        let wrong = ["SCAN ", "TEMP B-TREE", "Seq Scan", "Sort"];
+        assert!(wrong.iter().all(|wrong| !plan.contains(wrong)) && plan.contains(by), "{plan}");
+    }
+    store.close().await;
+}
