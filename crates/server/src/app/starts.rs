@@ -2,14 +2,15 @@
 //! pages ask, and the API where it is called with a publishable key; a merchant's own program is trusted.
 //!
 //! Attempts at a checkout or an invoice are counted where they are kept. On pages that many people share nobody's earlier
-//! payments are known that could be counted: there each phone is, in this process only; the table is bounded.
+//! payments are known that could be counted: there each phone is, in this process only; what is remembered has a bound.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::payment::{Payable, Transaction};
-use domain::{Msisdn, Timestamp};
+use domain::{Mode, Msisdn, Timestamp};
 use store::Tx;
 use store::queries::transactions;
 use tokio::time::Instant;
@@ -19,7 +20,9 @@ use crate::error::Failure;
 
 const MOST: usize = 10;
 const RECENTLY: Duration = Duration::from_secs(600);
-const MOST_PHONES: usize = 10_000;
+/// Starts that are remembered of a mode. Then the oldest is forgotten, so that nobody is refused for what others began. An
+/// address begins a hundred a second at most: it takes more than four of them before a start is forgotten too early.
+const MOST_REMEMBERED: usize = 250_000;
 
 /// Whether so many attempts at one thing are enough for now. What was recorded by hand is no payer's attempt.
 pub fn are_too_many(attempts: &[Transaction], now: Timestamp) -> bool {
@@ -39,29 +42,66 @@ pub(super) fn refuse_one_too_many(tx: &mut Tx<'_>, object: &PaidObject) -> Resul
     }
 }
 
-/// The phones of late.
+/// Who began to pay of late. Test mode takes nothing from those who pay in live mode.
 #[derive(Default)]
-pub struct Starts(Mutex<HashMap<String, Vec<Instant>>>);
+pub struct Starts {
+    test: Mutex<Recent>,
+    live: Mutex<Recent>,
+}
 
 impl Starts {
     /// Counts one more, unless that is too many.
-    pub fn take(&self, phone: &Msisdn, now: Instant) -> bool {
-        let mut phones = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_recent = |at: &Instant| now.duration_since(*at) < RECENTLY;
-        if phones.len() >= MOST_PHONES {
-            phones.retain(|_, starts| starts.iter().any(is_recent));
+    pub fn take(&self, mode: Mode, phone: &Msisdn, now: Instant) -> bool {
+        let recent = match mode {
+            Mode::Test => &self.test,
+            Mode::Live => &self.live,
+        };
+        recent.lock().unwrap_or_else(PoisonError::into_inner).take(number(phone), now)
+    }
+}
+
+/// The digits of an E.164 number, fifteen at most.
+fn number(phone: &Msisdn) -> u64 {
+    let digits = phone.as_str().bytes().filter(u8::is_ascii_digit);
+    digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
+}
+
+#[derive(Default)]
+struct Recent {
+    /// The oldest first.
+    starts: VecDeque<(u64, Instant)>,
+    /// How many of them each phone has.
+    of_phone: HashMap<u64, usize>,
+}
+
+impl Recent {
+    fn take(&mut self, phone: u64, now: Instant) -> bool {
+        while self.starts.front().is_some_and(|(_, at)| now.duration_since(*at) >= RECENTLY) {
+            self.forget_oldest();
         }
-        // Full of phones that were all just asked: whoever fills it gains nothing by it.
-        if phones.len() >= MOST_PHONES && !phones.contains_key(phone.as_str()) {
+        if self.starts.is_empty() {
+            // What a flood had filled is given back.
+            *self = Self::default();
+        }
+        if self.of_phone.get(&phone).is_some_and(|starts| *starts >= MOST) {
             return false;
         }
-        let starts = phones.entry(phone.as_str().to_owned()).or_default();
-        starts.retain(is_recent);
-        let has_room = starts.len() < MOST;
-        if has_room {
-            starts.push(now);
+        if self.starts.len() >= MOST_REMEMBERED {
+            self.forget_oldest();
         }
-        has_room
+        self.starts.push_back((phone, now));
+        *self.of_phone.entry(phone).or_default() += 1;
+        true
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some((phone, _)) = self.starts.pop_front() else { return };
+        if let Entry::Occupied(mut starts) = self.of_phone.entry(phone) {
+            *starts.get_mut() -= 1;
+            if *starts.get() == 0 {
+                starts.remove();
+            }
+        }
     }
 }
 
@@ -77,23 +117,45 @@ mod tests {
     #[test]
     fn a_phone_is_asked_so_often_and_then_rests() {
         let (starts, now) = (Starts::default(), monotonic::now());
-        let at = |seconds| now + Duration::from_secs(seconds);
-        assert!((0..10).all(|second| starts.take(&phone(7_000_000), at(second))));
-        assert!(!starts.take(&phone(7_000_000), at(599)));
-        assert!(starts.take(&phone(7_000_001), at(599)));
-        assert!(starts.take(&phone(7_000_000), at(600)), "the first one is forgotten");
-        assert!(!starts.take(&phone(7_000_000), at(600)));
+        let take = |number, seconds| starts.take(Mode::Live, &phone(number), now + Duration::from_secs(seconds));
+        assert!((0..10).all(|second| take(7_000_000, second)));
+        assert!(!take(7_000_000, 599));
+        assert!(take(7_000_001, 599));
+        assert!(take(7_000_000, 600), "the first one is forgotten");
+        assert!(!take(7_000_000, 600));
     }
 
     #[test]
-    fn the_table_has_an_end_and_empties_itself() {
+    fn test_mode_takes_nothing_from_live_mode() {
         let (starts, now) = (Starts::default(), monotonic::now());
-        for number in 0..MOST_PHONES {
-            assert!(starts.take(&phone(2_000_000 + number), now));
+        assert!((0..10).all(|_| starts.take(Mode::Test, &phone(7_000_000), now)));
+        assert!(!starts.take(Mode::Test, &phone(7_000_000), now));
+        assert!(starts.take(Mode::Live, &phone(7_000_000), now));
+    }
+
+    /// All that one address can begin in ten minutes, each with a phone of its own.
+    #[test]
+    fn a_flood_neither_keeps_others_from_paying_nor_opens_the_limit() {
+        let (mut recent, now) = (Recent::default(), monotonic::now());
+        assert!((0..10).all(|_| recent.take(7, now)));
+        for number in 0..60_200_u32 {
+            let at = now + Duration::from_millis(10) * number.min(59_000);
+            assert!(recent.take(1_000 + u64::from(number), at));
         }
-        assert!(!starts.take(&phone(7_000_000), now));
-        assert!(starts.take(&phone(2_000_000), now), "who is in it goes on");
-        assert!(starts.take(&phone(7_000_000), now + RECENTLY));
-        assert_eq!(starts.0.lock().unwrap().len(), 1);
+        let at = now + Duration::from_secs(599);
+        assert!(!recent.take(7, at), "it is not forgotten");
+        assert!(recent.take(8, at), "and a phone that was never seen may pay");
+    }
+
+    #[test]
+    fn what_is_remembered_has_an_end_and_empties_itself() {
+        let (mut recent, now) = (Recent::default(), monotonic::now());
+        for phone in 0..MOST_REMEMBERED as u64 + 1_000 {
+            assert!(recent.take(phone, now));
+        }
+        assert_eq!((recent.starts.len(), recent.of_phone.len()), (MOST_REMEMBERED, MOST_REMEMBERED));
+        assert!(recent.take(7, now + RECENTLY));
+        assert_eq!((recent.starts.len(), recent.of_phone.len()), (1, 1));
+        assert!(recent.starts.capacity() < 1_000);
     }
 }

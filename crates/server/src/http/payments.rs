@@ -131,7 +131,7 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
     if caller.is_publishable()
         && parsed.code.is_none()
         && let (Payable::PaymentLink(_), Some(phone)) = (payable, parsed.payer.phone.as_ref().or(phone.as_ref()))
-        && !api.app.starts().take(phone, monotonic::now())
+        && !api.app.starts().take(scope.mode, phone, monotonic::now())
     {
         // What was answered already is no other payment.
         if let Some(key) = key.as_ref().filter(|key| !key.is_own())

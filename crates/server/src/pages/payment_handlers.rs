@@ -537,7 +537,9 @@ async fn start(
 /// Where many pay at once, the phone is all that tells one payer from another.
 fn asks_too_often(call: &Call, phone: Option<&Msisdn>) -> bool {
     match (call.place.payable, phone) {
-        (Payable::PaymentLink(_), Some(phone)) => !call.site.app.starts().take(phone, monotonic::now()),
+        (Payable::PaymentLink(_), Some(phone)) => {
+            !call.site.app.starts().take(call.hosted.scope().mode, phone, monotonic::now())
+        }
         (Payable::PaymentLink(_), None) | (Payable::Checkout(_) | Payable::Invoice(_), _) => false,
     }
 }
