@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::clock::Monotone;
 use crate::error::Error;
 use crate::job::{Job, MAX_RUNS, Verdict};
+use crate::lease;
 use crate::settings::Dialect;
 use crate::sql::{Row, Value};
 use crate::sqlite::InlineConnection as Connection;
@@ -59,6 +60,11 @@ impl InlineDatabase {
         let mut connection = self.lock();
         connection.totals().forget();
         connection.command("rollback")
+    }
+
+    /// A process begins to serve it, and the one before is dead. As when a file is opened, nothing goes wrong here.
+    pub(crate) fn end_leases(&self) -> Result<(), Error> {
+        lease::end_all(&mut Tx::new(&mut *self.lock(), Access::Write, 0, [0; 32]))
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {

@@ -4,6 +4,8 @@
 //! A lease that ran out can be taken by anybody, while its former holder may still believe in it. So every transaction that
 //! relies on a lease calls [`renew`] *in the same transaction*: the token tells it whether it was overtaken, and the row's
 //! lock keeps others out until the commit.
+//!
+//! One that ends later than any could was taken by a clock that was ahead, and counts as ended.
 
 use crate::error::Error;
 use crate::sql::Value;
@@ -22,7 +24,7 @@ const TAKE_OVER: &str = "
 update leases
 set holder = $2, token = token + 1, expires_at = $3
 where name = $1
-  and (expires_at <= $4 or holder = $2)";
+  and (expires_at <= $4 or expires_at > $5 or holder = $2)";
 
 const TOKEN: &str = "
 select token
@@ -37,13 +39,43 @@ where name = $1
   and holder = $2
   and token = $3";
 
+const GIVE_BACK: &str = "
+update leases
+set expires_at = 0
+where name = $1
+  and holder = $2";
+
+/// Of everything that can be held; what is not held is not touched.
+const END_ALL: [&str; 4] = [
+    "
+update leases
+set expires_at = 0
+where expires_at > 0",
+    "
+update jobs
+set lease_until = 0
+where lease_until > 0",
+    "
+update webhook_deliveries
+set lease_until = 0
+where status = 'pending' and endpoint_id > '' and lease_until > 0",
+    "
+update mails
+set lease_until = 0
+where status = 'pending' and next_try_at >= 0 and lease_until > 0",
+];
+
+/// The clocks of two processes may differ by as much as a lease lasts.
+const DIFFERENCE: i64 = 2;
+
 /// `None` while somebody else holds it.
 pub fn take(tx: &mut Tx<'_>, name: &str, holder: &str, duration_us: i64) -> Result<Option<Token>, Error> {
     let now = tx.now_us();
     let expires_at = now.saturating_add(duration_us);
     let inserted = tx.execute(INSERT, &[name.into(), holder.into(), expires_at.into()])?;
     if inserted == 0 {
-        let values: [Value; 4] = [name.into(), holder.into(), expires_at.into(), now.into()];
+        let latest = now.saturating_add(duration_us.saturating_mul(DIFFERENCE));
+        let values: [Value; 5] = [name.into(), holder.into(), expires_at.into(), now.into(), latest.into()];
         if tx.execute(TAKE_OVER, &values)? == 0 {
             return Ok(None);
         }
@@ -63,4 +95,18 @@ pub fn renew(tx: &mut Tx<'_>, name: &str, holder: &str, token: Token, duration_u
 pub fn release(tx: &mut Tx<'_>, name: &str, holder: &str, token: Token) -> Result<(), Error> {
     tx.execute(RENEW, &[name.into(), holder.into(), token.0.into(), 0_i64.into()])?;
     Ok(())
+}
+
+/// The same for whoever ends and holds it perhaps.
+pub fn give_back(tx: &mut Tx<'_>, name: &str, holder: &str) -> Result<(), Error> {
+    tx.execute(GIVE_BACK, &[name.into(), holder.into()]).map(drop)
+}
+
+/// Where no other process serves the database, whoever holds anything is dead. The tokens stay, and what was begun counts as
+/// begun: it is taken up as after any lease that ran out.
+pub(crate) fn end_all(tx: &mut Tx<'_>) -> Result<(), Error> {
+    if domain::planted!(Defect::LeaseNeverEnds) {
+        return Ok(());
+    }
+    END_ALL.iter().try_for_each(|sql| tx.execute(sql, &[]).map(drop))
 }

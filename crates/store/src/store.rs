@@ -14,7 +14,7 @@ use crate::settings::{Database, Dialect, Settings};
 #[cfg(feature = "inline")]
 use crate::tx::Access;
 use crate::tx::Tx;
-use crate::{postgres, sqlite};
+use crate::{lease, postgres, sqlite};
 
 /// Waiting closures beyond this are refused: a longer queue would only answer later than anybody waits.
 pub(crate) const QUEUE_LIMIT: usize = 1024;
@@ -75,13 +75,20 @@ pub(crate) struct Started {
 }
 
 impl Store {
-    /// Checks the database's settings, starts the threads and migrates.
+    /// Checks the database's settings, starts the threads and migrates. An embedded database has no other process that serves it:
+    /// what one held that died is free at once.
     pub async fn open(
         settings: Settings,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn EntropySource>,
     ) -> Result<Self, Error> {
-        Self::open_with(settings, Schema::product(), clock, entropy).await
+        let is_alone = settings.database.dialect() == Dialect::Sqlite && !settings.secondary;
+        let store = Self::open_with(settings, Schema::product(), clock, entropy).await?;
+        if is_alone && let Err(error) = store.write(lease::end_all).await {
+            store.close().await;
+            return Err(error);
+        }
+        Ok(store)
     }
 
     /// With another set of migrations than the product's: tests, and a restore that starts from an older schema.
@@ -147,6 +154,7 @@ impl Store {
         if migrates {
             migrate(&store, &schema, false).await?;
         }
+        database.end_leases()?;
         Ok(store)
     }
 

@@ -27,6 +27,7 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
             _ = stop.changed() => {}
         }
     }
+    sequence::give_back(&app, LEASE, holder).await;
 }
 
 /// Each scope in which entries wait, once or until few are left. One that can't be sealed keeps no other waiting.

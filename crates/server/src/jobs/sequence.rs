@@ -32,6 +32,16 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
         // One look for the commits of a moment, not one for each.
         tokio::time::sleep(PAUSE).await;
     }
+    give_back(&app, LEASE, holder).await;
+}
+
+/// The next process need not wait for the end of the lease.
+pub(super) async fn give_back(app: &App, name: &'static str, holder: String) {
+    let given = app.store().write(move |tx| lease::give_back(tx, name, &holder)).await;
+    if let Err(failure) = given {
+        // It runs out.
+        tracing::debug!(%failure, "the lease {name} can't be given back");
+    }
 }
 
 pub async fn number(app: &App, holder: &str) -> Result<i64, Failure> {

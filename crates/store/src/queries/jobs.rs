@@ -1,4 +1,8 @@
 //! Work that is owed. There is at most one job of a kind for an object.
+//!
+//! A lease that ends later than any could was taken by a clock that was ahead, and counts as ended.
+
+use std::time::Duration;
 
 use domain::job::{ClaimedJob, Job, Lane};
 use domain::{Scope, Timestamp};
@@ -22,14 +26,14 @@ returning lease_token";
 const DUE: &str = "\
 select kind, object_id
 from jobs
-where lane = $3 and due_at <= $1 and lease_until <= $1
+where lane = $3 and due_at <= $1 and (lease_until <= $1 or lease_until > $4)
 order by due_at, kind, object_id
 limit $2";
 
 const LEASE: &str = "\
 update jobs
 set lease_until = $1, lease_token = lease_token + 1, attempts = attempts + 1
-where kind = $2 and object_id = $3 and due_at <= $4 and lease_until <= $4
+where kind = $2 and object_id = $3 and due_at <= $4 and (lease_until <= $4 or lease_until > $5)
 returning kind, object_id, organization_id, mode, due_at, attempts, lease_token";
 
 const DONE: &str = "\
@@ -58,7 +62,10 @@ where kind = $1 and object_id = $2";
 const NEXT_DUE: &str = "\
 select min(due_at) as due_at
 from jobs
-where lane = $2 and lease_until <= $1";
+where lane = $2 and (lease_until <= $1 or lease_until > $3)";
+
+/// Twice what any is taken for, because the clocks of two processes differ.
+const LONGEST_LEASE: Duration = Duration::from_secs(60);
 
 /// Owes `job` at `due_at`. Owed already: the time moves.
 pub fn schedule(tx: &mut Tx<'_>, scope: Scope, job: Job, due_at: Timestamp) -> Result<(), Error> {
@@ -93,17 +100,23 @@ fn end_of(lease: Timestamp) -> i64 {
     if domain::planted!(Defect::LeaseNeverEnds) { i64::MAX } else { lease.micros() }
 }
 
+/// No lease that was taken by now ends later.
+fn latest_end(now: Timestamp) -> i64 {
+    end_of(now.plus(LONGEST_LEASE))
+}
+
 pub fn claim(tx: &mut Tx<'_>, lane: Lane, limit: i64, lease_until: Timestamp) -> Result<Vec<ClaimedJob>, Error> {
-    let now = tx.now().micros();
+    let (now, latest) = (tx.now().micros(), latest_end(tx.now()));
     let mut sql = format!("{DUE}{}", tx.skip_locked_suffix());
     if domain::planted!(Defect::DueLateOnPostgres) && tx.dialect() == Dialect::Postgres {
         sql = sql.replace("due_at <= $1", "due_at < $1");
     }
-    let due = tx.query(&sql, &[now.into(), limit.into(), lane.number().into()])?;
+    let due = tx.query(&sql, &[now.into(), limit.into(), lane.number().into(), latest.into()])?;
     let mut claimed = Vec::with_capacity(due.len());
     for row in &due {
         let (kind, object_id): (String, String) = (row.get("kind")?, row.get("object_id")?);
-        let leased = tx.query(LEASE, &[end_of(lease_until).into(), kind.into(), object_id.into(), now.into()])?;
+        let values = [end_of(lease_until).into(), kind.into(), object_id.into(), now.into(), latest.into()];
+        let leased = tx.query(LEASE, &values)?;
         for row in &leased {
             let (kind, object_id): (String, String) = (row.get("kind")?, row.get("object_id")?);
             claimed.push(ClaimedJob {
@@ -154,7 +167,8 @@ pub fn cancel(tx: &mut Tx<'_>, job: Job) -> Result<(), Error> {
 }
 
 pub fn next_due(tx: &mut Tx<'_>, lane: Lane) -> Result<Option<Timestamp>, Error> {
-    let now = tx.now().micros();
-    let due_at: Option<i64> = tx.query_one(NEXT_DUE, &[now.into(), lane.number().into()])?.get("due_at")?;
+    let (now, latest) = (tx.now().micros(), latest_end(tx.now()));
+    let due_at: Option<i64> =
+        tx.query_one(NEXT_DUE, &[now.into(), lane.number().into(), latest.into()])?.get("due_at")?;
     Ok(due_at.map(Timestamp::from_micros))
 }

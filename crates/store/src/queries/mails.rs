@@ -1,4 +1,8 @@
 //! Mails that are owed, and the worker's claim on what is due.
+//!
+//! A lease that ends later than any could was taken by a clock that was ahead, and counts as ended.
+
+use std::time::Duration;
 
 use domain::mail::{Mail, MailKind, MailStatus};
 use domain::{Scope, Timestamp};
@@ -25,14 +29,14 @@ order by id";
 const DUE: &str = "\
 select id
 from mails
-where status = 'pending' and next_try_at <= $1 and lease_until <= $1
+where status = 'pending' and next_try_at <= $1 and (lease_until <= $1 or lease_until > $3)
 order by next_try_at, id
 limit $2";
 
 const LEASE: &str = "\
 update mails
 set lease_until = $1, lease_token = lease_token + 1
-where id = $2 and status = 'pending' and next_try_at <= $3 and lease_until <= $3
+where id = $2 and status = 'pending' and next_try_at <= $3 and (lease_until <= $3 or lease_until > $4)
 returning organization_id, mode, id, kind, object_id, recipient, status, attempts, next_try_at, last_error, sent_at,
     created_at, lease_token";
 
@@ -49,7 +53,10 @@ where organization_id = $1 and mode = $2 and id = $3 and lease_token = $9";
 const NEXT_DUE: &str = "\
 select min(next_try_at) as due_at
 from mails
-where status = 'pending' and lease_until <= $1";
+where status = 'pending' and (lease_until <= $1 or lease_until > $2)";
+
+/// Twice what any is taken for, because the clocks of two processes differ.
+const LONGEST_LEASE: Duration = Duration::from_secs(60);
 
 /// A mail that a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,13 +88,13 @@ pub fn of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<Vec<M
 
 /// Up to `limit` due mails, held until `lease_until`.
 pub fn claim(tx: &mut Tx<'_>, limit: i64, lease_until: Timestamp) -> Result<Vec<ClaimedMail>, Error> {
-    let now = tx.now().micros();
+    let (now, latest) = (tx.now().micros(), tx.now().plus(LONGEST_LEASE).micros());
     let sql = format!("{DUE}{}", tx.skip_locked_suffix());
-    let due = tx.query(&sql, &[now.into(), limit.into()])?;
+    let due = tx.query(&sql, &[now.into(), limit.into(), latest.into()])?;
     let mut claimed = Vec::with_capacity(due.len());
     for row in &due {
         let id: String = row.get("id")?;
-        for row in &tx.query(LEASE, &[lease_until.micros().into(), id.into(), now.into()])? {
+        for row in &tx.query(LEASE, &[lease_until.micros().into(), id.into(), now.into(), latest.into()])? {
             claimed.push(ClaimedMail { mail: read(row)?, lease_token: row.get("lease_token")? });
         }
     }
@@ -117,8 +124,8 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedMail) -> Result<bool, Error> {
 }
 
 pub fn next_due(tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Error> {
-    let now = tx.now().micros();
-    let due_at: Option<i64> = tx.query_one(NEXT_DUE, &[now.into()])?.get("due_at")?;
+    let (now, latest) = (tx.now().micros(), tx.now().plus(LONGEST_LEASE).micros());
+    let due_at: Option<i64> = tx.query_one(NEXT_DUE, &[now.into(), latest.into()])?.get("due_at")?;
     Ok(due_at.map(Timestamp::from_micros))
 }
 

@@ -12,6 +12,7 @@ mod deliveries;
 mod documents;
 mod idempotency;
 mod invoices;
+mod leases;
 mod mails;
 mod older_schemas;
 mod plans;

@@ -1,0 +1,108 @@
+//! What is held ends with its holder: by time, by a clock that went back, and where a file is opened anew.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::checkout::Checkout;
+use domain::job::{ClaimedJob, Job, Lane};
+use domain::mail::{Mail, MailKind};
+use domain::organization::Organization;
+use domain::{Id, Mode, Scope, Timestamp};
+use store::lease::{self, Token};
+use store::queries::{jobs, mails};
+use store::{Error, Schema, Settings, Store, Tx};
+
+use crate::on_both;
+use crate::world::{System, World, entropy};
+
+on_both!(what_a_clock_that_was_ahead_held_is_free, a_lease_that_is_given_back_is_free);
+
+const HOUR: Duration = Duration::from_secs(3600);
+const LEASE: Duration = Duration::from_secs(30);
+const LEASE_US: i64 = 30_000_000;
+
+/// A job and a mail, owed and held by somebody who says nothing any more, and a lease.
+async fn held(store: &Store, ahead: Duration) -> ClaimedJob {
+    let held = store.write(move |tx| {
+        let now = tx.now();
+        let organization = tx.entropy().id(now);
+        tx.insert(&mut Organization::new(organization, Mode::Test, "Kairaba Books".into(), now))?;
+        let scope = Scope { organization, mode: Mode::Test };
+        let until = now.plus(ahead).plus(LEASE);
+        let id: Id<Checkout> = tx.entropy().id(now);
+        let job = jobs::hold(tx, scope, Job::ExpireCheckout(id), until)?;
+        let id = tx.entropy().id(now);
+        let recipient = "awa@example.org".to_owned();
+        mails::insert(tx, &Mail::owed(id, scope, MailKind::Invoice, "inv_1".into(), recipient, now))?;
+        assert_eq!(mails::claim(tx, 1, until)?.len(), 1);
+        let ahead_us = i64::try_from(ahead.as_micros()).unwrap();
+        assert_eq!(lease::take(tx, "sequencer", "dead", ahead_us + LEASE_US)?, Some(Token(1)));
+        Ok::<_, Error>(job)
+    });
+    held.await.unwrap()
+}
+
+/// How much of it another process gets now: jobs, mails, the lease.
+async fn free(store: &Store) -> (Vec<ClaimedJob>, usize, bool) {
+    let soon = |tx: &Tx<'_>| tx.now().plus(LEASE);
+    let taken = store.write(move |tx| {
+        let due = [jobs::next_due(tx, Lane::Prompt)?, mails::next_due(tx)?];
+        let found = (
+            jobs::claim(tx, Lane::Prompt, 10, soon(tx))?,
+            mails::claim(tx, 10, soon(tx))?.len(),
+            lease::take(tx, "sequencer", "alive", LEASE_US)?.is_some(),
+        );
+        let is_due = |due: &Option<Timestamp>| due.is_some_and(|due| due <= tx.now());
+        assert_eq!(due.map(|due| is_due(&due)), [!found.0.is_empty(), found.1 > 0]);
+        Ok::<_, Error>(found)
+    });
+    taken.await.unwrap()
+}
+
+async fn what_a_clock_that_was_ahead_held_is_free(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let first = held(&store, HOUR).await;
+    let (claimed, mails, lease) = free(&store).await;
+    assert_eq!((claimed.len(), mails, lease), (1, 1, true));
+    // As after any lease that ran out: it isn't the first try, and whoever held it can't end it.
+    assert!(claimed[0].attempts == 2 && claimed[0].lease_token > first.lease_token, "{claimed:?}");
+    assert_eq!(free(&store).await, (vec![], 0, true), "these are held; the lease is its holder's");
+    store.close().await;
+}
+
+async fn a_lease_that_is_given_back_is_free(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let given = store.write(|tx| {
+        assert_eq!(lease::take(tx, "sequencer", "a", LEASE_US)?, Some(Token(1)));
+        lease::give_back(tx, "sequencer", "b")?;
+        assert_eq!(lease::take(tx, "sequencer", "b", LEASE_US)?, None, "it was not theirs to give");
+        lease::give_back(tx, "sequencer", "a")?;
+        lease::take(tx, "sequencer", "b", LEASE_US)
+    });
+    assert_eq!(given.await, Ok(Some(Token(2))));
+    store.close().await;
+}
+
+/// A guest beside a server ends nothing; who serves the file next ends all of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_held_in_a_file_is_free_when_it_is_opened_to_be_served() {
+    let world = World::sqlite();
+    let open = |secondary| {
+        let settings = Settings { secondary, ..world.settings.clone() };
+        async move { Store::open(settings, Arc::new(System), entropy()).await.unwrap() }
+    };
+    let server = open(false).await;
+    let first = held(&server, Duration::ZERO).await;
+    let guest = open(true).await;
+    assert_eq!(free(&guest).await, (vec![], 0, false));
+    guest.close().await;
+    assert_eq!(free(&server).await, (vec![], 0, false));
+    // It dies with everything in its hands.
+    server.close().await;
+    let server = open(false).await;
+    let (claimed, mails, lease) = free(&server).await;
+    assert_eq!((claimed.len(), mails, lease), (1, 1, true));
+    assert!(claimed[0].attempts == 2 && claimed[0].lease_token > first.lease_token, "{claimed:?}");
+    server.close().await;
+    world.end().await;
+}
