@@ -1,12 +1,24 @@
 //! The background check of the books: step by step, while the service goes on between the steps.
 
+use std::collections::BTreeSet;
+
+use dalasi::app::invoices::{self, NewPayment};
+use dalasi::app::ledger;
 use dalasi::app::verify::{self, Check, Progress, Report};
+use domain::payment::Transaction;
+use domain::{Id, OfflineMethod};
+use rusqlite::Connection;
 
 use crate::cli::place::Place;
+use crate::invoices::{create, rice};
 use crate::world::World;
 
 /// More than a page of the check.
 const CHECKOUTS: usize = 250;
+/// More than a page of invoices and what comes with them, of refunds, and of batches.
+const BILLS: usize = 230;
+/// A page, with what is looked at together with it.
+const MOST_ROWS_OF_A_STEP: u64 = 1_300;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn steps_are_not_confused_by_what_happens_between_them_on_sqlite() {
@@ -47,8 +59,89 @@ async fn steps_are_not_confused_by_what_happens_between_them(place: &Place) {
     world.app.store().close().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sums_over_many_pages_hold_while_they_grow_on_sqlite() {
+    let place = Place::sqlite();
+    let world = sums_over_many_pages_hold_while_they_grow(&place).await;
+    let database = Connection::open(place.folder().join("dalasi.db")).unwrap();
+    database.execute_batch("pragma foreign_keys = off; pragma ignore_check_constraints = on").unwrap();
+    for (table, alter, put_back) in [
+        ("invoices", "paid_minor = paid_minor + 1", "paid_minor = paid_minor - 1"),
+        ("invoice_payments", "amount_minor = amount_minor + 1", "amount_minor = amount_minor - 1"),
+        ("receipts", "amount_minor = amount_minor + 1", "amount_minor = amount_minor - 1"),
+        ("refunds", "amount_minor = amount_minor + 1", "amount_minor = amount_minor - 1"),
+        ("balance_guards", "debits = debits + 1", "debits = debits - 1"),
+        ("balance_guards", "debits = debits - 1", "debits = debits + 1"),
+        ("counters", "last_number = last_number + 1", "last_number = last_number - 1"),
+        ("counters", "last_number = last_number - 1", "last_number = last_number + 1"),
+        ("ledger_batches", "statement = statement || ' '", "statement = substr(statement, 1, length(statement) - 1)"),
+        ("ledger_log", "entry_id = 'x' || entry_id", "entry_id = substr(entry_id, 2)"),
+    ] {
+        // The last row, which no first page holds.
+        let set = |change: &str| {
+            let sql = format!("update {table} set {change} where rowid = (select max(rowid) from {table})");
+            assert_eq!(database.execute(&sql, []).unwrap(), 1, "{sql}");
+        };
+        set(alter);
+        let by_step = faults(&check(&world, async || {}).await);
+        let whole = world.app.read(|tx, _| verify::everything(tx, &Progress::default())).await.unwrap();
+        set(put_back);
+        assert_eq!(by_step, faults(&whole), "{table}: {alter}");
+        // A place in the log is looked at from both sides: by its batch, and by its entry.
+        let told_by = if table == "ledger_log" { "ledger_postings" } else { table };
+        assert!(by_step.iter().any(|(of, _)| *of == told_by), "{table}: {alter}: {by_step:?}");
+    }
+    world.has_clean_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sums_over_many_pages_hold_while_they_grow_on_postgres() {
+    let Some(place) = Place::postgres("the sums of the books").await else { return };
+    sums_over_many_pages_hold_while_they_grow(&place).await.app.store().close().await;
+    place.end().await;
+}
+
+async fn sums_over_many_pages_hold_while_they_grow(place: &Place) -> World {
+    let world = World::on(place.settings()).await;
+    let transaction = world.paid(100_000_000).await;
+    // Nobody else seals: as many batches as bills.
+    world.rest().await;
+    for _ in 0..BILLS {
+        bill(&world, transaction).await;
+    }
+    let growing = check(&world, async || bill(&world, transaction).await).await;
+    assert!(growing.is_clean(), "{:#?}", growing.faults);
+    let report = check(&world, async || {}).await;
+    let whole = world.app.read(|tx, _| verify::everything(tx, &Progress::default())).await.unwrap();
+    assert!(report.is_clean() && whole.is_clean(), "{:#?} {:#?}", report.faults, whole.faults);
+    assert_eq!(report.checked, whole.checked);
+    for table in ["invoices", "invoice_payments", "receipts", "refunds", "ledger_batches"] {
+        assert!(report.checked[table] > BILLS as u64, "{table}: {:?}", report.checked);
+    }
+    world
+}
+
+/// An invoice that is paid by hand, a refund of what was paid online, and a batch over both.
+async fn bill(world: &World, transaction: Id<Transaction>) {
+    let scope = world.scope;
+    let invoice = create(world, rice(world)).await.unwrap();
+    let paid = NewPayment { amount: invoice.total(), method: OfflineMethod::Cash, transaction_id: None, notes: None };
+    let command = move |tx: &mut store::Tx<'_>, context: &dalasi::app::Context| {
+        invoices::record_payment(tx, context, scope, invoice.id, &paid, "key").map(|_| ())
+    };
+    world.app.commit(command).await.unwrap();
+    world.refund(transaction, Some(100)).await.unwrap();
+    world.app.commit(|tx, context| ledger::seal_next(tx, context, None)).await.unwrap();
+}
+
+fn faults(report: &Report) -> BTreeSet<(&'static str, String)> {
+    report.faults.iter().map(|fault| (fault.table, format!("{}: {}", fault.row, fault.what))).collect()
+}
+
 async fn check(world: &World, mut between: impl AsyncFnMut()) -> Report {
-    let mut check = Check::new(&Progress::default());
+    let progress = Progress::default();
+    let mut check = Check::new(&progress);
+    let mut rows = 0;
     while !check.is_done() {
         let before = check;
         check = world
@@ -60,6 +153,9 @@ async fn check(world: &World, mut between: impl AsyncFnMut()) -> Report {
             })
             .await
             .unwrap();
+        let looked_at = progress.rows() - rows;
+        assert!(looked_at <= MOST_ROWS_OF_A_STEP, "{looked_at} rows in one snapshot: {check:?}");
+        rows = progress.rows();
         between().await;
     }
     check.into_report()

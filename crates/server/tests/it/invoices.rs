@@ -47,7 +47,7 @@ fn gmd(minor: i64) -> Money {
 }
 
 /// 100.00 before and 115.00 after tax, due in ten days.
-fn rice(world: &World) -> NewInvoice {
+pub(crate) fn rice(world: &World) -> NewInvoice {
     let item =
         NewItem { product_id: None, description: Some("Rice".into()), quantity: 4, unit_price: Some(gmd(2_500)) };
     NewInvoice {
@@ -66,7 +66,7 @@ fn rice(world: &World) -> NewInvoice {
     }
 }
 
-async fn create(world: &World, new: NewInvoice) -> Result<Invoice, Failure> {
+pub(crate) async fn create(world: &World, new: NewInvoice) -> Result<Invoice, Failure> {
     let scope = world.scope;
     let billed = world.app.commit(move |tx, context| invoices::create(tx, context, scope, &new)).await;
     billed.map(|Billed { invoice, .. }| invoice)

@@ -131,22 +131,24 @@ where ledger_postings.organization_id = $1 and ledger_postings.mode = $2 and led
 order by ledger_postings.entry_id
 limit 1000";
 
-const UNPLACED: &str = "\
-select entry_id
-from ledger_postings
-where organization_id = $1 and mode = $2 and line = 1 and entry_id > $3
-    and not exists (
-        select 1
-        from ledger_log
-        where ledger_log.entry_id = ledger_postings.entry_id)
-    and not exists (
-        select 1
-        from ledger_unsealed
-        where ledger_unsealed.organization_id = ledger_postings.organization_id
-            and ledger_unsealed.mode = ledger_postings.mode
-            and ledger_unsealed.entry_id = ledger_postings.entry_id)
-order by entry_id
-limit 100";
+const PLACED: &str = "\
+select page.entry_id as entry_id, coalesce(ledger_log.entry_id, ledger_unsealed.entry_id, '') as placed
+from (
+    select organization_id, mode, entry_id
+    from ledger_postings
+    where organization_id = $1 and mode = $2 and line = 1 and entry_id > $3
+    order by entry_id
+    limit $4) as page
+left join ledger_log
+    on ledger_log.entry_id = page.entry_id
+left join ledger_unsealed
+    on ledger_unsealed.organization_id = page.organization_id
+    and ledger_unsealed.mode = page.mode
+    and ledger_unsealed.entry_id = page.entry_id
+order by page.entry_id";
+
+/// Entries of a page that are looked for in the log.
+const PAGE: i64 = 200;
 
 const WAITING_FOR_NOTHING: &str = "\
 select entry_id
@@ -334,9 +336,20 @@ pub fn places(tx: &mut Tx<'_>, scope: Scope, transaction_id: &str) -> Result<Vec
     rows.iter().map(|row| Ok((row.get("entry_id")?, row.get("log_no")?))).collect()
 }
 
-/// Entries behind `after` that neither have a place nor wait for one: that can't be.
-pub fn unplaced(tx: &mut Tx<'_>, scope: Scope, after: &str) -> Result<Vec<String>, Error> {
-    tx.query(UNPLACED, &key(scope, after))?.iter().map(|row| row.get("entry_id")).collect()
+/// Of a page of entries behind `after`: those that neither have a place nor wait for one, which can't be; and the last of the
+/// page, unless there are no more behind it.
+pub fn unplaced(tx: &mut Tx<'_>, scope: Scope, after: &str) -> Result<(Vec<String>, Option<String>), Error> {
+    let [organization, mode, after] = key(scope, after);
+    let rows = tx.query(PLACED, &[organization, mode, after, PAGE.into()])?;
+    let (mut unplaced, mut last) = (Vec::new(), None);
+    for row in &rows {
+        let entry: String = row.get("entry_id")?;
+        if row.get::<String>("placed")?.is_empty() {
+            unplaced.push(entry.clone());
+        }
+        last = Some(entry);
+    }
+    Ok((unplaced, last.filter(|_| i64::try_from(rows.len()).is_ok_and(|rows| rows == PAGE))))
 }
 
 /// Entries that wait for a batch and can't be sealed: that can't be.

@@ -13,7 +13,7 @@ use store::queries::verify::{self as stored, Span};
 use store::{Entity, Tx};
 
 use super::payments::by_id;
-use super::{Ends, Report, invoice_attempts, pages};
+use super::{Ends, Place, Report, invoice_attempts, page};
 use crate::error::Failure;
 
 const TABLE: &str = Invoice::TABLE;
@@ -21,10 +21,10 @@ const PAYMENTS: &str = InvoicePayment::TABLE;
 const RECEIPTS: &str = Receipt::TABLE;
 const COUNTERS: &str = "counters";
 
-pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
-    let mut numbers = Numbers::default();
+pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place: &mut Place) -> Result<(), Failure> {
+    let mut numbers = Numbers::of_walk(tx, scope, Series::Invoice, place)?;
     let ends = Ends::of::<Invoice>();
-    pages::<Invoice>(tx, scope, report, |tx, report, invoices, span| {
+    page::<Invoice>(tx, scope, report, place, |tx, report, invoices, span| {
         let span = ends.cut(span);
         let customers: Vec<String> = invoices.iter().map(|invoice| invoice.customer_id.to_string()).collect();
         let customers = by_id::<Customer>(tx, scope, &customers)?;
@@ -37,7 +37,7 @@ pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Resul
         let mut transactions = transactions_of(tx, scope, span)?;
         for invoice in &invoices {
             let id = invoice.id.to_string();
-            numbers.add(report, Series::Invoice, TABLE, &id, &invoice.number, invoice.created_at);
+            numbers.add(report, TABLE, &id, &invoice.number, invoice.created_at);
             report.expect(customers.contains_key(&invoice.customer_id.to_string()), TABLE, &id, || {
                 format!("its customer {} is not there", invoice.customer_id)
             });
@@ -62,9 +62,7 @@ pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Resul
         }
         invoice_attempts::check(tx, scope, span, report, &invoices)
     })?;
-    payments(tx, scope, report)?;
-    receipts(tx, scope, report, &mut numbers)?;
-    numbers.compare(tx, scope, report)
+    numbers.go_on(tx, scope, report, place)
 }
 
 /// What came in adds up to what is shown, and the amounts are those of the lines (which the document is read by).
@@ -103,8 +101,8 @@ fn counts(transaction: &Transaction) -> bool {
 }
 
 /// Each is the other side of a transaction and of a receipt.
-fn payments(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
-    pages::<InvoicePayment>(tx, scope, report, |tx, report, payments, _| {
+pub(super) fn payments(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place: &mut Place) -> Result<(), Failure> {
+    page::<InvoicePayment>(tx, scope, report, place, |tx, report, payments, _| {
         let ids: Vec<String> = payments.iter().map(|payment| payment.transaction.to_string()).collect();
         let transactions = by_id::<Transaction>(tx, scope, &ids)?;
         let ids: Vec<String> = payments.iter().map(|payment| payment.receipt.to_string()).collect();
@@ -127,13 +125,14 @@ fn payments(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Fa
     })
 }
 
-fn receipts(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, numbers: &mut Numbers) -> Result<(), Failure> {
-    pages::<Receipt>(tx, scope, report, |tx, report, receipts, _| {
+pub(super) fn receipts(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place: &mut Place) -> Result<(), Failure> {
+    let mut numbers = Numbers::of_walk(tx, scope, Series::Receipt, place)?;
+    page::<Receipt>(tx, scope, report, place, |tx, report, receipts, _| {
         let ids: Vec<String> = receipts.iter().map(|receipt| receipt.payment.to_string()).collect();
         let payments = by_id::<InvoicePayment>(tx, scope, &ids)?;
         for receipt in &receipts {
             let id = receipt.id.to_string();
-            numbers.add(report, Series::Receipt, RECEIPTS, &id, &receipt.number, receipt.created_at);
+            numbers.add(report, RECEIPTS, &id, &receipt.number, receipt.created_at);
             let payment = payments.get(&receipt.payment.to_string());
             let is_its_own = payment.is_some_and(|payment| {
                 payment.receipt == receipt.id
@@ -144,52 +143,81 @@ fn receipts(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, numbers: &mut Nu
             report.expect(is_its_own, RECEIPTS, &id, || format!("{} is no payment with it", receipt.payment));
         }
         Ok(())
-    })
+    })?;
+    numbers.go_on(tx, scope, report, place)
 }
 
-/// How many numbers each series has used in each period, and the highest. That no number is used twice, the tables promise:
-/// so as many as the counter says, none of them above it, are all of them.
-#[derive(Default)]
-struct Numbers(BTreeMap<counters::Name, Used>);
+/// How many numbers a series has used in each period, and the highest. That no number is used twice, the tables promise: so
+/// as many as the counter said before the first page, none above what it says after the last, are all of them.
+#[derive(Debug, Clone)]
+pub(super) struct Numbers {
+    series: Series,
+    /// Whoever took a number up to here had committed it together with the counter, before the first page.
+    before: BTreeMap<counters::Name, i64>,
+    used: BTreeMap<counters::Name, Used>,
+}
 
-#[derive(Default, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy)]
 struct Used {
     numbers: i64,
+    /// Of them, those that the counter had counted before the first page.
+    before: i64,
     highest: i64,
 }
 
 impl Numbers {
-    fn add(
-        &mut self,
-        report: &mut Report,
-        series: Series,
-        table: &'static str,
-        id: &str,
-        number: &str,
-        created_at: Timestamp,
-    ) {
-        let period = series.period(created_at);
+    /// Of the pages so far.
+    fn of_walk(tx: &mut Tx<'_>, scope: Scope, series: Series, place: &mut Place) -> Result<Self, Failure> {
+        match place.numbers.take() {
+            Some(numbers) => Ok(numbers),
+            None => Ok(Self { series, before: counted(tx, scope, series)?, used: BTreeMap::new() }),
+        }
+    }
+
+    fn add(&mut self, report: &mut Report, table: &'static str, id: &str, number: &str, created_at: Timestamp) {
+        let period = self.series.period(created_at);
         let count = number.rsplit('-').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
-        let is_its_own = count > 0 && series.number(&period, count) == number;
+        let is_its_own = count > 0 && self.series.number(&period, count) == number;
         report.expect(is_its_own, table, id, || format!("{number:?} is no number of {period}"));
-        let used = self.0.entry((series.as_str().to_owned(), period)).or_default();
+        let key = (self.series.as_str().to_owned(), period);
+        let before = self.before.get(&key).copied().unwrap_or(0);
+        let used = self.used.entry(key).or_default();
         used.numbers += 1;
+        used.before += i64::from(count <= before);
         used.highest = used.highest.max(count);
     }
 
+    /// To the next page, or to the end.
+    fn go_on(self, tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place: &mut Place) -> Result<(), Failure> {
+        if place.is_end {
+            return self.compare(tx, scope, report);
+        }
+        place.numbers = Some(self);
+        Ok(())
+    }
+
     fn compare(&self, tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
-        let counted: BTreeMap<counters::Name, i64> = counters::all(tx, scope)?.into_iter().collect();
+        let counted = counted(tx, scope, self.series)?;
         report.count(COUNTERS, counted.len());
-        for key @ (series, period) in counted.keys().chain(self.0.keys()).collect::<HashSet<_>>() {
-            let counted = counted.get(key).copied().unwrap_or(0);
-            let Used { numbers, highest } = self.0.get(key).copied().unwrap_or_default();
+        let keys = counted.keys().chain(self.before.keys()).chain(self.used.keys());
+        for key @ (series, period) in keys.collect::<HashSet<_>>() {
+            let [before, counted] = [&self.before, &counted].map(|counters| counters.get(key).copied().unwrap_or(0));
+            let used = self.used.get(key).copied().unwrap_or_default();
+            let Used { numbers, highest, .. } = used;
             let name = format!("{} {} {series} {period}", scope.organization, scope.mode);
-            report.expect(counted == numbers && counted == highest, COUNTERS, &name, || {
+            let are_all = used.before == before && (before..=counted).contains(&highest);
+            report.expect(are_all, COUNTERS, &name, || {
                 format!("it has counted to {counted}, and {numbers} numbers are used, up to {highest}")
             });
         }
         Ok(())
     }
+}
+
+/// The counters of a series; those of none are looked at with the receipts'.
+fn counted(tx: &mut Tx<'_>, scope: Scope, series: Series) -> Result<BTreeMap<counters::Name, i64>, Failure> {
+    let of = |name: &counters::Name| Series::parse(&name.0).unwrap_or(Series::Receipt);
+    Ok(counters::all(tx, scope)?.into_iter().filter(|(name, _)| of(name) == series).collect())
 }
 
 /// By invoice, in the order in which they came. What can't be read is reported where its own table is walked.

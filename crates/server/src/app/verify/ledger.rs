@@ -7,7 +7,7 @@ use store::Tx;
 use store::queries::ledger_batches::{self as batches, BatchRow};
 use store::queries::signing_keys;
 
-use super::Report;
+use super::{Place, Report};
 use crate::app::ledger;
 use crate::error::Failure;
 use crate::ledger_proof::{Chain, SealedBatch};
@@ -16,33 +16,59 @@ use crate::tokens::PublicKey;
 const BATCHES: &str = "ledger_batches";
 const LOG: &str = "ledger_log";
 const UNSEALED: &str = "ledger_unsealed";
-const PAGE: i64 = 100;
+/// Batches of a page at most. A small one has an entry or two.
+const PAGE: i64 = 50;
+/// No further batch is begun on a page behind so many entries: a large one has a thousand.
+const ENTRIES: i64 = 500;
 
-pub(super) fn seals(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+/// The batches so far.
+#[derive(Debug, Clone)]
+pub(super) struct Seals {
+    chain: Chain,
+    next: i64,
+    sealed: i64,
+    is_whole: bool,
+}
+
+impl Default for Seals {
+    fn default() -> Self {
+        Self { chain: Chain::new([]), next: 1, sealed: 0, is_whole: true }
+    }
+}
+
+pub(super) fn seals(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place: &mut Place) -> Result<(), Failure> {
+    let mut seals = place.seals.take().unwrap_or_default();
+    // Read anew for each page: a batch may have been sealed since, with a new key.
     let known: BTreeSet<String> = signing_keys::all(tx)?.into_iter().map(|key| key.kid).collect();
-    let mut chain = Chain::new([]);
-    let (mut next, mut sealed, mut is_whole) = (1, 0, true);
-    loop {
-        report.progress.goes_on()?;
-        let page = batches::list(tx, scope, next, PAGE)?;
-        report.count(BATCHES, page.len());
-        for row in &page {
-            next = row.batch_no + 1;
-            sealed = row.last_log_no;
-            // Behind a batch that is not right nothing can be told of the rest.
-            if is_whole && let Err(what) = follow(tx, scope, &mut chain, &known, row)? {
-                is_whole = false;
-                report.fault(BATCHES, row.batch_no.to_string(), what);
-            }
-        }
-        if i64::try_from(page.len()).is_ok_and(|rows| rows < PAGE) {
+    let page = batches::list(tx, scope, seals.next, PAGE)?;
+    let (mut looked_at, mut entries) = (0, 0_i64);
+    for row in &page {
+        if entries >= ENTRIES {
             break;
         }
+        looked_at += 1;
+        entries = entries.saturating_add(row.last_log_no.saturating_sub(row.first_log_no)).saturating_add(1);
+        seals.next = row.batch_no + 1;
+        seals.sealed = row.last_log_no;
+        // Behind a batch that is not right nothing can be told of the rest.
+        if seals.is_whole
+            && let Err(what) = follow(tx, scope, &mut seals.chain, &known, row)?
+        {
+            seals.is_whole = false;
+            report.fault(BATCHES, row.batch_no.to_string(), what);
+        }
     }
-    let logged = batches::count_sealed(tx, scope)?;
+    report.count(BATCHES, looked_at);
+    place.is_end = looked_at == page.len() && i64::try_from(page.len()).is_ok_and(|rows| rows < PAGE);
+    if !place.is_end {
+        place.seals = Some(seals);
+        return Ok(());
+    }
+    // In the snapshot of the last batch, so that none can have come in between.
+    let (logged, sealed) = (batches::count_sealed(tx, scope)?, seals.sealed);
     report.count(LOG, usize::try_from(logged).unwrap_or(0));
     report.expect(logged == sealed, LOG, "all", || format!("{logged} places were given, and {sealed} are in batches"));
-    waiting(tx, scope, report)
+    Ok(())
 }
 
 fn follow(
@@ -74,18 +100,16 @@ fn follow(
 }
 
 /// What is in no batch waits for one.
-fn waiting(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
-    let mut after = String::new();
-    loop {
-        let unplaced = batches::unplaced(tx, scope, &after)?;
-        for entry in &unplaced {
-            report.fault("ledger_postings", entry.as_str(), "the entry is in no batch and waits for none");
-        }
-        match unplaced.into_iter().next_back() {
-            Some(last) => after = last,
-            None => break,
-        }
+pub(super) fn waiting(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place: &mut Place) -> Result<(), Failure> {
+    let (unplaced, last) = batches::unplaced(tx, scope, &place.after.0)?;
+    for entry in unplaced {
+        report.fault("ledger_postings", entry, "the entry is in no batch and waits for none");
     }
+    if let Some(last) = last {
+        place.after.0 = last;
+        return Ok(());
+    }
+    place.is_end = true;
     let waiting = batches::count_unsealed(tx, scope)?;
     report.count(UNSEALED, usize::try_from(waiting).unwrap_or(0));
     for entry in batches::waiting_for_nothing(tx, scope)? {

@@ -13,16 +13,27 @@ use store::{Entity, Tx};
 
 use super::events::Subject;
 use super::payments::{Expected, by_id};
-use super::{Ends, Report, events, pages};
+use super::{Ends, Place, Report, events, page};
 use crate::error::Failure;
 
 const TABLE: &str = Refund::TABLE;
 const GUARDS: &str = "balance_guards";
 
-pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+/// How often each balance was debited.
+#[derive(Debug, Clone)]
+pub(super) struct Debits {
+    /// What the guards had counted before the first page.
+    before: BTreeMap<String, i64>,
+    happened: BTreeMap<String, i64>,
+}
+
+pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place: &mut Place) -> Result<(), Failure> {
     let ends = Ends::of::<Refund>();
-    let mut debits: BTreeMap<String, i64> = BTreeMap::new();
-    pages::<Refund>(tx, scope, report, |tx, report, refunds, span| {
+    let mut debits = match place.debits.take() {
+        Some(debits) => debits,
+        None => Debits { before: guards(tx, scope)?, happened: BTreeMap::new() },
+    };
+    page::<Refund>(tx, scope, report, place, |tx, report, refunds, span| {
         let ids: HashSet<String> = refunds.iter().map(|refund| refund.transaction.to_string()).collect();
         let transactions = by_id::<Transaction>(tx, scope, &ids.into_iter().collect::<Vec<_>>())?;
         let open = refunds.iter().filter(|refund| refund.step() != Step::Settled);
@@ -42,22 +53,41 @@ pub(super) fn check(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Resul
                 Some(transaction) => of_transaction(report, refund, transaction),
             }
             if matches!(refund.source, Source::Merchant { .. }) {
-                *debits.entry(refund.amount.currency.code().into()).or_default() += 1 + i64::from(is_corrected(refund));
+                let happened = debits.happened.entry(refund.amount.currency.code().into()).or_default();
+                *happened += 1 + i64::from(is_corrected(refund));
             }
         }
         let subject = |refund| (Refund::id(refund).to_string(), Subject::Refund(refund));
         events::check(tx, scope, ends.cut(span), report, &refunds.iter().map(subject).collect())
     })?;
-    let guards: BTreeMap<String, i64> = balances::guards(tx, scope)?.into_iter().collect();
-    report.count(GUARDS, guards.len());
-    for currency in debits.keys().chain(guards.keys()).collect::<HashSet<_>>() {
-        let (counted, happened) = (guards.get(currency).unwrap_or(&0), debits.get(currency).unwrap_or(&0));
-        let name = format!("{} {} {currency}", scope.organization, scope.mode);
-        report.expect(counted == happened, GUARDS, &name, || {
-            format!("it counts {counted} debits and {happened} happened")
-        });
+    if place.is_end {
+        return debits.compare(tx, scope, report);
     }
+    place.debits = Some(debits);
     Ok(())
+}
+
+impl Debits {
+    /// A debit is counted in the transaction in which it happens. So at least those that had been counted before the first
+    /// page were found, and at most those that are counted now: in one snapshot neither more nor less.
+    fn compare(&self, tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
+        let guards = guards(tx, scope)?;
+        report.count(GUARDS, guards.len());
+        let currencies = self.happened.keys().chain(self.before.keys()).chain(guards.keys());
+        for currency in currencies.collect::<HashSet<_>>() {
+            let [happened, before, counted] = [&self.happened, &self.before, &guards]
+                .map(|by_currency| by_currency.get(currency).copied().unwrap_or(0));
+            let name = format!("{} {} {currency}", scope.organization, scope.mode);
+            report.expect((before..=counted).contains(&happened), GUARDS, &name, || {
+                format!("it counts {counted} debits and {happened} happened")
+            });
+        }
+        Ok(())
+    }
+}
+
+fn guards(tx: &mut Tx<'_>, scope: Scope) -> Result<BTreeMap<String, i64>, Failure> {
+    Ok(balances::guards(tx, scope)?.into_iter().collect())
 }
 
 /// The way to the present state is one that contract §4.5 draws.
