@@ -1,5 +1,6 @@
 """webhook_events: get, list, retry through the SDK; the log in its own order (contract §2.11, §4.16)."""
 
+import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -128,6 +129,21 @@ def test_a_retry_sends_the_same_event_again(sdk, endpoint, paid):
     again = [one for one in endpoint.mailbox.deliveries if one.id == first.id]
     assert again[0].body == again[1].body
     again[1].verify(endpoint.secret)
+
+
+def test_a_retry_during_an_attempt_is_not_lost_to_it(sdk, api, endpoint):
+    endpoint.mailbox.delay = 4
+    link = data(api.post("/v1/pay/payment-links", {"title": "Tea", "amount": "1.00"}), 201)["id"]
+    assert endpoint.mailbox.begun.wait(15)
+    endpoint.mailbox.delay = 0
+    # The retry is answered well, and behind it the first attempt badly.
+    endpoint.mailbox.answer(200, 500)
+    [event] = events_of(sdk, link, 1)
+    ok(sdk.webhook_events.retry(event["id"]))
+    eventually(lambda: ok(sdk.webhook_events.get(event["id"]))["status"] == "delivered", 3)
+    endpoint.mailbox.wait(lambda deliveries: len([one for one in deliveries if one.id == event["id"]]) == 2)
+    time.sleep(0.5)
+    assert ok(sdk.webhook_events.get(event["id"]))["status"] == "delivered"
 
 
 def test_a_retry_that_fails_holds_up_nothing(sdk, api, endpoint, receiver):

@@ -91,10 +91,11 @@ where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 
 and (status = 'pending' or $5 <> 'pending')";
 
 /// It leaves the order until it ends: it waits for no other, and no other for it. One that is open and whose turn it is has
-/// its place in the order and keeps it, so that those behind it still come after it.
+/// its place in the order and keeps it, so that those behind it still come after it. What an attempt under way comes to is not
+/// what was asked for: it would end the retry before it began.
 const RETRY: &str = "\
 update webhook_deliveries
-set status = $5, round_attempts = $6, next_retry_at = $7, by_hand = case
+set status = $5, round_attempts = $6, next_retry_at = $7, lease_until = 0, lease_token = lease_token + 1, by_hand = case
     when status = 'pending' and not exists (
         select 1
         from webhook_deliveries as earlier
