@@ -2,9 +2,12 @@
 //! an answer does, so that the server goes on doing what it can (shed, never collapse).
 //!
 //! A request is worked on from the end of its body: a payer whose network is slow, or somebody who is slow on purpose, takes
-//! nobody's place. Who asks what became of a payment, and who pays, comes last to be refused: to know keeps people from paying
+//! nobody's place. What has come of its body is counted from its first byte to the answer, since memory is taken all the
+//! while. Who asks what became of a payment, and who pays, comes last to be refused: to know keeps people from paying
 //! twice.
 
+use std::error::Error;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +25,13 @@ use crate::{metrics, monotonic};
 const MOST_WRITES: usize = 512;
 /// All requests.
 const MOST_REQUESTS: usize = 1_024;
+/// Bytes of all bodies that are held: a quarter of the 256 MiB in which the service has to do, and room for 64 of the largest
+/// that programs may send.
+const MOST_BYTES: usize = 64 << 20;
+/// With the small ones, which nearly all are: whoever sends large ones slowly keeps none of these out.
+const MOST_BYTES_WITH_SMALL: usize = 96 << 20;
+/// As far as this a body is small.
+const SMALL: usize = 16 << 10;
 /// Each request that is refused is counted, and all of them are said once in so long.
 const SAID_EVERY: Duration = Duration::from_secs(10);
 
@@ -34,6 +44,7 @@ struct Inside {
     most: usize,
     writes: AtomicUsize,
     all: AtomicUsize,
+    bytes: AtomicUsize,
     refused: Mutex<Refused>,
 }
 
@@ -51,11 +62,28 @@ struct Place {
     gate: Gate,
     is_write: bool,
     is_taken: AtomicBool,
+    bytes: AtomicUsize,
 }
 
-/// As many are being worked on as can be. Pages find it with the request, to say so in their own way.
+/// As many are being worked on as can be. Pages find it with the request, to say so in their own way; whoever reads a body finds
+/// it as the reason why there is no more of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Full;
+
+impl Full {
+    /// Whether a body was not read on because of it.
+    pub(crate) fn is_cause_of(error: &(dyn Error + 'static)) -> bool {
+        std::iter::successors(Some(error), |&error| error.source()).any(|cause| cause.is::<Self>())
+    }
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("there is more to do than can be done at once")
+    }
+}
+
+impl Error for Full {}
 
 impl Default for Gate {
     fn default() -> Self {
@@ -66,27 +94,32 @@ impl Default for Gate {
 impl Gate {
     /// For so many requests of programs that change something, and so many in all.
     fn of(most_writes: usize, most: usize) -> Self {
-        let (writes, all) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self(Arc::new(Inside { most_writes, most, writes, all, refused: Mutex::default() }))
+        let [writes, all, bytes] = [const { AtomicUsize::new(0) }; 3];
+        Self(Arc::new(Inside { most_writes, most, writes, all, bytes, refused: Mutex::default() }))
     }
 
     pub(crate) fn enter(&self, request: &Request) -> Result<Pass, Full> {
-        let Inside { most_writes, most, writes, all, refused } = &*self.0;
+        let Inside { most_writes, most, writes, all, .. } = &*self.0;
         let is_write =
             is_of_programs(request) && !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
         let is_full =
             all.load(Ordering::Relaxed) >= *most || (is_write && writes.load(Ordering::Relaxed) >= *most_writes);
         // Whoever asks whether the service is well is told.
         if is_full && !matches!(request.uri().path(), "/health" | "/v1/health") {
-            metrics::request_shed(if is_write { "write" } else { "other" });
-            refused.lock().unwrap_or_else(PoisonError::into_inner).another();
-            return Err(Full);
+            return Err(self.refuse(if is_write { "write" } else { "other" }));
         }
-        let pass = Pass(Arc::new(Place { gate: self.clone(), is_write, is_taken: AtomicBool::new(false) }));
+        let (is_taken, bytes) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let pass = Pass(Arc::new(Place { gate: self.clone(), is_write, is_taken, bytes }));
         if request.body().is_end_stream() {
             pass.begin();
         }
         Ok(pass)
+    }
+
+    fn refuse(&self, kind: &'static str) -> Full {
+        metrics::request_shed(kind);
+        self.0.refused.lock().unwrap_or_else(PoisonError::into_inner).another();
+        Full
     }
 
     /// Requests that change something, and others.
@@ -98,17 +131,27 @@ impl Gate {
 impl Pass {
     /// There is nothing more to wait for: from now on it is worked on.
     pub(crate) fn begin(&self) {
-        let Place { gate, is_write, is_taken } = &*self.0;
+        let Place { gate, is_write, is_taken, .. } = &*self.0;
         if !is_taken.swap(true, Ordering::Relaxed) {
             for count in gate.count(*is_write) {
                 count.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
+
+    /// So many more bytes of its body have come: whether they can be held with all the others.
+    pub(crate) fn hold(&self, bytes: usize) -> Result<(), Full> {
+        let Place { gate, bytes: its_own, .. } = &*self.0;
+        let of_it = its_own.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let of_all = gate.0.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let most = if of_it <= SMALL { MOST_BYTES_WITH_SMALL } else { MOST_BYTES };
+        if of_all <= most { Ok(()) } else { Err(gate.refuse("body")) }
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
+        self.gate.0.bytes.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
         if *self.is_taken.get_mut() {
             for count in self.gate.count(self.is_write) {
                 count.fetch_sub(1, Ordering::Relaxed);
@@ -176,5 +219,27 @@ mod tests {
         assert!(gate.enter(&slow).is_err(), "one is worked on");
         drop(passes);
         assert!(gate.enter(&slow).is_ok());
+    }
+
+    #[test]
+    fn bodies_are_held_up_to_a_sum_and_small_ones_beyond_it() {
+        let gate = Gate::default();
+        let enter = || gate.enter(&request(Method::POST, "/v1/checkouts", Body::from("{}"))).unwrap();
+        let large: Vec<_> = std::iter::repeat_with(enter).take(MOST_BYTES >> 20).collect();
+        for pass in &large {
+            assert!((0..16).all(|_| pass.hold(1 << 16).is_ok()));
+        }
+        assert_eq!(large[0].clone().hold(1), Err(Full), "no more of what is there");
+        let (another, small) = (enter(), enter());
+        assert_eq!((another.hold(SMALL), another.hold(1)), (Ok(()), Err(Full)), "and none that grows large");
+        assert_eq!(small.hold(SMALL), Ok(()));
+        let most = (MOST_BYTES_WITH_SMALL - MOST_BYTES) / SMALL;
+        let held: Vec<_> = std::iter::repeat_with(enter).take_while(|pass| pass.hold(SMALL).is_ok()).collect();
+        assert_eq!(held.len(), most - 3, "those have an end too");
+        drop((large, another, held));
+        let again = enter();
+        assert_eq!((again.hold(1 << 20), small.hold(1)), (Ok(()), Ok(())), "what ended gave it back");
+        drop((again, small));
+        assert_eq!(gate.0.bytes.load(Ordering::Relaxed), 0);
     }
 }

@@ -33,4 +33,5 @@ pub mod request_id;
 pub mod secrets;
 pub mod signing;
 pub mod tokens;
+mod whole_body;
 pub mod wire;

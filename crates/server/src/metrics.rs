@@ -23,7 +23,7 @@ const BACKLOG: &str = "dalasi_backlog_seconds";
 const REFUSALS: &[&str] = &["total", "address"];
 const CUTS: &[&str] = &["tls_handshake", "first_byte", "header", "write"];
 const LIMITS: &[&str] = &["key", "address"];
-const SHED_KINDS: &[&str] = &["write", "other"];
+const SHED_KINDS: &[&str] = &["write", "other", "body"];
 
 /// Seconds; from an answer out of memory to the longest that a client waits.
 const DURATION_BUCKETS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -98,7 +98,7 @@ fn describe() {
     describe_counter!(CLOCK_JUMPS_METRIC, "Jumps of the wall clock by more than a minute.");
     describe_counter!(
         SHED,
-        "Requests refused because as many were being worked on as can be, by kind: write (a program changes something) or other."
+        "Requests refused because as many were being worked on as can be, by kind: write (a program changes something), other, or body (as many bytes of bodies were held as can be)."
     );
     describe_counter!(RATE_LIMITED, "Requests refused for their rate, by what was limited: key or address.");
 }

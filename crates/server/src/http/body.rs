@@ -11,11 +11,13 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 
 use super::answer::Problem;
 use super::json::Body;
 use super::query::Query;
+use crate::gate::Full;
+use crate::whole_body::{self, Unread};
 
 /// What bodies a group of routes takes.
 #[derive(Debug, Clone, Copy)]
@@ -63,27 +65,26 @@ async fn read(rules: BodyRules, headers: &HeaderMap, body: axum::body::Body) -> 
     if length.is_some_and(|length| length > rules.most_bytes as u64) {
         return Err(Problem::body_too_large(rules.most_bytes));
     }
-    let collected = Limited::new(body, rules.most_bytes).collect().await;
-    let bytes = collected.map_err(|error| unread(&*error, rules.most_bytes))?.to_bytes();
+    let bytes = whole_body::read(body, rules.most_bytes).await.map_err(|why| match why {
+        Unread::TooLarge => Problem::body_too_large(rules.most_bytes),
+        Unread::Broken(error) => broken(&error),
+    })?;
     if !bytes.is_empty() {
         check_media(rules.media, headers)?;
     }
     Ok(bytes)
 }
 
-fn unread(error: &(dyn Error + 'static), most_bytes: usize) -> Problem {
+fn broken(error: &(dyn Error + 'static)) -> Problem {
+    let is_timeout = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
     let mut causes = std::iter::successors(Some(error), |&error| error.source());
-    let known = causes.find_map(|cause| {
-        let is_timeout = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
-        if cause.is::<LengthLimitError>() {
-            Some(Problem::body_too_large(most_bytes))
-        } else if cause.downcast_ref().is_some_and(is_timeout) {
-            Some(timed_out())
-        } else {
-            None
-        }
-    });
-    known.unwrap_or_else(incomplete)
+    if Full::is_cause_of(error) {
+        Problem::busy()
+    } else if causes.any(|cause| cause.downcast_ref().is_some_and(is_timeout)) {
+        timed_out()
+    } else {
+        incomplete()
+    }
 }
 
 pub(super) fn timed_out() -> Problem {

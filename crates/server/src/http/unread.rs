@@ -21,7 +21,8 @@ pub(super) struct Unread {
     is_http1: bool,
 }
 
-/// The same request, whose body tells how far it was read, and takes the request's place once it was read to the end.
+/// The same request, whose body tells how far it was read, comes only as far as it can be held, and takes the request's place
+/// once it was read to the end.
 pub(super) fn watch(request: Request, pass: Option<Pass>) -> (Request, Unread) {
     let is_left = Arc::new(AtomicBool::new(!request.body().is_end_stream()));
     let unread = Unread { is_left: Arc::clone(&is_left), is_http1: request.version() <= Version::HTTP_11 };
@@ -52,6 +53,12 @@ impl Body for Watched {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if let (Some(Ok(frame)), Some(pass)) = (&frame, &self.pass)
+            && let Some(part) = frame.data_ref()
+            && let Err(full) = pass.hold(part.len())
+        {
+            return Poll::Ready(Some(Err(axum::Error::new(full))));
+        }
         if frame.is_none() || self.body.is_end_stream() {
             self.is_left.store(false, Ordering::Relaxed);
             self.pass.iter().for_each(Pass::begin);

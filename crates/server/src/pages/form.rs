@@ -5,12 +5,13 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
 use domain::Timestamp;
-use http_body_util::{BodyExt, Limited};
 use url::{Url, form_urlencoded};
 
 use super::answer::Wrong;
 use crate::form_token::{self, FormTokenFault};
+use crate::gate::Full;
 use crate::secrets::Subkey;
+use crate::whole_body::{self, Unread};
 
 /// Our forms hold a token and a word or a number; those of a payment link what its merchant asks.
 const MOST_BYTES: usize = 64 * 1024;
@@ -46,7 +47,10 @@ pub(super) async fn read(request: Request, pay_url: &str) -> Result<Form, Wrong>
     if !media.eq_ignore_ascii_case("application/x-www-form-urlencoded") || !is_same_origin(&parts.headers, pay_url) {
         return Err(Wrong::ForeignForm);
     }
-    let bytes = Limited::new(body, MOST_BYTES).collect().await.map_err(|_| Wrong::TooLarge)?.to_bytes();
+    let bytes = whole_body::read(body, MOST_BYTES).await.map_err(|why| match why {
+        Unread::Broken(error) if Full::is_cause_of(&error) => Wrong::TooBusy,
+        Unread::Broken(_) | Unread::TooLarge => Wrong::TooLarge,
+    })?;
     let fields = form_urlencoded::parse(&bytes).take(MOST_FIELDS);
     Ok(Form(fields.map(|(key, value)| (key.into_owned(), value.into_owned())).collect()))
 }
