@@ -1,10 +1,14 @@
 """webhooks: endpoints through the SDK, and what an endpoint receives (contract §2.11, §4.15, §6)."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from jokoor import Jokoor
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from checks import data, error, eventually, faults, ok, refusal
+from server import Api
 
 FIELDS = {
     "id", "url", "description", "api_version", "enabled_events", "status", "metadata", "consecutive_failures",
@@ -153,6 +157,31 @@ class TestTest:
         endpoint.mailbox.answer(500)
         result = ok(sdk.webhooks.test(endpoint.id))
         assert (result["success"], result["status_code"]) == (False, 500)
+
+    def test_only_so_many_wait_for_a_receiver_that_hangs(self, new_server, receiver):
+        """Each is a request that is worked on until the receiver answers."""
+        server = new_server()
+        api = Api(server.url, server.keys["test"]["secret"])
+        mailbox = receiver.mailbox()
+        mailbox.delay = 60
+        endpoint = data(api.post("/v1/webhook_endpoints", {"url": mailbox.url, "enabled_events": ["*"]}), 201)
+        path = f"/v1/webhook_endpoints/{endpoint['id']}/test"
+
+        def ask(_):
+            start = time.monotonic()
+            response = Api(server.url, api.credential).post(path)
+            return response, time.monotonic() - start
+
+        with ThreadPoolExecutor(12) as pool:
+            answers = list(pool.map(ask, range(12)))
+        waited = [response for response, _ in answers if response.status_code == 200]
+        turned_away = [(response, seconds) for response, seconds in answers if response.status_code != 200]
+        assert (len(waited), len(turned_away)) == (8, 4)
+        for response, seconds in turned_away:
+            refusal(response, 429, "rate_limited")
+            assert response.headers["Retry-After"] == "5" and seconds < 5
+        mailbox.delay = 0
+        assert data(api.post(path))["success"], "those that ended gave their places back"
 
     def test_a_redirect_is_not_followed(self, sdk, endpoint, receiver):
         elsewhere = receiver.mailbox()

@@ -9,6 +9,7 @@ pub mod checkouts;
 pub mod customers;
 pub mod delivery_places;
 pub mod documents;
+pub mod endpoint_tests;
 pub mod hosted;
 pub mod idempotency;
 pub mod invariants;
@@ -174,6 +175,7 @@ struct Inner {
     renderings: Semaphore,
     background: Background,
     starts: starts::Starts,
+    endpoint_tests: endpoint_tests::EndpointTests,
 }
 
 impl App {
@@ -191,6 +193,7 @@ impl App {
             renderings: Semaphore::new(documents::MOST_AT_ONCE),
             background: Background::default(),
             starts: starts::Starts::default(),
+            endpoint_tests: endpoint_tests::EndpointTests::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -234,6 +237,11 @@ impl App {
     /// The phones that were asked to pay of late, where many pay.
     pub fn starts(&self) -> &starts::Starts {
         &self.inner.starts
+    }
+
+    /// The tests of webhook endpoints that are under way.
+    pub fn endpoint_tests(&self) -> &endpoint_tests::EndpointTests {
+        &self.inner.endpoint_tests
     }
 
     /// One transaction; afterwards the worker looks for what it owes.

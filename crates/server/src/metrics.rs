@@ -22,7 +22,7 @@ const BACKLOG: &str = "dalasi_backlog_seconds";
 /// Why connections are refused or cut, and what is limited: each is counted from 0, so that the first one is an increase.
 const REFUSALS: &[&str] = &["total", "address"];
 const CUTS: &[&str] = &["tls_handshake", "first_byte", "header", "write"];
-const LIMITS: &[&str] = &["key", "address"];
+const LIMITS: &[&str] = &["key", "address", "endpoint_test"];
 const SHED_KINDS: &[&str] = &["write", "other", "body"];
 
 /// Seconds; from an answer out of memory to the longest that a client waits.
@@ -100,7 +100,10 @@ fn describe() {
         SHED,
         "Requests refused because as many were being worked on as can be, by kind: write (a program changes something), other, or body (as many bytes of bodies were held as can be)."
     );
-    describe_counter!(RATE_LIMITED, "Requests refused for their rate, by what was limited: key or address.");
+    describe_counter!(
+        RATE_LIMITED,
+        "Requests refused for their rate, by what was limited: key, address or endpoint_test (too many tests of webhook endpoints at once)."
+    );
 }
 
 /// What nothing has happened to yet is 0 and not absent.

@@ -24,12 +24,15 @@ use crate::app::webhooks::{self, EndpointChange, NewEndpoint, WithSecret};
 use crate::app::{Context, look_up};
 use crate::egress::FailureKind;
 use crate::error::Failure;
+use crate::metrics;
 use crate::wire;
 use crate::wire::List;
 use crate::wire::webhooks::{EndpointView, TestResult};
 use crate::wire::words;
 
 const MOST_FILTERS: usize = 100;
+/// Until a test that is under way has ended for certain.
+const LONGEST_TEST_S: u64 = 15;
 
 /// Where to send which events.
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -281,6 +284,10 @@ pub(super) async fn test(
     {
         return Ok(reply.into());
     }
+    let Some(_under_way) = api.app.endpoint_tests().begin(scope) else {
+        metrics::rate_limited("endpoint_test");
+        return Err(Problem::rate_limited(LONGEST_TEST_S));
+    };
     let prepared = api.app.commit(move |tx, _| {
         let endpoint = look_up::<WebhookEndpoint>(tx, scope, id)?;
         let (event_id, body) = webhooks::test_event(tx, &endpoint);
