@@ -1,12 +1,17 @@
 """The worker is killed in mid-delivery; every event still arrives, in order (contract §6)."""
 
+import socket
 import time
 
 from jokoor import Jokoor
 
-from checks import ok
+from checks import data, eventually, ok
+from invoices import order
+from server import Api
 
 CHECKOUTS = 25
+# More than there are places for deliveries.
+HANGING = 160
 
 
 def test_kill_and_restart_lose_nothing(new_server, receiver):
@@ -69,3 +74,27 @@ def test_what_was_acknowledged_survives_a_kill(new_server):
         with Jokoor(server.keys["test"]["secret"], base_url=server.url) as sdk:
             for id in ids:
                 assert ok(sdk.checkouts.get(id))["status"] == "pending"
+
+
+def test_receivers_of_test_mode_that_hang_hold_up_no_live_webhook(new_server):
+    server = new_server()
+    test, live = (Api(server.url, server.keys[mode]["secret"]) for mode in ("test", "live"))
+    # The name leads nowhere, so that an attempt ends at once.
+    endpoint = {"url": "https://hooks.shop.example/", "enabled_events": ["invoice.created"]}
+    data(live.post("/v1/webhook_endpoints", endpoint), 201)
+    with socket.create_server(("127.0.0.1", 0), backlog=2 * HANGING) as silent:
+        endpoint["url"] = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        for _ in range(HANGING):
+            data(test.post("/v1/webhook_endpoints", endpoint), 201)
+        owed = data(test.post("/v1/pay/invoices", order()), 201)["id"]
+        # An attempt lasts 15 s: until then nothing is given back.
+        time.sleep(2)
+        data(live.post("/v1/pay/invoices", order()), 201)
+
+        def of(api):
+            [event] = data(api.get("/v1/events?type=invoice.created"))["items"]
+            return event
+
+        eventually(lambda: of(live)["attempts"] == 1, timeout=8)
+        assert of(test)["object_id"] == owed and of(test)["attempts"] == 0, "those still hang"
+    server.kill()

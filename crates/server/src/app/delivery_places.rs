@@ -1,19 +1,26 @@
-//! Who may have how many deliveries under way, so that an endpoint that hangs costs the others nothing.
+//! Who may have how many deliveries under way, so that an endpoint that hangs costs the others nothing, and many that hang in
+//! one mode cost the other mode nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use domain::Id;
 use domain::webhook::WebhookEndpoint;
+use domain::{Id, Mode};
 use store::Tx;
 use store::queries::{endpoints, organizations};
 
 use crate::error::Failure;
 
 /// Deliveries of one process under way at a time.
-pub const PLACES: usize = 112;
+pub const PLACES: usize = 144;
+/// Of them for one mode: test mode, where anybody may try what they like, always leaves some to live.
+const MOST_OF_A_MODE: usize = PLACES * 3 / 4;
+/// With as many taken, what is claimed next may take all of them.
+const NEARLY_ALL_OF_A_MODE: usize = MOST_OF_A_MODE / 2;
 /// Of them for one endpoint: one that hangs leaves the others as many as any of them gets.
 const MOST_OF_ONE: usize = 48;
-const _: () = assert!(PLACES >= 2 * MOST_OF_ONE);
+/// The last of a mode are for endpoints that have none: many that hang leave one to whoever comes later.
+const FOR_WHO_HAS_NONE: usize = 12;
+const _: () = assert!(MOST_OF_A_MODE >= 2 * MOST_OF_ONE + FOR_WHO_HAS_NONE);
 /// For one that has failed so often in a row: one at a time, until it answers again.
 const FAILING: i64 = 5;
 const MOST_OF_A_FAILING: usize = 1;
@@ -35,27 +42,58 @@ pub fn failing(tx: &mut Tx<'_>) -> Result<Vec<Id<WebhookEndpoint>>, Failure> {
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     held: BTreeMap<Id<WebhookEndpoint>, Held>,
+    /// Of a mode that is nearly full: all that are owed something.
+    owed: BTreeMap<Mode, Vec<Id<WebhookEndpoint>>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Held {
+    /// Unknown of one that is gone, which costs no time.
+    mode: Option<Mode>,
     count: usize,
     most: usize,
 }
 
 impl Places {
+    /// The modes that may have none left after the next claim: whoever looks for what is due says with [`Places::know`] which
+    /// endpoints are theirs.
+    pub fn nearly_full(&self) -> Vec<Mode> {
+        let is_nearly_full = |mode: &Mode| self.free(Some(*mode)) <= MOST_OF_A_MODE - NEARLY_ALL_OF_A_MODE;
+        [Mode::Live, Mode::Test].into_iter().filter(is_nearly_full).collect()
+    }
+
+    pub fn know(&mut self, owed: BTreeMap<Mode, Vec<Id<WebhookEndpoint>>>) {
+        self.owed = owed;
+    }
+
     /// The endpoints that get no more for now.
     pub fn full(&self) -> Vec<Id<WebhookEndpoint>> {
-        self.held.iter().filter(|(_, held)| held.count >= held.most).map(|(id, _)| *id).collect()
+        let full = self.held.iter().filter(|(_, held)| self.is_full(held)).map(|(id, _)| *id);
+        let modes = self.owed.iter().filter(|(mode, _)| self.free(Some(**mode)) == 0);
+        let passed_over: BTreeSet<_> = full.chain(modes.flat_map(|(_, owed)| owed.iter().copied())).collect();
+        passed_over.into_iter().collect()
+    }
+
+    fn is_full(&self, held: &Held) -> bool {
+        let kept_for_others = if held.count == 0 { 0 } else { FOR_WHO_HAS_NONE };
+        held.count >= held.most || self.free(held.mode) <= kept_for_others
+    }
+
+    /// Places that a mode may still take.
+    fn free(&self, mode: Option<Mode>) -> usize {
+        let taken = self.held.values().filter(|held| mode.is_some() && held.mode == mode).map(|held| held.count);
+        MOST_OF_A_MODE.saturating_sub(taken.sum())
     }
 
     /// Whether there was one more for an endpoint. One that is gone costs no time.
     pub(super) fn take(&mut self, id: Id<WebhookEndpoint>, endpoint: Option<&WebhookEndpoint>) -> bool {
         let most = if endpoint.is_some_and(is_failing) { MOST_OF_A_FAILING } else { MOST_OF_ONE };
-        let held = self.held.entry(id).or_insert(Held { count: 0, most });
-        held.most = most;
-        let is_free = held.count < most;
+        let (count, known) = self.held.get(&id).map_or((0, None), |held| (held.count, held.mode));
+        let mut held = Held { mode: endpoint.map(|endpoint| endpoint.scope.mode).or(known), count, most };
+        let is_free = !self.is_full(&held);
         held.count += usize::from(is_free);
+        // One that gets none is kept too: it is full.
+        self.held.insert(id, held);
         is_free
     }
 
@@ -63,8 +101,8 @@ impl Places {
     pub fn add(&mut self, before: &Self, after: &Self) {
         for (id, after) in &after.held {
             let taken = after.count - before.held.get(id).map_or(0, |held| held.count);
-            let held = self.held.entry(*id).or_insert(Held { count: 0, most: after.most });
-            *held = Held { count: held.count + taken, most: after.most };
+            let held = self.held.entry(*id).or_insert(Held { count: 0, ..*after });
+            *held = Held { count: held.count + taken, ..*after };
         }
         self.held.retain(|_, held| held.count > 0);
     }
@@ -110,6 +148,11 @@ mod tests {
         }
     }
 
+    fn live(seed: u8) -> WebhookEndpoint {
+        let test = endpoint(seed, 0);
+        WebhookEndpoint { scope: Scope { mode: Mode::Live, ..test.scope }, ..test }
+    }
+
     /// How many it gets, if it asks for all there are.
     fn most_of(places: &mut Places, endpoint: &WebhookEndpoint) -> usize {
         (0..PLACES).filter(|_| places.take(endpoint.id, Some(endpoint))).count()
@@ -128,6 +171,39 @@ mod tests {
         // It answered: all that one can get.
         let recovered = WebhookEndpoint { consecutive_failures: 0, ..failing };
         assert_eq!(most_of(&mut places, &recovered), MOST_OF_ONE);
+    }
+
+    #[test]
+    fn many_that_hang_leave_places_to_the_other_mode() {
+        let mut places = Places::default();
+        let hanging: Vec<_> = (1..=200).map(|seed| endpoint(seed, FAILING)).collect();
+        assert!(places.nearly_full().is_empty());
+        let taken: usize = hanging.iter().map(|one| most_of(&mut places, one)).sum();
+        assert_eq!((taken, places.nearly_full()), (MOST_OF_A_MODE, vec![Mode::Test]));
+        // One that nobody has seen yet, as well as those that have places and those that got none.
+        let unseen = endpoint(201, 0);
+        places.know(BTreeMap::from([(Mode::Test, vec![unseen.id])]));
+        assert!(places.full().contains(&unseen.id) && places.full().len() == 201);
+        assert_eq!(most_of(&mut places.clone(), &unseen), 0);
+        let one = live(202);
+        assert!(most_of(&mut places, &one) >= PLACES - MOST_OF_A_MODE);
+        places.give_back(hanging[0].id);
+        assert!(!places.full().contains(&unseen.id) && most_of(&mut places, &unseen) == 1);
+        // What costs no time is held up by nobody.
+        assert!(places.take(endpoint(203, 0).id, None));
+    }
+
+    #[test]
+    fn the_last_of_a_mode_are_for_whoever_has_none() {
+        let mut places = Places::default();
+        let hanging: Vec<_> = (1..=4).map(|seed| endpoint(seed, 0)).collect();
+        let taken: Vec<usize> = hanging.iter().map(|one| most_of(&mut places, one)).collect();
+        assert_eq!(taken, [MOST_OF_ONE, MOST_OF_ONE, 1, 1]);
+        // What the first gives back it does not get again, but whoever comes.
+        places.give_back(hanging[0].id);
+        assert_eq!(most_of(&mut places, &hanging[0]), 0);
+        let later: usize = (5..=50).map(|seed| most_of(&mut places, &endpoint(seed, 0))).sum();
+        assert_eq!(later, FOR_WHO_HAS_NONE - 2 + 1);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Sends webhooks: claim, sign, post, store the outcome. The bytes of an event never change between attempts.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -35,7 +36,14 @@ impl Queue for Deliveries {
     const CONCURRENCY: usize = PLACES;
 
     fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
-        let full = self.places().full();
+        let nearly_full = self.places().nearly_full();
+        let owed = nearly_full.into_iter().map(|mode| Ok((mode, deliveries::owed_in(tx, mode)?)));
+        let owed = owed.collect::<Result<BTreeMap<_, _>, Failure>>()?;
+        let full = {
+            let mut places = self.places();
+            places.know(owed);
+            places.full()
+        };
         Ok(deliveries::next_due(tx, &full)?)
     }
 

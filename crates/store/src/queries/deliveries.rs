@@ -2,7 +2,7 @@
 
 use domain::event::Event;
 use domain::webhook::{Delivery, DeliveryStatus, WebhookEndpoint};
-use domain::{Id, Scope, Timestamp};
+use domain::{Id, Mode, Scope, Timestamp};
 
 use super::{explained, read_id, scope_of};
 use crate::entity::key;
@@ -250,6 +250,33 @@ pub fn next_due(tx: &mut Tx<'_>, but: &[Id<WebhookEndpoint>]) -> Result<Option<T
         }
     }
     Ok(next)
+}
+
+/// Every endpoint of a mode that is owed something: as [`OWED`], with one more step for each.
+const OWED_IN: &str = "\
+with recursive owed (endpoint_id) as (
+    select min(endpoint_id)
+    from webhook_deliveries
+    where status = 'pending'
+    union all
+    select (select min(more.endpoint_id)
+        from webhook_deliveries as more
+        where more.status = 'pending' and more.endpoint_id > owed.endpoint_id)
+    from owed
+    where owed.endpoint_id is not null)
+select owed.endpoint_id
+from owed
+where (select first.mode
+    from webhook_deliveries as first
+    where first.status = 'pending' and first.endpoint_id = owed.endpoint_id
+    order by first.next_retry_at
+    limit 1) = $1
+order by owed.endpoint_id";
+
+/// The endpoints of a mode that are owed something, due or not.
+pub fn owed_in(tx: &mut Tx<'_>, mode: Mode) -> Result<Vec<Id<WebhookEndpoint>>, Error> {
+    let rows = tx.query(OWED_IN, &[mode.as_str().into()])?;
+    rows.iter().map(|row| read_id(&row.get::<String>("endpoint_id")?)).collect()
 }
 
 /// How the database would go about a look at what is owed: its plan for each statement, for whoever checks that no index is
