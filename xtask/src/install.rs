@@ -170,6 +170,8 @@ pub(crate) fn cargo_mutants(root: &Path, target: &Path) -> Result<PathBuf> {
 fn cargo_tool(root: &Path, target: &Path, name: &str, options: &[&str]) -> Result<PathBuf> {
     let tools = target.join("tools");
     let own = tools.join("bin").join(name);
+    // Thrown away below: these half-optimised crates are of no use to anyone else, nor to another tool that is made meanwhile.
+    let build = tools.join("build").join(name);
     if own.is_file() {
         return Ok(own);
     }
@@ -186,11 +188,10 @@ fn cargo_tool(root: &Path, target: &Path, name: &str, options: &[&str]) -> Resul
             .env("CARGO_PROFILE_RELEASE_LTO", "off")
             .env("CARGO_PROFILE_RELEASE_DEBUG", "0")
             .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256")
-            // A folder of its own, thrown away below: these half-optimised crates are of no use to anyone else.
-            .env("CARGO_TARGET_DIR", tools.join("build")),
+            .env("CARGO_TARGET_DIR", &build),
     )?;
     // The binary is there; a build folder that can't be removed costs disk space only.
-    let _ = fs::remove_dir_all(tools.join("build"));
+    let _ = fs::remove_dir_all(build);
     Ok(own)
 }
 
