@@ -46,3 +46,17 @@ pub struct Scope {
     pub organization: Id<Organization>,
     pub mode: Mode,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_is_read_as_it_is_written() {
+        for (mode, text, is_live) in [(Mode::Test, "test", false), (Mode::Live, "live", true)] {
+            assert_eq!((mode.as_str(), mode.to_string().as_str(), mode.is_live()), (text, text, is_live));
+            assert_eq!(Mode::parse(text), Some(mode));
+        }
+        assert_eq!((Mode::parse("Live"), Mode::parse("")), (None, None), "and nothing else is one");
+    }
+}
