@@ -134,7 +134,7 @@ KINDS = {
 # These are wrong before a request can be read.
 KINDS |= {kind: None for kind in ("rude", "garbage for TLS", "slow to accept", "refuses", "no name")}
 KINDS["anything"] = lambda link: KINDS[
-    link.random.choice(sorted(kind for kind in KINDS if KINDS[kind] and kind not in ALONE))
+    link.random.choice(sorted(kind for kind in KINDS if KINDS[kind] and kind not in ALONE | UNCAPPED))
 ](link)
 # What would hide the others, or end the endpoint.
 ALONE = {"anything", "gone"}
