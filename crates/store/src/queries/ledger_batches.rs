@@ -1,8 +1,9 @@
 //! The sealed part of the ledger: places in the log, and the signed batches over them.
 
+use domain::ledger::Entry;
 use domain::{Currency, Scope, Timestamp};
 
-use super::{Filter, Page, PageRequest, scope_of, sum_of};
+use super::{Filter, Page, PageRequest, explained, scope_of, sum_of};
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::{Row, Value};
@@ -51,7 +52,9 @@ select ledger_postings.entry_id as entry_id, coalesce(ledger_log.log_no, 0) as l
     ledger_postings.created_at as created_at
 from ledger_postings
 left join ledger_log
-    on ledger_log.entry_id = ledger_postings.entry_id
+    on ledger_log.organization_id = ledger_postings.organization_id
+    and ledger_log.mode = ledger_postings.mode
+    and ledger_log.entry_id = ledger_postings.entry_id
 where ledger_postings.organization_id = $1 and ledger_postings.mode = $2 and ledger_postings.entry_id = $3
 order by ledger_postings.line";
 
@@ -125,7 +128,9 @@ const PLACES_OF_TRANSACTION: &str = "\
 select ledger_postings.entry_id as entry_id, ledger_log.log_no as log_no
 from ledger_postings
 left join ledger_log
-    on ledger_log.entry_id = ledger_postings.entry_id
+    on ledger_log.organization_id = ledger_postings.organization_id
+    and ledger_log.mode = ledger_postings.mode
+    and ledger_log.entry_id = ledger_postings.entry_id
 where ledger_postings.organization_id = $1 and ledger_postings.mode = $2 and ledger_postings.transaction_id = $3
     and ledger_postings.line = 1
 order by ledger_postings.entry_id
@@ -140,7 +145,9 @@ from (
     order by entry_id
     limit $4) as page
 left join ledger_log
-    on ledger_log.entry_id = page.entry_id
+    on ledger_log.organization_id = page.organization_id
+    and ledger_log.mode = page.mode
+    and ledger_log.entry_id = page.entry_id
 left join ledger_unsealed
     on ledger_unsealed.organization_id = page.organization_id
     and ledger_unsealed.mode = page.mode
@@ -157,7 +164,9 @@ where organization_id = $1 and mode = $2
     and (exists (
         select 1
         from ledger_log
-        where ledger_log.entry_id = ledger_unsealed.entry_id)
+        where ledger_log.organization_id = ledger_unsealed.organization_id
+            and ledger_log.mode = ledger_unsealed.mode
+            and ledger_log.entry_id = ledger_unsealed.entry_id)
     or not exists (
         select 1
         from ledger_postings
@@ -220,17 +229,7 @@ pub fn entries(
     filter: &EntryFilter,
     request: &PageRequest,
 ) -> Result<Page<EntryRow>, Error> {
-    let mut conditions = Filter::within(scope);
-    if let Some(transaction_id) = &filter.transaction_id {
-        conditions.and("transaction_id = {}", [transaction_id.as_str().into()]);
-    }
-    if let Some(from) = filter.from {
-        conditions.and("created_at >= {}", [from.micros().into()]);
-    }
-    if let Some(until) = filter.until {
-        conditions.and("created_at <= {}", [until.micros().into()]);
-    }
-    let page = conditions.page(tx, ENTRIES, "id", request)?;
+    let page = conditions(scope, filter).page(tx, ENTRIES, "id", request)?;
     let Page { items, total, total_is_capped, has_more } = page;
     let mut found = Vec::with_capacity(items.len());
     for row in &items {
@@ -238,6 +237,15 @@ pub fn entries(
         found.extend(read_entries(&tx.query(ENTRY, &key(scope, &id))?)?);
     }
     Ok(Page { items: found, total, total_is_capped, has_more })
+}
+
+fn conditions(scope: Scope, filter: &EntryFilter) -> Filter {
+    let mut conditions = Filter::within(scope);
+    if let Some(transaction_id) = &filter.transaction_id {
+        conditions.and("transaction_id = {}", [transaction_id.as_str().into()]);
+    }
+    conditions.made_between::<Entry>(filter.from, filter.until);
+    conditions
 }
 
 /// The next scope behind `after` in which entries wait for a batch.
@@ -356,6 +364,29 @@ pub fn unplaced(tx: &mut Tx<'_>, scope: Scope, after: &str) -> Result<(Vec<Strin
 pub fn waiting_for_nothing(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<String>, Error> {
     let [organization, mode, _] = key(scope, "");
     tx.query(WAITING_FOR_NOTHING, &[organization, mode])?.iter().map(|row| row.get("entry_id")).collect()
+}
+
+/// How the database would go about [`entries`]: its plan for each of the two statements.
+pub fn plans_of_list(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    filter: &EntryFilter,
+    request: &PageRequest,
+) -> Result<[String; 2], Error> {
+    let [(count, of_count), (page, of_page)] = conditions(scope, filter).statements(ENTRIES, "id", request);
+    Ok([explained(tx, &count, &of_count)?, explained(tx, &page, &of_page)?])
+}
+
+/// How the database would go about finding the places of entries: its plan for each statement, for whoever checks that none
+/// reads the whole log.
+pub fn plans(tx: &mut Tx<'_>, scope: Scope, entry: &str, transaction_id: &str) -> Result<[String; 4], Error> {
+    let [organization, mode, after] = key(scope, "");
+    Ok([
+        explained(tx, ENTRY, &key(scope, entry))?,
+        explained(tx, PLACES_OF_TRANSACTION, &key(scope, transaction_id))?,
+        explained(tx, PLACED, &[organization.clone(), mode.clone(), after, PAGE.into()])?,
+        explained(tx, WAITING_FOR_NOTHING, &[organization, mode])?,
+    ])
 }
 
 /// Rows of postings, in the order of their entries, as entries.

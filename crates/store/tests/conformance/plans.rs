@@ -7,6 +7,7 @@ use domain::{Id, Mode, Scope, Timestamp};
 use store::queries::PageRequest;
 use store::queries::checkouts::{self, CheckoutFilter};
 use store::queries::invoices::{self, InvoiceFilter, StatusFilter};
+use store::queries::ledger_batches::{self, EntryFilter};
 use store::{Dialect, Error, Schema, Tx};
 
 use proof::Proof;
@@ -14,7 +15,11 @@ use proof::Proof;
 use crate::on_both;
 use crate::world::{World, raw_postgres};
 
-on_both!(no_list_of_invoices_reads_others, no_checkout_is_read_to_be_counted);
+on_both!(
+    no_list_of_invoices_reads_others,
+    no_checkout_is_read_to_be_counted,
+    no_entry_of_the_ledger_is_looked_for_among_all,
+);
 
 /// Nearly all are paid, as in the books of a merchant of some years. `$4` is the first number of those 10 000.
 const FILL: &str = "
@@ -134,7 +139,61 @@ async fn no_checkout_is_read_to_be_counted(world: &World) {
     store.close().await;
 }
 
+/// Entries of one posting each, as far as a look for their places cares. `$4` is the first number of those 10 000.
+const FILL_POSTINGS: &str = "
+with recursive numbers (n) as (select cast($4 as bigint) union all select n + 1 from numbers where n < $4 + 9999)
+insert into ledger_postings (organization_id, mode, entry_id, line, transaction_id, account, currency, amount_minor,
+    created_at)
+select $1, $2, $3 || (100000000 + n), 1, 'tx_' || n, 'cash', 'GMD', 100, n
+from numbers";
+
+const FILL_LOG: &str = "
+with recursive numbers (n) as (select cast($4 as bigint) union all select n + 1 from numbers where n < $4 + 9999)
+insert into ledger_log (organization_id, mode, log_no, entry_id)
+select $1, $2, n, $3 || (100000000 + n)
+from numbers";
+
+/// A few that wait.
+const FILL_UNSEALED: &str = "
+with recursive numbers (n) as (select cast($4 as bigint) union all select n + 1 from numbers where n < $4 + 9)
+insert into ledger_unsealed (organization_id, mode, entry_id)
+select $1, $2, $3 || (300000000 + n)
+from numbers";
+
+async fn no_entry_of_the_ledger_is_looked_for_among_all(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let texts = [FILL_POSTINGS, FILL_LOG, FILL_UNSEALED];
+    let scope = store.write(move |tx| fill_with(tx, &texts, "entry_", 5)).await.unwrap();
+    let plans = store.read(move |tx| ledger_batches::plans(tx, scope, "entry_100045000", "tx_45000")).await.unwrap();
+    for (what, plan) in ["entry", "transaction", "placed", "waiting"].into_iter().zip(&plans) {
+        let everything = match world.dialect() {
+            Dialect::Sqlite => ["SCAN ledger_log", "SCAN ledger_postings", "AUTOMATIC"],
+            Dialect::Postgres => ["Seq Scan on ledger_log", "Seq Scan on ledger_postings", "Hash"],
+        };
+        assert!(everything.iter().all(|words| !plan.contains(words)), "{what}:\n{plan}");
+    }
+    let day = EntryFilter {
+        from: Some(Timestamp::from_micros(0)),
+        until: Some(Timestamp::from_micros(86_399_999_999)),
+        ..EntryFilter::default()
+    };
+    let page = PageRequest { offset: 0, limit: 20, after: None };
+    let plans = store.read(move |tx| ledger_batches::plans_of_list(tx, scope, &day, &page)).await.unwrap();
+    for plan in plans {
+        let is_bounded = match world.dialect() {
+            Dialect::Sqlite => plan.contains("entry_id>? AND entry_id<?"),
+            Dialect::Postgres => plan.contains("entry_id >= ") && plan.contains("Index Cond"),
+        };
+        assert!(is_bounded, "{plan}");
+    }
+    store.close().await;
+}
+
 fn fill(tx: &mut Tx<'_>, text: &str, prefix: &str, merchants: i64) -> Result<Scope, Error> {
+    fill_with(tx, &[text], prefix, merchants)
+}
+
+fn fill_with(tx: &mut Tx<'_>, texts: &[&str], prefix: &str, merchants: i64) -> Result<Scope, Error> {
     tx.unhurried();
     let now = tx.now();
     let mut last: Id<Organization> = tx.entropy().id(now);
@@ -142,7 +201,9 @@ fn fill(tx: &mut Tx<'_>, text: &str, prefix: &str, merchants: i64) -> Result<Sco
         last = tx.entropy().id(now);
         tx.insert(&mut Organization::new(last, Mode::Test, "Kairaba Books".into(), now))?;
         tx.query("select id from organizations where 1 = 0", &[])?;
-        tx.execute(text, &[last.to_string().into(), "test".into(), prefix.into(), first.into()])?;
+        for text in texts {
+            tx.execute(text, &[last.to_string().into(), "test".into(), prefix.into(), first.into()])?;
+        }
     }
     tx.execute("analyze", &[])?;
     Ok(Scope { organization: last, mode: Mode::Test })
