@@ -8,6 +8,7 @@ use store::queries::PageRequest;
 use store::queries::checkouts::{self, CheckoutFilter};
 use store::queries::invoices::{self, InvoiceFilter, StatusFilter};
 use store::queries::ledger_batches::{self, EntryFilter};
+use store::queries::verify;
 use store::{Dialect, Error, Schema, Tx};
 
 use proof::Proof;
@@ -19,6 +20,7 @@ on_both!(
     no_list_of_invoices_reads_others,
     no_checkout_is_read_to_be_counted,
     no_entry_of_the_ledger_is_looked_for_among_all,
+    no_work_is_looked_for_among_all_that_is_owed,
 );
 
 /// Nearly all are paid, as in the books of a merchant of some years. `$4` is the first number of those 10 000.
@@ -186,6 +188,33 @@ async fn no_entry_of_the_ledger_is_looked_for_among_all(world: &World) {
         };
         assert!(is_bounded, "{plan}");
     }
+    store.close().await;
+}
+
+const FILL_JOBS: &str = "
+with recursive numbers (n) as (select cast($4 as bigint) union all select n + 1 from numbers where n < $4 + 9999)
+insert into jobs (kind, object_id, organization_id, mode, due_at, lane, attempts, lease_until, lease_token)
+select 'expire_checkout', $3 || (100000000 + n), $1, $2, n, 0, 0, 0, 0
+from numbers";
+
+/// The background check does so for each page of objects.
+async fn no_work_is_looked_for_among_all_that_is_owed(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let scope = store.write(|tx| fill(tx, FILL_JOBS, "cs_", 5)).await.unwrap();
+    let (plan, owed) = store
+        .read(move |tx| {
+            let ids: Vec<String> = (0..200).map(|number| format!("cs_{}", 100_049_900 + number)).collect();
+            let plan = verify::plan_of_owed(tx, scope, &["start_attempt", "expire_checkout"], &ids)?;
+            Ok::<_, Error>((plan, verify::owed(tx, scope, &["start_attempt", "expire_checkout"], &ids)?))
+        })
+        .await
+        .unwrap();
+    assert_eq!(owed.len(), 101, "of these ids");
+    let is_by_key = match world.dialect() {
+        Dialect::Sqlite => plan.contains("(kind=? AND object_id=?)"),
+        Dialect::Postgres => plan.contains("Index Cond: ((kind = ANY") && plan.contains("object_id = ANY"),
+    };
+    assert!(is_by_key, "{plan}");
     store.close().await;
 }
 
