@@ -265,9 +265,10 @@ fn judge(fsync: &str, synchronous_commit: &str, full_page_writes: &str) -> Resul
         )))
     };
     match (fsync, synchronous_commit, full_page_writes) {
-        ("on", commit, "on") if commit != "off" => Ok(()),
-        ("on", "off", _) => refuse("synchronous_commit", synchronous_commit),
-        ("on", _, _) => refuse("full_page_writes", full_page_writes),
+        ("on", "on" | "remote_apply", "on") => Ok(()),
+        ("on", "on" | "remote_apply", _) => refuse("full_page_writes", full_page_writes),
+        // `local` and `remote_write` don't wait until the standby that takes over has it on its disk.
+        ("on", _, _) => refuse("synchronous_commit", synchronous_commit),
         _ => refuse("fsync", fsync),
     }
 }
@@ -299,6 +300,8 @@ mod tests {
         for (settings, named) in [
             (("off", "on", "on"), "fsync=off"),
             (("on", "off", "on"), "synchronous_commit=off"),
+            (("on", "local", "on"), "synchronous_commit=local"),
+            (("on", "remote_write", "on"), "synchronous_commit=remote_write"),
             (("on", "on", "off"), "full_page_writes=off"),
         ] {
             let Err(Error::Unsafe(sentence)) = judge(settings.0, settings.1, settings.2) else {
