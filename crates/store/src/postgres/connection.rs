@@ -297,7 +297,11 @@ impl Connection {
             }
             // A statement that the server answered with an error ended the transaction before COMMIT was reached.
             let is_commit = commits && index + 1 == count;
-            let certain = if is_commit { fault::is_certain_refusal(&error) } else { fault.cause != Cause::Lost };
+            let certain = if is_commit {
+                fault::is_certain_refusal(&error)
+            } else {
+                fault.cause != Cause::Lost && !fault::is_of_the_way(&error)
+            };
             if first_fault.is_none() {
                 let error = if unknown && !certain { Error::UnknownCommit } else { fault.error };
                 first_fault = Some(Fault { error, cause: fault.cause });

@@ -40,12 +40,15 @@ pub(crate) fn classify(error: &tokio_postgres::Error) -> Fault {
         "23514" => (Error::sql(SqlKind::Check, message), Cause::Statement),
         "23503" => (Error::sql(SqlKind::ForeignKey, message), Cause::Statement),
         "23502" => (Error::sql(SqlKind::NotNull, message), Cause::Statement),
-        "08P01" | "42804" | "42P08" | "42P18" => (Error::sql(SqlKind::Type, message), Cause::Statement),
+        "08P01" if !is_fatal(error) => (Error::sql(SqlKind::Type, message), Cause::Statement),
+        "42804" | "42P08" | "42P18" => (Error::sql(SqlKind::Type, message), Cause::Statement),
         "XX001" | "XX002" => (Error::Corrupt(message), Cause::Statement),
         // A server that became a standby: the next connection may find the new primary.
         "25006" => (Error::Unavailable(message), Cause::Ended),
         other => match &other[..2] {
-            "08" | "57" => (Error::Unavailable(message), Cause::Ended),
+            // Said by whoever is in between and lost the server, or never had one.
+            "08" => (Error::Unavailable(message), Cause::Lost),
+            "57" => (Error::Unavailable(message), Cause::Ended),
             "53" | "55" | "58" => (Error::Unavailable(message), Cause::Statement),
             "22" => (Error::sql(SqlKind::Type, message), Cause::Statement),
             _ => (Error::sql(SqlKind::Other, message), Cause::Statement),
@@ -57,6 +60,17 @@ pub(crate) fn classify(error: &tokio_postgres::Error) -> Fault {
 /// Division by zero in the wrapper of a guarded update: it touched no row.
 pub(crate) fn is_missed_guard(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::DIVISION_BY_ZERO)
+}
+
+/// A pooler says most of what ails it with the code of a broken protocol, and then ends the connection. PostgreSQL itself
+/// refuses a statement with it and goes on.
+fn is_fatal(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_some_and(|refusal| matches!(refusal.severity(), "FATAL" | "PANIC"))
+}
+
+/// Of the connection, and perhaps not said by the server: what it made of what was sent behind this is not known.
+pub(crate) fn is_of_the_way(error: &tokio_postgres::Error) -> bool {
+    error.code().is_some_and(|code| code.code().starts_with("08"))
 }
 
 /// COMMIT was answered by an error. Most of them could have come before or after the commit became durable; these can't.

@@ -24,6 +24,9 @@ const CUT_AT_INSERT: u8 = 3;
 /// The same, and new connections are taken and never answered.
 const GONE_AT_INSERT: u8 = 4;
 const GONE: u8 = 5;
+/// A pooler lost its server: at the first insert, and after COMMIT has reached it.
+const POOLER_AT_INSERT: u8 = 6;
+const POOLER_AT_COMMIT: u8 = 7;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_without_an_answer_is_unknown_and_not_repeated() {
@@ -104,6 +107,29 @@ async fn a_connection_that_breaks_before_the_commit_runs_again() {
     world.end().await;
 }
 
+/// PgBouncer says so with the code of a broken protocol, which is what PostgreSQL says of a value that doesn't fit.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pooler_that_lost_its_server_is_no_faulty_statement() {
+    let Some(world) = World::postgres("a_pooler_that_lost_its_server").await else { return };
+    let proxy = Proxy::start(world.url()).await;
+    let store = proxy.open().await;
+    proxy.mode.store(POOLER_AT_INSERT, Ordering::SeqCst);
+    let (answer, runs) = write(&store).await;
+    assert_eq!((answer, runs), (Ok(()), 2));
+
+    // What goes out with COMMIT is prepared by then.
+    store.write(|tx| add_posting(tx, "before")).await.unwrap();
+    proxy.mode.store(POOLER_AT_COMMIT, Ordering::SeqCst);
+    let answer = store.write(|tx| add_posting(tx, "together")).await;
+    assert_eq!(answer, Err(Error::UnknownCommit));
+    wait_until_settled(&world, 3).await;
+    store.close().await;
+    world.end().await;
+}
+
+/// As PgBouncer says it.
+const SERVER_CRASHED: &[u8] = b"E\0\0\0\x30SFATAL\0VFATAL\0C08P01\0Mserver conn crashed?\0\0";
+
 async fn write(store: &Store) -> (Result<(), Error>, u32) {
     let runs = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&runs);
@@ -170,8 +196,8 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, mode: Arc<AtomicU8>)
                 let sent = &from_client[..count];
                 let holds = |text: &[u8]| sent.windows(text.len()).any(|window| window == text);
                 let cut = match mode.load(Ordering::SeqCst) {
-                    SWALLOW_ANSWER | SWALLOW_COMMIT => holds(b"commit\0"),
-                    CUT_AT_INSERT | GONE_AT_INSERT => holds(b"insert into postings"),
+                    SWALLOW_ANSWER | SWALLOW_COMMIT | POOLER_AT_COMMIT => holds(b"commit\0"),
+                    CUT_AT_INSERT | GONE_AT_INSERT | POOLER_AT_INSERT => holds(b"insert into postings"),
                     _ => false,
                 };
                 if cut {
@@ -179,10 +205,13 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, mode: Arc<AtomicU8>)
                     if was == GONE_AT_INSERT {
                         mode.store(GONE, Ordering::SeqCst);
                     }
-                    if was == SWALLOW_ANSWER {
+                    if was == SWALLOW_ANSWER || was == POOLER_AT_COMMIT {
                         server.write_all(sent).await.unwrap();
                         // Until the server has answered, so that it can't notice the cut before it commits.
                         let _ = server.read(&mut from_server).await;
+                    }
+                    if was == POOLER_AT_INSERT || was == POOLER_AT_COMMIT {
+                        client.write_all(SERVER_CRASHED).await.unwrap();
                     }
                     return;
                 }
