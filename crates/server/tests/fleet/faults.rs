@@ -23,7 +23,7 @@ pub(crate) enum Fault {
     Refuse,
     /// The database ends connections that are inside a transaction.
     TerminateBackends,
-    /// A lock that is held for longer than `lock_timeout`.
+    /// A lock that everybody waits for.
     LockTable,
     /// A stranger takes two locks in the other order.
     Deadlock,

@@ -225,7 +225,7 @@ async fn a_database_that_fails_loses_and_doubles_nothing() {
 }
 
 async fn history(programs: &Path, seed: u64, faults: u64) -> Vec<String> {
-    let cluster = Arc::new(Cluster::start(programs, "-c lock_timeout=1s -c deadlock_timeout=100ms"));
+    let cluster = Arc::new(Cluster::start(programs, "-c deadlock_timeout=100ms"));
     let proxy = Proxy::start(cluster.port).await;
     let scene = Scene::start(&proxy.url(), BOTH).await;
     let load = Arc::clone(&scene.load);

@@ -25,13 +25,37 @@ use crate::sql::{Row, Value};
 use crate::totals::{Mark, Totals};
 use crate::tx::{Access, Conn};
 
-/// No answer within this time counts as a lost connection. Kept here and not in a server setting, because a pooler doesn't
-/// keep session settings; it also covers a network that swallows everything.
-const STATEMENT_LIMIT: Duration = Duration::from_secs(20);
+macro_rules! hurried {
+    () => {
+        "set local lock_timeout = '15s'; set local statement_timeout = '20s'; \
+         set local idle_in_transaction_session_timeout = '60s'"
+    };
+}
+
+/// A backup's reader or a restore's writer may take its time.
+macro_rules! unhurried {
+    () => {
+        "set local lock_timeout = '10min'; set local statement_timeout = '6h'; \
+         set local idle_in_transaction_session_timeout = '1h'"
+    };
+}
+
+/// No answer within this time counts as a lost connection: it covers a network that swallows everything. The server itself
+/// gives up before ([`WRITE`]), so that whoever hears nothing more leaves nothing behind that waits or holds.
+const STATEMENT_LIMIT: Duration = Duration::from_secs(25);
 const UNHURRIED_LIMIT: Duration = Duration::from_secs(6 * 3600);
 const STATEMENTS: usize = 512;
 /// More than this is sent before the closure ends, so that the memory of a large load is bounded.
 const COLLECTED: usize = 256;
+
+/// How a transaction begins. What ends a wait for a lock, a statement, or a transaction whose client is gone without a word is
+/// said to the server each time and for this transaction alone, because a pooler doesn't keep what a session was told. No
+/// COMMIT is cut short by it: it is no statement any more when it waits for a standby.
+const WRITE: &str = concat!("begin isolation level read committed read write; ", hurried!());
+const READ: &str = concat!("begin isolation level repeatable read read only; ", hurried!());
+const UNHURRIED_WRITE: &str = concat!("begin isolation level read committed read write; ", unhurried!());
+const UNHURRIED_READ: &str = concat!("begin isolation level repeatable read read only; ", unhurried!());
+const UNHURRIED: &str = unhurried!();
 
 /// Whether its snapshots tell of every change. Not so on a standby or where tables lie on other servers; others that speak
 /// PostgreSQL's language may mean something else by a snapshot.
@@ -221,8 +245,7 @@ impl Connection {
         // Were BEGIN refused, everything behind it would commit piece by piece. So writes wait for its answer; a query needn't.
         let pipelined = collected.is_empty() && matches!(last, Last::Query(sql, _) if only_reads(sql));
         if !self.begun && !pipelined {
-            self.send(&[Step::Command(self.begin_text())], &[])?;
-            self.begun = true;
+            self.send_begin()?;
         }
         let mut steps = Vec::with_capacity(collected.len() + 2);
         let mut guards = Vec::new();
@@ -313,11 +336,20 @@ impl Connection {
         }
     }
 
-    pub(super) fn begin_text(&self) -> &'static str {
-        match self.access {
-            Access::Write => "begin isolation level read committed read write",
-            Access::Read => "begin isolation level repeatable read read only",
+    fn begin_text(&self) -> &'static str {
+        match (self.access, self.limit == UNHURRIED_LIMIT) {
+            (Access::Write, false) => WRITE,
+            (Access::Read, false) => READ,
+            (Access::Write, true) => UNHURRIED_WRITE,
+            (Access::Read, true) => UNHURRIED_READ,
         }
+    }
+
+    pub(super) fn send_begin(&mut self) -> Result<(), Error> {
+        let text = self.begin_text();
+        // Also when it fails: it may have begun and be refused what comes behind.
+        self.begun = true;
+        self.send(&[Step::Command(text)], &[]).map(drop)
     }
 
     fn text<'a>(&self, sql: &'a str) -> Text<'a> {
@@ -341,26 +373,42 @@ impl Connection {
             return Ok(None);
         }
         if !self.statements.contains_key(sql) {
-            let statement = match self.wait(self.client.prepare(sql)) {
-                Ok(Ok(statement)) => statement,
-                Ok(Err(error)) => {
-                    let fault = fault::classify(&error);
-                    match fault.cause {
-                        Cause::Statement | Cause::Consequence => {}
-                        Cause::Stale => self.state = State::Stale,
-                        Cause::Ended | Cause::Lost => self.state = State::Lost,
-                    }
-                    return Err(fault.error);
-                }
-                Err(error) => {
-                    self.state = State::Lost;
-                    return Err(error);
-                }
-            };
+            let statement = self.prepare_anew(sql)?;
             let columns = value::columns_of(statement.columns());
             self.statements.insert(sql.to_owned(), Prepared { statement, columns });
         }
         Ok(self.statements.get(sql))
+    }
+
+    /// Within the transaction, whose limits then hold for this wait as well: BEGIN goes out in front of it.
+    fn prepare_anew(&mut self, sql: &str) -> Result<Statement, Error> {
+        let begin = (!self.begun).then(|| self.begin_text());
+        self.begun = true;
+        let client = &self.client;
+        let begun = async {
+            match begin {
+                Some(text) => client.batch_execute(text).await,
+                None => Ok(()),
+            }
+        };
+        // The first one is sent first.
+        let answered = self.wait(async { tokio::join!(begun, client.prepare(sql)) });
+        match answered {
+            Ok((Ok(()), Ok(statement))) => Ok(statement),
+            Ok((Err(error), _) | (Ok(()), Err(error))) => {
+                let fault = fault::classify(&error);
+                match fault.cause {
+                    Cause::Statement | Cause::Consequence => {}
+                    Cause::Stale => self.state = State::Stale,
+                    Cause::Ended | Cause::Lost => self.state = State::Lost,
+                }
+                Err(fault.error)
+            }
+            Err(error) => {
+                self.state = State::Lost;
+                Err(error)
+            }
+        }
     }
 
     /// Between transactions, so that no statement is closed that a pipeline still needs.
@@ -441,8 +489,7 @@ impl Conn for Connection {
     fn define(&mut self, sql: &str) -> Result<(), Error> {
         self.flush()?;
         if !self.begun {
-            self.send(&[Step::Command(self.begin_text())], &[])?;
-            self.begun = true;
+            self.send_begin()?;
         }
         self.wrote = true;
         self.send(&[Step::Command(sql)], &[]).map(drop)
@@ -469,7 +516,13 @@ impl Conn for Connection {
     }
 
     fn unhurried(&mut self) {
+        if self.limit == UNHURRIED_LIMIT {
+            return;
+        }
         self.limit = UNHURRIED_LIMIT;
+        if self.begun {
+            self.collected.push(Collected::Command(UNHURRIED.to_owned()));
+        }
     }
 
     fn is_shared(&self) -> bool {

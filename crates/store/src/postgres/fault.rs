@@ -43,8 +43,10 @@ pub(crate) fn classify(error: &tokio_postgres::Error) -> Fault {
         "08P01" if !is_fatal(error) => (Error::sql(SqlKind::Type, message), Cause::Statement),
         "42804" | "42P08" | "42P18" => (Error::sql(SqlKind::Type, message), Cause::Statement),
         "XX001" | "XX002" => (Error::Corrupt(message), Cause::Statement),
-        // A server that became a standby: the next connection may find the new primary.
-        "25006" => (Error::Unavailable(message), Cause::Ended),
+        // A statement that took too long, and whoever asks again at once makes it longer; the connection is fine.
+        "57014" => (Error::Unavailable(message), Cause::Statement),
+        // A server that became a standby: the next connection may find the new primary. And a transaction that took too long.
+        "25006" | "25P03" | "25P04" => (Error::Unavailable(message), Cause::Ended),
         other => match &other[..2] {
             // Said by whoever is in between and lost the server, or never had one.
             "08" => (Error::Unavailable(message), Cause::Lost),
@@ -77,7 +79,7 @@ pub(crate) fn is_of_the_way(error: &tokio_postgres::Error) -> bool {
 pub(crate) fn is_certain_refusal(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| {
         let code = code.code();
-        code != "40003" && matches!(&code[..2], "22" | "23" | "25" | "40")
+        code != "40003" && code != "25P04" && matches!(&code[..2], "22" | "23" | "25" | "40")
     })
 }
 

@@ -108,8 +108,7 @@ impl Connection {
         }
         self.wrote = true;
         if !self.begun {
-            self.send(&[Step::Command(self.begin_text())], &[])?;
-            self.begun = true;
+            self.send_begin()?;
         }
         let collected = std::mem::take(&mut self.collected);
         let (mut steps, mut guards) = (Vec::new(), Vec::new());

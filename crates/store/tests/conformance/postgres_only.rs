@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
-use store::{Database, Error, Settings, Store};
+use store::{Database, Error, Settings, Store, Tx};
 
 use crate::world::{System, World, entropy, raw_postgres, schema};
 use crate::writes::add_posting;
@@ -211,6 +211,116 @@ async fn forgotten_statements_are_no_obstacle() {
         store.write(|tx| tx.execute("deallocate all", &[])).await.unwrap();
     }
     assert_eq!(world.count("postings where note = 'seen'").await, 36);
+    store.close().await;
+    world.end().await;
+}
+
+/// By the server itself: who vanished without a word can't end anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_transaction_has_limits_on_the_server() {
+    let Some(world) = World::postgres("every_transaction_has_limits_on_the_server").await else { return };
+    let store = world.open().await;
+    const LIMITS: &str = "select current_setting('lock_timeout'), current_setting('statement_timeout'),
+        current_setting('idle_in_transaction_session_timeout')";
+    let limits = |tx: &mut Tx<'_>| {
+        let row = tx.query_one(LIMITS, &[])?;
+        Ok::<_, Error>([row.get::<String>(0)?, row.get(1)?, row.get(2)?])
+    };
+    let (hurried, unhurried) = (["15s", "20s", "1min"], ["10min", "6h", "1h"]);
+    for round in 0..2 {
+        assert_eq!(store.read(limits).await.unwrap(), hurried, "{round}");
+        assert_eq!(store.write(limits).await.unwrap(), hurried, "{round}");
+        let insert = move |tx: &mut Tx<'_>| {
+            add_posting(tx, &format!("{round}"))?;
+            limits(tx)
+        };
+        assert_eq!(store.write(insert).await.unwrap(), hurried, "{round}");
+        let late = move |tx: &mut Tx<'_>| {
+            assert_eq!(limits(tx)?, hurried);
+            tx.unhurried();
+            tx.unhurried();
+            limits(tx)
+        };
+        assert_eq!(store.write(late).await.unwrap(), unhurried, "{round}");
+        let slow = move |tx: &mut Tx<'_>| {
+            tx.unhurried();
+            limits(tx)
+        };
+        assert_eq!(store.read(slow).await.unwrap(), unhurried, "{round}");
+    }
+    store.close().await;
+    world.end().await;
+}
+
+/// Neither is run again, and neither leaves anything behind that waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_takes_too_long_ends_on_the_server() {
+    let Some(world) = World::postgres("what_takes_too_long_ends_on_the_server").await else { return };
+    let store = world.open().await;
+    store.write(|tx| add_posting(tx, "a")).await.unwrap();
+    let holder = raw_postgres(world.url()).await;
+    holder.batch_execute("begin; lock table postings in access exclusive mode").await.unwrap();
+    let runs = Arc::new(AtomicU32::new(0));
+    let count = |runs: &Arc<AtomicU32>| {
+        let runs = Arc::clone(runs);
+        move || runs.fetch_add(1, Ordering::Relaxed)
+    };
+    let (first, second, third) = (count(&runs), count(&runs), count(&runs));
+    let sleeping = store.read(move |tx| {
+        first();
+        tx.query("select pg_sleep(60)::text", &[])
+    });
+    // A statement that is new to the connection waits when it is prepared, and one that isn't when it runs.
+    let waiting = store.write(move |tx| {
+        second();
+        tx.execute("update postings set note = 'b'", &[])
+    });
+    let reading = store.read(move |tx| {
+        third();
+        tx.query("select id from postings", &[])
+    });
+    let (sleeping, waiting, reading) = tokio::join!(sleeping, waiting, reading);
+    let code = |answer: Result<(), Error>| match answer {
+        Err(Error::Unavailable(why)) => why,
+        other => panic!("{other:?}"),
+    };
+    assert!(code(sleeping.map(drop)).contains("57014"));
+    assert!(code(waiting.map(drop)).contains("55P03"));
+    assert!(code(reading.map(drop)).contains("55P03"));
+    assert_eq!(runs.load(Ordering::Relaxed), 3);
+    let busy = "select count(*) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'";
+    let left: i64 = holder.query_typed_one(busy, &[]).await.unwrap().get(0);
+    assert_eq!(left, 0);
+    holder.batch_execute("rollback").await.unwrap();
+    store.close().await;
+    world.end().await;
+}
+
+/// What a server says that ends a transaction itself, and what it says of a statement.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_the_server_ended_runs_again() {
+    let Some(world) = World::postgres("a_transaction_that_the_server_ended_runs_again").await else { return };
+    let store = world.open().await;
+    for (code, runs_wanted) in [("25P03", 2), ("08006", 2), ("57014", 1), ("55P03", 1)] {
+        let runs = Arc::new(AtomicU32::new(0));
+        let seen = Arc::clone(&runs);
+        let answer = store
+            .write(move |tx| {
+                if seen.fetch_add(1, Ordering::Relaxed) == 0 {
+                    let raise = format!("do $$ begin raise exception 'no' using errcode = '{code}'; end $$");
+                    tx.execute(&raise, &[])?;
+                }
+                add_posting(tx, code)
+            })
+            .await;
+        assert_eq!(runs.load(Ordering::Relaxed), runs_wanted, "{code}");
+        match runs_wanted {
+            1 => assert!(matches!(answer, Err(Error::Unavailable(_))), "{answer:?}"),
+            _ => assert_eq!(answer, Ok(()), "{code}"),
+        }
+    }
+    assert_eq!(world.count("postings").await, 2);
     store.close().await;
     world.end().await;
 }
