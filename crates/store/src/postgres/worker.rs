@@ -209,6 +209,7 @@ impl Running {
     }
 
     fn read(&mut self, mut job: Box<dyn Job>) {
+        let begun_us = self.common.clock.now_us();
         for reconnections in 0..=RECONNECTIONS {
             let error = match self.run_once(job.as_mut(), Access::Read) {
                 Ok(Ended::Answer) => {
@@ -221,7 +222,9 @@ impl Running {
                 }
                 Ok(Ended::Failed(error)) | Err(error) => error,
             };
-            if reconnections == RECONNECTIONS || self.connection.as_ref().is_some_and(Connection::is_usable) {
+            let is_late = self.common.clock.now_us() - begun_us > LAST_START_US || job.abandoned();
+            let sound = self.connection.as_ref().is_some_and(Connection::is_usable);
+            if reconnections == RECONNECTIONS || is_late || sound {
                 return job.refuse(error);
             }
         }

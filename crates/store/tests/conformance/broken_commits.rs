@@ -27,6 +27,8 @@ const GONE: u8 = 5;
 /// A pooler lost its server: at the first insert, and after COMMIT has reached it.
 const POOLER_AT_INSERT: u8 = 6;
 const POOLER_AT_COMMIT: u8 = 7;
+/// What is read is swallowed, and the connection stays.
+const SILENT_AT_READ: u8 = 8;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_without_an_answer_is_unknown_and_not_repeated() {
@@ -130,6 +132,26 @@ async fn a_pooler_that_lost_its_server_is_no_faulty_statement() {
 /// As PgBouncer says it.
 const SERVER_CRASHED: &[u8] = b"E\0\0\0\x30SFATAL\0VFATAL\0C08P01\0Mserver conn crashed?\0\0";
 
+/// Each run more would be as long, and whoever asked is gone by then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_without_an_answer_is_not_repeated() {
+    let Some(world) = World::postgres("a_read_without_an_answer").await else { return };
+    let proxy = Proxy::start(world.url()).await;
+    let store = proxy.open().await;
+    let runs = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&runs);
+    proxy.mode.store(SILENT_AT_READ, Ordering::SeqCst);
+    let read = store.read(move |tx| {
+        seen.fetch_add(1, Ordering::SeqCst);
+        tx.query("select id from postings", &[])
+    });
+    let answer = read.await.map(drop);
+    assert!(matches!(answer, Err(Error::Unavailable(_))), "{answer:?}");
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+    store.close().await;
+    world.end().await;
+}
+
 async fn write(store: &Store) -> (Result<(), Error>, u32) {
     let runs = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&runs);
@@ -198,6 +220,7 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, mode: Arc<AtomicU8>)
                 let cut = match mode.load(Ordering::SeqCst) {
                     SWALLOW_ANSWER | SWALLOW_COMMIT | POOLER_AT_COMMIT => holds(b"commit\0"),
                     CUT_AT_INSERT | GONE_AT_INSERT | POOLER_AT_INSERT => holds(b"insert into postings"),
+                    SILENT_AT_READ => holds(b"from postings"),
                     _ => false,
                 };
                 if cut {
@@ -209,6 +232,9 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, mode: Arc<AtomicU8>)
                         server.write_all(sent).await.unwrap();
                         // Until the server has answered, so that it can't notice the cut before it commits.
                         let _ = server.read(&mut from_server).await;
+                    }
+                    if was == SILENT_AT_READ {
+                        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
                     }
                     if was == POOLER_AT_INSERT || was == POOLER_AT_COMMIT {
                         client.write_all(SERVER_CRASHED).await.unwrap();
