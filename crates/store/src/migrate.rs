@@ -144,17 +144,38 @@ pub(crate) async fn migrate(store: &Store, schema: &Schema, secondary: bool) -> 
         Dialect::Sqlite => OWNER.to_owned(),
         Dialect::Postgres => store.write(|tx| Ok::<_, Error>(hex(&tx.seed()[..16]))).await?,
     };
-    let Some(token) = take_lease(store, schema, &holder).await? else { return Ok(()) };
-    let mut migrated = Ok(());
-    for migration in rest {
-        migrated = apply(store, migration, &holder, token).await;
-        if migrated.is_err() {
-            break;
+    // Overtaken: a migration took longer than the lease. What is left is the other's, or its turn comes again.
+    while let Some(token) = take_lease(store, schema, &holder).await? {
+        let migrated = apply_all(store, rest, &holder, token).await;
+        // Also after a failure: the next one to try needn't wait for the lease to run out.
+        let holder = holder.clone();
+        let released = store.write(move |tx| lease::release(tx, LEASE, &holder, token)).await;
+        match migrated? {
+            Ended::Done => return released,
+            Ended::Overtaken => tokio::time::sleep(RETRY).await,
         }
     }
-    // Also after a failure: the next one to try needn't wait for the lease to run out.
-    let released = store.write(move |tx| lease::release(tx, LEASE, &holder, token)).await;
-    migrated.and(released)
+    Ok(())
+}
+
+enum Ended {
+    Done,
+    /// Somebody else has the lease; nothing was written.
+    Overtaken,
+}
+
+async fn apply_all(
+    store: &Store,
+    migrations: &'static [Migration],
+    holder: &str,
+    token: Token,
+) -> Result<Ended, Error> {
+    for migration in migrations {
+        if let Ended::Overtaken = apply(store, migration, holder, token).await? {
+            return Ok(Ended::Overtaken);
+        }
+    }
+    Ok(Ended::Done)
 }
 
 /// A second process takes the schema as it is, or leaves it alone.
@@ -214,28 +235,30 @@ async fn take_lease(store: &Store, schema: &Schema, holder: &str) -> Result<Opti
     Err(Error::Unavailable("another node has been migrating this database for too long".to_owned()))
 }
 
-async fn apply(store: &Store, migration: &'static Migration, holder: &str, token: Token) -> Result<(), Error> {
+async fn apply(store: &Store, migration: &'static Migration, holder: &str, token: Token) -> Result<Ended, Error> {
     let holder = holder.to_owned();
-    let changed = store
-        .write(move |tx| {
-            tx.unhurried();
-            if !lease::renew(tx, LEASE, &holder, token, LEASE_US)? {
-                return Err(Error::Unavailable("another node took over the migration".to_owned()));
-            }
-            if applied(tx)?.iter().any(|applied| applied.number == migration.number) {
-                return Ok(false);
-            }
-            for statement in text::migration(migration.text, tx.dialect()) {
-                tx.define(&statement)?;
-            }
-            record(tx, migration)?;
-            Ok(true)
-        })
-        .await?;
-    if changed {
-        tracing::info!(number = migration.number, name = migration.name, "migrated");
+    match store.write(move |tx| apply_once(tx, migration, &holder, token)).await? {
+        Some(true) => tracing::info!(number = migration.number, name = migration.name, "migrated"),
+        Some(false) => {}
+        None => return Ok(Ended::Overtaken),
     }
-    Ok(())
+    Ok(Ended::Done)
+}
+
+/// Whether it was still to be applied, or `None` when another node took over.
+fn apply_once(tx: &mut Tx<'_>, migration: &Migration, holder: &str, token: Token) -> Result<Option<bool>, Error> {
+    tx.unhurried();
+    if !lease::renew(tx, LEASE, holder, token, LEASE_US)? {
+        return Ok(None);
+    }
+    if applied(tx)?.iter().any(|applied| applied.number == migration.number) {
+        return Ok(Some(false));
+    }
+    for statement in text::migration(migration.text, tx.dialect()) {
+        tx.define(&statement)?;
+    }
+    record(tx, migration)?;
+    Ok(Some(true))
 }
 
 fn record(tx: &mut Tx<'_>, migration: &Migration) -> Result<(), Error> {

@@ -1,8 +1,9 @@
 //! Migrations: several nodes at once, older and newer programs, texts that were changed afterwards.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use store::{Database, Dialect, Error, Migration, Schema, Settings, Store};
+use store::{Clock, Database, Dialect, Error, Migration, Schema, Settings, Store};
 
 use crate::on_both;
 use crate::world::{System, TABLES, World, entropy, schema, schema_of};
@@ -104,4 +105,35 @@ async fn the_memory_store_opens_and_leaves_no_file() {
     let rows = store.read(|tx| tx.query("select id from postings", &[])).await.unwrap();
     assert_eq!(rows.len(), 1);
     store.close().await;
+}
+
+/// Another's clock says that the lease has run out while its holder migrates.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_overtaken_while_it_migrates_waits_for_the_rest() {
+    let Some(world) = World::postgres("who_is_overtaken_while_it_migrates").await else { return };
+    let mut migrations = schema().migrations[1..].to_vec();
+    migrations.extend((3..9).map(|number| Migration { number, name: "slow", text: "select pg_sleep(0.3);" }));
+    let schema = schema_of(migrations, TABLES);
+    let open = |clock: Arc<dyn Clock>| {
+        let (settings, schema) = (world.settings.clone(), schema.clone());
+        tokio::spawn(async move { Store::open_with(settings, schema, clock, entropy()).await })
+    };
+    let first = open(Arc::new(System));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let second = open(Arc::new(Ahead));
+    for opened in [first, second] {
+        opened.await.unwrap().unwrap().close().await;
+    }
+    assert_eq!(world.count("schema_migrations").await, 8);
+    assert_ne!(world.count("leases where name = 'migrate' and token > 1").await, 0, "it was overtaken");
+    world.end().await;
+}
+
+/// By a little more than a lease lasts.
+struct Ahead;
+
+impl Clock for Ahead {
+    fn now_us(&self) -> i64 {
+        System.now_us() + 31_000_000
+    }
 }
