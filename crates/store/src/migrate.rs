@@ -3,6 +3,8 @@
 //! Each migration commits together with its row in `schema_migrations` and with the renewal of the lease, so a node that was
 //! killed resumes where it stopped, and one that was overtaken writes nothing.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -101,6 +103,9 @@ const OWNER: &str = "owner of the file";
 const LEASE_US: i64 = 30_000_000;
 const RETRY: Duration = Duration::from_millis(100);
 const RETRIES: u32 = 3000;
+/// How often the tables of a migration are asked for, while others work with them: for ten minutes.
+const LOCK_TRIES: u32 = 200;
+const LOCK_PAUSE: Duration = Duration::from_secs(1);
 
 impl Schema {
     #[must_use]
@@ -236,17 +241,37 @@ async fn take_lease(store: &Store, schema: &Schema, holder: &str) -> Result<Opti
 }
 
 async fn apply(store: &Store, migration: &'static Migration, holder: &str, token: Token) -> Result<Ended, Error> {
-    let holder = holder.to_owned();
-    match store.write(move |tx| apply_once(tx, migration, &holder, token)).await? {
-        Some(true) => tracing::info!(number = migration.number, name = migration.name, "migrated"),
-        Some(false) => {}
-        None => return Ok(Ended::Overtaken),
+    let mut tries = 0;
+    loop {
+        let waits_for_locks = Arc::new(AtomicBool::new(false));
+        let (holder, waits) = (holder.to_owned(), Arc::clone(&waits_for_locks));
+        let applied = store.write(move |tx| apply_once(tx, migration, &holder, token, &waits)).await;
+        match applied {
+            Ok(Some(true)) => tracing::info!(number = migration.number, name = migration.name, "migrated"),
+            Ok(Some(false)) => {}
+            Ok(None) => return Ok(Ended::Overtaken),
+            // Somebody works with them. Those who came behind have their turn, before it is tried again.
+            Err(Error::Unavailable(_) | Error::Conflict)
+                if waits_for_locks.load(Ordering::Relaxed) && tries < LOCK_TRIES =>
+            {
+                tries += 1;
+                tokio::time::sleep(LOCK_PAUSE).await;
+                continue;
+            }
+            Err(error) => return Err(error),
+        }
+        return Ok(Ended::Done);
     }
-    Ok(Ended::Done)
 }
 
 /// Whether it was still to be applied, or `None` when another node took over.
-fn apply_once(tx: &mut Tx<'_>, migration: &Migration, holder: &str, token: Token) -> Result<Option<bool>, Error> {
+fn apply_once(
+    tx: &mut Tx<'_>,
+    migration: &Migration,
+    holder: &str,
+    token: Token,
+    waits_for_locks: &AtomicBool,
+) -> Result<Option<bool>, Error> {
     tx.unhurried();
     if !lease::renew(tx, LEASE, holder, token, LEASE_US)? {
         return Ok(None);
@@ -254,7 +279,18 @@ fn apply_once(tx: &mut Tx<'_>, migration: &Migration, holder: &str, token: Token
     if applied(tx)?.iter().any(|applied| applied.number == migration.number) {
         return Ok(Some(false));
     }
-    for statement in text::migration(migration.text, tx.dialect()) {
+    let statements = text::migration(migration.text, tx.dialect());
+    let tables = text::tables_read_or_dropped(&statements);
+    if tx.dialect() == Dialect::Postgres && !tables.is_empty() {
+        // What others commit between a copy and the end of what was copied would be lost. Whoever comes behind this waits with
+        // it, so it is not waited for long.
+        waits_for_locks.store(true, Ordering::Relaxed);
+        tx.define("set local lock_timeout = '2s'")?;
+        tx.define(&format!("lock table {} in access exclusive mode", tables.join(", ")))?;
+        tx.define("set local lock_timeout = '10min'")?;
+        waits_for_locks.store(false, Ordering::Relaxed);
+    }
+    for statement in statements {
         tx.define(&statement)?;
     }
     record(tx, migration)?;

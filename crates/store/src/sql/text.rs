@@ -3,6 +3,7 @@
 //! It knows where quotes and comments begin and end. It does not parse SQL.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use crate::settings::Dialect;
 
@@ -53,6 +54,31 @@ pub(crate) fn migration(text: &str, dialect: Dialect) -> Vec<String> {
     }
     statements.extend(statement.finish());
     statements
+}
+
+/// Of a migration's statements: the tables whose rows it copies or that it drops, and that were there before; in order.
+pub(crate) fn tables_read_or_dropped(statements: &[String]) -> Vec<&str> {
+    let (mut found, mut made) = (BTreeSet::new(), BTreeSet::new());
+    for statement in statements {
+        let words: Vec<&str> = statement.split(|letter| !is_word(letter)).filter(|word| !word.is_empty()).collect();
+        match words.as_slice() {
+            ["create", "table", "if", "not", "exists", table, ..] | ["create", "table", table, ..] => {
+                made.insert(*table);
+            }
+            ["alter", "table", _, "rename", "to", table] => {
+                made.insert(*table);
+            }
+            ["drop", "table", table] => {
+                found.extend((!made.contains(table)).then_some(*table));
+            }
+            ["insert" | "update" | "delete", ..] => {
+                let named = words.windows(2).filter(|pair| matches!(pair[0], "from" | "join" | "update"));
+                found.extend(named.map(|pair| pair[1]).filter(|table| *table != "select" && !made.contains(table)));
+            }
+            _ => {}
+        }
+    }
+    found.into_iter().collect()
 }
 
 fn lines_for(text: &str, dialect: Dialect) -> String {
@@ -170,6 +196,21 @@ mod tests {
         ] {
             assert_eq!(numbered_placeholders(written), expected);
         }
+    }
+
+    #[test]
+    fn a_migration_says_what_it_copies_and_drops() {
+        let tables = |text| {
+            let statements = migration(text, Dialect::Postgres);
+            tables_read_or_dropped(&statements).join(" ")
+        };
+        assert_eq!(tables(include_str!("../../migrations/0004_invoices.sql")), "transactions");
+        assert_eq!(tables(include_str!("../../migrations/0009_ledger_batches.sql")), "ledger_postings");
+        assert_eq!(
+            tables(include_str!("../../migrations/0013_lean_keys.sql")),
+            "checkouts customers event_log events events_unlogged invoice_payments jobs ledger_log products"
+        );
+        assert_eq!(tables(include_str!("../../migrations/0012_due_deliveries.sql")), "");
     }
 
     #[test]

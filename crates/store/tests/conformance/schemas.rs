@@ -6,7 +6,7 @@ use std::time::Duration;
 use store::{Clock, Database, Dialect, Error, Migration, Schema, Settings, Store};
 
 use crate::on_both;
-use crate::world::{System, TABLES, World, entropy, schema, schema_of};
+use crate::world::{System, TABLES, World, entropy, raw_postgres, schema, schema_of};
 
 on_both!(
     four_nodes_start_at_once,
@@ -105,6 +105,41 @@ async fn the_memory_store_opens_and_leaves_no_file() {
     let rows = store.read(|tx| tx.query("select id from postings", &[])).await.unwrap();
     assert_eq!(rows.len(), 1);
     store.close().await;
+}
+
+const REBUILT: &str = "
+create table things_rebuilt (
+    id text primary key,
+    number bigint,
+    body text,
+    bytes blob
+);
+insert into things_rebuilt (id, number, body, bytes)
+select id, number, body, bytes
+from things;
+drop table things;
+alter table things_rebuilt rename to things;
+";
+
+/// An older process goes on while a newer one migrates.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_commit_while_a_table_is_rebuilt_is_kept() {
+    let Some(world) = World::postgres("what_others_commit_while_a_table_is_rebuilt").await else { return };
+    world.open().await.close().await;
+    let (older, other) = (raw_postgres(world.url()).await, raw_postgres(world.url()).await);
+    older.batch_execute("begin; insert into things (id) values ('late')").await.unwrap();
+    let mut migrations = schema().migrations[1..].to_vec();
+    migrations.push(Migration { number: 3, name: "rebuilt", text: REBUILT });
+    let (settings, schema) = (world.settings.clone(), schema_of(migrations, TABLES));
+    let opening = tokio::spawn(async move { Store::open_with(settings, schema, Arc::new(System), entropy()).await });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    // Who comes behind the migration waits for it, but not for as long as it does.
+    let count = other.query_typed_one("select count(*) from things", &[]);
+    tokio::time::timeout(Duration::from_secs(4), count).await.expect("it has its turn").unwrap();
+    older.batch_execute("commit").await.unwrap();
+    opening.await.unwrap().unwrap().close().await;
+    assert_eq!(world.count("things where id = 'late'").await, 1);
+    world.end().await;
 }
 
 /// Another's clock says that the lease has run out while its holder migrates.
