@@ -294,7 +294,7 @@ impl App {
         if let (false, Some(rail)) = (
             order.transaction.step() == Step::Settled,
             self.rails().named(scope.mode, &order.transaction.attempt().rail),
-        ) && let Called::Lost(why) = rail.withdraw(order).await
+        ) && let Called::Lost(why) = withdrawn(rail.as_ref(), order).await
         {
             return Err(Failure::Broken(why));
         }
@@ -342,6 +342,12 @@ impl App {
 
 async fn started(rail: &dyn Rail, order: Order) -> Called<Started> {
     tokio::time::timeout(RAIL_TIMEOUT, rail.start(order))
+        .await
+        .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into()))
+}
+
+async fn withdrawn(rail: &dyn Rail, order: Order) -> Called<()> {
+    tokio::time::timeout(RAIL_TIMEOUT, rail.withdraw(order))
         .await
         .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into()))
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use dalasi::rails::{Order, Rail, RefundOrder, Simulator};
+use domain::job::{ClaimedJob, Job};
 use domain::payment::TransactionSummary;
 use domain::rail::{Called, Capability, FailureReason, RefundReport, Report, Started};
 use domain::{Id, Method};
@@ -23,6 +24,8 @@ enum Trouble {
     Lost(usize),
     /// The first start arrives behind the second, and is refused as one too many.
     Late(Notify),
+    /// What is withdrawn is never answered.
+    Deaf,
 }
 
 /// The simulated rail behind a bad network.
@@ -59,7 +62,7 @@ impl Rail for Lossy {
                 called
             }
             .boxed(),
-            Trouble::Lost(_) | Trouble::Late(_) => self.simulator.start(order),
+            Trouble::Lost(_) | Trouble::Late(_) | Trouble::Deaf => self.simulator.start(order),
         }
     }
     fn submit_code(&self, order: Order, code: String) -> BoxFuture<'_, Called<Report>> {
@@ -69,7 +72,10 @@ impl Rail for Lossy {
         self.simulator.query(order)
     }
     fn withdraw(&self, order: Order) -> BoxFuture<'_, Called<()>> {
-        self.simulator.withdraw(order)
+        match self.trouble {
+            Trouble::Deaf => std::future::pending().boxed(),
+            Trouble::Lost(_) | Trouble::Late(_) => self.simulator.withdraw(order),
+        }
     }
     fn refund(&self, order: RefundOrder) -> BoxFuture<'_, Called<RefundReport>> {
         self.simulator.refund(order)
@@ -158,6 +164,21 @@ async fn a_no_to_a_call_that_was_overtaken_is_not_believed() {
     tokio::time::timeout(PATIENCE, paid).await.expect("it is paid");
     world.has_clean_books().await;
     world.close().await;
+}
+
+/// It would keep a place of the worker's for ever.
+#[tokio::test]
+async fn a_rail_that_never_answers_a_withdrawal_is_not_waited_for() {
+    let (world, _) = behind(Trouble::Deaf, true).await;
+    world.rest().await;
+    let checkout = world.create(|_| {}).await;
+    world.start(checkout.id, Method::Wave, "+2207000000").await;
+    let attempt = world.shown(checkout.id).await.unwrap();
+    let job = Job::WithdrawAttempt(attempt.id);
+    let claimed = ClaimedJob { job, scope: world.scope, due_at: world.now(), attempts: 1, lease_token: 1 };
+    let withdrawn = tokio::time::timeout(Duration::from_secs(25), world.app.withdraw_attempt(&claimed)).await;
+    assert!(withdrawn.expect("it ends").is_err());
+    world.app.store().close().await;
 }
 
 async fn is_paid(world: &World, checkout: Id<domain::checkout::Checkout>) -> bool {
