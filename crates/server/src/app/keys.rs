@@ -103,6 +103,7 @@ pub fn lasting_keys(
     stored: &[StoredSigningKey],
     now: Timestamp,
 ) -> Result<(SigningKey, Vec<PublicKey>), Failure> {
+    let now = not_before_the_first(stored, now);
     let (mut current, mut public) = (None, Vec::with_capacity(stored.len()));
     for key in stored {
         let signing = open(context, key)?;
@@ -122,12 +123,18 @@ fn open(context: &Context, key: &StoredSigningKey) -> Result<SigningKey, Failure
     SigningKey::from_pkcs8(pkcs8.expose()).map_err(|_| Failure::Broken(format!("signing key {} is damaged", key.kid)))
 }
 
+/// A clock that is behind that of whoever installed: the first key signs from the beginning on.
+fn not_before_the_first(stored: &[StoredSigningKey], now: Timestamp) -> Timestamp {
+    stored.iter().map(|key| key.active_from).min().map_or(now, |first| now.max(first))
+}
+
 fn no_key() -> Failure {
     Failure::Broken("no key signs access tokens: run `dalasi init`".into())
 }
 
 /// The keys as they are at `now`: one signs, the next is published, the retired ones verify until the longest token ran out.
 pub fn signing_keys_at(context: &Context, stored: &[StoredSigningKey], now: Timestamp) -> Result<SigningKeys, Failure> {
+    let now = not_before_the_first(stored, now);
     let longest = Duration::from_secs(u64::try_from(LONGEST_LIFETIME_S).unwrap_or(0));
     let (mut current, mut next, mut retired) = (None, None, Vec::new());
     for key in stored {

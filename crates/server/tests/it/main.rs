@@ -5,6 +5,7 @@
 mod authorization;
 mod books;
 mod cli;
+mod clocks;
 mod invoices;
 mod ledger_sums;
 mod lost_starts;
