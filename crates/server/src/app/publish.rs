@@ -8,7 +8,7 @@ use domain::payment::{PaymentSession, Transaction};
 use domain::payment_link::PaymentLink;
 use domain::refund::Refund;
 use domain::webhook::Delivery;
-use domain::{Id, Scope};
+use domain::{Id, Scope, Timestamp};
 use serde::Serialize;
 use store::Tx;
 use store::queries::{deliveries, endpoints, events};
@@ -32,7 +32,7 @@ pub fn checkout_event(
 ) -> Result<(), Failure> {
     let sequence = checkout.next_sequence();
     let data = CheckoutView::of(checkout, &context.addresses, tx.now());
-    publish(tx, checkout.scope, kind, &checkout.id.to_string(), sequence, &data)
+    publish(tx, checkout.scope, kind, &checkout.id.to_string(), (sequence, checkout.updated_at), &data)
 }
 
 /// Something happened to the invoice itself.
@@ -47,7 +47,7 @@ pub fn invoice_event(
     let sequence = invoice.next_sequence();
     let files = receipts::files(tx, scope, [&*invoice])?;
     let data = InvoiceView::of(invoice, &merchant, &context.addresses, tx.now()).knowing(&files);
-    publish(tx, scope, kind, &invoice.id.to_string(), sequence, &data)
+    publish(tx, scope, kind, &invoice.id.to_string(), (sequence, invoice.updated_at), &data)
 }
 
 /// Something happened to what is paid.
@@ -98,7 +98,7 @@ fn checkout_payment(
     let object_id = checkout.id.to_string();
     let payment = PaymentNames::of(transaction);
     let data = PaymentEventData { checkout: view, checkout_id: object_id.clone(), payment };
-    publish(tx, checkout.scope, kind, &object_id, sequence, &data)
+    publish(tx, checkout.scope, kind, &object_id, (sequence, checkout.updated_at), &data)
 }
 
 fn invoice_payment(
@@ -114,7 +114,7 @@ fn invoice_payment(
     let files = receipts::files(tx, scope, [&*invoice])?;
     let view = InvoiceView::of(invoice, &merchant, &context.addresses, tx.now()).knowing(&files);
     let data = InvoiceEventData::of(view, transaction);
-    publish(tx, scope, kind, &invoice.id.to_string(), sequence, &data)
+    publish(tx, scope, kind, &invoice.id.to_string(), (sequence, invoice.updated_at), &data)
 }
 
 /// Something happened to the payment link itself.
@@ -127,7 +127,7 @@ pub fn link_event(
 ) -> Result<(), Failure> {
     let sequence = link.next_sequence();
     let data = PaymentLinkView::of(link, merchant, &context.addresses, tx.now());
-    publish(tx, link.scope, kind, &link.id.to_string(), sequence, &data)
+    publish(tx, link.scope, kind, &link.id.to_string(), (sequence, link.updated_at), &data)
 }
 
 /// The payment counts its events itself, so that a popular link is no bottleneck.
@@ -143,27 +143,29 @@ fn link_payment(
     let merchant = look_up::<Organization>(tx, link.scope, link.scope.organization)?.profile;
     let view = PaymentLinkView::of(link, &merchant, &context.addresses, tx.now());
     let data = PaymentLinkEventData::of(view, transaction);
-    publish(tx, link.scope, kind, &session.id.to_string(), sequence, &data)
+    publish(tx, link.scope, kind, &session.id.to_string(), (sequence, session.updated_at), &data)
 }
 
 /// A refund ended.
 pub fn refund_event(tx: &mut Tx<'_>, refund: &mut Refund, kind: EventType) -> Result<(), Failure> {
     let sequence = refund.next_sequence();
-    publish(tx, refund.scope, kind, &refund.id.to_string(), sequence, &RefundView::of(refund))
+    publish(tx, refund.scope, kind, &refund.id.to_string(), (sequence, refund.updated_at), &RefundView::of(refund))
 }
 
+/// Dated like the object: by no clock that is behind the one which said what came before.
 fn publish<T: Serialize>(
     tx: &mut Tx<'_>,
     scope: Scope,
     kind: EventType,
     object_id: &str,
-    sequence: i64,
+    (sequence, updated_at): (i64, Timestamp),
     data: &T,
 ) -> Result<(), Failure> {
     let now = tx.now();
-    let id: Id<Event> = tx.entropy().id(now);
-    let body = envelope(id, kind, scope.mode, object_id, sequence, now, data);
-    let event = Event { id, scope, kind, object_id: object_id.to_owned(), sequence, body, created_at: now };
+    let created_at = now.max(updated_at);
+    let id: Id<Event> = tx.entropy().id(created_at);
+    let body = envelope(id, kind, scope.mode, object_id, sequence, created_at, data);
+    let event = Event { id, scope, kind, object_id: object_id.to_owned(), sequence, body, created_at };
     events::append(tx, &event)?;
     for endpoint in endpoints::active(tx, scope)? {
         if endpoint.wants(kind) && !(domain::planted!(Defect::DeliveryNotOwed) && kind == EventType::PaymentFailed) {

@@ -20,7 +20,7 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
     let mut bell = app.bell();
     while !*stop.borrow() {
         match number(&app, &holder).await {
-            Ok(BATCH) => continue,
+            Ok(BATCH..) => continue,
             Ok(_) => {}
             Err(failure) => tracing::error!(%failure, "events can't be numbered"),
         }

@@ -30,6 +30,48 @@ from events_unlogged
 order by organization_id, mode, id
 limit $1";
 
+/// With the objects whose order is to be kept.
+const WAITING: &str = "\
+select events.organization_id, events.mode, events.id, events.object_id, events.sequence
+from (
+    select organization_id, mode, id
+    from events_unlogged
+    order by organization_id, mode, id
+    limit $1) as waiting
+join events
+    on events.organization_id = waiting.organization_id
+    and events.mode = waiting.mode
+    and events.id = waiting.id
+order by events.organization_id, events.mode, events.id";
+
+/// Behind those, and before one of them by the count of their object.
+const EARLIER: &str = "\
+select earlier.organization_id, earlier.mode, earlier.id, earlier.object_id, earlier.sequence
+from (
+    select organization_id, mode, id
+    from events_unlogged
+    order by organization_id, mode, id
+    limit $1) as waiting
+join events
+    on events.organization_id = waiting.organization_id
+    and events.mode = waiting.mode
+    and events.id = waiting.id
+join events as earlier
+    on earlier.organization_id = events.organization_id
+    and earlier.mode = events.mode
+    and earlier.object_id = events.object_id
+    and earlier.sequence < events.sequence
+join events_unlogged as behind
+    on behind.organization_id = earlier.organization_id
+    and behind.mode = earlier.mode
+    and behind.id = earlier.id
+where (behind.organization_id, behind.mode, behind.id) > ($2, $3, $4)
+order by earlier.organization_id, earlier.mode, earlier.id, events.sequence
+limit $5";
+
+/// Of [`EARLIER`]: they are as far behind as two clocks are apart.
+const MOST_EARLIER: i64 = 10_000;
+
 const SELECT_LAST_LOG_NO: &str = "\
 select coalesce(max(log_no), 0) as log_no
 from event_log
@@ -128,14 +170,21 @@ pub fn any_unlogged(tx: &mut Tx<'_>) -> Result<bool, Error> {
     Ok(!tx.query(SELECT_UNLOGGED, &[1_i64.into()])?.is_empty())
 }
 
-/// Gives up to `limit` committed events their place in the log of their organization and mode. For one leased sequencer.
+/// A committed event that has no place in the log yet.
+struct Waiting {
+    scope: Scope,
+    id: String,
+    object_id: String,
+    sequence: i64,
+}
+
+/// Gives about `limit` committed events their place in the log of their organization and mode. For one leased sequencer.
 pub fn number(tx: &mut Tx<'_>, limit: i64) -> Result<i64, Error> {
-    let waiting = tx.query(SELECT_UNLOGGED, &[limit.into()])?;
+    let waiting = in_order(waiting(tx, limit)?);
     let mut last: Vec<(Scope, i64)> = Vec::new();
-    for row in &waiting {
-        let (id, scope): (String, Scope) = (row.get("id")?, scope_of(row)?);
-        let [organization, mode, event] = key(scope, &id);
-        let log_no = match last.iter_mut().find(|(known, _)| *known == scope) {
+    for Waiting { scope, id, .. } in &waiting {
+        let [organization, mode, event] = key(*scope, id);
+        let log_no = match last.iter_mut().find(|(known, _)| known == scope) {
             Some((_, log_no)) => {
                 *log_no += if domain::planted!(Defect::LogSkipsPlaces) { 2 } else { 1 };
                 *log_no
@@ -143,14 +192,53 @@ pub fn number(tx: &mut Tx<'_>, limit: i64) -> Result<i64, Error> {
             None => {
                 let known: i64 =
                     tx.query_one(SELECT_LAST_LOG_NO, &[organization.clone(), mode.clone()])?.get("log_no")?;
-                last.push((scope, known + 1));
+                last.push((*scope, known + 1));
                 known + 1
             }
         };
         tx.append("event_log", INSERT_LOGGED, &[organization, mode, log_no.into(), event])?;
-        tx.guarded("events_unlogged", DELETE_UNLOGGED, &key(scope, &id))?;
+        tx.guarded("events_unlogged", DELETE_UNLOGGED, &key(*scope, id))?;
     }
     Ok(i64::try_from(waiting.len()).unwrap_or(i64::MAX))
+}
+
+/// The first `limit` by their ids, and what of the same objects comes before one of them.
+fn waiting(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Waiting>, Error> {
+    let rows = tx.query(WAITING, &[limit.into()])?;
+    let mut all = rows.iter().map(read_waiting).collect::<Result<Vec<_>, Error>>()?;
+    // Fewer are all there are.
+    if let (true, Some(last)) = (i64::try_from(rows.len()).is_ok_and(|rows| rows == limit), all.last()) {
+        let [organization, mode, id] = key(last.scope, &last.id);
+        for row in tx.query(EARLIER, &[limit.into(), organization, mode, id, MOST_EARLIER.into()])? {
+            let earlier = read_waiting(&row)?;
+            // Once for each that it comes before.
+            if all.last().is_none_or(|last| last.id != earlier.id) {
+                all.push(earlier);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// By their ids, which begin with their time. But each object's are told in the order in which they happened, though the
+/// clocks of two processes differ: they share out the places that they have.
+fn in_order(by_id: Vec<Waiting>) -> Vec<Waiting> {
+    let mut places: Vec<usize> = (0..by_id.len()).collect();
+    places.sort_by(|one, other| by_id[*one].object_id.cmp(&by_id[*other].object_id).then(one.cmp(other)));
+    let mut by_object = by_id;
+    by_object.sort_by(|one, other| (&one.object_id, one.sequence).cmp(&(&other.object_id, other.sequence)));
+    let mut placed: Vec<(usize, Waiting)> = places.into_iter().zip(by_object).collect();
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, event)| event).collect()
+}
+
+fn read_waiting(row: &Row) -> Result<Waiting, Error> {
+    Ok(Waiting {
+        scope: scope_of(row)?,
+        id: row.get("id")?,
+        object_id: row.get("object_id")?,
+        sequence: row.get("sequence")?,
+    })
 }
 
 fn read(row: &Row) -> Result<Event, Error> {

@@ -10,6 +10,7 @@ mod broken_commits;
 mod customers;
 mod deliveries;
 mod documents;
+mod events;
 mod idempotency;
 mod invoices;
 mod leases;
