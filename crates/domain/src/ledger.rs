@@ -85,7 +85,7 @@ impl Entry {
     /// An online payment completed: the rail holds the gross, the merchant is owed the net.
     pub fn payment_completed(id: Id<Entry>, transaction: &Transaction) -> Self {
         assert_eq!(transaction.status(), TransactionStatus::Completed, "only money that arrived is posted");
-        let (amount, fee, net) = (transaction.amount, transaction.fee, transaction.net());
+        let (amount, fee, net) = (transaction.amount, transaction.fee(), transaction.net());
         assert!(net.minor >= 0, "a fee is a part of the amount");
         let credits = vec![
             Posting { account: Account::Merchant, amount_minor: -net.minor },
@@ -112,7 +112,7 @@ impl Entry {
     /// Money that changed hands elsewhere was recorded.
     pub fn offline_recorded(id: Id<Entry>, transaction: &Transaction) -> Self {
         assert!(transaction.is_recorded(), "what a rail brought is not recorded by hand");
-        assert_eq!(transaction.fee.minor, 0, "nobody takes a fee of what went elsewhere");
+        assert_eq!(transaction.fee().minor, 0, "nobody takes a fee of what went elsewhere");
         let Money { minor, currency } = transaction.amount;
         let debit = Posting { account: Account::OfflineReceived, amount_minor: minor };
         let credits = vec![Posting { account: Account::OfflineSales, amount_minor: -minor }];

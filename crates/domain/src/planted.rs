@@ -113,6 +113,8 @@ defects! {
     FeeToMerchant => "fee_to_merchant",
     /// Second money is credited to the merchant.
     SecondMoneyCredited => "second_money_credited",
+    /// Second money shows the fee that would have been taken of the first.
+    SecondMoneyShowsFee => "second_money_shows_fee",
     /// Second money is paid back out of the merchant's balance.
     RefundOfSecondMoneyFromMerchant => "refund_of_second_money_from_merchant",
     /// A corrected refund is posted as if it had been held.

@@ -52,6 +52,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 12, name: "due_deliveries", text: include_str!("../migrations/0012_due_deliveries.sql") },
     Migration { number: 13, name: "lean_keys", text: include_str!("../migrations/0013_lean_keys.sql") },
     Migration { number: 14, name: "lists_and_looks", text: include_str!("../migrations/0014_lists_and_looks.sql") },
+    Migration { number: 15, name: "second_money", text: include_str!("../migrations/0015_second_money.sql") },
 ];
 
 /// Merged from several sides, they may come out of order.

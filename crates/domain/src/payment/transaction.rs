@@ -30,7 +30,8 @@ pub struct Transaction {
     #[serde(flatten)]
     pub source: Source,
     pub amount: Money,
-    pub fee: Money,
+    /// As it was agreed when the attempt began; [`Transaction::fee`] is what is taken.
+    pub(super) fee: Money,
     pub(super) status: TransactionStatus,
     pub(super) step: Step,
     pub payer: Payer,
@@ -298,8 +299,18 @@ impl Transaction {
         self.step
     }
 
+    /// What is taken of the amount if it comes, or was when it came: nothing of what came twice.
+    pub fn fee(&self) -> Money {
+        let is_waived = self.duplicate && !crate::planted!(Defect::SecondMoneyShowsFee);
+        if is_waived { Money::new(0, self.fee.currency) } else { self.fee }
+    }
+
+    pub fn agreed_fee(&self) -> Money {
+        self.fee
+    }
+
     pub fn net(&self) -> Money {
-        self.amount.checked_sub(self.fee).expect("a fee is a part of the amount")
+        self.amount.checked_sub(self.fee()).expect("a fee is a part of the amount")
     }
 
     pub fn summary(&self) -> TransactionSummary {
@@ -307,7 +318,7 @@ impl Transaction {
             id: self.id,
             status: self.status.as_str().into(),
             amount: self.amount,
-            fee: self.fee,
+            fee: self.fee(),
             net: self.net(),
             session: match &self.source {
                 Source::Provider(attempt) => Some(attempt.session),

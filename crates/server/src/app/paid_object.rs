@@ -313,6 +313,10 @@ impl PaidObject {
         };
         transaction.late = arrived.settlement == Settlement::Late;
         transaction.duplicate = arrived.settlement == Settlement::Second;
+        if let (Self::Invoice(invoice), true) = (self, transaction.duplicate) {
+            // It shows the attempt that came last, whichever that is: of this one nobody takes a fee.
+            invoice.transaction = Some(transaction.summary());
+        }
         arrived
     }
 

@@ -87,7 +87,7 @@ pub struct TransactionView {
 /// What makes a payment unlike others.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct PaymentDetails {
-    /// Its object had been paid before. Outside the balance, refundable.
+    /// Its object had been paid before. Outside the balance, without a fee, refundable.
     pub duplicate: bool,
     /// It came after its object's expiry or cancel.
     pub late: bool,
@@ -121,7 +121,7 @@ impl TransactionView {
             organization_id: transaction.scope.organization.to_string(),
             customer_id: transaction.payer.customer.map(|id| id.to_string()),
             amount: transaction.amount.to_string(),
-            fee: transaction.fee.to_string(),
+            fee: transaction.fee().to_string(),
             net_amount: transaction.net().to_string(),
             currency: transaction.amount.currency.code().into(),
             status: transaction.status().as_str().into(),

@@ -315,6 +315,7 @@ async fn second_money_goes_back_without_fee_and_balance() {
         second = transaction(&world, wallet).await;
     }
     assert!(second.duplicate, "the checkout was paid before");
+    assert_eq!((second.fee().minor, second.net()), (0, amount), "the whole of it goes back");
     let net = available(&world).await;
     assert_eq!(net, amount.minor - amount.minor / 40, "only one payment is the merchant's");
 

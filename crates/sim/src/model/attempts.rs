@@ -437,6 +437,10 @@ impl Side {
         let attempt = self.attempts.get_mut(id).expect("it was paid");
         attempt.is_duplicate = is_second;
         attempt.is_late = is_late;
+        if is_second {
+            // Nobody takes a fee of what came twice.
+            attempt.fee = 0;
+        }
         let (amount, fee) = (attempt.amount, attempt.fee);
         self.post("rail_clearing:network", amount);
         if is_second {

@@ -104,7 +104,7 @@ where organization_id = $1 and mode = $2 and id = $3";
             attempt.map(|attempt| attempt.rail.as_str()).into(),
             self.rail_reference.clone().into(),
             self.amount.minor.into(),
-            self.fee.minor.into(),
+            self.fee().minor.into(),
             self.amount.currency.code().into(),
             self.created_at.micros().into(),
             self.updated_at.micros().into(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use power_cut::{Disk, Recording, Seeded};
+use store::queries::transactions::CAME_TWICE;
 use store::{Clock as _, Database, Error, Migration, Schema, Settings, Store, Tx, Value};
 
 use crate::on_both;
@@ -15,6 +16,7 @@ on_both!(
     every_earlier_schema_keeps_its_rows,
     a_migration_that_fails_half_way_leaves_nothing_and_resumes,
     a_step_outside_its_transaction_is_seen,
+    second_money_of_before_loses_its_fee,
 );
 
 /// What was there from the second migration on, with the columns that it had then and has still. The fourth builds
@@ -95,8 +97,11 @@ fn fill(tx: &mut Tx<'_>, count: usize) -> Result<(), Error> {
         insert(tx, "payment_sessions", &session)?;
 
         let mut transaction = vec![id("txn"), org(), mode(), number.into(), doc(), status.into(), step.into()];
-        transaction.extend([(number % 3).into(), id("ps"), "checkout".into(), id("cs"), "wave".into()]);
-        transaction.extend(["simulator".into(), reference, amount(), number.into(), "GMD".into()]);
+        let attention = number % 3;
+        // Nobody takes a fee of what came twice.
+        let fee = if attention == CAME_TWICE { 0 } else { number };
+        transaction.extend([attention.into(), id("ps"), "checkout".into(), id("cs"), "wave".into()]);
+        transaction.extend(["simulator".into(), reference, amount(), fee.into(), "GMD".into()]);
         transaction.extend(times());
         insert(tx, "transactions", &transaction)?;
 
@@ -196,6 +201,19 @@ async fn every_earlier_schema_keeps_its_rows(world: &World) {
         store.close().await;
         world.end().await;
     }
+}
+
+/// The fifteenth says what the ledger said before.
+async fn second_money_of_before_loses_its_fee(world: &World) {
+    const FEES: &str = "select count(*) from transactions where attention = 2 and fee_minor > 0";
+    filled(&world.settings, 14).await;
+    let store = open(&world.settings, until(14)).await.unwrap();
+    store.write(|tx| tx.execute("update transactions set fee_minor = 3 where attention = 2", &[])).await.unwrap();
+    assert!(store.read(|tx| tx.query_one(FEES, &[])?.get::<i64>(0)).await.unwrap() > 0);
+    store.close().await;
+    let store = open(&world.settings, Schema::product()).await.unwrap();
+    assert_eq!(store.read(|tx| tx.query_one(FEES, &[])?.get::<i64>(0)).await, Ok(0));
+    store.close().await;
 }
 
 async fn a_migration_that_fails_half_way_leaves_nothing_and_resumes(world: &World) {

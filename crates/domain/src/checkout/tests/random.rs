@@ -103,8 +103,8 @@ proptest! {
         if second {
             prop_assert_eq!(of(&Account::Unapplied), -minor);
         } else {
-            prop_assert_eq!(of(&Account::Fees), -transaction.fee.minor);
-            prop_assert_eq!(of(&Account::Merchant), -(minor - transaction.fee.minor));
+            prop_assert_eq!(of(&Account::Fees), -transaction.fee().minor);
+            prop_assert_eq!(of(&Account::Merchant), -(minor - transaction.fee().minor));
         }
     }
 }

@@ -63,8 +63,9 @@ impl Attempts {
                 (false, false) => self.paid.push(transaction.id),
             }
         }
-        let can_be_shown = transaction.fee.currency == transaction.amount.currency
-            && (0..=transaction.amount.minor).contains(&transaction.fee.minor);
+        let fee = transaction.agreed_fee();
+        let can_be_shown =
+            fee.currency == transaction.amount.currency && (0..=transaction.amount.minor).contains(&fee.minor);
         if shown == Some(transaction.id) && can_be_shown {
             self.shown = Some((transaction.summary(), transaction.status()));
         }

@@ -10,7 +10,7 @@ use domain::invoice::{self, Invoice};
 use domain::payment::{Payable, PaymentSession, SessionStatus, Transaction, TransactionStatus};
 use domain::payment_link::{self, PaymentLink};
 use domain::refund::{Refund, RefundStatus};
-use domain::{Id, Mode, Scope, Timestamp};
+use domain::{Id, Mode, Money, Scope, Timestamp};
 use serde::Deserialize;
 use store::queries::verify::{self as stored, EventRow, Span};
 use store::{Entity, Tx};
@@ -211,16 +211,23 @@ fn snapshot(
     report.expect(is_said, TABLE, &event.id, || format!("its body does not say {}", event.kind));
     if let Some(attempt) = attempt {
         let is_true = transactions.get(&attempt.id).is_some_and(|truth| {
-            let net = truth.amount.minor.checked_sub(truth.fee.minor);
-            attempt.amount == truth.amount.to_string()
-                && attempt.fee == truth.fee.to_string()
-                && net
-                    .is_some_and(|net| attempt.net_amount == domain::Money::new(net, truth.amount.currency).to_string())
+            let (amount, fee) = (truth.amount, fee_told(attempt, truth));
+            let net = amount.minor.checked_sub(fee.minor).map(|net| Money::new(net, amount.currency).to_string());
+            attempt.amount == amount.to_string()
+                && attempt.fee == fee.to_string()
+                && net.as_ref() == Some(&attempt.net_amount)
                 && subject.is_paid_by(truth)
         });
         let is_named = data.transaction_id.as_ref().is_none_or(|id| *id == attempt.id);
         report.expect(is_true && is_named, TABLE, &event.id, || format!("its body does not show {}", attempt.id));
     }
+}
+
+/// What the ledger takes of money that came: nothing where it came twice. Before it came nobody knew that it would.
+fn fee_told(attempt: &Summary, truth: &Transaction) -> Money {
+    let came = TransactionStatus::parse(&attempt.status).is_some_and(TransactionStatus::is_paid);
+    let agreed = truth.agreed_fee();
+    if came && truth.duplicate { Money::new(0, agreed.currency) } else { agreed }
 }
 
 impl Subject<'_> {
@@ -262,9 +269,9 @@ impl Subject<'_> {
             }
             Subject::Invoice(invoice, _) => {
                 let currency = invoice.bill().currency();
-                let read = |text: &Option<String>| domain::Money::parse(text.as_deref()?, currency).ok();
+                let read = |text: &Option<String>| Money::parse(text.as_deref()?, currency).ok();
                 let minor = |text: &Option<String>| read(text).map(|money| i128::from(money.minor));
-                let lines = domain::Money::parse(&data.amount, currency).ok().map(|money| i128::from(money.minor));
+                let lines = Money::parse(&data.amount, currency).ok().map(|money| i128::from(money.minor));
                 let total = minor(&data.total_amount);
                 let sum = |one: Option<i128>, other: Option<i128>| Some(one? + other?);
                 let adds_up = total.is_some()

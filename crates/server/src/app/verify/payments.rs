@@ -141,9 +141,12 @@ fn fit(session: SessionStatus, transaction: TransactionStatus) -> bool {
 /// What was written down by hand is nobody's to move, and nobody took a fee of it.
 fn recorded(report: &mut Report, transaction: &Transaction) {
     let id = transaction.id.to_string();
-    report.expect(transaction.step() == Step::Settled && transaction.fee.minor == 0, TRANSACTIONS, &id, || {
-        "it was recorded by hand, and waits for a rail or has a fee".into()
-    });
+    report.expect(
+        transaction.step() == Step::Settled && transaction.agreed_fee().minor == 0,
+        TRANSACTIONS,
+        &id,
+        || "it was recorded by hand, and waits for a rail or has a fee".into(),
+    );
 }
 
 pub(super) fn transactions(
@@ -222,7 +225,7 @@ fn moves(report: &mut Report, transaction: &Transaction) {
             format!("it can't have gone from {} to {}", from.status.as_str(), to.status.as_str())
         });
     }
-    let fee = transaction.fee;
+    let fee = transaction.agreed_fee();
     let whole = fee.currency == transaction.amount.currency && (0..=transaction.amount.minor).contains(&fee.minor);
     report
         .expect(whole && transaction.amount.minor > 0, TRANSACTIONS, &id, || "its fee is no part of its amount".into());
@@ -324,7 +327,7 @@ fn is_entry(entry: &[PostingRow], expected: &Expected, currency: &str) -> bool {
 
 /// What the chart of accounts says of a completed payment, computed anew and not by the code that posted it.
 fn lines(transaction: &Transaction) -> Vec<Posting> {
-    let (amount, fee) = (transaction.amount.minor, transaction.fee.minor);
+    let (amount, fee) = (transaction.amount.minor, transaction.agreed_fee().minor);
     let line = |account, amount_minor| Posting { account, amount_minor };
     let rail = match &transaction.source {
         Source::Provider(attempt) => line(Account::RailClearing { rail: attempt.rail.clone() }, amount),

@@ -177,7 +177,7 @@ async fn what_changed_hands_elsewhere_is_in_the_books(world: &World) {
         assert_eq!(payment.notes.as_deref(), Some("At the counter"));
         assert_eq!((receipt.customer.name.as_str(), receipt.merchant.name.as_str()), ("Awa Ceesay", "Kairaba Books"));
         let Source::Manual(recording) = &transaction.source else { panic!("no rail had it") };
-        assert_eq!((recording.reference.as_deref(), transaction.fee), (Some("till 7"), gmd(0)));
+        assert_eq!((recording.reference.as_deref(), transaction.fee()), (Some("till 7"), gmd(0)));
         let found = receipt.clone();
         let known = world.app.read(move |tx, _| app_receipts::validate(tx, &found.validation_code)).await.unwrap();
         assert_eq!(known.unwrap(), (receipt.clone(), gmd(0)));

@@ -12,7 +12,7 @@ async fn an_invoice_is_paid_in_parts_with_a_receipt_each() {
     assert_eq!(world.initialize(part(10_001)).await, Err("invoice_overpayment".into()));
     let first = world.initialize(part(4_000)).await.unwrap();
     let paid = world.reach(first, SessionStatus::Succeeded).await;
-    assert_eq!((paid.amount, paid.fee, paid.late, paid.duplicate), (dalasi(4_000), dalasi(100), false, false));
+    assert_eq!((paid.amount, paid.fee(), paid.late, paid.duplicate), (dalasi(4_000), dalasi(100), false, false));
     let after = world.stored_invoice(invoice).await;
     assert_eq!((after.stored_status(), after.remaining()), (Status::PartiallyPaid, dalasi(6_000)));
     // Without an amount, all that is left.
@@ -75,6 +75,15 @@ async fn money_for_an_invoice_that_comes_late_or_twice_is_kept() {
     assert_eq!((again.status(), again.duplicate, again.late), (TransactionStatus::Completed, true, false));
     let after = world.stored_invoice(invoice).await;
     assert_eq!((after.stored_status(), after.receipts().len()), (Status::Paid, 1), "second money has no receipt");
+    // The ledger takes no fee of it, and nobody says that it did: not the record, not the event, not the sums.
+    assert_eq!((again.fee(), again.net()), (dalasi(0), dalasi(10_000)));
+    assert_eq!(after.transaction, Some(again.summary()));
+    let fees: Vec<_> = world.bodies(invoice.object_id()).await.iter().map(fee_told).collect();
+    let (first, second) = (Some("2.50 97.50".into()), Some("0.00 100.00".into()));
+    assert_eq!(fees, [None, None, first, None, second]);
+    let scope = world.scope;
+    let sums = world.app.read(move |tx, _| organizations::dashboard(tx, scope)).await.unwrap();
+    assert_eq!((sums.total_amount, sums.total_fees, sums.total_net), ("200.00".into(), "2.50".into(), "197.50".into()));
     assert_eq!(
         world.told(invoice.object_id()).await,
         ["invoice.created", "invoice.finalized", "payment.succeeded", "invoice.paid", "payment.succeeded"]
@@ -110,4 +119,10 @@ async fn an_invoice_hears_of_an_attempt_that_failed() {
     assert_ne!(again, session);
     world.reach(again, SessionStatus::Succeeded).await;
     world.books_are_right().await;
+}
+
+/// Fee and net of the payment that an event tells of.
+fn fee_told(body: &serde_json::Value) -> Option<String> {
+    let told = body["data"]["transaction"].as_object()?;
+    Some(format!("{} {}", told["fee"].as_str()?, told["net_amount"].as_str()?))
 }
