@@ -1,4 +1,8 @@
 //! Which event is owed to which endpoint, and the worker's claim on what is due.
+//!
+//! A lease that ends later than any could was taken by a clock that was ahead, and counts as ended.
+
+use std::time::Duration;
 
 use domain::event::Event;
 use domain::webhook::{Delivery, DeliveryStatus, WebhookEndpoint};
@@ -51,7 +55,7 @@ const READY: &str = "\
 from webhook_deliveries as due
 where due.status = 'pending'
 and due.endpoint_id = $1
-and due.lease_until <= $2
+and (due.lease_until <= $2 or due.lease_until > $3)
 and (due.by_hand = 1 or not exists (
     select 1
     from webhook_deliveries as earlier
@@ -66,7 +70,7 @@ select due.organization_id, due.mode, due.event_id, due.endpoint_id
 {ready}
 and due.next_retry_at <= $2
 order by due.next_retry_at, due.event_id
-limit $3";
+limit $4";
 
 /// Without those that wait for an earlier one: they are due when that one is done.
 const NEXT_DUE: &str = "\
@@ -78,7 +82,8 @@ limit 1";
 const LEASE: &str = "\
 update webhook_deliveries
 set lease_until = $5, lease_token = lease_token + 1
-where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and status = 'pending' and lease_until <= $6
+where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and status = 'pending'
+    and (lease_until <= $6 or lease_until > $7)
 returning organization_id, mode, event_id, endpoint_id, object_id, sequence, status, attempts, round_attempts, next_retry_at,
     last_status_code, last_error, lease_token";
 
@@ -107,6 +112,9 @@ set status = $5, round_attempts = $6, next_retry_at = $7, lease_until = 0, lease
     then by_hand
     else 1 end
 where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4";
+
+/// Twice what any is taken for, because the clocks of two processes differ.
+const LONGEST_LEASE: Duration = Duration::from_secs(60);
 
 /// A delivery that a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,7 +174,8 @@ pub fn due(tx: &mut Tx<'_>, limit: usize, but: &[Id<WebhookEndpoint>]) -> Result
             break;
         }
         let room = i64::try_from(room).unwrap_or(i64::MAX);
-        for row in tx.query(&sql, &[endpoint.to_string().into(), now.micros().into(), room.into()])? {
+        let [endpoint_id, now, latest] = of_endpoint(endpoint, now);
+        for row in tx.query(&sql, &[endpoint_id, now, latest, room.into()])? {
             all.push(DueDelivery {
                 scope: scope_of(&row)?,
                 event: read_id(&row.get::<String>("event_id")?)?,
@@ -188,6 +197,11 @@ fn owed(tx: &mut Tx<'_>, but: &[Id<WebhookEndpoint>]) -> Result<Vec<(Id<WebhookE
     Ok(all)
 }
 
+/// Whose, and which leases count: those that ended by now, and those that end later than any could.
+fn of_endpoint(endpoint: Id<WebhookEndpoint>, now: Timestamp) -> [Value; 3] {
+    [endpoint.to_string().into(), now.micros().into(), now.plus(LONGEST_LEASE).micros().into()]
+}
+
 fn ready(sql: &str) -> String {
     let ready = match domain::planted!(Defect::DeliveredOutOfOrder) {
         true => READY.replace("due.by_hand = 1", "1 = 1"),
@@ -199,7 +213,8 @@ fn ready(sql: &str) -> String {
 /// Holds a due delivery until `lease_until`; `None` when another worker was faster.
 pub fn lease(tx: &mut Tx<'_>, due: &DueDelivery, lease_until: Timestamp) -> Result<Option<ClaimedDelivery>, Error> {
     let mut values = Vec::from(key(due.scope, &due.event.to_string()));
-    values.extend([due.endpoint.to_string().into(), lease_until.micros().into(), tx.now().micros().into()]);
+    let [endpoint, now, latest] = of_endpoint(due.endpoint, tx.now());
+    values.extend([endpoint, lease_until.micros().into(), now, latest]);
     // By the whole key: without the scope it would read everything that waits for the endpoint.
     let row = tx.query_opt(LEASE, &values)?;
     row.map(|row| Ok(ClaimedDelivery { delivery: read(&row)?, lease_token: row.get("lease_token")? })).transpose()
@@ -244,7 +259,7 @@ pub fn next_due(tx: &mut Tx<'_>, but: &[Id<WebhookEndpoint>]) -> Result<Option<T
         if next.is_some_and(|next| next <= first.max(now)) {
             break;
         }
-        if let Some(row) = tx.query_opt(&sql, &[endpoint.to_string().into(), now.micros().into()])? {
+        if let Some(row) = tx.query_opt(&sql, &of_endpoint(endpoint, now))? {
             let due_at = Timestamp::from_micros(row.get("due_at")?);
             next = Some(next.map_or(due_at, |next| next.min(due_at)));
         }
@@ -282,11 +297,13 @@ pub fn owed_in(tx: &mut Tx<'_>, mode: Mode) -> Result<Vec<Id<WebhookEndpoint>>, 
 /// How the database would go about a look at what is owed: its plan for each statement, for whoever checks that no index is
 /// missing.
 pub fn plans(tx: &mut Tx<'_>, endpoint: Id<WebhookEndpoint>) -> Result<[String; 3], Error> {
-    let (endpoint, now) = (Value::from(endpoint.to_string()), Value::from(tx.now().micros()));
+    let of_endpoint = of_endpoint(endpoint, tx.now());
+    let mut with_limit = Vec::from(of_endpoint.clone());
+    with_limit.push(32.into());
     Ok([
         explained(tx, OWED, &[])?,
-        explained(tx, &ready(DUE), &[endpoint.clone(), now.clone(), 32.into()])?,
-        explained(tx, &ready(NEXT_DUE), &[endpoint, now])?,
+        explained(tx, &ready(DUE), &with_limit)?,
+        explained(tx, &ready(NEXT_DUE), &of_endpoint)?,
     ])
 }
 

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::checkout::Checkout;
+use domain::event::{Event, EventType};
 use domain::job::{ClaimedJob, Job, Lane};
 use domain::mail::{Mail, MailKind};
 use domain::organization::Organization;
+use domain::webhook::Delivery;
 use domain::{Id, Mode, Scope, Timestamp};
 use store::lease::{self, Token};
-use store::queries::{jobs, mails};
+use store::queries::{deliveries, jobs, mails};
 use store::{Error, Schema, Settings, Store, Tx};
 
 use crate::on_both;
@@ -21,7 +23,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const LEASE: Duration = Duration::from_secs(30);
 const LEASE_US: i64 = 30_000_000;
 
-/// A job and a mail, owed and held by somebody who says nothing any more, and a lease.
+/// A job, a mail and a delivery, owed and held by somebody who says nothing any more, and a lease.
 async fn held(store: &Store, ahead: Duration) -> ClaimedJob {
     let held = store.write(move |tx| {
         let now = tx.now();
@@ -35,6 +37,11 @@ async fn held(store: &Store, ahead: Duration) -> ClaimedJob {
         let recipient = "awa@example.org".to_owned();
         mails::insert(tx, &Mail::owed(id, scope, MailKind::Invoice, "inv_1".into(), recipient, now))?;
         assert_eq!(mails::claim(tx, 1, until)?.len(), 1);
+        let (event, endpoint) = (tx.entropy().id(now), tx.entropy().id(now));
+        let (kind, object_id, body) = (EventType::CheckoutExpired, "cs_1".to_owned(), "{}".to_owned());
+        let event = Event { id: event, scope, kind, object_id, sequence: 1, body, created_at: now };
+        deliveries::insert(tx, &Delivery::owed(&event, endpoint, now))?;
+        assert_eq!(claim_deliveries(tx, until)?, 1);
         let ahead_us = i64::try_from(ahead.as_micros()).unwrap();
         assert_eq!(lease::take(tx, "sequencer", "dead", ahead_us + LEASE_US)?, Some(Token(1)));
         Ok::<_, Error>(job)
@@ -42,18 +49,25 @@ async fn held(store: &Store, ahead: Duration) -> ClaimedJob {
     held.await.unwrap()
 }
 
-/// How much of it another process gets now: jobs, mails, the lease.
-async fn free(store: &Store) -> (Vec<ClaimedJob>, usize, bool) {
+fn claim_deliveries(tx: &mut Tx<'_>, until: Timestamp) -> Result<usize, Error> {
+    let due = deliveries::due(tx, 10, &[])?;
+    let held: Result<Vec<_>, Error> = due.iter().map(|due| deliveries::lease(tx, due, until)).collect();
+    Ok(held?.into_iter().flatten().count())
+}
+
+/// How much of it another process gets now: jobs, mails and deliveries, the lease.
+async fn free(store: &Store) -> (Vec<ClaimedJob>, [usize; 2], bool) {
     let soon = |tx: &Tx<'_>| tx.now().plus(LEASE);
     let taken = store.write(move |tx| {
-        let due = [jobs::next_due(tx, Lane::Prompt)?, mails::next_due(tx)?];
+        let due = [jobs::next_due(tx, Lane::Prompt)?, mails::next_due(tx)?, deliveries::next_due(tx, &[])?];
+        let until = soon(tx);
         let found = (
-            jobs::claim(tx, Lane::Prompt, 10, soon(tx))?,
-            mails::claim(tx, 10, soon(tx))?.len(),
+            jobs::claim(tx, Lane::Prompt, 10, until)?,
+            [mails::claim(tx, 10, until)?.len(), claim_deliveries(tx, until)?],
             lease::take(tx, "sequencer", "alive", LEASE_US)?.is_some(),
         );
         let is_due = |due: &Option<Timestamp>| due.is_some_and(|due| due <= tx.now());
-        assert_eq!(due.map(|due| is_due(&due)), [!found.0.is_empty(), found.1 > 0]);
+        assert_eq!(due.map(|due| is_due(&due)), [!found.0.is_empty(), found.1[0] > 0, found.1[1] > 0]);
         Ok::<_, Error>(found)
     });
     taken.await.unwrap()
@@ -62,11 +76,11 @@ async fn free(store: &Store) -> (Vec<ClaimedJob>, usize, bool) {
 async fn what_a_clock_that_was_ahead_held_is_free(world: &World) {
     let store = world.try_open(Schema::product()).await.unwrap();
     let first = held(&store, HOUR).await;
-    let (claimed, mails, lease) = free(&store).await;
-    assert_eq!((claimed.len(), mails, lease), (1, 1, true));
+    let (claimed, others, lease) = free(&store).await;
+    assert_eq!((claimed.len(), others, lease), (1, [1, 1], true));
     // As after any lease that ran out: it isn't the first try, and whoever held it can't end it.
     assert!(claimed[0].attempts == 2 && claimed[0].lease_token > first.lease_token, "{claimed:?}");
-    assert_eq!(free(&store).await, (vec![], 0, true), "these are held; the lease is its holder's");
+    assert_eq!(free(&store).await, (vec![], [0, 0], true), "these are held; the lease is its holder's");
     store.close().await;
 }
 
@@ -94,14 +108,14 @@ async fn what_was_held_in_a_file_is_free_when_it_is_opened_to_be_served() {
     let server = open(false).await;
     let first = held(&server, Duration::ZERO).await;
     let guest = open(true).await;
-    assert_eq!(free(&guest).await, (vec![], 0, false));
+    assert_eq!(free(&guest).await, (vec![], [0, 0], false));
     guest.close().await;
-    assert_eq!(free(&server).await, (vec![], 0, false));
+    assert_eq!(free(&server).await, (vec![], [0, 0], false));
     // It dies with everything in its hands.
     server.close().await;
     let server = open(false).await;
-    let (claimed, mails, lease) = free(&server).await;
-    assert_eq!((claimed.len(), mails, lease), (1, 1, true));
+    let (claimed, others, lease) = free(&server).await;
+    assert_eq!((claimed.len(), others, lease), (1, [1, 1], true));
     assert!(claimed[0].attempts == 2 && claimed[0].lease_token > first.lease_token, "{claimed:?}");
     server.close().await;
     world.end().await;
