@@ -47,6 +47,7 @@ def test_an_event_that_nobody_asked_for_is_done(sdk, paid):
     checkout = paid()
     event = events_of(sdk, checkout["id"], 2)[0]
     assert (event["status"], event["attempts"], event["webhook_endpoint_id"]) == ("delivered", 0, None)
+    assert event["updated_at"] == event["created_at"]
 
 
 def test_lists_filter_by_type_and_time(sdk, api, paid):
@@ -129,6 +130,23 @@ def test_a_retry_sends_the_same_event_again(sdk, endpoint, paid):
     again = [one for one in endpoint.mailbox.deliveries if one.id == first.id]
     assert again[0].body == again[1].body
     again[1].verify(endpoint.secret)
+
+
+def test_what_a_delivery_comes_to_moves_its_event(sdk, api, endpoint):
+    endpoint.mailbox.delay = 1.5
+    link = data(api.post("/v1/pay/payment-links", {"title": "Tea", "amount": "1.00"}), 201)["id"]
+    [owed] = events_of(sdk, link, 1)
+    assert (owed["status"], owed["updated_at"]) == ("pending", owed["created_at"])
+    delivered = eventually(lambda: (one := ok(sdk.webhook_events.get(owed["id"])))["status"] == "delivered" and one)
+    assert delivered["updated_at"] > owed["updated_at"] == delivered["created_at"]
+    assert events_of(sdk, link, 1) == [delivered]
+    time.sleep(1.1)
+    retried = ok(sdk.webhook_events.retry(owed["id"]))
+    assert retried["updated_at"] > delivered["updated_at"]
+    # Given up before the attempt ends, which moves it as well.
+    time.sleep(1.1)
+    ok(sdk.webhooks.update(endpoint.id, status="inactive"))
+    assert ok(sdk.webhook_events.get(owed["id"]))["updated_at"] > retried["updated_at"]
 
 
 def test_a_retry_during_an_attempt_is_not_lost_to_it(sdk, api, endpoint):

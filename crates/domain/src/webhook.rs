@@ -227,6 +227,8 @@ pub struct Delivery {
     pub next_retry_at: Option<Timestamp>,
     pub last_status_code: Option<i64>,
     pub last_error: Option<String>,
+    /// When any of this last changed; `None`: not since the event was made.
+    pub updated_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -270,6 +272,7 @@ impl Delivery {
             next_retry_at: Some(now),
             last_status_code: None,
             last_error: None,
+            updated_at: None,
         }
     }
 
@@ -278,6 +281,7 @@ impl Delivery {
         assert_eq!(self.status, DeliveryStatus::Pending, "only an open delivery is attempted");
         assert!(self.next_retry_at.is_some(), "an open delivery is due at some time");
         assert!(self.round_attempts <= self.attempts, "a round is a part of all tries");
+        self.touch(now);
         self.attempts += 1;
         self.round_attempts += 1;
         match outcome {
@@ -294,7 +298,7 @@ impl Delivery {
                     Some(wait) if !gone && !crate::planted!(Defect::GivenUpEarly) => {
                         self.next_retry_at = Some(now.plus(wait))
                     }
-                    _ => self.give_up(),
+                    _ => self.give_up(now),
                 }
             }
         }
@@ -303,10 +307,11 @@ impl Delivery {
     }
 
     /// The endpoint is gone, or the schedule has run out. What was delivered stays so.
-    pub fn give_up(&mut self) {
+    pub fn give_up(&mut self, now: Timestamp) {
         if self.status != DeliveryStatus::Pending {
             return;
         }
+        self.touch(now);
         self.status = DeliveryStatus::Failed;
         self.next_retry_at = None;
     }
@@ -321,6 +326,11 @@ impl Delivery {
             }
         }
         self.next_retry_at = Some(now);
+        self.touch(now);
+    }
+
+    fn touch(&mut self, now: Timestamp) {
+        self.updated_at = Some(self.updated_at.map_or(now, |before| before.max(now)));
     }
 }
 

@@ -53,6 +53,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 13, name: "lean_keys", text: include_str!("../migrations/0013_lean_keys.sql") },
     Migration { number: 14, name: "lists_and_looks", text: include_str!("../migrations/0014_lists_and_looks.sql") },
     Migration { number: 15, name: "second_money", text: include_str!("../migrations/0015_second_money.sql") },
+    Migration {
+        number: 16,
+        name: "changed_deliveries",
+        text: include_str!("../migrations/0016_changed_deliveries.sql"),
+    },
 ];
 
 /// Merged from several sides, they may come out of order.

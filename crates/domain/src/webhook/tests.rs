@@ -145,9 +145,11 @@ fn delivery_cell(before: &Delivery, step: &Step) -> String {
         // The worker attempts open deliveries only.
         Step::Attempt(_) if before.status != DeliveryStatus::Pending => return "–".into(),
         Step::Attempt(outcome) => delivery.attempted(outcome, seconds(1), 1000),
-        Step::GiveUp => delivery.give_up(),
+        Step::GiveUp => delivery.give_up(seconds(1)),
         Step::Retry => delivery.retry(seconds(1)),
     }
+    let is_moved = Delivery { updated_at: before.updated_at, ..delivery.clone() } != *before;
+    assert_eq!(delivery.updated_at, if is_moved { Some(seconds(1)) } else { before.updated_at }, "moved with it");
     let state = if delivery.status == before.status { "=" } else { delivery.status.as_str() };
     let due = delivery.next_retry_at.map(|due| format!(", due in {} s", due.since(seconds(1)).as_secs()));
     let round = match before.round_attempts > 0 && delivery.round_attempts == 0 {

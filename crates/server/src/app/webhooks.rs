@@ -193,7 +193,8 @@ pub fn retry(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<EventView, 
     }
     for endpoint in active.iter().filter(|endpoint| endpoint.wants(event.kind)) {
         if known.iter().all(|delivery| delivery.endpoint != endpoint.id) {
-            let delivery = domain::webhook::Delivery::owed(&event, endpoint.id, now);
+            let mut delivery = domain::webhook::Delivery::owed(&event, endpoint.id, now);
+            delivery.retry(now);
             deliveries::insert_by_hand(tx, &delivery)?;
             known.push(delivery);
             reopened += 1;
@@ -259,10 +260,10 @@ pub fn attempted(tx: &mut Tx<'_>, claimed: &ClaimedDelivery, outcome: Option<&At
     let endpoint = tx.find::<WebhookEndpoint>(claimed.delivery.scope, claimed.delivery.endpoint)?;
     match outcome {
         Some(outcome) => claimed.delivery.attempted(outcome, now, jitter),
-        None => claimed.delivery.give_up(),
+        None => claimed.delivery.give_up(now),
     }
     if !endpoint.as_ref().is_some_and(WebhookEndpoint::is_active) {
-        claimed.delivery.give_up();
+        claimed.delivery.give_up(now);
     }
     if !finish(tx, claimed)? {
         return Ok(());
@@ -278,7 +279,7 @@ fn finish(tx: &mut Tx<'_>, mut claimed: ClaimedDelivery) -> Result<bool, Failure
     if deliveries::finish(tx, &claimed)? {
         return Ok(true);
     }
-    claimed.delivery.give_up();
+    claimed.delivery.give_up(tx.now());
     Ok(deliveries::finish(tx, &claimed)?)
 }
 

@@ -141,6 +141,7 @@ pub struct EventView {
     pub sequence: i64,
     #[schema(value_type = words::Time)]
     pub created_at: String,
+    /// When any of its deliveries last changed.
     #[schema(value_type = words::Time)]
     pub updated_at: String,
     pub deliveries: Vec<DeliveryView>,
@@ -166,6 +167,8 @@ impl EventView {
     pub fn of(event: &Event, deliveries: &[Delivery]) -> Self {
         let stored: StoredEnvelope = serde_json::from_str(&event.body).expect("an event's body is our own envelope");
         let next_retry_at = deliveries.iter().filter_map(|delivery| delivery.next_retry_at).min();
+        let changes = deliveries.iter().filter_map(|delivery| delivery.updated_at);
+        let updated_at = changes.fold(event.created_at, Timestamp::max);
         let only = match deliveries {
             [only] => Some(only.endpoint.to_string()),
             _ => None,
@@ -182,7 +185,7 @@ impl EventView {
             object_id: event.object_id.clone(),
             sequence: event.sequence,
             created_at: event.created_at.to_text(),
-            updated_at: event.created_at.to_text(),
+            updated_at: updated_at.to_text(),
             deliveries: deliveries.iter().map(DeliveryView::of).collect(),
         }
     }

@@ -18,12 +18,12 @@ const TABLE: &str = "webhook_deliveries";
 
 const INSERT: &str = "\
 insert into webhook_deliveries (organization_id, mode, event_id, endpoint_id, object_id, sequence, status, by_hand,
-    attempts, round_attempts, next_retry_at, last_status_code, last_error, lease_until, lease_token)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0)";
+    attempts, round_attempts, next_retry_at, last_status_code, last_error, updated_at, lease_until, lease_token)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, 0)";
 
 const SELECT_OF_EVENT: &str = "\
 select organization_id, mode, event_id, endpoint_id, object_id, sequence, status, attempts, round_attempts, next_retry_at,
-    last_status_code, last_error, lease_token
+    last_status_code, last_error, updated_at, lease_token
 from webhook_deliveries
 where organization_id = $1 and mode = $2 and event_id = $3
 order by endpoint_id";
@@ -85,13 +85,13 @@ set lease_until = $5, lease_token = lease_token + 1
 where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and status = 'pending'
     and (lease_until <= $6 or lease_until > $7)
 returning organization_id, mode, event_id, endpoint_id, object_id, sequence, status, attempts, round_attempts, next_retry_at,
-    last_status_code, last_error, lease_token";
+    last_status_code, last_error, updated_at, lease_token";
 
 /// What was given up while the attempt was under way is not open again.
 const FINISH: &str = "\
 update webhook_deliveries
 set status = $5, attempts = $6, round_attempts = $7, next_retry_at = $8, last_status_code = $9, last_error = $10,
-    lease_until = 0
+    updated_at = $12, lease_until = 0
 where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and lease_token = $11
 and (status = 'pending' or $5 <> 'pending')";
 
@@ -100,7 +100,7 @@ and (status = 'pending' or $5 <> 'pending')";
 /// what was asked for: it would end the retry before it began.
 const RETRY: &str = "\
 update webhook_deliveries
-set status = $5, round_attempts = $6, next_retry_at = $7, lease_until = 0, lease_token = lease_token + 1, by_hand = case
+set status = $5, round_attempts = $6, next_retry_at = $7, updated_at = $8, lease_until = 0, lease_token = lease_token + 1, by_hand = case
     when status = 'pending' and not exists (
         select 1
         from webhook_deliveries as earlier
@@ -145,6 +145,7 @@ fn add(tx: &mut Tx<'_>, delivery: &Delivery, by_hand: bool) -> Result<(), Error>
         delivery.next_retry_at.map(Timestamp::micros).into(),
         delivery.last_status_code.into(),
         delivery.last_error.clone().into(),
+        delivery.updated_at.map(Timestamp::micros).into(),
     ]);
     tx.append(TABLE, INSERT, &values)
 }
@@ -234,6 +235,7 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error>
         delivery.last_status_code.into(),
         delivery.last_error.clone().into(),
         claimed.lease_token.into(),
+        delivery.updated_at.map(Timestamp::micros).into(),
     ]);
     Ok(tx.execute(FINISH, &values)? == 1)
 }
@@ -246,6 +248,7 @@ pub fn retry(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
         delivery.status.as_str().into(),
         delivery.round_attempts.into(),
         delivery.next_retry_at.map(Timestamp::micros).into(),
+        delivery.updated_at.map(Timestamp::micros).into(),
     ]);
     tx.guarded(TABLE, RETRY, &values)
 }
@@ -322,5 +325,6 @@ fn read(row: &Row) -> Result<Delivery, Error> {
         next_retry_at: row.get::<Option<i64>>("next_retry_at")?.map(Timestamp::from_micros),
         last_status_code: row.get("last_status_code")?,
         last_error: row.get("last_error")?,
+        updated_at: row.get::<Option<i64>>("updated_at")?.map(Timestamp::from_micros),
     })
 }

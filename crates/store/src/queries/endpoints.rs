@@ -20,7 +20,7 @@ where organization_id = $1 and mode = $2 and id = $3";
 
 const GIVE_UP_OPEN: &str = "\
 update webhook_deliveries
-set status = 'failed', next_retry_at = null
+set status = 'failed', next_retry_at = null, updated_at = $4
 where organization_id = $1 and mode = $2 and endpoint_id = $3 and status = 'pending'";
 
 pub fn active(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<WebhookEndpoint>, Error> {
@@ -40,5 +40,7 @@ pub fn delete(tx: &mut Tx<'_>, endpoint: &WebhookEndpoint) -> Result<(), Error> 
 
 /// Nothing more is sent to it: contract §4.16, endpoint inactive or deleted.
 pub fn give_up_open(tx: &mut Tx<'_>, endpoint: &WebhookEndpoint) -> Result<u64, Error> {
-    tx.execute(GIVE_UP_OPEN, &key(endpoint.scope, &endpoint.id.to_string()))
+    let [organization, mode, id] = key(endpoint.scope, &endpoint.id.to_string());
+    let now = tx.now().micros().into();
+    tx.execute(GIVE_UP_OPEN, &[organization, mode, id, now])
 }

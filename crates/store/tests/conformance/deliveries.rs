@@ -126,8 +126,11 @@ async fn what_was_given_up_under_way_is_not_open_again(world: &World) {
     store.write(|tx| tx.execute(GIVE_UP, &[])).await.unwrap();
     assert!(!finish(&store, first.clone(), failed()).await, "it is to be tried again, and was given up");
     let mut over = first;
-    over.delivery.give_up();
+    over.delivery.give_up(Timestamp::from_micros(9));
+    let (scope, event) = (over.delivery.scope, over.delivery.event);
     assert!(store.write(move |tx| deliveries::finish(tx, &over)).await.unwrap());
+    let kept = store.read(move |tx| deliveries::of_event(tx, scope, event)).await.unwrap();
+    assert_eq!(kept[0].updated_at, Some(Timestamp::from_micros(9)));
     assert!(finish(&store, other, SUCCEEDED).await, "what arrived was delivered");
     store.close().await;
 }
