@@ -239,6 +239,7 @@ impl PaymentSession {
             refunding_minor: 0,
             attempt_count: 1,
             questions: 0,
+            expires_at: Some(self.expires_at),
             created_at: now.floor_to_second(),
             updated_at: now,
         }
@@ -292,6 +293,15 @@ impl PaymentSession {
         assert_eq!(transaction.amount, self.amount, "both are about the same money");
         let is_paid = transaction.status.is_paid();
         assert_eq!(self.status == SessionStatus::Succeeded, is_paid, "both are paid, or neither");
+        let runs_out = self.status == SessionStatus::Pending && transaction.status == TransactionStatus::Pending;
+        let known = transaction.expires_at;
+        assert!(known.is_none_or(|at| runs_out && at == self.expires_at), "an attempt runs out with its session");
+    }
+
+    /// What the provider has does not run out; what waits for its payer runs out with the session.
+    fn set_expiry(&self, transaction: &mut Transaction) {
+        let runs_out = self.status == SessionStatus::Pending && transaction.status == TransactionStatus::Pending;
+        transaction.expires_at = runs_out.then_some(self.expires_at);
     }
 
     /// From when on a new code may be sent in place of the one that is awaited; `None` where none is.

@@ -58,6 +58,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "changed_deliveries",
         text: include_str!("../migrations/0016_changed_deliveries.sql"),
     },
+    Migration {
+        number: 17,
+        name: "expiring_transactions",
+        text: include_str!("../migrations/0017_expiring_transactions.sql"),
+    },
 ];
 
 /// Merged from several sides, they may come out of order.

@@ -35,7 +35,7 @@ fn tries_left(session: &PaymentSession) -> u8 {
 #[test]
 fn a_wrong_code_counts_although_an_older_answer_was_faster() {
     let (mut session, mut attempt) = awaiting_code(3);
-    session.submit_code(Some(&attempt), at(2)).unwrap();
+    session.submit_code(Some(&mut attempt), at(2)).unwrap();
     let stale = session.reported(&mut attempt, &Report::AwaitingCode { attempts_left: 3 }, at(2));
     assert_eq!((stale, session.status(), tries_left(&session)), (Moved::On, SessionStatus::Pending, 3));
     let word = Called::Answered(Report::AwaitingCode { attempts_left: 2 });
@@ -55,8 +55,8 @@ fn nobody_gets_a_try_back() {
 
 #[test]
 fn a_new_code_may_be_sent_after_its_pause_while_one_is_awaited() {
-    let (mut session, attempt) = awaiting_code(3);
+    let (mut session, mut attempt) = awaiting_code(3);
     assert_eq!(session.code_again_at(&attempt), Some(at(30)));
-    session.submit_code(Some(&attempt), at(2)).unwrap();
+    session.submit_code(Some(&mut attempt), at(2)).unwrap();
     assert_eq!(session.code_again_at(&attempt), None);
 }

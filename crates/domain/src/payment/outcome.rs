@@ -63,26 +63,25 @@ impl PaymentSession {
         // Known again, and nothing happened yet: a code is taken by a pending session only.
         if was_unknown && self.awaits_code() {
             self.status = SessionStatus::Pending;
+            self.set_expiry(transaction);
         }
         self.touch_both(transaction, now);
         Moved::On
     }
 
     /// A code is on its way to the rail: from here on the provider has the attempt.
-    pub fn submit_code(&mut self, transaction: Option<&Transaction>, now: Timestamp) -> Result<(), Refusal> {
+    pub fn submit_code(&mut self, transaction: Option<&mut Transaction>, now: Timestamp) -> Result<(), Refusal> {
         self.refuse_if_closed()?;
-        let attempt = transaction.map(|transaction| transaction.id);
+        let attempt = transaction.as_ref().map(|transaction| transaction.id);
         assert_eq!(self.transaction, attempt, "a code is for the session's own attempt");
         match self.status {
             SessionStatus::Processing => Err(Refusal::PaymentInProgress),
             SessionStatus::Pending if self.awaits_code() => {
-                assert!(transaction.is_some(), "only an attempt asks for a code");
-                assert!(
-                    transaction.is_some_and(|transaction| transaction.step != Step::Settled),
-                    "an attempt that is over asks for nothing"
-                );
+                let transaction = transaction.expect("only an attempt asks for a code");
+                assert_ne!(transaction.step, Step::Settled, "an attempt that is over asks for nothing");
                 self.status = SessionStatus::Processing;
                 self.failure_reason = None;
+                self.set_expiry(transaction);
                 self.touch(now);
                 Ok(())
             }
@@ -284,6 +283,7 @@ impl PaymentSession {
         transaction.step = Step::Waiting;
         self.outcome_unknown = false;
         self.status = SessionStatus::Pending;
+        self.set_expiry(transaction);
         self.touch_both(transaction, now);
         assert!(self.awaits_code(), "a code that is awaited can be submitted");
         Moved::On

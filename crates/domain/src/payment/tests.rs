@@ -61,7 +61,7 @@ impl Pair {
     }
 
     fn code(&mut self) -> Result<(), Refusal> {
-        self.session.submit_code(Some(&self.transaction), seconds(4))
+        self.session.submit_code(Some(&mut self.transaction), seconds(4))
     }
 
     fn code_submitted(&mut self, called: Called<Report>) -> Moved {

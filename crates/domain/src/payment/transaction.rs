@@ -63,6 +63,10 @@ pub struct Transaction {
     /// Questions asked so far: the pauses between them grow.
     #[serde(default)]
     pub questions: u32,
+    /// From when on readers are told that it expired, while it waits for its payer; what was stored before this was goes by
+    /// its timer alone.
+    #[serde(default)]
+    pub(super) expires_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -264,6 +268,7 @@ impl Transaction {
             refunding_minor: 0,
             attempt_count: 1,
             questions: 0,
+            expires_at: None,
             created_at: now.floor_to_second(),
             updated_at: now,
         }
@@ -427,6 +432,10 @@ impl Transaction {
         Some(pause)
     }
 
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.expires_at
+    }
+
     /// When it first reached `status`.
     pub fn reached(&self, status: TransactionStatus) -> Option<Timestamp> {
         self.transitions.iter().find(|transition| transition.status == status).map(|transition| transition.at)
@@ -437,6 +446,8 @@ impl Transaction {
         assert!(self.status.may_become(status), "{} never becomes {}", self.status.as_str(), status.as_str());
         assert!(self.transitions.last().is_none_or(|last| last.at <= at), "moves are stored in their order");
         self.status = status;
+        // Nothing waits for a payer twice.
+        self.expires_at = None;
         self.transitions.push(Transition { status, at });
         self.updated_at = at;
     }

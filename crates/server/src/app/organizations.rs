@@ -7,10 +7,11 @@ use store::queries::{organizations, transactions};
 use store::{Tx, lease};
 
 use super::keys::{self, CreatedKey};
-use super::logos;
 use super::{Context, load, look_up};
+use super::{logos, sessions};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
+use crate::wire::checkouts::SummaryView;
 use crate::wire::settings::{MethodTotal, Methods, PayDashboard, Period, Settings};
 
 const INSTALLATION: &str = "installation";
@@ -166,7 +167,10 @@ pub fn dashboard(tx: &mut Tx<'_>, scope: Scope) -> Result<PayDashboard, Failure>
             by_method.push(MethodTotal { payment_method: method.into(), count, amount: money(minor) });
         }
     }
-    let recent = transactions::recent(tx, scope, 10)?;
+    let mut recent = Vec::new();
+    for stored in transactions::recent(tx, scope, 10)? {
+        recent.push(SummaryView::from(&sessions::shown(tx, stored)?.summary()));
+    }
     Ok(PayDashboard {
         currency: currency.code().into(),
         total_amount: money(amount),
@@ -178,7 +182,7 @@ pub fn dashboard(tx: &mut Tx<'_>, scope: Scope) -> Result<PayDashboard, Failure>
         failed_count: count(&["failed", "cancelled", "expired"]),
         pending_count: count(&["pending", "processing"]),
         by_method,
-        recent_transactions: recent.iter().map(|transaction| (&transaction.summary()).into()).collect(),
+        recent_transactions: recent,
         period: Period { start: start.to_text(), end: now.to_text() },
     })
 }

@@ -387,13 +387,14 @@ fn submit_code(
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
     let now = tx.now();
-    payment.session.submit_code(payment.transaction.as_ref(), now)?;
-    let Some(transaction) = &payment.transaction else { return Err(Refusal::CodeNotExpected.into()) };
+    payment.session.submit_code(payment.transaction.as_mut(), now)?;
+    let Some(transaction) = &mut payment.transaction else { return Err(Refusal::CodeNotExpected.into()) };
     payment.session.unanswered_key = key;
     object.attempt_moved(payment.session.id, transaction.summary(), true, now);
     let scope = object.scope();
     jobs::schedule(tx, scope, Job::AskRail(transaction.id), now.plus(CODE_LEASE))?;
     object.save(tx)?;
     tx.save(&mut payment.session)?;
+    tx.save(transaction)?;
     Ok(Begun::SubmitCode(scope, transaction.id, payment.session.id))
 }

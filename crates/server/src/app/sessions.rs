@@ -4,7 +4,7 @@
 
 use domain::checkout::{Checkout, Status};
 use domain::job::Job;
-use domain::payment::{Payable, PaymentSession, SessionStatus, Transaction, TransactionSummary};
+use domain::payment::{Payable, PaymentSession, SessionStatus, Transaction, TransactionStatus, TransactionSummary};
 use domain::{Id, Scope};
 use store::Tx;
 use store::queries::jobs;
@@ -41,6 +41,22 @@ pub fn look_up_payment(tx: &mut Tx<'_>, scope: Scope, id: Id<PaymentSession>) ->
         session.close(transaction.as_mut(), true, now);
     }
     Ok(Payment { session, transaction })
+}
+
+/// A transaction as a reader is told at this moment: what waits for a payer whose time ran out is expired, whether or not the
+/// timer ran.
+pub fn shown(tx: &mut Tx<'_>, stored: Transaction) -> Result<Transaction, Failure> {
+    let told = match stored.status() {
+        TransactionStatus::Pending => look_up_payment(tx, stored.scope, stored.attempt().session)?.transaction,
+        TransactionStatus::Processing
+        | TransactionStatus::Completed
+        | TransactionStatus::Failed
+        | TransactionStatus::Cancelled
+        | TransactionStatus::Expired
+        | TransactionStatus::PartiallyRefunded
+        | TransactionStatus::Refunded => None,
+    };
+    Ok(told.unwrap_or(stored))
 }
 
 /// Whether the time of a pending session ran out.

@@ -1,10 +1,9 @@
 //! `/v1/pay/transactions`: attempts to pay, and what became of them.
 
 use axum::extract::State;
+use domain::Refusal;
 use domain::api_key::{Area, Right};
 use domain::payment::{Transaction, TransactionStatus};
-use domain::{Refusal, Scope};
-use store::Tx;
 use store::queries::transactions::{self as queries, TransactionFilter};
 
 use super::answer::{Answer, Problem};
@@ -30,8 +29,8 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
     let view = api
         .app
         .look(move |tx, _| {
-            let transaction = look_up::<Transaction>(tx, scope, id)?;
-            view(tx, scope, transaction)
+            let stored = look_up::<Transaction>(tx, scope, id)?;
+            Ok(TransactionView::of(&sessions::shown(tx, stored)?))
         })
         .await?;
     Ok(Answer::ok(&view))
@@ -61,26 +60,11 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
             let mut found = queries::list(tx, scope, &filter, &page)?;
             let transactions = std::mem::take(&mut found.items);
             let views: Result<Vec<_>, Failure> =
-                transactions.into_iter().map(|transaction| view(tx, scope, transaction)).collect();
+                transactions.into_iter().map(|stored| Ok(TransactionView::of(&sessions::shown(tx, stored)?))).collect();
             let mut list = List::of(found.map(|_| unreachable!("its items were taken")), &page);
             list.items = views?;
             Ok(list)
         })
         .await?;
     Ok(Answer::ok(&list))
-}
-
-/// As a reader is told at this moment: what waits for a payer whose time ran out is expired, whether or not the timer ran.
-fn view(tx: &mut Tx<'_>, scope: Scope, stored: Transaction) -> Result<TransactionView, Failure> {
-    let now = match stored.status() {
-        TransactionStatus::Pending => sessions::look_up_payment(tx, scope, stored.attempt().session)?.transaction,
-        TransactionStatus::Processing
-        | TransactionStatus::Completed
-        | TransactionStatus::Failed
-        | TransactionStatus::Cancelled
-        | TransactionStatus::Expired
-        | TransactionStatus::PartiallyRefunded
-        | TransactionStatus::Refunded => None,
-    };
-    Ok(TransactionView::of(now.as_ref().unwrap_or(&stored)))
 }

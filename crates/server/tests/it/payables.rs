@@ -20,12 +20,13 @@ use dalasi::error::Failure;
 use domain::checkout::Checkout;
 use domain::event::Event;
 use domain::invoice::{Invoice, Status};
-use domain::payment::{Payable, Payer, PaymentSession, SessionStatus, Transaction, TransactionStatus};
+use domain::payment::{Moved, Payable, Payer, PaymentSession, SessionStatus, Transaction, TransactionStatus};
 use domain::payment_link::{self, CustomField, FieldType, PaymentLink, Price, Terms};
 use domain::rail::{Called, FailureReason, Report};
 use domain::{Currency, Id, Metadata, Method, Money, Msisdn, Refusal, TaxRate};
 use store::queries::PageRequest;
 use store::queries::events::{self, EventsFilter};
+use store::queries::transactions::{self, TransactionFilter};
 
 use crate::world::World;
 

@@ -170,15 +170,7 @@ impl History {
         for path in paths.iter().rev() {
             let answer = self.world.send(side, "GET", path, None, None).await.ok_or("a read was not answered")?;
             match answer.status {
-                200 => {
-                    let mut one = answer.json()["data"].clone();
-                    if let Some(attempt) = of.attempts.get(&text(&one, "id")) {
-                        // An attempt whose time has just run out is shown as expired, and is listed as pending until its
-                        // timer has run: the one list that goes by what is stored and not by the clock.
-                        one["listed_as"] = attempt.status().into();
-                    }
-                    all.push(one);
-                }
+                200 => all.push(answer.json()["data"].clone()),
                 404 => {}
                 status => return Err(format!("{path} is answered {status} {}", answer.body)),
             }
@@ -260,7 +252,7 @@ fn text(value: &Value, name: &str) -> String {
 }
 
 fn is_within(one: &Value, name: &str, value: &str) -> bool {
-    let status = text(one, if one["listed_as"].is_null() { "status" } else { "listed_as" });
+    let status = text(one, "status");
     match name {
         "status" if value == "open" => matches!(status.as_str(), "pending" | "partially_paid" | "overdue"),
         "status" => status == value,

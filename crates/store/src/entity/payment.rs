@@ -58,14 +58,15 @@ impl Entity for Transaction {
     const INSERT: &'static str = "\
 insert into transactions (organization_id, mode, id, version, doc, status, step, attention, payment_session_id,
     object_type, object_id, payment_method, rail, rail_reference, amount_minor, fee_minor, currency, created_at, updated_at,
-    refunded_minor, refunding_minor)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)";
+    refunded_minor, refunding_minor, expires_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)";
     const UPDATE: &'static str = "\
 update transactions
 set version = $4, doc = $5, status = $6, step = $7, attention = $8, payment_session_id = $9, object_type = $10,
     object_id = $11, payment_method = $12, rail = $13, rail_reference = $14, amount_minor = $15, fee_minor = $16,
-    currency = $17, created_at = $18, updated_at = $19, refunded_minor = $20, refunding_minor = $21
-where organization_id = $1 and mode = $2 and id = $3 and version = $22";
+    currency = $17, created_at = $18, updated_at = $19, refunded_minor = $20, refunding_minor = $21,
+    expires_at = $22
+where organization_id = $1 and mode = $2 and id = $3 and version = $23";
     const SELECT: &'static str = "\
 select version, doc
 from transactions
@@ -110,6 +111,7 @@ where organization_id = $1 and mode = $2 and id = $3";
             self.updated_at.micros().into(),
             self.refunded().minor.into(),
             self.refunding().minor.into(),
+            self.expires_at().map(|at| at.micros()).into(),
         ]
     }
 }

@@ -77,7 +77,7 @@ impl World {
             Act::Code(called) => {
                 let Some(newest) = self.payments.last_mut() else { return };
                 let may_pay = self.checkout.payable(now).is_ok();
-                if !may_pay || newest.session.submit_code(newest.transaction.as_ref(), now).is_err() {
+                if !may_pay || newest.session.submit_code(newest.transaction.as_mut(), now).is_err() {
                     return;
                 }
                 let transaction = newest.transaction.as_ref().expect("a code has an attempt");

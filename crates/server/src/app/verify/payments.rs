@@ -120,6 +120,12 @@ fn of_transaction(report: &mut Report, session: &PaymentSession, transaction: &T
     report.expect(same, SESSIONS, &id, || {
         format!("amount, method or object differ from those of its transaction {}", transaction.id)
     });
+    // What was stored before this was has none, and goes by its timer.
+    let runs_out = session.status() == SessionStatus::Pending && transaction.status() == TransactionStatus::Pending;
+    let is_listed_so = transaction.expires_at().is_none_or(|at| runs_out && at == session.expires_at);
+    report.expect(is_listed_so, SESSIONS, &id, || {
+        format!("its transaction {} is said to run out at another time", transaction.id)
+    });
     let (one, other) = (session.status(), transaction.status());
     report.expect(fit(one, other), SESSIONS, &id, || {
         format!("it is {} while its transaction is {}", one.as_str(), other.as_str())

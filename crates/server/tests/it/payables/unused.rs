@@ -27,6 +27,90 @@ async fn a_session_that_nobody_uses_ends_after_a_day() {
     world.books_are_right().await;
 }
 
+/// No timer runs: what waits for its payer runs out with its session, what the provider has does not.
+#[tokio::test]
+async fn transactions_are_listed_as_they_are_shown() {
+    let world = World::new().await;
+    world.rest().await;
+    world.clock.stop();
+    world.list_is_true([0, 0, 0]).await;
+    // Its place is held for an hour.
+    let link = world.link(|terms| terms.max_usage_count = Some(5)).await;
+    let invoice = world.invoice().await;
+    let [checkout, asked, silent] =
+        [world.create(|_| {}).await, world.create(|_| {}).await, world.create(|_| {}).await];
+    let of_checkout = |checkout: &Checkout| Payable::Checkout(checkout.id);
+    for (payable, method, phone) in [
+        (link, Method::Wave, QUIET),
+        (invoice, Method::Card, QUIET),
+        (of_checkout(&checkout), Method::Qmoney, QUIET),
+        (of_checkout(&silent), Method::Afrimoney, SILENT),
+    ] {
+        world.initialize(pay(payable, method, phone)).await.unwrap();
+    }
+    // A code is on its way, and nobody knows yet what becomes of it.
+    let asked = world.initialize(pay(of_checkout(&asked), Method::Qmoney, QUIET)).await.unwrap();
+    let (scope, id) = (world.scope, world.attempt(asked).await.id);
+    let submitted = world.app.commit(move |tx, context| {
+        settlement::settle(tx, context, scope, id, |_, session, transaction, now| {
+            session.submit_code(Some(transaction), now)?;
+            Ok(Moved::On)
+        })
+    });
+    submitted.await.unwrap();
+    world.list_is_true([4, 1, 0]).await;
+    world.clock.advance(Duration::from_secs(3600) - Duration::from_micros(1));
+    world.list_is_true([4, 1, 0]).await;
+    // The link's session ends after an hour, to the microsecond; the others after a day.
+    world.clock.advance(Duration::from_micros(1));
+    world.list_is_true([3, 1, 1]).await;
+    world.clock.advance(DAY);
+    world.list_is_true([1, 1, 3]).await;
+    // The code was wrong: it waits for its payer again, whose time is over.
+    world.report(id, Report::AwaitingCode { attempts_left: 2 }).await;
+    world.list_is_true([0, 1, 4]).await;
+    world.books_are_right().await;
+}
+
+impl World {
+    /// Of each status the list has what is shown so, page by page, and it counts them; pending, processing, expired.
+    async fn list_is_true(&self, counts: [usize; 3]) {
+        let scope = self.scope;
+        let listed = |status, limit, after| {
+            let (filter, page) =
+                (TransactionFilter { status, ..TransactionFilter::default() }, PageRequest { offset: 0, limit, after });
+            self.app.read(move |tx, _| {
+                let found = transactions::list(tx, scope, &filter, &page)?;
+                let told = found.items.into_iter().map(|stored| sessions::shown(tx, stored));
+                Ok((told.collect::<Result<Vec<_>, _>>()?, found.total))
+            })
+        };
+        let (all, _) = listed(None, 100, None).await.unwrap();
+        for status in TransactionStatus::ALL {
+            let shown: Vec<_> = all.iter().filter(|one| one.status() == status).map(|one| one.id).collect();
+            let mut walked: Vec<Id<Transaction>> = Vec::new();
+            loop {
+                let after = walked.last().map(ToString::to_string);
+                let (page, total) = listed(Some(status), 1, after).await.unwrap();
+                assert_eq!(total, i64::try_from(shown.len()).unwrap(), "{status:?}");
+                match page.first() {
+                    Some(one) => walked.push(one.id),
+                    None => break,
+                }
+            }
+            assert_eq!(walked, shown, "{status:?}");
+        }
+        let of = |status| all.iter().filter(|one| one.status() == status).count();
+        assert_eq!(
+            [TransactionStatus::Pending, TransactionStatus::Processing, TransactionStatus::Expired].map(of),
+            counts
+        );
+        let sums = self.app.read(move |tx, _| organizations::dashboard(tx, scope)).await.unwrap();
+        let [pending, processing, expired] = counts.map(|count| i64::try_from(count).unwrap());
+        assert_eq!((sums.pending_count, sums.failed_count), (pending + processing, expired));
+    }
+}
+
 #[tokio::test]
 async fn what_the_provider_has_does_not_expire() {
     let world = World::new().await;
@@ -56,7 +140,7 @@ async fn an_attempt_that_fails_behind_a_closed_session_is_no_fault() {
     let scope = world.scope;
     let lost = world.app.commit(move |tx, context| {
         settlement::settle(tx, context, scope, id, |_, session, transaction, now| {
-            session.submit_code(Some(transaction), now)?;
+            session.submit_code(Some(&mut *transaction), now)?;
             Ok(session.code_submitted(transaction, Called::Lost("reset".into()), now))
         })
     });
