@@ -201,6 +201,10 @@ impl PaymentSession {
     fn fail(&mut self, transaction: &mut Transaction, reason: FailureReason, now: Timestamp) -> Moved {
         assert!(!transaction.status.is_paid(), "paid is final");
         assert_ne!(self.status, SessionStatus::Succeeded, "paid is final for its session too");
+        // What ran out while nobody used it is expired, whether or not the timer ran.
+        if self.has_expired(now) {
+            self.close(Some(transaction), true, now);
+        }
         transaction.step = Step::Settled;
         let was_open = self.is_open();
         match transaction.status {

@@ -427,10 +427,10 @@ fn a_session_nobody_used_is_expired_by_the_clock() {
         let stand = |apply: &dyn Fn(&mut Pair)| {
             let mut pair = Pair::waiting(Method::Wave);
             apply(&mut pair);
-            pair.session.status.as_str()
+            format!("{}/{}", pair.session.status.as_str(), pair.transaction.status.as_str())
         };
         lines.push(format!(
-            "{name}: returned → {}, rail says processing → {}, rail says another amount → {}",
+            "{name}: returned → {}, rail says processing → {}, another amount → {}, failed → {}",
             stand(&|pair| {
                 pair.session.returned(&mut pair.transaction, now);
             }),
@@ -440,11 +440,14 @@ fn a_session_nobody_used_is_expired_by_the_clock() {
             stand(&|pair| {
                 pair.session.reported(&mut pair.transaction, &paid(dalasi(1)), now);
             }),
+            stand(&|pair| {
+                pair.session.reported(&mut pair.transaction, &FAILED, now);
+            }),
         ));
     }
     insta::assert_snapshot!(lines.join("\n"), @r"
-    t − 1 µs: returned → processing, rail says processing → processing, rail says another amount → processing
-    t: returned → pending, rail says processing → pending, rail says another amount → pending
-    t + 1 µs: returned → pending, rail says processing → pending, rail says another amount → pending
+    t − 1 µs: returned → processing/processing, rail says processing → processing/processing, another amount → processing/processing, failed → failed/failed
+    t: returned → pending/pending, rail says processing → pending/pending, another amount → pending/pending, failed → cancelled/expired
+    t + 1 µs: returned → pending/pending, rail says processing → pending/pending, another amount → pending/pending, failed → cancelled/expired
     ");
 }

@@ -131,6 +131,13 @@ impl Session {
     }
 
     fn fail(&mut self, attempt: &mut Attempt, reason: &'static str, now: i64) -> Moved {
+        // A reader was told that it is over already.
+        if self.has_expired(now) {
+            self.close(true, now);
+            if attempt.state == AttemptState::Pending {
+                attempt.state = AttemptState::Expired;
+            }
+        }
         attempt.step = Step::Settled;
         if matches!(attempt.state, AttemptState::Pending | AttemptState::Processing) {
             attempt.state = AttemptState::Failed;

@@ -27,6 +27,31 @@ async fn a_session_that_nobody_uses_ends_after_a_day() {
     world.books_are_right().await;
 }
 
+/// The rail's no comes when the time is over, and before the timer: readers were told `expired`, and are told nothing else.
+#[tokio::test]
+async fn what_ran_out_does_not_fail_any_more() {
+    let world = World::new().await;
+    world.rest().await;
+    world.clock.stop();
+    let (invoice, link) = (world.invoice().await, world.link(|_| {}).await);
+    let checkout = world.create(|_| {}).await;
+    for payable in [Payable::Checkout(checkout.id), invoice, link] {
+        let session = world.initialize(pay(payable, Method::Wave, QUIET)).await.unwrap();
+        world.clock.advance(DAY);
+        let told = world.payment(session).await;
+        assert_eq!(told.session.status(), SessionStatus::Cancelled);
+        world.report(told.transaction.unwrap().id, Report::Failed { reason: FailureReason::Declined }).await;
+        let kept = world.payment(session).await;
+        let reason = kept.session.failure_reason.map(|reason| reason.as_str());
+        assert_eq!((kept.session.status(), reason), (SessionStatus::Cancelled, Some("expired")));
+        assert_eq!(world.stored_attempt(session).await.status(), TransactionStatus::Expired);
+        assert_eq!(world.told(session).await, Vec::<&str>::new());
+    }
+    assert_eq!(world.told(checkout.id).await, ["checkout.expired"]);
+    assert_eq!(world.told(invoice.object_id()).await, ["invoice.created", "invoice.finalized"]);
+    world.books_are_right().await;
+}
+
 /// No timer runs: what waits for its payer runs out with its session, what the provider has does not.
 #[tokio::test]
 async fn transactions_are_listed_as_they_are_shown() {
