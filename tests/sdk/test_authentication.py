@@ -199,8 +199,15 @@ class TestCommandLine:
         )
         key = made["secret"]
         assert key.startswith("sk_test_")
+
+        def last_used():
+            listed = json.loads(dalasi("keys", "list", *location, "--json").stdout)
+            return next(one["last_used_at"] for one in listed if one["id"] == made["id"])
+
+        assert (made["last_used_at"], last_used()) == (None, None)
         narrow = api.with_credential(key)
         data(narrow.get("/v1/checkouts"))
+        assert made["created_at"] <= eventually(last_used, timeout=20, pause=1)
         refusal(narrow.post("/v1/checkouts", CHECKOUT), 403, "insufficient_scope")
         token = data(narrow.post("/v1/auth/token", {}))
         assert token["scope"] == "read:checkouts"
@@ -209,7 +216,8 @@ class TestCommandLine:
 
         listed = dalasi("keys", "list", *location, "--json").stdout
         assert made["id"] in listed and key not in listed
-        dalasi("keys", "revoke", *location, made["id"], "--yes")
+        revoked = json.loads(dalasi("keys", "revoke", *location, made["id"], "--yes", "--json").stdout)
+        assert revoked["last_used_at"] == last_used()
         deadline = time.monotonic() + 5
         while narrow.get("/v1/checkouts").status_code != 401:
             assert time.monotonic() < deadline, "a revoked key stops working within a second or two"

@@ -14,6 +14,7 @@ pub mod hosted;
 pub mod idempotency;
 pub mod invariants;
 pub mod invoices;
+pub mod key_uses;
 pub mod keys;
 pub mod ledger;
 pub mod logos;
@@ -176,6 +177,7 @@ struct Inner {
     background: Background,
     starts: starts::Starts,
     endpoint_tests: endpoint_tests::EndpointTests,
+    key_uses: key_uses::KeyUses,
 }
 
 impl App {
@@ -194,6 +196,7 @@ impl App {
             background: Background::default(),
             starts: starts::Starts::default(),
             endpoint_tests: endpoint_tests::EndpointTests::default(),
+            key_uses: key_uses::KeyUses::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -242,6 +245,11 @@ impl App {
     /// The tests of webhook endpoints that are under way.
     pub fn endpoint_tests(&self) -> &endpoint_tests::EndpointTests {
         &self.inner.endpoint_tests
+    }
+
+    /// When keys were last used, as far as this process knows.
+    pub fn key_uses(&self) -> &key_uses::KeyUses {
+        &self.inner.key_uses
     }
 
     /// One transaction; afterwards the worker looks for what it owes.

@@ -63,6 +63,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "expiring_transactions",
         text: include_str!("../migrations/0017_expiring_transactions.sql"),
     },
+    Migration { number: 18, name: "key_uses", text: include_str!("../migrations/0018_key_uses.sql") },
 ];
 
 /// Merged from several sides, they may come out of order.

@@ -1,9 +1,9 @@
 //! `dalasi keys`: API keys are made, listed and revoked by the operator.
 
 use domain::api_key::{ApiKey, KeyKind, Rights};
-use domain::{Id, Mode, Refusal, Scope};
+use domain::{Id, Mode, Refusal, Scope, Timestamp};
 use serde::Serialize;
-use store::queries::api_keys;
+use store::queries::api_keys::{self, ListedKey};
 
 use super::installation::{self, Installation};
 use super::output::{self, Format};
@@ -39,7 +39,7 @@ pub(super) struct Arguments {
 enum Command {
     /// Make a key; it is shown this once
     Create(Create),
-    /// List the keys of a mode, revoked ones included
+    /// List the keys of a mode with their last use, to within an hour; revoked ones included
     List(List),
     /// End a key of either mode, and its access tokens
     Revoke(Revoke),
@@ -118,11 +118,13 @@ struct KeyView {
     name: Option<String>,
     last4: String,
     created_at: String,
+    /// To within an hour.
+    last_used_at: Option<String>,
     revoked_at: Option<String>,
 }
 
 impl KeyView {
-    fn of(key: &ApiKey) -> Self {
+    fn of(key: &ApiKey, last_used_at: Option<Timestamp>) -> Self {
         Self {
             id: key.id.to_string(),
             secret: None,
@@ -132,6 +134,7 @@ impl KeyView {
             name: key.name.clone(),
             last4: key.last4.clone(),
             created_at: key.created_at.to_text(),
+            last_used_at: last_used_at.map(Timestamp::to_text),
             revoked_at: key.revoked_at.map(|at| at.to_text()),
         }
     }
@@ -173,7 +176,7 @@ async fn create(arguments: Create) -> Result<(), Problem> {
         .await;
     let CreatedKey { key, text } = installation.close(created).await?;
     if arguments.format.json {
-        return output::json(&KeyView { secret: Some(text.expose().to_owned()), ..KeyView::of(&key) });
+        return output::json(&KeyView { secret: Some(text.expose().to_owned()), ..KeyView::of(&key, None) });
     }
     output::line(text.expose())?;
     output::message(&format!("{} {} key {}: shown only now.", key.scope.mode, key.kind.as_str(), key.id));
@@ -197,9 +200,9 @@ async fn list(arguments: List) -> Result<(), Problem> {
         let scope = Scope { organization, mode: mode(arguments.live) };
         Ok(store.read(move |tx| api_keys::list(tx, scope)).await?)
     };
-    let known: Result<Vec<ApiKey>, Problem> = known.await;
+    let known: Result<Vec<ListedKey>, Problem> = known.await;
     store.close().await;
-    let views: Vec<KeyView> = known?.iter().map(KeyView::of).collect();
+    let views: Vec<KeyView> = known?.iter().map(|listed| KeyView::of(&listed.key, listed.last_used_at)).collect();
     if arguments.format.json {
         return output::json(&views);
     }
@@ -214,12 +217,13 @@ async fn list(arguments: List) -> Result<(), Problem> {
             format!("…{}", view.last4),
             view.name.unwrap_or_default(),
             view.created_at,
+            view.last_used_at.unwrap_or_else(|| "never".into()),
             state,
             scopes,
         ]
     };
     let rows: Vec<Vec<String>> = views.into_iter().map(row).collect();
-    output::table(&["id", "kind", "mode", "ends in", "name", "created", "state", "scopes"], &rows)
+    output::table(&["id", "kind", "mode", "ends in", "name", "created", "last used", "state", "scopes"], &rows)
 }
 
 async fn revoke(arguments: Revoke) -> Result<(), Problem> {
@@ -244,12 +248,13 @@ async fn revoke_named(arguments: Revoke) -> Result<(), Problem> {
             let key = key.ok_or_else(Refusal::not_found::<ApiKey>)?;
             let key = keys::revoke(tx, key.scope, id)?;
             keys::record(tx, key.scope, "key.revoked", id.to_string(), &actor, None)?;
-            Ok::<_, crate::error::Failure>(key)
+            let last_used_at = api_keys::last_used(tx, key.scope, id)?;
+            Ok::<_, crate::error::Failure>((key, last_used_at))
         })
         .await;
-    let key = installation.close(revoked).await?;
+    let (key, last_used_at) = installation.close(revoked).await?;
     if arguments.format.json {
-        return output::json(&KeyView::of(&key));
+        return output::json(&KeyView::of(&key, last_used_at));
     }
     output::message(&format!("{id} is revoked; a running server refuses it within a second."));
     Ok(())

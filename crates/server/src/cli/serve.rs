@@ -128,6 +128,7 @@ async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bo
         metrics::invariants_unknown();
         tokio::spawn(jobs::work(app.clone(), stop.clone()))
     });
+    let uses = settings.roles.api.then(|| tokio::spawn(app.clone().keep_key_uses(stop.clone())));
     let router =
         if settings.roles.api { service(&app, settings, recorded, stop.clone()) } else { watched(&app, recorded) };
 
@@ -137,6 +138,12 @@ async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bo
     // Both stop at the signal, side by side.
     let ending = finish(worker, stop.clone());
     let (served, ()) = tokio::join!(listener::serve(listener, router, listener_settings, stopped(stop)), ending);
+    if let Some(uses) = uses {
+        uses.abort();
+        if let Err(failure) = app.write_key_uses().await {
+            tracing::warn!(%failure, "when keys were last used was not written down");
+        }
+    }
     tracing::info!("stopped");
     served.map_err(|error| Problem::failed(format!("the server broke: {error}")))
 }

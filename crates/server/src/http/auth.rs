@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use domain::Timestamp;
 use domain::api_key::{ApiKey, KeyKind, Rights};
 use http::StatusCode;
 use store::queries::{locate, signing_keys};
@@ -53,11 +54,13 @@ impl Credentials {
         }
         let lookup = digest.clone();
         let found =
-            self.remember(&digest, async |app| app.look(move |tx, _| Ok(locate::key(tx, &lookup)?)).await).await?;
+            self.remember(&digest, async |app| app.look(move |tx, _| Ok((locate::key(tx, &lookup)?, tx.now()))).await);
+        let (found, looked_up_at) = found.await?;
         let stored = found.filter(|stored| stored.revoked_at.is_none()).ok_or_else(invalid_key)?;
         if !credentials::digests_match(&stored.digest, &digest) || stored.scope.mode != key.mode() {
             return Err(invalid_key());
         }
+        self.note(&stored, looked_up_at);
         guess.was_right();
         Ok(actor(&stored, stored.rights.clone(), false))
     }
@@ -72,11 +75,10 @@ impl Credentials {
         })?;
         let scope = keys::claimed_scope(&claims.grant.organization_id, claims.grant.mode).ok_or_else(invalid_token)?;
         let id = claims.grant.key_id.clone();
-        let found = self
-            .remember(&claims.grant.key_id, async |app| {
-                app.look(move |tx, _| Ok(locate::key_by_id(tx, scope, &id)?)).await
-            })
-            .await?;
+        let found = self.remember(&claims.grant.key_id, async |app| {
+            app.look(move |tx, _| Ok((locate::key_by_id(tx, scope, &id)?, tx.now()))).await
+        });
+        let (found, looked_up_at) = found.await?;
         let stored =
             found.filter(|stored| stored.revoked_at.is_none() && stored.scope == scope).ok_or_else(invalid_token)?;
         let rights = Rights::parse(&claims.grant.scope).map_err(|_| invalid_token())?;
@@ -84,6 +86,7 @@ impl Credentials {
         if !rights.is_within(&stored.rights) {
             return Err(invalid_token());
         }
+        self.note(&stored, looked_up_at);
         Ok(actor(&stored, rights, true))
     }
 
@@ -92,21 +95,29 @@ impl Credentials {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).contains_key(name)
     }
 
+    /// Its use counts where it was looked up for it: once a second is more than is written down.
+    fn note(&self, key: &ApiKey, looked_up_at: Option<Timestamp>) {
+        if let Some(at) = looked_up_at {
+            self.app.key_uses().note(key, at);
+        }
+    }
+
+    /// The key, and when it was looked up if it just was.
     async fn remember(
         &self,
         name: &str,
-        look_up: impl AsyncFnOnce(App) -> Result<Option<ApiKey>, Failure>,
-    ) -> Result<Option<ApiKey>, Problem> {
+        look_up: impl AsyncFnOnce(App) -> Result<(Option<ApiKey>, Timestamp), Failure>,
+    ) -> Result<(Option<ApiKey>, Option<Timestamp>), Problem> {
         let now = monotonic::now();
         {
             let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((at, key)) = keys.get(name)
                 && now.duration_since(*at) < REMEMBERED
             {
-                return Ok(key.clone());
+                return Ok((key.clone(), None));
             }
         }
-        let found = look_up(self.app.clone()).await?;
+        let (found, at) = look_up(self.app.clone()).await?;
         // Guesses are not remembered: they would fill the table.
         if found.is_some() {
             let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +126,7 @@ impl Credentials {
             }
             keys.insert(name.to_owned(), (now, found.clone()));
         }
-        Ok(found)
+        Ok((found, Some(at)))
     }
 
     pub async fn signing_keys(&self) -> Result<Arc<SigningKeys>, Problem> {

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on should panic where it stands")]
 
 mod additions;
+mod api_keys;
 mod backups;
 mod broken_commits;
 mod customers;
