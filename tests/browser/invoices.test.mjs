@@ -33,6 +33,13 @@ const create = fields =>
     ],
     ...fields,
   })
+// Under the payments: when it came, how, and its receipt.
+const said = async (page, receipt, way) => {
+  const row = page.locator('.receipt > div', { hasText: receipt.receipt_number })
+  const time = receipt.payment_date.slice(11, 16)
+  assert.match(await row.innerText(), new RegExp(`, ${time} \\(Banjul time\\)\\s+${way}\\s+${receipt.receipt_number}\\s+1,100\\.00`))
+}
+const WORDS = { wave: 'Wave', card: 'Card', afrimoney: 'Afrimoney', qmoney: 'QMoney' }
 const get = invoice => server.api('GET', `/v1/pay/invoices/${invoice.id}`)
 const page_of = invoice => `${server.url}/invoice/${invoice.id}`
 describe('invoice', { concurrency: 2 }, () => {
@@ -57,12 +64,25 @@ describe('invoice', { concurrency: 2 }, () => {
           const stored = await get(invoice)
           assert.deepEqual([stored.status, stored.remaining_amount, stored.receipts.length], ['paid', '0.00', 1])
           await page.getByText(stored.receipts[0].receipt_number).waitFor()
+          await said(page, stored.receipts[0], WORDS[way])
           assert.equal(await button(page, /^Pay (with|by)/).count(), 0)
           if (way === 'wave') await look(page, 'invoice-paid')
           await goTo(page)
           await paid(page)
         }))
     }
+
+    test(named('that was paid elsewhere says how'), () =>
+      visit(async page => {
+        const invoice = await create()
+        const cash = { amount: '1100.00', payment_method: 'cash' }
+        const stored = await server.api('POST', `/v1/pay/invoices/${invoice.id}/payments`, cash)
+        await goTo(page, page_of(invoice))
+        await paid(page)
+        await said(page, stored.receipts[0], 'Cash')
+        await goTo(page, `${page_of(invoice)}?lang=fr`)
+        await page.getByText('Espèces').waitFor()
+      }))
 
     test(named('is paid in parts, by wallet and by card'), () =>
       visit(async page => {

@@ -6,7 +6,7 @@ use super::{ALL, Language, Voice, gmd, items, page};
 pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, PaymentPage)> {
     let choose = || State::Choose { methods: ALL.to_vec(), problem: None, received: None };
     let received = State::Choose { methods: ALL.to_vec(), problem: None, received: Some(Received::Part(gmd(50_000))) };
-    let payment = || vec![of(50_000, voice)];
+    let payment = || vec![of(50_000, PaidWith::BankTransfer, voice)];
     let part = |typed: Option<&str>, error| {
         Some(Part { most: gmd(165_000), typed: typed.and_then(|typed| voice.option(typed)), error })
     };
@@ -78,7 +78,11 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
             "invoice-paid",
             invoice(
                 State::Paid { receipt: None, return_url: None },
-                (Due::Settled, 165_000, vec![of(50_000, voice), of(115_000, voice)]),
+                (
+                    Due::Settled,
+                    165_000,
+                    vec![of(50_000, PaidWith::Cash, voice), of(115_000, PaidWith::Online(Method::Card), voice)],
+                ),
                 language,
                 voice,
             ),
@@ -87,7 +91,7 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
             "invoice-paid-twice",
             invoice(
                 State::AlreadyPaid { receipt: None, second_payment: voice.option("txn_01jd3vzzz"), return_url: None },
-                (Due::Settled, 165_000, vec![of(165_000, voice)]),
+                (Due::Settled, 165_000, vec![of(165_000, PaidWith::Online(Method::Wave), voice)]),
                 language,
                 voice,
             ),
@@ -108,10 +112,11 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
     ]
 }
 
-fn of(minor: i64, voice: Voice) -> InvoicePayment {
+fn of(minor: i64, paid_with: PaidWith, voice: Voice) -> InvoicePayment {
     InvoicePayment {
         receipt_number: voice.say("RCT-2026-001"),
         amount: gmd(minor),
+        paid_with: Some(paid_with),
         paid_at: 1_795_273_500,
         receipt_path: voice.option("/receipts/0123456789abcdef0123456789abcdef.pdf"),
     }

@@ -4,14 +4,14 @@
 //! payment. How anything looks is `pages`' to say.
 
 use domain::checkout::{self, Checkout};
-use domain::invoice::{self, Invoice};
+use domain::invoice::{self, Invoice, InvoicePayment};
 use domain::organization::Organization;
 use domain::payment::{Payable, PaymentSession, SessionStatus, Step, Transaction};
 use domain::payment_link::{self, FieldType, PaymentLink};
 use domain::simulator::SimulatedPayment;
 use domain::{Id, Metadata, Method, Mode, Money, Msisdn, Refusal, Scope, Timestamp, return_address};
 use store::Tx;
-use store::queries::{locate, transactions};
+use store::queries::{invoice_payments, locate, transactions};
 
 use super::paid_object::PaidObject;
 use super::payments::{self, Initialize, Target};
@@ -48,6 +48,8 @@ pub struct Hosted {
     pub payment: Option<Payment>,
     /// Every attempt that was handed to a rail, oldest first.
     pub attempts: Vec<Transaction>,
+    /// What an invoice was paid by, on its page or elsewhere, in the order in which it came.
+    pub received: Vec<InvoicePayment>,
     /// Test mode: the far side of the current attempt.
     pub simulated: Option<SimulatedPayment>,
     /// The one clock reading by which the page is drawn.
@@ -259,10 +261,17 @@ pub fn look_up_hosted(tx: &mut Tx<'_>, context: &Context, place: Place) -> Resul
         // Those of others are nobody's business here.
         Payable::PaymentLink(_) => current.into_iter().collect(),
     };
+    let received = match &object {
+        PaidObject::Invoice(invoice) if !invoice.receipts().is_empty() => {
+            invoice_payments::of_invoice(tx, scope, invoice.id)?
+        }
+        PaidObject::Invoice(_) | PaidObject::Checkout(_) | PaidObject::PaymentLink(_) => Vec::new(),
+    };
     Ok(Hosted {
         methods: Method::ALL.into_iter().filter(|method| object.offers(*method, context, &organization)).collect(),
         organization,
         attempts,
+        received,
         now: tx.now(),
         object,
         payment,

@@ -11,8 +11,8 @@ use super::moment;
 use super::qr::{self, Drawing};
 use super::text::{Around, Text, plain};
 use super::view::{
-    Amount, Closed, CodeError, Due, End, Field, FieldError, FieldKind, Invoice, Item, Label, Leave, Method, PartError,
-    PaymentPage, PhoneError, Problem, Reason, Received, Standing, State, Subject, TimeLeft,
+    Amount, Closed, CodeError, Due, End, Field, FieldError, FieldKind, Invoice, Item, Label, Leave, Method, PaidWith,
+    PartError, PaymentPage, PhoneError, Problem, Reason, Received, Standing, State, Subject, TimeLeft,
 };
 
 /// The page as HTML; answer with it and [`super::headers::for_page`] of the same nonce.
@@ -285,6 +285,24 @@ impl<'a> Payment<'a> {
             Method::Qmoney => "qmoney",
             Method::Card => "card",
         })
+    }
+
+    fn paid_by(&self, method: &Method) -> String {
+        match method {
+            Method::Card => self.t.get("paid-with-card"),
+            Method::Wave | Method::Afrimoney | Method::Qmoney => self.name(method),
+        }
+    }
+
+    fn paid_with(&self, way: &PaidWith) -> String {
+        match way {
+            PaidWith::Online(method) => self.paid_by(method),
+            PaidWith::Cash => self.t.get("paid-with-cash"),
+            PaidWith::BankTransfer => self.t.get("paid-with-bank-transfer"),
+            PaidWith::Check => self.t.get("paid-with-check"),
+            PaidWith::WesternUnion => self.t.get("paid-with-western-union"),
+            PaidWith::Other => self.t.get("paid-with-other"),
+        }
     }
 
     /// Who is asked whether the payer paid.

@@ -247,6 +247,7 @@ mod tests {
             methods: Vec::new(),
             payment: None,
             attempts: Vec::new(),
+            received: Vec::new(),
             simulated: None,
             now,
         };

@@ -3,9 +3,10 @@
 
 use domain::invoice::Status;
 use domain::payment::{Payable, Payer};
+use domain::{OfflineMethod, PaymentMethod};
 
 use super::note::{FieldFault, Note};
-use super::view::{Due, Invoice, InvoicePayment, Item, Leave, Merchant, Part, PartError, Subject, TimeLeft};
+use super::view::{Due, Invoice, InvoicePayment, Item, Leave, Merchant, PaidWith, Part, PartError, Subject, TimeLeft};
 use super::{mask, moment, state};
 use crate::app::hosted::{Hosted, Place, Standing};
 use crate::app::logos;
@@ -49,9 +50,12 @@ pub(super) fn subject(hosted: &Hosted, place: Place, addresses: &Addresses) -> S
 fn billed(hosted: &Hosted, invoice: &domain::invoice::Invoice) -> Invoice {
     let bill = invoice.bill();
     let here = Addresses { public_url: String::new(), pay_url: String::new() };
+    let method =
+        |receipt| hosted.received.iter().find(|payment| payment.receipt == receipt).map(|payment| payment.method);
     let payments = invoice.receipts().iter().map(|receipt| InvoicePayment {
         receipt_number: receipt.number.clone(),
         amount: state::amount(receipt.amount),
+        paid_with: method(receipt.id).map(paid_with),
         paid_at: receipt.payment_date.seconds(),
         receipt_path: Some(receipts::file_url(&receipt.validation_code, &here)),
     });
@@ -75,6 +79,17 @@ fn billed(hosted: &Hosted, invoice: &domain::invoice::Invoice) -> Invoice {
         notes: invoice.notes.clone(),
         payments: payments.collect(),
         document_path: invoice.issued_date().map(|_| format!("{}/pdf", here.page(Payable::Invoice(invoice.id)))),
+    }
+}
+
+fn paid_with(method: PaymentMethod) -> PaidWith {
+    match method {
+        PaymentMethod::Online(method) => PaidWith::Online(state::shown(method)),
+        PaymentMethod::Offline(OfflineMethod::Cash) => PaidWith::Cash,
+        PaymentMethod::Offline(OfflineMethod::BankTransfer) => PaidWith::BankTransfer,
+        PaymentMethod::Offline(OfflineMethod::Check) => PaidWith::Check,
+        PaymentMethod::Offline(OfflineMethod::WesternUnion) => PaidWith::WesternUnion,
+        PaymentMethod::Offline(OfflineMethod::Other) => PaidWith::Other,
     }
 }
 

@@ -231,6 +231,20 @@ fn a_choice_says_what_it_will_do() {
 }
 
 #[test]
+fn a_paid_invoice_says_how_and_when() {
+    for (locale, words) in [
+        (Locale::English, ["21\u{a0}November\u{a0}2026, 15:05 (Banjul time)<br>Cash<br>", "<br>Card<br>"]),
+        (Locale::French, ["21\u{a0}novembre\u{a0}2026", "<br>Espèces<br>"]),
+    ] {
+        let pages = every(locale, Voice::Friendly);
+        let paid = &pages.iter().find(|it| it.name == "invoice-paid").expect("sampled").html;
+        for words in words.into_iter().chain(["RCT-2026-001", "href=\"/receipts/"]) {
+            assert!(paid.contains(words), "{words} in {paid}");
+        }
+    }
+}
+
+#[test]
 fn only_waiting_pages_ask_again_and_only_without_script() {
     for page in every(Locale::English, Voice::Friendly) {
         let refreshes = page.html.matches("http-equiv=\"refresh\"").count();

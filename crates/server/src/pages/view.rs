@@ -137,9 +137,22 @@ pub enum Due {
 pub struct InvoicePayment {
     pub receipt_number: String,
     pub amount: Amount,
+    /// Nothing where it is not known.
+    pub paid_with: Option<PaidWith>,
     pub paid_at: i64,
     /// Where the receipt is, on this host.
     pub receipt_path: Option<String>,
+}
+
+/// How money came: by a method of this service, or as the merchant wrote it down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PaidWith {
+    Online(Method),
+    Cash,
+    BankTransfer,
+    Check,
+    WesternUnion,
+    Other,
 }
 
 /// A payer may pay less than what is left.
