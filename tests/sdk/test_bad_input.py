@@ -33,6 +33,7 @@ FIELDS = {
     "amount empty": ({"amount": ""}, "amount", {"invalid_format", "required"}),
     "currency of nowhere": ({"currency": "ZZZ"}, "currency", {"invalid_enum", "invalid_format"}),
     "currency in lower case": ({"currency": "gmd"}, "currency", {"invalid_enum", "invalid_format"}),
+    "currency withdrawn": ({"currency": "HRK"}, "currency", "invalid_enum"),
     "currency as a number": ({"currency": 270}, "currency", "wrong_type"),
     "currency without a method": ({"currency": "JPY", "amount": "100"}, "currency", {"invalid_enum", "not_allowed", "inactive"}),
     "items as a string": ({"items": "pens"}, "items", "wrong_type"),

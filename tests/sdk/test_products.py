@@ -74,6 +74,7 @@ class TestCreate:
             ({"price": "1000000000000"}, {"price": "amount_too_large"}),
             ({"price": "1e3"}, {"price": "invalid_format"}),
             ({"currency": "gmd"}, {"currency": "invalid_enum"}),
+            ({"currency": "ZWL"}, {"currency": "invalid_enum"}),
             ({"description": "x" * 2001}, {"description": "too_long"}),
             ({"active": "yes"}, {"active": "wrong_type"}),
             ({"active": True, "is_active": False}, {"is_active": "conflict"}),

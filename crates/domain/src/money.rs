@@ -12,7 +12,7 @@ const MAX_MAJOR_DIGITS: usize = 12;
 pub struct Currency(iso_currency::Currency);
 
 impl Currency {
-    /// An active ISO 4217 code in upper case that has minor units, else `None`.
+    /// An ISO 4217 code in upper case that has minor units, else `None`. It may have been withdrawn since.
     pub fn parse(code: &str) -> Option<Self> {
         let currency = iso_currency::Currency::from_code(code)?;
         currency.exponent()?;
@@ -25,6 +25,12 @@ impl Currency {
 
     pub fn code(&self) -> &'static str {
         self.0.code()
+    }
+
+    /// Whether ISO 4217 still has it among its active codes.
+    pub fn is_active(&self) -> bool {
+        // The library takes the bolívar for gone; ISO has it beside its successor.
+        self.0.is_superseded().is_none() || self.0 == iso_currency::Currency::VES
     }
 
     /// Digits behind the decimal point.
@@ -262,6 +268,26 @@ mod tests {
         for text in ["", ".", "1.", ".5", "+1", "1e3", " 1", "1 ", "01", "1,00", "٣", "NaN", "--1", "1.0.0"] {
             check(text, Err(AmountFault::Malformed));
         }
+    }
+
+    /// ISO 4217 as of 2026: what has minor units and is no code for tests or precious metal.
+    const ACTIVE: &str = "\
+        AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW \
+        CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL \
+        HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA \
+        MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD \
+        RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD \
+        USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XCD XCG XOF XPF YER ZAR ZMW ZWG";
+
+    #[test]
+    fn active_currencies_are_those_of_the_standard() {
+        let letters = || 'A'..='Z';
+        let codes = letters().flat_map(|a| letters().flat_map(move |b| letters().map(move |c| format!("{a}{b}{c}"))));
+        let known: Vec<Currency> = codes.filter_map(|code| Currency::parse(&code)).collect();
+        let (active, withdrawn): (Vec<&Currency>, Vec<&Currency>) = known.iter().partition(|known| known.is_active());
+        let codes = |of: Vec<&Currency>| of.iter().map(|one| one.code()).collect::<Vec<_>>();
+        assert_eq!(codes(active), ACTIVE.split(' ').collect::<Vec<_>>());
+        assert_eq!(codes(withdrawn), ["BGN", "CUC", "HRK", "SLL", "ZWL"]);
     }
 
     #[test]

@@ -29,9 +29,10 @@ pub(super) fn amount(field: &'static str, currency: Currency) -> impl Fn(&str) -
     }
 }
 
+/// One that is withdrawn is known, because of what is stored, and nothing new is for it.
 pub(super) fn currency(text: &str) -> Read<Currency> {
-    Currency::parse(text).ok_or_else(|| {
-        (FaultCode::InvalidEnum, "`currency` must be an ISO 4217 code in upper case, such as \"GMD\".".into())
+    Currency::parse(text).filter(Currency::is_active).ok_or_else(|| {
+        (FaultCode::InvalidEnum, "`currency` must be an active ISO 4217 code in upper case, such as \"GMD\".".into())
     })
 }
 
