@@ -123,6 +123,10 @@ class TestCreate:
     def test_an_item_needs_a_price(self, api):
         body = {"items": [{"quantity": 1, "description": "Pen"}]}
         assert faults(api.post("/v1/checkouts", body)) == {"items[0].unit_price": "required"}
+        body = {"items": [{"quantity": 1}], "expires_in": 5}
+        assert faults(api.post("/v1/checkouts", body)) == {
+            "items[0].unit_price": "required", "expires_in": "out_of_range",
+        }  # fmt: skip
 
     @pytest.mark.parametrize(
         ("body", "field"),

@@ -11,9 +11,9 @@ use utoipa::ToSchema;
 use super::answer::{Answer, Problem};
 use super::caller::Caller;
 use super::card_guard;
-use super::fault::FaultCode;
+use super::fault::{Fault, FaultCode};
 use super::fields::{Fields, MetadataValues};
-use super::json::Body;
+use super::json::{Body, Json};
 use super::openapi::Data;
 use super::path::InPath;
 use super::query::Query;
@@ -158,7 +158,7 @@ fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Problem> {
     let body_key = read::idempotency_key(&mut fields);
     let success_url = fields.text("success_url").url().optional();
     let failure_url = fields.text("failure_url").url().optional();
-    let checked = fields.finish()?;
+    let checked = fields.finish().map_err(|faults| with_unpriced(body, faults))?;
     let price = match items {
         Some(items) => Price::Items(items),
         None => Price::Amount(checked.of(amount)),
@@ -183,10 +183,28 @@ fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Problem> {
 /// Whether `items` was sent with something in it: then its own faults say what is wrong.
 fn has_items(body: &Body) -> bool {
     match body.value.get("items") {
-        None | Some(super::json::Json::Null) => false,
-        Some(super::json::Json::Array(items)) => !items.is_empty(),
+        None | Some(Json::Null) => false,
+        Some(Json::Array(items)) => !items.is_empty(),
         Some(_) => true,
     }
+}
+
+/// Which price is missing, the command says together with what only it can see. Where other faults keep it from running, it is
+/// said with them.
+fn with_unpriced(body: &Body, mut faults: Vec<Fault>) -> Vec<Fault> {
+    let items = match body.value.get("items") {
+        Some(Json::Array(items)) => items.as_slice(),
+        Some(_) | None => &[],
+    };
+    let lacks = |item: &Json, name| matches!(item.get(name), None | Some(Json::Null));
+    for (index, item) in items.iter().enumerate().take(MOST_ITEMS) {
+        if matches!(item, Json::Object(_)) && lacks(item, "product_id") && lacks(item, "unit_price") {
+            let field = format!("items[{index}].unit_price");
+            let message = format!("`{field}` is required where no product gives the price.");
+            faults.push(Fault::new(field, FaultCode::Required, message));
+        }
+    }
+    faults
 }
 
 fn parse_item(item: &mut Fields<'_>, currency: Currency) -> Option<NewItem> {
