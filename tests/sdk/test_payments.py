@@ -1,5 +1,7 @@
 """payments: initialize, status, session, methods, settings, dashboard; the code step by plain HTTP (contract §2.2)."""
 
+import re
+
 import pytest
 
 from checks import data, error, eventually, faults, ok, refusal
@@ -204,6 +206,9 @@ class TestCode:
         _, session = pay("+2207000000", "qmoney")
         assert "customer_pin" in faults(self.submit(api, session, code))
         assert data(self.submit(api, session, "000000"))["next_action"]["attempts_left"] == 2
+        document = api.get("/openapi.json").json()
+        described = document["components"]["schemas"]["InitializePayment"]["properties"]["customer_pin"]
+        assert not re.fullmatch(described["pattern"], code, re.ASCII)
 
 
 class TestStatusAndSession:

@@ -69,7 +69,7 @@ pub(super) struct InitializeBody {
     #[schema(min_length = 1, max_length = 200)]
     customer_name: Option<String>,
     /// The one-time code of the second step, with `session_id`. Never stored.
-    #[schema(min_length = 1, max_length = 12, examples("123456"))]
+    #[schema(min_length = 6, max_length = 6, pattern = "^[0-9]{6}$", examples("123456"))]
     customer_pin: Option<String>,
     /// The answers to the questions of a payment link, by name; they land in the transaction's metadata. Refused elsewhere.
     #[schema(value_type = Option<words::MetadataIn>)]
