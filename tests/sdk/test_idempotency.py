@@ -173,3 +173,18 @@ class TestScope:
             assert not replayed(response)
             answers.add(response.content)
         assert len(answers) >= 2
+
+    def test_a_page_s_keys_are_of_what_is_paid_however_it_is_named(self, api, publishable, request):
+        checkout = data(api.post("/v1/checkouts", {"amount": "1.00"}), 201)
+        body = {"client_secret": checkout["client_secret"], "idempotency_key": key(request)}
+        session = data(publishable.post("/v1/pay/initialize", body))
+        body = {"session_id": session["id"], "idempotency_key": key(request)}
+        refusal(publishable.post("/v1/pay/initialize", body), 400, "idempotency_key_reused")
+
+    def test_each_payer_of_a_link_has_keys_of_their_own(self, api, publishable, request):
+        link = data(api.post("/v1/pay/payment-links", {"title": "Tea", "amount": "1.00"}), 201)
+        named = {"object_type": "payment_link", "object_id": link["id"]}
+        one, other = (data(api.post("/v1/pay/initialize", named)) for _ in range(2))
+        for session in (one, other):
+            answer = publishable.post("/v1/pay/initialize", {"session_id": session["id"], "idempotency_key": key(request)})
+            assert data(answer)["id"] == session["id"]

@@ -121,10 +121,11 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
     let Found { target, payable, currency, phone } = target::find(&api, scope, &parsed.names).await?;
     let amount = parsed.amount.as_deref().map(read::amount("amount", currency)).transpose();
     let amount = amount.map_err(|(code, message)| vec![Fault::new("amount", code, message)])?;
-    let space = match (caller.is_publishable(), target) {
-        (false, _) => IdempotencyKey::MERCHANT_SPACE.to_owned(),
-        (true, Target::Object(payable)) => IdempotencyKey::page_space(&payable.object_id()),
-        (true, Target::Session(id)) => IdempotencyKey::page_space(&id.to_string()),
+    let space = match (caller.is_publishable(), payable, target) {
+        (false, ..) => IdempotencyKey::MERCHANT_SPACE.to_owned(),
+        // Many pay it, and each of them only in a session of their own.
+        (true, Payable::PaymentLink(_), Target::Session(id)) => IdempotencyKey::page_space(&id.to_string()),
+        (true, ..) => IdempotencyKey::page_space(&payable.object_id()),
     };
     let key = caller.idempotency_key(&body, parsed.body_key, &space)?;
     // Where many pay, the phone is all that tells one payer from another; as on their page.
