@@ -7,6 +7,7 @@ import pytest
 from checks import data, eventually, faults, ok, refusal
 from invoices import PAYMENT, RECEIPT, fits, whole
 from races import at_once, codes
+from server import Api
 
 APPROVES, DECLINES, QUIET = "+2207000000", "+2207000001", "+2207654321"
 
@@ -31,6 +32,21 @@ def partial(api):
     data(api.put("/v1/pay/settings", {"allow_partial_payments": True}))
     yield
     data(api.put("/v1/pay/settings", {"allow_partial_payments": False}))
+
+
+@pytest.mark.parametrize("named", [{}, {"payment_method": "wave"}, {"payment_method": "afrimoney"}])
+def test_what_no_method_takes_is_paid_by_hand_only(new_server, named):
+    server = new_server()
+    test, live = (Api(server.url, server.keys[mode]["secret"]) for mode in ("test", "live"))
+    line = {"description": "Rice", "quantity": 1, "unit_price": "100"}
+    order = {"customer_email": "awa@example.com", "customer_name": "Awa", "due_date": "2030-01-31", "items": [line]}
+    for client, currency in ((test, "JPY"), (live, "GMD")):
+        invoice = data(client.post("/v1/pay/invoices", {**order, "currency": currency}), 201)
+        body = {"object_type": "invoice", "object_id": invoice["id"], **named}
+        refusal(client.post("/v1/pay/initialize", body), 400, "no_payment_method_available")
+        taken = {"amount": "100", "payment_method": "cash"}
+        paid = data(client.post(f"/v1/pay/invoices/{invoice['id']}/payments", taken), 201)
+        assert paid["status"] == "paid"
 
 
 def reaches(sdk, invoice, status):

@@ -218,6 +218,10 @@ fn check_request(
     now: Timestamp,
     mut faults: Vec<Fault>,
 ) -> Result<Wanted, Failure> {
+    // Of an invoice that is only ever paid by hand there is nothing to choose.
+    if !Method::ALL.into_iter().any(|method| object.offers(method, context, organization)) {
+        return Err(Refusal::NoPaymentMethodAvailable.into());
+    }
     if let (Some(fixed), Some(wanted)) = (object.fixed_method(), request.method)
         && fixed != wanted
     {
