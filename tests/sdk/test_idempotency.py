@@ -119,6 +119,34 @@ class TestOtherOperations:
         refusal(first, 404, "checkout_not_found")
         assert first.content == second.content and replayed(second)
 
+    @pytest.mark.parametrize(
+        ("method", "path", "body"),
+        [
+            ("POST", "/v1/checkouts/{id}/cancel", None),
+            ("PUT", "/v1/pay/customers/{id}", {"name": "Awa"}),
+            ("DELETE", "/v1/pay/customers/{id}", None),
+            ("PUT", "/v1/pay/products/{id}", {"price": "1.00"}),
+            ("DELETE", "/v1/pay/products/{id}", None),
+            ("POST", "/v1/events/{id}/retry", None),
+            ("PUT", "/v1/pay/invoices/{id}", {"notes": "x"}),
+            ("POST", "/v1/pay/invoices/{id}/finalize", None),
+            ("POST", "/v1/pay/invoices/{id}/send", None),
+            ("POST", "/v1/pay/invoices/{id}/cancel", None),
+            ("POST", "/v1/pay/invoices/{id}/payments", {"amount": "1.00", "payment_method": "cash"}),
+            ("POST", "/v1/pay/transactions/{id}/refund", {"amount": "1.00"}),
+            ("PUT", "/v1/pay/payment-links/{id}", {"title": "Tea"}),
+            ("DELETE", "/v1/pay/payment-links/{id}", None),
+            ("POST", "/v1/webhook_endpoints/{id}", {"description": "x"}),
+            ("DELETE", "/v1/webhook_endpoints/{id}", None),
+            ("POST", "/v1/webhook_endpoints/{id}/rotate-secret", None),
+        ],
+    )
+    def test_what_is_no_id_is_remembered_as_well(self, api, request, method, path, body):
+        headers = {"Idempotency-Key": key(request)}
+        first, second = (api.request(method, path.format(id="nonsense"), body, headers=headers) for _ in range(2))
+        assert (first.status_code, replayed(first)) == (404, False), first.text
+        assert first.content == second.content and replayed(second)
+
     @pytest.mark.parametrize("method", ["wave", "afrimoney", "qmoney", "card"])
     def test_a_payment_starts_once(self, api, request, method):
         checkout = data(api.post("/v1/checkouts", {"amount": "1.00"}), 201)

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::checkout::{Checkout, Customer, Status};
-use domain::{Currency, Metadata, Refusal};
+use domain::{Currency, Id, Metadata, Refusal};
 use serde::{Deserialize, Serialize};
 use store::queries::checkouts::{self as queries, CheckoutFilter};
 use utoipa::ToSchema;
@@ -225,7 +225,7 @@ fn parse_item(item: &mut Fields<'_>, currency: Currency) -> Option<NewItem> {
 )]
 pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPath) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Checkouts))?;
-    let id = id.parse().map_err(|_| Failure::from(Refusal::not_found::<Checkout>()))?;
+    let id = parse_id(&id)?;
     let view = api
         .app
         .look(move |tx, context| {
@@ -283,10 +283,16 @@ pub(super) async fn cancel(
     let scope = caller.require(Right::write(Area::Checkouts))?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
-    let id = id.parse().map_err(|_| Failure::from(Refusal::not_found::<Checkout>()))?;
-    let command =
-        move |tx: &mut store::Tx<'_>, context: &crate::app::Context| checkouts::cancel(tx, context, scope, id);
+    let named = parse_id(&id);
+    let command = move |tx: &mut store::Tx<'_>, context: &crate::app::Context| {
+        checkouts::cancel(tx, context, scope, named.clone()?)
+    };
     let reply = api.app.write(key, command, caller.renderer(200, CancelledCheckout::of)).await?;
-    api.app.tell(format!("{id}"));
+    api.app.tell(id);
     Ok(reply.into())
+}
+
+/// Handed to a command as it is: what names nothing is refused there, and kept under the request's key.
+fn parse_id(id: &str) -> Result<Id<Checkout>, Failure> {
+    id.parse().map_err(|_| Refusal::not_found::<Checkout>().into())
 }

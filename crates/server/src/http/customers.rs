@@ -163,8 +163,8 @@ pub(super) async fn update(
     };
     refuse_card_number(scope, &body)?;
     let key = caller.merchant_key(&body, None)?;
-    let id = parse(&id)?;
-    let command = move |tx: &mut Tx<'_>, _: &Context| customers::update(tx, scope, id, &change);
+    let id = parse(&id);
+    let command = move |tx: &mut Tx<'_>, _: &Context| customers::update(tx, scope, id.clone()?, &change);
     Ok(api.app.write(key, command, caller.renderer(200, CustomerView::of)).await?.into())
 }
 
@@ -183,8 +183,8 @@ pub(super) async fn delete(
     let scope = caller.require(Right::write(Area::Customers))?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
-    let id = parse(&id)?;
-    let command = move |tx: &mut Tx<'_>, _: &Context| customers::delete(tx, scope, id);
+    let id = parse(&id);
+    let command = move |tx: &mut Tx<'_>, _: &Context| customers::delete(tx, scope, id.clone()?);
     Ok(api.app.write(key, command, caller.empty_renderer()).await?.into())
 }
 
@@ -192,6 +192,7 @@ fn refuse_card_number(scope: Scope, body: &Body) -> Result<(), Problem> {
     card_guard::refuse(scope, body, &["phone"])
 }
 
+/// Handed to a command as it is: what names nothing is refused there, and kept under the request's key.
 fn parse(id: &str) -> Result<Id<Customer>, Failure> {
     id.parse().map_err(|_| Refusal::not_found::<Customer>().into())
 }

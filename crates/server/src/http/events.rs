@@ -115,11 +115,12 @@ pub(super) async fn retry(
     let scope = caller.require(Right::write(Area::Webhooks))?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
-    let id = parse(&id)?;
-    let command = move |tx: &mut Tx<'_>, _: &crate::app::Context| webhooks::retry(tx, scope, id);
+    let id = parse(&id);
+    let command = move |tx: &mut Tx<'_>, _: &crate::app::Context| webhooks::retry(tx, scope, id.clone()?);
     Ok(api.app.write(key, command, caller.renderer(200, EventView::clone)).await?.into())
 }
 
+/// Handed to a command as it is: what names nothing is refused there, and kept under the request's key.
 fn parse(id: &str) -> Result<Id<Event>, Failure> {
     id.parse().map_err(|_| Refusal::not_found::<Event>().into())
 }

@@ -108,12 +108,12 @@ pub(super) async fn update(
     body: Body,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Invoices))?;
-    let id = parse(&id)?;
-    let currency = currency_of(&api, scope, id).await?;
+    let id = parse(&id);
+    let currency = currency_of(&api, scope, &id).await?;
     let change = body::update(&body, &headers, currency)?;
     refuse_card_numbers(scope, &body)?;
     let key = caller.merchant_key(&body, None)?;
-    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::update(tx, context, scope, id, &change);
+    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::update(tx, context, scope, id.clone()?, &change);
     Ok(api.app.write(key, command, caller.renderer(200, view(&api))).await?.into())
 }
 
@@ -132,8 +132,8 @@ pub(super) async fn finalize(
     let scope = caller.require(Right::write(Area::Invoices))?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
-    let id = parse(&id)?;
-    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::finalize(tx, context, scope, id);
+    let id = parse(&id);
+    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::finalize(tx, context, scope, id.clone()?);
     Ok(api.app.write(key, command, caller.renderer(200, view(&api))).await?.into())
 }
 
@@ -152,8 +152,8 @@ pub(super) async fn send(
     let scope = caller.require(Right::write(Area::Invoices))?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
-    let id = parse(&id)?;
-    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::send(tx, context, scope, id);
+    let id = parse(&id);
+    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::send(tx, context, scope, id.clone()?);
     Ok(api.app.write(key, command, caller.renderer(200, view(&api))).await?.into())
 }
 
@@ -172,10 +172,10 @@ pub(super) async fn cancel(
     let scope = caller.require(Right::write(Area::Invoices))?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
-    let id = parse(&id)?;
-    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::cancel(tx, context, scope, id);
+    let named = parse(&id);
+    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::cancel(tx, context, scope, named.clone()?);
     let reply = api.app.write(key, command, caller.renderer(200, view(&api))).await?;
-    api.app.tell(id.to_string());
+    api.app.tell(id);
     Ok(reply.into())
 }
 
@@ -189,7 +189,8 @@ fn view(api: &Api) -> impl Fn(&Billed) -> InvoiceView + Send + Sync + Clone + 's
 }
 
 /// An invoice keeps its currency, so that it can be read before the command. What is not there is the command's to say.
-async fn currency_of(api: &Api, scope: Scope, id: Id<Invoice>) -> Result<Currency, Problem> {
+async fn currency_of(api: &Api, scope: Scope, id: &Result<Id<Invoice>, Failure>) -> Result<Currency, Problem> {
+    let Ok(id) = id.clone() else { return Ok(Currency::gmd()) };
     let invoice = api.app.read(move |tx, _| Ok(tx.peek::<Invoice>(scope, id)?)).await?;
     Ok(invoice.map_or(Currency::gmd(), |invoice| invoice.bill().currency()))
 }
@@ -198,6 +199,7 @@ fn refuse_card_numbers(scope: Scope, body: &Body) -> Result<(), Problem> {
     card_guard::refuse(scope, body, &["customer_phone"])
 }
 
+/// Handed to a command as it is: what names nothing is refused there, and kept under the request's key.
 fn parse(id: &str) -> Result<Id<Invoice>, Failure> {
     id.parse().map_err(|_| Refusal::not_found::<Invoice>().into())
 }

@@ -297,10 +297,11 @@ pub(super) async fn update(
     let change = parse_change(&body)?;
     card_guard::refuse(scope, &body, &[])?;
     let key = caller.merchant_key(&body, None)?;
-    let id = parse_id(&id)?;
-    let command = move |tx: &mut Tx<'_>, context: &Context| payment_links::update(tx, context, scope, id, &change);
+    let named = parse_id(&id);
+    let command =
+        move |tx: &mut Tx<'_>, context: &Context| payment_links::update(tx, context, scope, named.clone()?, &change);
     let reply = api.app.write(key, command, caller.renderer(200, view(&api))).await?;
-    api.app.tell(id.to_string());
+    api.app.tell(id);
     Ok(reply.into())
 }
 
@@ -353,13 +354,14 @@ pub(super) async fn delete(
     let scope = caller.require(Right::write(Area::PaymentLinks))?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
-    let id = parse_id(&id)?;
-    let command = move |tx: &mut Tx<'_>, context: &Context| payment_links::delete(tx, context, scope, id);
+    let named = parse_id(&id);
+    let command = move |tx: &mut Tx<'_>, context: &Context| payment_links::delete(tx, context, scope, named.clone()?);
     let reply = api.app.write(key, command, caller.empty_renderer()).await?;
-    api.app.tell(id.to_string());
+    api.app.tell(id);
     Ok(reply.into())
 }
 
+/// Handed to a command as it is: what names nothing is refused there, and kept under the request's key.
 fn parse_id(id: &str) -> Result<Id<PaymentLink>, Failure> {
     id.parse().map_err(|_| Refusal::not_found::<PaymentLink>().into())
 }

@@ -176,9 +176,12 @@ pub(super) async fn update(
     body: Body,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Products))?;
-    let id = parse(&id)?;
+    let id = parse(&id);
     // Where there was never such a product, the command says so, and it is remembered under the key.
-    let currency = api.app.look(move |tx, _| Ok(queries::currency(tx, scope, id)?)).await?;
+    let currency = match id.clone() {
+        Ok(id) => api.app.look(move |tx, _| Ok(queries::currency(tx, scope, id)?)).await?,
+        Err(_) => None,
+    };
     let currency = currency.unwrap_or(Currency::gmd());
     let mut fields = Fields::new(&body);
     let name = fields.text("name").min(1).max(200).change();
@@ -195,7 +198,7 @@ pub(super) async fn update(
     let change = ProductChange { name, description, price, active, images, metadata };
     refuse_card_number(scope, &body)?;
     let key = caller.merchant_key(&body, None)?;
-    let command = move |tx: &mut Tx<'_>, _: &Context| products::update(tx, scope, id, &change);
+    let command = move |tx: &mut Tx<'_>, _: &Context| products::update(tx, scope, id.clone()?, &change);
     Ok(api.app.write(key, command, caller.renderer(200, ProductView::of)).await?.into())
 }
 
@@ -214,8 +217,8 @@ pub(super) async fn delete(
     let scope = caller.require(Right::write(Area::Products))?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
-    let id = parse(&id)?;
-    let command = move |tx: &mut Tx<'_>, _: &Context| products::delete(tx, scope, id);
+    let id = parse(&id);
+    let command = move |tx: &mut Tx<'_>, _: &Context| products::delete(tx, scope, id.clone()?);
     Ok(api.app.write(key, command, caller.empty_renderer()).await?.into())
 }
 
@@ -223,6 +226,7 @@ fn refuse_card_number(scope: Scope, body: &Body) -> Result<(), Problem> {
     card_guard::refuse(scope, body, &[])
 }
 
+/// Handed to a command as it is: what names nothing is refused there, and kept under the request's key.
 fn parse(id: &str) -> Result<Id<Product>, Failure> {
     id.parse().map_err(|_| Refusal::not_found::<Product>().into())
 }

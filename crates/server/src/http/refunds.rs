@@ -53,7 +53,6 @@ pub(super) async fn create(
     body: Body,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Refunds))?;
-    let missing = || Failure::from(Refusal::not_found::<Transaction>());
     let transaction: Option<Id<Transaction>> = id.parse().ok();
     let found = api
         .app
@@ -71,8 +70,11 @@ pub(super) async fn create(
         return Err(Problem::card_data_not_allowed(&field));
     }
     let key = caller.merchant_key(&body, None)?;
-    let new = NewRefund { transaction: transaction.ok_or_else(missing)?, amount, reason };
-    let command = move |tx: &mut store::Tx<'_>, context: &Context| refunds::ask(tx, context, scope, &new);
+    let command = move |tx: &mut store::Tx<'_>, context: &Context| {
+        let transaction = transaction.ok_or_else(Refusal::not_found::<Transaction>)?;
+        let new = NewRefund { transaction, amount, reason: reason.clone() };
+        refunds::ask(tx, context, scope, &new)
+    };
     Ok(api.app.write(key, command, caller.renderer(201, RefundView::of)).await?.into())
 }
 

@@ -238,8 +238,8 @@ async fn change(api: &Api, caller: &Caller, id: &str, body: &Body) -> Result<Ans
         check_destination(api, scope.mode, url).await?;
     }
     let key = caller.merchant_key(body, None)?;
-    let id = parse(id)?;
-    let command = move |tx: &mut Tx<'_>, _: &Context| webhooks::update(tx, scope, id, &change);
+    let id = parse(id);
+    let command = move |tx: &mut Tx<'_>, _: &Context| webhooks::update(tx, scope, id.clone()?, &change);
     Ok(api.app.write(key, command, caller.renderer(200, EndpointView::of)).await?.into())
 }
 
@@ -258,8 +258,8 @@ pub(super) async fn delete(
     let scope = caller.require(Right::write(Area::Webhooks))?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
-    let id = parse(&id)?;
-    let command = move |tx: &mut Tx<'_>, _: &Context| webhooks::delete(tx, scope, id);
+    let id = parse(&id);
+    let command = move |tx: &mut Tx<'_>, _: &Context| webhooks::delete(tx, scope, id.clone()?);
     Ok(api.app.write(key, command, caller.empty_renderer()).await?.into())
 }
 
@@ -323,11 +323,12 @@ pub(super) async fn rotate_secret(
     let scope = caller.require(Right::write(Area::Webhooks))?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
-    let id = parse(&id)?;
-    let command = move |tx: &mut Tx<'_>, context: &Context| webhooks::rotate_secret(tx, context, scope, id);
+    let id = parse(&id);
+    let command = move |tx: &mut Tx<'_>, context: &Context| webhooks::rotate_secret(tx, context, scope, id.clone()?);
     Ok(api.app.write(key, command, caller.renderer(200, WithSecret::view)).await?.into())
 }
 
+/// Handed to a command as it is: what names nothing is refused there, and kept under the request's key.
 fn parse(id: &str) -> Result<Id<WebhookEndpoint>, Failure> {
     id.parse().map_err(|_| Refusal::not_found::<WebhookEndpoint>().into())
 }

@@ -54,8 +54,8 @@ pub(in crate::http) async fn record_payment(
     body: Body,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Invoices))?;
-    let id = parse(&id)?;
-    let currency = currency_of(&api, scope, id).await?;
+    let named = parse(&id);
+    let currency = currency_of(&api, scope, &named).await?;
     let mut fields = Fields::new(&body);
     let amount = fields.amount("amount", read::amount("amount", currency)).required();
     let method = fields.text("payment_method").parse(offline_method).required();
@@ -67,10 +67,10 @@ pub(in crate::http) async fn record_payment(
     let key = caller.merchant_key(&body, None)?;
     let recorded_by = caller.actor.key().to_string();
     let command = move |tx: &mut Tx<'_>, context: &Context| {
-        invoices::record_payment(tx, context, scope, id, &payment, &recorded_by)
+        invoices::record_payment(tx, context, scope, named.clone()?, &payment, &recorded_by)
     };
     let reply = api.app.write(key, command, caller.renderer(201, view(&api))).await?;
-    api.app.tell(id.to_string());
+    api.app.tell(id);
     Ok(reply.into())
 }
 
