@@ -23,7 +23,7 @@ on_both!(
 );
 
 const OBJECT: &str = "inv_01jd8zv5k2e9rb4x7q3mwhcg6t";
-const LEASE: Duration = Duration::from_secs(60);
+const LEASE: Duration = Duration::from_secs(30);
 
 async fn open(world: &World) -> (Store, Scope) {
     let store = world.try_open(Schema::product()).await.unwrap();
