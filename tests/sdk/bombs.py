@@ -23,6 +23,14 @@ PREFIXES = {
 MEGABYTE = 1 << 20
 REFUSED = {400, 404}
 
+
+def _nested(name, depth, inner):
+    return ('{"%s":' % name) * depth + inner + "}" * depth
+
+
+# Each of them is a fault, and each fault names its place, which is some kilobytes long.
+NULS = "[" + ",".join(['"\\u0000"'] * 60_000) + "]"
+
 # Values as they are written, in place of any field's own.
 VALUES = {
     "a million digits": "1" * 1_000_000,
@@ -73,6 +81,7 @@ VALUES = {
     "300,000 entries": "[" + ",".join("1" for _ in range(300_000)) + "]",
     "a prototype": '{"__proto__":{"admin":true},"constructor":{"prototype":{}}}',
     "a duplicate within": '{"a":1,"a":2}',
+    "60,000 NULs, deep down": _nested("\U0001f680" * 64, 29, NULS),
     "a comment": "1/*x*/",
     "a single quote": "'a'",
     "true as a word": "True",
@@ -94,6 +103,7 @@ BODIES = {
     "a million brackets": b"[" * 1_000_000,
     "a hundred thousand keys": b"{" + b",".join(b'"%d":1' % number for number in range(90_000)) + b"}",
     "a duplicate key": b'{"\\u0061":1,"a":2}',
+    "60,000 NULs, deep down": _nested("\U0001f680" * 64, 30, NULS).encode(),
     "half a key": b'{"a',
     "nothing but NUL": b"\0" * 1000,
     "a form": b"a=1&b=2",

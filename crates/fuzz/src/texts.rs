@@ -29,7 +29,7 @@ fn text(input: &[u8]) -> Option<&str> {
 /// Whatever we take for JSON, everybody else does too.
 pub(crate) fn json(input: &[u8]) {
     if let Ok(body) = json::parse(input)
-        && body.faults.is_empty()
+        && body.faults.as_slice().is_empty()
     {
         let other: Result<serde_json::Value, _> = serde_json::from_slice(input);
         // They can't keep a number that large; we keep its text.

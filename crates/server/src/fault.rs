@@ -59,16 +59,27 @@ impl<M: Into<String>> From<(FaultCode, M)> for Complaint {
 
 /// More than this is a bomb, not a mistake: the rest is left out, so that an answer stays small.
 const MOST_FAULTS: usize = 1000;
+/// Of the fields' names and the sentences together: a name may be some kilobytes long where a body is nested deeply.
+const MOST_BYTES: usize = 256 * 1024;
 
 /// The faults found so far, in the order of discovery.
-#[derive(Debug, Default)]
-pub(crate) struct Faults(Vec<Fault>);
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Faults {
+    faults: Vec<Fault>,
+    bytes: usize,
+}
 
 impl Faults {
     pub(crate) fn push(&mut self, fault: Fault) {
-        if self.0.len() < MOST_FAULTS {
-            self.0.push(fault);
+        if !self.is_full() {
+            self.bytes += fault.field.len() + fault.message.len();
+            self.faults.push(fault);
         }
+    }
+
+    /// Whoever makes the name of a field only for a fault needn't.
+    pub(crate) fn is_full(&self) -> bool {
+        self.faults.len() >= MOST_FAULTS || self.bytes >= MOST_BYTES
     }
 
     pub(crate) fn extend(&mut self, faults: impl IntoIterator<Item = Fault>) {
@@ -78,7 +89,11 @@ impl Faults {
     }
 
     pub(crate) fn into_vec(self) -> Vec<Fault> {
-        self.0
+        self.faults
+    }
+
+    pub fn as_slice(&self) -> &[Fault] {
+        &self.faults
     }
 }
 

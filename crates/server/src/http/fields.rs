@@ -56,7 +56,7 @@ impl<'j> Fields<'j> {
     /// Begins with the faults that the parser found (duplicate keys, NUL characters).
     pub fn new(body: &'j Body) -> Self {
         let mut fields = Self::inside(&body.value, String::new());
-        fields.faults.extend(body.faults.iter().cloned());
+        fields.faults = body.faults.clone();
         fields
     }
 

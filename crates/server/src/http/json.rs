@@ -4,7 +4,7 @@
 //! of every number is kept, so that a tax rate is exact, and duplicates and NUL characters become field faults.
 //! It does not know what any field means (see `fields`).
 
-use super::fault::{Fault, FaultCode, shown};
+use super::fault::{Fault, FaultCode, Faults, shown};
 
 /// One JSON value. Numbers keep the text they were sent with; an object keeps the order of its keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Json {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
     pub value: Json,
-    pub faults: Vec<Fault>,
+    pub faults: Faults,
 }
 
 /// Why a body is no JSON that we read; answered as 400 `invalid_json`.
@@ -51,7 +51,7 @@ impl Body {
     /// Reads a body that has to be an object. No body at all is an empty object: clients send bodiless POSTs.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidJson> {
         if bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) {
-            return Ok(Self { value: Json::Object(Vec::new()), faults: Vec::new() });
+            return Ok(Self { value: Json::Object(Vec::new()), faults: Faults::default() });
         }
         let body = parse(bytes)?;
         if !matches!(body.value, Json::Object(_)) {
@@ -70,7 +70,7 @@ impl Body {
 pub fn parse(bytes: &[u8]) -> Result<Body, InvalidJson> {
     let text =
         std::str::from_utf8(bytes).map_err(|error| located(bytes, error.valid_up_to(), "it is not UTF-8 text"))?;
-    let mut parser = Parser { text, at: 0, path: Vec::new(), values: 0, faults: Vec::new() };
+    let mut parser = Parser { text, at: 0, path: Vec::new(), values: 0, faults: Faults::default() };
     parser.space();
     let value = parser.value(0)?;
     parser.space();
@@ -102,7 +102,7 @@ struct Parser<'a> {
     at: usize,
     path: Vec<Step>,
     values: usize,
-    faults: Vec<Fault>,
+    faults: Faults,
 }
 
 type Parsed<T> = Result<T, InvalidJson>;
@@ -199,7 +199,7 @@ impl Parser<'_> {
         keys.sort_unstable();
         let mut reported = None;
         for pair in keys.windows(2) {
-            if pair[0] == pair[1] && reported != Some(pair[0]) {
+            if pair[0] == pair[1] && reported != Some(pair[0]) && !self.faults.is_full() {
                 reported = Some(pair[0]);
                 let message = format!("`{}` is given more than once; send it once.", shown(pair[0]));
                 let field = self.field(Some(pair[0]));
@@ -230,7 +230,7 @@ impl Parser<'_> {
             }
         }
         self.at += 1;
-        if has_nul {
+        if has_nul && !self.faults.is_full() {
             let field = self.field(None);
             let message = "A text must not contain the NUL character (\\u0000); remove it.";
             self.faults.push(Fault::new(field, FaultCode::NulCharacter, message));

@@ -32,6 +32,7 @@ fn duplicates_and_nul_are_faults_of_their_field() {
     let found: Vec<_> = Body::parse(text.as_bytes())
         .expect("readable")
         .faults
+        .into_vec()
         .into_iter()
         .map(|fault| (fault.field, fault.code))
         .collect();
@@ -183,4 +184,13 @@ proptest! {
     fn never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = parse(&bytes);
     }
+}
+
+#[test]
+fn many_faults_far_down_stay_few_bytes() {
+    let (open, close) = (format!("{{\"{}\":", "k".repeat(64)).repeat(30), "}".repeat(30));
+    let nuls = vec![r#""\u0000""#; 60_000].join(",");
+    let faults = Body::parse(format!("{open}[{nuls}]{close}").as_bytes()).expect("readable").faults;
+    let names: usize = faults.as_slice().iter().map(|fault| fault.field.len()).sum();
+    assert!((100_000..300_000).contains(&names), "{names}");
 }
