@@ -100,8 +100,8 @@ impl Gate {
 
     pub(crate) fn enter(&self, request: &Request) -> Result<Pass, Full> {
         let Inside { most_writes, most, writes, all, .. } = &*self.0;
-        let is_write =
-            is_of_programs(request) && !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        let is_write = is_of_programs(request) && !reads;
         let is_full =
             all.load(Ordering::Relaxed) >= *most || (is_write && writes.load(Ordering::Relaxed) >= *most_writes);
         // Whoever asks whether the service is well is told.
@@ -110,7 +110,8 @@ impl Gate {
         }
         let (is_taken, bytes) = (AtomicBool::new(false), AtomicUsize::new(0));
         let pass = Pass(Arc::new(Place { gate: self.clone(), is_write, is_taken, bytes }));
-        if request.body().is_end_stream() {
+        // Who only reads is not asked for a body, and would never come to the end of one.
+        if reads || request.body().is_end_stream() {
             pass.begin();
         }
         Ok(pass)
@@ -219,6 +220,15 @@ mod tests {
         assert!(gate.enter(&slow).is_err(), "one is worked on");
         drop(passes);
         assert!(gate.enter(&slow).is_ok());
+    }
+
+    #[test]
+    fn who_only_reads_takes_a_place_whatever_body_he_announces() {
+        let gate = Gate::of(1, 2);
+        let read = request(Method::GET, "/v1/checkouts", Body::from("unsent"));
+        let passes = [gate.enter(&read), gate.enter(&read)];
+        assert!(passes.iter().all(Result::is_ok));
+        assert!(gate.enter(&read).is_err());
     }
 
     #[test]
