@@ -29,6 +29,7 @@ pub mod receipt_statements;
 pub mod receipts;
 pub mod refund_calls;
 pub mod refunds;
+mod renderings;
 pub mod sessions;
 pub mod settlement;
 pub mod starts;
@@ -42,7 +43,7 @@ use domain::payment::Transaction;
 use domain::rail::Capability;
 use domain::{Currency, Id, Method, Mode, Refusal, Scope};
 use store::{Entity, Store, Tx};
-use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::sync::{broadcast, watch};
 
 use crate::background::Background;
 use crate::egress::Egress;
@@ -173,7 +174,7 @@ struct Inner {
     bell: watch::Sender<u64>,
     changes: broadcast::Sender<String>,
     invariants: invariants::LatestInvariants,
-    renderings: Semaphore,
+    renderings: renderings::Renderings,
     background: Background,
     starts: starts::Starts,
     endpoint_tests: endpoint_tests::EndpointTests,
@@ -192,7 +193,7 @@ impl App {
             bell: watch::Sender::new(0),
             changes,
             invariants: invariants::LatestInvariants::default(),
-            renderings: Semaphore::new(documents::MOST_AT_ONCE),
+            renderings: renderings::Renderings::default(),
             background: Background::default(),
             starts: starts::Starts::default(),
             endpoint_tests: endpoint_tests::EndpointTests::default(),
@@ -227,8 +228,8 @@ impl App {
         &self.inner.invariants
     }
 
-    /// Places for documents that are being made.
-    fn renderings(&self) -> &Semaphore {
+    /// Documents and pictures that are being made.
+    fn renderings(&self) -> &renderings::Renderings {
         &self.inner.renderings
     }
 

@@ -9,6 +9,7 @@ mod values;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
+use bytes::Bytes;
 use domain::invoice::Invoice;
 use domain::job::ClaimedJob;
 use domain::organization::Organization;
@@ -17,11 +18,9 @@ use domain::{Id, Refusal, Scope};
 use store::Tx;
 use store::queries::{documents, jobs, locate, logos};
 
+use super::renderings::Place;
 use super::{App, Context, look_up, receipt_statements};
 use crate::error::Failure;
-
-/// Documents made at the same time: they take a core each and must leave some to those who pay.
-pub(super) const MOST_AT_ONCE: usize = 2;
 
 /// Of a job: over about an hour.
 const MOST_TRIES: i64 = 10;
@@ -47,12 +46,16 @@ impl Subject {
 pub struct File {
     /// `INV-2026-11-0001.pdf`
     pub name: String,
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
 }
 
 /// Who waits for a file.
-enum Asker {
+#[derive(Clone, Copy)]
+pub(super) enum Asker {
+    /// A request, which is refused where too many wait.
     Somebody,
+    /// Work that somebody waits for, and that can wait longer.
+    Worker,
     Nobody,
 }
 
@@ -99,18 +102,40 @@ impl App {
         self.document_for(Asker::Somebody, scope, subject).await
     }
 
-    async fn document_for(&self, asker: Asker, scope: Scope, subject: Subject) -> Result<File, Failure> {
+    pub(super) async fn document_for(&self, asker: Asker, scope: Scope, subject: Subject) -> Result<File, Failure> {
         let wanted = self.read(move |tx, context| wanted(tx, context, scope, subject)).await?;
         let Wanted { name, values, edition, kept } = wanted;
         if let Some(bytes) = kept {
-            return Ok(File { name, bytes });
+            return Ok(File { name, bytes: bytes.into() });
         }
         let rendered = match asker {
-            Asker::Somebody => self.render(values).await,
+            // Nobody waits behind what is made only while there is nothing else to do.
+            Asker::Nobody => self.rendered(asker, scope, subject, values, edition).await?,
+            Asker::Somebody | Asker::Worker => {
+                let shared = self.renderings().shared(&subject.object_id(), &edition);
+                let made = shared.get_or_try_init(|| self.rendered(asker, scope, subject, values, edition));
+                made.await?.clone()
+            }
+        };
+        Ok(File { name, bytes: rendered.map_err(Failure::Broken)? })
+    }
+
+    async fn rendered(
+        &self,
+        asker: Asker,
+        scope: Scope,
+        subject: Subject,
+        values: Arc<Values>,
+        edition: String,
+    ) -> Result<Result<Bytes, String>, Failure> {
+        let rendered = match asker {
+            Asker::Somebody => self.render(self.renderings().place_for_somebody(scope.mode).await?, values).await,
+            Asker::Worker => self.render(self.renderings().place(scope.mode).await?, values).await,
             Asker::Nobody => self.render_ahead(values).await,
         };
+        let rendered = rendered.map(Bytes::from);
         self.keep(scope, subject, edition, rendered.clone()).await;
-        Ok(File { name, bytes: rendered.map_err(Failure::Broken)? })
+        Ok(rendered)
     }
 
     /// The file of the receipt with this code.
@@ -141,10 +166,14 @@ impl App {
     }
 
     /// Holds no transaction, and no thread that others wait for.
-    async fn render(&self, values: Arc<Values>) -> Result<Vec<u8>, String> {
-        let _place = self.renderings().acquire().await.map_err(|_| "the service is ending".to_owned())?;
+    async fn render(&self, place: Place, values: Arc<Values>) -> Result<Vec<u8>, String> {
+        let render = move || {
+            let rendered = values.render();
+            drop(place);
+            rendered
+        };
         // The panic's message stays out of the log: it may hold what a customer is called.
-        let rendered = tokio::task::spawn_blocking(move || values.render()).await;
+        let rendered = tokio::task::spawn_blocking(render).await;
         rendered.map_err(|_| "the document's writer panicked".to_owned())?.map_err(|unwritten| unwritten.to_string())
     }
 
@@ -157,7 +186,7 @@ impl App {
     }
 
     /// Whoever asked has the file whether or not it can be kept.
-    async fn keep(&self, scope: Scope, subject: Subject, edition: String, rendered: Result<Vec<u8>, String>) {
+    async fn keep(&self, scope: Scope, subject: Subject, edition: String, rendered: Result<Bytes, String>) {
         let kept = self.commit(move |tx, _| {
             let object_id = subject.object_id();
             match &rendered {

@@ -81,8 +81,14 @@ impl App {
             .await
             .map_err(|failure| Missing { may_come: failure.kind != FailureKind::Forbidden, why: failure.message })?;
         // One at a time with the documents: decoding takes a core and some memory.
-        let _place = self.renderings().acquire().await.map_err(|_| never("the service is ending".into()))?;
-        let drawn = tokio::task::spawn_blocking(move || logo::redraw(&fetched)).await;
+        let ending = |failure: Failure| Missing { why: failure.to_string(), may_come: true };
+        let place = self.renderings().place(scope.mode).await.map_err(ending)?;
+        let draw = move || {
+            let drawn = logo::redraw(&fetched);
+            drop(place);
+            drawn
+        };
+        let drawn = tokio::task::spawn_blocking(draw).await;
         drawn.map_err(|_| never("its reader panicked".into()))?.map_err(|unreadable| never(unreadable.to_string()))
     }
 

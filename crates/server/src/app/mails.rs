@@ -11,7 +11,7 @@ use domain::receipt::Receipt;
 use store::Tx;
 use store::queries::mails::{self, ClaimedMail};
 
-use super::documents::Subject;
+use super::documents::{Asker, Subject};
 use super::{App, Context, look_up};
 use crate::error::Failure;
 use crate::letters::{InvoiceLetter, Letter, ReceiptLetter};
@@ -146,7 +146,7 @@ impl App {
             Content::Ready(ready) => *ready,
             Content::Pointless(why) => return Ok(Err(why)),
         };
-        let file = self.document(mail.scope, ready.subject).await?;
+        let file = self.document_for(Asker::Worker, mail.scope, ready.subject).await?;
         let Letter { subject, text, html } = ready.letter;
         Ok(Ok(Message {
             id: mail.id.to_string(),
@@ -159,7 +159,7 @@ impl App {
             html,
             language: ready.language,
             date: mail.created_at,
-            attachments: vec![Attachment { name: file.name, media_type: "application/pdf", bytes: file.bytes }],
+            attachments: vec![Attachment { name: file.name, media_type: "application/pdf", bytes: file.bytes.into() }],
         }))
     }
 

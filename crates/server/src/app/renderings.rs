@@ -1,0 +1,139 @@
+//! Places for documents and pictures that are being made: each takes a core, and some must be left to those who pay.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use bytes::Bytes;
+use domain::Mode;
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
+
+use crate::error::Failure;
+
+/// At the same time.
+const MOST: usize = 2;
+/// Of them for test mode, where anybody may try what they like.
+const MOST_OF_TEST: usize = 1;
+/// Requests that wait for a place. A file takes up to some seconds, and nobody waits for long.
+const MOST_WAITING: usize = 32;
+
+/// What came of one, for all who wait for it.
+pub(super) type Rendered = OnceCell<Result<Bytes, String>>;
+
+pub(super) struct Renderings {
+    all: Arc<Semaphore>,
+    of_test: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    /// By object and edition.
+    under_way: Mutex<HashMap<String, Weak<Rendered>>>,
+}
+
+/// To be given back when the work has ended, and no sooner: whoever asked may be gone long before.
+pub(super) struct Place {
+    _of_all: OwnedSemaphorePermit,
+    _of_test: Option<OwnedSemaphorePermit>,
+}
+
+impl Default for Renderings {
+    fn default() -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(MOST)),
+            of_test: Arc::new(Semaphore::new(MOST_OF_TEST)),
+            waiting: AtomicUsize::new(0),
+            under_way: Mutex::default(),
+        }
+    }
+}
+
+impl Renderings {
+    /// However many ask for the same file at once, it is made once.
+    pub(super) fn shared(&self, object_id: &str, edition: &str) -> Arc<Rendered> {
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        under_way.retain(|_, rendered| rendered.strong_count() > 0);
+        let name = format!("{object_id} {edition}");
+        if let Some(rendered) = under_way.get(&name).and_then(Weak::upgrade) {
+            return rendered;
+        }
+        let rendered = Arc::<Rendered>::default();
+        under_way.insert(name, Arc::downgrade(&rendered));
+        rendered
+    }
+
+    /// For work of the service's own, which waits as long as it takes.
+    pub(super) async fn place(&self, mode: Mode) -> Result<Place, Failure> {
+        let ending = |_| Failure::Store(store::Error::Unavailable("the service is ending".into()));
+        let of_test = match mode {
+            Mode::Test => Some(Arc::clone(&self.of_test).acquire_owned().await.map_err(ending)?),
+            Mode::Live => None,
+        };
+        let of_all = Arc::clone(&self.all).acquire_owned().await.map_err(ending)?;
+        Ok(Place { _of_all: of_all, _of_test: of_test })
+    }
+
+    /// For somebody who waits, unless too many do.
+    pub(super) async fn place_for_somebody(&self, mode: Mode) -> Result<Place, Failure> {
+        let _waiting = Waiting::one_more(&self.waiting).ok_or(Failure::Store(store::Error::Busy))?;
+        self.place(mode).await
+    }
+}
+
+/// One who waits, until it goes.
+struct Waiting<'w>(&'w AtomicUsize);
+
+impl<'w> Waiting<'w> {
+    fn one_more(waiting: &'w AtomicUsize) -> Option<Self> {
+        let more = waiting.fetch_add(1, Ordering::Relaxed) < MOST_WAITING;
+        let one = Self(waiting);
+        more.then_some(one)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn test_mode_leaves_a_place_to_live() {
+        let renderings = Renderings::default();
+        let first = renderings.place(Mode::Test).await.ok();
+        assert!(renderings.place(Mode::Test).now_or_never().is_none(), "one at a time");
+        let live = renderings.place(Mode::Live).now_or_never();
+        assert!(live.is_some_and(|place| place.is_ok()));
+        drop(first);
+        assert!(renderings.place(Mode::Test).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn only_so_many_wait() {
+        let renderings = Renderings::default();
+        let taken = [renderings.place(Mode::Live).await.ok(), renderings.place(Mode::Live).await.ok()];
+        let mut waiting: Vec<_> =
+            (0..MOST_WAITING).map(|_| Box::pin(renderings.place_for_somebody(Mode::Live))).collect();
+        assert!(waiting.iter_mut().all(|one| one.now_or_never().is_none()));
+        let refused = renderings.place_for_somebody(Mode::Live).now_or_never();
+        assert!(matches!(refused, Some(Err(Failure::Store(store::Error::Busy)))));
+        waiting.pop();
+        assert!(renderings.place_for_somebody(Mode::Live).now_or_never().is_none(), "who left is not counted");
+        drop((taken, waiting));
+        assert!(renderings.place_for_somebody(Mode::Live).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn the_same_file_is_made_once_at_a_time() {
+        let renderings = Renderings::default();
+        let (one, same) = (renderings.shared("inv_1", "a"), renderings.shared("inv_1", "a"));
+        assert!(Arc::ptr_eq(&one, &same));
+        assert!(!Arc::ptr_eq(&one, &renderings.shared("inv_1", "b")));
+        drop((one, same));
+        assert!(!renderings.shared("inv_1", "a").initialized());
+        assert_eq!(renderings.under_way.lock().expect("not poisoned").len(), 1, "what nobody waits for is forgotten");
+    }
+}
