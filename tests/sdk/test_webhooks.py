@@ -309,3 +309,20 @@ class TestDelivery:
         assert found["disabled_at"] and found["last_failure_at"]
         again = ok(sdk.webhooks.update(endpoint.id, status="active"))
         assert (again["consecutive_failures"], again["disabled_at"], again["disable_reason"]) == (0, None, None)
+
+
+def test_active_endpoints_have_a_number(new_server):
+    """Each event is told to all of them in one transaction, so that there can't be any number."""
+    server = new_server()
+    api = Api(server.url, server.keys["test"]["secret"])
+    endpoint = {"url": "https://hooks.shop.example/", "enabled_events": ["invoice.created"]}
+    ids = [data(api.post("/v1/webhook_endpoints", endpoint), 201)["id"] for _ in range(200)]
+    refusal(api.post("/v1/webhook_endpoints", endpoint), 400, "too_many_active_endpoints")
+    live = Api(server.url, server.keys["live"]["secret"])
+    data(live.post("/v1/webhook_endpoints", endpoint), 201)
+
+    data(api.patch(f"/v1/webhook_endpoints/{ids[0]}", {"status": "inactive"}))
+    data(api.post("/v1/webhook_endpoints", endpoint), 201)
+    refusal(api.patch(f"/v1/webhook_endpoints/{ids[0]}", {"status": "active"}), 400, "too_many_active_endpoints")
+    assert api.delete(f"/v1/webhook_endpoints/{ids[1]}").status_code == 204
+    data(api.patch(f"/v1/webhook_endpoints/{ids[0]}", {"status": "active"}))

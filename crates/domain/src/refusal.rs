@@ -50,6 +50,10 @@ pub enum Refusal {
     PaymentLinkExpired,
     PaymentLinkUsedUp,
     NoActiveEndpoint,
+    /// Each event is told to all of them, in the transaction of what happened.
+    TooManyActiveEndpoints {
+        most: usize,
+    },
     /// An operator may only decide an attempt whose outcome is not known.
     AttemptNotUnknown {
         status: &'static str,
@@ -106,6 +110,7 @@ impl Refusal {
             Refusal::PaymentLinkExpired => "payment_link_expired",
             Refusal::PaymentLinkUsedUp => "payment_link_used_up",
             Refusal::NoActiveEndpoint => "no_active_endpoint",
+            Refusal::TooManyActiveEndpoints { .. } => "too_many_active_endpoints",
             Refusal::AttemptNotUnknown { .. } => "attempt_not_unknown",
             Refusal::KeyAlreadyRevoked => "key_already_revoked",
             Refusal::TransactionNotRefundable { .. } | Refusal::RefundNotSupported => "transaction_not_refundable",
@@ -192,6 +197,10 @@ impl fmt::Display for Refusal {
             Refusal::NoActiveEndpoint => {
                 f.write_str("No active webhook endpoint listens to this event. Create or activate one, then retry.")
             }
+            Refusal::TooManyActiveEndpoints { most } => write!(
+                f,
+                "There are {most} active webhook endpoints already. Delete one or make it inactive, or let one of them listen to more events."
+            ),
             Refusal::AttemptNotUnknown { status } => {
                 write!(f, "This attempt is {status}: only one whose outcome is unknown can be decided by hand.")
             }

@@ -57,6 +57,7 @@ impl Failure {
                 | Refusal::PaymentLinkExpired
                 | Refusal::PaymentLinkUsedUp
                 | Refusal::NoActiveEndpoint
+                | Refusal::TooManyActiveEndpoints { .. }
                 | Refusal::AttemptNotUnknown { .. }
                 | Refusal::KeyAlreadyRevoked
                 | Refusal::TransactionNotRefundable { .. }

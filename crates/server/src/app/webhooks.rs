@@ -40,7 +40,19 @@ impl WithSecret {
     }
 }
 
+/// Active endpoints of one organization and mode: whatever happens to a payment is written down for each of them in the
+/// transaction in which it happens.
+pub const MOST_ACTIVE: usize = 200;
+
+fn check_room(tx: &mut Tx<'_>, scope: Scope) -> Result<(), Failure> {
+    if endpoints::active(tx, scope)?.len() >= MOST_ACTIVE {
+        return Err(Refusal::TooManyActiveEndpoints { most: MOST_ACTIVE }.into());
+    }
+    Ok(())
+}
+
 pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewEndpoint) -> Result<WithSecret, Failure> {
+    check_room(tx, scope)?;
     let now = tx.now();
     let id: Id<WebhookEndpoint> = tx.entropy().id(now);
     let secret = WebhookSecret::generate(&tx.entropy().secret());
@@ -100,7 +112,10 @@ pub fn update(
         endpoint.metadata.clone_from(metadata);
     }
     match change.status {
-        Some(EndpointStatus::Active) if !endpoint.is_active() => endpoint.activate(),
+        Some(EndpointStatus::Active) if !endpoint.is_active() => {
+            check_room(tx, scope)?;
+            endpoint.activate();
+        }
         Some(EndpointStatus::Inactive) if endpoint.is_active() => {
             endpoint.deactivate();
             endpoints::give_up_open(tx, &endpoint)?;

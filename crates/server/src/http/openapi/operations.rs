@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::problems::{Access, Repeats, common, invalid, refused};
 use super::{answers, examples, parameters, samples};
+use crate::app::webhooks::MOST_ACTIVE;
 use crate::fault::FaultCode;
 use crate::http::answer::Problem;
 use crate::http::caller;
@@ -479,11 +480,13 @@ fn problems(id: &str) -> Vec<Problem> {
                 ),
             ]),
             Problem::card_data_not_allowed("description"),
+            refused(Refusal::TooManyActiveEndpoints { most: MOST_ACTIVE }),
         ],
         "get_webhook_endpoint" => vec![no_endpoint()],
         "update_webhook_endpoint" | "put_webhook_endpoint" | "patch_webhook_endpoint" => vec![
             invalid(&[("url", FaultCode::WrongType, "`url` must not be null; leave it out to keep it.")]),
             Problem::card_data_not_allowed("description"),
+            refused(Refusal::TooManyActiveEndpoints { most: MOST_ACTIVE }),
             no_endpoint(),
         ],
         "delete_webhook_endpoint" | "test_webhook_endpoint" | "rotate_webhook_secret" => {
