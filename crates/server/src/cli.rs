@@ -109,13 +109,11 @@ pub fn main() -> ExitCode {
 /// Commands other than `serve` do one thing and need one thread for it.
 fn block_on(command: impl Future<Output = Result<(), Problem>>) -> Result<(), Problem> {
     // Asked for by name: a command's own words are enough otherwise.
+    let no_start = |error| Problem::failed(format!("the program can't start: {error}"));
     if std::env::var_os(crate::logging::FILTER_VARIABLE).is_some() {
-        crate::logging::install(crate::logging::LogFormat::Text);
+        crate::logging::install(crate::logging::LogFormat::Text).map_err(no_start)?;
     }
     crate::tokens::install_crypto_provider();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Problem::failed(format!("the program can't start: {error}")))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_start)?;
     runtime.block_on(command)
 }

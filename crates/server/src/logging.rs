@@ -29,7 +29,7 @@ pub const FILTER_VARIABLE: &str = "DALASI_LOG";
 /// Those of the whole process.
 static BATCHES: OnceLock<Batches> = OnceLock::new();
 
-/// Writes what waits. To be called before the process ends.
+/// Has what waits written, if standard error takes it within a second. To be called before the process ends.
 pub fn flush() {
     if let Some(batches) = BATCHES.get() {
         batches.flush();
@@ -37,17 +37,26 @@ pub fn flush() {
 }
 
 /// Starts logging to standard error, for the whole process; a second call changes nothing.
-pub fn install(format: LogFormat) {
+///
+/// # Errors
+///
+/// The system starts no thread.
+pub fn install(format: LogFormat) -> std::io::Result<()> {
+    if BATCHES.get().is_some() {
+        return Ok(());
+    }
     let filter = std::env::var(FILTER_VARIABLE).unwrap_or_default();
     let (filter, complaint) = filter_from(&filter);
-    let batches = BATCHES.get_or_init(|| Batches::start(std::io::stderr()));
+    let started = Batches::start(std::io::stderr())?;
+    let batches = BATCHES.get_or_init(|| started);
     if Registry::default().with(layer(format, batches.clone()).with_filter(filter)).try_init().is_err() {
-        return;
+        return Ok(());
     }
     if let Some(complaint) = complaint {
         tracing::warn!(complaint, "{FILTER_VARIABLE} is not a filter; logging at `info`");
     }
     report_panics_without_their_values();
+    Ok(())
 }
 
 fn filter_from(text: &str) -> (EnvFilter, Option<String>) {

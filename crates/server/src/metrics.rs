@@ -18,6 +18,7 @@ const SHED: &str = "dalasi_requests_shed_total";
 const RATE_LIMITED: &str = "dalasi_rate_limited_total";
 const INVARIANT_FAULTS: &str = "dalasi_invariant_faults";
 const BACKLOG: &str = "dalasi_backlog_seconds";
+const LOG_LINES_DROPPED: &str = "dalasi_log_lines_dropped_total";
 
 /// Why connections are refused or cut, and what is limited: each is counted from 0, so that the first one is an increase.
 const REFUSALS: &[&str] = &["total", "address"];
@@ -96,6 +97,7 @@ fn describe() {
         "How long the oldest work that is due has been waiting, by queue: jobs, jobs_ahead (files that are made before somebody asks), webhooks or mails. From workers only."
     );
     describe_counter!(CLOCK_JUMPS_METRIC, "Jumps of the wall clock by more than a minute.");
+    describe_counter!(LOG_LINES_DROPPED, "Log lines that were dropped because standard error took none for a while.");
     describe_counter!(
         SHED,
         "Requests refused because as many were being worked on as can be, by kind: write (a program changes something), other, or body (as many bytes of bodies were held as can be)."
@@ -115,6 +117,7 @@ fn begin() {
     SHED_KINDS.iter().for_each(|kind| counter!(SHED, "kind" => *kind).increment(0));
     LIMITS.iter().for_each(|what| counter!(RATE_LIMITED, "limited" => *what).increment(0));
     counter!(CLOCK_JUMPS_METRIC).increment(0);
+    counter!(LOG_LINES_DROPPED).increment(0);
 }
 
 pub fn request_answered(route: &str, method: &http::Method, status: u16, elapsed: Duration) {
@@ -171,6 +174,10 @@ pub fn rate_limited(what: &'static str) {
     counter!(RATE_LIMITED, "limited" => what).increment(1);
 }
 
+pub fn log_line_dropped() {
+    counter!(LOG_LINES_DROPPED).increment(1);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,6 +196,7 @@ mod tests {
             connection_cut("header");
             rate_limited("key");
             request_shed("write");
+            log_line_dropped();
             connection_closed();
         });
         let text = metrics.render();
@@ -211,6 +219,7 @@ mod tests {
             CONNECTIONS_CUT,
             RATE_LIMITED,
             SHED,
+            LOG_LINES_DROPPED,
         ] {
             assert!(text.contains(&format!("# HELP {name} ")), "{name} has no help text");
         }

@@ -56,7 +56,8 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: Arguments) -> Result<(), Problem> {
     let settings = ServeSettings::load(arguments.settings)?;
-    logging::install(settings.log_format);
+    logging::install(settings.log_format)
+        .map_err(|error| Problem::failed(format!("the server can't start: {error}")))?;
     stay_small();
     open_many_files();
     leave_no_core();

@@ -1,87 +1,138 @@
 //! Log lines on their way out: those of a moment leave with one system call, because one for each would cost a request
-//! more than reading it. A warning or an error takes everything before it along at once, so that what precedes a crash is
-//! there; a kill can cost the access lines of the last moment.
+//! more than reading it. A thread of their own writes them, and nothing else ever does: standard error may be a pipe that
+//! nobody reads, a terminal that was told to stop or a disk that is busy, and a payment must not wait for any of them.
+//!
+//! A warning or an error takes everything before it along at once, so that what precedes a crash is there; a kill can cost the
+//! access lines of the last moment. While nothing leaves, lines are kept up to a bound and then dropped, access lines first,
+//! and how many is told when they leave again.
 
+use std::cell::Cell;
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::metrics;
+
 const MOMENT: Duration = Duration::from_millis(50);
 /// So much leaves before the moment is over.
 const MOST_BYTES: usize = 64 * 1024;
+/// What waits at most, and what of it may be neither warnings nor errors.
+const MOST_WAITING: usize = 2 * 1024 * 1024;
+const MOST_ORDINARY: usize = MOST_WAITING / 2;
+/// A warning waits so long to have left. When one has waited in vain, none does until lines leave again.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// What the end of the process waits for its last lines.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
+
+thread_local! {
+    static IS_WRITER: Cell<bool> = const { Cell::new(false) };
+}
 
 #[derive(Clone)]
 pub(super) struct Batches(Arc<Shared>);
 
 struct Shared {
     waiting: Mutex<Waiting>,
+    /// There are lines, or they are in a hurry.
     some: Condvar,
+    /// Lines have left.
+    left: Condvar,
 }
 
+#[derive(Default)]
 struct Waiting {
     lines: Vec<u8>,
-    out: Box<dyn Write + Send>,
+    hurried: bool,
+    /// Bytes that were ever taken in, and those of them that have left.
+    added: u64,
+    left: u64,
+    /// Lines that found no place since the last that left.
+    dropped: u64,
+    is_stuck: bool,
 }
 
 impl Batches {
-    /// With a thread that writes what waits when its moment is over. It ends with the process.
-    pub(super) fn start(out: impl Write + Send + 'static) -> Self {
-        let batches = Self::new(out);
+    /// With the thread that writes to `out`. It ends with the process.
+    pub(super) fn start(out: impl Write + Send + 'static) -> io::Result<Self> {
+        let waiting = Mutex::new(Waiting { lines: Vec::with_capacity(MOST_BYTES), ..Waiting::default() });
+        let batches = Self(Arc::new(Shared { waiting, some: Condvar::new(), left: Condvar::new() }));
         let theirs = batches.clone();
-        let started = std::thread::Builder::new().name("log".to_owned()).spawn(move || theirs.run());
-        // Without the thread lines leave late, with the next warning or the next full batch.
-        drop(started);
-        batches
+        std::thread::Builder::new().name("log".to_owned()).spawn(move || theirs.run(out))?;
+        Ok(batches)
     }
 
-    fn new(out: impl Write + Send + 'static) -> Self {
-        let waiting = Waiting { lines: Vec::with_capacity(MOST_BYTES), out: Box::new(out) };
-        Self(Arc::new(Shared { waiting: Mutex::new(waiting), some: Condvar::new() }))
-    }
-
-    fn run(&self) {
-        let mut waiting = self.waiting();
+    fn run(&self, mut out: impl Write) {
+        IS_WRITER.set(true);
+        let mut lines = Vec::with_capacity(MOST_BYTES);
         loop {
-            waiting = self
-                .0
-                .some
-                .wait_while(waiting, |waiting| waiting.lines.is_empty())
-                .unwrap_or_else(PoisonError::into_inner);
+            let dropped = self.next(&mut lines);
+            // Where standard error is closed there is nobody to tell.
+            let _ = out.write_all(&lines).and_then(|()| out.flush());
+            let mut waiting = self.waiting();
+            waiting.left += lines.len() as u64;
+            waiting.is_stuck = false;
             drop(waiting);
-            std::thread::park_timeout(MOMENT);
-            waiting = self.waiting();
-            waiting.write_out();
+            self.0.left.notify_all();
+            lines.clear();
+            lines.shrink_to(MOST_BYTES);
+            if dropped > 0 {
+                tracing::warn!(dropped, "log lines were dropped, because standard error took none for a while");
+            }
         }
     }
 
+    /// Waits for lines and takes them; answers how many were dropped meanwhile.
+    fn next(&self, lines: &mut Vec<u8>) -> u64 {
+        let waiting = self.0.some.wait_while(self.waiting(), |waiting| waiting.lines.is_empty());
+        let waiting = waiting.unwrap_or_else(PoisonError::into_inner);
+        let waiting = self.0.some.wait_timeout_while(waiting, MOMENT, |waiting| !waiting.hurried);
+        let (mut waiting, _) = waiting.unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut waiting.lines, lines);
+        waiting.hurried = false;
+        std::mem::take(&mut waiting.dropped)
+    }
+
+    /// Waits until everything has left, though not for long.
     pub(super) fn flush(&self) {
-        self.waiting().write_out();
+        let mut waiting = self.waiting();
+        waiting.hurried = true;
+        self.0.some.notify_one();
+        self.wait(waiting, LAST_PATIENCE);
     }
 
     fn add(&self, line: &[u8], urgent: bool) {
         let mut waiting = self.waiting();
+        let most = if urgent { MOST_WAITING } else { MOST_ORDINARY };
+        if waiting.lines.len() + line.len() > most {
+            waiting.dropped += 1;
+            drop(waiting);
+            return metrics::log_line_dropped();
+        }
         let is_first = waiting.lines.is_empty();
         waiting.lines.extend_from_slice(line);
-        if urgent || waiting.lines.len() >= MOST_BYTES {
-            waiting.write_out();
-        } else if is_first {
-            drop(waiting);
+        waiting.added += line.len() as u64;
+        let hurries = !waiting.hurried && (urgent || waiting.lines.len() >= MOST_BYTES);
+        waiting.hurried |= hurries;
+        if is_first || hurries {
             self.0.some.notify_one();
         }
+        if urgent && !waiting.is_stuck && !IS_WRITER.get() {
+            self.wait(waiting, PATIENCE);
+        }
+    }
+
+    /// Until what was added has left, or patience ends.
+    fn wait(&self, waiting: MutexGuard<'_, Waiting>, patience: Duration) {
+        let until = waiting.added;
+        let waited = self.0.left.wait_timeout_while(waiting, patience, |waiting| waiting.left < until);
+        let (mut waiting, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
+        waiting.is_stuck |= outcome.timed_out();
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Waiting {
-    fn write_out(&mut self) {
-        // Where standard error is closed there is nobody to tell.
-        let _ = self.out.write_all(&self.lines).and_then(|()| self.out.flush());
-        self.lines.clear();
     }
 }
 
@@ -116,20 +167,22 @@ impl<'b> MakeWriter<'b> for Batches {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
 
-    #[derive(Clone, Default)]
-    struct Out(Arc<Mutex<Vec<u8>>>);
-
-    impl Out {
-        fn text(&self) -> String {
-            String::from_utf8(self.0.lock().expect("not poisoned").clone()).expect("text")
-        }
+    /// Takes what it is given as soon as it is allowed to, piece by piece.
+    struct Out {
+        written: Arc<Mutex<Vec<u8>>>,
+        allowed: Option<mpsc::Receiver<()>>,
     }
 
     impl Write for Out {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("not poisoned").extend_from_slice(bytes);
+            if let Some(allowed) = &self.allowed {
+                let _ = allowed.recv();
+            }
+            self.written.lock().expect("not poisoned").extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -138,39 +191,68 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_warning_takes_what_waited_along_in_its_order() {
-        let out = Out::default();
-        let batches = Batches::new(out.clone());
-        batches.add(b"one\n", false);
-        batches.add(b"two\n", false);
-        assert_eq!(out.text(), "");
-        batches.add(b"three\n", true);
-        assert_eq!(out.text(), "one\ntwo\nthree\n");
-        batches.add(b"four\n", false);
-        batches.flush();
-        assert_eq!(out.text(), "one\ntwo\nthree\nfour\n");
+    type Written = Arc<Mutex<Vec<u8>>>;
+
+    fn started(allowed: Option<mpsc::Receiver<()>>) -> (Batches, Written) {
+        let written = Written::default();
+        let batches = Batches::start(Out { written: Arc::clone(&written), allowed }).expect("a thread");
+        (batches, written)
+    }
+
+    fn text(written: &Written) -> String {
+        String::from_utf8(written.lock().expect("not poisoned").clone()).expect("text")
     }
 
     #[test]
-    fn a_full_batch_does_not_wait() {
-        let out = Out::default();
-        let batches = Batches::new(out.clone());
-        let line = [b'x'; 1000];
-        for _ in 0..66 {
-            batches.add(&line, false);
-        }
-        assert!(out.text().len() >= MOST_BYTES);
+    fn a_warning_takes_what_waited_along_in_its_order() {
+        let (batches, written) = started(None);
+        batches.add(b"one\n", false);
+        batches.add(b"two\n", false);
+        batches.add(b"three\n", true);
+        assert_eq!(text(&written), "one\ntwo\nthree\n");
+        batches.add(b"four\n", false);
+        batches.flush();
+        assert_eq!(text(&written), "one\ntwo\nthree\nfour\n");
     }
 
     #[test]
     fn what_waits_leaves_by_itself() {
-        let out = Out::default();
-        let batches = Batches::start(out.clone());
+        let (batches, written) = started(None);
         batches.add(b"one\n", false);
-        while out.text().is_empty() {
+        while text(&written).is_empty() {
             std::thread::yield_now();
         }
-        assert_eq!(out.text(), "one\n");
+        assert_eq!(text(&written), "one\n");
+    }
+
+    #[test]
+    fn whoever_takes_nothing_holds_up_nobody_and_warnings_find_a_place_longer() {
+        let (allow, allowed) = mpsc::channel();
+        let (batches, written) = started(Some(allowed));
+        let access = [&[b'a'; 999][..], b"\n"].concat();
+        let warning = [&[b'w'; 999][..], b"\n"].concat();
+        // What leaves first, and sticks there.
+        batches.add(b"first\n", true);
+        for _ in 0..3000 {
+            batches.add(&access, false);
+        }
+        for _ in 0..100 {
+            batches.add(&warning, true);
+        }
+        let (kept, dropped, is_stuck) = {
+            let waiting = batches.waiting();
+            (waiting.lines.len(), waiting.dropped, waiting.is_stuck)
+        };
+        assert!(is_stuck);
+        assert_eq!(dropped, 3000 - (MOST_ORDINARY / 1000) as u64);
+        assert_eq!(kept, MOST_ORDINARY / 1000 * 1000 + 100 * 1000);
+        assert_eq!(text(&written), "");
+
+        drop(allow);
+        batches.flush();
+        let text = text(&written);
+        assert!(text.starts_with("first\naaa") && text.ends_with("www\n"));
+        let waiting = batches.waiting();
+        assert_eq!((waiting.left, waiting.dropped, waiting.is_stuck), (waiting.added, 0, false));
     }
 }

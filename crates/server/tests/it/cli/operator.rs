@@ -6,9 +6,14 @@ use serde_json::{Value, json};
 
 use super::on_both;
 use super::place::{Place, text};
-use super::server::Server;
+use super::server::{Server, client};
 
-on_both!(keys_begin_and_end_beside_the_server, settings_are_per_mode, signing_keys_take_turns);
+on_both!(
+    keys_begin_and_end_beside_the_server,
+    settings_are_per_mode,
+    signing_keys_take_turns,
+    a_log_that_nobody_reads_holds_up_nobody
+);
 
 async fn keys_begin_and_end_beside_the_server(place: &Place) {
     place.init();
@@ -116,4 +121,22 @@ async fn signing_keys_take_turns(place: &Place) {
     let states: Vec<&str> = listed.as_array().unwrap().iter().map(|key| text(key, "/state")).collect();
     assert_eq!(states, ["signing", "published"]);
     assert_eq!(server.stop(), 0);
+}
+
+async fn a_log_that_nobody_reads_holds_up_nobody(place: &Place) {
+    // A pipe holds 64 KiB, and as much waits before it; each line has some 200 bytes.
+    const REQUESTS: usize = 1500;
+    place.init();
+    let server = Server::start_unread(place, &[]);
+    let client = client();
+    let url = format!("{}/v1/checkouts", server.url);
+    let asked = async {
+        for _ in 0..REQUESTS {
+            assert_eq!(client.get(&url).send().await.unwrap().status(), 401);
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), asked).await.expect("an answer waits for no log");
+    let (code, log) = server.stop_and_read();
+    assert_eq!(code, 0);
+    assert_eq!(log.lines().filter(|line| line.contains("/v1/checkouts")).count(), REQUESTS, "none was lost");
 }

@@ -1,8 +1,7 @@
 //! `dalasi serve` as a child process, a client of its API, and a receiver of webhooks.
 
-use std::collections::VecDeque;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader, Read as _};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,6 +20,7 @@ pub(crate) struct Server {
     /// Standard output up to the line that says where it listens.
     pub(crate) said: String,
     pub(crate) url: String,
+    log: Option<ChildStderr>,
 }
 
 impl Server {
@@ -29,23 +29,26 @@ impl Server {
     }
 
     pub(crate) fn start_with(place: &Place, options: &[&str]) -> Self {
+        let mut server = Self::start_unread(place, options);
+        let log = BufReader::new(server.log.take().unwrap());
+        std::thread::spawn(move || log.lines().map_while(Result::ok).for_each(drop));
+        server
+    }
+
+    /// Nobody reads its log until somebody takes [`Self::log`].
+    pub(crate) fn start_unread(place: &Place, options: &[&str]) -> Self {
         let arguments = [&["serve", "--listen", "127.0.0.1:0", "--rate-limit", "0"], options].concat();
         let child = place.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut server = Self { child, said: String::new(), url: String::new() };
+        let mut server = Self { child, said: String::new(), url: String::new(), log: None };
+        server.log = server.child.stderr.take();
         let (lines, said) = mpsc::channel();
         let stdout = BufReader::new(server.child.stdout.take().unwrap());
         std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
-        let stderr = BufReader::new(server.child.stderr.take().unwrap());
-        let log = Arc::new(Mutex::new(VecDeque::new()));
-        let kept = Arc::clone(&log);
-        std::thread::spawn(move || {
-            for line in stderr.lines().map_while(Result::ok) {
-                kept.lock().unwrap().push_back(line);
-            }
-        });
         loop {
             let Ok(line) = said.recv_timeout(PATIENCE) else {
-                panic!("the server did not start:\n{}\n{:?}", server.said, log.lock().unwrap());
+                let _ = server.child.kill();
+                let log = server.whole_log();
+                panic!("the server did not start:\n{}\n{log}", server.said);
             };
             if let Some(url) = line.strip_prefix("listening on ") {
                 server.url = url.to_owned();
@@ -56,6 +59,22 @@ impl Server {
             server.said.push_str(&line);
             server.said.push('\n');
         }
+    }
+
+    /// Until it has ended.
+    fn whole_log(&mut self) -> String {
+        let mut log = String::new();
+        if let Some(mut unread) = self.log.take() {
+            let _ = unread.read_to_string(&mut log);
+        }
+        log
+    }
+
+    /// The exit code after SIGTERM, and a log that nobody has read.
+    pub(crate) fn stop_and_read(mut self) -> (i32, String) {
+        self.terminate();
+        let log = self.whole_log();
+        (self.child.wait().unwrap().code().unwrap_or(-1), log)
     }
 
     pub(crate) fn id(&self) -> u32 {
