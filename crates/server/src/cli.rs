@@ -7,6 +7,7 @@ mod attempts;
 mod backup;
 mod client;
 mod completions;
+mod doctor;
 mod init;
 mod installation;
 mod keys;
@@ -37,7 +38,8 @@ Examples:
   dalasi keys create --name shop                    a secret key for test mode, shown once
   dalasi listen --forward-to http://localhost:3000  see webhooks arrive while you develop
   dalasi trigger checkout.completed                 make some happen
-  dalasi backup dalasi.backup                       while the server runs";
+  dalasi backup dalasi.backup                       while the server runs
+  dalasi doctor                                     what is wrong, and what to do about it";
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 3 not authorized, 4 not found, 5 conflict with what is there,
@@ -71,6 +73,7 @@ enum Command {
     Listen(listen::Arguments),
     Trigger(trigger::Arguments),
     Mail(mail::Arguments),
+    Doctor(Box<doctor::Arguments>),
     Verify(verify::Arguments),
     Ledger(ledger::Arguments),
     Backup(backup::Arguments),
@@ -93,6 +96,7 @@ pub fn main() -> ExitCode {
         Command::Listen(arguments) => block_on(listen::run(arguments)),
         Command::Trigger(arguments) => block_on(trigger::run(arguments)),
         Command::Mail(arguments) => block_on(mail::run(arguments)),
+        Command::Doctor(arguments) => block_on(doctor::run(*arguments)),
         Command::Ledger(arguments) => block_on(ledger::run(arguments)),
         Command::Verify(arguments) => block_on(verify::run(arguments)),
         Command::Backup(arguments) => block_on(backup::run(arguments)),
@@ -108,12 +112,15 @@ pub fn main() -> ExitCode {
 
 /// Commands other than `serve` do one thing and need one thread for it.
 fn block_on(command: impl Future<Output = Result<(), Problem>>) -> Result<(), Problem> {
-    // Asked for by name: a command's own words are enough otherwise.
     let no_start = |error| Problem::failed(format!("the program can't start: {error}"));
+    // Asked for by name: a command's own words are enough otherwise.
     if std::env::var_os(crate::logging::FILTER_VARIABLE).is_some() {
         crate::logging::install(crate::logging::LogFormat::Text).map_err(no_start)?;
     }
     crate::tokens::install_crypto_provider();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_start)?;
-    runtime.block_on(command)
+    let done = runtime.block_on(command);
+    // A look-up of a name or a disk that hangs is waited for no longer.
+    runtime.shutdown_background();
+    done
 }

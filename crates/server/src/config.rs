@@ -255,6 +255,17 @@ fn read_file(path: &Path) -> Result<ServeArguments, SettingsFaults> {
     })
 }
 
+/// Whether a settings file holds a password, so that nobody but the service may read it.
+pub fn holds_password(path: &Path) -> bool {
+    let with_password = |url: &String| {
+        let (address, query) = url.split_once('?').unwrap_or((url, ""));
+        let (_, authority) = address.split_once("://").unwrap_or_default();
+        let (user, _) = authority.rsplit_once('@').unwrap_or_default();
+        user.contains(':') || query.split('&').any(|pair| pair.starts_with("password="))
+    };
+    read_file(path).is_ok_and(|given| given.database_url.iter().chain(&given.smtp_url).any(with_password))
+}
+
 fn keep<T>(faults: &mut Vec<String>, checked: Result<T, String>) -> Option<T> {
     checked.map_err(|fault| faults.push(fault)).ok()
 }

@@ -22,12 +22,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use tokio::sync::Semaphore;
+use tower::util::MapResultLayer;
 use url::Url;
 
 use policy::Reach;
 use resolver::CheckedResolver;
 
 pub use address::is_public;
+use answer::Connected;
 pub use answer::{Answer, Failure, FailureKind, RetryAfter};
 pub use policy::UrlFault;
 pub use resolver::{Resolver, Resolving, SystemResolver};
@@ -76,7 +78,7 @@ pub struct Egress {
 impl Egress {
     pub fn new(settings: EgressSettings) -> Self {
         let EgressSettings { allow_loopback, timeout, resolver } = settings;
-        let client = |reach| build_client(reach, timeout, &resolver);
+        let client = |reach| build_client(reach, timeout, &resolver, |builder| builder);
         Self {
             public: client(Reach::Public),
             loopback: allow_loopback.then(|| client(Reach::Loopback)),
@@ -167,6 +169,18 @@ impl Egress {
         Ok(file)
     }
 
+    /// Connects as a call would, TLS included, and hangs up before anything is asked: whether a receiver can be reached.
+    pub async fn connect(&self, url: &Url, live: bool) -> Result<(), Failure> {
+        let hangs_up = |builder: reqwest::ClientBuilder| builder.connector_layer(MapResultLayer::new(answer::hang_up));
+        // One of its own: a connection that was kept open would tell nothing.
+        let client = build_client(self.reach(url, live)?, self.timeout, &self.resolver, hangs_up);
+        match client.get(url.clone()).send().await {
+            Err(error) if Connected::is_cause(&error) => Ok(()),
+            Err(error) => Err(Failure::from_client(&error, url.host_str().unwrap_or_default(), self.timeout)),
+            Ok(_) => Err(Failure::new(FailureKind::Other, "A connection that was to be closed was used.")),
+        }
+    }
+
     fn client(&self, url: &Url, live: bool) -> Result<&reqwest::Client, Failure> {
         Ok(match self.reach(url, live)? {
             Reach::Public => &self.public,
@@ -184,10 +198,15 @@ impl Egress {
     }
 }
 
-fn build_client(reach: Reach, timeout: Duration, resolver: &Arc<dyn Resolver>) -> reqwest::Client {
+fn build_client(
+    reach: Reach,
+    timeout: Duration,
+    resolver: &Arc<dyn Resolver>,
+    change: impl Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+) -> reqwest::Client {
     #[expect(clippy::disallowed_methods, reason = "this is the client that all others would have to be")]
     let builder = || {
-        reqwest::Client::builder()
+        let builder = reqwest::Client::builder()
             .dns_resolver(CheckedResolver { resolver: Arc::clone(resolver), reach })
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
@@ -198,7 +217,8 @@ fn build_client(reach: Reach, timeout: Duration, resolver: &Arc<dyn Resolver>) -
             .pool_idle_timeout(IDLE_CONNECTION)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_PER_HOST)
             .http1_max_headers(MOST_HEADERS)
-            .http2_max_header_list_size(LONGEST_HEADER_LIST)
+            .http2_max_header_list_size(LONGEST_HEADER_LIST);
+        change(builder)
     };
     builder().build().unwrap_or_else(|error| {
         // A machine without certificates of authorities. Better to start and to fail each secure call with a

@@ -2,6 +2,7 @@
 //! queue. Correct at READ COMMITTED and through a pooler in transaction mode: no session state, no advisory locks, no LISTEN.
 
 mod additions;
+mod condition;
 mod connect;
 mod connection;
 mod fault;
@@ -19,6 +20,8 @@ use std::thread;
 
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Mutex, mpsc, watch};
+
+pub(crate) use self::condition::condition;
 
 use self::additions::Additions;
 use self::worker::Message;

@@ -33,6 +33,10 @@ use crate::store::{QUEUE_LIMIT, Queues, Started};
 /// Connections for reads that run where they are asked for; whoever asks beside so many goes to a reading thread.
 const NEAR: usize = 4;
 
+pub(crate) fn product() -> String {
+    format!("SQLite {}", rusqlite::version())
+}
+
 pub(crate) fn start(settings: &Settings, clock: &Arc<Monotone>) -> Result<Started, Error> {
     connection::check_version(rusqlite::version_number())?;
     let (path, folder, durability) = match &settings.database {

@@ -126,15 +126,19 @@ fn check_free(file: &Path) -> Result<(), Problem> {
 }
 
 /// A file that is not whole yet; gone when the command ends, however it ends.
-struct Unfinished(PathBuf);
+pub(super) struct Unfinished(PathBuf);
 
 impl Unfinished {
-    fn beside(file: &Path) -> io::Result<Self> {
+    pub(super) fn beside(file: &Path) -> io::Result<Self> {
         let name = file.file_name().ok_or_else(|| io::Error::other("this is no name of a file"))?;
         let mut random = [0; 32];
         SystemEntropy.fill(&mut random);
         let suffix: String = random[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self(folder_of(file).join(format!(".{}.{suffix}.unfinished", name.to_string_lossy()))))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
     }
 }
 

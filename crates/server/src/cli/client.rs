@@ -146,7 +146,7 @@ impl Client {
     }
 }
 
-fn http_client() -> Result<reqwest::Client, Problem> {
+pub(super) fn http_client() -> Result<reqwest::Client, Problem> {
     #[expect(clippy::disallowed_methods, reason = "the developer names the addresses, this machine's among them")]
     let builder = || {
         reqwest::Client::builder()
@@ -161,7 +161,7 @@ fn http_client() -> Result<reqwest::Client, Problem> {
 }
 
 /// The innermost cause, without the address that everybody knows.
-fn cause(error: &reqwest::Error) -> String {
+pub(super) fn cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;

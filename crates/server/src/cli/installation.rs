@@ -19,7 +19,7 @@ use crate::error::Failure;
 use crate::secrets::{KeyFileFault, MasterKey, create_key_file, load_key_file};
 use crate::wire::Addresses;
 
-const DATABASE_FILE: &str = "dalasi.db";
+pub(super) const DATABASE_FILE: &str = "dalasi.db";
 
 /// How a process stands to a database that others may serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,12 +55,16 @@ pub(super) fn store_settings(settings: &StoreSettings, part: Part) -> Result<sto
 
 pub(super) async fn open_store(settings: &StoreSettings, part: Part) -> Result<Store, Problem> {
     let opened = store_settings(settings, part)?;
-    if let (Part::Guest, store::Database::Sqlite { path }) = (part, &opened.database)
-        && !path.exists()
-    {
-        return Err(nothing_installed(Some(path)));
-    }
+    require(&opened)?;
     Ok(Store::open(opened, Arc::new(SystemClock::new()), Arc::new(SystemEntropy)).await?)
+}
+
+/// A guest finds a database or nothing: it makes none.
+pub(super) fn require(opened: &store::Settings) -> Result<(), Problem> {
+    match &opened.database {
+        store::Database::Sqlite { path } if opened.secondary && !path.exists() => Err(nothing_installed(Some(path))),
+        store::Database::Sqlite { .. } | store::Database::SqliteMemory | store::Database::Postgres { .. } => Ok(()),
+    }
 }
 
 fn create_folder(folder: &Path) -> Result<(), Problem> {

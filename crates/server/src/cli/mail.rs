@@ -80,7 +80,7 @@ async fn test_mail(test: Test) -> Result<(), Problem> {
     ))
 }
 
-fn manner(security: Security) -> &'static str {
+pub(super) fn manner(security: Security) -> &'static str {
     match security {
         Security::Tls => "by TLS",
         Security::StartTls => "by STARTTLS",
@@ -90,7 +90,7 @@ fn manner(security: Security) -> &'static str {
 }
 
 /// What an operator looks at next.
-fn hint(step: Step) -> &'static str {
+pub(super) fn hint(step: Step) -> &'static str {
     match step {
         Step::Connect => "Check host and port of smtp-url, and whether a firewall lets them through.",
         Step::Encrypt => {

@@ -62,6 +62,11 @@ impl Problem {
         self
     }
 
+    /// What there is to say, for a command that goes on.
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+
     /// Tells the operator, on standard error.
     pub(super) fn report(self) -> ExitCode {
         if self.kind != Kind::NobodyListens {

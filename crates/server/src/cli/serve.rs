@@ -31,7 +31,7 @@ use crate::mail::Mailer;
 use crate::metrics::Metrics;
 use crate::pages::{self, PageSettings};
 use crate::rails::{Rail, Rails, Simulator};
-use crate::secrets::Purpose;
+use crate::secrets::{MasterKey, Purpose};
 use crate::wire::Addresses;
 use crate::{jobs, listener, logging, metrics, tokens};
 
@@ -109,8 +109,7 @@ async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bo
     let key = installation::master_key(store, &settings.store).await?;
     let addresses = settings.addresses(address);
     let addresses = Addresses { public_url: addresses.public_url, pay_url: addresses.pay_url };
-    let simulator = Simulator::new(store.clone(), addresses.pay_url.clone(), key.key.subkey(Purpose::PageToken));
-    let rails = Rails::new(vec![(Mode::Test, Arc::new(simulator) as Arc<dyn Rail>)]);
+    let rails = rails(store, &addresses.pay_url, &key.key);
     let host = host_of(&addresses.public_url);
     let mailer = settings.mail.clone().map(|mail| Mailer::new(mail, host.as_deref())).transpose()?;
     let context = Context::new(addresses.clone(), key.key.clone(), offers(&rails));
@@ -160,8 +159,14 @@ async fn bind(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Problem> 
     Ok((listener, address))
 }
 
+/// Those that are configured.
+pub(super) fn rails(store: &Store, pay_url: &str, key: &MasterKey) -> Rails {
+    let simulator = Simulator::new(store.clone(), pay_url.to_owned(), key.subkey(Purpose::PageToken));
+    Rails::new(vec![(Mode::Test, Arc::new(simulator) as Arc<dyn Rail>)])
+}
+
 /// What each rail stands behind.
-fn offers(rails: &Rails) -> Vec<Offer> {
+pub(super) fn offers(rails: &Rails) -> Vec<Offer> {
     let of_rail = |(mode, rail): (Mode, &Arc<dyn Rail>)| {
         let name = rail.name();
         let offer = move |(method, capability)| Offer { mode, method, rail: name, capability };

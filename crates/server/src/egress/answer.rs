@@ -50,6 +50,29 @@ pub struct Failure {
     pub message: String,
 }
 
+/// Why a connection that was made is not used: nothing was to be asked.
+#[derive(Debug)]
+pub(super) struct Connected;
+
+impl Connected {
+    pub(super) fn is_cause(error: &reqwest::Error) -> bool {
+        cause::<Self>(error).is_some()
+    }
+}
+
+impl fmt::Display for Connected {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the connection was made, and closed unused")
+    }
+}
+
+impl Error for Connected {}
+
+/// Takes the place of a connection. `C` is the client's own type, which has no public name.
+pub(super) fn hang_up<C>(made: Result<C, Box<dyn Error + Send + Sync>>) -> Result<C, Box<dyn Error + Send + Sync>> {
+    made.and_then(|_| Err(Connected.into()))
+}
+
 impl RetryAfter {
     pub(super) fn read(headers: &HeaderMap) -> Option<Self> {
         let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();

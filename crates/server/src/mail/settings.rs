@@ -1,7 +1,7 @@
 //! How to reach the mail server, read from one address, and who mails are from. Every fault is a sentence that says what
 //! to change and never repeats the address, which may hold a password.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lettre::message::Mailboxes;
 use percent_encoding::percent_decode_str;
@@ -99,6 +99,14 @@ impl MailSettings {
             _ => Err(faults),
         }
     }
+
+    /// Where the password is, unless it was given.
+    pub fn password_file(&self) -> Option<&Path> {
+        match &self.login.as_ref()?.password {
+            Password::File(file) => Some(file),
+            Password::Given(_) => None,
+        }
+    }
 }
 
 type Server = (String, u16, Security, Option<Login>);
@@ -131,7 +139,7 @@ fn parse_server(text: &str, password_file: Option<PathBuf>) -> Result<Server, St
 }
 
 /// What is sent to this machine itself can't be read on the way.
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     let is_local_name = host.eq_ignore_ascii_case("localhost");
     is_local_name || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }

@@ -13,7 +13,7 @@ use lettre::transport::smtp::extension::{ClientId, Extension, MailParameter};
 
 use super::fault::{Finality, MailFault, SendFault, Step, innermost};
 use super::message::{Message, Written};
-use super::settings::{From, Login, MailSettings, Password, Security};
+use super::settings::{From, Login, MailSettings, Password, Security, is_loopback};
 
 const CONNECT: Duration = Duration::from_secs(30);
 const COMMAND: Duration = Duration::from_secs(60);
@@ -70,6 +70,18 @@ impl Mailer {
         // What follows changes nothing; a server that is gone is not waited for.
         let _ = tokio::time::timeout(GOODBYE, connection.abort()).await;
         sent
+    }
+
+    /// Whether it runs on this machine, so that nobody reads on the way.
+    pub fn is_near(&self) -> bool {
+        is_loopback(&self.host)
+    }
+
+    /// Goes as far as before the first word about a message: greeting, encryption, login.
+    pub async fn greet(&self) -> Result<(), SendFault> {
+        let mut connection = self.connect().await?;
+        let _ = tokio::time::timeout(GOODBYE, connection.abort()).await;
+        Ok(())
     }
 
     async fn connect(&self) -> Result<AsyncSmtpConnection, SendFault> {

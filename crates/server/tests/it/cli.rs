@@ -6,6 +6,7 @@ mod attempts;
 mod backups;
 mod books;
 mod developer;
+mod doctor;
 mod installation;
 mod invoice_books;
 mod ledger;

@@ -1,6 +1,7 @@
 //! What operators did by hand. Rows are added, never changed.
 
 use domain::audit::AuditRecord;
+use domain::{Scope, Timestamp};
 
 use crate::error::Error;
 use crate::tx::Tx;
@@ -8,6 +9,20 @@ use crate::tx::Tx;
 const INSERT: &str = "\
 insert into audit_log (organization_id, mode, id, action, object_id, actor, reason, created_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8)";
+
+const NEWEST: &str = "\
+select created_at
+from audit_log
+where organization_id = $1 and mode = $2
+order by id desc
+limit 1";
+
+/// When something was last done by hand.
+pub fn newest_at(tx: &mut Tx<'_>, scope: Scope) -> Result<Option<Timestamp>, Error> {
+    let values = [scope.organization.to_string().into(), scope.mode.as_str().into()];
+    let newest = tx.query_opt(NEWEST, &values)?;
+    newest.map(|row| Ok(Timestamp::from_micros(row.get("created_at")?))).transpose()
+}
 
 pub fn append(tx: &mut Tx<'_>, record: &AuditRecord) -> Result<(), Error> {
     let values = [

@@ -77,6 +77,13 @@ select coalesce(max(log_no), 0) as log_no
 from event_log
 where organization_id = $1 and mode = $2";
 
+const SELECT_NEWEST_TIME: &str = "\
+select created_at
+from events
+where organization_id = $1 and mode = $2
+order by id desc
+limit 1";
+
 const INSERT_LOGGED: &str = "\
 insert into event_log (organization_id, mode, log_no, event_id)
 values ($1, $2, $3, $4)";
@@ -128,6 +135,13 @@ pub fn append(tx: &mut Tx<'_>, event: &Event) -> Result<(), Error> {
     ]);
     tx.append("events", INSERT, &values)?;
     tx.append("events_unlogged", INSERT_UNLOGGED, &key(event.scope, &event.id.to_string()))
+}
+
+/// When the newest event happened.
+pub fn newest_at(tx: &mut Tx<'_>, scope: Scope) -> Result<Option<Timestamp>, Error> {
+    let values = [scope.organization.to_string().into(), scope.mode.as_str().into()];
+    let newest = tx.query_opt(SELECT_NEWEST_TIME, &values)?;
+    newest.map(|row| Ok(Timestamp::from_micros(row.get("created_at")?))).transpose()
 }
 
 pub fn find(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<Option<Event>, Error> {

@@ -111,6 +111,39 @@ async fn this_machine_is_called_in_test_mode_with_the_flag_only() {
 }
 
 #[tokio::test]
+async fn a_connection_is_made_under_the_same_rules_and_nothing_is_sent() {
+    let listener = Listener::start(ok("")).await;
+    let connect = async |egress: &Egress, text: &str, live: bool| {
+        egress.connect(&Url::parse(text).expect("a URL"), live).await.map_err(|failure| failure.kind)
+    };
+    let here = format!("http://shop.localhost:{}/hook?token=a", listener.port);
+    assert_eq!(connect(&local(), &here, false).await, Ok(()));
+    for _ in 0..100 {
+        if !listener.received.lock().expect("no panic").is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(*listener.received.lock().expect("no panic"), [b""], "it was hung up without a word");
+
+    assert_eq!(connect(&local(), &here, true).await, Err(FailureKind::Forbidden));
+    let names = Arc::new(FakeNames::default());
+    names.say("inner.example", &[&["10.0.0.1"]]);
+    names.say("shop.localhost", &[&["127.0.0.1"]]);
+    assert_eq!(connect(&egress(true, &names), "https://inner.example/", false).await, Err(FailureKind::Forbidden));
+    assert_eq!(connect(&egress(true, &names), "https://nowhere.example/", false).await, Err(FailureKind::Dns));
+    assert_eq!(connect(&egress(false, &names), &here, false).await, Err(FailureKind::Forbidden));
+    assert_eq!(listener.connections(), 1);
+    // It speaks no TLS.
+    let secure = format!("https://shop.localhost:{}/", listener.port);
+    assert_eq!(connect(&local(), &secure, false).await, Err(FailureKind::Tls));
+    let taken = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = taken.local_addr().expect("bound").port();
+    drop(taken);
+    assert_eq!(connect(&local(), &format!("http://localhost:{port}/"), false).await, Err(FailureKind::Refused));
+}
+
+#[tokio::test]
 async fn a_redirect_is_an_answer_and_is_not_followed() {
     let target = Listener::start(ok("secret")).await;
     for status in ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"] {

@@ -164,6 +164,10 @@ impl Receiver {
         Self { url, got }
     }
 
+    pub(crate) fn got(&self) -> Vec<(HeaderMap, Bytes)> {
+        self.got.lock().unwrap().clone()
+    }
+
     pub(crate) async fn until(&self, count: usize) -> Vec<(HeaderMap, Bytes)> {
         for _ in 0..200 {
             let got = self.got.lock().unwrap().clone();

@@ -1,0 +1,75 @@
+//! Whether the receivers of webhooks can be reached, by the way that deliveries take. Nothing is sent to them.
+
+use std::time::Duration;
+
+use domain::webhook::WebhookEndpoint;
+use futures_util::{StreamExt as _, stream};
+use url::Url;
+
+use super::report::{Finding, Status};
+use crate::egress::{Egress, EgressSettings, Failure, FailureKind};
+
+const AT_ONCE: usize = 16;
+/// A receiver that takes longer to take a connection would be late with its answers as well.
+const LONGEST: Duration = Duration::from_secs(5);
+
+pub(super) async fn look(endpoints: Vec<WebhookEndpoint>, allow_loopback: bool, limit: Duration) -> Vec<Finding> {
+    if endpoints.is_empty() {
+        return vec![Finding::ok("no webhook endpoint is enabled")];
+    }
+    let timeout = LONGEST.min(limit);
+    let egress = Egress::new(EgressSettings { allow_loopback, timeout, ..EgressSettings::default() });
+    let all = endpoints.len();
+    let reached = stream::iter(endpoints).map(|endpoint| reach(&egress, endpoint)).buffer_unordered(AT_ONCE);
+    // A little earlier than the check's end, so that what was found is told.
+    let looked: Vec<Result<(), Finding>> = reached.take_until(tokio::time::sleep(limit.mul_f32(0.9))).collect().await;
+    let (in_time, reachable) = (looked.len(), looked.iter().filter(|reached| reached.is_ok()).count());
+    let mut findings: Vec<Finding> = looked.into_iter().filter_map(Result::err).collect();
+    if reachable > 0 {
+        findings.insert(0, Finding::ok(format!("{reachable} of {all} enabled endpoints take a connection")));
+    }
+    if in_time < all {
+        let found = format!("in part: there was no time for {} of {all} endpoints", all - in_time);
+        findings.push(Finding::warning(found, "--time-limit looks longer."));
+    }
+    findings
+}
+
+async fn reach(egress: &Egress, endpoint: WebhookEndpoint) -> Result<(), Finding> {
+    let (id, mode) = (endpoint.id, endpoint.scope.mode);
+    let connected = async {
+        let url: Url = egress
+            .check_url(&endpoint.url, mode.is_live())
+            .map_err(|fault| Failure { kind: FailureKind::Forbidden, message: fault.message })?;
+        egress.connect(&url, mode.is_live()).await
+    };
+    // Its host only: what stands behind may be a password of the merchant's.
+    connected.await.map_err(|failure: Failure| {
+        let host = Url::parse(&endpoint.url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+        let found = format!("{id} ({mode}, {host}): {}", failure.message);
+        let status = match failure.kind {
+            // No waiting mends it.
+            FailureKind::Forbidden => Status::Failed,
+            // A developer's receiver is there when it is needed.
+            _ if !mode.is_live() => Status::Warning,
+            _ => Status::Failed,
+        };
+        Finding::of(status, found, next(failure.kind))
+    })
+}
+
+fn next(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::Forbidden => {
+            "Give the endpoint a public https address, or disable it. A receiver on this machine, in test mode: \
+             --allow-loopback-webhooks."
+        }
+        FailureKind::Dns => "Check the name, and whether this machine's name server answers.",
+        FailureKind::Tls => {
+            "The receiver needs a certificate for its name, with the chain that leads to a public authority."
+        }
+        FailureKind::Timeout | FailureKind::Refused | FailureKind::Other => {
+            "See whether the receiver runs and lets this machine in; what it is owed is tried for about three days."
+        }
+    }
+}
