@@ -8,6 +8,7 @@ mod backup;
 mod client;
 mod completions;
 mod doctor;
+mod events;
 mod init;
 mod installation;
 mod keys;
@@ -72,6 +73,7 @@ enum Command {
     Receipt(receipt::Arguments),
     Listen(listen::Arguments),
     Trigger(trigger::Arguments),
+    Events(events::Arguments),
     Mail(mail::Arguments),
     Doctor(Box<doctor::Arguments>),
     Verify(verify::Arguments),
@@ -95,6 +97,7 @@ pub fn main() -> ExitCode {
         Command::Receipt(arguments) => block_on(receipt::run(arguments)),
         Command::Listen(arguments) => block_on(listen::run(arguments)),
         Command::Trigger(arguments) => block_on(trigger::run(arguments)),
+        Command::Events(arguments) => block_on(events::run(arguments)),
         Command::Mail(arguments) => block_on(mail::run(arguments)),
         Command::Doctor(arguments) => block_on(doctor::run(*arguments)),
         Command::Ledger(arguments) => block_on(ledger::run(arguments)),

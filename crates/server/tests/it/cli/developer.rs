@@ -9,7 +9,7 @@ use super::on_both;
 use super::place::{Place, Ran, text};
 use super::server::{Receiver, Server};
 
-on_both!(what_happens_is_forwarded_signed_and_in_order);
+on_both!(what_happens_is_forwarded_signed_and_in_order, an_event_is_sent_again);
 
 async fn what_happens_is_forwarded_signed_and_in_order(place: &Place) {
     let keys = place.init();
@@ -53,6 +53,47 @@ async fn what_happens_is_forwarded_signed_and_in_order(place: &Place) {
     assert_eq!(got.len(), events.len());
     listening.kill().unwrap();
     listening.wait().unwrap();
+    assert_eq!(server.stop(), 0);
+    place.has_clean_books();
+}
+
+async fn an_event_is_sent_again(place: &Place) {
+    let keys = place.init();
+    let (key, live) = (text(&keys, "/keys/test/secret"), text(&keys, "/keys/live/secret"));
+    let server = Server::start_with(place, &["--allow-loopback-webhooks"]);
+    let told = trigger(place, &server, key, "checkout.cancelled");
+    let (id, _) = &told[0];
+    let resend = |key: &str, more: &[&str]| {
+        let mut command = place.command(&[&["events", "resend"], more].concat());
+        Ran::of(command.env("DALASI_API_KEY", key).env("DALASI_API_URL", &server.url).output().unwrap())
+    };
+    let nobody = resend(key, &[id]);
+    assert_eq!((nobody.code, nobody.data.as_str()), (1, ""), "no endpoint wants it: {nobody:?}");
+
+    let endpoint = Receiver::start().await;
+    let body = serde_json::json!({ "url": endpoint.url, "enabled_events": ["*"] });
+    assert_eq!(server.call("POST", "/v1/webhook_endpoints", key, body).await.0, 201);
+    let again = resend(key, &[id]);
+    assert_eq!(again.code, 0, "{again:?}");
+    let cells: Vec<&str> = again.data.trim_end().split('\t').collect();
+    assert!(matches!(cells[..], [name, "pending", "0"] if name.starts_with("we_")), "{again:?}");
+    endpoint.until(1).await;
+    let again = resend(key, &[id, "--json"]);
+    let answer: Value = serde_json::from_str(&again.data).unwrap();
+    assert_eq!((text(&answer, "/id"), text(&answer, "/type")), (&**id, "checkout.cancelled"));
+    let got = endpoint.until(2).await;
+    assert!(got.iter().all(|(headers, _)| headers["webhook-id"] == **id), "the same event twice");
+
+    for (key, arguments, code) in [
+        (key, &["evt_01h455vb4pex5vsknk084sn02q"] as &[&str], 4),
+        (key, &["../checkouts"], 4),
+        (live, &[id], 2),
+        (key, &[id, "--live"], 3),
+        (live, &[id, "--live"], 4),
+    ] {
+        let refused = resend(key, arguments);
+        assert_eq!((refused.code, refused.data.as_str()), (code, ""), "{arguments:?}: {refused:?}");
+    }
     assert_eq!(server.stop(), 0);
     place.has_clean_books();
 }

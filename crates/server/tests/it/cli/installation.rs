@@ -34,6 +34,7 @@ fn help_begins_with_examples_and_ends_with_exit_codes() {
         &["receipt", "address"],
         &["listen"],
         &["trigger"],
+        &["events", "resend"],
         &["doctor"],
         &["verify"],
         &["backup"],
