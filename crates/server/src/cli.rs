@@ -81,8 +81,15 @@ enum Command {
     Backup(backup::Arguments),
     Restore(restore::Arguments),
     /// Print the OpenAPI document of this version
-    Openapi,
+    Openapi(Openapi),
     Completions(completions::Arguments),
+}
+
+// It is JSON anyway; a program that asks for that is not refused.
+#[derive(clap::Args)]
+struct Openapi {
+    #[command(flatten)]
+    _format: output::Format,
 }
 
 pub fn main() -> ExitCode {
@@ -105,7 +112,7 @@ pub fn main() -> ExitCode {
         Command::Backup(arguments) => block_on(backup::run(arguments)),
         Command::Restore(arguments) => block_on(restore::run(arguments)),
         Command::Completions(arguments) => completions::run(&arguments),
-        Command::Openapi => output::line(crate::http::document_text().trim_end()),
+        Command::Openapi(_) => output::line(crate::http::document_text().trim_end()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

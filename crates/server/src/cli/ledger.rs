@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use domain::{Mode, Scope};
+use serde::Serialize;
 use serde_json::{Value, json};
 use store::Store;
 use store::queries::ledger_batches::{self as batches, BatchRow};
@@ -58,12 +59,19 @@ struct Export {
 
     #[command(flatten)]
     store: StoreArguments,
+
+    #[command(flatten)]
+    format: Format,
 }
 
 #[derive(clap::Args)]
 struct Keys {
     #[command(flatten)]
     store: StoreArguments,
+
+    // A key set is JSON anyway; a program that asks for that is not refused.
+    #[command(flatten)]
+    _format: Format,
 }
 
 #[derive(clap::Args)]
@@ -87,6 +95,17 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     }
 }
 
+/// What an export holds.
+#[derive(Serialize)]
+struct Exported<'a> {
+    file: &'a Path,
+    mode: &'static str,
+    batches: i64,
+    entries: i64,
+    /// Written to the ledger and not sealed yet, so not in the file.
+    unsealed_entries: i64,
+}
+
 async fn export(arguments: Export) -> Result<(), Problem> {
     let settings = arguments.store.check()?;
     let store = installation::open_store(&settings, Part::Guest).await?;
@@ -104,18 +123,29 @@ async fn export(arguments: Export) -> Result<(), Problem> {
             _ => Problem::failed(format!("{name}: {error}")),
         };
         let mut file = File::create_new(&arguments.file).map_err(failed)?;
-        let entries = write(&store, scope, std::io::BufWriter::new(&mut file)).await?;
+        let written = write(&store, scope, std::io::BufWriter::new(&mut file)).await?;
         file.sync_all().map_err(failed)?;
-        Ok(entries)
+        Ok(written)
     };
     let written = written.await;
     store.close().await;
-    output::message(&format!("{} entries in {} batches written.", written.as_ref().map_or(0, |of| of.1), written?.0));
+    let Written { batches, entries, unsealed_entries } = written?;
+    if arguments.format.json && arguments.file.as_os_str() != "-" {
+        let (file, mode) = (arguments.file.as_path(), mode.as_str());
+        return output::json(&Exported { file, mode, batches, entries, unsealed_entries });
+    }
+    output::message(&format!("{entries} entries in {batches} batches written."));
     Ok(())
 }
 
-/// Batches never change, so a page after the other is as good as one snapshot. Answers batches and entries.
-async fn write(store: &Store, scope: Scope, mut to: impl Write) -> Result<(i64, i64), Problem> {
+struct Written {
+    batches: i64,
+    entries: i64,
+    unsealed_entries: i64,
+}
+
+/// Batches never change, so a page after the other is as good as one snapshot.
+async fn write(store: &Store, scope: Scope, mut to: impl Write) -> Result<Written, Problem> {
     let mut line = |line: Line| {
         let text = serde_json::to_string(&line).expect("a line is JSON");
         writeln!(to, "{text}").map_err(|error| Problem::output(&error))
@@ -140,7 +170,7 @@ async fn write(store: &Store, scope: Scope, mut to: impl Write) -> Result<(i64, 
     let unsealed_entries = store.read(move |tx| batches::count_unsealed(tx, scope)).await?;
     line(Line::End { unsealed_entries })?;
     to.flush().map_err(|error| Problem::output(&error))?;
-    Ok((next - 1, last))
+    Ok(Written { batches: next - 1, entries: last, unsealed_entries })
 }
 
 fn page(tx: &mut store::Tx<'_>, scope: Scope, from: i64) -> Result<Vec<(BatchRow, Vec<SealedEntry>)>, Failure> {

@@ -37,12 +37,23 @@ async fn an_export_is_checked_without_the_server_and_one_byte_breaks_it(place: &
     let file = |name: &str| place.folder().join(name).display().to_string();
     let (export, keys, answer) = (file("ledger.jsonl"), file("keys.json"), file("proof.json"));
     std::fs::write(&answer, proof.to_string()).unwrap();
-    assert_eq!(place.run(&["ledger", "export", &export]).code, 0);
+    let exported = place.json(&["ledger", "export", &export]);
+    let expected = serde_json::json!({
+        "file": export, "mode": "test", "batches": exported["batches"], "entries": 3, "unsealed_entries": 0
+    });
+    assert_eq!(exported, expected);
+    assert!(exported["batches"].as_i64() >= Some(1), "{exported}");
+    let piped = place.run(&["ledger", "export", "-", "--json"]);
+    assert_eq!(piped.data.lines().count(), std::fs::read_to_string(&export).unwrap().lines().count(), "{piped:?}");
     assert_eq!(server.stop(), 0);
     let again = place.run(&["ledger", "export", &export]);
     assert_eq!(again.code, 5, "no file is written over: {again:?}");
     assert!(again.messages.contains("name a new file"), "{again:?}");
     std::fs::write(&keys, place.run(&["ledger", "keys"]).data).unwrap();
+    assert_eq!(
+        place.json(&["ledger", "keys"]),
+        serde_json::from_slice::<serde_json::Value>(&std::fs::read(&keys).unwrap()).unwrap()
+    );
 
     let checked = place.json(&["ledger", "verify", &export, "--keys", &keys]);
     assert_eq!((&checked["sound"], &checked["entries"], &checked["is_whole"]), (&true.into(), &3.into(), &true.into()));
