@@ -15,6 +15,7 @@ mod keys;
 mod ledger;
 mod listen;
 mod mail;
+mod man;
 mod organization;
 mod output;
 mod problem;
@@ -83,6 +84,7 @@ enum Command {
     /// Print the OpenAPI document of this version
     Openapi(Openapi),
     Completions(completions::Arguments),
+    Man(man::Arguments),
 }
 
 // It is JSON anyway; a program that asks for that is not refused.
@@ -111,6 +113,7 @@ pub fn main() -> ExitCode {
         Command::Verify(arguments) => block_on(verify::run(arguments)),
         Command::Backup(arguments) => block_on(backup::run(arguments)),
         Command::Restore(arguments) => block_on(restore::run(arguments)),
+        Command::Man(arguments) => man::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Openapi(_) => output::line(crate::http::document_text().trim_end()),
     };

@@ -40,6 +40,7 @@ fn help_begins_with_examples_and_ends_with_exit_codes() {
         &["backup"],
         &["restore"],
         &["completions"],
+        &["man"],
     ] {
         let help = place.run(&[command, &["--help"]].concat());
         assert_eq!(help.code, 0, "{command:?}");
@@ -68,6 +69,32 @@ fn a_shell_completes_commands() {
     let typed = "source ./bash; COMP_WORDS=(dalasi organization se); COMP_CWORD=2; _dalasi dalasi se organization; echo ${COMPREPLY[@]}";
     let completed = Command::new("bash").args(["-c", typed]).current_dir(place.folder()).output().unwrap();
     assert_eq!(Ran::of(completed).data, "set\n");
+}
+
+#[test]
+fn every_command_has_a_page_of_the_manual() {
+    let place = Place::sqlite();
+    let pages = place.folder().join("man1");
+    let absent = place.run(&["man", "man1"]);
+    assert_eq!((absent.code, absent.data.as_str()), (1, ""), "{absent:?}");
+    std::fs::create_dir(&pages).unwrap();
+    let written = place.run(&["man", "man1"]);
+    assert_eq!(written.code, 0, "{written:?}");
+    let files: Vec<&str> = written.data.lines().collect();
+    assert_eq!(files.len(), std::fs::read_dir(&pages).unwrap().count());
+    for page in ["dalasi.1", "dalasi-serve.1", "dalasi-doctor.1", "dalasi-attempts-resolve.1", "dalasi-man.1"] {
+        assert!(files.contains(&format!("man1/{page}").as_str()), "{page}: {files:?}");
+    }
+    let page = |name: &str| std::fs::read_to_string(pages.join(name)).unwrap();
+    let main = place.run(&["man"]);
+    assert_eq!(main.data.trim_end(), page("dalasi.1").trim_end());
+    let serve = page("dalasi-serve.1");
+    for words in [".SH EXAMPLES\n", "DALASI_PUBLIC_URL", "dalasi serve \\-\\-config /etc/dalasi/dalasi.toml"] {
+        assert!(serve.contains(words), "{words} is not in {serve}");
+    }
+    assert!(main.data.contains("Exit codes"), "{}", main.data);
+    // Over those of an older version.
+    assert_eq!(place.run(&["man", "man1"]).code, 0);
 }
 
 async fn init_prints_exactly_what_programs_read(place: &Place) {
