@@ -3,7 +3,7 @@ And harmless ones of the same shape, beside which their output is laid."""
 
 import re
 import unicodedata
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 # Each kind once; the longer tiers put pieces of them together.
 PAYLOADS = [
@@ -77,7 +77,10 @@ OWN = [
 # What draws nothing, or only distance; and what stands for what can't be drawn.
 UNSEEN = ("Cc", "Cf", "Cn", "Co", "Zs", "Zl", "Zp")
 INSTEAD = "\ufffd\u25a1"
-WORD = re.compile(r"Zq([a-z])x(\d+)x")
+# The last letter says as what the line was sent: as itself, or in percent signs for an address.
+WORD = re.compile(r"Zq([a-z])x(\d+)([xq])")
+# What is added to an address stands before its fragment, which a payload may have.
+ADDED = re.compile(r"(payment_)?session_id=id")
 # To how many characters a text is cut anywhere.
 SIZES = (24, 30, 40, 50, 100, 120, 200, 255, 500, 2000)
 
@@ -103,7 +106,14 @@ class Words:
         return f"{kept or 'x'}@pay.example"
 
     def url(self, is_raw=False):
-        return "https://shop.example/thanks?x=" + (self.cut(200) if is_raw else quote(self.cut(200), safe=""))
+        return "https://shop.example/thanks?x=" + (self.cut(200) if is_raw else self.quoted(200))
+
+    def quoted(self, most):
+        return quote(self.cut(most), safe="")
+
+    def segment(self):
+        """For a path: in percent signs, so that what would be another segment stays a text."""
+        return self.quoted(200)
 
     def header(self):
         """Without what can't stand in a header at all: the connection ends there."""
@@ -114,10 +124,16 @@ class Benign(Words):
     """The same lines, each of one word that no page has by itself, and that says what it stands for."""
 
     def cut(self, most=2000):
+        return self._named(most, "x")
+
+    def quoted(self, most):
+        return quote(self._named(most, "q"), safe="")
+
+    def _named(self, most, sent_as):
         parts = BREAKS.split(super().cut(most))
         for index in range(0, len(parts), 2):
             if len(parts[index]) > 2:
-                parts[index] = f"Zq{chr(ord('a') + index // 2)}x{most}x"
+                parts[index] = f"Zq{chr(ord('a') + index // 2)}x{most}{sent_as}"
         return "".join(parts)
 
     def instead(self, valid):
@@ -127,7 +143,8 @@ class Benign(Words):
         return "zq.raw@pay.example" if is_raw else "zq.benign@pay.example"
 
     def url(self, is_raw=False):
-        return super().url()
+        # A line break is refused in an address.
+        return BREAKS.sub(lambda found: quote(found[0]), super().url(is_raw))
 
 
 class Pair:
@@ -151,7 +168,7 @@ class Pair:
         lines = [same(found) for found in map(self._line, WORD.finditer(benign))]
         pattern = re.escape(same(parts[0]))
         for at, line in enumerate(lines):
-            pattern += f"({re.escape(line)}|.*?…)" + re.escape(same(parts[3 * at + 3]))
+            pattern += f"({re.escape(line)}|.*?…)" + re.escape(same(parts[4 * at + 4]))
         found = re.fullmatch(pattern, same(hostile), re.DOTALL)
         return bool(found) and all(line.startswith(cut.rstrip("…")) for line, cut in zip(lines, found.groups()))
 
@@ -161,7 +178,8 @@ class Pair:
         return text
 
     def _line(self, found):
-        return BREAKS.split(self.hostile.cut(int(found[2])))[::2][ord(found[1]) - ord("a")]
+        line = BREAKS.split(self.hostile.cut(int(found[2])))[::2][ord(found[1]) - ord("a")]
+        return quote(line, safe="") if found[3] == "q" else line
 
 
 def same(text):
@@ -182,10 +200,9 @@ def text_fault(benign, hostile, pair, is_address=False):
     """Why a text isn't that of the benign output with the payload in its place, if it is not."""
     if benign == hostile and "Zq" not in benign:
         return None
-    # What is added to an address stands before its fragment, and parameters that are empty go: a payload may have both.
-    read = (lambda text: plain(unquote(text)).replace("session_id=id", "")) if is_address else plain
-    bare = (lambda text: same(text).replace("&", "")) if is_address else same
-    benign, hostile = read(benign), read(hostile)
+    benign, hostile = plain(benign), plain(hostile)
+    # An address is as it was sent, percent sign for percent sign. Parameters of it that are empty go.
+    bare = (lambda text: same(ADDED.sub("", text)).replace("&", "")) if is_address else same
     if bare(hostile) == bare(plain(pair.expected(benign))) or ("…" in hostile and pair.shortens(benign, hostile)):
         pair.shown += "Zq" in benign
         return None
@@ -193,11 +210,6 @@ def text_fault(benign, hostile, pair, is_address=False):
     if bare(hostile) == bare(benign):
         return None
     return f"{hostile[:160]!r} where {benign[:80]!r} was"
-
-
-def quoted(text):
-    """For a path: everything in percent signs, so that what would be a segment stays a text."""
-    return "".join(f"%{byte:02X}" for byte in text.encode()[:900])
 
 
 def put_back(body, safe, path):

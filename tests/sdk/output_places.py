@@ -5,7 +5,7 @@ import re
 
 from checks import data, eventually
 from hosted import Payer
-from hostile import put_back, quoted
+from hostile import put_back
 from server import Api
 from store import at_a_terminal, dalasi
 
@@ -117,6 +117,8 @@ class Places:
         self.send("cash", "POST", f"/v1/pay/invoices/{invoice['id']}/payments", lambda words: {
             "amount": "40.00", "payment_method": "cash", "notes": words.cut(), "transaction_id": words.cut(200),
         })  # fmt: skip
+        # An event tells whether they are.
+        self.drawn_receipts(invoice)
         data(self.api.post(f"/v1/pay/invoices/{invoice['id']}/send"))
         page = self.page("page of a part-paid invoice", self.payer.look(f"/invoice/{invoice['id']}"))
         page = self.payer.press(page, "/method", method="afrimoney", amount=self.words.cut(24))
@@ -224,9 +226,9 @@ class Places:
         """Where what is asked for might be repeated."""
         text, short, written = self.words.cut(200), self.words.cut(50), self.words.header()
         for path in ("/checkout/", "/pay/", "/invoice/", "/receipts/", "/simulator/", "/", "/assets/", "/verify/"):
-            self.outputs[f"no page {path}"] = self.get(path + quoted(text))
+            self.outputs[f"no page {path}"] = self.get(path + self.words.segment())
         for path in ("/v1/checkouts/", "/v1/pay/receipts/number/", "/v1/pay/receipts/validate/", "/v1/pay/status/"):
-            self.outputs[f"no object {path}"] = self.api.get(path + quoted(text))
+            self.outputs[f"no object {path}"] = self.api.get(path + self.words.segment())
         names = ("lang", "note", "problem", "reads", "method", "amount", "session_id", short)
         self.outputs["queries of verify"] = self.get("/verify", params=dict.fromkeys(names, text))
         self.outputs["queries of a checkout"] = self.get(
@@ -255,12 +257,15 @@ class Places:
         self.outputs["an unknown field"] = self.api.post("/v1/checkouts", {short: text})
         self.outputs["an unknown type"] = self.api.post("/v1/checkouts", headers={"Content-Type": written})
 
-    def files(self, invoice, cancelled):
+    def drawn_receipts(self, invoice):
         def complete():
             found = data(self.api.get(f"/v1/pay/invoices/{invoice['id']}/receipts"))
             return found if all(it["status"] == "completed" for it in found) else None
 
-        (receipt,) = eventually(complete, pause=0.05)
+        return eventually(complete, pause=0.05)
+
+    def files(self, invoice, cancelled):
+        (receipt,) = self.drawn_receipts(invoice)
         self.outputs["receipt"] = self.api.get(f"/v1/pay/receipts/{receipt['id']}")
         self.outputs["receipt by code"] = self.api.get(f"/v1/pay/receipts/validate/{receipt['validation_code']}")
         self.outputs["file of a receipt"] = self.api.get(f"/v1/pay/receipts/{receipt['id']}/download")

@@ -2,8 +2,10 @@
 operator's terminal. Counted are cells: one payload in one output."""
 
 import copy
+from html import escape
 from random import Random
 from types import SimpleNamespace
+from urllib.parse import quote, unquote
 
 from requests.structures import CaseInsensitiveDict
 
@@ -85,6 +87,18 @@ def planted(outputs):
             quotes,
         ),
     )
+    # Percent signs that are undone once too often, or written once more.
+    percent, address = "Q%3cscript%3e%253cZ", "https://shop.example/thanks?x=Zqax200"
+    paid = "page that is paid"
+    for how, name, before, after, payload in [
+        ("that is decoded", paid, "q", script, script),
+        ("of percent signs that is decoded", paid, "q", percent, percent),
+        ("that is decoded twice", paid, "q", unquote(percent), percent),
+        ("that is quoted twice", paid, "q", quote(quote(percent, safe=""), safe=""), percent),
+        ("sent raw that is decoded", left, "x", unquote(percent), percent),
+        ("sent raw that is quoted", left, "x", quote(percent, safe=""), percent),
+    ]:
+        yield f"an address {how}", *page(name, address + before, escape(address[:-7] + after), payload)
     yield "a title", *page(link, "</title>", f"{title}</title>", title)
     yield "a style", *page(link, "</style>", f"{kind('url(')}</style>", kind("url("))
     yield (
