@@ -22,6 +22,7 @@ mod row;
 mod run;
 mod sample;
 mod server;
+mod soak;
 mod work;
 
 use std::process::ExitCode;
@@ -39,7 +40,8 @@ fn main() -> ExitCode {
         Some("echo") => reference::echo(),
         Some("sink") => reference::sink(),
         Some("run") => options::Options::parse(&words[1..]).and_then(|options| run::run(&options)),
-        _ => Err("usage: dalasi-bench run …; `cargo xtask bench` says it all".to_owned()),
+        Some("soak") => soak::Options::parse(&words[1..]).and_then(|options| soak::run(&options)),
+        _ => Err("usage: dalasi-bench run …; `cargo xtask bench` and `cargo xtask soak` say it all".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

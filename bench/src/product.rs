@@ -56,7 +56,15 @@ impl Installation {
     }
 
     pub(crate) fn serve(&self, cores: Option<&String>) -> Result<Server> {
+        self.serve_with(cores, None)
+    }
+
+    /// A build for tests can have a defect on purpose.
+    pub(crate) fn serve_with(&self, cores: Option<&String>, defect: Option<&str>) -> Result<Server> {
         let mut command = Cores::command(cores, &self.dalasi);
+        if let Some(defect) = defect {
+            command.env("DALASI_PLANTED", defect);
+        }
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--allow-loopback-webhooks", "--rate-limit", "0"])
             .args(&self.location);
@@ -75,9 +83,14 @@ impl Installation {
         answer["data"]["total"].as_u64().ok_or_else(|| format!("{path} answered {status}: {answer}"))
     }
 
-    /// A receiver of everything that happens to checkouts.
-    pub(crate) async fn tell(&self, address: SocketAddr, url: &str, seed: u64) -> Result<()> {
-        let body = format!(r#"{{"url":"{url}","enabled_events":["checkout.*"]}}"#);
+    /// What is stored, looked through by a program of its own.
+    pub(crate) fn verify(&self) -> Result<()> {
+        succeed(Command::new(&self.dalasi).arg("verify").args(&self.location)).map(drop)
+    }
+
+    /// A receiver of some events.
+    pub(crate) async fn tell(&self, address: SocketAddr, url: &str, events: &str, seed: u64) -> Result<()> {
+        let body = format!(r#"{{"url":"{url}","enabled_events":["{events}"]}}"#);
         let mut request = Vec::new();
         self.caller(seed).write("POST", "/v1/webhook_endpoints", &body, &mut request);
         match once(address, &request).await? {

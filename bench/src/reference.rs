@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -93,12 +94,25 @@ async fn never() -> StatusCode {
     std::future::pending().await
 }
 
+/// The connection ends in the middle of the answer.
+async fn cut() -> Response {
+    let parts = [Ok("half of an answer"), Err(std::io::Error::other("cut"))];
+    let body = Body::from_stream(futures_util::stream::iter(parts));
+    ([(header::CONTENT_LENGTH, "1000")], body).into_response()
+}
+
 pub(crate) fn echo() -> Result<()> {
     serve(Router::new().route("/echo", post(answer)))
 }
 
 pub(crate) fn sink() -> Result<()> {
-    let router = Router::new().route("/hook", post(receive)).route("/dead", post(never)).route("/count", get(count));
+    let router = Router::new()
+        .route("/hook", post(receive))
+        .route("/count", get(count))
+        .route("/well", post(async || StatusCode::NO_CONTENT))
+        .route("/broken", post(async || StatusCode::INTERNAL_SERVER_ERROR))
+        .route("/cut", post(cut))
+        .route("/dead", post(never));
     serve(router.with_state(Arc::default()))
 }
 

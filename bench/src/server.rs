@@ -76,6 +76,32 @@ impl Server {
         Some((megabytes(&status, "VmRSS:")?, megabytes(&status, "VmHWM:")?))
     }
 
+    /// What is the process's own and neither its program nor its files, in MiB; nothing where the system doesn't tell.
+    pub(crate) fn own_memory(&self) -> Option<f64> {
+        megabytes(&fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?, "RssAnon:")
+    }
+
+    /// How many files and connections it has open.
+    pub(crate) fn descriptors(&self) -> Option<f64> {
+        let open = fs::read_dir(format!("/proc/{}/fd", self.child.id())).ok()?;
+        Some(open.count() as f64)
+    }
+
+    /// In good order; what was wrong with that.
+    pub(crate) async fn stop(mut self, patience: Duration) -> Option<String> {
+        let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        let end = clock::now() + patience;
+        while clock::now() < end {
+            match self.child.try_wait() {
+                Ok(None) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Ok(Some(status)) if status.success() => return None,
+                Ok(Some(status)) => return Some(format!("the server ended with {status}")),
+                Err(error) => return Some(format!("nobody knows how the server ended: {error}")),
+            }
+        }
+        Some(format!("the server did not end within {} s", patience.as_secs()))
+    }
+
     /// Without a chance to finish anything.
     pub(crate) fn kill(mut self) {
         let _ = self.child.kill();

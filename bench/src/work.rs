@@ -22,7 +22,7 @@ impl Caller {
         Self { authorization: format!("authorization: Bearer {secret_key}\r\n").into(), next: Rc::default(), seed }
     }
 
-    fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         let number = self.next.get();
         self.next.set(number + 1);
         number
@@ -84,7 +84,7 @@ pub(crate) fn checkout_body(number: u64, body: &mut String) {
 const INVOICE: &str = r#"{"is_draft":true,"customer_email":"awa.ceesay@shop.example","customer_name":"Awa Ceesay","due_date":"2035-01-31","tax_rate":15,"notes":"Thank you for your order","items":[{"description":"Rice, 50 kg","quantity":2,"unit_price":"1450.00"},{"description":"Delivery","quantity":1,"unit_price":"100.00"}]}"#;
 
 /// The value of the first `"name":"…"` in an answer, without reading the rest of it.
-fn text<'a>(body: &'a [u8], name: &str) -> Option<&'a str> {
+pub(crate) fn text<'a>(body: &'a [u8], name: &str) -> Option<&'a str> {
     let body = std::str::from_utf8(body).ok()?;
     let start = body.find(&format!("\"{name}\":\""))? + name.len() + 4;
     body[start..].split('"').next()

@@ -12,6 +12,7 @@ mod mutants;
 mod postgres;
 mod prove;
 mod sanitize;
+mod soak;
 mod steps;
 mod supply_chain;
 mod test;
@@ -29,6 +30,7 @@ Examples:
   cargo xtask prove --tier nightly --budget 120m --resume reached.jsonl
   cargo xtask prove --tier nightly --only A7.refunds --database sqlite --resume reached.jsonl
   cargo xtask prove --tier nightly --only C8.failover --slice all
+  cargo xtask soak --for 24h              whether it needs more with the time, on a release build
   cargo xtask bench --quick               how fast it is, as ratios to references, in about five minutes
   cargo xtask postgres                    a PostgreSQL cluster for development, until Ctrl-C
 
@@ -45,6 +47,9 @@ Commands:
                  measures the goals of docs/performance.md; FILE keeps what was measured and filled, so that the next run
                  goes on; --peers installs what G10 runs beside, for this run and the later ones; --write writes that page
                  and its pictures
+  soak [--for TIME] [--database sqlite|postgres]
+                 loads a server at half of what it can do for an hour, or as long as is said, while receivers fail, payers leave and
+                 somebody reads; says whether memory, descriptors, the log and the waits grow: what `prove --only C7` runs
   mutants        changes the domain in twenty of the ways that cargo-mutants knows and says which of them no test sees: what
                  `prove --only D13` runs
   sanitize       runs the store's tests with AddressSanitizer: what `prove --only D7` runs
@@ -73,6 +78,10 @@ fn main() -> ExitCode {
         },
         "bench" => match bench::Options::parse(rest) {
             Ok(options) => ended(bench::run(&options)),
+            Err(message) => usage(&message),
+        },
+        "soak" => match soak::Options::parse(rest) {
+            Ok(options) => ended(soak::run(&options)),
             Err(message) => usage(&message),
         },
         "mutants" if rest.is_empty() => ended(mutants::run()),

@@ -185,8 +185,12 @@ fn run_beside_each_other(
     })
 }
 
-/// How many to run now: the gate's count first, then as many as fit the slice at the rate that was seen.
+/// How many to run now: the gate's count first, then as many as fit the slice at the rate that was seen. What the gate leaves
+/// alone is counted in seconds, or is over in one go.
 fn slice(reached: &Reached, left: u64, gate: u64, most: Duration) -> u64 {
+    if gate == 0 {
+        return left.min(most.as_secs());
+    }
     if reached.count == 0 || reached.seconds <= 0.0 {
         return left.min(gate);
     }
@@ -255,10 +259,10 @@ impl Task {
                 cargo.args(["run", "--locked"]).args(words.iter().map(fill));
                 cargo
             }
-            Runner::Xtask(word) => {
+            Runner::Xtask(words) => {
                 let program = std::env::current_exe().map_err(|error| format!("where this program is: {error}"))?;
                 let mut xtask = Command::new(program);
-                xtask.arg(word);
+                xtask.args(words.iter().map(fill));
                 xtask
             }
             Runner::Pytest(words) => {
@@ -292,6 +296,7 @@ fn print_table(record: &Record, tasks: &[Task], tier: Tier, commit: &str) -> Res
         let reached = all.get(&key).cloned().unwrap_or_default();
         let shown = match &reached.not_run {
             Some(reason) => format!("NOT RUN: {reason}"),
+            None if task.row.wanted(tier) == 0 => "not in this tier".to_owned(),
             None => format!("{} of {} {}", reached.count, task.row.wanted(tier), task.row.unit),
         };
         let controls = format!("{}/{}", reached.caught.len(), reached.caught.len() + reached.missed.len());
@@ -317,8 +322,12 @@ fn print_table(record: &Record, tasks: &[Task], tier: Tier, commit: &str) -> Res
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
+pub(crate) fn is_database(name: &str) -> bool {
+    rows::BOTH.contains(&name)
+}
+
 /// `90s`, `120m`, `8h`.
-fn duration(option: &str, text: &str) -> Result<Duration> {
+pub(crate) fn duration(option: &str, text: &str) -> Result<Duration> {
     let wrong = || format!("{option}: {text:?} is no time; write 90s, 120m or 8h");
     let unit = match text.as_bytes().last() {
         Some(b's') => 1,
@@ -383,5 +392,6 @@ mod tests {
         assert_eq!(slice(&reached(200, 10.0), 1_000_000, 200, Duration::from_secs(5)), 100);
         assert_eq!(slice(&reached(200, 10.0), 7, 200, SLICE), 7);
         assert_eq!(slice(&reached(1, 500.0), 7, 200, SLICE), 1, "slow rows go on one by one");
+        assert_eq!(slice(&reached(0, 0.0), 86_400, 0, SLICE), 120, "what the gate leaves alone has its time");
     }
 }

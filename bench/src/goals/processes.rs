@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::NO_POSTGRES;
 use super::rates::{create, none};
-use super::webhooks::{happen, received, wait_for};
+use super::webhooks::{EVENTS, happen, received, wait_for};
 use crate::Result;
 use crate::row::{Row, Unit, Wanted};
 use crate::run::Bench;
@@ -41,7 +41,7 @@ pub(super) async fn several(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
     let events = if bench.is_full() { 10_000 } else { 2_000 };
     let sink = bench.reference("sink", cores.as_ref())?;
     let servers = (0..3).map(|_| installation.serve(cores.as_ref())).collect::<Result<Vec<_>>>()?;
-    installation.tell(servers[0].address, &format!("http://{}/hook", sink.address), bench.seed()).await?;
+    installation.tell(servers[0].address, &format!("http://{}/hook", sink.address), EVENTS, bench.seed()).await?;
     happen(bench, &installation, &servers, events).await?;
     let came = wait_for(sink.address, events).await?;
     if came < events {

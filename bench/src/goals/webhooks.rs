@@ -18,6 +18,8 @@ const LONG: Duration = Duration::from_secs(300);
 /// What has not come by then is not waited for: the rate is that of what came.
 const PATIENCE: Duration = Duration::from_secs(180);
 
+pub(super) const EVENTS: &str = "checkout.*";
+
 /// What a receiver has got.
 pub(super) struct Received {
     pub(super) all: u64,
@@ -58,9 +60,9 @@ async fn rate(bench: &mut Bench<'_>, events: u64, beside_dead: bool) -> Result<f
     let installation = bench.sqlite("webhooks")?;
     let servers = [installation.serve(cores.as_ref())?];
     let address = servers[0].address;
-    installation.tell(address, &format!("http://{}/hook", sink.address), bench.seed()).await?;
+    installation.tell(address, &format!("http://{}/hook", sink.address), EVENTS, bench.seed()).await?;
     if beside_dead {
-        installation.tell(address, &format!("http://{}/dead", sink.address), bench.seed()).await?;
+        installation.tell(address, &format!("http://{}/dead", sink.address), EVENTS, bench.seed()).await?;
     }
     let began = happen(bench, &installation, &servers, events).await?;
     let waiting_since = clock::now();

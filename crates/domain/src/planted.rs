@@ -211,6 +211,8 @@ defects! {
     SynchronousOff => "synchronous_off",
     /// Writes are answered before they are committed.
     AnswerBeforeCommit => "answer_before_commit",
+    /// Each request takes a kibibyte of memory and never gives it back.
+    RequestKeepsMemory => "request_keeps_memory",
 }
 
 impl Defect {

@@ -40,10 +40,16 @@ const TWICE: u64 = 100;
 /// A defect that is not found in so many histories is missed. The rarest shows in one of some 1,700.
 #[cfg(feature = "planted")]
 const MOST_HISTORIES: u64 = 12_000;
-/// Of the planted defects those that show in memory, on a disk that keeps what it is told; the others are B4's, A4's and A12's.
+/// Of the planted defects those that show in memory, on a disk that keeps what it is told; the others are B4's, A4's, A12's and
+/// C7's.
 #[cfg(feature = "planted")]
-const NOT_SIMULATED: [Defect; 4] =
-    [Defect::SynchronousNormal, Defect::SynchronousOff, Defect::DueLateOnPostgres, Defect::FilterDropped];
+const NOT_SIMULATED: [Defect; 5] = [
+    Defect::SynchronousNormal,
+    Defect::SynchronousOff,
+    Defect::DueLateOnPostgres,
+    Defect::FilterDropped,
+    Defect::RequestKeepsMemory,
+];
 
 fn main() {
     note_panics();

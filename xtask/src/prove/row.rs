@@ -10,7 +10,7 @@ pub(crate) struct Row {
     /// Empty: the row has nothing to do with the database.
     pub(crate) databases: &'static [&'static str],
     pub(crate) runner: Runner,
-    /// What is counted, and how many of it gate, nightly and release ask for.
+    /// What is counted, and how many of it gate, nightly and release ask for; nothing where a tier leaves it alone.
     pub(crate) unit: &'static str,
     pub(crate) counts: [u64; 3],
     /// Whether the gate has a run of its own for it, because no other step runs it.
@@ -23,8 +23,8 @@ pub(crate) enum Runner {
     CargoTest(&'static [&'static str]),
     /// `cargo run --locked WORDS`.
     CargoRun(&'static [&'static str]),
-    /// `cargo xtask WORD`.
-    Xtask(&'static str),
+    /// `cargo xtask WORDS`.
+    Xtask(&'static [&'static str]),
     /// `pytest --database DATABASE WORDS` in `tests/sdk`.
     Pytest(&'static [&'static str]),
     /// The same with a cluster of Patroni's.

@@ -37,6 +37,9 @@ pub fn wrap(router: Router, settings: EdgeSettings) -> Router {
 
 async fn edge(State((settings, gate)): State<(EdgeSettings, Gate)>, request: Request, next: Next) -> Response {
     let started = monotonic::now();
+    if domain::planted!(Defect::RequestKeepsMemory) {
+        let _ = Box::leak(Box::new([1_u8; 1024]));
+    }
     let id = RequestId::new();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
