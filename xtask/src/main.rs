@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool speaks on its streams")]
 
 mod bench;
+mod builds;
 mod checkout;
 mod command;
 mod install;
@@ -56,6 +57,8 @@ Commands:
   supply-chain   holds the bill of materials against what goes into the program, and looks for bans, licences and sources: what
                  `prove --only D14` runs
   advisories     asks the public database what is known against our dependencies
+  release        builds the program as anybody can build it again, byte for byte, from the same commit by the same compilers
+  builds         does so in two folders, and compares: what `prove --only D14.builds` runs
   sbom           writes the bill of materials of the commit (CycloneDX) below the target folder
   postgres       starts a throw-away PostgreSQL cluster on a free port and prints its address
 
@@ -88,6 +91,8 @@ fn main() -> ExitCode {
         "sanitize" if rest.is_empty() => ended(sanitize::run()),
         "supply-chain" if rest.is_empty() => ended(supply_chain::run()),
         "advisories" if rest.is_empty() => ended(supply_chain::advisories()),
+        "release" if rest.is_empty() => ended(builds::release()),
+        "builds" if rest.is_empty() => ended(builds::run()),
         "sbom" if rest.is_empty() => ended(supply_chain::bill()),
         "postgres" if rest.is_empty() => ended(postgres::foreground()),
         "help" | "--help" | "-h" => {
