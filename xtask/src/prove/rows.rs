@@ -572,7 +572,11 @@ pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
         "B9",
         "an ordinary test: schemas 2 to 8 with rows, half steps and power cuts; there is no release yet whose golden files it could have",
     ),
-    ("C2", "only the simulated rail exists"),
+    (
+        "C2",
+        "A1 plays answers lost after success, words twice, late, out of order, of another amount, and before an answer that never comes; \
+         not yet another currency, an unknown id, and a word while the call is under way; no rail signs its words yet",
+    ),
     ("D7.races", "ThreadSanitizer and Miri need a nightly compiler with its sources"),
 ];
 
