@@ -181,8 +181,33 @@ impl PaymentSession {
         }
     }
 
-    /// Somebody asks by the paid object to pay `amount` with `method`, or leaves it open.
-    pub fn again(&self, method: Option<Method>, amount: Money) -> Result<Again, Refusal> {
+    /// Whether the call that hands its attempt to a rail is under way, as far as is known: one more beside it could take the
+    /// money twice.
+    pub fn is_being_handed_over(&self, transaction: Option<&Transaction>) -> bool {
+        self.status == SessionStatus::Pending
+            && transaction.is_some_and(|transaction| transaction.step == Step::Sending)
+    }
+
+    /// As it is told: with the provider from the moment when the call begins (contract §1.8).
+    pub fn told_status(&self, transaction: Option<&Transaction>) -> SessionStatus {
+        if self.is_being_handed_over(transaction) { SessionStatus::Processing } else { self.status }
+    }
+
+    /// Somebody asks by the paid object to pay `amount` with `method`, or leaves it open. While its attempt is handed over
+    /// nothing takes its place.
+    pub fn again(
+        &self,
+        transaction: Option<&Transaction>,
+        method: Option<Method>,
+        amount: Money,
+    ) -> Result<Again, Refusal> {
+        match self.asked_again(method, amount)? {
+            Again::Replace if self.is_being_handed_over(transaction) => Err(Refusal::PaymentInProgress),
+            again => Ok(again),
+        }
+    }
+
+    fn asked_again(&self, method: Option<Method>, amount: Money) -> Result<Again, Refusal> {
         match self.status {
             SessionStatus::Processing if crate::planted!(Defect::ProcessingSessionReplaced) => Ok(Again::New),
             SessionStatus::Processing => Err(Refusal::PaymentInProgress),

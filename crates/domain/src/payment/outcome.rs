@@ -76,6 +76,9 @@ impl PaymentSession {
         assert_eq!(self.transaction, attempt, "a code is for the session's own attempt");
         match self.status {
             SessionStatus::Processing => Err(Refusal::PaymentInProgress),
+            SessionStatus::Pending if self.is_being_handed_over(transaction.as_deref()) => {
+                Err(Refusal::PaymentInProgress)
+            }
             SessionStatus::Pending if self.awaits_code() => {
                 let transaction = transaction.expect("only an attempt asks for a code");
                 assert_ne!(transaction.step, Step::Settled, "an attempt that is over asks for nothing");

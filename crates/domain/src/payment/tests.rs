@@ -133,14 +133,16 @@ fn other(session: &PaymentSession) -> Method {
 fn act(pair: &mut Pair, action: &Action) -> Result<&'static str, Refusal> {
     let moved = match action {
         Action::Again(method) => {
-            return Ok(match pair.session.again(Some(method(&pair.session)), pair.session.amount)? {
-                Again::Same => "=",
-                Again::New => "new session",
-                Again::Replace => {
-                    pair.close(false);
-                    "new session"
-                }
-            });
+            return Ok(
+                match pair.session.again(Some(&pair.transaction), Some(method(&pair.session)), pair.session.amount)? {
+                    Again::Same => "=",
+                    Again::New => "new session",
+                    Again::Replace => {
+                        pair.close(false);
+                        "new session"
+                    }
+                },
+            );
         }
         Action::Code => return pair.code().map(|()| "="),
         Action::Close { expired } => {
@@ -181,11 +183,13 @@ fn cell(before: &Pair, action: &Action, status: fn(&Pair) -> &'static str, close
     }
 }
 
-/// Rows beyond the contract's: each way of being `processing`. A code or a lost answer that turns out to be with the
-/// provider is `=` under "handed over", because the attempt behind the session moves.
+/// Rows beyond the contract's: each way of being `processing`, and what is being handed over, which is told as that. A code or
+/// a lost answer that turns out to be with the provider is `=` under "handed over", because the attempt behind the session
+/// moves.
 #[test]
 fn sessions_go_as_the_contract_says() {
     let states = [
+        ("pending, sending", Pair::sending(Method::Wave)),
         ("pending, wave", Pair::waiting(Method::Wave)),
         ("pending, qmoney", Pair::waiting(Method::Qmoney)),
         ("processing, push", Pair::waiting(Method::Afrimoney)),
@@ -211,6 +215,7 @@ fn sessions_go_as_the_contract_says() {
     ];
     insta::assert_snapshot!(table(&states, &actions, |state, action| cell(state, action, |pair| pair.session.status.as_str(), "=")), @r"
                        | same method               | other method              | code                      | returned   | handed over | paid      | failed | wrong code | silent | cancel    | expire
+    pending, sending   | =                         | payment_in_progress       | payment_in_progress       | processing | processing  | succeeded | failed | –          | =      | cancelled | cancelled
     pending, wave      | =                         | cancelled, new session    | code_not_expected         | processing | processing  | succeeded | failed | –          | =      | cancelled | cancelled
     pending, qmoney    | =                         | cancelled, new session    | processing                | –          | processing  | succeeded | failed | =          | =      | cancelled | cancelled
     processing, push   | payment_in_progress       | payment_in_progress       | payment_in_progress       | –          | –           | succeeded | failed | –          | =      | =         | =

@@ -351,7 +351,7 @@ pub fn choose_again(tx: &mut Tx<'_>, scope: Scope, place: Place) -> Result<(), F
     object.refuse_unless_payable(false, tx.now())?;
     let Some(session) = object.session_for(place.target()) else { return Ok(()) };
     let mut payment = sessions::load_payment(tx, scope, session)?;
-    match payment.session.status() {
+    match payment.session.told_status(payment.transaction.as_ref()) {
         SessionStatus::Processing => return Err(Refusal::PaymentInProgress.into()),
         SessionStatus::Pending if payment.transaction.is_some() => {}
         SessionStatus::Pending | SessionStatus::Succeeded | SessionStatus::Failed | SessionStatus::Cancelled => {

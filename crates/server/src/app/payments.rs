@@ -297,11 +297,14 @@ fn continue_or_replace(
     mut current: Payment,
     wanted: &Wanted,
 ) -> Result<Payment, Failure> {
-    let again = current.session.again(wanted.method, wanted.amount)?;
+    let again = current.session.again(current.transaction.as_ref(), wanted.method, wanted.amount)?;
     if again == Again::New {
         return open(tx, object, Some(&current.session), wanted);
     }
     let other_phone = wanted.phone.is_some() && wanted.phone != current.session.payer.phone;
+    if other_phone && current.session.is_being_handed_over(current.transaction.as_ref()) {
+        return Err(Refusal::PaymentInProgress.into());
+    }
     // A phone that was handed to a rail can't be changed there.
     if again == Again::Replace || (other_phone && current.transaction.is_some()) {
         close(tx, object, &mut current, false)?;
@@ -377,7 +380,7 @@ fn start(
     let mut transaction = session.begin(id, method, offer.rail.to_owned(), fee, now);
     transaction.attempt_count = object.next_attempt(tx)?;
     session.unanswered_key = key;
-    object.attempt_moved(session.id, transaction.summary(), false, now);
+    object.attempt_begins(session.id, transaction.summary(), now);
     object.save(tx)?;
     tx.save(session)?;
     tx.insert(&mut transaction)?;
@@ -395,10 +398,10 @@ fn submit_code(
     let Some(transaction) = &mut payment.transaction else { return Err(Refusal::CodeNotExpected.into()) };
     payment.session.unanswered_key = key;
     object.attempt_moved(payment.session.id, transaction.summary(), true, now);
-    let scope = object.scope();
-    jobs::schedule(tx, scope, Job::AskRail(transaction.id), now.plus(CODE_LEASE))?;
+    let id = transaction.id;
+    jobs::schedule(tx, object.scope(), Job::AskRail(id), now.plus(CODE_LEASE))?;
     object.save(tx)?;
     tx.save(&mut payment.session)?;
     tx.save(transaction)?;
-    Ok(Begun::SubmitCode(scope, transaction.id, payment.session.id))
+    Ok(Begun::SubmitCode(id, Box::new(payment)))
 }

@@ -1,18 +1,30 @@
 //! The call that starts a payment is lost on its way, so that the rail has never heard of it, or it comes late, behind that of
-//! somebody who took over; and the payer waits.
+//! somebody who took over, or it takes its time; and the payer waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use dalasi::app::{Context, keys};
+use dalasi::http::envelope::{self, EdgeSettings};
+use dalasi::http::{self, Api};
+use dalasi::metrics;
 use dalasi::rails::{Order, Rail, RefundOrder, Simulator};
+use domain::api_key::{KeyKind, Rights};
 use domain::job::{ClaimedJob, Job};
 use domain::payment::TransactionSummary;
 use domain::rail::{Called, Capability, FailureReason, RefundReport, Report, Started};
 use domain::{Id, Method};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use store::Tx;
 use tokio::sync::Notify;
+use tower::ServiceExt as _;
 
 use crate::world::World;
 
@@ -26,6 +38,8 @@ enum Trouble {
     Late(Notify),
     /// What is withdrawn is never answered.
     Deaf,
+    /// The first start takes until somebody says so.
+    Slow(Notify),
 }
 
 /// The simulated rail behind a bad network.
@@ -62,7 +76,12 @@ impl Rail for Lossy {
                 called
             }
             .boxed(),
-            Trouble::Lost(_) | Trouble::Late(_) | Trouble::Deaf => self.simulator.start(order),
+            Trouble::Slow(go_on) if earlier == 0 => async {
+                go_on.notified().await;
+                self.simulator.start(order).await
+            }
+            .boxed(),
+            Trouble::Lost(_) | Trouble::Late(_) | Trouble::Deaf | Trouble::Slow(_) => self.simulator.start(order),
         }
     }
     fn submit_code(&self, order: Order, code: String) -> BoxFuture<'_, Called<Report>> {
@@ -179,6 +198,95 @@ async fn a_rail_that_never_answers_a_withdrawal_is_not_waited_for() {
     let withdrawn = tokio::time::timeout(Duration::from_secs(25), world.app.withdraw_attempt(&claimed)).await;
     assert!(withdrawn.expect("it ends").is_err());
     world.app.store().close().await;
+}
+
+/// The API over a world, with a secret key.
+struct Merchant {
+    router: Router,
+    bearer: String,
+}
+
+impl Merchant {
+    async fn of(world: &World) -> Self {
+        let api = Api::new(world.app.clone(), None, metrics::install());
+        let scope = world.scope;
+        let key = move |tx: &mut Tx<'_>, context: &Context| {
+            keys::create(tx, context, scope, KeyKind::Secret, Rights::all(), None)
+        };
+        let key = world.app.commit(key).await.unwrap();
+        let router = envelope::wrap(http::router(api), EdgeSettings::default());
+        Self { router, bearer: format!("Bearer {}", key.text.expose()) }
+    }
+
+    async fn ask(&self, verb: &str, path: &str, body: Value) -> (u16, Value) {
+        let request = Request::builder().method(verb).uri(path).header("authorization", &self.bearer);
+        let request = request.header("content-type", "application/json").body(Body::from(body.to_string())).unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        (status, serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap())
+    }
+
+    async fn pay(&self, object: &Value, method: &str, phone: &str) -> (u16, Value) {
+        let payer = json!({ "payment_method": method, "customer_phone": phone });
+        let mut body = object.clone();
+        body.as_object_mut().unwrap().extend(payer.as_object().unwrap().clone());
+        self.ask("POST", "/v1/pay/initialize", body).await
+    }
+}
+
+async fn starts(rail: &Lossy, count: usize) {
+    let begun = async {
+        while rail.starts.load(Ordering::SeqCst) < count {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, begun).await.expect("it is started");
+}
+
+/// Contract §1.8 and §2.2 rule 6: nobody knows yet whether the rail has it, so nothing takes its place.
+#[tokio::test]
+async fn what_is_being_handed_over_is_processing_and_is_not_replaced() {
+    let (world, rail) = behind(Trouble::Slow(Notify::new()), true).await;
+    let merchant = Merchant::of(&world).await;
+    let line = json!({ "description": "Rice", "quantity": 1, "unit_price": "100.00" });
+    let order = json!({
+        "customer_email": "awa@example.gm", "customer_name": "Awa", "due_date": "2090-01-31", "items": [line],
+    });
+    let (_, invoice) = merchant.ask("POST", "/v1/pay/invoices", order).await;
+    let id = invoice["data"]["id"].as_str().unwrap().to_owned();
+    let object = json!({ "object_type": "invoice", "object_id": id });
+    let others = async {
+        starts(&rail, 1).await;
+        let refused = |(status, body): (u16, Value)| {
+            assert_eq!((status, body["code"].as_str()), (400, Some("payment_in_progress")), "{body}");
+        };
+        refused(merchant.pay(&object, "card", "+2207654321").await);
+        refused(merchant.pay(&object, "wave", "+2207654322").await);
+        refused(merchant.ask("PUT", &format!("/v1/pay/invoices/{id}"), json!({ "notes": "later" })).await);
+        refused(merchant.ask("POST", &format!("/v1/pay/invoices/{id}/cancel"), json!({})).await);
+        let (status, same) = merchant.pay(&object, "wave", "+2207654321").await;
+        assert_eq!((status, same["data"]["status"].as_str()), (200, Some("processing")), "{same}");
+        let session = same["data"]["id"].as_str().unwrap().to_owned();
+        for path in ["session", "status"] {
+            let (_, shown) = merchant.ask("GET", &format!("/v1/pay/{path}/{session}"), Value::Null).await;
+            assert_eq!(shown["data"]["status"], "processing", "{shown}");
+        }
+        let Trouble::Slow(go_on) = &rail.trouble else { unreachable!() };
+        go_on.notify_one();
+        session
+    };
+    let ((status, first), session) = tokio::join!(merchant.pay(&object, "wave", "+2207654321"), others);
+    assert_eq!((status, first["data"]["id"].as_str()), (200, Some(session.as_str())), "{first}");
+    assert_eq!(
+        (&first["data"]["status"], &first["data"]["next_action"]["type"]),
+        (&"pending".into(), &"redirect".into())
+    );
+    assert_eq!(rail.starts.load(Ordering::SeqCst), 1);
+    let (status, card) = merchant.pay(&object, "card", "+2207654321").await;
+    assert_eq!(status, 200, "{card}");
+    assert_ne!(card["data"]["id"], session, "a redirect that nobody used is replaced");
+    world.has_clean_books().await;
+    world.close().await;
 }
 
 async fn is_paid(world: &World, checkout: Id<domain::checkout::Checkout>) -> bool {

@@ -194,7 +194,9 @@ impl History {
         };
         self.heard(&answer);
         expect(&answer, Ok(()), 200)?;
-        let fields = self.sides[side].sessions[&session].fields(&session, self.sides[side].is_live);
+        let model = &self.sides[side];
+        let known = &model.sessions[&session];
+        let fields = known.fields(&session, model.is_sending(known), model.is_live);
         compare(&answer, &fields).map_err(|what| format!("{session}: {what}"))?;
         self.keep(Kept { side, verb: "POST", path: path.to_owned(), body: Some(body), key, at, answer });
         if self.dice.one_in(4) {

@@ -82,6 +82,7 @@ impl Side {
             let session = &self.sessions[&id];
             return match session.state {
                 SessionState::Processing => Err("payment_in_progress"),
+                SessionState::Pending if self.is_sending(session) => Err("payment_in_progress"),
                 SessionState::Pending if matches!(session.next, Next::Code { .. }) => {
                     self.code_submitted(&id, now);
                     Ok(Begun::Code(id))
@@ -116,6 +117,9 @@ impl Side {
                         let is_other = session.amount != amount
                             || method.is_some_and(|wanted| session.method.is_some_and(|known| known != wanted))
                             || (asked.phone.is_some() && asked.phone != session.phone && session.attempt.is_some());
+                        if is_other && self.is_sending(session) {
+                            return Err("payment_in_progress");
+                        }
                         (!is_other).then(|| id.clone())
                     }
                 }
@@ -209,8 +213,9 @@ impl Side {
             refunded: 0,
             refunding: 0,
         };
+        let holds = attempt.kind == Kind::Invoice;
         self.attempts.insert(id.to_owned(), attempt);
-        self.show(session_id, false, now);
+        self.show(session_id, holds, now);
     }
 
     fn refuse_unless_payable(&self, asked: &Begin, ends_attempt: bool, now: i64) -> Answer<()> {
@@ -465,7 +470,13 @@ impl Side {
         if self.is_over(id, now) {
             session.close(true, now);
         }
-        Ok(session.fields(id, self.is_live))
+        Ok(session.fields(id, self.is_sending(&session), self.is_live))
+    }
+
+    /// Whether a call is under way for it, or was when the service died.
+    pub fn is_sending(&self, session: &Session) -> bool {
+        let step = session.attempt.as_ref().map(|id| self.attempts[id].step);
+        session.state == SessionState::Pending && step == Some(Step::Sending)
     }
 
     /// Whether the time of a pending session ran out.

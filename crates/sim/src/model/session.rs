@@ -33,7 +33,9 @@ impl Session {
         self.seen_at = self.seen_at.max(now);
     }
 
-    pub fn fields(&self, id: &str, is_live: bool) -> Fields {
+    /// What is on its way to the network is told as being there.
+    pub fn fields(&self, id: &str, is_sending: bool, is_live: bool) -> Fields {
+        let state = if is_sending { SessionState::Processing } else { self.state };
         let next = match self.next {
             Next::Nothing => Value::Null,
             Next::Redirect => json!("redirect"),
@@ -46,7 +48,7 @@ impl Session {
             ("object_type", json!(self.kind.as_str())),
             ("object_id", json!(self.object)),
             ("amount", json!(super::text(self.amount))),
-            ("status", json!(self.state.as_str())),
+            ("status", json!(state.as_str())),
             ("payment_method", json!(self.method)),
             ("failure_reason", json!(self.reason)),
             ("outcome_unknown", json!(self.is_unknown)),

@@ -111,7 +111,10 @@ impl World {
     fn pay(&mut self, method: Method, now: Timestamp) -> Result<(), Refusal> {
         self.checkout.payable(now)?;
         let amount = self.checkout.order.amount;
-        let again = self.payments.last().map_or(Ok(Again::New), |newest| newest.session.again(Some(method), amount))?;
+        let again = self
+            .payments
+            .last()
+            .map_or(Ok(Again::New), |newest| newest.session.again(newest.transaction.as_ref(), Some(method), amount))?;
         match again {
             Again::Same => return Ok(()),
             Again::Replace => self.close_current(false, now),

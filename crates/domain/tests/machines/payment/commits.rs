@@ -30,7 +30,8 @@ impl World {
         }
         let amount = object.amount(asked, now).ok()?;
         if let Some(place) = current {
-            match self.attempts[place].session.again(Some(method), amount) {
+            let attempt = &self.attempts[place];
+            match attempt.session.again(Some(&*attempt.transaction), Some(method), amount) {
                 Ok(Again::Same) => {
                     self.object = object.save();
                     return Some(());
@@ -50,7 +51,8 @@ impl World {
         object.session_opened(session.id, now);
         let mut transaction = session.begin(id(number), method, "rail".into(), dalasi(FEE), now);
         transaction.attempt_count = i64::from(number);
-        object.attempt_moved(session.id, transaction.summary(), false, now);
+        let holds = !object.payable().ends_its_sessions();
+        object.attempt_moved(session.id, transaction.summary(), holds, now);
         let mut start = None;
         jobs::hold(&mut start);
         self.attempts.push(Attempt {
