@@ -20,6 +20,7 @@ use super::sessions::{self, Payment};
 use super::settlement::settle;
 use super::{App, Context, look_up};
 use crate::error::Failure;
+use crate::monotonic;
 use crate::rails::{Order, Rail};
 use crate::wire;
 use crate::wire::payments::PaymentSessionView;
@@ -86,6 +87,7 @@ impl App {
                 outside @ (Begun::Start(..) | Begun::SubmitCode(..)) => Outcome::Leave(outside),
             })
         };
+        let answered_by = monotonic::now() + idempotency::LONGEST_ANSWER;
         let (tell, told) = oneshot::channel();
         let (app, render_ended) = (self.clone(), render.clone());
         // Both on their own: a payer who goes away in between takes the call along no more than the commit.
@@ -95,30 +97,29 @@ impl App {
                 Run::Wait => return Err(Failure::KeyInUse),
                 Run::Open(begun) => begun,
             };
-            let session = session_of(&begun);
-            let _ = tell.send(session);
-            let payment = app.call(begun, code).await.map_err(|failure| unanswered(failure, session, is_keyed))?;
-            Ok(render_ended(Ok(&payment)))
+            let payment = begun.payment().clone();
+            let _ = tell.send(payment.clone());
+            let ended = app.call(scope, begun, code).await;
+            Ok(render_ended(Ok(&ended.or_else(|failure| as_begun(failure, payment, is_keyed))?)))
         });
-        let ended = match told.await {
-            Ok(session) => match tokio::time::timeout(LONGEST_WAIT, &mut work).await {
-                Ok(ended) => ended,
-                // The call goes on; the session as it stands is the answer.
-                Err(_) => {
-                    let payment = self.answer(scope, session).await;
-                    return Ok(render(Ok(&payment.map_err(|failure| unanswered(failure, session, is_keyed))?)));
-                }
-            },
+        let Ok(begun) = told.await else {
             // Nothing was begun that has to be called for.
-            Err(_) => work.await,
+            return work.await.unwrap_or_else(|_| Err(Failure::Broken("a payment broke before it began".into())));
         };
-        ended.unwrap_or_else(|_| Err(Failure::Broken("a call to a rail ended without an outcome".into())))
+        let until = answered_by.min(monotonic::now() + LONGEST_WAIT);
+        let payment = match tokio::time::timeout_at(until, &mut work).await {
+            Ok(Ok(ended)) => return ended,
+            Ok(Err(_)) => Err(Failure::Broken("a call to a rail ended without an outcome".into())),
+            // The call goes on; the session as it stands is the answer.
+            Err(_) => self.answer(scope, begun.session.id).await,
+        };
+        Ok(render(Ok(&payment.or_else(|failure| as_begun(failure, begun, is_keyed))?)))
     }
 
-    async fn call(&self, begun: Begun, code: Option<String>) -> Result<Payment, Failure> {
+    async fn call(&self, scope: Scope, begun: Begun, code: Option<String>) -> Result<Payment, Failure> {
         match begun {
             Begun::Start(job, _) => self.start_attempt(&job).await,
-            Begun::SubmitCode(scope, id, _) => self.submit_code(scope, id, code.unwrap_or_default()).await,
+            Begun::SubmitCode(id, _) => self.submit_code(scope, id, code.unwrap_or_default()).await,
             Begun::Nothing(payment) => Ok(*payment),
         }
     }
@@ -352,12 +353,15 @@ async fn withdrawn(rail: &dyn Rail, order: Order) -> Called<()> {
         .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into()))
 }
 
-/// What was begun is committed, and the worker ends it: that nothing was changed would not be true. A caller with a key of
-/// its own may come again and gets the answer; any other must not.
-fn unanswered(failure: Failure, session: Id<PaymentSession>, is_keyed: bool) -> Failure {
-    let Failure::Store(error) = failure else { return failure };
-    tracing::warn!(%session, %error, "a payment was begun, and its answer can't be given");
-    if is_keyed { Failure::KeyInUse } else { store::Error::UnknownCommit.into() }
+/// What was begun is committed, and the worker ends it: a fault of ours would not be true of it. A caller with a key of its own
+/// may come again and gets the answer; any other would begin once more, and is told of the payment as it was committed.
+fn as_begun(failure: Failure, begun: Payment, is_keyed: bool) -> Result<Payment, Failure> {
+    if !failure.is_fault() {
+        return Err(failure);
+    }
+    let session = begun.session.id;
+    tracing::warn!(%session, error = %failure, "a payment was begun, and what came of it can't be told");
+    if is_keyed { Err(Failure::KeyInUse) } else { Ok(begun) }
 }
 
 /// Stores the session as the answer to the request that waits for it; whether there was one.
@@ -374,13 +378,6 @@ fn finish_key(tx: &mut Tx<'_>, context: &Context, payment: &mut Payment) -> Resu
     Ok(true)
 }
 
-fn session_of(begun: &Begun) -> Id<PaymentSession> {
-    match begun {
-        Begun::Nothing(payment) => payment.session.id,
-        Begun::Start(_, session) | Begun::SubmitCode(_, _, session) => *session,
-    }
-}
-
 fn transaction_of(claimed: &ClaimedJob) -> Id<Transaction> {
     match claimed.job {
         Job::StartAttempt(id) | Job::AskRail(id) | Job::WithdrawAttempt(id) | Job::SimulatePayer(id) => id,
@@ -394,21 +391,5 @@ fn transaction_of(claimed: &ClaimedJob) -> Id<Transaction> {
         | Job::SendRefund(_)
         | Job::AskRefund(_)
         | Job::SimulateRefund(_) => unreachable!("that job names no attempt"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use domain::Timestamp;
-
-    use super::*;
-
-    #[test]
-    fn only_whoever_has_a_key_is_asked_to_come_again() {
-        let lost = || Failure::Store(store::Error::Unavailable("a failover".into()));
-        let session = Id::new(Timestamp::from_micros(0), [7; 10]);
-        assert!(matches!(unanswered(lost(), session, true), Failure::KeyInUse));
-        assert!(matches!(unanswered(lost(), session, false), Failure::Store(store::Error::UnknownCommit)));
-        assert!(matches!(unanswered(Failure::TooOften, session, false), Failure::TooOften));
     }
 }

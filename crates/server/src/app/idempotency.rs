@@ -14,7 +14,7 @@ use crate::monotonic;
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const WAIT_STEP: Duration = Duration::from_millis(50);
 /// After so long nobody waits for an answer any more; until then a commit of unknown outcome is looked for.
-const LONGEST_ANSWER: Duration = Duration::from_secs(28);
+pub(super) const LONGEST_ANSWER: Duration = Duration::from_secs(28);
 const SETTLE_STEP: Duration = Duration::from_millis(250);
 
 /// A finished answer: status and body, new or stored.
@@ -32,6 +32,7 @@ impl Reply {
 }
 
 /// What a keyed run came to.
+#[derive(Clone)]
 pub(super) enum Run<T> {
     Done(Reply),
     /// The command left its answer to a later transaction: the key stays running.
@@ -90,7 +91,7 @@ impl App {
         C: Fn(&mut Tx<'_>, &Context) -> Result<Outcome<T, O>, Failure> + Send + Sync + Clone + 'static,
         R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
         T: Send + 'static,
-        O: Send + 'static,
+        O: Send + Clone + 'static,
     {
         self.run(Kind::Change, key, command, render).await
     }
@@ -106,19 +107,19 @@ impl App {
         C: Fn(&mut Tx<'_>, &Context) -> Result<Outcome<T, O>, Failure> + Send + Sync + Clone + 'static,
         R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
         T: Send + 'static,
-        O: Send + 'static,
+        O: Send + Clone + 'static,
     {
         let begun = monotonic::now();
         let deadline = begun + LONGEST_WAIT;
-        // Of the last run, whose commit may be the unknown one.
-        let answer = Arc::new(Mutex::new(None));
+        // The last one, whose commit may be the unknown one.
+        let last = Arc::new(Mutex::new(None));
         loop {
             let (key_again, command, render) = (key.clone(), command.clone(), render.clone());
-            let given = Arc::clone(&answer);
+            let kept = Arc::clone(&last);
             let once = move |tx: &mut Tx<'_>, context: &Context| {
                 let run = once(tx, context, key_again.as_ref(), &command, &render)?;
-                if let (Run::Done(reply), Some(true)) = (&run, key_again.as_ref().map(IdempotencyKey::is_own)) {
-                    *given.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply.clone());
+                if key_again.as_ref().is_some_and(IdempotencyKey::is_own) {
+                    *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(run.clone());
                 }
                 Ok(run)
             };
@@ -128,9 +129,9 @@ impl App {
             };
             let run = match (run, &key) {
                 (Err(Failure::Store(store::Error::UnknownCommit)), Some(key)) => {
-                    let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
-                    let settled = tokio::time::timeout_at(begun + LONGEST_ANSWER, self.settle_commit(key, answer));
-                    return settled.await.unwrap_or(Err(store::Error::UnknownCommit.into())).map(Run::Done);
+                    let last = last.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    let settled = tokio::time::timeout_at(begun + LONGEST_ANSWER, self.settle_commit(key, last));
+                    return settled.await.unwrap_or(Err(store::Error::UnknownCommit.into()));
                 }
                 (run, _) => run?,
             };
@@ -144,20 +145,19 @@ impl App {
 
 impl App {
     /// The connection broke during COMMIT: the key's row tells whether it happened, however long a failover takes. The answer
-    /// under a key of the caller's may be that of another request with it; under one of ours only `answer` can have been meant.
-    async fn settle_commit(&self, key: &IdempotencyKey, answer: Option<Reply>) -> Result<Reply, Failure> {
+    /// under a key of the caller's may be that of another request with it; under one of ours only `last` can have been meant,
+    /// and it goes on from there.
+    async fn settle_commit<O>(&self, key: &IdempotencyKey, last: Option<Run<O>>) -> Result<Run<O>, Failure> {
         loop {
             tokio::time::sleep(SETTLE_STEP).await;
             match self.became_of(key).await {
-                Ok(claimed @ (Claimed::Finished { .. } | Claimed::Reused)) => {
-                    return match answer {
-                        Some(answer) => Ok(answer),
-                        None => Ok(Reply { replayed: false, ..answered(self.context(), key, claimed)? }),
-                    };
+                Ok(Claimed::Finished { .. } | Claimed::Reused | Claimed::Running) if key.is_own() => {
+                    return last.ok_or_else(|| store::Error::UnknownCommit.into());
                 }
-                // It was committed, and its answer waits for a rail: a retry with the same key gets it, one without a key would
-                // begin another.
-                Ok(Claimed::Running) if key.is_own() => return Err(store::Error::UnknownCommit.into()),
+                Ok(claimed @ (Claimed::Finished { .. } | Claimed::Reused)) => {
+                    return Ok(Run::Done(Reply { replayed: false, ..answered(self.context(), key, claimed)? }));
+                }
+                // It was committed, and its answer waits for a rail: a retry with the same key gets it.
                 Ok(Claimed::Running) => return Err(Failure::KeyInUse),
                 Err(Unsettled::Absent) => {
                     return Err(store::Error::Unavailable("the commit did not happen".into()).into());

@@ -69,10 +69,19 @@ pub enum Target {
 pub enum Begun {
     /// Nothing: the session as it stands is the answer.
     Nothing(Box<Payment>),
-    /// Hand the attempt to its rail.
-    Start(ClaimedJob, Id<PaymentSession>),
+    /// Hand the attempt of this payment to its rail.
+    Start(ClaimedJob, Box<Payment>),
     /// Hand the code to the rail.
-    SubmitCode(Scope, Id<Transaction>, Id<PaymentSession>),
+    SubmitCode(Id<Transaction>, Box<Payment>),
+}
+
+impl Begun {
+    /// As it is committed before anything is done outside.
+    pub fn payment(&self) -> &Payment {
+        match self {
+            Begun::Nothing(payment) | Begun::Start(_, payment) | Begun::SubmitCode(_, payment) => payment,
+        }
+    }
 }
 
 /// Opens, continues or starts a session. `key` is the idempotency key whose answer waits for the rail.
@@ -83,14 +92,14 @@ pub fn begin(
     request: &Initialize,
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
-    let (mut object, mut current) = load_target(tx, scope, request.target, request.has_code)?;
+    let (mut object, current) = load_target(tx, scope, request.target, request.has_code)?;
     let mut faults = Vec::new();
     let customer = customers::named(tx, scope, request.payer.customer, &mut faults)?;
     if request.has_code {
         if !faults.is_empty() {
             return Err(faults.into());
         }
-        let payment = current.as_mut().ok_or(Refusal::CodeNotExpected)?;
+        let payment = current.ok_or(Refusal::CodeNotExpected)?;
         return submit_code(tx, &mut object, payment, key);
     }
     let organization = look_up::<Organization>(tx, scope, scope.organization)?;
@@ -107,8 +116,8 @@ pub fn begin(
             if request.is_counted {
                 starts::refuse_one_too_many(tx, &object)?;
             }
-            let job = start(tx, context, &organization, &mut object, &mut payment.session, method, key)?;
-            Ok(Begun::Start(job, payment.session.id))
+            let job = start(tx, context, &organization, &mut object, &mut payment, method, key)?;
+            Ok(Begun::Start(job, Box::new(payment)))
         }
         _ => {
             object.save(tx)?;
@@ -153,8 +162,8 @@ pub fn begin_again(
     };
     let organization = look_up::<Organization>(tx, scope, scope.organization)?;
     let mut payment = open(tx, &mut object, Some(&session), &wanted)?;
-    let job = start(tx, context, &organization, &mut object, &mut payment.session, method, key)?;
-    Ok(Begun::Start(job, payment.session.id))
+    let job = start(tx, context, &organization, &mut object, &mut payment, method, key)?;
+    Ok(Begun::Start(job, Box::new(payment)))
 }
 
 /// What is to be paid, locked, and the payment of it that goes on, if one does.
@@ -367,11 +376,11 @@ fn start(
     context: &Context,
     organization: &Organization,
     object: &mut PaidObject,
-    session: &mut PaymentSession,
+    payment: &mut Payment,
     method: Method,
     key: Option<(String, String)>,
 ) -> Result<ClaimedJob, Failure> {
-    let scope = object.scope();
+    let (scope, session) = (object.scope(), &mut payment.session);
     let offer = context.offer(scope.mode, method).ok_or(Refusal::NoPaymentMethodAvailable)?;
     object.refuse_unless_room(tx)?;
     let fee = organization.payments.fees.fee(method, session.amount);
@@ -384,13 +393,14 @@ fn start(
     object.save(tx)?;
     tx.save(session)?;
     tx.insert(&mut transaction)?;
+    payment.transaction = Some(transaction);
     Ok(jobs::hold(tx, scope, Job::StartAttempt(id), now.plus(INLINE_LEASE))?)
 }
 
 fn submit_code(
     tx: &mut Tx<'_>,
     object: &mut PaidObject,
-    payment: &mut Payment,
+    mut payment: Payment,
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
     let now = tx.now();

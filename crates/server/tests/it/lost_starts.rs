@@ -1,14 +1,14 @@
 //! The call that starts a payment is lost on its way, so that the rail has never heard of it, or it comes late, behind that of
-//! somebody who took over, or it takes its time; and the payer waits.
+//! somebody who took over, or it takes its time, or its answer can't be stored; and the payer waits.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use dalasi::app::{Context, keys};
+use dalasi::app::{App, Context, keys};
 use dalasi::http::envelope::{self, EdgeSettings};
 use dalasi::http::{self, Api};
 use dalasi::metrics;
@@ -22,10 +22,11 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use store::Tx;
+use store::{Database, Tx};
 use tokio::sync::Notify;
 use tower::ServiceExt as _;
 
+use crate::cli::place::Place;
 use crate::world::World;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -40,6 +41,8 @@ enum Trouble {
     Deaf,
     /// The first start takes until somebody says so.
     Slow(Notify),
+    /// The store is gone by the time that the rail answers.
+    StoreGone(OnceLock<App>),
 }
 
 /// The simulated rail behind a bad network.
@@ -81,6 +84,11 @@ impl Rail for Lossy {
                 self.simulator.start(order).await
             }
             .boxed(),
+            Trouble::StoreGone(app) => async {
+                app.get().unwrap().store().close().await;
+                Called::Lost("no matter".into())
+            }
+            .boxed(),
             Trouble::Lost(_) | Trouble::Late(_) | Trouble::Deaf | Trouble::Slow(_) => self.simulator.start(order),
         }
     }
@@ -93,7 +101,9 @@ impl Rail for Lossy {
     fn withdraw(&self, order: Order) -> BoxFuture<'_, Called<()>> {
         match self.trouble {
             Trouble::Deaf => std::future::pending().boxed(),
-            Trouble::Lost(_) | Trouble::Late(_) => self.simulator.withdraw(order),
+            Trouble::Lost(_) | Trouble::Late(_) | Trouble::Slow(_) | Trouble::StoreGone(_) => {
+                self.simulator.withdraw(order)
+            }
         }
     }
     fn refund(&self, order: RefundOrder) -> BoxFuture<'_, Called<RefundReport>> {
@@ -105,8 +115,12 @@ impl Rail for Lossy {
 }
 
 async fn behind(trouble: Trouble, is_idempotent: bool) -> (World, Arc<Lossy>) {
+    behind_on(Database::SqliteMemory, trouble, is_idempotent).await
+}
+
+async fn behind_on(database: Database, trouble: Trouble, is_idempotent: bool) -> (World, Arc<Lossy>) {
     let mut kept = None;
-    let world = World::behind(|simulator| {
+    let world = World::behind_on(database, |simulator| {
         let rail = Arc::new(Lossy { simulator, starts: AtomicUsize::new(0), trouble, is_idempotent });
         kept = Some(Arc::clone(&rail));
         rail
@@ -287,6 +301,28 @@ async fn what_is_being_handed_over_is_processing_and_is_not_replaced() {
     assert_ne!(card["data"]["id"], session, "a redirect that nobody used is replaced");
     world.has_clean_books().await;
     world.close().await;
+}
+
+/// Without a key nobody can ask again: whoever was told of a fault would begin a second payment.
+#[tokio::test]
+async fn a_payment_that_is_committed_is_answered_as_it_stands() {
+    let mut places = vec![Place::sqlite()];
+    places.extend(Place::postgres("a payment that is committed is answered as it stands").await);
+    for place in places {
+        let (world, rail) = behind_on(place.settings(), Trouble::StoreGone(OnceLock::new()), true).await;
+        let Trouble::StoreGone(app) = &rail.trouble else { unreachable!() };
+        app.set(world.app.clone()).ok().unwrap();
+        let merchant = Merchant::of(&world).await;
+        let (_, link) =
+            merchant.ask("POST", "/v1/pay/payment-links", json!({ "title": "Tea", "amount": "25.00" })).await;
+        let object = json!({ "object_type": "payment_link", "object_id": link["data"]["id"] });
+        let (status, begun) = merchant.pay(&object, "afrimoney", "+2207654321").await;
+        assert_eq!((status, begun["data"]["status"].as_str()), (200, Some("processing")), "{begun}");
+        assert_eq!(begun["data"]["amount"], "25.00");
+        assert_eq!(rail.starts.load(Ordering::SeqCst), 1);
+        drop(world);
+        place.end().await;
+    }
 }
 
 async fn is_paid(world: &World, checkout: Id<domain::checkout::Checkout>) -> bool {

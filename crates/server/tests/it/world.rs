@@ -116,7 +116,11 @@ impl World {
 
     /// Behind a rail that a test makes of the simulated one.
     pub(crate) async fn behind(rail: impl FnOnce(Simulator) -> Arc<dyn Rail>) -> Self {
-        Self::with(Database::SqliteMemory, false, None, None, rail).await
+        Self::behind_on(Database::SqliteMemory, rail).await
+    }
+
+    pub(crate) async fn behind_on(database: Database, rail: impl FnOnce(Simulator) -> Arc<dyn Rail>) -> Self {
+        Self::with(database, false, None, None, rail).await
     }
 
     /// Ends the worker and what it has begun: from then on nothing happens but what is asked for.
