@@ -28,6 +28,11 @@ mod tls;
 pub use client_address::{ClientAddress, network};
 pub use tls::{TlsFault, tls_config};
 
+/// On a response that is not to be sent: nobody knows what came of the request, so that any status would be a guess. The
+/// connection ends instead (contract §1.8).
+#[derive(Debug, Clone, Copy)]
+pub struct Unsayable;
+
 #[derive(Debug, Clone)]
 pub struct ListenerSettings {
     /// From the connection to its first byte.

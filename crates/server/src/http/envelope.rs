@@ -15,7 +15,9 @@ use http::{Method, StatusCode};
 use super::answer::Problem;
 use super::request_id::RequestId;
 use super::unread;
+use crate::error::Failure;
 use crate::gate::{self, Full, Gate, Pass};
+use crate::listener::Unsayable;
 use crate::{metrics, monotonic};
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -131,6 +133,9 @@ fn in_envelope(mut response: Response, id: &RequestId) -> Response {
         }
     }
     *rendered.extensions_mut() = parts.extensions;
+    if matches!(problem.cause.as_deref(), Some(Failure::Store(store::Error::UnknownCommit))) {
+        rendered.extensions_mut().insert(Unsayable);
+    }
     rendered
 }
 

@@ -1,6 +1,6 @@
 //! One connection, from its first byte to its end: HTTP/1 or HTTP/2 by its first bytes, watched all the while.
 
-use std::convert::Infallible;
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ use tokio_rustls::server::TlsStream;
 use tower::Service;
 
 use super::activity::{Activity, Slowness, Ticket};
-use super::{ClientAddress, ListenerSettings};
+use super::{ClientAddress, ListenerSettings, Unsayable};
 use crate::{metrics, monotonic};
 
 /// A little more than the router accepts, so that most oversized headers get a proper answer.
@@ -147,7 +147,7 @@ fn answer(
     mut router: Router,
     settings: &ListenerSettings,
     activity: &Arc<Activity>,
-) -> impl Future<Output = Result<Response<AnswerBody>, Infallible>> + Send + use<> {
+) -> impl Future<Output = Result<Response<AnswerBody>, NoAnswer>> + Send + use<> {
     let ticket = activity.request_began(request.version());
     let address = ClientAddress::new(peer, request.headers(), settings.trusted_proxies);
     let deadline = monotonic::now() + settings.body_timeout;
@@ -155,11 +155,27 @@ fn answer(
     request.extensions_mut().insert(address);
     let response = router.call(request);
     async move {
-        let response = response.await?;
+        let response = response.await.unwrap_or_else(|never| match never {});
+        if response.extensions().get::<Unsayable>().is_some() {
+            metrics::connection_cut("unknown_outcome");
+            return Err(NoAnswer);
+        }
         ticket.part_is_ready();
         Ok(response.map(|body| AnswerBody { body, ticket }))
     }
 }
+
+/// hyper ends the connection at it; of HTTP/2, the stream.
+#[derive(Debug)]
+struct NoAnswer;
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("what came of a request is not known")
+    }
+}
+
+impl std::error::Error for NoAnswer {}
 
 /// A request's body that has to be complete by a deadline; beyond it, it fails with `TimedOut`.
 struct TimedBody {

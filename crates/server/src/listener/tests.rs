@@ -14,6 +14,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::*;
+use crate::error::Failure;
+use crate::http::answer::Problem;
 use crate::http::body::{BodyRules, read_body};
 use crate::http::envelope::{EdgeSettings, wrap};
 use crate::monotonic;
@@ -49,6 +51,7 @@ async fn start(settings: ListenerSettings) -> Server {
             }),
         )
         .route("/large", get(async || vec![b'x'; LARGE]))
+        .route("/unknown", post(async || Err::<(), Problem>(Failure::Store(store::Error::UnknownCommit).into())))
         .layer(axum::middleware::from_fn_with_state(BodyRules::JSON, read_body));
     let router = wrap(router, EdgeSettings::default());
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
@@ -95,6 +98,17 @@ fn about(measured: Duration, expected_ms: u64) {
         measured > expected / 2 && measured < expected + Duration::from_millis(1500),
         "{measured:?} is not about {expected:?}"
     );
+}
+
+/// Any status would be a guess, and a client repeats what was answered 500 (contract §1.8).
+#[tokio::test]
+async fn what_can_t_be_settled_ends_the_connection() {
+    let server = start(short()).await;
+    let mut stream = server.connect().await;
+    stream.write_all(GET).await.expect("writes");
+    assert!(read_some(&mut stream).await.ends_with("hello"), "one that goes on");
+    stream.write_all(b"POST /unknown HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n").await.expect("writes");
+    assert_eq!(read_to_end(&mut stream).await.0, "");
 }
 
 #[tokio::test]
