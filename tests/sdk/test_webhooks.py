@@ -8,6 +8,7 @@ from jokoor import Jokoor
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from checks import data, error, eventually, faults, ok, refusal
+from races import at_once, codes, replayed
 from server import Api
 
 FIELDS = {
@@ -152,6 +153,38 @@ class TestTest:
         assert (first.status_code, again.content) == (200, first.content)
         assert ("Idempotent-Replayed" in first.headers, again.headers["Idempotent-Replayed"]) == (False, "true")
         assert len([one for one in endpoint.mailbox.deliveries if one.type == "webhook.test"]) == 1
+
+    def test_one_key_at_once_sends_once(self, server, api, endpoint):
+        path = f"/v1/webhook_endpoints/{endpoint.id}/test"
+        endpoint.mailbox.delay = 1
+        headers = {"Idempotency-Key": f"at-once-{endpoint.id}"}
+        answers = at_once(server, [(path, {}, headers)] * 12)
+        assert codes(answers) == {"ok": 12}
+        assert len({body for _, _, body in answers}) == 1
+        assert sorted(map(replayed, answers)) == [False] + [True] * 11
+        assert len([one for one in endpoint.mailbox.deliveries if one.type == "webhook.test"]) == 1
+
+    @pytest.mark.parametrize("absent", ["nonsense", "we_01h455vb4pex5vsknk084sn02q"])
+    def test_nothing_to_test_is_remembered(self, api, absent):
+        headers = {"Idempotency-Key": f"test-{absent}"}
+        first, again = (api.post(f"/v1/webhook_endpoints/{absent}/test", headers=headers) for _ in range(2))
+        refusal(first, 404, "webhook_endpoint_not_found")
+        assert first.content == again.content and again.headers["Idempotent-Replayed"] == "true"
+
+    def test_a_refused_rate_leaves_the_key_free(self, new_server, receiver):
+        server = new_server()
+        api = Api(server.url, server.keys["test"]["secret"])
+        mailbox = receiver.mailbox()
+        mailbox.delay = 4
+        endpoint = data(api.post("/v1/webhook_endpoints", {"url": mailbox.url, "enabled_events": ["*"]}), 201)
+        path = f"/v1/webhook_endpoints/{endpoint['id']}/test"
+        keys = [{"Idempotency-Key": f"rate-{number}"} for number in range(9)]
+        answers = at_once(server, [(path, {}, headers) for headers in keys])
+        assert codes(answers) == {"ok": 8, "rate_limited": 1}
+        mailbox.delay = 0
+        [left] = [key for key, (status, _, _) in zip(keys, answers) if status == 429]
+        again = api.post(path, headers=left)
+        assert data(again)["success"] and "Idempotent-Replayed" not in again.headers
 
     def test_a_failure_is_told(self, sdk, endpoint):
         endpoint.mailbox.answer(500)

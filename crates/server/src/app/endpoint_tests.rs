@@ -1,11 +1,22 @@
-//! How many tests of webhook endpoints are under way. Whoever asks for one waits for the receiver, up to 15 s, and is a request
-//! that is worked on meanwhile: receivers that hang must not take the places of those who pay.
+//! Tests of webhook endpoints, and how many are under way. Whoever asks for one waits for the receiver, up to 15 s, and is a
+//! request that is worked on meanwhile: receivers that hang must not take the places of those who pay.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use domain::Scope;
+use domain::event::EventType;
+use domain::webhook::{Attempted, WebhookEndpoint};
+use domain::{Id, Scope};
+use store::Tx;
+use store::queries::idempotency::IdempotencyKey;
 
+use super::idempotency::{self, Outcome, Reply, Run};
+use super::{App, Context, look_up, webhooks};
+use crate::error::Failure;
+
+/// A test that has not ended by then never will: its process died.
+const LONGEST_TEST: Duration = Duration::from_secs(60);
 /// Of one process.
 const MOST: usize = 32;
 /// Of one organization in one mode.
@@ -13,6 +24,100 @@ const MOST_OF_ONE: usize = 8;
 
 #[derive(Debug, Clone, Default)]
 pub struct EndpointTests(Arc<Mutex<BTreeMap<Scope, usize>>>);
+
+/// What came of a test.
+#[derive(Debug)]
+pub struct Tested {
+    pub event_id: String,
+    pub outcome: Attempted,
+}
+
+/// What is sent, once its key is held.
+#[derive(Clone)]
+struct Prepared {
+    endpoint: WebhookEndpoint,
+    event_id: String,
+    body: String,
+}
+
+impl App {
+    /// Sends a test event, once for a key: whoever comes with it meanwhile waits. Nothing where too many are under way.
+    pub async fn test_endpoint<R>(
+        &self,
+        scope: Scope,
+        endpoint: Result<Id<WebhookEndpoint>, Failure>,
+        key: Option<IdempotencyKey>,
+        render: R,
+    ) -> Result<Option<Reply>, Failure>
+    where
+        R: Fn(Result<&Tested, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+    {
+        let app = self.clone();
+        // On its own: a caller who goes away does not leave the key running.
+        let work = tokio::spawn(async move { app.test_once(scope, endpoint, key, render).await });
+        work.await.unwrap_or_else(|_| Err(Failure::Broken("a test of an endpoint broke".into())))
+    }
+
+    async fn test_once<R>(
+        &self,
+        scope: Scope,
+        endpoint: Result<Id<WebhookEndpoint>, Failure>,
+        key: Option<IdempotencyKey>,
+        render: R,
+    ) -> Result<Option<Reply>, Failure>
+    where
+        R: Fn(Result<&Tested, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+    {
+        // By one of ours a commit would be looked for, and before the test there is none.
+        let key = key.filter(|key| !key.is_own());
+        let prepare = move |tx: &mut Tx<'_>, _: &Context| {
+            let endpoint = look_up::<WebhookEndpoint>(tx, scope, endpoint.clone()?)?;
+            let (event_id, body) = webhooks::test_event(tx, &endpoint);
+            Ok(Outcome::Leave(Prepared { endpoint, event_id: event_id.to_string(), body }))
+        };
+        let Prepared { endpoint, event_id, body } =
+            match self.write_or_leave_alone(LONGEST_TEST, key.clone(), prepare, render.clone()).await? {
+                Run::Done(reply) => return Ok(Some(reply)),
+                Run::Wait => return Err(Failure::KeyInUse),
+                Run::Open(prepared) => prepared,
+            };
+        let posted = match self.endpoint_tests().begin(scope) {
+            Some(_under_way) => self.post_event(&endpoint, &event_id, EventType::WebhookTest, &body).await.map(Some),
+            None => Ok(None),
+        };
+        let outcome = match posted {
+            Ok(Some(outcome)) => outcome,
+            nothing_sent => {
+                if let Some(key) = &key {
+                    self.free(key).await?;
+                }
+                return nothing_sent.map(|_| None);
+            }
+        };
+        let tested = Tested { event_id, outcome };
+        let reply = render(Ok(&tested));
+        let (kept, stored_key) = (reply.clone(), key.clone());
+        let stored = self.commit(move |tx, context| {
+            webhooks::standing(tx, scope, endpoint.id, &tested.outcome)?;
+            match &stored_key {
+                Some(key) => idempotency::finish_left(tx, context, key, &kept),
+                None => Ok(()),
+            }
+        });
+        match (stored.await, key) {
+            (Ok(()), _) => Ok(Some(reply)),
+            // It was sent, and whoever was told of a fault would have it sent again.
+            (Err(failure), None) => {
+                tracing::warn!(endpoint = %endpoint.id, error = %failure, "what came of a test is not counted");
+                Ok(Some(reply))
+            }
+            (Err(failure), Some(_)) => {
+                tracing::warn!(endpoint = %endpoint.id, error = %failure, "what came of a test is not kept");
+                Err(Failure::KeyInUse)
+            }
+        }
+    }
+}
 
 /// A test that is under way, until it is dropped.
 #[derive(Debug)]

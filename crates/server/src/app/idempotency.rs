@@ -45,6 +45,8 @@ pub(super) enum Run<T> {
 enum Kind {
     Change,
     Addition,
+    /// A change whose open answer nobody gives but this request, within so long.
+    Alone(Duration),
 }
 
 fn answer_of(run: Run<()>) -> Result<Reply, Failure> {
@@ -96,6 +98,23 @@ impl App {
         self.run(Kind::Change, key, command, render).await
     }
 
+    /// The same where no job gives the answer if this request does not: after `longest` its key is free again.
+    pub(super) async fn write_or_leave_alone<T, O, C, R>(
+        &self,
+        longest: Duration,
+        key: Option<IdempotencyKey>,
+        command: C,
+        render: R,
+    ) -> Result<Run<O>, Failure>
+    where
+        C: Fn(&mut Tx<'_>, &Context) -> Result<Outcome<T, O>, Failure> + Send + Sync + Clone + 'static,
+        R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+        T: Send + 'static,
+        O: Send + Clone + 'static,
+    {
+        self.run(Kind::Alone(longest), key, command, render).await
+    }
+
     async fn run<T, O, C, R>(
         &self,
         kind: Kind,
@@ -117,14 +136,14 @@ impl App {
             let (key_again, command, render) = (key.clone(), command.clone(), render.clone());
             let kept = Arc::clone(&last);
             let once = move |tx: &mut Tx<'_>, context: &Context| {
-                let run = once(tx, context, key_again.as_ref(), &command, &render)?;
+                let run = once(tx, context, kind, key_again.as_ref(), &command, &render)?;
                 if key_again.as_ref().is_some_and(IdempotencyKey::is_own) {
                     *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(run.clone());
                 }
                 Ok(run)
             };
             let run = match kind {
-                Kind::Change => self.commit(once).await,
+                Kind::Change | Kind::Alone(_) => self.commit(once).await,
                 Kind::Addition => self.commit_addition(once).await,
             };
             let run = match (run, &key) {
@@ -193,7 +212,7 @@ impl From<store::Error> for Unsettled {
 }
 
 impl App {
-    /// The answer that a key has already, for an operation that can't be taken up again and so claims its key last.
+    /// The answer that a key has already.
     pub async fn stored_answer(&self, key: &IdempotencyKey) -> Result<Option<Reply>, Failure> {
         let key = key.clone();
         self.commit(move |tx, context| match idempotency::claim(tx, &key)? {
@@ -204,14 +223,11 @@ impl App {
     }
 }
 
-/// Keeps `reply` under `key`; a request that was faster with the same key has answered for both.
-pub fn keep(tx: &mut Tx<'_>, context: &Context, key: &IdempotencyKey, reply: Reply) -> Result<Reply, Failure> {
-    match idempotency::claim(tx, key)? {
-        Claimed::First => {
-            finish(tx, context, key, &reply)?;
-            Ok(reply)
-        }
-        claimed => answered(context, key, claimed),
+impl App {
+    /// Frees a key that was left running, for what was not begun after all.
+    pub(super) async fn free(&self, key: &IdempotencyKey) -> Result<(), Failure> {
+        let key = key.clone();
+        self.commit(move |tx, _| Ok(idempotency::release(tx, &key)?)).await
     }
 }
 
@@ -269,6 +285,7 @@ pub(super) enum Outcome<T, O> {
 fn once<T, O>(
     tx: &mut Tx<'_>,
     context: &Context,
+    kind: Kind,
     key: Option<&IdempotencyKey>,
     command: &impl Fn(&mut Tx<'_>, &Context) -> Result<Outcome<T, O>, Failure>,
     render: &impl Fn(Result<&T, &Failure>) -> Reply,
@@ -279,7 +296,11 @@ fn once<T, O>(
             Outcome::Leave(open) => Run::Open(open),
         });
     };
-    match idempotency::claim(tx, key)? {
+    let claimed = match kind {
+        Kind::Change | Kind::Addition => idempotency::claim(tx, key)?,
+        Kind::Alone(longest) => idempotency::claim_after(tx, key, longest)?,
+    };
+    match claimed {
         Claimed::First => {}
         Claimed::Finished { .. } if domain::planted!(Defect::KeylessAnswers) => {
             let Outcome::Answer(value) = command(tx, context)? else { return Ok(Run::Wait) };

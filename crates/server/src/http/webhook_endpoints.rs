@@ -19,13 +19,12 @@ use super::openapi::Data;
 use super::path::InPath;
 use super::query::Query;
 use super::{Api, read};
-use crate::app::idempotency::{self, Reply};
+use crate::app::endpoint_tests::Tested;
 use crate::app::webhooks::{self, EndpointChange, NewEndpoint, WithSecret};
 use crate::app::{Context, look_up};
 use crate::egress::FailureKind;
 use crate::error::Failure;
 use crate::metrics;
-use crate::wire;
 use crate::wire::List;
 use crate::wire::webhooks::{EndpointView, TestResult};
 use crate::wire::words;
@@ -278,33 +277,14 @@ pub(super) async fn test(
     let scope = caller.require(Right::write(Area::Webhooks))?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
-    let id = parse(&id)?;
-    if let Some(key) = &key
-        && let Some(reply) = api.app.stored_answer(key).await?
-    {
-        return Ok(reply.into());
-    }
-    let Some(_under_way) = api.app.endpoint_tests().begin(scope) else {
-        metrics::rate_limited("endpoint_test");
-        return Err(Problem::rate_limited(LONGEST_TEST_S));
-    };
-    let prepared = api.app.commit(move |tx, _| {
-        let endpoint = look_up::<WebhookEndpoint>(tx, scope, id)?;
-        let (event_id, body) = webhooks::test_event(tx, &endpoint);
-        Ok((endpoint, event_id.to_string(), body))
-    });
-    let (endpoint, event_id, event) = prepared.await?;
-    let kind = domain::event::EventType::WebhookTest;
-    let outcome = api.app.post_event(&endpoint, &event_id, kind, &event).await?;
-    let reply = api.app.commit(move |tx, context| {
-        webhooks::standing(tx, scope, id, &outcome)?;
-        let reply = Reply::new(200, wire::data(&TestResult::of(&outcome, &event_id)));
-        match &key {
-            Some(key) => idempotency::keep(tx, context, key, reply),
-            None => Ok(reply),
+    let view = |tested: &Tested| TestResult::of(&tested.outcome, &tested.event_id);
+    match api.app.test_endpoint(scope, parse(&id), key, caller.renderer(200, view)).await? {
+        Some(reply) => Ok(reply.into()),
+        None => {
+            metrics::rate_limited("endpoint_test");
+            Err(Problem::rate_limited(LONGEST_TEST_S))
         }
-    });
-    Ok(reply.await?.into())
+    }
 }
 
 /// Replace the secret.

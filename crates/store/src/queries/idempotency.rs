@@ -1,5 +1,7 @@
 //! Idempotency keys: the answer to a request is stored in the transaction of its effect (contract §1.8).
 
+use std::time::Duration;
+
 use domain::{Scope, Timestamp};
 
 use super::explained;
@@ -61,7 +63,7 @@ where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4
     and state = 'finished'";
 
 /// Keys are kept for 30 days.
-const WINDOW: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
+const WINDOW: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Keys forgotten in one transaction.
 const MOST_FORGOTTEN: i64 = 500;
 
@@ -128,17 +130,27 @@ pub enum Claimed {
 /// Where nobody else writes, the key is looked for, and stored once with its answer. Where others do, it is stored at once, so
 /// that they wait for it. A shared transaction takes it for new: [`finish`] finds out, and everything runs again alone.
 pub fn claim(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Claimed, Error> {
+    claim_unless(tx, key, None)
+}
+
+/// The same for what nobody ends but the request that began it: one that runs for `longest` died with its process, and whoever
+/// comes with its key begins anew.
+pub fn claim_after(tx: &mut Tx<'_>, key: &IdempotencyKey, longest: Duration) -> Result<Claimed, Error> {
+    claim_unless(tx, key, Some(longest))
+}
+
+fn claim_unless(tx: &mut Tx<'_>, key: &IdempotencyKey, longest: Option<Duration>) -> Result<Claimed, Error> {
     match tx.dialect() {
         Dialect::Sqlite => match tx.query_opt(SELECT, &columns(key))? {
-            Some(row) => claimed(tx, key, &row),
+            Some(row) => claimed(tx, key, &row, longest),
             None => Ok(Claimed::First),
         },
         Dialect::Postgres if tx.is_shared() => Ok(Claimed::First),
-        Dialect::Postgres => claim_among_others(tx, key),
+        Dialect::Postgres => claim_among_others(tx, key, longest),
     }
 }
 
-fn claim_among_others(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Claimed, Error> {
+fn claim_among_others(tx: &mut Tx<'_>, key: &IdempotencyKey, longest: Option<Duration>) -> Result<Claimed, Error> {
     let now = tx.now();
     let mut values = columns(key);
     values.extend([key.fingerprint.as_slice().into(), now.micros().into()]);
@@ -148,7 +160,7 @@ fn claim_among_others(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Claimed, 
     }
     let sql = format!("{SELECT}{}", tx.lock_suffix());
     let row = tx.query_one(&sql, &columns(key))?;
-    let claimed = claimed(tx, key, &row)?;
+    let claimed = claimed(tx, key, &row, longest)?;
     if claimed == Claimed::First {
         values.push(row.get("created_at")?);
         tx.guarded("idempotency_keys", RENEW, &values)?;
@@ -157,17 +169,21 @@ fn claim_among_others(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Claimed, 
 }
 
 /// What the stored row makes of a request with this key.
-fn claimed(tx: &Tx<'_>, key: &IdempotencyKey, row: &Row) -> Result<Claimed, Error> {
-    let created_at = Timestamp::from_micros(row.get("created_at")?);
+fn claimed(tx: &Tx<'_>, key: &IdempotencyKey, row: &Row, longest: Option<Duration>) -> Result<Claimed, Error> {
+    let age = tx.now().since(Timestamp::from_micros(row.get("created_at")?));
     let is_running = row.get::<String>("state")? == "running";
     // What runs is not forgotten, so that its answer finds its place.
-    if tx.now().since(created_at) >= WINDOW && !is_running {
+    if age >= WINDOW && !is_running {
         return Ok(Claimed::First);
     }
     if row.get::<Vec<u8>>("fingerprint")? != key.fingerprint && !domain::planted!(Defect::FingerprintIgnored) {
         return Ok(Claimed::Reused);
     }
-    if is_running { Ok(Claimed::Running) } else { finished(row) }
+    match is_running {
+        true if longest.is_some_and(|longest| age >= longest) => Ok(Claimed::First),
+        true => Ok(Claimed::Running),
+        false => finished(row),
+    }
 }
 
 fn finished(row: &Row) -> Result<Claimed, Error> {

@@ -1,5 +1,7 @@
 //! Idempotency keys: how long they live, and how they go.
 
+use std::time::Duration;
+
 use domain::{Id, Mode, Scope, Timestamp};
 use store::queries::idempotency::{self, Claimed, IdempotencyKey};
 use store::{Schema, Store};
@@ -7,7 +9,11 @@ use store::{Schema, Store};
 use crate::on_both;
 use crate::world::World;
 
-on_both!(old_keys_go_by_parts_and_what_runs_stays, no_look_for_old_keys_reads_others);
+on_both!(
+    old_keys_go_by_parts_and_what_runs_stays,
+    no_look_for_old_keys_reads_others,
+    what_died_with_its_process_is_begun_anew
+);
 
 /// `$4` keys that ended `$5` microseconds after 1970.
 const FILL: &str = "
@@ -73,6 +79,34 @@ async fn old_keys_go_by_parts_and_what_runs_stays(world: &World) {
     assert!(!store.write(idempotency::forget).await.unwrap());
     assert_eq!(world.count("idempotency_keys").await, 10);
     assert_eq!(claim(&store, "begun").await, Claimed::First);
+    store.close().await;
+}
+
+/// Where only the request itself ends what it began.
+async fn what_died_with_its_process_is_begun_anew(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let longest = Duration::from_secs(60);
+    let claim = async || store.write(move |tx| idempotency::claim_after(tx, &key("test"), longest)).await.unwrap();
+    let left = store.write(move |tx| {
+        assert_eq!(idempotency::claim_after(tx, &key("test"), longest)?, Claimed::First);
+        idempotency::leave(tx, &key("test"))
+    });
+    left.await.unwrap();
+    assert_eq!(claim().await, Claimed::Running);
+    let aged = store.write(|tx| {
+        let ago = tx.now_us() - 60_000_000;
+        tx.execute("update idempotency_keys set created_at = $1 where idempotency_key = 'test'", &[ago.into()])
+    });
+    assert_eq!(aged.await, Ok(1));
+    let other = IdempotencyKey { fingerprint: vec![8; 32], ..key("test") };
+    let reused = store.write(move |tx| idempotency::claim_after(tx, &other, longest)).await;
+    assert_eq!(reused, Ok(Claimed::Reused));
+    let again = store.write(move |tx| {
+        assert_eq!(idempotency::claim_after(tx, &key("test"), longest)?, Claimed::First);
+        idempotency::leave(tx, &key("test"))
+    });
+    again.await.unwrap();
+    assert_eq!(claim().await, Claimed::Running, "its time begins anew");
     store.close().await;
 }
 
