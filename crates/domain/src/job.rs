@@ -10,6 +10,7 @@ use crate::receipt::Receipt;
 use crate::refund::Refund;
 use crate::scope::{Mode, Scope};
 use crate::time::Timestamp;
+use crate::webhook::WebhookEndpoint;
 
 /// One kind of work on one object. There is at most one job of a kind for an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub enum Job {
     RenderReceipt(Id<Receipt>),
     /// Fetch the merchant's picture. The merchant is kept once per mode, under one id.
     FetchLogo(Id<Organization>, Mode),
+    /// Mark what an endpoint is not sent any more.
+    GiveUpDeliveries(Id<WebhookEndpoint>),
     /// Hand an attempt to its rail (or find out whether that happened).
     StartAttempt(Id<Transaction>),
     /// Ask the rail what became of an attempt.
@@ -49,7 +52,7 @@ pub enum Job {
 pub enum Lane {
     /// Somebody waits for it, or its time was promised.
     Prompt,
-    /// Made ahead of the time when somebody asks, who would have it made otherwise.
+    /// Made ahead of the time when somebody asks, who would have it made otherwise; and what shows already.
     Ahead,
 }
 
@@ -66,7 +69,9 @@ impl Lane {
 impl Job {
     pub fn lane(&self) -> Lane {
         match self {
-            Job::RenderInvoice(_) | Job::RenderReceipt(_) | Job::FetchLogo(..) => Lane::Ahead,
+            Job::RenderInvoice(_) | Job::RenderReceipt(_) | Job::FetchLogo(..) | Job::GiveUpDeliveries(_) => {
+                Lane::Ahead
+            }
             Job::ExpireCheckout(_)
             | Job::OverdueInvoice(_)
             | Job::ExpireSession(_)
@@ -90,6 +95,7 @@ impl Job {
             Job::RenderInvoice(_) => "render_invoice",
             Job::RenderReceipt(_) => "render_receipt",
             Job::FetchLogo(..) => "fetch_logo",
+            Job::GiveUpDeliveries(_) => "give_up_deliveries",
             Job::StartAttempt(_) => "start_attempt",
             Job::AskRail(_) => "ask_rail",
             Job::WithdrawAttempt(_) => "withdraw_attempt",
@@ -108,6 +114,7 @@ impl Job {
             Job::ExpireSession(id) => id.to_string(),
             Job::FetchLogo(id, mode) => format!("{id}/{}", mode.as_str()),
             Job::ExpirePaymentLink(id) => id.to_string(),
+            Job::GiveUpDeliveries(id) => id.to_string(),
             Job::StartAttempt(id) | Job::AskRail(id) | Job::WithdrawAttempt(id) | Job::SimulatePayer(id) => {
                 id.to_string()
             }
@@ -130,6 +137,7 @@ impl Job {
                 let (id, mode) = object_id.split_once('/')?;
                 Some(Job::FetchLogo(id.parse().ok()?, Mode::parse(mode)?))
             }
+            "give_up_deliveries" => object_id.parse().ok().map(Job::GiveUpDeliveries),
             "start_attempt" => transaction().map(Job::StartAttempt),
             "ask_rail" => transaction().map(Job::AskRail),
             "withdraw_attempt" => transaction().map(Job::WithdrawAttempt),

@@ -59,6 +59,9 @@ pub struct WebhookEndpoint {
     pub disabled_at: Option<Timestamp>,
     #[serde(default)]
     pub disable_reason: Option<DisableReason>,
+    /// What it was owed of events until then is given up, and not all of it has been marked so yet.
+    #[serde(default)]
+    pub giving_up: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -146,6 +149,12 @@ impl WebhookEndpoint {
         self.failing_since = None;
         self.disabled_at = None;
         self.disable_reason = None;
+    }
+
+    /// Whether what it was owed of the event was given up before it became active again. What was asked for by hand since then
+    /// is owed all the same.
+    pub fn gave_up(&self, event: Id<Event>) -> bool {
+        self.giving_up.is_some_and(|until| event.made_at_ms() <= until.micros() / 1000)
     }
 
     pub fn deactivate(&mut self) {

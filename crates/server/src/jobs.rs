@@ -17,8 +17,9 @@ pub use sequence::number;
 
 use std::time::Duration;
 
-use domain::Timestamp;
 use domain::job::{ClaimedJob, Job, Lane};
+use domain::webhook::WebhookEndpoint;
+use domain::{Id, Timestamp};
 use store::Tx;
 use store::queries::jobs;
 use tokio::sync::watch;
@@ -26,7 +27,7 @@ use tokio::task::JoinSet;
 
 use self::queue::{Look, Queue};
 use crate::app::documents::Subject;
-use crate::app::{App, checkouts, invoices, payment_links, sessions};
+use crate::app::{App, checkouts, invoices, payment_links, sessions, webhooks};
 use crate::error::Failure;
 
 /// After so long a silent worker's job goes to another.
@@ -34,6 +35,8 @@ const JOB_LEASE: Duration = Duration::from_secs(30);
 /// A job that failed waits so long; by a fault of its own, doubling, up to an hour.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+/// Of a job that is done by parts: no more than its lease lasts for.
+const MOST_PARTS: usize = 20;
 
 /// Runs until `stop` says true, then ends what it has begun.
 pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
@@ -138,6 +141,18 @@ pub async fn run_one(app: &App, claimed: ClaimedJob) -> bool {
     false
 }
 
+/// By parts, each in a short transaction of its own: whoever makes an endpoint inactive may be owed any number.
+async fn give_up(app: &App, claimed: &ClaimedJob, id: Id<WebhookEndpoint>) -> Result<(), Failure> {
+    for _ in 0..MOST_PARTS {
+        let part = claimed.clone();
+        if !app.commit(move |tx, _| webhooks::give_up_part(tx, &part, id)).await? {
+            return Ok(());
+        }
+    }
+    let claimed = claimed.clone();
+    app.commit(move |tx, _| Ok(jobs::again(tx, &claimed, tx.now())?)).await
+}
+
 /// What to do for each kind of job. Each ends by letting go of its claim in the transaction of its outcome.
 async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
     match claimed.job {
@@ -184,6 +199,7 @@ async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
         Job::RenderInvoice(id) => app.prepare_document(claimed, Subject::Invoice(id)).await,
         Job::RenderReceipt(id) => app.prepare_document(claimed, Subject::Receipt(id)).await,
         Job::FetchLogo(..) => app.fetch_logo(claimed).await,
+        Job::GiveUpDeliveries(id) => give_up(app, claimed, id).await,
         Job::StartAttempt(_) => app.start_attempt(claimed).await.map(drop),
         Job::AskRail(id) => app.ask_rail(claimed.scope, id, Some(claimed.clone())).await,
         Job::WithdrawAttempt(_) => app.withdraw_attempt(claimed).await,

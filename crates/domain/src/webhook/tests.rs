@@ -26,6 +26,7 @@ fn endpoint(status: EndpointStatus) -> WebhookEndpoint {
         last_failure_at: None,
         disabled_at: (!is_active).then(|| at(0)),
         disable_reason: (!is_active).then_some(DisableReason::Failing),
+        giving_up: None,
         created_at: at(0),
         updated_at: at(0),
     }

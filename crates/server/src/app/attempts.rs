@@ -388,6 +388,7 @@ fn transaction_of(claimed: &ClaimedJob) -> Id<Transaction> {
         | Job::RenderInvoice(_)
         | Job::RenderReceipt(_)
         | Job::FetchLogo(..)
+        | Job::GiveUpDeliveries(_)
         | Job::SendRefund(_)
         | Job::AskRefund(_)
         | Job::SimulateRefund(_) => unreachable!("that job names no attempt"),

@@ -143,6 +143,7 @@ mod tests {
             last_failure_at: None,
             disabled_at: None,
             disable_reason: None,
+            giving_up: None,
             created_at: now,
             updated_at: now,
         }

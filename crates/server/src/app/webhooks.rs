@@ -5,11 +5,12 @@ use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use domain::event::{Event, EventType};
-use domain::webhook::{Attempted, EndpointStatus, EventFilter, WebhookEndpoint};
+use domain::job::{ClaimedJob, Job};
+use domain::webhook::{Attempted, DeliveryStatus, EndpointStatus, EventFilter, WebhookEndpoint};
 use domain::{Id, Metadata, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::deliveries::{self, ClaimedDelivery};
-use store::queries::{endpoints, events};
+use store::queries::{endpoints, events, jobs};
 
 use super::delivery_places::Places;
 use super::{Context, load};
@@ -74,6 +75,7 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewEndpoin
         last_failure_at: None,
         disabled_at: None,
         disable_reason: None,
+        giving_up: None,
         created_at: now,
         updated_at: now,
     };
@@ -118,7 +120,7 @@ pub fn update(
         }
         Some(EndpointStatus::Inactive) if endpoint.is_active() => {
             endpoint.deactivate();
-            endpoints::give_up_open(tx, &endpoint)?;
+            endpoint.giving_up = give_up_open(tx, &endpoint)?.or(endpoint.giving_up);
         }
         Some(EndpointStatus::Active | EndpointStatus::Inactive) | None => {}
     }
@@ -131,7 +133,59 @@ pub fn update(
 
 pub fn delete(tx: &mut Tx<'_>, scope: Scope, id: Id<WebhookEndpoint>) -> Result<(), Failure> {
     let endpoint = load::<WebhookEndpoint>(tx, scope, id)?;
+    give_up_open(tx, &endpoint)?;
     Ok(endpoints::delete(tx, &endpoint)?)
+}
+
+/// Nothing more is sent to it. What it was owed is marked so in this transaction, up to a part of it; the rest, of which the
+/// time is returned, by the worker: it can be any number.
+fn give_up_open(tx: &mut Tx<'_>, endpoint: &WebhookEndpoint) -> Result<Option<Timestamp>, Failure> {
+    if !endpoints::give_up_part(tx, endpoint.scope, endpoint.id, None)? {
+        return Ok(None);
+    }
+    let now = tx.now();
+    jobs::schedule(tx, endpoint.scope, Job::GiveUpDeliveries(endpoint.id), now)?;
+    Ok(Some(now))
+}
+
+/// The job `GiveUpDeliveries`: a part of it. `false` when nothing is left, or when another worker has taken over.
+pub fn give_up_part(tx: &mut Tx<'_>, claimed: &ClaimedJob, id: Id<WebhookEndpoint>) -> Result<bool, Failure> {
+    // Locked before the job, as by whoever makes it inactive.
+    let endpoint = tx.find::<WebhookEndpoint>(claimed.scope, id)?;
+    if !jobs::is_held(tx, claimed)? {
+        return Ok(false);
+    }
+    let until = match &endpoint {
+        Some(endpoint) if endpoint.is_active() => match endpoint.giving_up {
+            Some(until) => Some(until),
+            None => return jobs::done(tx, claimed).map(|()| false).map_err(Failure::from),
+        },
+        Some(_) | None => None,
+    };
+    if endpoints::give_up_part(tx, claimed.scope, id, until)? {
+        return Ok(true);
+    }
+    if let Some(mut endpoint) = endpoint.filter(|endpoint| endpoint.giving_up.is_some()) {
+        endpoint.giving_up = None;
+        tx.save(&mut endpoint)?;
+    }
+    jobs::done(tx, claimed)?;
+    Ok(false)
+}
+
+/// Whether an open delivery is only not marked yet as one that is not sent any more. `endpoint` is the one that it is for,
+/// unless that is deleted.
+fn is_given_up(
+    tx: &mut Tx<'_>,
+    endpoint: Option<&WebhookEndpoint>,
+    scope: Scope,
+    event: Id<Event>,
+) -> Result<bool, Failure> {
+    match endpoint.filter(|endpoint| endpoint.is_active()) {
+        None => Ok(true),
+        Some(endpoint) if endpoint.gave_up(event) => Ok(!deliveries::is_by_hand(tx, scope, event, endpoint.id)?),
+        Some(_) => Ok(false),
+    }
 }
 
 pub fn rotate_secret(
@@ -188,8 +242,21 @@ pub fn test_event(tx: &mut Tx<'_>, endpoint: &WebhookEndpoint) -> (Id<Event>, St
 
 pub fn event(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<EventView, Failure> {
     let event = events::find(tx, scope, id)?.ok_or_else(Refusal::not_found::<Event>)?;
-    let deliveries = deliveries::of_event(tx, scope, id)?;
-    Ok(EventView::of(&event, &deliveries))
+    let active = endpoints::active(tx, scope)?;
+    shown(tx, &event, &active)
+}
+
+/// An event among whose endpoints these are active.
+pub fn shown(tx: &mut Tx<'_>, event: &Event, active: &[WebhookEndpoint]) -> Result<EventView, Failure> {
+    let mut deliveries = deliveries::of_event(tx, event.scope, event.id)?;
+    for delivery in deliveries.iter_mut().filter(|delivery| delivery.status == DeliveryStatus::Pending) {
+        let endpoint = active.iter().find(|endpoint| endpoint.id == delivery.endpoint);
+        if is_given_up(tx, endpoint, event.scope, event.id)? {
+            // Its time moves when that is written down.
+            delivery.give_up(delivery.updated_at.unwrap_or(event.created_at));
+        }
+    }
+    Ok(EventView::of(event, &deliveries))
 }
 
 /// Sends an event again to every active endpoint that it was owed to, or that wants it now.
@@ -200,7 +267,12 @@ pub fn retry(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<EventView, 
     let mut known = deliveries::of_event(tx, scope, id)?;
     let mut reopened = 0;
     for delivery in &mut known {
-        if active.iter().any(|endpoint| endpoint.id == delivery.endpoint) {
+        let endpoint = active.iter().find(|endpoint| endpoint.id == delivery.endpoint);
+        if delivery.status == DeliveryStatus::Pending && is_given_up(tx, endpoint, scope, id)? {
+            delivery.give_up(now);
+            endpoints::give_up_one(tx, delivery)?;
+        }
+        if endpoint.is_some() {
             delivery.retry(now);
             deliveries::retry(tx, delivery)?;
             reopened += 1;
@@ -257,6 +329,8 @@ pub fn claim(
             };
             let event = events::find(tx, scope, id)?
                 .ok_or_else(|| Failure::Broken(format!("a delivery of the event {id}, which is not there")))?;
+            let given_up = is_given_up(tx, endpoint.as_ref(), scope, id)?;
+            let endpoint = endpoint.filter(|_| !given_up);
             dispatches.push(Dispatch { claimed, event, endpoint });
         }
         // Behind those of an endpoint that turned out to be full there may be others'.
@@ -277,7 +351,7 @@ pub fn attempted(tx: &mut Tx<'_>, claimed: &ClaimedDelivery, outcome: Option<&At
         Some(outcome) => claimed.delivery.attempted(outcome, now, jitter),
         None => claimed.delivery.give_up(now),
     }
-    if !endpoint.as_ref().is_some_and(WebhookEndpoint::is_active) {
+    if is_given_up(tx, endpoint.as_ref(), claimed.delivery.scope, claimed.delivery.event)? {
         claimed.delivery.give_up(now);
     }
     if !finish(tx, claimed)? {
@@ -309,7 +383,7 @@ fn count(tx: &mut Tx<'_>, mut endpoint: WebhookEndpoint, outcome: &Attempted) ->
     let was_active = endpoint.is_active();
     endpoint.attempted(outcome, tx.now());
     if was_active && !endpoint.is_active() {
-        endpoints::give_up_open(tx, &endpoint)?;
+        endpoint.giving_up = give_up_open(tx, &endpoint)?.or(endpoint.giving_up);
     }
     Ok(tx.save(&mut endpoint)?)
 }

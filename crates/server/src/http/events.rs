@@ -5,7 +5,7 @@ use domain::api_key::{Area, Right};
 use domain::event::{Event, EventType};
 use domain::{Id, Refusal, Scope};
 use store::Tx;
-use store::queries::deliveries;
+use store::queries::endpoints;
 use store::queries::events::{self, EventsFilter};
 use store::queries::{Page, PageRequest};
 
@@ -93,10 +93,8 @@ fn no_such_event() -> Fault {
 
 fn views(tx: &mut Tx<'_>, scope: Scope, page: Page<Event>, request: &PageRequest) -> Result<List<EventView>, Failure> {
     let Page { items, total, total_is_capped, has_more } = page;
-    let items = items
-        .iter()
-        .map(|event| Ok(EventView::of(event, &deliveries::of_event(tx, scope, event.id)?)))
-        .collect::<Result<_, Failure>>()?;
+    let active = endpoints::active(tx, scope)?;
+    let items = items.iter().map(|event| webhooks::shown(tx, event, &active)).collect::<Result<_, Failure>>()?;
     Ok(List::of(Page { items, total, total_is_capped, has_more }, request))
 }
 

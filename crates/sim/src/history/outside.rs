@@ -296,6 +296,7 @@ impl History {
             Job::RenderInvoice(_)
             | Job::RenderReceipt(_)
             | Job::FetchLogo(..)
+            | Job::GiveUpDeliveries(_)
             | Job::SimulatePayer(_)
             | Job::SimulateRefund(_) => {}
         }

@@ -240,6 +240,23 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error>
     Ok(tx.execute(FINISH, &values)? == 1)
 }
 
+const IS_BY_HAND: &str = "\
+select by_hand
+from webhook_deliveries
+where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and status = 'pending'";
+
+/// Whether it is open because somebody asked for it.
+pub fn is_by_hand(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    event: Id<Event>,
+    endpoint: Id<WebhookEndpoint>,
+) -> Result<bool, Error> {
+    let mut values = Vec::from(key(scope, &event.to_string()));
+    values.push(endpoint.to_string().into());
+    Ok(tx.query_opt(IS_BY_HAND, &values)?.map(|row| row.get::<i64>("by_hand")).transpose()? == Some(1))
+}
+
 /// Opens a delivery again, or makes it due, at an operator's or merchant's word: it waits for no other.
 pub fn retry(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
     let mut values = Vec::from(key(delivery.scope, &delivery.event.to_string()));

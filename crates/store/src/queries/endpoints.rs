@@ -1,7 +1,8 @@
 //! Webhook endpoints of one organization and mode.
 
-use domain::Scope;
-use domain::webhook::WebhookEndpoint;
+use domain::event::Event;
+use domain::webhook::{Delivery, WebhookEndpoint};
+use domain::{Id, Scope, Timestamp};
 
 use super::{Filter, Page, PageRequest};
 use crate::entity::{key, parse};
@@ -18,10 +19,25 @@ const DELETE: &str = "\
 delete from webhook_endpoints
 where organization_id = $1 and mode = $2 and id = $3";
 
-const GIVE_UP_OPEN: &str = "\
+/// Found by its index alone, whatever else the organization was told.
+const OPEN: &str = "\
+select event_id
+from webhook_deliveries
+where endpoint_id = $1 and status = 'pending' and event_id <= $2 and by_hand <= $3
+order by next_retry_at
+limit $4";
+
+/// Each by its whole key: whatever a database knows of its rows, it reads no other.
+const GIVE_UP: &str = "\
 update webhook_deliveries
-set status = 'failed', next_retry_at = null, updated_at = $4
-where organization_id = $1 and mode = $2 and endpoint_id = $3 and status = 'pending'";
+set status = 'failed', next_retry_at = null, updated_at = $6
+where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and status = 'pending'
+and by_hand <= $5";
+
+/// Of an endpoint's open deliveries, in one transaction.
+const PART: i64 = 500;
+/// Behind every id.
+const ALL: &str = "~";
 
 pub fn active(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<WebhookEndpoint>, Error> {
     tx.query(SELECT_ACTIVE, &key(scope, "active"))?.iter().map(parse).collect()
@@ -31,16 +47,41 @@ pub fn list(tx: &mut Tx<'_>, scope: Scope, page: &PageRequest) -> Result<Page<We
     Filter::within(scope).entities(tx, page)
 }
 
-/// Removes the endpoint; what it was still owed is given up.
 pub fn delete(tx: &mut Tx<'_>, endpoint: &WebhookEndpoint) -> Result<(), Error> {
-    let key = key(endpoint.scope, &endpoint.id.to_string());
-    give_up_open(tx, endpoint)?;
-    tx.guarded("webhook_endpoints", DELETE, &key)
+    tx.guarded("webhook_endpoints", DELETE, &key(endpoint.scope, &endpoint.id.to_string()))
 }
 
-/// Nothing more is sent to it: contract §4.16, endpoint inactive or deleted.
-pub fn give_up_open(tx: &mut Tx<'_>, endpoint: &WebhookEndpoint) -> Result<u64, Error> {
-    let [organization, mode, id] = key(endpoint.scope, &endpoint.id.to_string());
-    let now = tx.now().micros().into();
-    tx.execute(GIVE_UP_OPEN, &[organization, mode, id, now])
+/// A part of what is open for an endpoint that is inactive or deleted (contract §4.16); of one that is active again, what it
+/// was owed of events until `until` and nobody asked for by hand. Whether there may be more.
+pub fn give_up_part(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    endpoint: Id<WebhookEndpoint>,
+    until: Option<Timestamp>,
+) -> Result<bool, Error> {
+    let last = until.map(|until| Id::<Event>::new(until, [0xff; 10]).to_string());
+    let (last, by_hand, limit) = (last.as_deref().unwrap_or(ALL), until.is_none(), PART);
+    let open = tx.query(OPEN, &[endpoint.to_string().into(), last.into(), by_hand.into(), limit.into()])?;
+    for row in &open {
+        // One that has ended meanwhile stays as it is, and so does one that is asked for.
+        give_up(tx, scope, &row.get::<String>("event_id")?, endpoint, by_hand)?;
+    }
+    Ok(i64::try_from(open.len()).is_ok_and(|found| found == PART))
+}
+
+fn give_up(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    event: &str,
+    endpoint: Id<WebhookEndpoint>,
+    by_hand: bool,
+) -> Result<(), Error> {
+    let mut values = Vec::from(key(scope, event));
+    values.extend([endpoint.to_string().into(), by_hand.into(), tx.now().micros().into()]);
+    tx.append("webhook_deliveries", GIVE_UP, &values)
+}
+
+/// This one is not sent any more, unless somebody has asked for it.
+pub fn give_up_one(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
+    give_up(tx, delivery.scope, &delivery.event.to_string(), delivery.endpoint, false)
 }

@@ -1,0 +1,136 @@
+//! What an endpoint is owed that is made inactive: any number, so that it is given up by parts.
+
+use std::time::Duration;
+
+use dalasi::app::webhooks::{self, EndpointChange, NewEndpoint};
+use dalasi::jobs;
+use domain::event::{Event, EventType};
+use domain::webhook::{Delivery, EndpointStatus, EventFilter, WebhookEndpoint};
+use domain::{Id, Metadata};
+use store::Database;
+use store::queries::{deliveries, events};
+
+use crate::world::World;
+
+/// More than two parts.
+const OWED: i64 = 1_200;
+
+#[tokio::test]
+async fn what_is_owed_to_an_endpoint_is_given_up_by_parts() {
+    let world = World::complete(Database::SqliteMemory).await;
+    world.rest().await;
+    let endpoint = endpoint(&world).await;
+    let old = owe(&world, endpoint, OWED).await;
+
+    turn(&world, endpoint, EndpointStatus::Inactive).await;
+    assert_eq!(open(&world, endpoint).await, OWED - 500, "a part, in the transaction of the request");
+    for event in &old {
+        assert_eq!(status(&world, *event).await, "failed", "whether it is marked yet or not");
+    }
+
+    // What was given up stays so, and what comes now or is asked for by hand is owed.
+    turn(&world, endpoint, EndpointStatus::Active).await;
+    world.clock.advance(Duration::from_secs(1));
+    let new = owe(&world, endpoint, 1).await[0];
+    let by_hand = still_open(&world, endpoint, &old).await;
+    let scope = world.scope;
+    world.app.commit(move |tx, _| webhooks::retry(tx, scope, by_hand)).await.unwrap();
+    for event in old.iter().filter(|event| **event != by_hand) {
+        assert_eq!(status(&world, *event).await, "failed");
+    }
+    for event in [new, by_hand] {
+        assert_eq!(status(&world, event).await, "pending");
+    }
+    let claimed = claim(&world).await;
+    let sent: Vec<_> = claimed.iter().filter(|(_, is_sent)| *is_sent).map(|(event, _)| *event).collect();
+    assert!(sent.iter().all(|event| [new, by_hand].contains(event)), "nothing else is sent: {sent:?}");
+
+    let mut runs = 0;
+    while let Some(claimed) = jobs::claim_due(&world.app, 1).await.pop() {
+        assert!(jobs::run_one(&world.app, claimed).await);
+        runs += 1;
+    }
+    assert!(runs > 0, "the rest is the worker's");
+    assert_eq!(open(&world, endpoint).await, 2);
+    let stored = world.app.read(move |tx, _| Ok(tx.find::<WebhookEndpoint>(scope, endpoint)?)).await.unwrap();
+    assert!(stored.is_some_and(|endpoint| endpoint.giving_up.is_none()));
+
+    let rest = owe(&world, endpoint, OWED).await;
+    world.app.commit(move |tx, _| webhooks::delete(tx, scope, endpoint)).await.unwrap();
+    assert_eq!(open(&world, endpoint).await, OWED + 2 - 500);
+    assert_eq!(status(&world, rest[0]).await, "failed");
+    assert_eq!(status(&world, *rest.last().unwrap()).await, "failed");
+    while let Some(claimed) = jobs::claim_due(&world.app, 1).await.pop() {
+        assert!(jobs::run_one(&world.app, claimed).await);
+    }
+    assert_eq!(open(&world, endpoint).await, 0);
+    world.app.store().close().await;
+}
+
+async fn endpoint(world: &World) -> Id<WebhookEndpoint> {
+    let scope = world.scope;
+    let new = NewEndpoint {
+        url: "http://127.0.0.1:9/hook".into(),
+        enabled_events: vec![EventFilter::parse("*").unwrap()],
+        description: None,
+        metadata: Metadata::default(),
+    };
+    world.app.commit(move |tx, context| webhooks::create(tx, context, scope, &new)).await.unwrap().endpoint.id
+}
+
+async fn owe(world: &World, endpoint: Id<WebhookEndpoint>, count: i64) -> Vec<Id<Event>> {
+    let scope = world.scope;
+    let owed = world.app.commit(move |tx, _| {
+        let now = tx.now();
+        let mut all = Vec::new();
+        for _ in 0..count {
+            let (id, object_id) =
+                (tx.entropy().id(now), tx.entropy().id::<domain::checkout::Checkout>(now).to_string());
+            let (kind, body) = (EventType::CheckoutCancelled, r#"{"data":{}}"#.to_owned());
+            let event = Event { id, scope, kind, object_id, sequence: 1, body, created_at: now };
+            events::append(tx, &event)?;
+            deliveries::insert(tx, &Delivery::owed(&event, endpoint, now))?;
+            all.push(id);
+        }
+        Ok(all)
+    });
+    owed.await.unwrap()
+}
+
+async fn turn(world: &World, endpoint: Id<WebhookEndpoint>, status: EndpointStatus) {
+    let (scope, change) = (world.scope, EndpointChange { status: Some(status), ..EndpointChange::default() });
+    world.app.commit(move |tx, _| webhooks::update(tx, scope, endpoint, &change)).await.unwrap();
+}
+
+async fn open(world: &World, endpoint: Id<WebhookEndpoint>) -> i64 {
+    const OPEN: &str = "select count(*) as open from webhook_deliveries where endpoint_id = $1 and status = 'pending'";
+    let read = world.app.read(move |tx, _| Ok(tx.query_one(OPEN, &[endpoint.to_string().into()])?.get("open")?));
+    read.await.unwrap()
+}
+
+/// One that nobody has marked yet.
+async fn still_open(world: &World, endpoint: Id<WebhookEndpoint>, of: &[Id<Event>]) -> Id<Event> {
+    const OPEN: &str = "select event_id from webhook_deliveries where endpoint_id = $1 and status = 'pending'";
+    let read = world.app.read(move |tx, _| {
+        let rows = tx.query(OPEN, &[endpoint.to_string().into()])?;
+        Ok(rows.iter().map(|row| row.get::<String>("event_id")).collect::<Result<Vec<_>, _>>()?)
+    });
+    let open = read.await.unwrap();
+    *of.iter().find(|event| open.contains(&event.to_string())).unwrap()
+}
+
+async fn status(world: &World, event: Id<Event>) -> String {
+    let scope = world.scope;
+    let view = world.app.read(move |tx, _| webhooks::event(tx, scope, event)).await.unwrap();
+    serde_json::to_value(view).unwrap()["status"].as_str().unwrap().to_owned()
+}
+
+/// Everything that is due, and whether it would be sent.
+async fn claim(world: &World) -> Vec<(Id<Event>, bool)> {
+    let claimed = world.app.commit(|tx, _| {
+        let until = tx.now().plus(Duration::from_millis(1));
+        let claimed = webhooks::claim(tx, 2_000, until, &mut Default::default())?;
+        Ok(claimed.iter().map(|one| (one.event.id, one.endpoint.is_some())).collect::<Vec<_>>())
+    });
+    claimed.await.unwrap()
+}
