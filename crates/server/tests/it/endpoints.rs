@@ -10,6 +10,7 @@ use domain::{Id, Metadata};
 use store::Database;
 use store::queries::{deliveries, events};
 
+use crate::cli::place::Place;
 use crate::world::World;
 
 /// More than two parts.
@@ -17,7 +18,18 @@ const OWED: i64 = 1_200;
 
 #[tokio::test]
 async fn what_is_owed_to_an_endpoint_is_given_up_by_parts() {
-    let world = World::complete(Database::SqliteMemory).await;
+    given_up_by_parts(Database::SqliteMemory).await;
+}
+
+#[tokio::test]
+async fn what_is_owed_to_an_endpoint_is_given_up_by_parts_on_postgres() {
+    let Some(place) = Place::postgres("what is owed to an endpoint is given up by parts").await else { return };
+    given_up_by_parts(place.settings()).await;
+    place.end().await;
+}
+
+async fn given_up_by_parts(database: Database) {
+    let world = World::complete(database).await;
     world.rest().await;
     let endpoint = endpoint(&world).await;
     let old = owe(&world, endpoint, OWED).await;
