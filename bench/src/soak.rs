@@ -37,11 +37,14 @@ const LONGEST_WARM_UP: Duration = Duration::from_secs(1_800);
 const LONGEST_READER: Duration = Duration::from_secs(1_800);
 /// Of what is free on the disk.
 const MOST_DISK: f64 = 0.8;
+/// At least. It takes as long as the leak needs to be more than caches that fill.
 const CONTROL: Duration = Duration::from_secs(150);
+const CONTROL_REQUESTS: f64 = 64.0 * 1024.0;
 const LEAK: &str = "request_keeps_memory";
 
 /// What one run found.
 struct Soaked {
+    rate: f64,
     parts: Vec<Part>,
     faults: Vec<String>,
 }
@@ -75,7 +78,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let is_right = soaked.faults.is_empty() && !has_broken(&soaked.parts);
     soaked.faults.into_iter().for_each(|fault| proof.violation(fault));
-    let control = runtime.block_on(soak(options, &cores, Some(LEAK), CONTROL))?;
+    let control = CONTROL.max(Duration::from_secs_f64(CONTROL_REQUESTS / soaked.rate));
+    let control = runtime.block_on(soak(options, &cores, Some(LEAK), control))?;
     let seen = control.as_ref().map(|control| judge::memory(&control.parts)).map_err(Clone::clone);
     println!("where each request keeps a kibibyte: {seen:?}");
     let is_seen = matches!(seen, Ok(Verdict::Broken(_)));
@@ -126,5 +130,5 @@ async fn soak(
     let pace = pace::Pace { rate, warm_up, length, reader: (length / 3).min(LONGEST_READER) };
     let (parts, mut faults) = pace::run(&place, &caller, pace, make).await?;
     faults.extend(place.end().await?);
-    Ok(Ok(Soaked { parts, faults }))
+    Ok(Ok(Soaked { rate, parts, faults }))
 }
