@@ -24,6 +24,8 @@ BURST = 2
 OPEN_BURST, OPEN_RATE = 200, 100
 MOST_ATTEMPTS = 10
 POOR = "+2207000001"
+# Waits for its owner, and until then is under way.
+QUIET = "+2207654321"
 
 
 class Bucket:
@@ -301,7 +303,16 @@ def of_one_object(server, proof):
     body = {"session_id": session, "payment_method": "afrimoney", "customer_phone": "+2207000000"}
     if browser.post("/v1/pay/initialize", body).status_code != 200:
         proof.violation("another phone is refused for this one")
-    proof.reached += 3
+    # What never begins keeps nobody from paying.
+    named = {"session_id": data(api.post("/v1/pay/initialize", opened))["id"], "customer_phone": QUIET}
+    statuses = [browser.post("/v1/pay/initialize", named).status_code for _ in range(MOST_ATTEMPTS + 1)]
+    named["payment_method"] = "afrimoney"
+    statuses += [browser.post("/v1/pay/initialize", named).status_code for _ in range(MOST_ATTEMPTS + 1)]
+    named["session_id"] = data(api.post("/v1/pay/initialize", opened))["id"]
+    statuses.append(browser.post("/v1/pay/initialize", named).status_code)
+    if statuses != [200] * (MOST_ATTEMPTS + 2) + [400] * MOST_ATTEMPTS + [200]:
+        proof.violation(f"a phone that nobody was asked with: {statuses}")
+    proof.reached += 4
 
 
 def before_any_look(server, others, proof):

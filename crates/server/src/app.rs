@@ -176,7 +176,7 @@ struct Inner {
     invariants: invariants::LatestInvariants,
     renderings: renderings::Renderings,
     background: Background,
-    starts: starts::Starts,
+    starts: Arc<starts::Starts>,
     endpoint_tests: endpoint_tests::EndpointTests,
     key_uses: key_uses::KeyUses,
 }
@@ -195,7 +195,7 @@ impl App {
             invariants: invariants::LatestInvariants::default(),
             renderings: renderings::Renderings::default(),
             background: Background::default(),
-            starts: starts::Starts::default(),
+            starts: Arc::default(),
             endpoint_tests: endpoint_tests::EndpointTests::default(),
             key_uses: key_uses::KeyUses::default(),
         };
@@ -239,7 +239,7 @@ impl App {
     }
 
     /// The phones that were asked to pay of late, where many pay.
-    pub fn starts(&self) -> &starts::Starts {
+    pub fn starts(&self) -> &Arc<starts::Starts> {
         &self.inner.starts
     }
 

@@ -47,7 +47,7 @@ impl App {
         self.begin_and_call(scope, begin, code, key, render).await
     }
 
-    /// Sends a new code in place of one that never came: a new attempt of the same method.
+    /// Sends a new code in place of one that never came: a new attempt of the same method, counted like any.
     pub async fn start_again<R>(
         &self,
         scope: Scope,
@@ -58,8 +58,10 @@ impl App {
     where
         R: Fn(Result<&Payment, &Failure>) -> Reply + Send + Sync + Clone + 'static,
     {
-        let begin =
-            move |tx: &mut Tx<'_>, context: &Context, key| payments::begin_again(tx, context, scope, target, key);
+        let counted = self.starts().counted();
+        let begin = move |tx: &mut Tx<'_>, context: &Context, key| {
+            payments::begin_again(tx, context, scope, target, &counted, key)
+        };
         self.begin_and_call(scope, begin, None, key, render).await
     }
 

@@ -13,7 +13,8 @@ use store::queries::jobs;
 
 use super::paid_object::PaidObject;
 use super::sessions::{self, Payment};
-use super::{Context, customers, look_up, starts};
+use super::starts::{self, Counted};
+use super::{Context, customers, look_up};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
@@ -36,8 +37,8 @@ pub struct Initialize {
     pub failure_url: Option<String>,
     /// The one-time code of a second step. Handed to the rail, never stored.
     pub has_code: bool,
-    /// It comes from whoever has a page's address, so attempts are counted.
-    pub is_counted: bool,
+    /// It comes from whoever has a page's address, so an attempt that it begins is counted.
+    pub counted: Option<Counted>,
 }
 
 impl Initialize {
@@ -53,7 +54,7 @@ impl Initialize {
             success_url: None,
             failure_url: None,
             has_code: false,
-            is_counted: false,
+            counted: None,
         }
     }
 }
@@ -113,8 +114,9 @@ pub fn begin(
     };
     match wanted.method.or(payment.session.method) {
         Some(method) if payment.transaction.is_none() => {
-            if request.is_counted {
-                starts::refuse_one_too_many(tx, &object)?;
+            object.refuse_unless_room(tx)?;
+            if let Some(counted) = &request.counted {
+                starts::refuse_one_too_many(tx, &object, &payment.session, method, counted)?;
             }
             let job = start(tx, context, &organization, &mut object, &mut payment, method, key)?;
             Ok(Begun::Start(job, Box::new(payment)))
@@ -135,6 +137,7 @@ pub fn begin_again(
     context: &Context,
     scope: Scope,
     target: Target,
+    counted: &Counted,
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
     let (mut object, current) = load_target(tx, scope, target, false)?;
@@ -162,6 +165,8 @@ pub fn begin_again(
     };
     let organization = look_up::<Organization>(tx, scope, scope.organization)?;
     let mut payment = open(tx, &mut object, Some(&session), &wanted)?;
+    object.refuse_unless_room(tx)?;
+    starts::refuse_one_too_many(tx, &object, &payment.session, method, counted)?;
     let job = start(tx, context, &organization, &mut object, &mut payment, method, key)?;
     Ok(Begun::Start(job, Box::new(payment)))
 }
@@ -382,7 +387,6 @@ fn start(
 ) -> Result<ClaimedJob, Failure> {
     let (scope, session) = (object.scope(), &mut payment.session);
     let offer = context.offer(scope.mode, method).ok_or(Refusal::NoPaymentMethodAvailable)?;
-    object.refuse_unless_room(tx)?;
     let fee = organization.payments.fees.fee(method, session.amount);
     let now = tx.now();
     let id = tx.entropy().id(now);

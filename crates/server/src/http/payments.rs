@@ -25,7 +25,6 @@ use crate::app::Context;
 use crate::app::payments::{Initialize, Target};
 use crate::app::sessions::{self, Payment};
 use crate::error::Failure;
-use crate::monotonic;
 use crate::wire::payments::{PaymentSessionView, PaymentStatusView};
 use crate::wire::words;
 
@@ -118,7 +117,7 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
     {
         return Err(Problem::card_data_not_allowed(&field));
     }
-    let Found { target, payable, currency, phone } = target::find(&api, scope, &parsed.names).await?;
+    let Found { target, payable, currency } = target::find(&api, scope, &parsed.names).await?;
     let amount = parsed.amount.as_deref().map(read::amount("amount", currency)).transpose();
     let amount = amount.map_err(|(code, message)| vec![Fault::new("amount", code, message)])?;
     let space = match (caller.is_publishable(), payable, target) {
@@ -128,20 +127,6 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
         (true, ..) => IdempotencyKey::page_space(&payable.object_id()),
     };
     let key = caller.idempotency_key(&body, parsed.body_key, &space)?;
-    // Where many pay, the phone is all that tells one payer from another; as on their page.
-    if caller.is_publishable()
-        && parsed.code.is_none()
-        && let (Payable::PaymentLink(_), Some(phone)) = (payable, parsed.payer.phone.as_ref().or(phone.as_ref()))
-        && !api.app.starts().take(scope.mode, phone, monotonic::now())
-    {
-        // What was answered already is no other payment.
-        if let Some(key) = key.as_ref().filter(|key| !key.is_own())
-            && let Some(reply) = api.app.stored_answer(key).await?
-        {
-            return Ok(reply.into());
-        }
-        return Err(Failure::TooOften.into());
-    }
     let request = Initialize {
         target,
         method: parsed.method,
@@ -152,7 +137,7 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
         success_url: parsed.success_url,
         failure_url: parsed.failure_url,
         has_code: parsed.code.is_some(),
-        is_counted: caller.is_publishable(),
+        counted: caller.is_publishable().then(|| api.app.starts().counted()),
     };
     let context = api.app.context().clone();
     let is_publishable = caller.is_publishable();

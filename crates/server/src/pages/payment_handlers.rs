@@ -31,10 +31,9 @@ use crate::app::idempotency::Reply;
 use crate::app::paid_object::PaidObject;
 use crate::app::payments::Initialize;
 use crate::app::sessions::Payment;
-use crate::app::starts;
 use crate::error::Failure;
+use crate::form_token;
 use crate::request_id::RequestId;
-use crate::{form_token, monotonic};
 
 const PURPOSE: &str = "payment page";
 /// A browser is not kept waiting longer for a rail; the page goes on asking.
@@ -494,7 +493,8 @@ async fn ask_for_phone(
 fn request(call: &Call, wish: &Wish, method: Option<Method>, phone: Option<Msisdn>) -> Initialize {
     let Filled { amount, payer, answers } = wish.filled.clone();
     let payer = Payer { phone: phone.or(payer.phone.clone()), ..payer };
-    Initialize { method, amount, payer, answers, is_counted: true, ..Initialize::of(call.place.target()) }
+    let counted = Some(call.site.app.starts().counted());
+    Initialize { method, amount, payer, answers, counted, ..Initialize::of(call.place.target()) }
 }
 
 fn phone(call: &Call, form: &Form) -> Result<Msisdn, (PhoneFault, Option<String>)> {
@@ -523,31 +523,16 @@ async fn start(
     key: IdempotencyKey,
 ) -> Result<Response, Wrong> {
     let method = wish.method;
-    if starts_too_often(call) || asks_too_often(call, phone.as_ref()) {
-        return Ok(call.to_page_with(&match phone {
-            Some(_) => Note::Phone { method, fault: PhoneFault::TooOften, typed: None, part: wish.typed_part },
-            None => Note::TooOften {},
-        }));
-    }
+    let asks_for_phone = phone.is_some();
     let request = request(call, &wish, Some(method), phone);
-    let result = call.site.app.initialize(call.hosted.scope(), request, None, Some(key), payment_outcome).await;
-    payment_answer(call, form, result, Some(method))
-}
-
-/// Where many pay at once, the phone is all that tells one payer from another.
-fn asks_too_often(call: &Call, phone: Option<&Msisdn>) -> bool {
-    match (call.place.payable, phone) {
-        (Payable::PaymentLink(_), Some(phone)) => {
-            !call.site.app.starts().take(call.hosted.scope().mode, phone, monotonic::now())
-        }
-        (Payable::PaymentLink(_), None) | (Payable::Checkout(_) | Payable::Invoice(_), _) => false,
-    }
-}
-
-fn starts_too_often(call: &Call) -> bool {
-    match call.place.payable {
-        Payable::Checkout(_) | Payable::Invoice(_) => starts::are_too_many(&call.hosted.attempts, call.hosted.now),
-        Payable::PaymentLink(_) => false,
+    match call.site.app.initialize(call.hosted.scope(), request, None, Some(key), payment_outcome).await {
+        Err(Failure::TooOften) if asks_for_phone => Ok(call.to_page_with(&Note::Phone {
+            method,
+            fault: PhoneFault::TooOften,
+            typed: None,
+            part: wish.typed_part,
+        })),
+        result => payment_answer(call, form, result, Some(method)),
     }
 }
 
@@ -579,16 +564,13 @@ async fn approved(call: &Call) -> Result<Response, Wrong> {
 }
 
 async fn resend(call: &Call, key: IdempotencyKey) -> Result<Response, Wrong> {
-    let phone = call.hosted.session().and_then(|session| session.payer.phone.as_ref());
-    if starts_too_often(call) || asks_too_often(call, phone) {
-        return Ok(call.to_page_with(&Note::Code { fault: CodeFault::TooOften }));
-    }
     let target = call.place.target();
     let result = call.site.app.start_again(call.hosted.scope(), target, Some(key), payment_outcome).await;
     match result {
         Ok(reply) if reply.status == 200 => {
             Ok(see_other(&address(&page_path::path(place_of(call, &reply)), call.language, &[])))
         }
+        Err(Failure::TooOften) => Ok(call.to_page_with(&Note::Code { fault: CodeFault::TooOften })),
         result => answer(call, result, None),
     }
 }

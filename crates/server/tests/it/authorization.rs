@@ -3,7 +3,7 @@
 
 mod credentials;
 mod operations;
-mod tenants;
+pub(crate) mod tenants;
 
 use std::collections::{BTreeMap, BTreeSet};
 

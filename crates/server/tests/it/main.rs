@@ -13,6 +13,7 @@ mod lost_starts;
 mod mails;
 mod pages;
 mod payables;
+mod publishable_keys;
 mod refund_race;
 mod refunds;
 mod security_sheet;

@@ -51,7 +51,7 @@ fn pay(payable: Payable, method: Method, phone: &str) -> Initialize {
         success_url: None,
         failure_url: None,
         has_code: false,
-        is_counted: false,
+        counted: None,
     }
 }
 

@@ -206,7 +206,7 @@ impl World {
             success_url: None,
             failure_url: None,
             has_code: false,
-            is_counted: false,
+            counted: None,
         };
         let render = |result: Result<&_, &Failure>| {
             assert!(result.is_ok(), "{:?}", result.err());

@@ -4,7 +4,7 @@ use domain::checkout::Checkout;
 use domain::invoice::Invoice;
 use domain::payment::{Payable, PaymentSession};
 use domain::payment_link::PaymentLink;
-use domain::{Currency, Id, Msisdn, Scope};
+use domain::{Currency, Id, Scope};
 use store::{Entity, Tx};
 
 use crate::app::payments::Target;
@@ -28,8 +28,6 @@ pub(super) struct Found {
     pub(super) target: Target,
     pub(super) payable: Payable,
     pub(super) currency: Currency,
-    /// Of the session, if one is named.
-    pub(super) phone: Option<Msisdn>,
 }
 
 /// What is paid, by whichever name the request gives; two names that disagree are refused.
@@ -72,7 +70,7 @@ fn look_up_named(
         let id = text.parse::<Id<PaymentSession>>().ok();
         match id.map(|id| tx.peek::<PaymentSession>(scope, id)).transpose()?.flatten() {
             Some(found) => {
-                session = Some((found.id, found.payer.phone));
+                session = Some(found.id);
                 named.push(("session_id", found.payable));
             }
             None => faults.push(unknown("session_id")),
@@ -97,11 +95,8 @@ fn look_up_named(
         Payable::Invoice(id) => look_up::<Invoice>(tx, scope, id)?.bill().currency(),
         Payable::PaymentLink(id) => look_up::<PaymentLink>(tx, scope, id)?.price().currency(),
     };
-    let (target, phone) = match session {
-        Some((id, phone)) => (Target::Session(id), phone),
-        None => (Target::Object(first), None),
-    };
-    Ok(Found { target, payable: first, currency, phone })
+    let target = session.map_or(Target::Object(first), Target::Session);
+    Ok(Found { target, payable: first, currency })
 }
 
 /// An object of that kind that is there. Those that were deleted say so themselves.

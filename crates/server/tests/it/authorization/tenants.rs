@@ -334,7 +334,7 @@ pub(crate) async fn new_key(world: &World, scope: Scope, kind: KeyKind, rights: 
     created.await.unwrap()
 }
 
-async fn another_merchant(world: &World) -> Scope {
+pub(crate) async fn another_merchant(world: &World) -> Scope {
     let added = world.app.commit(|tx, _| {
         let now = tx.now();
         let id: Id<Organization> = tx.entropy().id(now);
