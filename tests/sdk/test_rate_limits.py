@@ -114,6 +114,26 @@ def of_one_key(server, proof):
         proof.violation("another key is refused for this one")
 
 
+def of_one_visitor(server, proof):
+    """A publishable key is everybody's who looks at the page: one network gets half of it, and the rest is for the others."""
+
+    def ask(source):
+        return raw(server, ("Authorization", f"Bearer {server.keys['test']['publishable']}"), source=source)
+
+    bucket = Bucket(proof, "a publishable key, by one network", BURST // 2, 1 / 2)
+    for place in range(4):
+        status, headers = ask("127.0.3.1")
+        bucket.took(status, headers)
+        shown = [{name.lower(): value for name, value in dict(headers).items()}.get(name) for name in
+                 ("ratelimit-limit", "ratelimit-remaining")]  # fmt: skip
+        if place == 0 and shown != ["1", "0"]:
+            proof.violation(f"of its half a visitor is told {shown}")
+    status, headers = ask("127.0.3.2")
+    if status != 200:
+        proof.violation(f"another payer is refused for that network's requests: {status}")
+    bucket.judge()
+
+
 def guesses(others):
     return {
         "no key": [],
@@ -363,6 +383,7 @@ def test_no_way_round_a_limit(new_server, new_store, database):
         others = new_store().init()["keys"]
         server = new_server(options=SLOW)
         of_one_key(server, proof)
+        of_one_visitor(server, proof)
         of_one_address(server, proof, others)
         behind_a_proxy(new_server(options=(*SLOW, "--trusted-proxies", "1")), proof, others)
         if database == "postgres":

@@ -23,7 +23,7 @@ const LOG_LINES_DROPPED: &str = "dalasi_log_lines_dropped_total";
 /// Why connections are refused or cut, and what is limited: each is counted from 0, so that the first one is an increase.
 const REFUSALS: &[&str] = &["total", "address"];
 const CUTS: &[&str] = &["tls_handshake", "first_byte", "header", "write"];
-const LIMITS: &[&str] = &["key", "address", "endpoint_test"];
+const LIMITS: &[&str] = &["key", "visitor", "address", "endpoint_test"];
 const SHED_KINDS: &[&str] = &["write", "other", "body"];
 
 /// Seconds; from an answer out of memory to the longest that a client waits.
@@ -104,7 +104,7 @@ fn describe() {
     );
     describe_counter!(
         RATE_LIMITED,
-        "Requests refused for their rate, by what was limited: key, address or endpoint_test (too many tests of webhook endpoints at once)."
+        "Requests refused for their rate, by what was limited: key, visitor (half of a publishable key, for one network), address or endpoint_test (too many tests of webhook endpoints at once)."
     );
 }
 

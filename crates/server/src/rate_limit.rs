@@ -1,4 +1,5 @@
-//! How often someone may ask: per API key, and per client address for requests that bring no valid key or need none.
+//! How often someone may ask: per API key, and per client address for requests that bring no valid key or need none. Of a
+//! publishable key, which stands on a page for everybody, one client network gets half, so that it leaves some to the others.
 //! Counted in this process only; the tables are bounded, so that inventing addresses costs us nothing.
 
 use std::hash::Hash;
@@ -68,6 +69,8 @@ const OPEN: Rate = Rate { per_second: NonZeroU32::new(100).unwrap(), burst: NonZ
 /// All limits of one server.
 pub struct RateLimits {
     keys: Option<Limiter<String>>,
+    /// Of a publishable key, by the network of whoever looks at the page.
+    visitors: Option<Limiter<(String, IpAddr)>>,
     addresses: Option<Limiter<IpAddr>>,
     /// Files and pages that explain, keys that anybody checks with, pictures.
     open: Option<Limiter<IpAddr>>,
@@ -81,6 +84,7 @@ impl RateLimits {
         let by_address = |rate| Limiter::new(rate, "address", MOST_CALLERS, QuantaClock::default());
         Self {
             keys: rate.map(|rate| Limiter::new(rate, "key", MOST_CALLERS, QuantaClock::default())),
+            visitors: rate.map(|rate| Limiter::half(rate, "visitor", MOST_CALLERS, QuantaClock::default())),
             addresses: rate.map(by_address),
             open: rate.map(|_| by_address(OPEN)),
             health: rate.map(|_| by_address(OPEN)),
@@ -91,6 +95,20 @@ impl RateLimits {
     pub fn of_key(&self, key_id: &str) -> Result<Option<Budget>, Problem> {
         let limiter = self.keys.as_ref();
         limiter.map(|limiter| limiter.take(&key_id.to_owned())).transpose()
+    }
+
+    /// One request with a publishable key: of its rate, and of the half that one network gets. What is left of the two is
+    /// the less of both.
+    pub fn of_publishable_key(
+        &self,
+        key_id: &str,
+        ClientAddress(address): ClientAddress,
+    ) -> Result<Option<Budget>, Problem> {
+        let Some(visitors) = &self.visitors else { return self.of_key(key_id) };
+        let visitor = (key_id.to_owned(), network(address));
+        let of_visitor = visitors.take(&visitor)?;
+        let of_key = self.of_key(key_id).inspect_err(|_| visitors.give_back(&visitor))?;
+        Ok(of_key.into_iter().chain([of_visitor]).min_by_key(|budget| budget.remaining))
     }
 
     /// One request without a valid credential.
@@ -130,23 +148,35 @@ struct Limiter<K: Hash + Eq + Clone, C: Clock = QuantaClock> {
     requests: AtomicU32,
     clock: C,
     rate: Rate,
+    /// What a request counts for: all of one's own rate is there to be used up, or half.
+    weight: NonZeroU32,
     what: &'static str,
 }
 
 impl<K: Hash + Eq + Clone, C: Clock + Clone> Limiter<K, C> {
     fn new(rate: Rate, what: &'static str, most_callers: usize, clock: C) -> Self {
+        Self::weighing(NonZeroU32::MIN, rate, what, most_callers, clock)
+    }
+
+    /// So that half of one a second is one in two.
+    fn half(rate: Rate, what: &'static str, most_callers: usize, clock: C) -> Self {
+        Self::weighing(NonZeroU32::MIN.saturating_add(1), rate, what, most_callers, clock)
+    }
+
+    fn weighing(weight: NonZeroU32, rate: Rate, what: &'static str, most_callers: usize, clock: C) -> Self {
+        assert!(weight <= rate.burst, "a rested caller may ask once");
         let quota = Quota::per_second(rate.per_second).allow_burst(rate.burst);
         let states = Arc::new(DashMapStateStore::default());
         let table = Table { states: Arc::clone(&states), shared: InMemoryState::default(), most_callers };
         let callers = RateLimiter::new(quota, table, clock.clone());
-        Self { callers, states, requests: AtomicU32::new(0), clock, rate, what }
+        Self { callers, states, requests: AtomicU32::new(0), clock, rate, weight, what }
     }
 
     fn take(&self, caller: &K) -> Result<Budget, Problem> {
         if self.requests.fetch_add(1, Ordering::Relaxed).is_multiple_of(REQUESTS_BETWEEN_CLEANINGS) {
             self.callers.retain_recent();
         }
-        match self.callers.check_key(caller) {
+        match self.callers.check_key_n(caller, self.weight).expect("a burst holds one request") {
             Ok(state) => Ok(self.budget(state.remaining_burst_capacity())),
             Err(not_until) => {
                 metrics::rate_limited(self.what);
@@ -160,17 +190,21 @@ impl<K: Hash + Eq + Clone, C: Clock + Clone> Limiter<K, C> {
 
     /// As if the last request had not been. One that was counted among all the others, in a full table, stays counted.
     fn give_back(&self, caller: &K) {
-        let one = Nanos::from(Quota::per_second(self.rate.per_second).replenish_interval());
+        let one = Nanos::from(Quota::per_second(self.rate.per_second).replenish_interval() * self.weight.get());
         let _ = self.states.measure_and_replace(caller, |full_at: Option<Nanos>| match full_at {
             Some(full_at) => Ok(((), full_at.saturating_sub(one))),
             None => Err(()),
         });
     }
 
-    fn budget(&self, remaining: u32) -> Budget {
-        let limit = self.rate.burst.get();
-        let missing = limit.saturating_sub(remaining);
-        Budget { limit, remaining, reset_seconds: u64::from(missing.div_ceil(self.rate.per_second.get())) }
+    /// In requests, of a capacity that counts their weight.
+    fn budget(&self, capacity: u32) -> Budget {
+        let missing = self.rate.burst.get().saturating_sub(capacity);
+        Budget {
+            limit: self.rate.burst.get() / self.weight,
+            remaining: capacity / self.weight,
+            reset_seconds: u64::from(missing.div_ceil(self.rate.per_second.get())),
+        }
     }
 }
 
@@ -315,9 +349,58 @@ mod tests {
     }
 
     #[test]
+    fn one_network_gets_half_of_a_publishable_key() {
+        for (per_second, half) in [(1, 1), (3, 3), (100, 100)] {
+            let limits = RateLimits::new(Rate::new(per_second));
+            let take = |text: &str| {
+                let address = ClientAddress(text.parse().expect("an address"));
+                limits.of_publishable_key("key_1", address).map(|budget| budget.expect("a limit"))
+            };
+            let first = take("2001:db8::1").expect("the first");
+            assert_eq!((first.limit, first.remaining), (half, half - 1));
+            let taken = (1..=per_second * 2).filter(|count| take(&format!("2001:db8::{count:x}")).is_ok()).count();
+            assert!(taken < half as usize + 3, "one of its network and {taken} more");
+            assert!(take("2001:db8::1").is_err());
+            let other = take("2001:db8:0:1::1").expect("another network");
+            assert!(other.remaining < half, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_visitor_who_is_refused_for_the_others_pays_nothing() {
+        let limits = RateLimits::new(Rate::new(1));
+        let take = |number: u8| limits.of_publishable_key("key_1", ClientAddress(IpAddr::from([192, 0, 2, number])));
+        assert!(take(1).is_ok() && take(2).is_ok());
+        assert!((3..100).all(|number| take(number).is_err()), "the key has no more");
+        let visitors = limits.visitors.as_ref().expect("a limit");
+        let third = ("key_1".to_owned(), IpAddr::from([192, 0, 2, 3]));
+        assert!(visitors.take(&third).is_ok(), "its own half is still there");
+    }
+
+    #[test]
+    fn half_a_rate_is_half_of_it_for_ever() {
+        let clock = FakeRelativeClock::default();
+        let limiter = Limiter::half(Rate::new(1).expect("not 0"), "visitor", 10, clock.clone());
+        assert_eq!(limiter.take(&1).expect("the first"), Budget { limit: 1, remaining: 0, reset_seconds: 2 });
+        let mut taken = 0;
+        for _ in 0..20 {
+            clock.advance(Duration::from_millis(500));
+            match limiter.take(&1) {
+                Ok(_) => taken += 1,
+                Err(refused) => assert!(["1", "2"].contains(&&*header(&refused, "retry-after"))),
+            }
+        }
+        assert_eq!(taken, 5, "in ten seconds");
+        limiter.give_back(&1);
+        assert!(limiter.take(&1).is_ok() && limiter.take(&1).is_err());
+    }
+
+    #[test]
     fn zero_is_no_limit() {
         let limits = RateLimits::new(Rate::new(0));
         assert!((0..10_000).all(|_| matches!(limits.of_key("key_1"), Ok(None))));
+        let address = ClientAddress("192.0.2.1".parse().expect("an address"));
+        assert!((0..10_000).all(|_| matches!(limits.of_publishable_key("key_1", address), Ok(None))));
     }
 
     #[test]

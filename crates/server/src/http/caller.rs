@@ -91,7 +91,12 @@ impl FromRequestParts<Api> for Caller {
                 return Err(problem);
             }
         };
-        if let Some(budget) = api.limits.of_key(&actor.key().to_string())?
+        let key = actor.key().to_string();
+        let budget = match (&actor.credential, parts.extensions.get::<ClientAddress>()) {
+            (Credential::Publishable { .. }, Some(address)) => api.limits.of_publishable_key(&key, *address)?,
+            (Credential::Publishable { .. }, None) | (Credential::Secret { .. }, _) => api.limits.of_key(&key)?,
+        };
+        if let Some(budget) = budget
             && let Some(slot) = parts.extensions.get::<BudgetSlot>()
         {
             let _ = slot.0.set(budget);
