@@ -25,7 +25,10 @@ Examples:
   dalasi keys create --name shop
   dalasi keys create --name reports --scopes 'read:checkouts read:transactions'  one that may only look
   dalasi keys create --live --name shop --json                                   for live mode, as a program reads it
-  dalasi keys create --kind publishable                                          for pages in a browser";
+  dalasi keys create --kind publishable                                          for pages in a browser
+
+Events hold the objects that they tell of: who has 'read:webhooks' reads all of them by /v1/events, and who has
+'write:webhooks' can have all of them sent to an address of their choice.";
 
 /// Make, list and revoke API keys
 #[derive(clap::Args)]
@@ -56,7 +59,7 @@ struct Create {
     #[arg(long, value_enum, default_value_t = Kind::Secret)]
     kind: Kind,
 
-    /// What a secret key may do, such as 'read:checkouts write:webhooks' [default: everything]
+    /// What a secret key may do, such as 'read:checkouts write:checkouts' [default: everything]
     #[arg(long, value_name = "SCOPES")]
     scopes: Option<String>,
 

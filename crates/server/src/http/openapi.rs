@@ -153,7 +153,11 @@ fn security() -> Value {
     let mut token = bearer("An access token from `POST /v1/auth/token`, with all or some of the scopes of its key.");
     token["bearerFormat"] = "JWT".into();
     json!({
-        "secret_key": bearer("A secret key, `sk_test_…` or `sk_live_…`. It stays on your server."),
+        "secret_key": bearer(
+            "A secret key, `sk_test_…` or `sk_live_…`. It stays on your server. One that was made with scopes may do no more than \
+             they say, but events hold the objects that they tell of: `read:webhooks` reads all of them by `/v1/events`, and \
+             `write:webhooks` can have all of them sent to an address of its choice."
+        ),
         "publishable_key": bearer("A publishable key, `pk_test_…` or `pk_live_…`: for pages in a payer's browser, from any origin."),
         "access_token": token,
     })

@@ -288,8 +288,8 @@ fn notes(id: &str) -> Notes {
         "create_webhook_endpoint" => (
             write(webhooks),
             Repeats::ByHeader,
-            "Events of the key's mode are sent there from now on. Keep `secret`: it verifies the signatures and is in \
-             this answer only.",
+            "Events of the key's mode are sent there from now on, with the objects that they tell of, whatever else the key \
+             may read. Keep `secret`: it verifies the signatures and is in this answer only.",
         ),
         "list_webhook_endpoints" => (read(webhooks), Repeats::Harmless, "Newest first."),
         "get_webhook_endpoint" => (
@@ -322,9 +322,14 @@ fn notes(id: &str) -> Notes {
         "list_events" => (
             read(webhooks),
             Repeats::Harmless,
-            "Newest first. With `order=asc`, the log in its order: keep the last id and ask for what came `after` it.",
+            "Newest first. With `order=asc`, the log in its order: keep the last id and ask for what came `after` it. `data` \
+             is there of objects of every kind, whatever else the key may read.",
         ),
-        "get_event" => (read(webhooks), Repeats::Harmless, "`data` is the object as it was when the event happened."),
+        "get_event" => (
+            read(webhooks),
+            Repeats::Harmless,
+            "`data` is the object as it was when the event happened, of whatever kind.",
+        ),
         "retry_event" => (
             write(webhooks),
             Repeats::ByHeader,
