@@ -32,6 +32,7 @@ pub mod refunds;
 mod renderings;
 pub mod sessions;
 pub mod settlement;
+pub mod shared_answers;
 pub mod starts;
 pub mod verify;
 pub mod webhooks;
@@ -52,6 +53,7 @@ use crate::mail::Mailer;
 use crate::rails::Rails;
 use crate::secrets::{MasterKey, Purpose, Subkey};
 use crate::wire::Addresses;
+use crate::wire::settings::PayDashboard;
 
 /// Listeners of changes that may lag behind before they are told to look for themselves.
 const CHANGES_KEPT: usize = 1024;
@@ -177,6 +179,7 @@ struct Inner {
     renderings: renderings::Renderings,
     background: Background,
     starts: Arc<starts::Starts>,
+    dashboards: shared_answers::SharedAnswers<Scope, PayDashboard>,
     endpoint_tests: endpoint_tests::EndpointTests,
     key_uses: key_uses::KeyUses,
 }
@@ -196,6 +199,7 @@ impl App {
             renderings: renderings::Renderings::default(),
             background: Background::default(),
             starts: Arc::default(),
+            dashboards: shared_answers::SharedAnswers::default(),
             endpoint_tests: endpoint_tests::EndpointTests::default(),
             key_uses: key_uses::KeyUses::default(),
         };

@@ -1,5 +1,7 @@
 //! The merchant's installation and settings.
 
+use std::sync::Arc;
+
 use domain::api_key::{KeyKind, Rights};
 use domain::organization::{Locale, Organization};
 use domain::{Currency, Id, Method, Mode, OfflineMethod, Scope, Sum};
@@ -7,7 +9,7 @@ use store::queries::{organizations, transactions};
 use store::{Tx, lease};
 
 use super::keys::{self, CreatedKey};
-use super::{Context, load, look_up};
+use super::{App, Context, load, look_up};
 use super::{logos, sessions};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
@@ -144,8 +146,16 @@ pub fn settings(context: &Context, organization: &Organization) -> Settings {
     Settings::of(organization, &context.offered(organization.mode))
 }
 
-/// The last 30 days, in dalasi.
-pub fn dashboard(tx: &mut Tx<'_>, scope: Scope) -> Result<PayDashboard, Failure> {
+impl App {
+    /// The last 30 days, in dalasi. It adds up every transaction of them, so those who ask at once share it.
+    pub async fn dashboard(&self, scope: Scope) -> Result<Arc<PayDashboard>, Failure> {
+        let app = self.clone();
+        let compute = async move { app.read(move |tx, _| dashboard(tx, scope)).await };
+        self.inner.dashboards.ask(scope, compute).await
+    }
+}
+
+fn dashboard(tx: &mut Tx<'_>, scope: Scope) -> Result<PayDashboard, Failure> {
     let (now, currency) = (tx.now(), Currency::gmd());
     let start = now.minus(DASHBOARD_PERIOD);
     let totals = transactions::totals(tx, scope, currency, start)?;

@@ -41,8 +41,7 @@ pub(super) async fn methods(State(api): State<Api>, caller: Caller) -> Result<An
 )]
 pub(super) async fn dashboard(State(api): State<Api>, caller: Caller) -> Result<Answer, Problem> {
     let scope = caller.require(Right::read(Area::Payments))?;
-    let dashboard = api.app.read(move |tx, _| organizations::dashboard(tx, scope)).await?;
-    Ok(Answer::ok(&dashboard))
+    Ok(Answer::ok(&*api.app.dashboard(scope).await?))
 }
 
 /// Only what is given changes.

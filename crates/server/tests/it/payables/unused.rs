@@ -130,7 +130,7 @@ impl World {
             [TransactionStatus::Pending, TransactionStatus::Processing, TransactionStatus::Expired].map(of),
             counts
         );
-        let sums = self.app.read(move |tx, _| organizations::dashboard(tx, scope)).await.unwrap();
+        let sums = self.app.dashboard(scope).await.unwrap();
         let [pending, processing, expired] = counts.map(|count| i64::try_from(count).unwrap());
         assert_eq!((sums.pending_count, sums.failed_count), (pending + processing, expired));
     }
