@@ -1,5 +1,6 @@
 """Invoices and receipts reach the customer's mailbox: by the published SDK, the real binary and a real mail server."""
 
+import asyncio
 import time
 import uuid
 
@@ -7,7 +8,7 @@ import pytest
 
 from checks import data, eventually, ok, refusal
 from invoices import order, whole
-from mailserver import MailServer
+from mailserver import Mail, MailServer
 from server import PLAIN, Api
 
 
@@ -116,6 +117,26 @@ def test_one_key_is_one_mail(api, mail_server):
     assert data(api.get(f"/v1/pay/invoices/{invoice['id']}"))["sent_count"] == 1
 
 
+def test_ten_mails_about_one_invoice_are_enough(api, mail_server):
+    address = somebody()
+    invoice = made(api, customer_email=address)
+    path = f"/v1/pay/invoices/{invoice['id']}/send"
+    key = {"Idempotency-Key": uuid.uuid4().hex}
+    first = api.post(path, headers=key)
+    for count in range(2, 11):
+        assert api.post(path, headers=key).content == first.content, "a repetition is no mail"
+        assert send(api, invoice)["sent_count"] == count
+    for _ in range(3):
+        refused = api.post(path)
+        refusal(refused, 429, "rate_limited")
+        assert 1 <= int(refused.headers["Retry-After"]) <= 5
+    assert api.post(path, headers=key).content == first.content, "what was answered once is answered again"
+    now = data(api.get(f"/v1/pay/invoices/{invoice['id']}"))
+    assert (now["sent_count"], now["version"]) == (10, invoice["version"] + 10), "nothing is half-written"
+    eventually(lambda: len(mail_server.to(address)) == 10, timeout=60)
+    assert send(api, made(api, customer_email=address))["sent_count"] == 1, "another invoice"
+
+
 def test_what_is_not_open_is_not_sent(api):
     draft, cancelled, paid = made(api, is_draft=True), made(api), made(api)
     data(api.post(f"/v1/pay/invoices/{cancelled['id']}/cancel"))
@@ -215,3 +236,28 @@ def test_a_killed_server_sends_when_it_is_back(mine):
     # The dead server's hold on it runs out first.
     mail = one_mail(mail_server, address, timeout=60)
     assert mail["Message-ID"] == heard[0]["Message-ID"]
+
+
+class SlowForTests(MailServer):
+    """Takes the mails of test mode without a word."""
+
+    async def handle_DATA(self, server, session, envelope):
+        if Mail(envelope)["Subject"].startswith("TEST:"):
+            await asyncio.sleep(60)
+        return await super().handle_DATA(server, session, envelope)
+
+
+def test_live_mail_does_not_wait_for_test_mail(new_server):
+    mail_server = SlowForTests().start()
+    server = new_server(options=PLAIN + mail_server.options)
+    test, live = (Api(server.url, server.keys[mode]["secret"]) for mode in ("test", "live"))
+    for _ in range(8):
+        send(test, made(test, customer_email=somebody()))
+    time.sleep(1)
+    for _ in range(3):
+        address = somebody()
+        send(live, made(live, customer_email=address))
+        one_mail(mail_server, address)
+    assert len(mail_server.mails) == 3
+    server.kill()
+    mail_server.stop()

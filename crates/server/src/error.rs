@@ -21,6 +21,8 @@ pub enum Failure {
     KeyInUse,
     /// So many attempts to pay this are enough for now.
     TooOften,
+    /// So many mails about this are enough for now.
+    TooManyMails,
     /// The database, or what it said.
     Store(store::Error),
     /// A fault of ours.
@@ -69,7 +71,7 @@ impl Failure {
             )
             | Failure::Invalid(_)
             | Failure::KeyReused => 400,
-            Failure::KeyInUse | Failure::TooOften => 429,
+            Failure::KeyInUse | Failure::TooOften | Failure::TooManyMails => 429,
             Failure::Store(store::Error::Unavailable(_) | store::Error::Busy | store::Error::Conflict) => 503,
             Failure::Store(_) | Failure::Broken(_) => 500,
         }
@@ -81,7 +83,7 @@ impl Failure {
             Failure::Invalid(_) => "validation_failed".into(),
             Failure::KeyReused => "idempotency_key_reused".into(),
             Failure::KeyInUse => "idempotency_key_in_use".into(),
-            Failure::TooOften => "rate_limited".into(),
+            Failure::TooOften | Failure::TooManyMails => "rate_limited".into(),
             Failure::Store(store::Error::Unavailable(_) | store::Error::Busy | store::Error::Conflict) => {
                 "unavailable".into()
             }
@@ -101,6 +103,9 @@ impl Failure {
                 "The first request with this idempotency key is still running. Try again in a second.".into()
             }
             Failure::TooOften => "There were too many attempts to pay this. Try again in a few minutes.".into(),
+            Failure::TooManyMails => {
+                "Ten mails about this were sent within ten minutes. Wait some minutes before you send another.".into()
+            }
             Failure::Store(store::Error::Unavailable(_) | store::Error::Busy | store::Error::Conflict) => {
                 "The service can't write right now. Nothing was changed; try again.".into()
             }
@@ -159,9 +164,11 @@ impl fmt::Display for Failure {
                 }
                 Ok(())
             }
-            Failure::Refused(_) | Failure::KeyReused | Failure::KeyInUse | Failure::TooOften => {
-                f.write_str(&self.sentence())
-            }
+            Failure::Refused(_)
+            | Failure::KeyReused
+            | Failure::KeyInUse
+            | Failure::TooOften
+            | Failure::TooManyMails => f.write_str(&self.sentence()),
         }
     }
 }

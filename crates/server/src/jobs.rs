@@ -46,7 +46,7 @@ pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
     loops.spawn(queue::run(deliver::Deliveries::default(), app.clone(), stop.clone()));
     // What was owed while there was a mail server waits until there is one again.
     if app.mailer().is_some() {
-        loops.spawn(queue::run(mail::Mails, app.clone(), stop.clone()));
+        loops.spawn(queue::run(mail::Mails::default(), app.clone(), stop.clone()));
     }
     loops.spawn(sequence::run(app.clone(), stop.clone()));
     loops.spawn(seal::run(app.clone(), stop.clone()));

@@ -521,6 +521,7 @@ pub fn expect(answer: &Answer, predicted: Result<(), &'static str>, status: u16)
     let (wanted, code) = match predicted {
         Ok(()) => (status, ""),
         Err(code) if code.ends_with("_not_found") => (404, code),
+        Err("rate_limited") => (429, "rate_limited"),
         Err(code) => (400, code),
     };
     if answer.status == wanted && answer.code() == code {

@@ -100,6 +100,8 @@ pub struct Invoice {
     pub session: Option<String>,
     pub held: Option<(String, i64)>,
     pub receipts: Vec<(String, i64)>,
+    /// When it was mailed.
+    pub sent_at: Vec<i64>,
 }
 
 #[derive(Debug, Clone)]

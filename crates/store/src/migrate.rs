@@ -64,6 +64,7 @@ const MIGRATIONS: &[Migration] = &[
         text: include_str!("../migrations/0017_expiring_transactions.sql"),
     },
     Migration { number: 18, name: "key_uses", text: include_str!("../migrations/0018_key_uses.sql") },
+    Migration { number: 19, name: "mails_by_mode", text: include_str!("../migrations/0019_mails_by_mode.sql") },
 ];
 
 /// Merged from several sides, they may come out of order.

@@ -22,6 +22,21 @@ use crate::wire::invoices::payment_url;
 pub const LEASE: Duration = Duration::from_secs(30);
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
+/// Mails about one object within a time: more than that tells nobody anything.
+const MOST_OF_OBJECT: usize = 10;
+const RECENTLY: Duration = Duration::from_secs(600);
+
+/// In the transaction that would owe one more about an object, which is locked.
+pub fn refuse_one_too_many(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<(), Failure> {
+    let newest = mails::newest_of_object(tx, scope, object_id, MOST_OF_OBJECT)?;
+    match newest.last() {
+        Some(oldest) if newest.len() == MOST_OF_OBJECT && tx.now().since(*oldest) < RECENTLY => {
+            Err(Failure::TooManyMails)
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Owes a mail about an object to an address that mail can be sent to.
 pub fn owe(tx: &mut Tx<'_>, scope: Scope, kind: MailKind, object_id: String, recipient: &str) -> Result<(), Failure> {
     assert!(is_mailable(recipient), "whoever owes a mail has looked at its address");
@@ -122,8 +137,9 @@ fn id_of<T: domain::Object>(mail: &Mail) -> Result<domain::Id<T>, Failure> {
 }
 
 impl App {
-    /// One attempt to send a mail that this worker holds, outside any transaction.
-    pub async fn send_mail(&self, mailer: &Mailer, claimed: &ClaimedMail) -> Result<(), Failure> {
+    /// One attempt to send a mail that this worker holds, outside any transaction. `place` is given back before the commit,
+    /// which wakes whoever waits for it.
+    pub async fn send_mail<P: Send>(&self, mailer: &Mailer, claimed: &ClaimedMail, place: P) -> Result<(), Failure> {
         let outcome = match self.message(&claimed.mail).await {
             Ok(Ok(message)) => match self.deliver_mail(mailer, claimed, &message).await? {
                 Some(outcome) => outcome,
@@ -136,6 +152,7 @@ impl App {
                 MailAttempted::Failed { error: "the mail could not be written; the log says why".into() }
             }
         };
+        drop(place);
         let claimed = claimed.clone();
         self.commit(move |tx, _| attempted(tx, &claimed, &outcome)).await
     }

@@ -80,9 +80,11 @@ impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Refused(domain::Refusal::NotFound { .. }) => Self::not_found(failure.to_string()),
-            Failure::Refused(_) | Failure::KeyReused | Failure::KeyInUse | Failure::TooOften => {
-                Self::conflict(failure.to_string())
-            }
+            Failure::Refused(_)
+            | Failure::KeyReused
+            | Failure::KeyInUse
+            | Failure::TooOften
+            | Failure::TooManyMails => Self::conflict(failure.to_string()),
             Failure::Invalid(_) => Self::usage(failure.to_string()),
             Failure::Store(error) => error.into(),
             Failure::Broken(_) => Self::failed(failure.to_string()),

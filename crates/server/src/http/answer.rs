@@ -220,7 +220,7 @@ const LONGEST_RATE_RETRY_S: u64 = 5;
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
-        let is_too_often = matches!(failure, Failure::TooOften);
+        let is_too_often = matches!(failure, Failure::TooOften | Failure::TooManyMails);
         let cause = failure.is_fault().then(|| Box::new(failure.clone()));
         let status = StatusCode::from_u16(failure.status()).expect("the map of failures holds statuses");
         let is_gone = matches!(failure, Failure::Store(store::Error::Unavailable(_)));

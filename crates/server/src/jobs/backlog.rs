@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use domain::Timestamp;
 use domain::job::Lane;
+use domain::{Mode, Timestamp};
 use store::queries::{deliveries, jobs, mails};
 use tokio::sync::watch;
 
@@ -22,7 +22,7 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
                 ("jobs", late(jobs::next_due(tx, Lane::Prompt)?)),
                 ("jobs_ahead", late(jobs::next_due(tx, Lane::Ahead)?)),
                 ("webhooks", late(deliveries::next_due(tx, &failing)?)),
-                ("mails", late(mails::next_due(tx)?)),
+                ("mails", late(mails::next_due(tx, &[Mode::Live, Mode::Test])?)),
             ])
         });
         match late.await {

@@ -11,7 +11,7 @@ use dalasi::error::Failure;
 use domain::invoice::Invoice;
 use domain::mail::{Mail, MailStatus};
 use domain::organization::{Locale, Organization};
-use domain::{Currency, Id, Metadata, Money, Refusal, TaxRate};
+use domain::{Currency, Id, Metadata, Mode, Money, Refusal, TaxRate};
 use store::queries::mails;
 
 use crate::world::World;
@@ -220,6 +220,42 @@ async fn every_send_is_a_mail_of_its_own() {
         assert_eq!(heard.messages.len(), 2);
         assert_ne!(heard.messages[0], heard.messages[1], "each has a Message-ID of its own");
     });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn live_mail_does_not_wait_for_test_mail() {
+    // A greeting without an end: it is waited for.
+    let sink = Sink::start(Script { greeting: "220-one moment", ..Script::default() }).await;
+    let mut world = World::mailing(&sink.url()).await;
+    for _ in 0..8 {
+        let invoice = world.bill(|_| ()).await;
+        world.send_invoice(invoice.id).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    sink.speak(Script::default());
+    world.scope.mode = Mode::Live;
+    for _ in 0..3 {
+        let invoice = world.bill(|_| ()).await;
+        world.send_invoice(invoice.id).await.unwrap();
+        world.mail_that(invoice.id, "is sent", |mail| mail.status == MailStatus::Sent).await;
+    }
+    sink.heard(|heard| assert_eq!(heard.messages.len(), 3, "and test mail waits for the places that hang"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn about_one_invoice_ten_mails_are_enough_for_ten_minutes() {
+    let (world, _sink, invoice) = sent(Script::default()).await;
+    for count in 2..=10 {
+        assert_eq!(world.send_invoice(invoice.id).await.unwrap().sent_count, count);
+    }
+    assert_eq!(world.send_invoice(invoice.id).await.unwrap_err(), Failure::TooManyMails);
+    let (scope, id) = (world.scope, invoice.id);
+    let stored = world.app.read(move |tx, _| Ok(tx.peek::<Invoice>(scope, id)?)).await.unwrap().unwrap();
+    assert_eq!((stored.sent_count, world.mails_of(id).await.len()), (10, 10));
+    let another = world.bill(|_| ()).await;
+    world.send_invoice(another.id).await.unwrap();
+    world.clock.advance(Duration::from_secs(600));
+    assert_eq!(world.send_invoice(invoice.id).await.unwrap().sent_count, 11);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use dalasi::app::delivery_places::Places;
+use domain::Mode;
 use domain::rail::RefundReport;
 use serde_json::Value;
 use store::Tx;
@@ -93,7 +94,10 @@ impl History {
         let claimed = self.world.app.commit(move |tx, _| {
             let until = domain::Timestamp::from_micros(tx.now_us() + LEASE);
             dalasi::app::webhooks::claim(tx, most, until, &mut Places::default())?;
-            Ok(store::queries::mails::claim(tx, most as i64, until).map(drop)?)
+            for mode in [Mode::Live, Mode::Test] {
+                store::queries::mails::claim(tx, mode, most, until)?;
+            }
+            Ok(())
         });
         claimed.await.map_err(|failure| format!("what is due can't be claimed: {failure}"))?;
         self.world.crash().await;

@@ -7,7 +7,7 @@ use domain::job::{ClaimedJob, Job};
 use domain::mail::MailAttempted;
 use domain::rail::{Called, FailureReason, RefundReport, Report};
 use domain::webhook::Attempted;
-use domain::{Currency, Id, Money, Scope, payment::Transaction};
+use domain::{Currency, Id, Mode, Money, Scope, payment::Transaction};
 use store::queries::{jobs, mails};
 
 use super::payer::{word_of_report, word_of_second_start, word_of_start};
@@ -321,7 +321,13 @@ impl History {
         }
         let app = self.world.app.clone();
         let until = |tx: &store::Tx<'_>| domain::Timestamp::from_micros(tx.now_us() + LEASE_US);
-        let claimed = app.store().write::<_, store::Error, _>(move |tx| mails::claim(tx, 8, until(tx))).await;
+        let claimed = app.store().write::<_, store::Error, _>(move |tx| {
+            let until = until(tx);
+            let mut claimed = mails::claim(tx, Mode::Live, 8, until)?;
+            claimed.extend(mails::claim(tx, Mode::Test, 8, until)?);
+            Ok(claimed)
+        });
+        let claimed = claimed.await;
         let claimed = claimed.map_err(|failure| format!("mails can't be claimed: {failure}"))?;
         let count = claimed.len();
         for mail in claimed {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Attempt, AttemptState, DAY, Fields, Invoice, InvoiceState, Kind, Side, Step, tax, text};
+use super::{Answer, Attempt, AttemptState, DAY, Fields, Invoice, InvoiceState, Kind, SECOND, Side, Step, tax, text};
 
 #[derive(Debug, Clone)]
 pub struct NewInvoice {
@@ -40,6 +40,7 @@ impl Side {
             session: None,
             held: None,
             receipts: Vec::new(),
+            sent_at: Vec::new(),
         };
         self.tell(id, "invoice.created");
         if !new.is_draft {
@@ -126,8 +127,14 @@ impl Side {
         if !self.sends_mail {
             return Err("email_not_configured");
         }
+        // Ten mails about one within ten minutes are enough.
+        if invoice.sent_at.iter().rev().nth(9).is_some_and(|sent_at| now - sent_at < 600 * SECOND) {
+            return Err("rate_limited");
+        }
         self.invoice_timer(id, now);
-        self.invoices.get_mut(id).expect("it was looked up").touch(now);
+        let invoice = self.invoices.get_mut(id).expect("it was looked up");
+        invoice.touch(now);
+        invoice.sent_at.push(now);
         self.tell(id, "invoice.sent");
         Ok(())
     }

@@ -1,11 +1,11 @@
-//! Mails that are owed, and the worker's claim on what is due.
+//! Mails that are owed, and the worker's claim on what is due, of one mode at a time: those of the other wait for nothing here.
 //!
 //! A lease that ends later than any could was taken by a clock that was ahead, and counts as ended.
 
 use std::time::Duration;
 
 use domain::mail::{Mail, MailKind, MailStatus};
-use domain::{Scope, Timestamp};
+use domain::{Mode, Scope, Timestamp};
 
 use super::{read_id, scope_of};
 use crate::entity::key;
@@ -26,10 +26,17 @@ from mails
 where organization_id = $1 and mode = $2 and object_id = $3
 order by id";
 
+const NEWEST_OF_OBJECT: &str = "\
+select created_at
+from mails
+where organization_id = $1 and mode = $2 and object_id = $3
+order by id desc
+limit $4";
+
 const DUE: &str = "\
 select id
 from mails
-where status = 'pending' and next_try_at <= $1 and (lease_until <= $1 or lease_until > $3)
+where status = 'pending' and mode = $4 and next_try_at <= $1 and (lease_until <= $1 or lease_until > $3)
 order by next_try_at, id
 limit $2";
 
@@ -53,7 +60,7 @@ where organization_id = $1 and mode = $2 and id = $3 and lease_token = $9";
 const NEXT_DUE: &str = "\
 select min(next_try_at) as due_at
 from mails
-where status = 'pending' and (lease_until <= $1 or lease_until > $2)";
+where status = 'pending' and mode = $3 and (lease_until <= $1 or lease_until > $2)";
 
 /// Twice what any is taken for, because the clocks of two processes differ.
 const LONGEST_LEASE: Duration = Duration::from_secs(60);
@@ -86,11 +93,20 @@ pub fn of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<Vec<M
     tx.query(SELECT_OF_OBJECT, &key(scope, object_id))?.iter().map(read).collect()
 }
 
-/// Up to `limit` due mails, held until `lease_until`.
-pub fn claim(tx: &mut Tx<'_>, limit: i64, lease_until: Timestamp) -> Result<Vec<ClaimedMail>, Error> {
+/// When the `count` newest mails about one object were asked for, the newest first.
+pub fn newest_of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str, count: usize) -> Result<Vec<Timestamp>, Error> {
+    let [organization, mode, object] = key(scope, object_id);
+    let rows =
+        tx.query(NEWEST_OF_OBJECT, &[organization, mode, object, i64::try_from(count).unwrap_or(i64::MAX).into()])?;
+    rows.iter().map(|row| Ok(Timestamp::from_micros(row.get("created_at")?))).collect()
+}
+
+/// Up to `limit` due mails of a mode, held until `lease_until`.
+pub fn claim(tx: &mut Tx<'_>, mode: Mode, limit: usize, lease_until: Timestamp) -> Result<Vec<ClaimedMail>, Error> {
     let (now, latest) = (tx.now().micros(), tx.now().plus(LONGEST_LEASE).micros());
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let sql = format!("{DUE}{}", tx.skip_locked_suffix());
-    let due = tx.query(&sql, &[now.into(), limit.into(), latest.into()])?;
+    let due = tx.query(&sql, &[now.into(), limit.into(), latest.into(), mode.as_str().into()])?;
     let mut claimed = Vec::with_capacity(due.len());
     for row in &due {
         let id: String = row.get("id")?;
@@ -123,10 +139,16 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedMail) -> Result<bool, Error> {
     Ok(tx.execute(FINISH, &values)? == 1)
 }
 
-pub fn next_due(tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Error> {
+/// Of the modes that are asked for.
+pub fn next_due(tx: &mut Tx<'_>, modes: &[Mode]) -> Result<Option<Timestamp>, Error> {
     let (now, latest) = (tx.now().micros(), tx.now().plus(LONGEST_LEASE).micros());
-    let due_at: Option<i64> = tx.query_one(NEXT_DUE, &[now.into(), latest.into()])?.get("due_at")?;
-    Ok(due_at.map(Timestamp::from_micros))
+    let mut next: Option<i64> = None;
+    for mode in modes {
+        let due_at: Option<i64> =
+            tx.query_one(NEXT_DUE, &[now.into(), latest.into(), mode.as_str().into()])?.get("due_at")?;
+        next = next.into_iter().chain(due_at).min();
+    }
+    Ok(next.map(Timestamp::from_micros))
 }
 
 fn read(row: &Row) -> Result<Mail, Error> {

@@ -18,11 +18,13 @@ on_both!(
     a_mail_is_held_by_one_worker,
     a_silent_workers_mail_goes_to_another_who_answers_for_it,
     what_is_over_or_not_due_is_not_claimed,
+    the_modes_are_claimed_apart,
     a_row_can_not_contradict_itself,
     what_is_due_at_the_same_moment_is_claimed_by_its_name,
 );
 
 const OBJECT: &str = "inv_01jd8zv5k2e9rb4x7q3mwhcg6t";
+/// As the worker takes it: one twice as long counts as taken by a clock that was ahead, which one of these may be by a little.
 const LEASE: Duration = Duration::from_secs(30);
 
 async fn open(world: &World) -> (Store, Scope) {
@@ -47,7 +49,7 @@ async fn owe(store: &Store, scope: Scope) {
 }
 
 async fn claim(store: &Store, lease: Duration) -> Vec<ClaimedMail> {
-    store.write(move |tx| mails::claim(tx, 10, tx.now().plus(lease))).await.unwrap()
+    store.write(move |tx| mails::claim(tx, Mode::Test, 10, tx.now().plus(lease))).await.unwrap()
 }
 
 async fn finish(store: &Store, claimed: &ClaimedMail, outcome: MailAttempted) -> bool {
@@ -120,7 +122,8 @@ async fn what_is_over_or_not_due_is_not_claimed(world: &World) {
         assert!(finish(&store, claimed, outcome).await);
     }
     assert!(claim(&store, LEASE).await.is_empty());
-    let waits = store.read(|tx| Ok::<_, Error>(mails::next_due(tx)?.map(|due_at| due_at.since(tx.now()))));
+    let waits =
+        store.read(|tx| Ok::<_, Error>(mails::next_due(tx, &[Mode::Test])?.map(|due_at| due_at.since(tx.now()))));
     let wait = waits.await.unwrap().unwrap();
     assert!(wait > Duration::ZERO && wait < Duration::from_secs(10), "{wait:?}");
     let mut known: Vec<_> = all(&store, scope).await.into_iter().map(|mail| mail.status.as_str()).collect();
@@ -128,6 +131,22 @@ async fn what_is_over_or_not_due_is_not_claimed(world: &World) {
     assert_eq!(known, ["failed", "pending", "sent"]);
     let elsewhere = Scope { mode: Mode::Live, ..scope };
     assert!(all(&store, elsewhere).await.is_empty());
+}
+
+async fn the_modes_are_claimed_apart(world: &World) {
+    let (store, scope) = open(world).await;
+    for _ in 0..20 {
+        owe(&store, scope).await;
+    }
+    let live = Scope { mode: Mode::Live, ..scope };
+    owe(&store, live).await;
+    let claim = |mode, limit| store.write(move |tx| mails::claim(tx, mode, limit, tx.now().plus(LEASE)));
+    let of_live = claim(Mode::Live, 4).await.unwrap();
+    assert_eq!(of_live.iter().map(|claimed| claimed.mail.scope).collect::<Vec<_>>(), [live]);
+    let due =
+        store.read(|tx| Ok::<_, Error>([Mode::Live, Mode::Test].map(|mode| mails::next_due(tx, &[mode]).unwrap())));
+    assert!(matches!(due.await.unwrap(), [None, Some(_)]));
+    assert_eq!(claim(Mode::Test, 4).await.unwrap().len(), 4);
 }
 
 async fn a_row_can_not_contradict_itself(world: &World) {
@@ -161,7 +180,8 @@ async fn what_is_due_at_the_same_moment_is_claimed_by_its_name(world: &World) {
     stored.await.unwrap();
     let claimed = store.write(|tx| {
         let lease = tx.now().plus(LEASE);
-        let mails: Vec<String> = mails::claim(tx, 4, lease)?.iter().map(|one| one.mail.id.to_string()).collect();
+        let mails: Vec<String> =
+            mails::claim(tx, Mode::Test, 4, lease)?.iter().map(|one| one.mail.id.to_string()).collect();
         let jobs: Vec<String> =
             jobs::claim(tx, Lane::Prompt, 4, lease)?.iter().map(|one| one.job.object_id()).collect();
         Ok::<_, Error>([mails, jobs])

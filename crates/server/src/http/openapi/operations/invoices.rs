@@ -7,6 +7,7 @@ use domain::{Currency, Money, Refusal};
 
 use super::super::problems::{Access, Repeats, invalid, refused};
 use super::{in_list, unexpected_body};
+use crate::error::Failure;
 use crate::fault::FaultCode;
 use crate::http::answer::Problem;
 
@@ -41,8 +42,8 @@ pub(super) fn about(id: &str) -> Option<(Access, Repeats, &'static str)> {
             Repeats::ByHeader,
             "Writes to `customer_email` in your language, with the amount, a link to pay and the PDF. The answer means that the \
              mail is kept for sending: it leaves as soon as the mail server takes it, is tried again for about three days, and \
-             is not sent for an invoice that was cancelled meanwhile. Every call is one more mail; a repetition under the same \
-             key is none. In test mode it is sent as well and says TEST.",
+             is not sent for an invoice that was cancelled meanwhile. Every call is one more mail, of which there may be ten \
+             within ten minutes; a repetition under the same key is none. In test mode it is sent as well and says TEST.",
         ),
         "cancel_invoice" => (
             write,
@@ -123,6 +124,7 @@ pub(super) fn problems(id: &str) -> Option<Vec<Problem>> {
             cancelled(),
             refused(Refusal::EmailNotConfigured),
             refused(Refusal::CustomerEmailMissing),
+            Failure::TooManyMails.into(),
             absent(),
         ],
         "cancel_invoice" => vec![
