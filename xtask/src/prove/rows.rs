@@ -327,7 +327,7 @@ pub(crate) const ROWS: &[Row] = &[
             "--nocapture",
         ]),
         unit: "seconds",
-        counts: [8, 1_800, 1_800],
+        counts: [5, 1_800, 1_800],
         is_gate_step: false,
     },
     Row {
