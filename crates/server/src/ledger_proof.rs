@@ -333,6 +333,11 @@ impl Totals {
         sums
     }
 
+    /// Debits and credits of an account, which may have none.
+    pub fn of(&self, account: &str, currency: &str) -> (i128, i128) {
+        self.0.get(&(currency.to_owned(), account.to_owned())).copied().unwrap_or_default()
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str, i128, i128)> {
         self.0
             .iter()

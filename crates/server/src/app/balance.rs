@@ -1,11 +1,12 @@
 //! The merchant's balance, as the ledger has it (contract §2.9).
 
+use domain::ledger::Account;
 use domain::organization::Organization;
-use domain::{Currency, Scope, Sum};
+use domain::{Currency, Scope, Sum, Timestamp};
 use store::Tx;
 use store::queries::balances;
 
-use super::{look_up, refunds};
+use super::{ledger, look_up, refunds};
 use crate::error::Failure;
 use crate::wire::balance::BalanceView;
 
@@ -13,7 +14,23 @@ use crate::wire::balance::BalanceView;
 pub fn look_up_balance(tx: &mut Tx<'_>, scope: Scope) -> Result<BalanceView, Failure> {
     let organization = look_up::<Organization>(tx, scope, scope.organization)?;
     let currency = Currency::gmd();
-    let (total, pending) = balances::of(tx, scope, currency, refunds::settled_until(&organization, tx.now()))?;
-    let available = Sum::new(total.minor - pending.minor, currency);
-    Ok(BalanceView::of(available, pending))
+    let Balance { total, recent } = of(tx, scope, currency, refunds::settled_until(&organization, tx.now()))?;
+    let available = Sum::new(total.minor - recent.minor, currency);
+    Ok(BalanceView::of(available, recent))
+}
+
+/// What a merchant has in one currency.
+#[derive(Debug, Clone, Copy)]
+pub struct Balance {
+    pub total: Sum,
+    /// Of that, what was paid lately.
+    pub recent: Sum,
+}
+
+/// With what was paid after `settled` apart. Nothing but the entries since the last sealed batch is added up, and since then.
+pub fn of(tx: &mut Tx<'_>, scope: Scope, currency: Currency, settled: Timestamp) -> Result<Balance, Failure> {
+    // Before the recent part: a payment between the two looks then makes less available, never more.
+    let (debits, credits) = ledger::account(tx, scope, &Account::Merchant, currency)?;
+    let recent = balances::paid_since(tx, scope, currency, settled)?;
+    Ok(Balance { total: Sum::new(credits - debits, currency), recent })
 }

@@ -1,9 +1,10 @@
 //! Sealing the ledger, and showing it: accounts, entries, and the proof that nothing sealed was altered.
 
+use domain::ledger::Account;
 use domain::payment::Transaction;
-use domain::{Id, Scope};
+use domain::{Currency, Id, Scope};
 use store::Tx;
-use store::queries::ledger_batches::{self as batches, BatchRow};
+use store::queries::ledger_batches::{self as batches, BatchRow, UnsealedTotals};
 use store::queries::signing_keys;
 
 use super::{Context, keys};
@@ -13,6 +14,8 @@ use crate::ledger_proof::{self, Balances, Proof, SealedBatch, SealedEntry, Side,
 
 /// Entries of one batch at most.
 const BATCH: i64 = 1000;
+/// A mode is sealed once a second, or faster while it has much to seal.
+const MOST_LOOKS: u32 = 16;
 
 /// Puts what waits in one scope behind `after` into a signed batch: the scope, and whether more may wait there.
 pub fn seal_next(tx: &mut Tx<'_>, context: &Context, after: Option<Scope>) -> Result<Option<(Scope, bool)>, Failure> {
@@ -41,18 +44,42 @@ pub fn seal_next(tx: &mut Tx<'_>, context: &Context, after: Option<Scope>) -> Re
 
 /// What all accounts came to, from the last batch and what waits for the next.
 pub fn balances(tx: &mut Tx<'_>, scope: Scope) -> Result<Balances, Failure> {
-    let broken = |what: String| Failure::Broken(format!("the ledger can't be summed: {what}"));
-    let sealed = match batches::last(tx, scope)? {
-        Some(last) => Totals::read(&SealedBatch::of(&last).statement().map_err(broken)?.balances).map_err(broken)?,
-        None => Totals::default(),
+    let (last, waiting) = sealed_and_waiting(tx, scope)?;
+    let sealed = match last {
+        Some(last) => Totals::read(&SealedBatch::of(&last).statement().map_err(not_summed)?.balances),
+        None => Ok(Totals::default()),
     };
     let mut unsealed = Totals::default();
-    for row in batches::unsealed_totals(tx, scope)? {
+    for row in waiting {
         for (side, minor) in [(Side::Debit, row.debits_minor), (Side::Credit, row.credits_minor)] {
-            unsealed.post(&row.account, &row.currency, side, minor).map_err(broken)?;
+            unsealed.post(&row.account, &row.currency, side, minor).map_err(not_summed)?;
         }
     }
-    Ok(Balances { sealed, unsealed })
+    Ok(Balances { sealed: sealed.map_err(not_summed)?, unsealed })
+}
+
+/// Debits and credits of one account.
+pub fn account(tx: &mut Tx<'_>, scope: Scope, account: &Account, currency: Currency) -> Result<(i128, i128), Failure> {
+    Ok(balances(tx, scope)?.all().map_err(not_summed)?.of(&account.to_string(), currency.code()))
+}
+
+fn not_summed(what: String) -> Failure {
+    Failure::Broken(format!("the ledger can't be summed: {what}"))
+}
+
+/// In a writing transaction on PostgreSQL each statement sees what was committed before it: what is sealed between the two is
+/// in neither. So both are read again then.
+fn sealed_and_waiting(tx: &mut Tx<'_>, scope: Scope) -> Result<(Option<BatchRow>, Vec<UnsealedTotals>), Failure> {
+    let mut last = batches::last(tx, scope)?;
+    for _ in 0..MOST_LOOKS {
+        let waiting = batches::unsealed_totals(tx, scope)?;
+        let after = batches::last(tx, scope)?;
+        if after == last {
+            return Ok((last, waiting));
+        }
+        last = after;
+    }
+    Err(store::Error::Conflict.into())
 }
 
 /// `limit` batches from the number `from` on; without it, the last ones.

@@ -14,6 +14,7 @@ use domain::{Id, Money, Refusal, Scope, Sum, Timestamp};
 use store::Tx;
 use store::queries::{balances, jobs, ledger};
 
+use super::balance::{self, Balance};
 use super::paid_object::PaidObject;
 use super::{Context, load, look_up, publish};
 use crate::error::Failure;
@@ -96,7 +97,7 @@ fn take_from_merchant(tx: &mut Tx<'_>, scope: Scope, required: Money) -> Result<
         return Ok(());
     }
     let settled = settled_until(&organization, tx.now());
-    let (total, recent) = balances::of(tx, scope, required.currency, settled)?;
+    let Balance { total, recent } = balance::of(tx, scope, required.currency, settled)?;
     let available = Sum::new(total.minor - recent.minor, required.currency);
     if available.minor < i128::from(required.minor) && !domain::planted!(Defect::BalanceUnchecked) {
         return Err(Refusal::InsufficientBalance { available, required }.into());

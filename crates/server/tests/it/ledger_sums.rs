@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use dalasi::app::ledger;
+use dalasi::app::balance::{self, Balance};
+use dalasi::app::{Context, ledger};
 use domain::{Currency, Mode, Money, Scope, Timestamp};
 use store::Tx;
-use store::queries::{balances, ledger_batches};
+use store::queries::ledger_batches;
 
 use crate::cli::place::Place;
 use crate::world::World;
@@ -54,11 +55,39 @@ async fn no_sum_is_too_large(place: &Place) {
         all.await.unwrap().into_iter().map(|of| format!("{} {} {}", of.account, of.debits, of.credits)).collect();
     assert_eq!(shown, ["merchant 0.0000 1845999999999999.8154", "rail_clearing:offline 1845999999999999.8154 0.0000"]);
     seal(&world).await;
-    let of = move |tx: &mut Tx<'_>| balances::of(tx, scope, clf, Timestamp::from_micros(4));
-    let (total, recent) = world.app.read(move |tx, _| Ok(of(tx)?)).await.unwrap();
+    let of = move |tx: &mut Tx<'_>, _: &Context| balance::of(tx, scope, clf, Timestamp::from_micros(4));
+    let Balance { total, recent } = world.app.read(of).await.unwrap();
     assert_eq!((total.minor, recent.minor), (2 * ENTRIES * most, 2 * ENTRIES * most));
     assert_eq!(total.to_string(), "1845999999999999.8154");
     world.app.store().close().await;
+}
+
+/// A balance looks for the last batch, and then for what waits: here a batch comes between.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_missing_while_it_is_sealed() {
+    let Some(place) = Place::postgres("a balance beside the sealer").await else { return };
+    let world = World::on(place.settings()).await;
+    world.rest().await;
+    let (scope, clf) = (world.scope, Currency::parse("CLF").unwrap());
+    insert(&world, scope, "first_").await;
+    let app = world.app.clone();
+    let sealed = tokio::spawn(async move {
+        let seal = |tx: &mut Tx<'_>, context: &Context| {
+            tx.execute("lock table ledger_unsealed in access exclusive mode", &[])?;
+            tx.query("select cast(pg_sleep(0.6) as text) as slept", &[])?;
+            ledger::seal_next(tx, context, None)
+        };
+        app.commit(seal).await.unwrap()
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!sealed.is_finished());
+    // As a refund looks: in a transaction that writes, where each statement has a snapshot of its own.
+    let look = move |tx: &mut Tx<'_>, _: &Context| balance::of(tx, scope, clf, tx.now());
+    let found = world.app.commit(look).await.unwrap();
+    assert_eq!(sealed.await.unwrap(), Some((scope, false)));
+    assert_eq!(found.total.minor, ENTRIES * i128::from(Money::maximum(clf).minor));
+    world.app.store().close().await;
+    place.end().await;
 }
 
 async fn insert(world: &World, scope: Scope, name: &'static str) {

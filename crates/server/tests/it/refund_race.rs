@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use dalasi::app::organizations::SettingsChange;
-use dalasi::app::{look_up, organizations};
+use dalasi::app::{balance, look_up, organizations};
 use dalasi::error::Failure;
 use domain::payment::Transaction;
 use domain::refund::{Refund, RefundStatus};
@@ -14,7 +14,6 @@ use domain::simulator::SimulatedRefund;
 use domain::{Currency, Entropy, Id, Refusal};
 use futures_util::future::join_all;
 use proof::Proof;
-use store::queries::balances;
 use tokio::sync::Semaphore;
 
 use crate::cli::place::Place;
@@ -96,8 +95,8 @@ async fn may_owe(world: &World, allowed: bool) {
 
 async fn balance(world: &World) -> i64 {
     let scope = world.scope;
-    let found = world.app.read(move |tx, _| Ok(balances::of(tx, scope, Currency::gmd(), tx.now())?)).await;
-    i64::try_from(found.unwrap().0.minor).unwrap()
+    let found = world.app.read(move |tx, _| balance::of(tx, scope, Currency::gmd(), tx.now())).await;
+    i64::try_from(found.unwrap().total.minor).unwrap()
 }
 
 /// The next rounds, at most as many as one store holds: how many there were.

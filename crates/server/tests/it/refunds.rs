@@ -8,7 +8,7 @@ use std::time::Duration;
 use dalasi::app::invoices::{self, NewInvoice, NewPayment};
 use dalasi::app::organizations::SettingsChange;
 use dalasi::app::products::NewItem;
-use dalasi::app::{look_up, organizations, receipts};
+use dalasi::app::{balance, look_up, organizations, receipts};
 use dalasi::error::Failure;
 use dalasi::rails::{Order, Rail, RefundOrder, Simulator};
 use domain::invoice::Invoice;
@@ -20,7 +20,7 @@ use domain::refund::{Refund, RefundStatus, Source};
 use domain::{Currency, Id, Metadata, Method, Money, OfflineMethod, Refusal, TaxRate};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use store::queries::{balances, jobs};
+use store::queries::jobs;
 
 use crate::world::World;
 
@@ -159,8 +159,8 @@ fn is_over(refund: &Refund) -> bool {
 
 async fn available(world: &World) -> i64 {
     let scope = world.scope;
-    let found = world.app.read(move |tx, _| Ok(balances::of(tx, scope, Currency::gmd(), tx.now())?)).await.unwrap();
-    i64::try_from(found.0.minor).unwrap()
+    let found = world.app.read(move |tx, _| balance::of(tx, scope, Currency::gmd(), tx.now())).await.unwrap();
+    i64::try_from(found.total.minor).unwrap()
 }
 
 /// Each way a call ends, at a rail that knows its references and at one that does not: what is stored, and how often

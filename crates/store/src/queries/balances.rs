@@ -1,4 +1,5 @@
-//! The merchant's balance, as the postings add up; and the row that every debit of it locks first.
+//! What was paid lately of a merchant's balance, and the row that every debit of it locks first. The whole of it is what
+//! [`super::ledger_batches`] has.
 
 use domain::{Currency, Scope, Sum, Timestamp};
 
@@ -21,12 +22,6 @@ const COUNT_DEBIT: &str = "\
 update balance_guards
 set debits = debits + 1
 where organization_id = $1 and mode = $2 and currency = $3";
-
-const TOTAL: &str = "\
-select cast(coalesce(sum(amount_minor >> 32), 0) as bigint) as total_high,
-    cast(coalesce(sum(amount_minor & 4294967295), 0) as bigint) as total_low
-from ledger_postings
-where organization_id = $1 and mode = $2 and currency = $3 and account = 'merchant'";
 
 /// Of payments alone: what a refund releases was available before.
 const RECENT_CREDITS: &str = "\
@@ -51,14 +46,12 @@ pub fn lock(tx: &mut Tx<'_>, scope: Scope, currency: Currency) -> Result<(), Err
     tx.guarded("balance_guards", COUNT_DEBIT, &key)
 }
 
-/// What the merchant has, in all, and of that what was paid after `settled`.
-pub fn of(tx: &mut Tx<'_>, scope: Scope, currency: Currency, settled: Timestamp) -> Result<(Sum, Sum), Error> {
-    let key = key(scope, currency.code());
-    let total = sum_of(&tx.query_one(TOTAL, &key)?, "total_high", "total_low")?;
-    let recent = tx.query_one(RECENT_CREDITS, &[&key[..], &[settled.micros().into()]].concat())?;
-    let recent = sum_of(&recent, "total_high", "total_low")?;
+/// What the merchant was paid after `settled`.
+pub fn paid_since(tx: &mut Tx<'_>, scope: Scope, currency: Currency, settled: Timestamp) -> Result<Sum, Error> {
+    let [organization, mode, code] = key(scope, currency.code());
+    let row = tx.query_one(RECENT_CREDITS, &[organization, mode, code, settled.micros().into()])?;
     // Credits are negative in the ledger, and what a merchant has is what is owed to them.
-    Ok((Sum::new(-total, currency), Sum::new(-recent, currency)))
+    Ok(Sum::new(-sum_of(&row, "total_high", "total_low")?, currency))
 }
 
 /// Currency and number of debits of each guard.
