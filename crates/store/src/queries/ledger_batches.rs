@@ -104,6 +104,7 @@ where organization_id = $1 and mode = $2
 group by public_key
 order by min(batch_no)";
 
+/// A cross join, because SQLite takes its tables in the order in which they stand: few wait, and all postings are many.
 const UNSEALED_TOTALS: &str = "\
 select ledger_postings.account as account, ledger_postings.currency as currency,
     cast(sum(case when amount_minor > 0 then amount_minor >> 32 else 0 end) as bigint) as debits_high,
@@ -111,11 +112,11 @@ select ledger_postings.account as account, ledger_postings.currency as currency,
     cast(sum(case when amount_minor < 0 then amount_minor >> 32 else 0 end) as bigint) as credits_high,
     cast(sum(case when amount_minor < 0 then amount_minor & 4294967295 else 0 end) as bigint) as credits_low
 from ledger_unsealed
-join ledger_postings
-    on ledger_postings.organization_id = ledger_unsealed.organization_id
+cross join ledger_postings
+where ledger_unsealed.organization_id = $1 and ledger_unsealed.mode = $2
+    and ledger_postings.organization_id = ledger_unsealed.organization_id
     and ledger_postings.mode = ledger_unsealed.mode
     and ledger_postings.entry_id = ledger_unsealed.entry_id
-where ledger_unsealed.organization_id = $1 and ledger_unsealed.mode = $2
 group by ledger_postings.account, ledger_postings.currency
 order by ledger_postings.currency, ledger_postings.account";
 
@@ -379,13 +380,14 @@ pub fn plans_of_list(
 
 /// How the database would go about finding the places of entries: its plan for each statement, for whoever checks that none
 /// reads the whole log.
-pub fn plans(tx: &mut Tx<'_>, scope: Scope, entry: &str, transaction_id: &str) -> Result<[String; 4], Error> {
+pub fn plans(tx: &mut Tx<'_>, scope: Scope, entry: &str, transaction_id: &str) -> Result<[String; 5], Error> {
     let [organization, mode, after] = key(scope, "");
     Ok([
         explained(tx, ENTRY, &key(scope, entry))?,
         explained(tx, PLACES_OF_TRANSACTION, &key(scope, transaction_id))?,
         explained(tx, PLACED, &[organization.clone(), mode.clone(), after, PAGE.into()])?,
-        explained(tx, WAITING_FOR_NOTHING, &[organization, mode])?,
+        explained(tx, WAITING_FOR_NOTHING, &[organization.clone(), mode.clone()])?,
+        explained(tx, UNSEALED_TOTALS, &[organization, mode])?,
     ])
 }
 
