@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use domain::organization::Organization;
-use domain::payment::{Payable, PaymentSession, Transaction};
-use domain::{Id, Method, Mode, Msisdn, Scope, Timestamp};
+use domain::payment::{Payable, PaymentSession};
+use domain::{Id, Method, Mode, Msisdn, Scope};
 use store::Tx;
 use store::queries::transactions;
 use tokio::time::Instant;
@@ -27,12 +27,6 @@ const RECENTLY: Duration = Duration::from_secs(600);
 /// address begins a hundred a second at most: it takes more than four of them before a start is forgotten too early.
 const MOST_REMEMBERED: usize = 250_000;
 
-/// Whether so many attempts at one thing are enough for now. What was recorded by hand is no payer's attempt.
-fn are_too_many(attempts: &[Transaction], now: Timestamp) -> bool {
-    let is_recent = |attempt: &&Transaction| !attempt.is_recorded() && now.since(attempt.created_at) < RECENTLY;
-    attempts.iter().filter(is_recent).count() >= MOST
-}
-
 /// In the transaction that would begin one more, so that of many at once no more than the rest begin.
 pub(super) fn refuse_one_too_many(
     tx: &mut Tx<'_>,
@@ -44,7 +38,9 @@ pub(super) fn refuse_one_too_many(
     let payable = object.payable();
     let is_one_too_many = match (payable, &session.payer.phone) {
         (Payable::Checkout(_) | Payable::Invoice(_), _) => {
-            are_too_many(&transactions::of_object(tx, object.scope(), &payable.object_id())?, tx.now())
+            let since = tx.now().minus(RECENTLY);
+            let attempts = transactions::attempts_since(tx, object.scope(), &payable.object_id(), since)?;
+            usize::try_from(attempts).is_ok_and(|attempts| attempts >= MOST)
         }
         // Of the other methods nobody's phone hears anything.
         (Payable::PaymentLink(_), Some(phone)) if method.needs_phone() => !counted.take(object.scope(), phone),
@@ -140,7 +136,7 @@ impl Recent {
 
 #[cfg(test)]
 mod tests {
-    use domain::Entropy;
+    use domain::{Entropy, Timestamp};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Transactions: lists for the merchant and the operator, sums for the dashboard.
 
 use domain::payment::{Transaction, TransactionStatus};
-use domain::{Currency, Scope, Timestamp};
+use domain::{Currency, Id, Scope, Timestamp};
 
 use super::{Filter, Page, PageRequest, sum_of};
 use crate::entity::{key, parse};
@@ -10,10 +10,11 @@ use crate::tx::Tx;
 
 pub use crate::entity::{CAME_TWICE, NEEDS_A_PERSON};
 
+/// It says twice that it is more than 0, because the index holds those alone.
 const FOR_ATTENTION: &str = "\
 select version, doc
 from transactions
-where organization_id = $1 and mode = $2 and attention = $3 and id > $4
+where organization_id = $1 and mode = $2 and attention = $3 and attention > 0 and id > $4
 order by id
 limit $5";
 
@@ -30,13 +31,19 @@ const OF_OBJECT: &str = "\
 select version, doc
 from transactions
 where organization_id = $1 and mode = $2 and object_id = $3
-order by id
+order by id desc
 limit 1000";
 
 const ATTEMPTS_OF_OBJECT: &str = "\
 select count(*) as attempts
 from transactions
 where organization_id = $1 and mode = $2 and object_id = $3 and payment_session_id is not null";
+
+const ATTEMPTS_SINCE: &str = "\
+select count(*) as attempts
+from transactions
+where organization_id = $1 and mode = $2 and object_id = $3 and payment_session_id is not null and created_at > $4
+    and id >= $5";
 
 /// The clock decides what is expired, as in the lists.
 const TOTALS: &str = "\
@@ -49,7 +56,7 @@ select payment_method, case when status = 'pending' and expires_at <= $5 then 'e
     cast(sum(refunded_minor >> 32) as bigint) as refunded_high,
     cast(sum(refunded_minor & 4294967295) as bigint) as refunded_low
 from transactions
-where organization_id = $1 and mode = $2 and currency = $3 and created_at >= $4
+where organization_id = $1 and mode = $2 and currency = $3 and created_at >= $4 and id >= $6
 group by payment_method, shown_status
 order by payment_method, shown_status";
 
@@ -142,8 +149,21 @@ pub fn undecided(
     tx.query(UNDECIDED, &values)?.iter().map(parse).collect()
 }
 
+/// The oldest first; of very many, the newest.
 pub fn of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<Vec<Transaction>, Error> {
-    tx.query(OF_OBJECT, &key(scope, object_id))?.iter().map(parse).collect()
+    tx.query(OF_OBJECT, &key(scope, object_id))?.iter().rev().map(parse).collect()
+}
+
+/// Those that went to a rail and were made after `since`.
+pub fn attempts_since(tx: &mut Tx<'_>, scope: Scope, object_id: &str, since: Timestamp) -> Result<i64, Error> {
+    let [organization, mode, object] = key(scope, object_id);
+    let values = [organization, mode, object, since.micros().into(), first_id(since).into()];
+    tx.query_one(ATTEMPTS_SINCE, &values)?.get("attempts")
+}
+
+/// What is made from then on has no smaller one: an index by ids leads to it.
+fn first_id(since: Timestamp) -> String {
+    Id::<Transaction>::new(since, [0; 10]).to_string()
 }
 
 /// Those that went to a rail.
@@ -165,7 +185,8 @@ pub struct Totals {
 pub fn totals(tx: &mut Tx<'_>, scope: Scope, currency: Currency, since: Timestamp) -> Result<Vec<Totals>, Error> {
     let [organization, mode, _] = key(scope, "");
     let now = tx.now().micros();
-    let values = [organization, mode, currency.code().into(), since.micros().into(), now.into()];
+    let since_id = first_id(since).into();
+    let values = [organization, mode, currency.code().into(), since.micros().into(), now.into(), since_id];
     let rows = tx.query(TOTALS, &values)?;
     rows.iter()
         .map(|row| {
