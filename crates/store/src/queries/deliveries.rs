@@ -93,7 +93,31 @@ update webhook_deliveries
 set status = $5, attempts = $6, round_attempts = $7, next_retry_at = $8, last_status_code = $9, last_error = $10,
     updated_at = $12, lease_until = 0
 where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and lease_token = $11
-and (status = 'pending' or $5 <> 'pending')";
+and (status = 'pending' or $5 <> 'pending')
+returning by_hand";
+
+/// Those that wait for one that will be tried again wait as long as it does: a look would otherwise pass over all of them,
+/// as often as it is made.
+const PUT_OFF_BEHIND: &str = "\
+update webhook_deliveries
+set next_retry_at = $6
+where endpoint_id = $3 and object_id = $4 and sequence > $5 and status = 'pending' and by_hand = 0 and next_retry_at < $6
+    and organization_id = $1 and mode = $2";
+
+/// The one whose turn it is now, if it has only waited so far. It is due at once.
+const CALL_NEXT: &str = "\
+update webhook_deliveries
+set next_retry_at = $5
+where endpoint_id = $3 and object_id = $4 and status = 'pending' and by_hand = 0 and attempts = 0 and next_retry_at > $5
+    and organization_id = $1 and mode = $2
+    and not exists (
+        select 1
+        from webhook_deliveries as earlier
+        where earlier.endpoint_id = webhook_deliveries.endpoint_id
+        and earlier.object_id = webhook_deliveries.object_id
+        and earlier.sequence < webhook_deliveries.sequence
+        and earlier.status = 'pending'
+        and earlier.by_hand = 0)";
 
 /// It leaves the order until it ends: it waits for no other, and no other for it. One that is open and whose turn it is has
 /// its place in the order and keeps it, so that those behind it still come after it. What an attempt under way comes to is not
@@ -221,7 +245,7 @@ pub fn lease(tx: &mut Tx<'_>, due: &DueDelivery, lease_until: Timestamp) -> Resu
     row.map(|row| Ok(ClaimedDelivery { delivery: read(&row)?, lease_token: row.get("lease_token")? })).transpose()
 }
 
-/// Stores what an attempt brought; `false` when the lease had passed to another worker, or when it is to be tried again but
+/// Stores what an attempt brought, and when those that wait for it are due; `false` when the lease had passed to another worker, or when it is to be tried again but
 /// was given up meanwhile.
 pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error> {
     let delivery = &claimed.delivery;
@@ -237,7 +261,23 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error>
         claimed.lease_token.into(),
         delivery.updated_at.map(Timestamp::micros).into(),
     ]);
-    Ok(tx.execute(FINISH, &values)? == 1)
+    let Some(finished) = tx.query_opt(FINISH, &values)? else { return Ok(false) };
+    let now = tx.now();
+    let [organization, mode, object] = key(delivery.scope, &delivery.object_id);
+    let mut values = vec![organization, mode, delivery.endpoint.to_string().into(), object];
+    match delivery.next_retry_at {
+        // Nobody waits for what is sent by hand.
+        Some(_) if finished.get::<i64>("by_hand")? == 1 => {}
+        Some(again) => {
+            values.extend([delivery.sequence.into(), again.micros().into()]);
+            tx.execute(PUT_OFF_BEHIND, &values)?;
+        }
+        None => {
+            values.push(now.micros().into());
+            tx.execute(CALL_NEXT, &values)?;
+        }
+    }
+    Ok(true)
 }
 
 const IS_BY_HAND: &str = "\

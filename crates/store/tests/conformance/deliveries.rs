@@ -20,6 +20,7 @@ on_both!(
     a_retry_leaves_the_order_only_where_it_waits,
     the_others_are_found_behind_a_full_endpoint,
     a_look_passes_over_no_other_endpoint,
+    who_waits_for_one_that_fails_is_passed_over_no_more,
 );
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -271,5 +272,37 @@ async fn a_look_passes_over_no_other_endpoint(world: &World) {
         };
         assert!(plan.contains(way) && !plan.contains(scan) && !plan.contains("SCAN webhook"), "{what}:\n{plan}");
     }
+    store.close().await;
+}
+
+/// When the deliveries of the object with two events are due.
+async fn due_times(store: &Store) -> Vec<i64> {
+    let times = store.read(|tx| {
+        let sql = "select next_retry_at from webhook_deliveries \
+            where object_id = 'cs_one' and status = 'pending' order by sequence";
+        tx.query(sql, &[])?.iter().map(|row| row.get(0)).collect::<Result<Vec<i64>, Error>>()
+    });
+    times.await.unwrap()
+}
+
+async fn who_waits_for_one_that_fails_is_passed_over_no_more(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    owe(&store).await;
+    let first = of_one(claim(&store, LEASE).await).remove(0);
+    assert!(finish(&store, first.clone(), failed()).await);
+    // Both at the time of the next try: nothing of the object is due before.
+    let due = due_times(&store).await;
+    assert_eq!((due.len(), due[0]), (2, due[1]), "{due:?}");
+    assert_eq!(sequences(&of_one(claim(&store, LEASE).await)), [] as [i64; 0]);
+    // By hand it is tried at once; what waited for it comes as soon as it has arrived.
+    retry(&store, &first.delivery).await;
+    let again = of_one(claim(&store, LEASE).await);
+    assert_eq!(sequences(&again), [1]);
+    assert!(finish(&store, again[0].clone(), SUCCEEDED).await);
+    let second = of_one(claim(&store, LEASE).await);
+    assert_eq!(sequences(&second), [2]);
+    // One that has failed by itself is not called before its time.
+    assert!(finish(&store, second[0].clone(), failed()).await);
+    assert_eq!(sequences(&of_one(claim(&store, LEASE).await)), [] as [i64; 0]);
     store.close().await;
 }
