@@ -2,9 +2,10 @@
 //!
 //! It does no checking and keeps nothing on disk: after a restart nothing has been looked at yet.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::Timestamp;
+use domain::{Scope, Timestamp};
 
 /// The outcome of the latest run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +16,25 @@ pub struct Invariants {
     pub checked: Vec<&'static str>,
     /// One sentence each. They may name objects: for the operator's eyes, not for an answer to anybody.
     pub faults: Vec<String>,
+    pub doubt: Doubt,
+}
+
+/// Whose money is not where the books say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Doubt {
+    pub scopes: BTreeSet<Scope>,
+    /// Nobody knows whose: everybody's.
+    pub is_of_all: bool,
+}
+
+impl Doubt {
+    pub fn is_of(&self, scope: Scope) -> bool {
+        self.is_of_all || self.scopes.contains(&scope)
+    }
+
+    pub fn is_none(&self) -> bool {
+        !self.is_of_all && self.scopes.is_empty()
+    }
 }
 
 /// Holds the outcome for whoever asks.
@@ -23,10 +43,26 @@ pub struct LatestInvariants(Mutex<Invariants>);
 
 impl LatestInvariants {
     pub fn get(&self) -> Invariants {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().clone()
     }
 
     pub fn set(&self, found: Invariants) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        *self.lock() = found;
+    }
+
+    /// As soon as it is seen: a check may take hours to its end, and only that end takes a doubt away.
+    pub fn add_doubt(&self, doubt: &Doubt) {
+        let known = &mut self.lock().doubt;
+        known.is_of_all |= doubt.is_of_all;
+        known.scopes.extend(&doubt.scopes);
+    }
+
+    /// Until a person has looked, no money of this scope goes out.
+    pub fn hold_back(&self, scope: Scope) -> bool {
+        self.lock().doubt.is_of(scope)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Invariants> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -16,6 +16,8 @@ use super::{App, look_up, refunds};
 use crate::error::Failure;
 use crate::rails::{Rail, RefundOrder};
 
+/// While the books are in doubt nothing goes out.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// A rail that says nothing for so long has lost the call.
 const RAIL_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -26,6 +28,10 @@ impl App {
             return Err(Failure::Broken("not a refund's job".into()));
         };
         let scope = claimed.scope;
+        if self.invariants().hold_back(scope) {
+            let claimed = claimed.clone();
+            return self.commit(move |tx, _| Ok(jobs::put_off(tx, &claimed, tx.now().plus(LOOK_AGAIN))?)).await;
+        }
         let order = self.refund_order(scope, id).await?;
         let is_rerun = claimed.attempts > 1 && !domain::planted!(Defect::RefundSentAgain);
         let is_idempotent = self.refunds_once(&order);
@@ -62,6 +68,7 @@ impl App {
         let order = self.refund_order(scope, id).await?;
         // What was lost on the way may never have arrived: a rail that knows the second call for the first gets it again.
         let may_be_sent_again = order.refund.step() == Step::Unknown
+            && !self.invariants().hold_back(scope)
             && (self.refunds_once(&order) || domain::planted!(Defect::RefundSentAgain));
         let report = match self.rail_of(&order.refund) {
             None => RefundReport::NotFound,

@@ -37,6 +37,7 @@ use store::queries::organizations;
 use store::queries::verify::{self as stored, Stored};
 use store::{Entity, Tx};
 
+use super::invariants::Doubt;
 use crate::error::Failure;
 
 /// More than these are counted and not kept.
@@ -60,9 +61,19 @@ pub struct Report {
     pub faults: Vec<Fault>,
     /// All of them, those that were not kept included.
     pub fault_count: u64,
+    /// Whose money the faults put in doubt.
+    #[serde(skip)]
+    pub doubt: Doubt,
+    /// Whose rows are looked at.
+    #[serde(skip)]
+    scope: Option<Scope>,
     #[serde(skip)]
     progress: Progress,
 }
+
+/// Where a fault means that more may go out than came in.
+const OF_MONEY: [&str; 7] =
+    ["ledger_postings", "ledger_unsealed", "ledger_log", "ledger_batches", "balance_guards", "transactions", "refunds"];
 
 /// How many rows were looked at so far, for somebody who waits; and a way to stop looking.
 #[derive(Debug, Clone, Default)]
@@ -99,6 +110,11 @@ impl Report {
 
     fn fault(&mut self, table: &'static str, row: impl Into<String>, what: impl Into<String>) {
         self.fault_count += 1;
+        match self.scope {
+            _ if !OF_MONEY.contains(&table) => {}
+            Some(scope) => drop(self.doubt.scopes.insert(scope)),
+            None => self.doubt.is_of_all = true,
+        }
         if self.faults.len() < MOST_FAULTS {
             self.faults.push(Fault { table, row: row.into(), what: what.into() });
         }
@@ -197,6 +213,11 @@ impl Check {
         matches!(self.stage, Stage::Done)
     }
 
+    /// What it has found so far.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
     pub fn into_report(self) -> Report {
         self.report
     }
@@ -211,6 +232,7 @@ impl Check {
             Stage::Part(scopes, part) => match scopes.last().copied() {
                 None => self.stage = Stage::Strays(0),
                 Some(scope) => {
+                    report.scope = Some(scope);
                     PARTS[*part](tx, scope, report, &mut self.place)?;
                     if self.place.is_end {
                         self.place = Place::default();
@@ -219,6 +241,7 @@ impl Check {
                     if *part == PARTS.len() {
                         *part = 0;
                         scopes.pop();
+                        report.scope = None;
                     }
                 }
             },

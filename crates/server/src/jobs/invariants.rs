@@ -1,5 +1,6 @@
 //! Checks the books in the background, so that a fault is seen before anybody asks. What it found is at
-//! `/health/invariants`, in the log and in a gauge; it changes nothing.
+//! `/health/invariants`, in the log and in a gauge. It changes no row; while it knows of a fault in somebody's money, this worker
+//! hands none of theirs to a rail (`app/refund_calls`).
 //!
 //! It goes in small steps, a few milliseconds of them in one snapshot, and rests after each: whoever pays meanwhile must not feel it, and
 //! an old snapshot would keep the database from cleaning up.
@@ -55,6 +56,7 @@ async fn look(app: &App, progress: &Progress) -> Result<(Report, Timestamp), Fai
             Ok((check, tx.now(), begun.elapsed()))
         });
         let (after, now, work) = steps.await?;
+        app.invariants().add_doubt(&after.report().doubt);
         if after.is_done() {
             return Ok((after.into_report(), now));
         }
@@ -75,7 +77,15 @@ fn tell(app: &App, checked: Result<(Report, Timestamp), Failure>) {
                 last_run: Some(now),
                 checked: report.checked.keys().copied().collect(),
                 faults: faults.collect(),
+                doubt: report.doubt.clone(),
             });
+            for scope in &report.doubt.scopes {
+                let (organization, mode) = (scope.organization, scope.mode.as_str());
+                tracing::error!(%organization, mode, "refunds wait until these books are right");
+            }
+            if report.doubt.is_of_all {
+                tracing::error!("all refunds wait until the books are right");
+            }
         }
         Err(failure) => tracing::error!(%failure, "the books can't be checked"),
     }

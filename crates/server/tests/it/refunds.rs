@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use dalasi::app::invariants::Invariants;
 use dalasi::app::invoices::{self, NewInvoice, NewPayment};
 use dalasi::app::organizations::SettingsChange;
 use dalasi::app::products::NewItem;
@@ -161,6 +162,36 @@ async fn available(world: &World) -> i64 {
     let scope = world.scope;
     let found = world.app.read(move |tx, _| balance::of(tx, scope, Currency::gmd(), tx.now())).await.unwrap();
     i64::try_from(found.total.minor).unwrap()
+}
+
+/// A rail that would take a second call for another refund: nothing was called, so the wait is no first call.
+#[tokio::test]
+async fn nothing_goes_out_while_the_books_are_in_doubt() {
+    let (world, rail) = behind(|simulator| TestRail::made_of(simulator, false, &[])).await;
+    let transaction = world.paid(1000).await;
+    let add = |minor: i64| {
+        world.app.commit(move |tx, _| {
+            let sql = "update ledger_postings set amount_minor = amount_minor + cast($1 as bigint) where account = 'merchant'";
+            Ok(tx.execute(sql, &[minor.into()])?)
+        })
+    };
+    add(1).await.unwrap();
+    let scope = world.scope;
+    let checked = async {
+        while !world.app.invariants().hold_back(scope) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), checked).await.expect("the worker looks at the books by itself");
+    let refund = world.refund(transaction, Some(100)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!((stored(&world, refund.id).await.step(), rail.times(refund.id)), (Step::Sending, 0));
+    add(-1).await.unwrap();
+    // As a check without a fault says it.
+    world.app.invariants().set(Invariants::default());
+    let refund = until(&world, refund.id, is_over).await;
+    assert_eq!((refund.status(), rail.times(refund.id)), (RefundStatus::Completed, 1));
+    world.close().await;
 }
 
 /// Each way a call ends, at a rail that knows its references and at one that does not: what is stored, and how often

@@ -55,6 +55,11 @@ update jobs
 set due_at = $4, lease_until = 0
 where kind = $1 and object_id = $2 and lease_token = $3";
 
+const PUT_OFF: &str = "\
+update jobs
+set due_at = $4, lease_until = 0, attempts = attempts - 1
+where kind = $1 and object_id = $2 and lease_token = $3";
+
 const CANCEL: &str = "\
 delete from jobs
 where kind = $1 and object_id = $2";
@@ -159,6 +164,13 @@ pub fn again(tx: &mut Tx<'_>, claimed: &ClaimedJob, due_at: Timestamp) -> Result
         return cancel(tx, claimed.job);
     }
     tx.execute(AGAIN, &values).map(drop)
+}
+
+/// Not begun, let go, and owed at `due_at`: as if it had not been claimed.
+pub fn put_off(tx: &mut Tx<'_>, claimed: &ClaimedJob, due_at: Timestamp) -> Result<(), Error> {
+    let values =
+        [claimed.job.kind().into(), claimed.job.object_id().into(), claimed.lease_token.into(), due_at.micros().into()];
+    tx.execute(PUT_OFF, &values).map(drop)
 }
 
 /// No longer owed.
