@@ -3,6 +3,7 @@
 //! Each migration commits together with its row in `schema_migrations` and with the renewal of the lease, so a node that was
 //! killed resumes where it stopped, and one that was overtaken writes nothing.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -293,21 +294,42 @@ fn apply_once(
         return Ok(Some(false));
     }
     let statements = text::migration(migration.text, tx.dialect());
-    let tables = text::tables_read_or_dropped(&statements);
-    if tx.dialect() == Dialect::Postgres && !tables.is_empty() {
-        // What others commit between a copy and the end of what was copied would be lost. Whoever comes behind this waits with
-        // it, so it is not waited for long.
-        waits_for_locks.store(true, Ordering::Relaxed);
-        tx.define("set local lock_timeout = '2s'")?;
-        tx.define(&format!("lock table {} in access exclusive mode", tables.join(", ")))?;
-        tx.define("set local lock_timeout = '10min'")?;
-        waits_for_locks.store(false, Ordering::Relaxed);
+    if tx.dialect() == Dialect::Postgres {
+        lock(tx, &statements, waits_for_locks)?;
     }
     for statement in statements {
         tx.define(&statement)?;
     }
     record(tx, migration)?;
     Ok(Some(true))
+}
+
+const TABLE_OF_INDEX: &str = "
+select cast(tablename as text)
+from pg_indexes
+where schemaname = current_schema()
+  and indexname = $1";
+
+/// Takes every table that a migration touches, before its first statement. What others commit between a copy and the end of
+/// what was copied would be lost; and whoever comes behind a statement that waits for a long reader (a backup, a check of the
+/// books) waits with it, so it is not waited for long.
+fn lock(tx: &mut Tx<'_>, statements: &[String], waits_for_locks: &AtomicBool) -> Result<(), Error> {
+    let mut tables: BTreeSet<String> = text::tables_touched(statements).into_iter().map(str::to_owned).collect();
+    for index in text::indexes_dropped(statements) {
+        for row in tx.query(TABLE_OF_INDEX, &[index.into()])? {
+            tables.insert(row.get(0)?);
+        }
+    }
+    if tables.is_empty() {
+        return Ok(());
+    }
+    let tables: Vec<String> = tables.into_iter().collect();
+    waits_for_locks.store(true, Ordering::Relaxed);
+    tx.define("set local lock_timeout = '2s'")?;
+    tx.define(&format!("lock table {} in access exclusive mode", tables.join(", ")))?;
+    tx.define("set local lock_timeout = '10min'")?;
+    waits_for_locks.store(false, Ordering::Relaxed);
+    Ok(())
 }
 
 fn record(tx: &mut Tx<'_>, migration: &Migration) -> Result<(), Error> {

@@ -18,7 +18,7 @@ use store::Schema;
 const OF_ONE_DATABASE: &[&str] =
     &["src/postgres/", "src/sqlite/", "src/postgres.rs", "src/sqlite.rs", "src/sql/text.rs"];
 /// Catalogues, which the standard leaves to each.
-const CATALOGUES: &[&str] = &["information_schema.tables", "sqlite_master"];
+const CATALOGUES: &[&str] = &["information_schema.tables", "pg_indexes", "sqlite_master"];
 
 const STATEMENTS: &[&str] =
     &["Query", "Insert", "Update", "Delete", "CreateTable", "CreateIndex", "AlterTable", "Drop", "AlterIndex"];

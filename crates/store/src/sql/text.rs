@@ -56,19 +56,26 @@ pub(crate) fn migration(text: &str, dialect: Dialect) -> Vec<String> {
     statements
 }
 
-/// Of a migration's statements: the tables whose rows it copies or that it drops, and that were there before; in order.
-pub(crate) fn tables_read_or_dropped(statements: &[String]) -> Vec<&str> {
+/// Of a migration's statements: the tables that were there before and that none but it may use meanwhile, because it copies
+/// their rows, changes them, their columns or their indexes, or drops them; in order. What it drops an index of isn't said
+/// where it does ([`indexes_dropped`]).
+pub(crate) fn tables_touched(statements: &[String]) -> BTreeSet<&str> {
     let (mut found, mut made) = (BTreeSet::new(), BTreeSet::new());
     for statement in statements {
-        let words: Vec<&str> = statement.split(|letter| !is_word(letter)).filter(|word| !word.is_empty()).collect();
+        let words = words(statement);
         match words.as_slice() {
             ["create", "table", "if", "not", "exists", table, ..] | ["create", "table", table, ..] => {
                 made.insert(*table);
             }
-            ["alter", "table", _, "rename", "to", table] => {
-                made.insert(*table);
+            ["alter", "table", table, rest @ ..] => {
+                found.extend((!made.contains(table)).then_some(*table));
+                if let ["rename", "to", name] = rest {
+                    made.insert(*name);
+                }
             }
-            ["drop", "table", table] => {
+            ["drop", "table", table]
+            | ["create", "index", _, "on", table, ..]
+            | ["create", "unique", "index", _, "on", table, ..] => {
                 found.extend((!made.contains(table)).then_some(*table));
             }
             ["insert" | "update" | "delete", ..] => {
@@ -78,7 +85,20 @@ pub(crate) fn tables_read_or_dropped(statements: &[String]) -> Vec<&str> {
             _ => {}
         }
     }
-    found.into_iter().collect()
+    found
+}
+
+/// Of a migration's statements: the indexes that it drops.
+pub(crate) fn indexes_dropped(statements: &[String]) -> Vec<&str> {
+    let dropped = |statement| match words(statement).as_slice() {
+        ["drop", "index", index] => Some(*index),
+        _ => None,
+    };
+    statements.iter().filter_map(|statement| dropped(statement)).collect()
+}
+
+fn words(statement: &str) -> Vec<&str> {
+    statement.split(|letter| !is_word(letter)).filter(|word| !word.is_empty()).collect()
 }
 
 fn lines_for(text: &str, dialect: Dialect) -> String {
@@ -199,10 +219,10 @@ mod tests {
     }
 
     #[test]
-    fn a_migration_says_what_it_copies_and_drops() {
+    fn a_migration_says_what_it_touches() {
         let tables = |text| {
             let statements = migration(text, Dialect::Postgres);
-            tables_read_or_dropped(&statements).join(" ")
+            tables_touched(&statements).into_iter().collect::<Vec<_>>().join(" ")
         };
         assert_eq!(tables(include_str!("../../migrations/0004_invoices.sql")), "transactions");
         assert_eq!(tables(include_str!("../../migrations/0009_ledger_batches.sql")), "ledger_postings");
@@ -210,7 +230,12 @@ mod tests {
             tables(include_str!("../../migrations/0013_lean_keys.sql")),
             "checkouts customers event_log events events_unlogged invoice_payments jobs ledger_log products"
         );
-        assert_eq!(tables(include_str!("../../migrations/0012_due_deliveries.sql")), "");
+        assert_eq!(tables(include_str!("../../migrations/0012_due_deliveries.sql")), "webhook_deliveries");
+        assert_eq!(tables(include_str!("../../migrations/0016_changed_deliveries.sql")), "webhook_deliveries");
+        assert_eq!(tables(include_str!("../../migrations/0019_mails_by_mode.sql")), "mails");
+        assert_eq!(tables("create table a (id bigint); create unique index b on a (id); drop index c;"), "");
+        let dropped = migration("drop index c; drop table d; drop index e;", Dialect::Postgres);
+        assert_eq!(indexes_dropped(&dropped), ["c", "e"]);
     }
 
     #[test]

@@ -142,6 +142,34 @@ async fn what_others_commit_while_a_table_is_rebuilt_is_kept() {
     world.end().await;
 }
 
+/// Whatever a migration does to a table: nobody waits for the long reader before it longer than for one try.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_behind_a_migration_does_not_wait_for_who_was_before_it() {
+    let Some(world) = World::postgres("who_comes_behind_a_migration").await else { return };
+    let mut migrations = schema().migrations[1..].to_vec();
+    migrations.push(Migration { number: 3, name: "index", text: "create index things_by_body on things (body);" });
+    world.try_open(schema_of(migrations.clone(), TABLES)).await.unwrap().close().await;
+    let (reader, other) = (raw_postgres(world.url()).await, raw_postgres(world.url()).await);
+    for (number, text) in [
+        (4, "alter table things add column more bigint;"),
+        (5, "create index things_by_number on things (number);"),
+        (6, "drop index things_by_body;"),
+    ] {
+        migrations.push(Migration { number, name: "more", text });
+        // Holds the indexes of the table as well.
+        reader.batch_execute("begin; select count(*) from things; insert into things (id) values ('a')").await.unwrap();
+        let (settings, schema) = (world.settings.clone(), schema_of(migrations.clone(), TABLES));
+        let opening =
+            tokio::spawn(async move { Store::open_with(settings, schema, Arc::new(System), entropy()).await });
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let write = other.batch_execute("begin; insert into things (id) values ('b'); rollback");
+        tokio::time::timeout(Duration::from_secs(4), write).await.expect(text).unwrap();
+        reader.batch_execute("rollback").await.unwrap();
+        opening.await.unwrap().unwrap().close().await;
+    }
+    world.end().await;
+}
+
 /// Another's clock says that the lease has run out while its holder migrates.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_overtaken_while_it_migrates_waits_for_the_rest() {
