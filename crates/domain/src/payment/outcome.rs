@@ -13,7 +13,7 @@ const RESEND_AFTER_S: u32 = 30;
 impl PaymentSession {
     /// The payer came back from the rail's page: no proof of anything, but nothing new may begin.
     pub fn returned(&mut self, transaction: &mut Transaction, now: Timestamp) -> Moved {
-        self.assert_pair(transaction);
+        self.enter(transaction);
         let was_sent_away = transaction.attempt().method.flow() == Flow::Redirect;
         let counts = was_sent_away && self.status == SessionStatus::Pending && !self.is_past_expiry(now);
         if !counts || transaction.step == Step::Settled {
@@ -27,7 +27,7 @@ impl PaymentSession {
 
     /// What the call that starts the payment brought.
     pub fn started(&mut self, transaction: &mut Transaction, called: Called<Started>, now: Timestamp) -> Moved {
-        self.assert_pair(transaction);
+        self.enter(transaction);
         match (transaction.step, called) {
             // The outcome was faster than this answer.
             (Step::Settled, _) => Moved::Nowhere,
@@ -96,7 +96,7 @@ impl PaymentSession {
 
     /// What the call that submits a code brought.
     pub fn code_submitted(&mut self, transaction: &mut Transaction, called: Called<Report>, now: Timestamp) -> Moved {
-        self.assert_pair(transaction);
+        self.enter(transaction);
         match (transaction.step, called) {
             (_, Called::Answered(report)) => self.reported(transaction, &report, now),
             // The outcome was faster than this answer: a refusal of the call takes nothing back.
@@ -112,7 +112,7 @@ impl PaymentSession {
 
     /// The rail's verified word. The last verified word wins, but paid is final.
     pub fn reported(&mut self, transaction: &mut Transaction, report: &Report, now: Timestamp) -> Moved {
-        self.assert_pair(transaction);
+        self.enter(transaction);
         if transaction.status.is_paid() {
             assert_eq!(transaction.step, Step::Settled, "nobody asks about money that arrived");
             return Moved::Nowhere;
@@ -170,7 +170,7 @@ impl PaymentSession {
 
     /// A person who looked it up decides what nobody else can tell.
     pub fn resolved(&mut self, transaction: &mut Transaction, paid: bool, now: Timestamp) -> Result<Moved, Refusal> {
-        self.assert_pair(transaction);
+        self.enter(transaction);
         let undecided = transaction.step == Step::Unknown
             || transaction.parked.is_some()
             || (transaction.step != Step::Settled && transaction.status == TransactionStatus::Processing);

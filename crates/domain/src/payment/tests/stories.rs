@@ -230,3 +230,31 @@ fn only_the_pair_moves_together() {
     }));
     assert!(mixed.is_err(), "a report for another session's attempt is a bug of ours");
 }
+
+/// A process that knows nothing of it has moved the session alone, or both back and forth.
+#[test]
+fn a_time_that_does_not_fit_wedges_nothing() {
+    let strange = |mut pair: Pair| {
+        pair.transaction.expires_at = Some(seconds(1));
+        pair
+    };
+    let acts: [fn(&mut Pair) -> bool; 5] = [
+        |pair| pair.report(&FAILED) == Moved::ToFailed,
+        |pair| pair.report(&paid(dalasi(10_000))) == Moved::ToPaid,
+        |pair| pair.code_submitted(Called::Lost("a timeout".into())) == Moved::On,
+        |pair| pair.code_submitted(Called::Refused(FailureReason::Declined)) == Moved::ToFailed,
+        |pair| pair.started(Called::Lost("a timeout".into())) == Moved::Nowhere,
+    ];
+    for act in acts {
+        let mut pair = strange(Pair::with_code());
+        assert!(act(&mut pair), "{}", pair.stand());
+        assert_eq!(pair.transaction.expires_at(), None, "{}", pair.stand());
+    }
+    let mut pair = strange(Pair::lost());
+    assert_eq!(pair.resolve(true), Ok(Moved::ToPaid));
+    let mut pair = strange(Pair::waiting(Method::Wave));
+    assert_eq!(pair.report(&Report::NotFound), Moved::Nowhere);
+    assert_eq!(pair.transaction.expires_at(), Some(pair.session.expires_at));
+    assert_eq!(pair.returned(), Moved::On);
+    assert_eq!(pair.transaction.expires_at(), None);
+}
