@@ -112,8 +112,11 @@ impl App {
         let payment = match tokio::time::timeout_at(until, &mut work).await {
             Ok(Ok(ended)) => return ended,
             Ok(Err(_)) => Err(Failure::Broken("a call to a rail ended without an outcome".into())),
-            // The call goes on; the session as it stands is the answer.
-            Err(_) => self.answer(scope, begun.session.id).await,
+            // The call goes on; the session as it stands is the answer, unless it can't be read while somebody waits.
+            Err(_) => match tokio::time::timeout_at(answered_by, self.answer(scope, begun.session.id)).await {
+                Ok(answered) => answered,
+                Err(_) => Err(store::Error::Unavailable("the session can't be read in time".into()).into()),
+            },
         };
         Ok(render(Ok(&payment.or_else(|failure| as_begun(failure, begun, is_keyed))?)))
     }

@@ -262,13 +262,7 @@ async fn starts(rail: &Lossy, count: usize) {
 async fn what_is_being_handed_over_is_processing_and_is_not_replaced() {
     let (world, rail) = behind(Trouble::Slow(Notify::new()), true).await;
     let merchant = Merchant::of(&world).await;
-    let line = json!({ "description": "Rice", "quantity": 1, "unit_price": "100.00" });
-    let order = json!({
-        "customer_email": "awa@example.gm", "customer_name": "Awa", "due_date": "2090-01-31", "items": [line],
-    });
-    let (_, invoice) = merchant.ask("POST", "/v1/pay/invoices", order).await;
-    let id = invoice["data"]["id"].as_str().unwrap().to_owned();
-    let object = json!({ "object_type": "invoice", "object_id": id });
+    let (id, object) = invoice(&merchant).await;
     let others = async {
         starts(&rail, 1).await;
         let refused = |(status, body): (u16, Value)| {
@@ -301,6 +295,49 @@ async fn what_is_being_handed_over_is_processing_and_is_not_replaced() {
     assert_ne!(card["data"]["id"], session, "a redirect that nobody used is replaced");
     world.has_clean_books().await;
     world.close().await;
+}
+
+async fn invoice(merchant: &Merchant) -> (String, Value) {
+    let line = json!({ "description": "Rice", "quantity": 1, "unit_price": "100.00" });
+    let order = json!({
+        "customer_email": "awa@example.gm", "customer_name": "Awa", "due_date": "2090-01-31", "items": [line],
+    });
+    let (_, invoice) = merchant.ask("POST", "/v1/pay/invoices", order).await;
+    let id = invoice["data"]["id"].as_str().unwrap().to_owned();
+    let object = json!({ "object_type": "invoice", "object_id": id });
+    (id, object)
+}
+
+/// A client gives up after 30 seconds, and asks again without a key.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_is_answered_in_time_though_the_database_hangs() {
+    let Some(place) = Place::postgres("a payment is answered in time though the database hangs").await else { return };
+    let (world, rail) = behind_on(place.settings(), Trouble::Slow(Notify::new()), true).await;
+    world.rest().await;
+    let merchant = Merchant::of(&world).await;
+    let (_, object) = invoice(&merchant).await;
+    let (table, row) = (place.raw_postgres().await, place.raw_postgres().await);
+    let hanging = async {
+        starts(&rail, 1).await;
+        table.batch_execute("begin; lock table payment_sessions in access exclusive mode").await.unwrap();
+        // The look gets through, late, and behind it the commit waits anew.
+        let held = row.batch_execute("begin; select id from payment_sessions for update");
+        let freed = async {
+            tokio::time::sleep(Duration::from_secs(21)).await;
+            table.batch_execute("rollback").await.unwrap();
+        };
+        let (held, ()) = tokio::join!(held, freed);
+        held.unwrap();
+    };
+    let asked = tokio::time::timeout(Duration::from_secs(30), merchant.pay(&object, "wave", "+2207654321"));
+    let (answered, ()) = tokio::join!(asked, hanging);
+    let (status, begun) = answered.expect("the client still waits");
+    assert_eq!((status, begun["data"]["status"].as_str()), (200, Some("processing")), "{begun}");
+    row.batch_execute("rollback").await.unwrap();
+    let Trouble::Slow(go_on) = &rail.trouble else { unreachable!() };
+    go_on.notify_one();
+    world.app.store().close().await;
+    place.end().await;
 }
 
 /// Without a key nobody can ask again: whoever was told of a fault would begin a second payment.

@@ -135,6 +135,11 @@ impl Place {
         Store::open(settings, Arc::new(InDays(days, SystemClock::new())), Arc::new(SystemEntropy)).await.unwrap()
     }
 
+    pub(crate) async fn raw_postgres(&self) -> tokio_postgres::Client {
+        let Some(Database { url, .. }) = &self.database else { panic!("that is a file") };
+        postgres_client(url).await
+    }
+
     pub(crate) fn raw_sqlite(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.file()).unwrap()
     }
