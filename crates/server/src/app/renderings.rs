@@ -14,7 +14,7 @@ use crate::error::Failure;
 const MOST: usize = 2;
 /// Of them for test mode, where anybody may try what they like.
 const MOST_OF_TEST: usize = 1;
-/// Requests that wait for a place. A file takes up to some seconds, and nobody waits for long.
+/// Requests of one mode that wait for a place. A file takes up to some seconds, and nobody waits for long.
 const MOST_WAITING: usize = 32;
 
 /// What came of one, for all who wait for it.
@@ -24,6 +24,7 @@ pub(super) struct Renderings {
     all: Arc<Semaphore>,
     of_test: Arc<Semaphore>,
     waiting: AtomicUsize,
+    waiting_of_test: AtomicUsize,
     /// By object and edition.
     under_way: Mutex<HashMap<String, Weak<Rendered>>>,
 }
@@ -40,6 +41,7 @@ impl Default for Renderings {
             all: Arc::new(Semaphore::new(MOST)),
             of_test: Arc::new(Semaphore::new(MOST_OF_TEST)),
             waiting: AtomicUsize::new(0),
+            waiting_of_test: AtomicUsize::new(0),
             under_way: Mutex::default(),
         }
     }
@@ -70,10 +72,26 @@ impl Renderings {
         Ok(Place { _of_all: of_all, _of_test: of_test })
     }
 
-    /// For somebody who waits, unless too many do.
+    /// For somebody who waits, unless too many of the same mode do: test mode keeps nobody from a place that it can't have.
     pub(super) async fn place_for_somebody(&self, mode: Mode) -> Result<Place, Failure> {
-        let _waiting = Waiting::one_more(&self.waiting).ok_or(Failure::Store(store::Error::Busy))?;
+        if let Some(place) = self.place_at_once(mode) {
+            return Ok(place);
+        }
+        let waiting = match mode {
+            Mode::Test => &self.waiting_of_test,
+            Mode::Live => &self.waiting,
+        };
+        let _waiting = Waiting::one_more(waiting).ok_or(Failure::Store(store::Error::Busy))?;
         self.place(mode).await
+    }
+
+    fn place_at_once(&self, mode: Mode) -> Option<Place> {
+        let of_test = match mode {
+            Mode::Test => Some(Arc::clone(&self.of_test).try_acquire_owned().ok()?),
+            Mode::Live => None,
+        };
+        let of_all = Arc::clone(&self.all).try_acquire_owned().ok()?;
+        Some(Place { _of_all: of_all, _of_test: of_test })
     }
 }
 
@@ -124,6 +142,20 @@ mod tests {
         assert!(renderings.place_for_somebody(Mode::Live).now_or_never().is_none(), "who left is not counted");
         drop((taken, waiting));
         assert!(renderings.place_for_somebody(Mode::Live).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn however_many_wait_in_test_mode_live_gets_its_place() {
+        let renderings = Renderings::default();
+        let _first = renderings.place_for_somebody(Mode::Test).await.ok();
+        let mut waiting: Vec<_> =
+            (0..MOST_WAITING).map(|_| Box::pin(renderings.place_for_somebody(Mode::Test))).collect();
+        assert!(waiting.iter_mut().all(|one| one.now_or_never().is_none()));
+        assert!(matches!(renderings.place_for_somebody(Mode::Test).now_or_never(), Some(Err(_))));
+        let live = renderings.place_for_somebody(Mode::Live).now_or_never();
+        assert!(live.as_ref().is_some_and(Result::is_ok), "one is idle, and nobody waits for it");
+        assert!(renderings.place_for_somebody(Mode::Live).now_or_never().is_none(), "now both are taken");
+        drop(live);
     }
 
     #[tokio::test]
