@@ -140,18 +140,8 @@ impl App {
     /// One attempt to send a mail that this worker holds, outside any transaction. `place` is given back before the commit,
     /// which wakes whoever waits for it.
     pub async fn send_mail<P: Send>(&self, mailer: &Mailer, claimed: &ClaimedMail, place: P) -> Result<(), Failure> {
-        let outcome = match self.message(&claimed.mail).await {
-            Ok(Ok(message)) => match self.deliver_mail(mailer, claimed, &message).await? {
-                Some(outcome) => outcome,
-                // Another worker has it.
-                None => return Ok(()),
-            },
-            Ok(Err(why)) => MailAttempted::Refused { error: why.to_owned() },
-            Err(failure) => {
-                tracing::error!(mail = %claimed.mail.id, %failure, "a mail can't be written");
-                MailAttempted::Failed { error: "the mail could not be written; the log says why".into() }
-            }
-        };
+        // Another worker has it: that one answers for the mail.
+        let Some(outcome) = self.while_held(claimed, self.attempt_mail(mailer, claimed)).await? else { return Ok(()) };
         drop(place);
         let claimed = claimed.clone();
         self.commit(move |tx, _| attempted(tx, &claimed, &outcome)).await
@@ -180,28 +170,24 @@ impl App {
         }))
     }
 
-    /// Nothing where the lease passed to another worker meanwhile, which then answers for the mail.
-    async fn deliver_mail(
-        &self,
-        mailer: &Mailer,
-        claimed: &ClaimedMail,
-        message: &Message,
-    ) -> Result<Option<MailAttempted>, Failure> {
-        let mut sending = std::pin::pin!(mailer.send(message));
-        let sent = loop {
-            tokio::select! {
-                sent = &mut sending => break sent,
-                () = tokio::time::sleep(SIGN_OF_LIFE) => {
-                    let held = claimed.clone();
-                    if !self.commit(move |tx, _| Ok(mails::renew(tx, &held, tx.now().plus(LEASE))?)).await? {
-                        return Ok(None);
-                    }
-                }
+    /// Nothing where the lease has passed to another worker.
+    async fn attempt_mail(&self, mailer: &Mailer, claimed: &ClaimedMail) -> Result<Option<MailAttempted>, Failure> {
+        let message = match self.message(&claimed.mail).await {
+            Ok(Ok(message)) => message,
+            Ok(Err(why)) => return Ok(Some(MailAttempted::Refused { error: why.to_owned() })),
+            Err(failure) => {
+                tracing::error!(mail = %claimed.mail.id, %failure, "a mail can't be written");
+                let error = "the mail could not be written; the log says why".into();
+                return Ok(Some(MailAttempted::Failed { error }));
             }
         };
+        // From here on it can't be taken back: a machine that stood still while the file was made would send it once more.
+        if !self.hold_mail(claimed).await? {
+            return Ok(None);
+        }
         let mail = &claimed.mail;
         let attempt = mail.attempts + 1;
-        Ok(Some(match sent {
+        Ok(Some(match mailer.send(&message).await {
             Ok(()) => {
                 tracing::info!(mail = %mail.id, object = mail.object_id, attempt, "a mail was sent");
                 MailAttempted::Accepted
@@ -215,5 +201,31 @@ impl App {
                 }
             }
         }))
+    }
+
+    /// Holds on to a mail while an attempt lasts, the wait for a place to make its file included. Nothing where the lease
+    /// passed to another worker meanwhile.
+    async fn while_held<T>(
+        &self,
+        claimed: &ClaimedMail,
+        attempt: impl Future<Output = Result<Option<T>, Failure>>,
+    ) -> Result<Option<T>, Failure> {
+        let mut attempt = std::pin::pin!(attempt);
+        loop {
+            tokio::select! {
+                ended = &mut attempt => return ended,
+                () = tokio::time::sleep(SIGN_OF_LIFE) => {
+                    if !self.hold_mail(claimed).await? {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// `false` where another worker has it.
+    async fn hold_mail(&self, claimed: &ClaimedMail) -> Result<bool, Failure> {
+        let held = claimed.clone();
+        self.commit(move |tx, _| Ok(mails::renew(tx, &held, tx.now().plus(LEASE))?)).await
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod sink;
 use std::time::Duration;
 
 use dalasi::app::invoices::{self, NewInvoice};
+use dalasi::app::mails::LEASE;
 use dalasi::app::products::NewItem;
 use dalasi::error::Failure;
 use domain::invoice::Invoice;
@@ -157,6 +158,29 @@ async fn a_server_that_is_down_delays_a_mail_and_loses_nothing() {
     let mail = world.mail_that(invoice.id, "is sent", |mail| mail.status == MailStatus::Sent).await;
     assert_eq!((mail.attempts, mail.last_error), (3, None));
     sink.heard(|heard| assert_eq!(heard.messages.len(), 1, "once"));
+}
+
+/// Making its file may take longer than it was taken for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_that_passed_to_another_worker_is_sent_by_that_one() {
+    let sink = Sink::start(Script::default()).await;
+    let world = World::mailing(&sink.url()).await;
+    world.rest().await;
+    let invoice = world.bill(|_| ()).await;
+    world.send_invoice(invoice.id).await.unwrap();
+    let claim = async || {
+        let claimed = world.app.commit(|tx, _| Ok(mails::claim(tx, Mode::Test, 1, tx.now().plus(LEASE))?)).await;
+        claimed.unwrap().pop().unwrap()
+    };
+    let first = claim().await;
+    world.clock.advance(LEASE);
+    let second = claim().await;
+    let mailer = world.app.mailer().unwrap();
+    world.app.send_mail(mailer, &first, ()).await.unwrap();
+    sink.heard(|heard| assert!(heard.messages.is_empty()));
+    world.app.send_mail(mailer, &second, ()).await.unwrap();
+    sink.heard(|heard| assert_eq!(heard.messages.len(), 1));
+    world.mail_that(invoice.id, "is sent", |mail| mail.status == MailStatus::Sent).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
