@@ -44,14 +44,11 @@ join events
     and events.id = waiting.id
 order by events.organization_id, events.mode, events.id";
 
-/// Behind those, and before one of them by the count of their object.
+/// Behind those, and before one of them by the count of their object. They are named by the last of them: counted once more,
+/// they would be others if one with a smaller id was committed meanwhile.
 const EARLIER: &str = "\
 select earlier.organization_id, earlier.mode, earlier.id, earlier.object_id, earlier.sequence
-from (
-    select organization_id, mode, id
-    from events_unlogged
-    order by organization_id, mode, id
-    limit $1) as waiting
+from events_unlogged as waiting
 join events
     on events.organization_id = waiting.organization_id
     and events.mode = waiting.mode
@@ -65,9 +62,10 @@ join events_unlogged as behind
     on behind.organization_id = earlier.organization_id
     and behind.mode = earlier.mode
     and behind.id = earlier.id
-where (behind.organization_id, behind.mode, behind.id) > ($2, $3, $4)
+where (waiting.organization_id, waiting.mode, waiting.id) <= ($1, $2, $3)
+    and (behind.organization_id, behind.mode, behind.id) > ($1, $2, $3)
 order by earlier.organization_id, earlier.mode, earlier.id, events.sequence
-limit $5";
+limit $4";
 
 /// Of [`EARLIER`]: they are as far behind as two clocks are apart.
 const MOST_EARLIER: i64 = 10_000;
@@ -223,7 +221,7 @@ fn waiting(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Waiting>, Error> {
     // Fewer are all there are.
     if let (true, Some(last)) = (i64::try_from(rows.len()).is_ok_and(|rows| rows == limit), all.last()) {
         let [organization, mode, id] = key(last.scope, &last.id);
-        for row in tx.query(EARLIER, &[limit.into(), organization, mode, id, MOST_EARLIER.into()])? {
+        for row in tx.query(EARLIER, &[organization, mode, id, MOST_EARLIER.into()])? {
             let earlier = read_waiting(&row)?;
             // Once for each that it comes before.
             if all.last().is_none_or(|last| last.id != earlier.id) {

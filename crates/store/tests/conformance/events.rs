@@ -9,7 +9,7 @@ use store::queries::events;
 use store::{Error, Schema};
 
 use crate::on_both;
-use crate::world::World;
+use crate::world::{World, raw_postgres};
 
 on_both!(an_objects_events_keep_their_order_whatever_the_clocks_said);
 
@@ -53,4 +53,52 @@ async fn an_objects_events_keep_their_order_whatever_the_clocks_said(world: &Wor
         assert!(store.read(events::any_unlogged).await.is_ok_and(|any| !any), "{limit}");
     }
     store.close().await;
+}
+
+/// Each statement sees what was committed before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_commits_between_two_looks_changes_no_order() {
+    let Some(world) = World::postgres("who_commits_between_two_looks").await else { return };
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let told = [("cs_one", 1, 50), ("cs_two", 1, 2), ("cs_one", 2, 3)];
+    let (scope, between) = store
+        .write(move |tx| {
+            let now = tx.now();
+            let organization: Id<Organization> = tx.entropy().id(now);
+            let scope = Scope { organization, mode: Mode::Test };
+            for (object, sequence, second) in told {
+                let created_at = now.plus(Duration::from_secs(second));
+                let (kind, body) = (EventType::CheckoutCancelled, "{}".to_owned());
+                let (id, object_id) = (tx.entropy().id(created_at), object.to_owned());
+                events::append(tx, &Event { id, scope, kind, object_id, sequence, body, created_at })?;
+            }
+            let between: Id<Event> = tx.entropy().id(now.plus(Duration::from_secs(1)));
+            Ok::<_, Error>((scope, between))
+        })
+        .await
+        .unwrap();
+    // As soon as somebody looks, another is there for whoever looks next.
+    let organization = scope.organization;
+    let meanwhile = format!(
+        "alter table events_unlogged rename to told;
+        create function meanwhile() returns boolean language sql volatile as $$
+            insert into events (organization_id, mode, id, type, object_id, sequence, body, created_at)
+            values ('{organization}', 'test', '{between}', 'checkout.cancelled', 'cs_three', 1, '{{}}', 1)
+            on conflict do nothing;
+            insert into told (organization_id, mode, id)
+            select '{organization}', 'test', '{between}'
+            where not exists (select 1 from event_log where event_id = '{between}')
+            on conflict do nothing;
+            select true
+        $$;
+        create view events_unlogged as select organization_id, mode, id from told where meanwhile()"
+    );
+    raw_postgres(world.url()).await.batch_execute(&meanwhile).await.unwrap();
+    while store.write(|tx| events::number(tx, 2)).await.unwrap() > 0 {}
+    let page = store.read(move |tx| events::follow(tx, scope, None, 100)).await.unwrap().unwrap();
+    let order: Vec<_> = page.items.iter().map(|event| (event.object_id.as_str(), event.sequence)).collect();
+    let own: Vec<_> = order.iter().filter(|(of, _)| *of == "cs_one").map(|(_, sequence)| *sequence).collect();
+    assert_eq!((own, order.len()), (vec![1, 2], 4), "{order:?}");
+    store.close().await;
+    world.end().await;
 }
