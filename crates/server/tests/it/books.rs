@@ -7,12 +7,13 @@ use dalasi::app::invoices::{self, NewPayment};
 use dalasi::app::ledger;
 use dalasi::app::verify::{self, Check, Progress, Report};
 use domain::payment::Transaction;
-use domain::{Id, OfflineMethod};
+use domain::rail::Report as Word;
+use domain::{Id, Method, OfflineMethod};
 use rusqlite::Connection;
 
 use crate::cli::place::Place;
 use crate::invoices::{create, rice};
-use crate::world::World;
+use crate::world::{QUIET, World};
 
 /// More than a page of the check.
 const CHECKOUTS: usize = 250;
@@ -126,6 +127,43 @@ async fn sums_over_many_pages_hold_while_they_grow(place: &Place) -> World {
         assert!(report.checked[table] > BILLS as u64, "{table}: {:?}", report.checked);
     }
     world
+}
+
+/// What events have told never changes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_older_event_tells_is_no_fault() {
+    let mut places = vec![Place::sqlite()];
+    places.extend(Place::postgres("what an older event tells is no fault").await);
+    for place in places {
+        let world = World::on(place.settings()).await;
+        let checkout = world.create(|_| {}).await;
+        world.start(checkout.id, Method::Card, "").await;
+        let first = world.shown(checkout.id).await.unwrap().id;
+        world.start(checkout.id, Method::Wave, QUIET).await;
+        let second = world.shown(checkout.id).await.unwrap().id;
+        world.rest().await;
+        for (number, transaction) in [first, second].into_iter().enumerate() {
+            let word = Word::Paid { amount: checkout.order.amount, rail_reference: format!("RAIL-{number}") };
+            world.app.report(world.scope, transaction, word, None).await.unwrap();
+        }
+        world.has_clean_books().await;
+        let id = second.to_string();
+        let change = async |sql: &'static str, value: i64| {
+            let values = [id.clone().into(), value.into()];
+            world.app.commit(move |tx, _| Ok(tx.execute(sql, &values)?)).await
+        };
+        const TOLD: &str = "update events
+            set body = replace(body, '\"fee\":\"0.00\",\"net_amount\":\"1250.00\"', '\"fee\":\"31.25\",\"net_amount\":\"1218.75\"')
+            where type = 'payment.succeeded' and body like '%' || $1 || '%' and created_at > $2";
+        let faults = async || {
+            let report = world.app.read(|tx, _| verify::everything(tx, &Progress::default())).await.unwrap();
+            faults(&report).into_iter().map(|(_, what)| what).collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(change(TOLD, 0).await, Ok(1));
+        assert_eq!(faults().await, "");
+        world.app.store().close().await;
+        place.end().await;
+    }
 }
 
 /// An invoice that is paid by hand, a refund of what was paid online, and a batch over both.

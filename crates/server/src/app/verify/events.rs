@@ -211,23 +211,25 @@ fn snapshot(
     report.expect(is_said, TABLE, &event.id, || format!("its body does not say {}", event.kind));
     if let Some(attempt) = attempt {
         let is_true = transactions.get(&attempt.id).is_some_and(|truth| {
-            let (amount, fee) = (truth.amount, fee_told(attempt, truth));
-            let net = amount.minor.checked_sub(fee.minor).map(|net| Money::new(net, amount.currency).to_string());
-            attempt.amount == amount.to_string()
-                && attempt.fee == fee.to_string()
-                && net.as_ref() == Some(&attempt.net_amount)
-                && subject.is_paid_by(truth)
+            let amount = truth.amount;
+            let tells = |fee: Money| {
+                let net = amount.minor.checked_sub(fee.minor).map(|net| Money::new(net, amount.currency).to_string());
+                attempt.fee == fee.to_string() && net.as_ref() == Some(&attempt.net_amount)
+            };
+            attempt.amount == amount.to_string() && fees_told(attempt, truth).any(tells) && subject.is_paid_by(truth)
         });
         let is_named = data.transaction_id.as_ref().is_none_or(|id| *id == attempt.id);
         report.expect(is_true && is_named, TABLE, &event.id, || format!("its body does not show {}", attempt.id));
     }
 }
 
-/// What the ledger takes of money that came: nothing where it came twice. Before it came nobody knew that it would.
-fn fee_told(attempt: &Summary, truth: &Transaction) -> Money {
+/// What was agreed; of money that came twice the ledger takes nothing. Before it came nobody knew that it would, and older
+/// events tell what was agreed of that too.
+fn fees_told(attempt: &Summary, truth: &Transaction) -> impl Iterator<Item = Money> {
     let came = TransactionStatus::parse(&attempt.status).is_some_and(TransactionStatus::is_paid);
     let agreed = truth.agreed_fee();
-    if came && truth.duplicate { Money::new(0, agreed.currency) } else { agreed }
+    let nothing = (came && truth.duplicate).then(|| Money::new(0, agreed.currency));
+    nothing.into_iter().chain([agreed])
 }
 
 impl Subject<'_> {
