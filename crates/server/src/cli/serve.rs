@@ -11,7 +11,7 @@ use axum::routing::get;
 use domain::Mode;
 use http::{StatusCode, header};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use store::Store;
+use store::{Dialect, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -46,6 +46,10 @@ Examples:
 const FIRST_ORGANIZATION: &str = "My shop";
 /// What was accepted is finished within this (promise P17).
 const DRAIN: Duration = Duration::from_secs(25);
+/// For what nobody is owed.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// With the time to drain, well within systemd's (`docs/deploy`).
+const CLOSING: Duration = Duration::from_secs(5);
 
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
@@ -66,17 +70,32 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Problem> {
         .enable_all()
         .build()
         .map_err(|error| Problem::failed(format!("the server can't start: {error}")))?;
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         // From here on a signal ends the server in good order, however far it has come.
         let stop = stop_signal()?;
         let store =
             installation::open_store(&settings.store, Part::Owner { allow_unsafe: settings.allow_unsafe_database })
                 .await?;
         let served = serve(&settings, &store, stop).await;
-        store.close().await;
+        closed(&store).await;
         logging::flush();
         served
-    })
+    });
+    // A thread that waits for a database in vain is not waited for.
+    runtime.shutdown_background();
+    served
+}
+
+/// A file is left in good order. A server has what was acknowledged, and ends by itself what it does not answer.
+async fn closed(store: &Store) {
+    match store.dialect() {
+        Dialect::Sqlite => store.close().await,
+        Dialect::Postgres => {
+            if tokio::time::timeout(CLOSING, store.close()).await.is_err() {
+                tracing::warn!("the database does not answer, and is not waited for any longer");
+            }
+        }
+    }
 }
 
 /// The allocator asks for memory in pages of 2 MB; an idle service would keep twice of what it needs.
@@ -140,8 +159,10 @@ async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bo
     let (served, ()) = tokio::join!(listener::serve(listener, router, listener_settings, stopped(stop)), ending);
     if let Some(uses) = uses {
         uses.abort();
-        if let Err(failure) = app.write_key_uses().await {
-            tracing::warn!(%failure, "when keys were last used was not written down");
+        match tokio::time::timeout(LAST_WORDS, app.write_key_uses()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(failure)) => tracing::warn!(%failure, "when keys were last used was not written down"),
+            Err(_) => tracing::warn!("when keys were last used could not be written down in time"),
         }
     }
     tracing::info!("stopped");

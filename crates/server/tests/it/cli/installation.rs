@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -160,6 +161,22 @@ async fn a_term_signal_ends_it_in_order(place: &Place) {
     }
     assert!(client().get(format!("{url}/health")).send().await.is_err());
     place.has_clean_books();
+}
+
+/// What nobody is owed is not waited for: whoever is too late is killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_hangs_holds_up_no_stop() {
+    let Some(place) = Place::postgres("a database that hangs holds up no stop").await else { return };
+    let keys = place.init();
+    let server = Server::start(&place);
+    let (status, _) = server.call("GET", "/v1/checkouts", text(&keys, "/keys/test/secret"), Value::Null).await;
+    assert_eq!(status, 200);
+    let holder = place.raw_postgres().await;
+    holder.batch_execute("begin; lock table api_keys in access exclusive mode").await.unwrap();
+    let stopped = tokio::time::timeout(Duration::from_secs(10), tokio::task::spawn_blocking(|| server.stop()));
+    assert_eq!(stopped.await.expect("it ends in time").unwrap(), 0);
+    drop(holder);
+    place.end().await;
 }
 
 async fn a_worker_serves_nobody_but_can_be_watched(place: &Place) {
