@@ -62,6 +62,9 @@ pub struct WebhookEndpoint {
     /// What it was owed of events until then is given up, and not all of it has been marked so yet.
     #[serde(default)]
     pub giving_up: Option<Timestamp>,
+    /// How far that has come since it is active again.
+    #[serde(default)]
+    pub given_up_to: Option<LookedAt>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -145,6 +148,7 @@ impl WebhookEndpoint {
             return;
         }
         self.status = EndpointStatus::Active;
+        self.given_up_to = None;
         self.consecutive_failures = 0;
         self.failing_since = None;
         self.disabled_at = None;
@@ -212,6 +216,9 @@ impl WebhookEndpoint {
         replaced.filter(move |(_, until)| now < *until).map(|(wrapped, _)| wrapped.as_str())
     }
 }
+
+/// An open delivery: when its next try is, and of which event.
+pub type LookedAt = (Timestamp, String);
 
 /// How one try ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,6 +27,7 @@ fn endpoint(status: EndpointStatus) -> WebhookEndpoint {
         disabled_at: (!is_active).then(|| at(0)),
         disable_reason: (!is_active).then_some(DisableReason::Failing),
         giving_up: None,
+        given_up_to: None,
         created_at: at(0),
         updated_at: at(0),
     }

@@ -144,6 +144,7 @@ mod tests {
             disabled_at: None,
             disable_reason: None,
             giving_up: None,
+            given_up_to: None,
             created_at: now,
             updated_at: now,
         }

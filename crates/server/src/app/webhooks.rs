@@ -76,6 +76,7 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewEndpoin
         disabled_at: None,
         disable_reason: None,
         giving_up: None,
+        given_up_to: None,
         created_at: now,
         updated_at: now,
     };
@@ -140,7 +141,7 @@ pub fn delete(tx: &mut Tx<'_>, scope: Scope, id: Id<WebhookEndpoint>) -> Result<
 /// Nothing more is sent to it. What it was owed is marked so in this transaction, up to a part of it; the rest, of which the
 /// time is returned, by the worker: it can be any number.
 fn give_up_open(tx: &mut Tx<'_>, endpoint: &WebhookEndpoint) -> Result<Option<Timestamp>, Failure> {
-    if !endpoints::give_up_part(tx, endpoint.scope, endpoint.id, None)? {
+    if endpoints::give_up_part(tx, endpoint.scope, endpoint.id, None, None)?.is_none() {
         return Ok(None);
     }
     let now = tx.now();
@@ -162,15 +163,19 @@ pub fn give_up_part(tx: &mut Tx<'_>, claimed: &ClaimedJob, id: Id<WebhookEndpoin
         },
         Some(_) | None => None,
     };
-    if endpoints::give_up_part(tx, claimed.scope, id, until)? {
-        return Ok(true);
-    }
+    // All that is open for an inactive one is given up: its next part is what is open then.
+    let after = endpoint.as_ref().filter(|_| until.is_some()).and_then(|endpoint| endpoint.given_up_to.as_ref());
+    let looked_at = endpoints::give_up_part(tx, claimed.scope, id, until, after)?;
+    let goes_on = looked_at.is_some();
     if let Some(mut endpoint) = endpoint.filter(|endpoint| endpoint.giving_up.is_some()) {
-        endpoint.giving_up = None;
+        endpoint.giving_up = endpoint.giving_up.filter(|_| goes_on);
+        endpoint.given_up_to = looked_at.filter(|_| until.is_some());
         tx.save(&mut endpoint)?;
     }
-    jobs::done(tx, claimed)?;
-    Ok(false)
+    if !goes_on {
+        jobs::done(tx, claimed)?;
+    }
+    Ok(goes_on)
 }
 
 /// Whether an open delivery is only not marked yet as one that is not sent any more. `endpoint` is the one that it is for,

@@ -1,7 +1,7 @@
 //! Webhook endpoints of one organization and mode.
 
 use domain::event::Event;
-use domain::webhook::{Delivery, WebhookEndpoint};
+use domain::webhook::{Delivery, LookedAt, WebhookEndpoint};
 use domain::{Id, Scope, Timestamp};
 
 use super::{Filter, Page, PageRequest};
@@ -19,12 +19,13 @@ const DELETE: &str = "\
 delete from webhook_endpoints
 where organization_id = $1 and mode = $2 and id = $3";
 
-/// Found by its index alone, whatever else the organization was told.
+/// Found by its index alone, whatever else the organization was told. What is to be given up among them is not asked for
+/// here: the next that is could be behind any number of others.
 const OPEN: &str = "\
-select event_id
+select event_id, next_retry_at
 from webhook_deliveries
-where endpoint_id = $1 and status = 'pending' and event_id <= $2 and by_hand <= $3
-order by next_retry_at
+where endpoint_id = $1 and status = 'pending' and (next_retry_at, event_id) > ($2, $3)
+order by next_retry_at, event_id
 limit $4";
 
 /// Each by its whole key: whatever a database knows of its rows, it reads no other.
@@ -36,8 +37,6 @@ and by_hand <= $5";
 
 /// Of an endpoint's open deliveries, in one transaction.
 const PART: i64 = 500;
-/// Behind every id.
-const ALL: &str = "~";
 
 pub fn active(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<WebhookEndpoint>, Error> {
     tx.query(SELECT_ACTIVE, &key(scope, "active"))?.iter().map(parse).collect()
@@ -52,21 +51,27 @@ pub fn delete(tx: &mut Tx<'_>, endpoint: &WebhookEndpoint) -> Result<(), Error> 
 }
 
 /// A part of what is open for an endpoint that is inactive or deleted (contract §4.16); of one that is active again, what it
-/// was owed of events until `until` and nobody asked for by hand. Whether there may be more.
+/// was owed of events until `until` and nobody asked for by hand. Where to go on, if there may be more.
 pub fn give_up_part(
     tx: &mut Tx<'_>,
     scope: Scope,
     endpoint: Id<WebhookEndpoint>,
     until: Option<Timestamp>,
-) -> Result<bool, Error> {
+    after: Option<&LookedAt>,
+) -> Result<Option<LookedAt>, Error> {
     let last = until.map(|until| Id::<Event>::new(until, [0xff; 10]).to_string());
-    let (last, by_hand, limit) = (last.as_deref().unwrap_or(ALL), until.is_none(), PART);
-    let open = tx.query(OPEN, &[endpoint.to_string().into(), last.into(), by_hand.into(), limit.into()])?;
+    let (due_at, event) = after.map_or((i64::MIN, ""), |(due_at, event)| (due_at.micros(), event));
+    let open = tx.query(OPEN, &[endpoint.to_string().into(), due_at.into(), event.into(), PART.into()])?;
+    let mut looked_at = None;
     for row in &open {
-        // One that has ended meanwhile stays as it is, and so does one that is asked for.
-        give_up(tx, scope, &row.get::<String>("event_id")?, endpoint, by_hand)?;
+        let event: String = row.get("event_id")?;
+        if last.as_ref().is_none_or(|last| event <= *last) {
+            // One that has ended meanwhile stays as it is, and so does one that is asked for.
+            give_up(tx, scope, &event, endpoint, until.is_none())?;
+        }
+        looked_at = Some((Timestamp::from_micros(row.get("next_retry_at")?), event));
     }
-    Ok(i64::try_from(open.len()).is_ok_and(|found| found == PART))
+    Ok(looked_at.filter(|_| i64::try_from(open.len()).is_ok_and(|found| found == PART)))
 }
 
 fn give_up(

@@ -7,6 +7,7 @@ use domain::organization::Organization;
 use domain::webhook::{Attempted, Delivery, DeliveryStatus, WebhookEndpoint};
 use domain::{Id, Mode, Scope, Timestamp};
 use store::queries::deliveries::{self, ClaimedDelivery};
+use store::queries::endpoints;
 use store::{Dialect, Error, Schema, Store, Tx};
 
 use crate::on_both;
@@ -21,6 +22,7 @@ on_both!(
     the_others_are_found_behind_a_full_endpoint,
     a_look_passes_over_no_other_endpoint,
     who_waits_for_one_that_fails_is_passed_over_no_more,
+    what_is_given_up_is_looked_for_by_parts,
 );
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -304,5 +306,44 @@ async fn who_waits_for_one_that_fails_is_passed_over_no_more(world: &World) {
     // One that has failed by itself is not called before its time.
     assert!(finish(&store, second[0].clone(), failed()).await);
     assert_eq!(sequences(&of_one(claim(&store, LEASE).await)), [] as [i64; 0]);
+/// Whatever else is open: no look is longer than a part.
+async fn what_is_given_up_is_looked_for_by_parts(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let (scope, endpoint, until) = store
+        .write(|tx| {
+            let now = tx.now();
+            let organization: Id<Organization> = tx.entropy().id(now);
+            let (scope, endpoint) = (Scope { organization, mode: Mode::Test }, tx.entropy().id(now));
+            // Those of before are due last.
+            for number in 0..1_210_u64 {
+                let is_of_before = number >= 1_200;
+                let created_at = now.plus(Duration::from_secs(if is_of_before { 0 } else { 60 }));
+                let due_at = now.plus(Duration::from_secs(number / 100));
+                let (id, object_id) = (tx.entropy().id(created_at), format!("cs_{number}"));
+                let (kind, body) = (EventType::CheckoutCancelled, "{}".to_owned());
+                let event = Event { id, scope, kind, object_id, sequence: 1, body, created_at };
+                deliveries::insert(tx, &Delivery::owed(&event, endpoint, due_at))?;
+            }
+            Ok::<_, Error>((scope, endpoint, now))
+        })
+        .await
+        .unwrap();
+    let (mut after, mut open) = (None, Vec::new());
+    loop {
+        let from = after.clone();
+        let part = move |tx: &mut Tx<'_>| endpoints::give_up_part(tx, scope, endpoint, Some(until), from.as_ref());
+        after = store.write(part).await.unwrap();
+        open.push(world.count("webhook_deliveries where status = 'pending'").await);
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(open, [1_210, 1_210, 1_200]);
+    // Of one that is inactive everything is, and so the next part is what is left.
+    let part = move |tx: &mut Tx<'_>| endpoints::give_up_part(tx, scope, endpoint, None, None);
+    for left in [700, 200, 0] {
+        assert_eq!(store.write(part).await.unwrap().is_some(), left > 0);
+        assert_eq!(world.count("webhook_deliveries where status = 'pending'").await, left);
+    }
     store.close().await;
 }
