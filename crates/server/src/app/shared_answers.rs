@@ -2,7 +2,7 @@
 //! in all, so that whoever asks in a loop leaves the connections that read to others.
 //!
 //! An answer is never older than its question: whoever comes while one is being computed waits for the next, which begins
-//! after all who share it have asked. Nothing is kept for those who come later.
+//! after all who share it have asked. Nothing is kept for those who come later, and too many at once are sent away.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,6 +15,8 @@ use crate::error::Failure;
 
 /// Of the reading connections, which are four on SQLite.
 const MOST_AT_ONCE: usize = 2;
+/// For one key, with those for whom it is computed.
+const MOST_ASKING: usize = 64;
 
 pub struct SharedAnswers<K, V> {
     /// What was asked and begun, in its order.
@@ -46,7 +48,8 @@ impl<K: Hash + Eq + Copy, V: Send + Sync + 'static> SharedAnswers<K, V> {
         compute: impl Future<Output = Result<V, Failure>> + Send + 'static,
     ) -> Result<Arc<V>, Failure> {
         let asked = self.moments.fetch_add(1, Ordering::SeqCst);
-        let mut given = self.turn(key).lock_owned().await;
+        let turn = self.turn(key).ok_or(Failure::Store(store::Error::Busy))?;
+        let mut given = turn.lock_owned().await;
         if let Some(given) = given.as_ref().filter(|given| given.begun > asked) {
             return Ok(Arc::clone(&given.answer));
         }
@@ -61,9 +64,13 @@ impl<K: Hash + Eq + Copy, V: Send + Sync + 'static> SharedAnswers<K, V> {
         computed.await.unwrap_or_else(|_| Err(Failure::Broken("an answer for many was not computed to its end".into())))
     }
 
-    fn turn(&self, key: K) -> Latest<V> {
+    /// Held by whoever asks, until there is an answer; none where too many do.
+    fn turn(&self, key: K) -> Option<Latest<V>> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(turns.entry(key).or_default())
+        // What was answered to those who are gone is older than any question to come.
+        turns.retain(|_, latest| Arc::strong_count(latest) > 1);
+        let latest = turns.entry(key).or_default();
+        (Arc::strong_count(latest) <= MOST_ASKING).then(|| Arc::clone(latest))
     }
 }
 
@@ -71,6 +78,7 @@ impl<K: Hash + Eq + Copy, V: Send + Sync + 'static> SharedAnswers<K, V> {
 mod tests {
     use std::sync::atomic::AtomicUsize;
 
+    use futures_util::FutureExt as _;
     use tokio::task::JoinHandle;
 
     use super::*;
@@ -123,7 +131,7 @@ mod tests {
         let (answers, work) = (Answers::default(), Work::new());
         let first = ask(&answers, &work, 1);
         all_wait().await;
-        let meanwhile: Vec<_> = (0..100).map(|_| ask(&answers, &work, 1)).collect();
+        let meanwhile: Vec<_> = (1..MOST_ASKING).map(|_| ask(&answers, &work, 1)).collect();
         all_wait().await;
         work.let_through.add_permits(3);
         assert_eq!(first.await.unwrap(), 1);
@@ -159,6 +167,27 @@ mod tests {
         work.let_through.add_permits(2);
         assert_eq!(ask(&answers, &work, 1).await.unwrap(), 2);
         assert_eq!(work.counts(), (2, 1));
+    }
+
+    #[tokio::test]
+    async fn too_many_are_sent_away_and_nothing_is_kept() {
+        let (answers, work) = (Answers::default(), Work::new());
+        let mut asking: Vec<_> = (0..MOST_ASKING).map(|_| ask(&answers, &work, 1)).collect();
+        all_wait().await;
+        let refused = answers.ask(1, work.clone().compute()).now_or_never();
+        assert!(matches!(refused, Some(Err(Failure::Store(store::Error::Busy)))));
+        let other = ask(&answers, &work, 2);
+        asking.pop().unwrap().abort();
+        all_wait().await;
+        asking.push(ask(&answers, &work, 1));
+        work.let_through.add_permits(3);
+        for asked in asking {
+            asked.await.unwrap();
+        }
+        other.await.unwrap();
+        work.let_through.add_permits(1);
+        ask(&answers, &work, 3).await.unwrap();
+        assert_eq!(answers.turns.lock().unwrap().len(), 1, "only the last key is remembered");
     }
 
     #[tokio::test]
