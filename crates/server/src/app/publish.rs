@@ -1,5 +1,7 @@
 //! Events: written in the transaction of what they tell, with a delivery for each endpoint that wants them.
 
+use std::time::Duration;
+
 use domain::checkout::Checkout;
 use domain::event::{Event, EventType};
 use domain::invoice::Invoice;
@@ -22,6 +24,9 @@ use crate::wire::payment_links::{PaymentLinkEventData, PaymentLinkView};
 use crate::wire::payments::PaymentNames;
 use crate::wire::refunds::RefundView;
 use crate::wire::webhooks::envelope;
+
+/// What an event's id tells of its time.
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// Something happened to the checkout itself.
 pub fn checkout_event(
@@ -152,7 +157,8 @@ pub fn refund_event(tx: &mut Tx<'_>, refund: &mut Refund, kind: EventType) -> Re
     publish(tx, refund.scope, kind, &refund.id.to_string(), (sequence, refund.updated_at), &RefundView::of(refund))
 }
 
-/// Dated like the object: by no clock that is behind the one which said what came before.
+/// Dated like the object: by no clock that is behind the one which said what came before, of the object or of what an endpoint
+/// is not sent any more ([`gave_up`](domain::webhook::WebhookEndpoint::gave_up)).
 fn publish<T: Serialize>(
     tx: &mut Tx<'_>,
     scope: Scope,
@@ -162,13 +168,16 @@ fn publish<T: Serialize>(
     data: &T,
 ) -> Result<(), Failure> {
     let now = tx.now();
-    let created_at = now.max(updated_at);
+    let endpoints = endpoints::active(tx, scope)?;
+    let wanting = endpoints.iter().filter(|endpoint| endpoint.wants(kind));
+    let given_up = wanting.clone().filter_map(|endpoint| endpoint.giving_up).max();
+    let created_at = now.max(updated_at).max(given_up.map_or(now, |until| until.plus(MOMENT)));
     let id: Id<Event> = tx.entropy().id(created_at);
     let body = envelope(id, kind, scope.mode, object_id, sequence, created_at, data);
     let event = Event { id, scope, kind, object_id: object_id.to_owned(), sequence, body, created_at };
     events::append(tx, &event)?;
-    for endpoint in endpoints::active(tx, scope)? {
-        if endpoint.wants(kind) && !(domain::planted!(Defect::DeliveryNotOwed) && kind == EventType::PaymentFailed) {
+    for endpoint in wanting {
+        if !(domain::planted!(Defect::DeliveryNotOwed) && kind == EventType::PaymentFailed) {
             deliveries::insert(tx, &Delivery::owed(&event, endpoint.id, now))?;
         }
     }

@@ -79,6 +79,26 @@ async fn given_up_by_parts(database: Database) {
     world.app.store().close().await;
 }
 
+/// Two processes' clocks are never the same.
+#[tokio::test]
+async fn what_happens_after_it_is_active_again_is_owed_whatever_another_clock_said() {
+    let world = World::complete(Database::SqliteMemory).await;
+    world.rest().await;
+    let (scope, endpoint) = (world.scope, endpoint(&world).await);
+    let ahead = move |tx: &mut store::Tx<'_>, _: &dalasi::app::Context| {
+        let mut endpoint = tx.find::<WebhookEndpoint>(scope, endpoint)?.unwrap();
+        endpoint.giving_up = Some(tx.now().plus(Duration::from_secs(2)));
+        Ok(tx.save(&mut endpoint)?)
+    };
+    world.app.commit(ahead).await.unwrap();
+    let checkout = world.create(|_| {}).await;
+    world.cancel(checkout.id).await;
+    let claimed = claim(&world).await;
+    assert!(matches!(claimed[..], [(_, true)]), "{claimed:?}");
+    world.has_clean_books().await;
+    world.app.store().close().await;
+}
+
 async fn endpoint(world: &World) -> Id<WebhookEndpoint> {
     let scope = world.scope;
     let new = NewEndpoint {
