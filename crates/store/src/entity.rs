@@ -44,6 +44,12 @@ pub trait Entity: Serialize + DeserializeOwned {
     fn version(&self) -> i64;
     fn set_version(&mut self, version: i64);
     fn columns(&self) -> Vec<Value>;
+
+    /// Whether a process of an earlier version, which an upgrade leaves running beside this one, can have left `found` in a
+    /// column when it saved `document`.
+    fn is_of_before(&self, _document: &str, _column: &str, _found: &Value) -> bool {
+        false
+    }
 }
 
 impl Tx<'_> {

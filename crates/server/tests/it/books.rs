@@ -129,11 +129,11 @@ async fn sums_over_many_pages_hold_while_they_grow(place: &Place) -> World {
     world
 }
 
-/// What events have told never changes.
+/// An upgrade leaves processes of the version before running, which know nothing of the newest columns, and their events.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_older_event_tells_is_no_fault() {
+async fn what_an_older_process_saved_is_no_fault() {
     let mut places = vec![Place::sqlite()];
-    places.extend(Place::postgres("what an older event tells is no fault").await);
+    places.extend(Place::postgres("what an older process saved is no fault").await);
     for place in places {
         let world = World::on(place.settings()).await;
         let checkout = world.create(|_| {}).await;
@@ -147,11 +147,15 @@ async fn what_an_older_event_tells_is_no_fault() {
             world.app.report(world.scope, transaction, word, None).await.unwrap();
         }
         world.has_clean_books().await;
-        let id = second.to_string();
+        let (id, now) = (second.to_string(), world.now().micros());
         let change = async |sql: &'static str, value: i64| {
             let values = [id.clone().into(), value.into()];
             world.app.commit(move |tx, _| Ok(tx.execute(sql, &values)?)).await
         };
+        const FEE: &str = "update transactions set fee_minor = $2 where id = $1";
+        const EXPIRY: &str = "update transactions set expires_at = $2 where id = $1";
+        const LEFT_OUT: &str = "update transactions set doc = replace(doc, '\"expires_at\":null,', '')
+            where id = $1 and fee_minor <= $2";
         const TOLD: &str = "update events
             set body = replace(body, '\"fee\":\"0.00\",\"net_amount\":\"1250.00\"', '\"fee\":\"31.25\",\"net_amount\":\"1218.75\"')
             where type = 'payment.succeeded' and body like '%' || $1 || '%' and created_at > $2";
@@ -159,8 +163,19 @@ async fn what_an_older_event_tells_is_no_fault() {
             let report = world.app.read(|tx, _| verify::everything(tx, &Progress::default())).await.unwrap();
             faults(&report).into_iter().map(|(_, what)| what).collect::<Vec<_>>().join("; ")
         };
+        // Whoever knows of the columns writes what is so.
+        assert_eq!(change(FEE, 3_125).await, Ok(1));
+        assert!(faults().await.contains("fee_minor"));
+        assert_eq!(change(FEE, 0).await, Ok(1));
+        assert_eq!(change(EXPIRY, now).await, Ok(1));
+        assert!(faults().await.contains("expires_at"));
+        assert_eq!(change(LEFT_OUT, 0).await, Ok(1));
+        assert_eq!(change(FEE, 3_125).await, Ok(1));
         assert_eq!(change(TOLD, 0).await, Ok(1));
         assert_eq!(faults().await, "");
+        // What nobody ever wrote is found all the same.
+        assert_eq!(change(FEE, 3_124).await, Ok(1));
+        assert!(faults().await.contains("fee_minor"));
         world.app.store().close().await;
         place.end().await;
     }

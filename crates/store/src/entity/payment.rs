@@ -1,5 +1,8 @@
+use std::collections::BTreeMap;
+
 use domain::payment::{PaymentSession, Source, Step, Transaction};
 use domain::{Id, Scope};
+use serde::de::IgnoredAny;
 
 use super::Entity;
 use crate::sql::Value;
@@ -113,5 +116,19 @@ where organization_id = $1 and mode = $2 and id = $3";
             self.refunding().minor.into(),
             self.expires_at().map(|at| at.micros()).into(),
         ]
+    }
+
+    /// Whoever knows nothing of the column writes no such field; its next save by this version sets both right.
+    fn is_of_before(&self, document: &str, column: &str, found: &Value) -> bool {
+        let fields: Result<BTreeMap<String, IgnoredAny>, _> = serde_json::from_str(document);
+        if fields.is_ok_and(|fields| fields.contains_key("expires_at")) {
+            return false;
+        }
+        match column {
+            "expires_at" => true,
+            // Of what came twice the agreed fee was kept.
+            "fee_minor" => self.duplicate && *found == self.agreed_fee().minor.into(),
+            _ => false,
+        }
     }
 }

@@ -411,8 +411,11 @@ fn stored<E: Entity>(row: &Row) -> Stored<E> {
     match values(&entity) {
         Err(error) => unreadable(error.to_string()),
         Ok(expected) => {
-            let differs = |index: &usize| *index != 4 && found[*index] != expected[*index];
             let names = columns::<E>();
+            let differs = |index: &usize| {
+                let (found, expected) = (&found[*index], &expected[*index]);
+                *index != 4 && found != expected && !entity.is_of_before(document, names[*index], found)
+            };
             let differing = (0..names.len()).filter(differs).map(|index| names[index].to_owned()).collect();
             Stored { id, entity: Ok(entity), differing }
         }
