@@ -359,8 +359,14 @@ pub fn attempted(tx: &mut Tx<'_>, claimed: &ClaimedDelivery, outcome: Option<&At
     if is_given_up(tx, endpoint.as_ref(), claimed.delivery.scope, claimed.delivery.event)? {
         claimed.delivery.give_up(now);
     }
+    let delivery = claimed.delivery.clone();
     if !finish(tx, claimed)? {
         return Ok(());
+    }
+    // What is being given up is looked for by the times of its next tries: they stay as they are.
+    let is_giving_up = endpoint.as_ref().is_some_and(|endpoint| endpoint.giving_up.is_some());
+    if delivery.status == DeliveryStatus::Delivered && !is_giving_up {
+        deliveries::call_next(tx, &delivery)?;
     }
     match (endpoint, outcome) {
         (Some(endpoint), Some(outcome)) => count(tx, endpoint, outcome),

@@ -245,7 +245,7 @@ pub fn lease(tx: &mut Tx<'_>, due: &DueDelivery, lease_until: Timestamp) -> Resu
     row.map(|row| Ok(ClaimedDelivery { delivery: read(&row)?, lease_token: row.get("lease_token")? })).transpose()
 }
 
-/// Stores what an attempt brought, and when those that wait for it are due; `false` when the lease had passed to another worker, or when it is to be tried again but
+/// Stores what an attempt brought, and puts off those that wait for it; `false` when the lease had passed to another worker, or when it is to be tried again but
 /// was given up meanwhile.
 pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error> {
     let delivery = &claimed.delivery;
@@ -262,22 +262,25 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error>
         delivery.updated_at.map(Timestamp::micros).into(),
     ]);
     let Some(finished) = tx.query_opt(FINISH, &values)? else { return Ok(false) };
-    let now = tx.now();
-    let [organization, mode, object] = key(delivery.scope, &delivery.object_id);
-    let mut values = vec![organization, mode, delivery.endpoint.to_string().into(), object];
-    match delivery.next_retry_at {
-        // Nobody waits for what is sent by hand.
-        Some(_) if finished.get::<i64>("by_hand")? == 1 => {}
-        Some(again) => {
-            values.extend([delivery.sequence.into(), again.micros().into()]);
-            tx.execute(PUT_OFF_BEHIND, &values)?;
-        }
-        None => {
-            values.push(now.micros().into());
-            tx.execute(CALL_NEXT, &values)?;
-        }
+    // Nobody waits for what is sent by hand.
+    if let (Some(again), 0) = (delivery.next_retry_at, finished.get::<i64>("by_hand")?) {
+        let mut values = of_object(delivery);
+        values.extend([delivery.sequence.into(), again.micros().into()]);
+        tx.execute(PUT_OFF_BEHIND, &values)?;
     }
     Ok(true)
+}
+
+/// Of the same object: what `delivery` kept waiting is due now. One that was asked for by hand ends before its time.
+pub fn call_next(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
+    let mut values = of_object(delivery);
+    values.push(tx.now().micros().into());
+    tx.execute(CALL_NEXT, &values).map(drop)
+}
+
+fn of_object(delivery: &Delivery) -> Vec<Value> {
+    let [organization, mode, object] = key(delivery.scope, &delivery.object_id);
+    vec![organization, mode, delivery.endpoint.to_string().into(), object]
 }
 
 const IS_BY_HAND: &str = "\
