@@ -30,7 +30,7 @@ mod verify;
 use std::future::Future;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use problem::Problem;
 
@@ -95,7 +95,9 @@ struct Openapi {
 }
 
 pub fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let matches = without_empty_variables(Cli::command()).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let result = match cli.command {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Init(arguments) => block_on(init::run(arguments)),
         Command::Organization(arguments) => block_on(organization::run(arguments)),
@@ -121,6 +123,16 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => problem.report(),
     }
+}
+
+/// An empty variable is as one that is not set: that is how it is unset in many a deployment.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |name: &std::ffi::OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    let read = |argument: clap::Arg| match argument.get_env().is_some_and(is_empty) {
+        true => argument.env(clap::builder::Resettable::Reset),
+        false => argument,
+    };
+    command.mut_args(read).mut_subcommands(without_empty_variables)
 }
 
 /// Commands other than `serve` do one thing and need one thread for it.

@@ -108,7 +108,22 @@ impl ServeSettings {
             Some(path) => read_file(path)?,
             None => ServeArguments::default(),
         };
-        Self::check(arguments.over(file))
+        Self::check(arguments.over_store(file)?)
+    }
+
+    /// The same for a command that looks at what the server has and may not see all of its settings. Whether there is a
+    /// part of those for mail without the mail server's address, which stands where the unit alone reads it.
+    pub fn load_as_seen(arguments: ServeArguments) -> Result<(Self, bool), SettingsFaults> {
+        let file = match &arguments.config {
+            Some(path) => read_file(path)?,
+            None => ServeArguments::default(),
+        };
+        let mut given = arguments.over_store(file)?;
+        let is_half = given.smtp_url.is_none() && (given.mail_from.is_some() || given.smtp_password_file.is_some());
+        if is_half {
+            (given.mail_from, given.smtp_password_file) = (None, None);
+        }
+        Self::check(given).map(|settings| (settings, is_half))
     }
 
     fn check(given: ServeArguments) -> Result<Self, SettingsFaults> {

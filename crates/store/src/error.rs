@@ -16,6 +16,8 @@ pub enum Error {
     Corrupt(String),
     /// The database's settings can lose acknowledged writes. The sentence says how to mend it.
     Unsafe(String),
+    /// What was set can't be used whatever else is set, and trying again changes nothing. The sentence says how to mend it.
+    Unusable(String),
     /// Another process serves this file.
     InUse(String),
     /// A newer program has migrated this database.
@@ -65,9 +67,11 @@ impl fmt::Display for Error {
             Self::Busy => write!(f, "too many transactions are waiting"),
             Self::UnknownCommit => write!(f, "the connection broke during commit: the write may or may not be stored"),
             Self::Corrupt(what) => write!(f, "the database holds something unexpected: {what}"),
-            Self::Unsafe(sentence) | Self::InUse(sentence) | Self::Schema(sentence) | Self::Backup(sentence) => {
-                f.write_str(sentence)
-            }
+            Self::Unsafe(sentence)
+            | Self::Unusable(sentence)
+            | Self::InUse(sentence)
+            | Self::Schema(sentence)
+            | Self::Backup(sentence) => f.write_str(sentence),
             Self::NewerSchema { found, known } => write!(
                 f,
                 "the database has schema {found}, this program knows schemas up to {known}: start the newer program, or restore a backup made before the upgrade"

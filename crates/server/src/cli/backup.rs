@@ -14,11 +14,12 @@ use serde::Serialize;
 use store::{EntropySource, Summary};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::installation::{self, Part};
+use super::installation;
 use super::output::{self, Format};
 use super::problem::Problem;
 use crate::config::StoreArguments;
 use crate::entropy::SystemEntropy;
+use crate::monotonic;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,6 +27,9 @@ Examples:
   dalasi backup - | gzip | ssh safe 'cat > dalasi.backup.gz'";
 
 const TELL_EVERY: Duration = Duration::from_millis(500);
+/// After a signal, for what is under way to end by itself.
+const PATIENCE: Duration = Duration::from_secs(2);
+const LONGEST_STALL: Duration = Duration::from_secs(300);
 
 /// Copy everything into a file while the server runs
 #[derive(clap::Args)]
@@ -64,16 +68,16 @@ impl<'a> Answer<'a> {
 pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     let settings = arguments.store.check()?;
     let to_stdout = arguments.file.as_os_str() == "-";
-    let store = installation::open_store(&settings, Part::Guest).await?;
+    let store = installation::open_installed(&settings).await?;
     let written = async {
         if to_stdout {
             return write(&store, io::stdout()).await;
         }
         to_file(&store, &arguments.file).await
     };
-    let written = written.await;
+    // Whoever only reads has nothing to undo, and the thread that reads may never come back from its output.
+    let summary = written.await?;
     store.close().await;
-    let summary = written?;
     let answer = Answer::of(&arguments.file, &summary);
     if arguments.format.json && !to_stdout {
         output::json(&answer)?;
@@ -160,7 +164,22 @@ async fn write(store: &store::Store, writer: impl Write + Send + 'static) -> Res
     let backup = store::backup(store, Counted { inner: writer, flow: Arc::clone(&flow) });
     let mut backup = std::pin::pin!(backup);
     let is_watched = io::stderr().is_terminal();
+    let (mut stopped_at, mut moved) = (None, (0, monotonic::now()));
     loop {
+        let now = monotonic::now();
+        if flow.bytes() != moved.0 {
+            moved = (flow.bytes(), now);
+        }
+        if stopped_at.is_some_and(|at| now - at > PATIENCE) {
+            return Err(Problem::failed("interrupted; no backup was made."));
+        }
+        // It holds its snapshot, and SQLite keeps in its log whatever is written meanwhile.
+        if now - moved.1 > LONGEST_STALL {
+            return Err(Problem::failed(format!(
+                "the output took nothing for {} minutes; no backup was made. See what reads it.",
+                LONGEST_STALL.as_secs() / 60
+            )));
+        }
         tokio::select! {
             summary = &mut backup => {
                 if is_watched {
@@ -171,8 +190,8 @@ async fn write(store: &store::Store, writer: impl Write + Send + 'static) -> Res
                     summary => Ok(summary?),
                 };
             }
-            _ = terminate.recv() => flow.stop(),
-            _ = interrupt.recv() => flow.stop(),
+            _ = terminate.recv() => { flow.stop(); stopped_at = stopped_at.or(Some(now)); }
+            _ = interrupt.recv() => { flow.stop(); stopped_at = stopped_at.or(Some(now)); }
             () = tokio::time::sleep(TELL_EVERY) => {
                 if is_watched {
                     output::progress(&format!("{} MB written", flow.bytes() / 1_000_000));

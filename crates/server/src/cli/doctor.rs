@@ -48,7 +48,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     let config = arguments.settings.config.clone();
-    let settings = ServeSettings::load(arguments.settings)?;
+    let (settings, is_half_of_mail_seen) = ServeSettings::load_as_seen(arguments.settings)?;
     let limit = Duration::from_secs(arguments.time_limit);
     let addresses = settings.addresses(settings.listen);
     let data_dir = match &settings.store.database {
@@ -60,7 +60,7 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         within(limit, "files", blocking(files::Files::of(&settings, config).look())),
         server::ask(&addresses.public_url, limit),
         within(limit, "tls", tls::look(&settings, &addresses)),
-        within(limit, "smtp", mail(&settings, &addresses)),
+        within(limit, "smtp", mail(&settings, &addresses, is_half_of_mail_seen)),
         database::look(&settings, &addresses, limit),
     );
     let clock = Check::of("clock", clock::judge(&inside.times, date));
@@ -97,7 +97,14 @@ async fn blocking(look: impl FnOnce() -> Vec<Finding> + Send + 'static) -> Vec<F
     looked.unwrap_or_else(|error| vec![Finding::failed(format!("the check broke: {error}"), "Report this as a fault.")])
 }
 
-async fn mail(settings: &ServeSettings, addresses: &Addresses) -> Vec<Finding> {
+async fn mail(settings: &ServeSettings, addresses: &Addresses, is_half_seen: bool) -> Vec<Finding> {
+    if is_half_seen {
+        return vec![Finding::warning(
+            "mail-from or smtp-password-file is set, and smtp-url is not seen here: the mail server was not looked at",
+            "Run this with the environment of the service, as docs/deploy/README.md shows with systemd-run. Where it is \
+             nowhere set, `serve` does not start.",
+        )];
+    }
     let Some(mail) = settings.mail.clone() else {
         return vec![Finding::ok("no mail server is configured: invoices and receipts are not mailed")];
     };

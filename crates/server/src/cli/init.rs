@@ -18,7 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   dalasi init --organization 'Kairaba Books'
   dalasi init --data-dir /var/lib/dalasi --organization 'Kairaba Books' --json
-  DALASI_DATABASE_URL=postgres://… dalasi init --key-file /etc/dalasi/master.key --organization 'Kairaba Books'";
+  DALASI_DATABASE_URL=postgres://… dalasi init --key-file /var/lib/dalasi/master.key --organization 'Kairaba Books'";
 
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]

@@ -1,6 +1,7 @@
 //! Opening an installation: its database, its master key, and whether the two belong together.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,20 +60,69 @@ pub(super) async fn open_store(settings: &StoreSettings, part: Part) -> Result<S
     Ok(Store::open(opened, Arc::new(SystemClock::new()), Arc::new(SystemEntropy)).await?)
 }
 
+/// A guest's, for commands whose answer about a database that holds no installation would mislead.
+pub(super) async fn open_installed(settings: &StoreSettings) -> Result<Store, Problem> {
+    let store = open_store(settings, Part::Guest).await?;
+    match is_installed(&store).await {
+        Ok(true) => Ok(store),
+        other => {
+            store.close().await;
+            other?;
+            Err(match &settings.database {
+                Database::Sqlite { data_dir } => nothing_installed(Some(&data_dir.join(DATABASE_FILE))),
+                Database::Postgres { .. } => nothing_installed(None),
+            })
+        }
+    }
+}
+
+/// Whether the key file's key is the one that the installation was made with; `false` where there is no key file.
+pub(super) async fn check_key_file(store: &Store, settings: &StoreSettings) -> Result<bool, Problem> {
+    let key = match load_key_file(&settings.key_file) {
+        Ok(key) => key,
+        Err(KeyFileFault::Missing(_)) => return Ok(false),
+        Err(fault) => return Err(fault.into()),
+    };
+    let nowhere = Addresses { public_url: String::new(), pay_url: String::new() };
+    let context = Arc::new(Context::new(nowhere, key, Vec::new()));
+    let checked = check_key(store, &context).await;
+    checked.map(|()| true).map_err(|problem| problem.and(&format!("it was read from {}", settings.key_file.display())))
+}
+
 /// A guest finds a database or nothing: it makes none.
 pub(super) fn require(opened: &store::Settings) -> Result<(), Problem> {
     match &opened.database {
-        store::Database::Sqlite { path } if opened.secondary && !path.exists() => Err(nothing_installed(Some(path))),
+        store::Database::Sqlite { path } if opened.secondary => match std::fs::metadata(path) {
+            Ok(file) if file.len() > 0 => Ok(()),
+            Ok(_) => Err(nothing_installed(Some(path))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(nothing_installed(Some(path))),
+            Err(error) => Err(unreachable(path, &error)),
+        },
         store::Database::Sqlite { .. } | store::Database::SqliteMemory | store::Database::Postgres { .. } => Ok(()),
     }
 }
 
+fn unreachable(path: &Path, error: &io::Error) -> Problem {
+    let next = match error.kind() {
+        io::ErrorKind::PermissionDenied => " It belongs to another user: run this as the user of the service.",
+        _ => "",
+    };
+    Problem::failed(format!("{} can't be reached: {error}.{next}", path.display()))
+}
+
 fn create_folder(folder: &Path) -> Result<(), Problem> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .map_err(|error| Problem::failed(format!("the folder {} can't be made: {error}", folder.display())))
+    let made: Vec<&Path> = folder.ancestors().take_while(|folder| !is_there(folder)).collect();
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| unreachable(folder, &error))?;
+    // A folder whose entry in the one above was never synced is lost with the power, and all that was put into it.
+    for folder in made {
+        let above = folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(above).and_then(|above| above.sync_all()).map_err(|error| unreachable(above, &error))?;
+    }
+    Ok(())
+}
+
+fn is_there(folder: &Path) -> bool {
+    folder.as_os_str().is_empty() || folder.exists()
 }
 
 fn nothing_installed(path: Option<&Path>) -> Problem {

@@ -62,6 +62,12 @@ impl Problem {
         self
     }
 
+    /// Adds what came of it.
+    pub(super) fn and(mut self, what: &str) -> Self {
+        self.text = format!("{}; {what}", self.text.trim_end_matches('.'));
+        self
+    }
+
     /// What there is to say, for a command that goes on.
     pub(super) fn into_text(self) -> String {
         self.text
@@ -99,6 +105,7 @@ impl From<store::Error> for Problem {
             store::Error::Unsafe(sentence) => Self::failed(format!(
                 "{sentence}\n--unsafe starts all the same: acknowledged payments may then be lost."
             )),
+            store::Error::Unusable(sentence) => Self::usage(sentence),
             store::Error::Conflict
             | store::Error::Unavailable(_)
             | store::Error::Busy

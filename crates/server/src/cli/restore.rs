@@ -14,7 +14,7 @@ use super::output::{self, Format};
 use super::problem::Problem;
 use super::verify;
 use crate::clock::SystemClock;
-use crate::config::StoreArguments;
+use crate::config::{Database, StoreArguments};
 use crate::entropy::SystemEntropy;
 
 const EXAMPLES: &str = "\
@@ -44,9 +44,17 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     let (reader, size) = open(&arguments.file, Arc::clone(&read))?;
     let opened = installation::store_settings(&settings, Part::Owner { allow_unsafe: true })?;
     let summary = load(opened, reader, &read, size).await?;
+    // Settings may be missing, and then it went where nobody meant it to.
+    output::message(&match &settings.database {
+        Database::Sqlite { data_dir } => {
+            format!("The backup was restored into {}.", data_dir.join(installation::DATABASE_FILE).display())
+        }
+        Database::Postgres { .. } => "The backup was restored into PostgreSQL.".to_owned(),
+    });
 
     let store = installation::open_store(&settings, Part::Guest).await?;
     let report = verify::check(&store).await;
+    let key = installation::check_key_file(&store, &settings).await;
     store.close().await;
     let report = report?;
     if !report.is_clean() {
@@ -57,12 +65,13 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
             "the backup was restored as it is, but its books are not right: see the rows above.",
         ));
     }
+    let has_key = key?;
     if arguments.format.json {
         output::json(&Answer::of(&arguments.file, &summary))?;
     } else {
         output::message(&verify::summary(&report));
     }
-    if !settings.key_file.exists() {
+    if !has_key {
         output::message(&format!(
             "Now put the master key that belongs to it at {}: it is not in the backup, and `dalasi serve` needs it.",
             settings.key_file.display()
@@ -116,10 +125,14 @@ fn told(read: u64, size: Option<u64>) -> String {
 }
 
 fn refused(error: store::Error) -> Problem {
+    const NOTHING: &str = "nothing was restored";
     match &error {
-        store::Error::Backup(sentence) if sentence.contains("empty") => {
-            Problem::conflict(format!("{sentence}. Name a new folder with --data-dir, or an empty database."))
-        }
-        _ => error.into(),
+        store::Error::Backup(sentence) if sentence.contains("not empty") => Problem::conflict(format!(
+            "{sentence}; {NOTHING}. Name a new folder with --data-dir, or an empty database."
+        )),
+        // Nobody knows.
+        store::Error::UnknownCommit => error.into(),
+        store::Error::Backup(sentence) if sentence.contains(NOTHING) => error.into(),
+        _ => Problem::from(error).and(NOTHING),
     }
 }

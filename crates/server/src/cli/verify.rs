@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use super::installation::{self, Part};
+use super::installation;
 use super::output::{self, Format};
 use super::problem::Problem;
 use crate::app::verify::{self, Progress, Report};
@@ -29,8 +29,9 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     let settings = arguments.store.check()?;
-    let store = installation::open_store(&settings, Part::Guest).await?;
+    let store = installation::open_installed(&settings).await?;
     let report = check(&store).await;
+    let key = installation::check_key_file(&store, &settings).await;
     store.close().await;
     let report = report?;
     if arguments.format.json {
@@ -41,12 +42,18 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         }
         output::message(&summary(&report));
     }
-    match report.is_clean() {
-        true => Ok(()),
-        false => Err(Problem::failed(
+    if !report.is_clean() {
+        return Err(Problem::failed(
             "the books are not right. Keep a copy of the data as it is before anything is mended, and see the rows named above.",
-        )),
+        ));
     }
+    if !key? {
+        output::message(&format!(
+            "There is no master key at {}: whether it belongs to the data was not checked.",
+            settings.key_file.display()
+        ));
+    }
+    Ok(())
 }
 
 /// One snapshot, read while the server goes on; a person at a terminal sees how far it is.

@@ -95,6 +95,21 @@ pub struct ServeArguments {
 }
 
 impl ServeArguments {
+    /// Over a settings file. One that names a key and no data is that of a server with PostgreSQL, whose address stands
+    /// elsewhere: without it the default folder would be taken for the data.
+    pub(super) fn over_store(self, file: Self) -> Result<Self, SettingsFaults> {
+        let is_keyed = path(file.key_file.clone()).is_some();
+        let given = self.over(file);
+        if is_keyed && given.data_dir.is_none() && given.database_url.is_none() {
+            return Err(SettingsFaults(vec![
+                "data-dir, database-url: the settings file names a key-file and neither of them is set, so where the data is \
+                 is not known here. Set data-dir, or database-url, which may be in the service's environment only."
+                    .to_owned(),
+            ]));
+        }
+        Ok(given)
+    }
+
     /// These settings, and for those that are not given the ones below. An empty text is as not given: that is how a
     /// variable is unset in many a deployment.
     pub(super) fn over(self, below: Self) -> Self {
@@ -173,7 +188,7 @@ impl StoreArguments {
             Some(file) => super::read_file(&file)?,
             None => ServeArguments::default(),
         };
-        Ok(ServeArguments { data_dir, database_url, key_file, ..others }.over(below))
+        ServeArguments { data_dir, database_url, key_file, ..others }.over_store(below)
     }
 }
 

@@ -6,6 +6,7 @@ mod attempts;
 mod backups;
 mod books;
 mod developer;
+mod disks;
 mod doctor;
 mod installation;
 mod invoice_books;

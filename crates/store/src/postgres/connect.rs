@@ -41,7 +41,7 @@ fn is_here(host: &Host) -> bool {
 
 impl Target {
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
-        let unusable = |why: String| Error::Unavailable(format!("the database URL can't be used: {why}"));
+        let unusable = |why: String| Error::Unusable(format!("the database URL can't be used: {why}"));
         let (url, asked) = TlsOptions::take_from(url);
         let mut config = Config::from_str(&url).map_err(|error| unusable(fault::describe(&error)))?;
         config.connect_timeout(CONNECT_LIMIT);
@@ -252,7 +252,7 @@ pub(crate) async fn check_settings(target: &Target, allow_unsafe: bool) -> Resul
     }
     match setting(3)? {
         "UTF8" => Ok(()),
-        encoding => Err(Error::Unsafe(format!(
+        encoding => Err(Error::Unusable(format!(
             "the database's encoding is {encoding}: create it anew with `create database … encoding 'UTF8' template template0`"
         ))),
     }

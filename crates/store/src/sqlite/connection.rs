@@ -1,6 +1,7 @@
 //! One SQLite connection: its settings, its statements, and what its errors mean.
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::tx::Conn;
 const OLDEST_VERSION: i32 = 3_051_003;
 const BUSY: Duration = Duration::from_secs(5);
 const STATEMENTS: usize = 256;
+const SYNC_FAILED: &str = "the disk failed to sync; stopping, so that the restart recovers from what is really stored";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
@@ -54,7 +56,7 @@ pub(crate) fn check_version(number: i32) -> Result<(), Error> {
     if number >= OLDEST_VERSION {
         return Ok(());
     }
-    Err(Error::Unsafe(format!(
+    Err(Error::Unusable(format!(
         "this program was built with SQLite {number}, which can corrupt a database: build it with 3.51.3 or newer"
     )))
 }
@@ -110,7 +112,12 @@ impl Connection {
             sqlite.set_prepared_statement_cache_capacity(STATEMENTS);
             Ok(sqlite)
         };
-        let sqlite = open().map_err(error)?;
+        let sqlite = open().map_err(|fault| match fault.sqlite_error_code() {
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
+                Error::Unavailable(format!("{} can't be opened ({fault}). {}", path.display(), super::file::WHOSE))
+            }
+            _ => error(fault),
+        })?;
         let (prepared, totals) = (Texts::default(), Totals::new());
         Ok(Self { sqlite, prepared, has_savepoints: true, is_load: false, totals })
     }
@@ -299,10 +306,11 @@ pub(crate) fn error(error: rusqlite::Error) -> Error {
         };
     };
     if matches!(code.extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) {
-        tracing::error!(
-            message,
-            "the disk failed to sync; stopping, so that the restart recovers from what is really stored"
-        );
+        tracing::error!(message, "{SYNC_FAILED}");
+        // A command has no log: nobody else would say why it ended.
+        if !tracing::event_enabled!(tracing::Level::ERROR) {
+            let _ = writeln!(std::io::stderr(), "dalasi: {SYNC_FAILED} ({message})");
+        }
         std::process::exit(crate::EXIT_SYNC_FAILED);
     }
     let kind = match code.extended_code {
@@ -337,7 +345,7 @@ mod tests {
 
     #[test]
     fn versions_that_corrupt_are_refused() {
-        assert!(matches!(check_version(3_051_002), Err(Error::Unsafe(_))));
+        assert!(matches!(check_version(3_051_002), Err(Error::Unusable(_))));
         assert!(check_version(3_051_003).is_ok());
         assert!(check_version(rusqlite::version_number()).is_ok());
     }

@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 
+/// The next step of whoever may not reach a file.
+pub(super) const WHOSE: &str = "If it belongs to another user, run this as the user of the service";
+
 /// SQLite gives its write-ahead log the permissions of the database file, so setting them here is enough.
 pub(crate) fn create(path: &Path) -> Result<(), Error> {
     let create = || -> io::Result<()> {
@@ -22,7 +25,12 @@ pub(crate) fn create(path: &Path) -> Result<(), Error> {
         }
         Ok(())
     };
-    create().map_err(|error| Error::Unavailable(format!("{} can't be created: {error}", path.display())))
+    create().map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            Error::Unavailable(format!("{} can't be opened or made: {error}. {WHOSE}", path.display()))
+        }
+        _ => Error::Unavailable(format!("{} can't be created: {error}", path.display())),
+    })
 }
 
 pub(crate) fn require(path: &Path) -> Result<(), Error> {

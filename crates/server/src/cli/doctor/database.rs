@@ -125,6 +125,7 @@ fn what_next(error: &store::Error) -> &'static str {
         store::Error::Schema(_)
         | store::Error::NewerSchema { .. }
         | store::Error::Unsafe(_)
+        | store::Error::Unusable(_)
         | store::Error::InUse(_) => "",
         store::Error::Conflict
         | store::Error::Busy

@@ -1,12 +1,160 @@
 //! A backup is whole or is none, and comes back into either database.
 
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use super::on_both;
 use super::place::{Place, text};
 use super::server::Server;
 
-on_both!(a_backup_beside_the_server_comes_back, a_backup_replaces_nothing_but_a_backup);
+on_both!(
+    a_backup_beside_the_server_comes_back,
+    a_backup_replaces_nothing_but_a_backup,
+    a_failed_restore_leaves_nothing_that_passes_for_an_installation,
+    a_restore_beside_somebody_elses_key_does_not_pass,
+    a_signal_ends_a_backup_that_nobody_reads,
+);
+
+/// Another shop, and a backup of it.
+fn another_shop() -> (Place, PathBuf) {
+    let shop = Place::sqlite();
+    shop.init();
+    assert_eq!(shop.run(&["backup", "shop.backup"]).code, 0);
+    let file = shop.folder().join("shop.backup");
+    (shop, file)
+}
+
+async fn a_failed_restore_leaves_nothing_that_passes_for_an_installation(place: &Place) {
+    let (_shop, file) = another_shop();
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let fails = |name: &str, content: &str, code: i32| {
+        std::fs::write(place.folder().join(name), content).unwrap();
+        let failed = place.run(&["restore", name]);
+        assert_eq!((failed.code, failed.data.as_str()), (code, ""), "{name}: {failed:?}");
+        assert!(failed.messages.contains("nothing was restored"), "{name}: {failed:?}");
+    };
+    fails("half", &whole[..whole.len() * 2 / 3], 1);
+    let nothing_there: [&[&str]; 4] =
+        [&["verify"], &["verify", "--json"], &["backup", "none.backup"], &["backup", "-"]];
+    for command in nothing_there {
+        let refused = place.run(command);
+        assert_eq!((refused.code, refused.data.as_str()), (4, ""), "{command:?}: {refused:?}");
+        assert!(refused.messages.contains("no installation"), "{command:?}: {refused:?}");
+    }
+    assert!(!place.folder().join("none.backup").exists());
+    let restored = place.run(&["restore", file.to_str().unwrap()]);
+    assert_eq!(restored.code, 0, "{restored:?}");
+    fails("again", &whole, 5);
+    assert_eq!(place.run(&["verify"]).code, 0);
+}
+
+async fn a_restore_beside_somebody_elses_key_does_not_pass(place: &Place) {
+    let (shop, file) = another_shop();
+    let other = Place::sqlite();
+    other.init();
+    std::fs::create_dir_all(place.key_file().parent().unwrap()).unwrap();
+    std::fs::copy(other.key_file(), place.key_file()).unwrap();
+    let restored = place.run(&["restore", file.to_str().unwrap()]);
+    assert_eq!((restored.code, restored.data.as_str()), (1, ""), "{restored:?}");
+    let place_is_told = match place.is_postgres() {
+        true => "restored into PostgreSQL",
+        false => "data/dalasi.db",
+    };
+    assert!(restored.messages.contains(place_is_told), "{restored:?}");
+    for refused in [restored, place.run(&["verify"]), place.run(&["verify", "--json"])] {
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert!(refused.messages.contains("does not belong"), "{refused:?}");
+    }
+    std::fs::copy(shop.key_file(), place.key_file()).unwrap();
+    place.has_clean_books();
+    std::fs::set_permissions(place.key_file(), std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(place.run(&["verify"]).code, 1, "a key that everybody may read");
+    std::fs::remove_file(place.key_file()).unwrap();
+    let verified = place.run(&["verify"]);
+    assert!(verified.code == 0 && verified.messages.contains("was not checked"), "{verified:?}");
+}
+
+/// The address of the database may stand where this command doesn't see it.
+#[test]
+fn a_settings_file_that_names_a_key_and_no_place_is_refused() {
+    let (shop, file) = another_shop();
+    let place = Place::sqlite();
+    let key = format!("key-file = {:?}\n", shop.key_file());
+    std::fs::write(place.folder().join("dalasi.toml"), key).unwrap();
+    let file = file.to_str().unwrap();
+    let commands: [&[&str]; 4] = [&["restore", file], &["verify"], &["doctor"], &["serve", "--listen", "127.0.0.1:0"]];
+    for command in commands {
+        let mut command = place.command(&[command, &["--config", "dalasi.toml"]].concat());
+        let refused = super::place::Ran::of(command.env_remove("DALASI_DATA_DIR").output().unwrap());
+        assert_eq!((refused.code, refused.data.as_str()), (2, ""), "{refused:?}");
+        assert!(refused.messages.contains("data-dir") && refused.messages.contains("database-url"), "{refused:?}");
+    }
+    assert!(!place.folder().join("dalasi-data").exists());
+    let restored = place.run(&["restore", file, "--config", "dalasi.toml"]);
+    assert_eq!(restored.code, 0, "{restored:?}");
+    assert!(
+        restored.messages.contains("restored into") && restored.messages.contains("data/dalasi.db"),
+        "{restored:?}"
+    );
+}
+
+/// Until the command takes these signals itself.
+async fn takes_signals(child: &Child) {
+    let status = format!("/proc/{}/status", child.id());
+    for _ in 0..200 {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        // SIGTERM is number 15.
+        if u64::from_str_radix(caught.trim(), 16).unwrap() & (1 << 14) != 0 {
+            return tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("no signal is taken");
+}
+
+fn signal(id: u32, name: &str) {
+    assert!(Command::new("kill").args([name, &id.to_string()]).status().unwrap().success());
+}
+
+/// Its exit code, and what it said.
+async fn ended(mut child: Child) -> (i32, String) {
+    for _ in 0..200 {
+        if let Some(status) = child.try_wait().unwrap() {
+            let mut said = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            return (status.code().unwrap_or(-1), said);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    panic!("the signal did not end it");
+}
+
+#[cfg(target_os = "linux")]
+async fn a_signal_ends_a_backup_that_nobody_reads(place: &Place) {
+    place.init();
+    for name in ["-TERM", "-INT"] {
+        // Full from the start, and never read.
+        let (mut full, _unread) = UnixStream::pair().unwrap();
+        full.set_nonblocking(true).unwrap();
+        while full.write(&[0; 65536]).is_ok() {}
+        full.set_nonblocking(false).unwrap();
+        let mut command = place.command(&["backup", "-"]);
+        let child = command.stdout(OwnedFd::from(full)).stderr(Stdio::piped()).spawn().unwrap();
+        takes_signals(&child).await;
+        signal(child.id(), name);
+        let (code, said) = ended(child).await;
+        assert_eq!(code, 1, "{name}: {said}");
+        assert!(said.contains("interrupted"), "{name}: {said}");
+    }
+}
 
 async fn a_backup_replaces_nothing_but_a_backup(place: &Place) {
     place.init();

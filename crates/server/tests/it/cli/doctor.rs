@@ -235,6 +235,21 @@ async fn a_mail_server_is_greeted_and_told_nothing_more() {
     finds(&asked.await.unwrap().unwrap(), "smtp", "failed", "no end to it within 1 s");
 }
 
+/// The mail server's address holds a password, and stands where the unit alone reads it.
+#[test]
+fn a_sender_without_a_mail_server_is_no_reason_to_look_at_nothing() {
+    let place = Place::sqlite();
+    place.init();
+    std::fs::write(place.folder().join("dalasi.toml"), "mail-from = 'bills@shop.example'\n").unwrap();
+    let (code, report) = doctor(&place, &["--config", "dalasi.toml"], &[]);
+    assert_eq!(code, 0, "{report:#}");
+    finds(&report, "smtp", "warning", "smtp-url is not seen here");
+    let (_, report) = doctor(&place, &[], &[("DALASI_SMTP_PASSWORD_FILE", "absent")]);
+    finds(&report, "smtp", "warning", "smtp-url is not seen here");
+    // The server itself takes no half of it.
+    assert_eq!(place.run(&["serve", "--listen", "127.0.0.1:0", "--config", "dalasi.toml"]).code, 2);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn broken_books_are_seen() {
     let place = Place::sqlite();

@@ -17,6 +17,7 @@ on_both!(
     a_term_signal_ends_it_in_order,
     a_worker_serves_nobody_but_can_be_watched,
     without_its_key_an_installation_stays_shut,
+    what_no_flag_helps_against_names_none,
 );
 
 #[test]
@@ -51,6 +52,7 @@ fn help_begins_with_examples_and_ends_with_exit_codes() {
         let parent = place.run(&[command[0], "--help"]);
         assert!(parent.data.starts_with("Examples:\n"), "{command:?}: {}", parent.data);
     }
+    assert!(place.run(&["init", "--help"]).data.contains("--key-file /var/lib/dalasi/master.key"));
     let wrong = place.run(&["serv"]);
     assert_eq!((wrong.code, wrong.data.as_str()), (2, ""), "{wrong:?}");
     assert_eq!(place.run(&["serve", "--listen", "everywhere"]).code, 2);
@@ -218,6 +220,65 @@ async fn without_its_key_an_installation_stays_shut(place: &Place) {
     assert!(refused.messages.contains("does not belong"), "{refused:?}");
     std::fs::rename(&aside, place.key_file()).unwrap();
     assert_eq!(place.run(&["keys", "create"]).code, 0);
+}
+
+/// That is how a variable is unset in many a deployment.
+#[test]
+fn an_empty_variable_is_none() {
+    let place = Place::sqlite();
+    place.init();
+    let variables = [
+        "CONFIG",
+        "LISTEN",
+        "DATABASE_URL",
+        "KEY_FILE",
+        "PUBLIC_URL",
+        "PAY_URL",
+        "DONATE_URL",
+        "TRUSTED_PROXIES",
+        "TLS_CERT",
+        "TLS_KEY",
+        "ALLOW_LOOPBACK_WEBHOOKS",
+        "SMTP_URL",
+        "SMTP_PASSWORD_FILE",
+        "MAIL_FROM",
+        "RATE_LIMIT",
+        "ROLE",
+        "UNSAFE",
+        "LOG_FORMAT",
+    ];
+    for command in [&["verify"] as &[&str], &["doctor"], &["keys", "create"]] {
+        for name in variables {
+            let ran = Ran::of(place.command(command).env(format!("DALASI_{name}"), "").output().unwrap());
+            assert_eq!(ran.code, 0, "{command:?} with an empty DALASI_{name}: {ran:?}");
+        }
+        let mut all = place.command(command);
+        let ran = Ran::of(all.envs(variables.map(|name| (format!("DALASI_{name}"), ""))).output().unwrap());
+        assert_eq!(ran.code, 0, "{command:?}: {ran:?}");
+    }
+}
+
+/// Nor does starting again, which the unit therefore leaves.
+async fn what_no_flag_helps_against_names_none(place: &Place) {
+    let Some(admin) = place.admin() else { return };
+    let refused = |url: &str| {
+        let mut command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let refused = Ran::of(command.env("DALASI_DATABASE_URL", url).output().unwrap());
+        assert_eq!((refused.code, refused.data.as_str()), (2, ""), "{refused:?}");
+        assert!(!refused.messages.contains("--unsafe") && !refused.messages.contains("hunter2"), "{refused:?}");
+        refused.messages
+    };
+    assert!(refused("postgres://shop:hunter2@db.invalid/shop").contains("sslmode=verify-full"));
+    assert!(refused("postgres://shop:hunter2@localhost/shop?sslmode=perhaps").contains("sslmode=perhaps"));
+
+    let client = super::place::postgres_client(admin).await;
+    let name = format!("it_ascii_{}", std::process::id());
+    let create = format!("create database {name} template template0 encoding 'SQL_ASCII' locale 'C'");
+    client.batch_execute(&create).await.unwrap();
+    let (server, _) = admin.rsplit_once('/').unwrap();
+    let said = refused(&format!("{server}/{name}"));
+    client.batch_execute(&format!("drop database {name} with (force)")).await.unwrap();
+    assert!(said.contains("SQL_ASCII"), "{said}");
 }
 
 /// Whatever the shell or the unit allows.

@@ -76,6 +76,11 @@ impl Place {
         self.folder.join("data/dalasi.db")
     }
 
+    /// How PostgreSQL is reached by whoever may make databases.
+    pub(crate) fn admin(&self) -> Option<&str> {
+        self.database.as_ref().map(|database| database.admin.as_str())
+    }
+
     /// For an installation in this process.
     pub(crate) fn settings(&self) -> store::Database {
         match &self.database {
@@ -106,6 +111,33 @@ impl Place {
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         Ran::of(self.command(arguments).output().unwrap())
+    }
+
+    /// The same command as another program runs it: a shell, strace.
+    pub(crate) fn command_by(&self, program: &[&str], arguments: &[&str]) -> Command {
+        let direct = self.command(arguments);
+        let mut command = Command::new(program[0]);
+        command.args(&program[1..]).arg(direct.get_program()).args(direct.get_args());
+        for (name, value) in direct.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.current_dir(&self.folder).stdin(Stdio::null());
+        command
+    }
+
+    /// The same command with its system calls watched, or changed, as strace has it. Nothing where there is none.
+    pub(crate) fn traced(&self, options: &[&str], arguments: &[&str]) -> Option<Command> {
+        if Command::new("strace").arg("--version").output().is_err() {
+            #[expect(clippy::print_stderr, reason = "a test that does not run says so")]
+            {
+                eprintln!("NOT RUN: {arguments:?} under strace, which is not installed");
+            }
+            return None;
+        }
+        Some(self.command_by(&[&["strace", "--follow-forks", "--quiet=all"], options].concat(), arguments))
     }
 
     /// A command that has to work; what it says in JSON.
@@ -182,7 +214,7 @@ pub(crate) fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("{pointer} is no text in {value}"))
 }
 
-async fn postgres_client(url: &str) -> tokio_postgres::Client {
+pub(crate) async fn postgres_client(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     client
