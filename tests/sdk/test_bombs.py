@@ -21,9 +21,9 @@ WARM_UP = 250
 
 
 def resident(server):
-    """Bytes of memory that the process holds."""
+    """Bytes that are the process's own: pages of its program come and go as the machine has memory for them."""
     status = Path(f"/proc/{server.process.pid}/status").read_text()
-    return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmRSS:"))
+    return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("RssAnon:"))
 
 
 def worked(server):
