@@ -104,7 +104,7 @@ pub(crate) const ROWS: &[Row] = &[
             "--nocapture",
         ]),
         unit: "states",
-        counts: [250_000, 250_000, 250_000],
+        counts: [280_000, 280_000, 280_000],
         is_gate_step: false,
     },
     Row {

@@ -266,13 +266,9 @@ pub(super) fn watch(tx: &mut Tx<'_>, invoice: &Invoice) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ends the open session of an invoice whose remaining amount is another now, and asks the rail to drop its attempt. One that
-/// is being handed over is spared, as one that the provider has: its amount keeps its place, and nothing else may take it.
+/// Ends the open session of an invoice whose remaining amount is another now, and asks the rail to drop its attempt.
 pub(super) fn close_session(tx: &mut Tx<'_>, invoice: &mut Invoice) -> Result<(), Failure> {
     let Some(session) = invoice.payment_session else { return Ok(()) };
-    if sessions::load_payment(tx, invoice.scope, session)?.is_being_handed_over() {
-        return Ok(());
-    }
     if let Some(attempt) = sessions::close_by_id(tx, invoice.scope, session, false)? {
         invoice.attempt_moved(attempt, false, tx.now());
     }

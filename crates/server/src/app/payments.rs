@@ -199,11 +199,11 @@ fn load_target(
         current = current.filter(|current| current.session.status() != SessionStatus::Succeeded);
     }
     if let Target::Session(id) = target
-        && current.as_ref().is_none_or(|current| current.session.id != id || current.has_expired(now))
+        && current.as_ref().is_none_or(|current| current.session.id != id || current.session.has_expired(now))
     {
         return Err(Refusal::PaymentSessionClosed.into());
     }
-    if let Some(current) = current.as_mut().filter(|current| current.has_expired(now)) {
+    if let Some(current) = current.as_mut().filter(|current| current.session.has_expired(now)) {
         close(tx, &mut object, current, true)?;
     }
     Ok((object, current))

@@ -5,7 +5,7 @@
 use domain::checkout::{Checkout, Status};
 use domain::job::Job;
 use domain::payment::{Payable, PaymentSession, SessionStatus, Transaction, TransactionStatus, TransactionSummary};
-use domain::{Id, Scope, Timestamp};
+use domain::{Id, Scope};
 use store::Tx;
 use store::queries::jobs;
 
@@ -18,18 +18,6 @@ use crate::error::Failure;
 pub struct Payment {
     pub session: PaymentSession,
     pub transaction: Option<Transaction>,
-}
-
-impl Payment {
-    /// Nobody has used it in time. What is being handed over is on its way to the provider: closed, it would leave room for
-    /// another attempt beside it. Settling it looks at the clock again.
-    pub fn has_expired(&self, now: Timestamp) -> bool {
-        self.session.has_expired(now) && !self.is_being_handed_over()
-    }
-
-    pub fn is_being_handed_over(&self) -> bool {
-        self.session.is_being_handed_over(self.transaction.as_ref())
-    }
 }
 
 pub fn load_payment(tx: &mut Tx<'_>, scope: Scope, id: Id<PaymentSession>) -> Result<Payment, Failure> {
@@ -138,16 +126,16 @@ pub(super) fn unwatch(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<(), F
 pub fn expire(tx: &mut Tx<'_>, scope: Scope, id: Id<PaymentSession>) -> Result<(), Failure> {
     let Some(known) = tx.peek::<PaymentSession>(scope, id)? else { return Ok(()) };
     let mut object = PaidObject::load(tx, scope, known.payable)?;
-    let mut payment = load_payment(tx, scope, id)?;
+    let Payment { mut session, mut transaction } = load_payment(tx, scope, id)?;
     let now = tx.now();
-    if payment.has_expired(now) {
-        close(tx, &mut payment.session, payment.transaction.as_mut(), true)?;
-        if let Some(transaction) = &payment.transaction {
+    if session.has_expired(now) {
+        close(tx, &mut session, transaction.as_mut(), true)?;
+        if let Some(transaction) = &transaction {
             object.attempt_moved(id, transaction.summary(), false, now);
         }
         object.save(tx)?;
-    } else if payment.session.status() == SessionStatus::Pending && !payment.session.has_expired(now) {
-        watch(tx, &payment.session)?;
+    } else if session.status() == SessionStatus::Pending {
+        watch(tx, &session)?;
     }
     Ok(())
 }

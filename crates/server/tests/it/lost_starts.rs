@@ -11,7 +11,6 @@ use axum::http::Request;
 use dalasi::app::{App, Context, keys};
 use dalasi::http::envelope::{self, EdgeSettings};
 use dalasi::http::{self, Api};
-use dalasi::jobs;
 use dalasi::metrics;
 use dalasi::rails::{Order, Rail, RefundOrder, Simulator};
 use domain::api_key::{KeyKind, Rights};
@@ -307,55 +306,6 @@ async fn invoice(merchant: &Merchant) -> (String, Value) {
     let id = invoice["data"]["id"].as_str().unwrap().to_owned();
     let object = json!({ "object_type": "invoice", "object_id": id });
     (id, object)
-}
-
-/// Whoever is told that it is over begins again, and two attempts take money.
-#[tokio::test]
-async fn what_is_being_handed_over_makes_room_for_no_other() {
-    for is_recorded in [true, false] {
-        let mut places = vec![Place::sqlite()];
-        places.extend(Place::postgres("what is being handed over makes room for no other").await);
-        for place in places {
-            let (world, rail) = behind_on(place.settings(), Trouble::Slow(Notify::new()), true).await;
-            nothing_takes_its_place(&world, &rail, is_recorded).await;
-            world.app.store().close().await;
-            place.end().await;
-        }
-    }
-}
-
-/// Neither where the rest is recorded by hand, nor where its time runs out.
-async fn nothing_takes_its_place(world: &World, rail: &Lossy, is_recorded: bool) {
-    world.rest().await;
-    let merchant = Merchant::of(world).await;
-    merchant.ask("PUT", "/v1/pay/settings", json!({ "allow_partial_payments": true })).await;
-    let (id, mut object) = invoice(&merchant).await;
-    object["amount"] = "40.00".into();
-    let meanwhile = async {
-        starts(rail, 1).await;
-        if is_recorded {
-            let cash = json!({ "amount": "60.00", "payment_method": "cash" });
-            let (status, paid) = merchant.ask("POST", &format!("/v1/pay/invoices/{id}/payments"), cash).await;
-            assert_eq!((status, &paid["data"]["remaining_amount"]), (201, &"40.00".into()), "{paid}");
-        } else {
-            world.clock.advance(Duration::from_secs(25 * 3600));
-            let due = jobs::claim_due(&world.app, 10).await;
-            let timer = due.into_iter().find(|claimed| matches!(claimed.job, Job::ExpireSession(_)));
-            assert!(jobs::run_one(&world.app, timer.unwrap()).await);
-        }
-        let (status, refused) = merchant.pay(&object, "card", "+2207654321").await;
-        assert_eq!((status, refused["code"].as_str()), (400, Some("payment_in_progress")), "{refused}");
-        let Trouble::Slow(go_on) = &rail.trouble else { unreachable!() };
-        go_on.notify_one();
-    };
-    let ((status, first), ()) = tokio::join!(merchant.pay(&object, "wave", "+2207654321"), meanwhile);
-    assert_eq!(status, 200, "{first}");
-    let after = if is_recorded { "pending" } else { "cancelled" };
-    assert_eq!(first["data"]["status"], after, "the rail has answered: {first}");
-    let (status, card) = merchant.pay(&object, "card", "+2207654321").await;
-    assert_eq!((status, &card["data"]["amount"]), (200, &"40.00".into()), "{card}");
-    assert_ne!(card["data"]["id"], first["data"]["id"], "what nobody used is replaced");
-    world.has_clean_books().await;
 }
 
 /// A client gives up after 30 seconds, and asks again without a key.

@@ -25,10 +25,7 @@ impl World {
         let mut current = self.object.session().map(|session| self.place(session));
         object.amount(None, now).ok()?;
         current = current.filter(|place| self.attempts[*place].session.status() != SessionStatus::Succeeded);
-        if let Some(place) = current.filter(|place| {
-            let attempt = &self.attempts[*place];
-            attempt.session.has_expired(now) && !attempt.is_being_handed_over()
-        }) {
+        if let Some(place) = current.filter(|place| self.attempts[*place].session.has_expired(now)) {
             self.close(&mut object, place, true);
         }
         let amount = object.amount(asked, now).ok()?;
