@@ -31,10 +31,6 @@ impl Doubt {
     pub fn is_of(&self, scope: Scope) -> bool {
         self.is_of_all || self.scopes.contains(&scope)
     }
-
-    pub fn is_none(&self) -> bool {
-        !self.is_of_all && self.scopes.is_empty()
-    }
 }
 
 /// Holds the outcome for whoever asks.
@@ -57,8 +53,8 @@ impl LatestInvariants {
         known.scopes.extend(&doubt.scopes);
     }
 
-    /// Until a person has looked, no money of this scope goes out.
-    pub fn hold_back(&self, scope: Scope) -> bool {
+    /// Then no money of this scope goes out.
+    pub fn are_in_doubt(&self, scope: Scope) -> bool {
         self.lock().doubt.is_of(scope)
     }
 

@@ -28,7 +28,7 @@ impl App {
             return Err(Failure::Broken("not a refund's job".into()));
         };
         let scope = claimed.scope;
-        if self.invariants().hold_back(scope) {
+        if self.invariants().are_in_doubt(scope) {
             let claimed = claimed.clone();
             return self.commit(move |tx, _| Ok(jobs::put_off(tx, &claimed, tx.now().plus(LOOK_AGAIN))?)).await;
         }
@@ -68,7 +68,7 @@ impl App {
         let order = self.refund_order(scope, id).await?;
         // What was lost on the way may never have arrived: a rail that knows the second call for the first gets it again.
         let may_be_sent_again = order.refund.step() == Step::Unknown
-            && !self.invariants().hold_back(scope)
+            && !self.invariants().are_in_doubt(scope)
             && (self.refunds_once(&order) || domain::planted!(Defect::RefundSentAgain));
         let report = match self.rail_of(&order.refund) {
             None => RefundReport::NotFound,

@@ -178,7 +178,7 @@ async fn nothing_goes_out_while_the_books_are_in_doubt() {
     add(1).await.unwrap();
     let scope = world.scope;
     let checked = async {
-        while !world.app.invariants().hold_back(scope) {
+        while !world.app.invariants().are_in_doubt(scope) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
