@@ -245,8 +245,8 @@ pub fn lease(tx: &mut Tx<'_>, due: &DueDelivery, lease_until: Timestamp) -> Resu
     row.map(|row| Ok(ClaimedDelivery { delivery: read(&row)?, lease_token: row.get("lease_token")? })).transpose()
 }
 
-/// Stores what an attempt brought, and puts off those that wait for it; `false` when the lease had passed to another worker, or when it is to be tried again but
-/// was given up meanwhile.
+/// Stores what an attempt brought, and puts off those that wait for it; `false` when the lease had passed to another worker,
+/// or when it is to be tried again but was given up meanwhile.
 pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error> {
     let delivery = &claimed.delivery;
     let mut values = Vec::from(key(delivery.scope, &delivery.event.to_string()));
