@@ -10,6 +10,7 @@ use domain::{Scope, Timestamp};
 use super::scope_of;
 use crate::error::Error;
 use crate::settings::Dialect;
+use crate::sql::Value;
 use crate::tx::Tx;
 
 const SCHEDULE: &str = "\
@@ -158,19 +159,19 @@ pub fn is_held(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<bool, Error> {
 
 /// Let go, and owed again at `due_at`.
 pub fn again(tx: &mut Tx<'_>, claimed: &ClaimedJob, due_at: Timestamp) -> Result<(), Error> {
-    let values =
-        [claimed.job.kind().into(), claimed.job.object_id().into(), claimed.lease_token.into(), due_at.micros().into()];
     if domain::planted!(Defect::FailedJobForgotten) {
         return cancel(tx, claimed.job);
     }
-    tx.execute(AGAIN, &values).map(drop)
+    tx.execute(AGAIN, &let_go(claimed, due_at)).map(drop)
 }
 
 /// Not begun, let go, and owed at `due_at`: as if it had not been claimed.
 pub fn put_off(tx: &mut Tx<'_>, claimed: &ClaimedJob, due_at: Timestamp) -> Result<(), Error> {
-    let values =
-        [claimed.job.kind().into(), claimed.job.object_id().into(), claimed.lease_token.into(), due_at.micros().into()];
-    tx.execute(PUT_OFF, &values).map(drop)
+    tx.execute(PUT_OFF, &let_go(claimed, due_at)).map(drop)
+}
+
+fn let_go(claimed: &ClaimedJob, due_at: Timestamp) -> [Value; 4] {
+    [claimed.job.kind().into(), claimed.job.object_id().into(), claimed.lease_token.into(), due_at.micros().into()]
 }
 
 /// No longer owed.
