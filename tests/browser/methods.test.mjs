@@ -189,13 +189,14 @@ for (const scripts of SCRIPTS) {
 
     test('leaving without paying goes to the failure address', () =>
       visit(scripts, async page => {
-        // The page goes on by itself; behind a closed door it can be looked at.
+        // The page goes on by itself, once; behind a closed door it can be looked at.
         const door = shop.door()
         const checkout = await create({ failure_url: shop.url + door.path })
         await open(page, checkout)
         await button(page, 'Cancel and return to the shop').click()
         await reach(page, 'Back to the shop')
         await look(page, 'leaving')
+        await eventually(() => shop.visits.some(visit => visit.startsWith(door.path)))
         door.open()
         await link(page, `Back to ${MERCHANT}`).click()
         await reach(page, 'Welcome back')
