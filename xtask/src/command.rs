@@ -98,8 +98,11 @@ pub(crate) fn without_proofs(command: &mut Command) -> &mut Command {
         .fold(command, |command, name| command.env_remove(name))
 }
 
+/// Where our own files are concerned, without the folder that somebody put them in.
 fn shown(command: &Command) -> String {
-    let mut words = vec![command.get_program().to_string_lossy().into_owned()];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(""));
+    let program = Path::new(command.get_program());
+    let mut words = vec![program.strip_prefix(root).unwrap_or(program).to_string_lossy().into_owned()];
     words.extend(command.get_args().map(|argument| argument.to_string_lossy().into_owned()));
     words.join(" ")
 }

@@ -28,7 +28,7 @@ Examples:
   cargo xtask test                        every check, as the integration server runs them
   cargo xtask test --only clippy,test     two of them
   cargo xtask test --only sdk -- -k webhooks
-  cargo xtask prove --tier nightly --budget 120m --resume reached.jsonl
+  cargo xtask prove --tier nightly --budget 120m --jobs 2 --resume docs/proof/nightly.jsonl --write
   cargo xtask prove --tier nightly --only A7.refunds --database sqlite --resume reached.jsonl
   cargo xtask prove --tier nightly --only C8.failover --slice all
   cargo xtask soak --for 24h              whether it needs more with the time, on a release build
@@ -39,11 +39,11 @@ Commands:
   test [--only STEP,…] [--skip STEP,…] [-- ARGUMENTS]
                  runs the steps in order and goes on after a failure; ARGUMENTS go to the one chosen step's runner
   prove [--tier gate|nightly|release] [--budget TIME] [--resume FILE] [--only ROW,…] [--database sqlite|postgres] [--slice TIME|all]
-        [--jobs N]
+        [--jobs N] [--write]
                  runs the rows of the proof programme in turns until their tier's counts or the budget (90s, 120m, 8h)
-                 are reached; FILE keeps what was reached for one commit, so that the next run goes on; with --slice all a
-                 row has one turn for everything; N rows run beside each other, but for those that look at the time; ends
-                 with a table
+                 are reached; FILE keeps what was reached for one commit's code, so that the next run goes on, also after
+                 commits that change documents only; with --slice all a row has one turn for everything; N rows run beside
+                 each other, but for those that look at the time; ends with a table, and --write writes it to docs/proof.md
   bench [--quick|--full] [--only G1,…] [--profile release|dist] [--resume FILE] [--peers] [--write]
                  measures the goals of docs/performance.md; FILE keeps what was measured and filled, so that the next run
                  goes on; --peers installs what G10 runs beside, for this run and the later ones; --write writes that page

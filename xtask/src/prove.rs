@@ -1,23 +1,27 @@
 //! `cargo xtask prove`: runs the rows of the proof programme for as long as somebody likes, adds up what they reached
-//! for one commit, and prints one table.
+//! for one commit's code, and prints one table, or writes it down as a page.
 
 mod record;
 mod row;
 mod rows;
+mod table;
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use self::record::{Reached, Record};
+use self::record::{Key, Reached, Record};
 use self::row::{Row, Runner};
-use self::rows::{NOT_BUILT, ROWS};
+use self::rows::ROWS;
+use self::table::Table;
 use crate::steps::Machine;
 use crate::{Result, command};
 
 /// About how long one slice of a row takes, unless it is said; then the next row has its turn.
 const SLICE: Duration = Duration::from_secs(120);
+/// Where `--write` puts the table.
+const PAGE: &str = "docs/proof.md";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tier {
@@ -37,10 +41,11 @@ pub(crate) struct Options {
     slice: Option<Duration>,
     /// How many rows run beside each other; those that look at the time run alone.
     jobs: usize,
+    writes: bool,
 }
 
 impl Options {
-    /// `[--tier gate|nightly|release] [--budget 120m] [--resume FILE] [--only ROW,…] [--database sqlite|postgres] [--slice 10m|all] [--jobs 2]`
+    /// `[--tier gate|nightly|release] [--budget 120m] [--resume FILE] [--only ROW,…] [--database sqlite|postgres] [--slice 10m|all] [--jobs 2] [--write]`
     pub(crate) fn parse(words: &[String]) -> Result<Self> {
         let mut options = Self {
             tier: Tier::Gate,
@@ -50,9 +55,14 @@ impl Options {
             database: None,
             slice: Some(SLICE),
             jobs: 1,
+            writes: false,
         };
         let mut words = words.iter();
         while let Some(word) = words.next() {
+            if word == "--write" {
+                options.writes = true;
+                continue;
+            }
             let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
             match word.as_str() {
                 "--tier" => options.tier = Tier::parse(value)?,
@@ -125,7 +135,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 fn run_on(machine: &mut Machine, options: &Options) -> Result<()> {
-    let (commit, start) = (machine.commit()?, now());
+    let start = now();
     if options.tier != Tier::Gate {
         machine.use_release();
     }
@@ -137,7 +147,7 @@ fn run_on(machine: &mut Machine, options: &Options) -> Result<()> {
             path
         }
     };
-    let record = Record::open(&path, &commit)?;
+    let record = Record::open(&path, &machine.code()?, &machine.commit()?)?;
     let tasks = options.chosen();
     // In turns, so that a budget that ends too early has seen something of every row.
     let (alone, shared): (Vec<Task>, Vec<Task>) = tasks.iter().partition(|task| task.row.is_alone());
@@ -157,7 +167,13 @@ fn run_on(machine: &mut Machine, options: &Options) -> Result<()> {
             break;
         }
     }
-    print_table(&record, &tasks, options.tier, &commit)
+    let table = Table::of(&record, &tasks, options.tier)?;
+    println!("\n{}", table.text());
+    if options.writes {
+        let page = machine.root().join(PAGE);
+        std::fs::write(&page, table.page()).map_err(|error| format!("{}: {error}", page.display()))?;
+    }
+    if table.faults().is_empty() { Ok(()) } else { Err(table.faults().join("\n")) }
 }
 
 /// Each to its end, in their order as soon as there is a place; after the budget none begins.
@@ -204,9 +220,12 @@ fn duration_ms(seconds: f64) -> u64 {
 }
 
 impl Task {
+    fn key(self) -> Key {
+        (self.row.id.to_owned(), self.database.map(str::to_owned))
+    }
+
     fn reached(self, record: &Record) -> Result<Reached> {
-        let key = (self.row.id.to_owned(), self.database.map(str::to_owned));
-        Ok(record.read()?.remove(&key).unwrap_or_default())
+        Ok(record.read()?.remove(&self.key()).unwrap_or_default())
     }
 
     /// How many are to run now, unless it has ended.
@@ -283,45 +302,6 @@ impl Task {
     }
 }
 
-fn print_table(record: &Record, tasks: &[Task], tier: Tier, commit: &str) -> Result<()> {
-    let all = record.read()?;
-    println!("\nProofs of commit {commit}, tier {}:\n", tier.name());
-    println!(
-        "{:<12} {:<9} {:>24} {:>10} {:>9}  {:<25} what",
-        "row", "database", "reached", "violations", "controls", "seeds"
-    );
-    let mut faults = Vec::new();
-    for task in tasks {
-        let key = (task.row.id.to_owned(), task.database.map(str::to_owned));
-        let reached = all.get(&key).cloned().unwrap_or_default();
-        let shown = match &reached.not_run {
-            Some(reason) => format!("NOT RUN: {reason}"),
-            None if task.row.wanted(tier) == 0 => "not in this tier".to_owned(),
-            None => format!("{} of {} {}", reached.count, task.row.wanted(tier), task.row.unit),
-        };
-        let controls = format!("{}/{}", reached.caught.len(), reached.caught.len() + reached.missed.len());
-        let seeds = reached.seeds.map_or(String::new(), |(first, last)| format!("{first}–{last}"));
-        println!(
-            "{:<12} {:<9} {:>24} {:>10} {:>9}  {:<25} {}",
-            task.row.id,
-            task.database.unwrap_or("—"),
-            shown,
-            reached.violations,
-            controls,
-            seeds,
-            task.row.title
-        );
-        let name = task.database.map_or(task.row.id.to_owned(), |database| format!("{} on {database}", task.row.id));
-        faults.extend(reached.found.iter().map(|what| format!("{name}: {what}")));
-        faults.extend(reached.missed.iter().map(|control| format!("{name}: planted and not caught: {control}")));
-    }
-    for (id, reason) in NOT_BUILT {
-        println!("{id:<12} not built: {reason}");
-    }
-    println!();
-    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
-}
-
 pub(crate) fn is_database(name: &str) -> bool {
     rows::BOTH.contains(&name)
 }
@@ -356,10 +336,11 @@ mod tests {
     #[test]
     fn a_line_says_which_rows_how_far_and_how_long() {
         let options =
-            parse("--tier nightly --budget 120m --resume /tmp/reached --only A7 --database postgres --jobs 2")
+            parse("--tier nightly --budget 120m --resume /tmp/reached --write --only A7 --database postgres --jobs 2")
                 .expect("good");
         assert_eq!((options.tier, options.budget), (Tier::Nightly, Duration::from_secs(7_200)));
         assert_eq!((options.resume.clone(), options.jobs), (Some(PathBuf::from("/tmp/reached")), 2));
+        assert!(options.writes);
         let tasks = options.chosen();
         assert!(!tasks.is_empty() && tasks.iter().all(|task| task.row.id.starts_with("A7.")));
         assert!(tasks.iter().all(|task| task.database == Some("postgres")));

@@ -95,13 +95,28 @@ impl Machine {
         Ok(self.cluster.insert(cluster).url().to_owned())
     }
 
-    /// What is checked out; with `-changed` where files differ from it.
+    /// What is checked out.
     pub(crate) fn commit(&self) -> Result<String> {
-        let mut git = Command::new("git");
-        let described = command::output(
-            git.args(["describe", "--always", "--abbrev=12", "--dirty=-changed"]).current_dir(&self.root),
-        )?;
-        Ok(described.trim().to_owned())
+        self.git(&["describe", "--always", "--abbrev=12"])
+    }
+
+    /// A name for what is built and played here; with `-changed` where files differ from the commit. Commits that differ in
+    /// their documents alone have the same.
+    pub(crate) fn code(&self) -> Result<String> {
+        let but_documents = ["--", ".", ":(exclude)docs", ":(exclude,glob)*.md"];
+        let files = self.git(&[&["ls-files", "--stage"], &but_documents[..]].concat())?;
+        let changed = self.git(&[&["status", "--porcelain"], &but_documents[..]].concat())?;
+        let list = self.scratch()?.join(format!("code-{}", std::process::id()));
+        fs::write(&list, files).map_err(|error| format!("{}: {error}", list.display()))?;
+        let name = self.git(&["hash-object", "--no-filters", &list.to_string_lossy()]);
+        let _ = fs::remove_file(&list);
+        let name = &name?[..12];
+        Ok(if changed.is_empty() { name.to_owned() } else { format!("{name}-changed") })
+    }
+
+    fn git(&self, words: &[&str]) -> Result<String> {
+        let said = command::output(Command::new("git").args(words).current_dir(&self.root))?;
+        Ok(said.trim().to_owned())
     }
 
     /// A folder for what is only wanted while we run.

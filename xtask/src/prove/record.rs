@@ -1,4 +1,4 @@
-//! What was reached so far: a file of JSON lines. The first names the commit, each other one is what a run of a row said.
+//! What was reached so far: a file of JSON lines. The first names the code, each other one is what a run of a row said.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,34 +27,36 @@ pub(crate) type Key = (String, Option<String>);
 
 pub(crate) struct Record {
     pub(crate) path: PathBuf,
+    /// The first commit of that code that was proved.
+    pub(crate) commit: String,
 }
 
 impl Record {
-    /// Opens a record of this commit, or begins it. Counts of two commits are never added up.
-    pub(crate) fn open(path: &Path, commit: &str) -> Result<Self> {
+    /// Opens a record of this code, or begins it with this commit. Counts of two codes are never added up; what differs in
+    /// documents alone, as a record that is kept among them does, is the same code.
+    pub(crate) fn open(path: &Path, code: &str, commit: &str) -> Result<Self> {
         let fault = |error: std::io::Error| format!("{}: {error}", path.display());
-        match fs::read_to_string(path) {
-            Ok(text) if !text.trim().is_empty() => {
-                let head = text.lines().next().unwrap_or_default();
-                let head: Value = serde_json::from_str(head).unwrap_or_default();
-                match head["commit"].as_str() {
-                    Some(known) if known == commit => {}
-                    Some(known) => {
-                        return Err(format!(
-                            "{} counts for commit {known}; this is {commit}: name another file",
-                            path.display()
-                        ));
-                    }
-                    None => return Err(format!("{} is no record of proofs: name another file", path.display())),
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            text => text.map_err(fault)?,
+        };
+        let commit = if text.trim().is_empty() {
+            fs::write(path, format!("{}\n", json!({ "commit": commit, "code": code }))).map_err(fault)?;
+            commit.to_owned()
+        } else {
+            let head: Value = serde_json::from_str(text.lines().next().unwrap_or_default()).unwrap_or_default();
+            match (head["code"].as_str(), head["commit"].as_str()) {
+                (Some(known), Some(commit)) if known == code => commit.to_owned(),
+                (Some(known), Some(commit)) => {
+                    return Err(format!(
+                        "{} counts for the code {known} of commit {commit}; this is {code}: name another file",
+                        path.display()
+                    ));
                 }
+                _ => return Err(format!("{} is no record of proofs: name another file", path.display())),
             }
-            Ok(_) => fs::write(path, format!("{}\n", json!({ "commit": commit }))).map_err(fault)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                fs::write(path, format!("{}\n", json!({ "commit": commit }))).map_err(fault)?;
-            }
-            Err(error) => return Err(fault(error)),
-        }
-        Ok(Self { path: path.to_path_buf() })
+        };
+        Ok(Self { path: path.to_path_buf(), commit })
     }
 
     /// Sums by row and database. A line that was cut off by a power cut is left out.
@@ -128,7 +130,7 @@ mod tests {
     #[test]
     fn what_several_runs_said_is_added_up() {
         let path = file("sums");
-        let record = Record::open(&path, "c0ffee").unwrap();
+        let record = Record::open(&path, "c0ffee", "first").unwrap();
         let say = |line: &str| {
             let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
             writeln!(file, "{line}").unwrap();
@@ -140,7 +142,7 @@ mod tests {
             r#"{"row":"A1","database":"sqlite","count":7,"violations":1,"controls_caught":["a","b"],"controls_missed":["c"],"first_seed":2,"last_seed":8,"found":["x"]}"#,
         );
         say(r#"{"row":"A1","database":"postgr"#);
-        let all = Record::open(&path, "c0ffee").unwrap().read().unwrap();
+        let all = Record::open(&path, "c0ffee", "first").unwrap().read().unwrap();
         let reached = &all[&("A1".to_owned(), Some("sqlite".to_owned()))];
         assert_eq!((all.len(), reached.count, reached.violations, reached.seeds), (1, 17, 1, Some((2, 14))));
         assert_eq!((reached.caught.len(), reached.missed.len(), reached.is_broken()), (2, 1, true));
@@ -150,13 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn two_commits_never_share_a_record() {
-        let path = file("commits");
-        Record::open(&path, "c0ffee").unwrap();
-        assert!(Record::open(&path, "c0ffee").is_ok());
-        assert!(Record::open(&path, "decade").err().unwrap().contains("name another file"));
+    fn two_codes_never_share_a_record() {
+        let path = file("codes");
+        assert_eq!(Record::open(&path, "c0ffee", "first").unwrap().commit, "first");
+        assert_eq!(Record::open(&path, "c0ffee", "second").unwrap().commit, "first", "its documents differ");
+        assert!(Record::open(&path, "decade", "third").err().unwrap().contains("name another file"));
         fs::write(&path, "something else\n").unwrap();
-        assert!(Record::open(&path, "c0ffee").is_err(), "nothing of somebody else's is written to");
+        assert!(Record::open(&path, "c0ffee", "first").is_err(), "nothing of somebody else's is written to");
         fs::remove_file(path).unwrap();
     }
 }

@@ -1,0 +1,165 @@
+//! What was reached, row by row: for a terminal, and as a page of the documentation.
+
+use super::record::{Key, Reached, Record};
+use super::rows::NOT_BUILT;
+use super::{Task, Tier};
+use crate::Result;
+
+pub(crate) struct Table {
+    tier: Tier,
+    commit: String,
+    lines: Vec<Line>,
+}
+
+struct Line {
+    key: Key,
+    reached: Reached,
+    wanted: u64,
+    unit: &'static str,
+    title: &'static str,
+}
+
+const HEADINGS: [&str; 7] = ["row", "database", "reached", "violations", "controls", "seeds", "what"];
+
+impl Table {
+    pub(crate) fn of(record: &Record, tasks: &[Task], tier: Tier) -> Result<Self> {
+        let mut all = record.read()?;
+        let line = |task: &Task| Line {
+            key: task.key(),
+            reached: all.remove(&task.key()).unwrap_or_default(),
+            wanted: task.row.wanted(tier),
+            unit: task.row.unit,
+            title: task.row.title,
+        };
+        Ok(Self { tier, commit: record.commit.clone(), lines: tasks.iter().map(line).collect() })
+    }
+
+    /// What was found, and what was planted and not caught.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let of_line = |line: &Line| {
+            let name = line.name();
+            let found = line.reached.found.iter().map(|what| format!("{name}: {what}"));
+            let missed = line.reached.missed.iter().map(|control| format!("{name}: planted and not caught: {control}"));
+            found.chain(missed).collect::<Vec<_>>()
+        };
+        self.lines.iter().flat_map(of_line).collect()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("Proofs of commit {}, tier {}:\n\n", self.commit, self.tier.name());
+        for [row, database, reached, violations, controls, seeds, what] in
+            std::iter::once(HEADINGS.map(str::to_owned)).chain(self.lines.iter().map(Line::cells))
+        {
+            text +=
+                &format!("{row:<12} {database:<9} {reached:>28} {violations:>10} {controls:>9}  {seeds:<31} {what}\n");
+        }
+        for (id, reason) in NOT_BUILT {
+            text += &format!("{id:<12} not built: {reason}\n");
+        }
+        text
+    }
+
+    /// The same in Markdown, with how to go on.
+    pub(crate) fn page(&self) -> String {
+        let tier = self.tier.name();
+        let complete = self.lines.iter().filter(|line| line.is_complete()).count();
+        let mut page = format!(
+            "# What was proved\n\n\
+             Each row tries to break a promise of the service: how often it did so far, whether the promise broke, and how many of the \
+             faults that were planted for it were seen. The counts are those of the tier `{tier}`, of the code of commit `{}`; what \
+             later commits change in documents leaves them as they are. {complete} of {} rows have reached theirs.\n\n\
+             Whoever has the time goes on, at that code; a row that has found something stands still until it is mended, which is \
+             other code and begins anew:\n\n\
+             ```sh\ncargo xtask prove --tier {tier} --budget 120m --jobs 2 --resume docs/proof/{tier}.jsonl --write\n```\n\n",
+            self.commit,
+            self.lines.len(),
+        );
+        let row = |cells: [String; 7]| format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
+        page += &row(HEADINGS.map(str::to_owned));
+        page += "|---|---|--:|--:|--:|---|---|\n";
+        self.lines.iter().for_each(|line| page += &row(line.cells()));
+        page += "\n## Found, or planted and not caught\n\n";
+        let faults = self.faults();
+        if faults.is_empty() {
+            page += "Nothing.\n";
+        }
+        for fault in faults {
+            page += &format!("- {}\n", fault.lines().next().unwrap_or_default());
+        }
+        page += "\n## Not built\n\n";
+        for (id, reason) in NOT_BUILT {
+            page += &format!("- {id}: {reason}.\n");
+        }
+        page
+    }
+}
+
+impl Line {
+    fn name(&self) -> String {
+        let (row, database) = &self.key;
+        database.as_ref().map_or_else(|| row.clone(), |database| format!("{row} on {database}"))
+    }
+
+    fn is_complete(&self) -> bool {
+        let Self { reached, wanted, .. } = self;
+        reached.not_run.is_none() && !reached.is_broken() && *wanted <= reached.count
+    }
+
+    fn cells(&self) -> [String; 7] {
+        let Self { key: (row, database), reached, wanted, unit, title } = self;
+        let shown = match &reached.not_run {
+            Some(reason) => format!("NOT RUN: {reason}"),
+            None if *wanted == 0 => "not in this tier".to_owned(),
+            None => format!("{} of {wanted} {unit}", reached.count),
+        };
+        let caught = reached.caught.iter().filter(|control| !reached.missed.contains(control)).count();
+        let controls = match caught + reached.missed.len() {
+            0 => "—".to_owned(),
+            all => format!("{caught} of {all}"),
+        };
+        let seeds = reached.seeds.map_or(String::new(), |(first, last)| format!("{first}–{last}"));
+        [
+            row.clone(),
+            database.clone().unwrap_or_else(|| "—".to_owned()),
+            shown,
+            reached.violations.to_string(),
+            controls,
+            seeds,
+            (*title).to_owned(),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::prove::Options;
+
+    #[test]
+    fn a_page_says_how_far_each_row_has_come_and_what_it_found() {
+        let path = std::env::temp_dir().join(format!("dalasi-table-{}", std::process::id()));
+        let _ = fs::remove_file(&path);
+        let record = Record::open(&path, "c0ffee", "first").unwrap();
+        let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        for line in [
+            r#"{"row":"A9","count":280000,"controls_caught":["a","b"],"first_seed":1,"last_seed":2}"#,
+            r#"{"row":"B6","database":"sqlite","count":7,"violations":1,"found":["it stayed read only | for ever\nby seed 7"]}"#,
+            r#"{"row":"D5","database":"sqlite","not_run":"no listener"}"#,
+        ] {
+            writeln!(file, "{line}").unwrap();
+        }
+        let options = Options::parse(&["--only", "A9,B6,D5"].map(str::to_owned)).unwrap();
+        let table = Table::of(&record, &options.chosen(), Tier::Nightly).unwrap();
+        let page = table.page();
+        assert!(page.contains("1 of 3 rows have reached theirs"), "{page}");
+        assert!(page.contains("| A9 | — | 280000 of 280000 states | 0 | 2 of 2 | 1–2 |"), "{page}");
+        assert!(page.contains("| B6 | sqlite | 7 of 200 cycles | 1 | — |"), "{page}");
+        assert!(page.contains("| D5 | sqlite | NOT RUN: no listener | 0 |"), "{page}");
+        assert!(page.contains("- B6 on sqlite: it stayed read only | for ever\n"), "{page}");
+        assert_eq!(table.faults().len(), 1);
+        fs::remove_file(path).unwrap();
+    }
+}
