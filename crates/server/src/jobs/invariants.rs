@@ -21,21 +21,32 @@ const FIRST: Duration = Duration::from_secs(5);
 const PERIOD: Duration = Duration::from_secs(600);
 /// Steps that share a snapshot, because most have little to look at.
 const AT_ONCE: Duration = Duration::from_millis(5);
-/// A millisecond of work is followed by nineteen of rest: a twentieth of one core at most.
-const REST_PER_WORK: u32 = 19;
+/// A millisecond of work is followed by so many of rest. Few books are looked through in a minute or two; whoever has many must not feel
+/// it for hours. In any ten minutes it works for less than six seconds: a hundredth of one core.
+const REST_AT_FIRST: u32 = 19;
+const AT_FIRST: Duration = Duration::from_secs(2);
+const REST_LATER: u32 = 149;
 /// Work that waited for the database says nothing of what it cost.
-const LONGEST_REST: Duration = Duration::from_secs(60);
+const LONGEST_REST: Duration = PERIOD;
 
 pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
     let mut pause = FIRST;
+    let progress = Progress::default();
+    let mut walk = Walk::new(&progress);
     loop {
-        let progress = Progress::default();
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
         tokio::select! {
-            checked = look(&app, &progress) => tell(&app, checked),
+            checked = walk.end(&app) => match checked {
+                Ok(now) => {
+                    let ended = std::mem::replace(&mut walk, Walk::new(&progress));
+                    tell(&app, ended.check.into_report(), now);
+                }
+                // What was looked at stands: a database that is away once an hour would never be looked through.
+                Err(failure) => tracing::error!(%failure, "the books can't be checked"),
+            },
             // A long step would hold up the end of the process.
             _ = stop.wait_for(|stop| *stop) => return progress.stop(),
         }
@@ -43,50 +54,86 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
     }
 }
 
-async fn look(app: &App, progress: &Progress) -> Result<(Report, Timestamp), Failure> {
-    let mut check = Check::new(progress);
-    loop {
-        let before = check;
-        let steps = app.read(move |tx, _| {
-            let begun = monotonic::now();
-            let mut check = before.clone();
-            while !check.is_done() && begun.elapsed() < AT_ONCE {
-                check.step(tx)?;
+/// One look at everything.
+struct Walk {
+    check: Check,
+    work: Duration,
+}
+
+impl Walk {
+    fn new(progress: &Progress) -> Self {
+        Self { check: Check::new(progress), work: Duration::ZERO }
+    }
+
+    /// Goes on to its end, and says when that was. After a failure it can be asked again.
+    async fn end(&mut self, app: &App) -> Result<Timestamp, Failure> {
+        loop {
+            let before = self.check.clone();
+            let steps = app.read(move |tx, _| {
+                let begun = monotonic::now();
+                let mut check = before.clone();
+                while !check.is_done() && begun.elapsed() < AT_ONCE {
+                    check.step(tx)?;
+                }
+                Ok((check, tx.now(), begun.elapsed()))
+            });
+            let (check, now, work) = steps.await?;
+            app.invariants().add_doubt(&check.report().doubt);
+            self.check = check;
+            if self.check.is_done() {
+                return Ok(now);
             }
-            Ok((check, tx.now(), begun.elapsed()))
-        });
-        let (after, now, work) = steps.await?;
-        app.invariants().add_doubt(&after.report().doubt);
-        if after.is_done() {
-            return Ok((after.into_report(), now));
+            tokio::time::sleep(self.rest(work)).await;
         }
-        check = after;
-        tokio::time::sleep((work * REST_PER_WORK).min(LONGEST_REST)).await;
+    }
+
+    /// After so much more work.
+    fn rest(&mut self, work: Duration) -> Duration {
+        self.work += work;
+        let share = if self.work < AT_FIRST { REST_AT_FIRST } else { REST_LATER };
+        (work * share).min(LONGEST_REST)
     }
 }
 
-fn tell(app: &App, checked: Result<(Report, Timestamp), Failure>) {
-    match checked {
-        Ok((report, now)) => {
-            metrics::invariants_checked(report.fault_count);
-            for fault in &report.faults {
-                tracing::error!(table = fault.table, row = fault.row, what = fault.what, "the books are not right");
+fn tell(app: &App, report: Report, now: Timestamp) {
+    metrics::invariants_checked(report.fault_count);
+    for fault in &report.faults {
+        tracing::error!(table = fault.table, row = fault.row, what = fault.what, "the books are not right");
+    }
+    let faults = report.faults.iter().map(|fault| format!("{} {}: {}", fault.table, fault.row, fault.what));
+    app.invariants().set(Invariants {
+        last_run: Some(now),
+        checked: report.checked.keys().copied().collect(),
+        faults: faults.collect(),
+        doubt: report.doubt.clone(),
+    });
+    for scope in &report.doubt.scopes {
+        let (organization, mode) = (scope.organization, scope.mode.as_str());
+        tracing::error!(%organization, mode, "refunds wait until these books are right");
+    }
+    if report.doubt.is_of_all {
+        tracing::error!("all refunds wait until the books are right");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_costs_a_hundredth_of_a_core_at_most() {
+        for step in [1, 5, 40, 700].map(Duration::from_millis) {
+            let mut walk = Walk::new(&Progress::default());
+            let mut time = Duration::ZERO;
+            let mut quick = None;
+            while time < PERIOD {
+                time += step + walk.rest(step);
+                if walk.work >= AT_FIRST {
+                    quick.get_or_insert(time);
+                }
             }
-            let faults = report.faults.iter().map(|fault| format!("{} {}: {}", fault.table, fault.row, fault.what));
-            app.invariants().set(Invariants {
-                last_run: Some(now),
-                checked: report.checked.keys().copied().collect(),
-                faults: faults.collect(),
-                doubt: report.doubt.clone(),
-            });
-            for scope in &report.doubt.scopes {
-                let (organization, mode) = (scope.organization, scope.mode.as_str());
-                tracing::error!(%organization, mode, "refunds wait until these books are right");
-            }
-            if report.doubt.is_of_all {
-                tracing::error!("all refunds wait until the books are right");
-            }
+            assert!(walk.work * 100 < time, "{:?} of {time:?} in steps of {step:?}", walk.work);
+            assert!(quick.is_some_and(|time| time < PERIOD / 4), "what is soon looked at does not wait: {quick:?}");
         }
-        Err(failure) => tracing::error!(%failure, "the books can't be checked"),
     }
 }
