@@ -108,6 +108,8 @@ impl Connection {
         let open = || -> rusqlite::Result<rusqlite::Connection> {
             let sqlite = rusqlite::Connection::open_with_flags(path, flags)?;
             sqlite.busy_timeout(BUSY)?;
+            // Otherwise whatever has a parameter behind `limit` is compiled anew each time it is given one.
+            sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
             sqlite.pragma_update(None, "cache_size", -cache_kib)?;
             sqlite.set_prepared_statement_cache_capacity(STATEMENTS);
             Ok(sqlite)
@@ -339,6 +341,8 @@ pub(crate) fn error(error: rusqlite::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::StatementStatus;
+
     use super::*;
     use crate::totals::Total;
     use crate::tx::{Access, Tx};
@@ -372,6 +376,26 @@ mod tests {
         assert_eq!([total(), total(), total()], [(5000, 1); 3]);
         writing.execute_batch("insert into things (id) values (1)").unwrap();
         assert_eq!([total(), total()], [(5001, 2); 2]);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_statement_is_compiled_once_whatever_it_is_given() {
+        let folder = std::env::temp_dir().join(format!("dalasi-plans-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let writing = rusqlite::Connection::open(folder.join("file")).unwrap();
+        let schema = "create table things (id bigint, kind text); create index red on things (id) where kind = 'red'";
+        writing.execute_batch(schema).unwrap();
+        let mut reading = Connection::reading(&folder.join("file")).unwrap();
+        let text = "select id from things where kind = $1 and id > $2 order by id limit $3";
+        for (kind, number) in [("red", 1), ("blue", 2), ("red", 3)] {
+            reading.query(text, &[kind.into(), number.into(), number.into()]).unwrap();
+        }
+        let spelled = prepared(&mut reading.prepared, text).spelled.clone();
+        let statement = reading.sqlite.prepare_cached(&spelled).unwrap();
+        assert_eq!(statement.get_status(StatementStatus::Run), 3);
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
+        drop(statement);
         std::fs::remove_dir_all(folder).unwrap();
     }
 
