@@ -332,6 +332,26 @@ class TestDelivery:
         for delivery in deliveries:
             delivery.verify(endpoint.secret)
 
+    def test_what_waited_comes_when_the_first_is_sent_by_hand(self, sdk, api, endpoint, pay):
+        endpoint.mailbox.status = 500
+        checkout, _ = pay("+2207000001")
+        eventually(lambda: ok(sdk.checkouts.get(checkout["id"]))["transaction"]["status"] == "failed")
+        secret = checkout["client_secret"]
+        again = {"client_secret": secret, "payment_method": "wave", "customer_phone": "+2207000001"}
+        ok(sdk.payments.initialize(**again))
+        mailbox = endpoint.mailbox
+        # After the second attempt nothing is tried for five minutes.
+        mailbox.wait(lambda deliveries: len([one for one in deliveries if one.object_id == checkout["id"]]) >= 2)
+        ok(sdk.checkouts.cancel(checkout["id"]))
+        first = mailbox.of(checkout["id"])[0]
+        path = f"/v1/events/{first.id}"
+        eventually(lambda: data(api.get(path))["deliveries"][0]["attempts"] == 2)
+        mailbox.status = 200
+        data(api.post(f"{path}/retry"))
+        types = ["payment.failed", "payment.failed", "checkout.cancelled"]
+        came = mailbox.wait_for(checkout["id"], *types, timeout=15)
+        assert [one.sequence for one in came] == [1, 2, 3]
+
     def test_gone_switches_the_endpoint_off(self, sdk, endpoint, paid):
         endpoint.mailbox.answer(410)
         paid()

@@ -366,7 +366,7 @@ pub fn attempted(tx: &mut Tx<'_>, claimed: &ClaimedDelivery, outcome: Option<&At
     // Only one that failed before has put others off. What is being given up is looked for by the times of its next tries:
     // they stay as they are.
     let is_giving_up = endpoint.as_ref().is_some_and(|endpoint| endpoint.giving_up.is_some());
-    if delivery.status == DeliveryStatus::Delivered && delivery.attempts > 1 && !is_giving_up {
+    if delivery.status != DeliveryStatus::Pending && delivery.attempts > 1 && !is_giving_up {
         deliveries::call_next(tx, &delivery)?;
     }
     match (endpoint, outcome) {

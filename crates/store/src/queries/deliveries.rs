@@ -100,14 +100,14 @@ returning by_hand";
 /// as often as it is made.
 const PUT_OFF_BEHIND: &str = "\
 update webhook_deliveries
-set next_retry_at = $6
+set next_retry_at = $6, updated_at = case when updated_at > $7 then updated_at else $7 end
 where endpoint_id = $3 and object_id = $4 and sequence > $5 and status = 'pending' and by_hand = 0 and next_retry_at < $6
     and organization_id = $1 and mode = $2";
 
-/// The one whose turn it is now, if it has only waited so far. It is due at once.
+/// All that have only waited so far, but not for one that goes on failing. They are due at once, and come one after the other.
 const CALL_NEXT: &str = "\
 update webhook_deliveries
-set next_retry_at = $5
+set next_retry_at = $5, updated_at = case when updated_at > $5 then updated_at else $5 end
 where endpoint_id = $3 and object_id = $4 and status = 'pending' and by_hand = 0 and attempts = 0 and next_retry_at > $5
     and organization_id = $1 and mode = $2
     and not exists (
@@ -117,7 +117,8 @@ where endpoint_id = $3 and object_id = $4 and status = 'pending' and by_hand = 0
         and earlier.object_id = webhook_deliveries.object_id
         and earlier.sequence < webhook_deliveries.sequence
         and earlier.status = 'pending'
-        and earlier.by_hand = 0)";
+        and earlier.by_hand = 0
+        and earlier.attempts > 0)";
 
 /// It leaves the order until it ends: it waits for no other, and no other for it. One that is open and whose turn it is has
 /// its place in the order and keeps it, so that those behind it still come after it. What an attempt under way comes to is not
@@ -265,13 +266,13 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error>
     // Nobody waits for what is sent by hand.
     if let (Some(again), 0) = (delivery.next_retry_at, finished.get::<i64>("by_hand")?) {
         let mut values = of_object(delivery);
-        values.extend([delivery.sequence.into(), again.micros().into()]);
+        values.extend([delivery.sequence.into(), again.micros().into(), tx.now().micros().into()]);
         tx.execute(PUT_OFF_BEHIND, &values)?;
     }
     Ok(true)
 }
 
-/// Of the same object: what `delivery` kept waiting is due now. One that was asked for by hand ends before its time.
+/// Of the same object: what `delivery` kept waiting is due now. One that was asked for by hand ends before its time, arrived or given up.
 pub fn call_next(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
     let mut values = of_object(delivery);
     values.push(tx.now().micros().into());

@@ -22,6 +22,7 @@ on_both!(
     the_others_are_found_behind_a_full_endpoint,
     a_look_passes_over_no_other_endpoint,
     who_waits_for_one_that_fails_is_passed_over_no_more,
+    all_that_waited_are_called_together,
     what_is_given_up_is_looked_for_by_parts,
 );
 
@@ -311,6 +312,44 @@ async fn who_waits_for_one_that_fails_is_passed_over_no_more(world: &World) {
     assert!(finish(&store, second[0].clone(), failed()).await);
     assert_eq!(sequences(&of_one(claim(&store, LEASE).await)), [] as [i64; 0]);
     store.close().await;
+}
+
+async fn all_that_waited_are_called_together(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let endpoint = owe(&store).await;
+    let first = of_one(claim(&store, LEASE).await).remove(0);
+    let scope = first.delivery.scope;
+    let added = store.write(move |tx| {
+        let (now, third) = (tx.now(), event(tx, scope, "cs_one", 3));
+        deliveries::insert(tx, &Delivery::owed(&third, endpoint, now))
+    });
+    added.await.unwrap();
+    assert!(finish(&store, first.clone(), failed()).await);
+    let (due, put_off) = (due_times(&store).await, changes(&store).await);
+    assert_eq!((due.len(), due[0], due[0]), (3, due[1], due[2]), "{due:?}");
+    retry(&store, &first.delivery).await;
+    let again = of_one(claim(&store, LEASE).await).remove(0);
+    assert!(finish(&store, again, SUCCEEDED).await);
+    let called = due_times(&store).await;
+    assert!(called.len() == 2 && called.iter().all(|at| *at < due[0]), "{called:?} {due:?}");
+    assert!(changes(&store).await > put_off, "who looks for what has changed finds them");
+    // They come one after the other, and one that fails puts off the others again.
+    let second = of_one(claim(&store, LEASE).await);
+    assert_eq!(sequences(&second), [2]);
+    assert!(finish(&store, second[0].clone(), failed()).await);
+    let due = due_times(&store).await;
+    assert_eq!((due.len(), due[0] > called[0]), (2, due[0] == due[1]), "{due:?}");
+    store.close().await;
+}
+
+/// When the last of the object's deliveries was changed.
+async fn changes(store: &Store) -> i64 {
+    let changed = store.read(|tx| {
+        let sql = "select max(updated_at) as changed_at from webhook_deliveries \
+            where object_id = 'cs_one' and sequence = 3 and attempts = 0";
+        tx.query_one(sql, &[])?.get("changed_at")
+    });
+    changed.await.unwrap()
 }
 
 /// Whatever else is open: no look is longer than a part.
