@@ -154,7 +154,7 @@ pub fn invariants_unknown() {
     gauge!(INVARIANT_FAULTS).set(f64::NAN);
 }
 
-/// The background check has ended with so many faults.
+/// The background check has found so many faults, to its end or to where somebody's money is in doubt.
 pub fn invariants_checked(faults: u64) {
     // A count beyond 2^53 loses its last digits, and nobody counts them.
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]

@@ -46,11 +46,14 @@ impl LatestInvariants {
         *self.lock() = found;
     }
 
-    /// As soon as it is seen: a check may take hours to its end, and only that end takes a doubt away.
-    pub fn add_doubt(&self, doubt: &Doubt) {
+    /// As soon as it is seen: a check may take hours to its end, and only that end takes a doubt away. What is new of it.
+    pub fn add_doubt(&self, doubt: &Doubt) -> Doubt {
         let known = &mut self.lock().doubt;
+        let is_of_all = doubt.is_of_all && !known.is_of_all;
+        let scopes = doubt.scopes.difference(&known.scopes).copied().collect();
         known.is_of_all |= doubt.is_of_all;
         known.scopes.extend(&doubt.scopes);
+        Doubt { scopes, is_of_all }
     }
 
     /// Then no money of this scope goes out.

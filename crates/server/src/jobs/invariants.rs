@@ -1,6 +1,6 @@
 //! Checks the books in the background, so that a fault is seen before anybody asks. What it found is at
 //! `/health/invariants`, in the log and in a gauge. It changes no row; while it knows of a fault in somebody's money, this worker
-//! hands none of theirs to a rail (`app/refund_calls`).
+//! hands none of theirs to a rail (`jobs::claim`).
 //!
 //! It goes in small steps, a few milliseconds of them in one snapshot, and rests after each: whoever pays meanwhile must not feel it, and
 //! an old snapshot would keep the database from cleaning up.
@@ -11,7 +11,7 @@ use domain::Timestamp;
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::app::invariants::Invariants;
+use crate::app::invariants::{Doubt, Invariants};
 use crate::app::verify::{Check, Progress, Report};
 use crate::error::Failure;
 use crate::{metrics, monotonic};
@@ -78,7 +78,13 @@ impl Walk {
                 Ok((check, tx.now(), begun.elapsed()))
             });
             let (check, now, work) = steps.await?;
-            app.invariants().add_doubt(&check.report().doubt);
+            // Refunds wait from now on, and the end may be hours away.
+            let report = check.report();
+            let new = app.invariants().add_doubt(&report.doubt);
+            if new != Doubt::default() {
+                metrics::invariants_checked(report.fault_count);
+                say_what_waits(&new);
+            }
             self.check = check;
             if self.check.is_done() {
                 return Ok(now);
@@ -107,11 +113,15 @@ fn tell(app: &App, report: Report, now: Timestamp) {
         faults: faults.collect(),
         doubt: report.doubt.clone(),
     });
-    for scope in &report.doubt.scopes {
+    say_what_waits(&report.doubt);
+}
+
+fn say_what_waits(doubt: &Doubt) {
+    for scope in &doubt.scopes {
         let (organization, mode) = (scope.organization, scope.mode.as_str());
         tracing::error!(%organization, mode, "refunds wait until these books are right");
     }
-    if report.doubt.is_of_all {
+    if doubt.is_of_all {
         tracing::error!("all refunds wait until the books are right");
     }
 }
