@@ -38,14 +38,18 @@ pub async fn restore(
 
     let opened = Store::open_with(settings.clone(), at_the_time, Arc::clone(&clock), Arc::clone(&entropy)).await;
     let store = opened.map_err(|error| match error {
-        Error::NewerSchema { .. } => Error::Backup("a backup is restored into a new, empty database".to_owned()),
+        Error::NewerSchema { .. } => Error::Backup("the database is not empty, and of a newer version".to_owned()),
         other => other,
     })?;
     let loaded = load(&store, header, input).await;
     store.close().await;
     let summary = loaded?;
 
-    Store::open_with(settings, schema, clock, entropy).await?.close().await;
+    let migrated = Store::open_with(settings, schema, clock, entropy).await.map_err(|error| {
+        let what = "everything was restored, but its tables can't be brought to this version yet";
+        Error::Backup(format!("{what}: {error}. `dalasi serve` will do so"))
+    });
+    migrated?.close().await;
     Ok(summary)
 }
 

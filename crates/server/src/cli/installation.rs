@@ -197,8 +197,9 @@ pub(super) async fn check_key(store: &Store, context: &Arc<Context>) -> Result<(
         let stored = signing_keys::all(tx)?;
         keys::signing_keys_at(&context, &stored, tx.now()).map(drop)
     });
-    checked.await.map_err(|failure: Failure| {
-        Problem::failed(format!("the master key does not belong to this database: {failure}"))
+    checked.await.map_err(|failure: Failure| match failure {
+        Failure::Store(error) => error.into(),
+        failure => Problem::failed(format!("the master key does not belong to this database: {failure}")),
     })
 }
 

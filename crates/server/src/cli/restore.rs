@@ -132,7 +132,8 @@ fn refused(error: store::Error) -> Problem {
         )),
         // Nobody knows.
         store::Error::UnknownCommit => error.into(),
-        store::Error::Backup(sentence) if sentence.contains(NOTHING) => error.into(),
+        // It says itself what was restored.
+        store::Error::Backup(sentence) if sentence.contains("was restored") => error.into(),
         _ => Problem::from(error).and(NOTHING),
     }
 }

@@ -65,7 +65,9 @@ impl Target {
             }
             Some("require" | "verify-ca" | "verify-full") => {
                 config.ssl_mode(SslMode::Require);
-                let roots = roots(asked.root_certificates.as_deref()).map_err(|error| unusable(error.to_string()))?;
+                // A file that is being replaced is there again in a moment.
+                let roots =
+                    roots(asked.root_certificates.as_deref()).map_err(|error| Error::Unavailable(error.to_string()))?;
                 Some(MakeRustlsConnect::new(client_config(roots)?))
             }
             Some(other) => return Err(unusable(format!("sslmode={other} is not known"))),
