@@ -51,6 +51,14 @@ defects! {
     OtherMethodKept => "other_method_kept",
     /// The provider reports another amount, and it counts as paid.
     WrongAmountTaken => "wrong_amount_taken",
+    /// The provider reports the right number in another currency, and it counts as paid.
+    WrongCurrencyTaken => "wrong_currency_taken",
+    /// A lost answer hides what the provider said of the attempt meanwhile.
+    LostAnswerHidesWord => "lost_answer_hides_word",
+    /// A word that overtakes a call answers the request in its place.
+    WordAnswersForCall => "word_answers_for_call",
+    /// An answer clears what a person has to look at.
+    ParkedIsClearedByAnswer => "parked_is_cleared_by_answer",
     /// An answer that was lost is taken for a no.
     LostStartFails => "lost_start_fails",
     /// Money that comes after a failure is dropped.
@@ -73,6 +81,8 @@ defects! {
     RefundDefaultIsWhole => "refund_default_is_whole",
     /// The provider pays another amount back, and it counts.
     RefundWrongAmountTaken => "refund_wrong_amount_taken",
+    /// The provider pays the right number back in another currency, and it counts.
+    RefundWrongCurrencyTaken => "refund_wrong_currency_taken",
     /// A refund whose answer was lost is taken for failed, and its money is free again.
     LostRefundFails => "lost_refund_fails",
     /// A refund that went through after all stays failed.

@@ -345,6 +345,7 @@ impl History {
             _ => CallFault::None,
         };
         self.world.network.prepare(call, Dice::new(self.dice.next()));
+        self.world.network.listener(Some(self.world.app.clone()));
         let (storage, after) = (&self.world.storage, self.dice.below(12) as u32);
         match self.fault {
             Fault::StoreBegin => storage.arm(Moment::Begin, after % 2, Strike::Unavailable),
@@ -364,6 +365,7 @@ impl History {
     /// From here on nothing goes wrong; whether something did is kept.
     fn disarm(&mut self) {
         let is_left = self.world.storage.disarm();
+        self.world.network.listener(None);
         if self.is_armed && !is_left && coverage::is_of_storage(self.fault) || self.world.network.take_struck() {
             self.struck = self.fault;
         }

@@ -196,7 +196,8 @@ pub struct Attempt {
     pub method: &'static str,
     pub state: AttemptState,
     pub step: Step,
-    pub parked: Option<i64>,
+    /// What the network reports instead.
+    pub parked: Option<(i64, &'static str)>,
     pub is_late: bool,
     pub is_duplicate: bool,
     pub refunded: i64,

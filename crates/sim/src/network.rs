@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use dalasi::app::App;
 use dalasi::rails::{Order, Rail, RefundOrder};
 use domain::payment::Transaction;
 use domain::rail::{Called, Capability, FailureReason, NextAction, RefundReport, RefundSupport, Report, Started};
 use domain::refund::Refund;
-use domain::{Id, Method, Money, Scope};
+use domain::{Currency, Id, Method, Money, Scope};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
@@ -50,12 +51,60 @@ pub struct NetworkRefund {
 /// A word that the network gave, in the order in which the service heard it.
 #[derive(Debug, Clone)]
 pub enum Heard {
-    Started { transaction: Id<Transaction>, session: String, method: Method, amount: Money, called: Called<Started> },
-    Code { transaction: Id<Transaction>, called: Called<Report> },
-    Asked { transaction: Id<Transaction>, report: Report },
-    Refunded { refund: Id<Refund>, amount: Money, called: Called<RefundReport> },
-    AskedRefund { refund: Id<Refund>, report: RefundReport },
+    Started {
+        transaction: Id<Transaction>,
+        session: String,
+        method: Method,
+        amount: Money,
+        called: Called<Started>,
+    },
+    Code {
+        transaction: Id<Transaction>,
+        called: Called<Report>,
+    },
+    Asked {
+        transaction: Id<Transaction>,
+        report: Report,
+    },
+    Refunded {
+        refund: Id<Refund>,
+        amount: Money,
+        called: Called<RefundReport>,
+    },
+    AskedRefund {
+        refund: Id<Refund>,
+        report: RefundReport,
+    },
     Withdrawn,
+    /// It spoke by itself, before it answered the call that follows.
+    Early {
+        transaction: Id<Transaction>,
+        report: Report,
+    },
+    EarlyRefund {
+        refund: Id<Refund>,
+        report: RefundReport,
+    },
+}
+
+/// What was said before the call was answered, and the rest.
+pub fn split_early(heard: &[Heard]) -> (&[Heard], &[Heard]) {
+    heard.split_at(heard.iter().take_while(|word| word.is_early()).count())
+}
+
+impl Heard {
+    pub fn is_early(&self) -> bool {
+        matches!(self, Heard::Early { .. } | Heard::EarlyRefund { .. })
+    }
+}
+
+/// The right number in another currency.
+pub fn in_other_currency(amount: Money) -> Money {
+    Money::new(amount.minor, Currency::parse("XOF").expect("a currency"))
+}
+
+pub fn one_more(amount: Money) -> Money {
+    Money::new(amount.minor + 1, amount.currency)
 }
 
 /// What happens to the next call of a step.
@@ -82,6 +131,8 @@ struct Ledger {
     dice: Option<Dice>,
     hanging: u32,
     has_struck: bool,
+    /// Who hears what it says by itself while a call is under way.
+    listener: Option<App>,
 }
 
 #[derive(Clone, Default)]
@@ -98,6 +149,11 @@ impl Network {
         ledger.fault = Some(fault);
         ledger.dice = Some(dice);
         ledger.hanging = 0;
+    }
+
+    /// Calls may be overtaken by the network's own word, as long as somebody listens.
+    pub fn listener(&self, listener: Option<App>) {
+        self.lock().listener = listener;
     }
 
     pub fn take_heard(&self) -> Vec<Heard> {
@@ -187,6 +243,49 @@ impl Network {
         self.lock().heard.push(heard);
     }
 
+    /// Now and then, to who listens: before the call is answered.
+    fn speaks_early(&self) -> Option<App> {
+        let listener = self.lock().listener.clone()?;
+        (self.decided(6) == 0).then_some(listener)
+    }
+
+    async fn speak_early(&self, id: Id<Transaction>) {
+        let Some(payment) = self.payment(id) else { return };
+        let Some(listener) = self.speaks_early() else { return };
+        let reference = format!("N-{id}");
+        let report = match self.decided(8) {
+            0 => Report::Paid { amount: one_more(payment.amount), rail_reference: reference },
+            1 => Report::Paid { amount: in_other_currency(payment.amount), rail_reference: reference },
+            2 => Report::Processing,
+            drawn => {
+                match drawn {
+                    3 | 4 => self.decide(id, Wallet::Paid),
+                    5 => self.decide(id, Wallet::Failed),
+                    _ => {}
+                }
+                self.word(id)
+            }
+        };
+        if listener.report(payment.scope, id, report.clone(), None).await.is_ok() {
+            self.hear(Heard::Early { transaction: id, report });
+        }
+    }
+
+    async fn speak_early_of_refund(&self, id: Id<Refund>) {
+        let Some(refund) = self.lock().refunds.get(&id).cloned() else { return };
+        let Some(listener) = self.speaks_early() else { return };
+        let completed = |amount| RefundReport::Completed { amount, rail_reference: None };
+        let report = match self.decided(6) {
+            0 => completed(one_more(refund.amount)),
+            1 => completed(in_other_currency(refund.amount)),
+            2 => RefundReport::Processing { rail_reference: None },
+            _ => self.refund_word(id),
+        };
+        if listener.report_refund(refund.scope, id, report.clone()).await.is_ok() {
+            self.hear(Heard::EarlyRefund { refund: id, report });
+        }
+    }
+
     async fn hang<T>(&self) -> T {
         self.lock().hanging += 1;
         std::future::pending().await
@@ -230,6 +329,7 @@ impl Rail for Network {
                 };
                 let new = NetworkPayment { scope: transaction.scope, method, amount, wallet, starts: 0 };
                 self.lock().payments.entry(id).or_insert(new).starts += 1;
+                self.speak_early(id).await;
             }
             let called = match fault {
                 CallFault::Hangs => {
@@ -261,6 +361,7 @@ impl Rail for Network {
                     (false, left) => Wallet::AwaitsCode { left: left - 1 },
                 };
                 self.decide(id, wallet);
+                self.speak_early(id).await;
             }
             let called = match fault {
                 CallFault::Hangs | CallFault::LostOnTheWay | CallFault::AnswerLost => Called::Lost("no answer".into()),
@@ -319,6 +420,7 @@ impl Rail for Network {
                 let transaction = order.transaction.id;
                 let new = NetworkRefund { scope: order.refund.scope, transaction, amount, is_paid_back };
                 self.lock().refunds.entry(id).or_insert(new);
+                self.speak_early_of_refund(id).await;
             }
             let called = match fault {
                 CallFault::Hangs | CallFault::LostOnTheWay | CallFault::AnswerLost => Called::Lost("no answer".into()),

@@ -35,9 +35,14 @@ impl PaymentSession {
             (Step::Waiting, Called::Answered(started)) if self.next_action.is_none() && self.is_open() => {
                 self.accepted(transaction, started, now)
             }
+            (Step::Waiting, Called::Lost(_)) if crate::planted!(Defect::LostAnswerHidesWord) => {
+                self.lose(transaction, now)
+            }
             (Step::Waiting, _) => Moved::Nowhere,
             // What it reports is not what was asked for: no answer clears that.
-            (Step::Unknown, _) if transaction.parked.is_some() => Moved::Nowhere,
+            (Step::Unknown, _) if transaction.parked.is_some() && !crate::planted!(Defect::ParkedIsClearedByAnswer) => {
+                Moved::Nowhere
+            }
             (Step::Sending | Step::Unknown, Called::Answered(started)) => self.accepted(transaction, started, now),
             (Step::Sending | Step::Unknown, Called::Refused(reason)) => self.fail(transaction, reason, now),
             (Step::Sending | Step::Unknown, Called::Lost(_)) if crate::planted!(Defect::LostStartFails) => {
@@ -122,7 +127,10 @@ impl PaymentSession {
                 Moved::Nowhere
             }
             Report::Paid { amount, rail_reference } => {
-                if *amount != transaction.amount && !crate::planted!(Defect::WrongAmountTaken) {
+                let counts = *amount == transaction.amount
+                    || (crate::planted!(Defect::WrongAmountTaken) && amount.currency == transaction.amount.currency)
+                    || (crate::planted!(Defect::WrongCurrencyTaken) && amount.minor == transaction.amount.minor);
+                if !counts {
                     return self.park(
                         transaction,
                         format!("the rail reports {amount} {} instead", amount.currency),

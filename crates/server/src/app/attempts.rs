@@ -81,7 +81,9 @@ impl App {
             + 'static,
         R: Fn(Result<&Payment, &Failure>) -> Reply + Send + Sync + Clone + 'static,
     {
-        let is_keyed = key.as_ref().is_some_and(|key| !key.is_own());
+        // One that the caller may come with again.
+        let kept_key = key.clone().filter(|key| !key.is_own());
+        let is_keyed = kept_key.is_some();
         let stored_key = key.as_ref().map(|key| (key.space.clone(), key.key.clone()));
         let begin = move |tx: &mut Tx<'_>, context: &Context| {
             Ok(match begin(tx, context, stored_key.clone())? {
@@ -91,7 +93,7 @@ impl App {
         };
         let answered_by = monotonic::now() + idempotency::LONGEST_ANSWER;
         let (tell, told) = oneshot::channel();
-        let (app, render_ended) = (self.clone(), render.clone());
+        let (app, render_ended, key_ended) = (self.clone(), render.clone(), kept_key.clone());
         // Both on their own: a payer who goes away in between takes the call along no more than the commit.
         let mut work = tokio::spawn(async move {
             let begun = match app.write_or_leave(key, begin, render_ended.clone()).await? {
@@ -101,52 +103,76 @@ impl App {
             };
             let payment = begun.payment().clone();
             let _ = tell.send(payment.clone());
-            let ended = app.call(scope, begun, code).await;
-            Ok(render_ended(Ok(&ended.or_else(|failure| as_begun(failure, payment, is_keyed))?)))
+            let told = match app.call(scope, begun, code).await {
+                Ok(ended) => app.reply(ended, key_ended, &render_ended).await,
+                Err(failure) => Err(failure),
+            };
+            told.or_else(|failure| Ok(render_ended(Ok(&as_begun(failure, payment, is_keyed)?))))
         });
         let Ok(begun) = told.await else {
             // Nothing was begun that has to be called for.
             return work.await.unwrap_or_else(|_| Err(Failure::Broken("a payment broke before it began".into())));
         };
         let until = answered_by.min(monotonic::now() + LONGEST_WAIT);
-        let payment = match tokio::time::timeout_at(until, &mut work).await {
+        let answered = match tokio::time::timeout_at(until, &mut work).await {
             Ok(Ok(ended)) => return ended,
             Ok(Err(_)) => Err(Failure::Broken("a call to a rail ended without an outcome".into())),
             // The call goes on; the session as it stands is the answer, unless it can't be read while somebody waits.
-            Err(_) => match tokio::time::timeout_at(answered_by, self.answer(scope, begun.session.id)).await {
-                Ok(answered) => answered,
-                Err(_) => Err(store::Error::Unavailable("the session can't be read in time".into()).into()),
-            },
+            Err(_) => {
+                let answer = async { self.reply(self.answer(scope, &begun.session).await?, kept_key, &render).await };
+                match tokio::time::timeout_at(answered_by, answer).await {
+                    Ok(answered) => answered,
+                    Err(_) => Err(store::Error::Unavailable("the session can't be read in time".into()).into()),
+                }
+            }
         };
-        Ok(render(Ok(&payment.or_else(|failure| as_begun(failure, begun, is_keyed))?)))
+        answered.or_else(|failure| Ok(render(Ok(&as_begun(failure, begun, is_keyed)?))))
     }
 
-    async fn call(&self, scope: Scope, begun: Begun, code: Option<String>) -> Result<Payment, Failure> {
+    async fn call(&self, scope: Scope, begun: Begun, code: Option<String>) -> Result<Ended, Failure> {
         match begun {
             Begun::Start(job, _) => self.start_attempt(&job).await,
-            Begun::SubmitCode(id, _) => self.submit_code(scope, id, code.unwrap_or_default()).await,
-            Begun::Nothing(payment) => Ok(*payment),
+            Begun::SubmitCode(id, payment) => {
+                let key = payment.session.unanswered_key;
+                self.submit_code(scope, id, code.unwrap_or_default(), key).await
+            }
+            Begun::Nothing(payment) => Ok(Ended { payment: *payment, is_kept: true }),
         }
     }
 
-    /// The session as it stands; its waiting idempotency key gets that answer if it has none yet.
-    async fn answer(&self, scope: Scope, session: Id<PaymentSession>) -> Result<Payment, Failure> {
+    /// The session as it stands; the key of the request that `begun` it gets that answer if it has none yet.
+    async fn answer(&self, scope: Scope, begun: &PaymentSession) -> Result<Ended, Failure> {
+        let (session, key) = (begun.id, begun.unanswered_key.clone());
         let payment = self.look(move |tx, _| sessions::look_up_payment(tx, scope, session)).await?;
-        if payment.session.unanswered_key.is_none() {
-            return Ok(payment);
+        if key.is_none() || payment.session.unanswered_key != key {
+            return Ok(Ended { payment, is_kept: false });
         }
         self.commit(move |tx, context| {
             let mut payment = sessions::load_payment(tx, scope, session)?;
-            if finish_key(tx, context, &mut payment)? {
+            let is_kept = payment.session.unanswered_key == key && finish_key(tx, context, &mut payment)?;
+            if is_kept {
                 tx.save(&mut payment.session)?;
             }
-            Ok(payment)
+            Ok(Ended { payment, is_kept })
         })
         .await
     }
 
+    /// The payment as it ended, unless somebody was faster and another answer is kept under the key: a key has one.
+    async fn reply<R>(&self, ended: Ended, key: Option<IdempotencyKey>, render: &R) -> Result<Reply, Failure>
+    where
+        R: Fn(Result<&Payment, &Failure>) -> Reply,
+    {
+        if let Some(key) = key.filter(|_| !ended.is_kept)
+            && let Some(kept) = self.stored_answer(&key).await?
+        {
+            return Ok(Reply { replayed: false, ..kept });
+        }
+        Ok(render(Ok(&ended.payment)))
+    }
+
     /// Hands an attempt to its rail: the job `StartAttempt`, run inline or by the worker.
-    pub async fn start_attempt(&self, claimed: &ClaimedJob) -> Result<Payment, Failure> {
+    pub(crate) async fn start_attempt(&self, claimed: &ClaimedJob) -> Result<Ended, Failure> {
         let (scope, id) = (claimed.scope, transaction_of(claimed));
         let order = self.order(scope, id).await?;
         let session = order.transaction.attempt().session;
@@ -168,7 +194,7 @@ impl App {
             (Step::Sending | Step::Unknown, Some(rail)) => Some(started(rail.as_ref(), order).await),
         };
         let claim = claimed.clone();
-        self.settle_and_tell(scope, id, Some(claimed.clone()), move |tx, session, transaction, now| {
+        self.settle_and_tell(scope, id, Heard::Start(claimed.clone()), move |tx, session, transaction, now| {
             let called = match &called {
                 // No to the second call says nothing of the first, and whoever took over meanwhile may have called first.
                 Some(Called::Refused(_)) if rerun || !jobs::is_held(tx, &claim)? => {
@@ -183,7 +209,13 @@ impl App {
     }
 
     /// Hands a code to the rail. It exists only here and in the payer's request.
-    async fn submit_code(&self, scope: Scope, id: Id<Transaction>, code: String) -> Result<Payment, Failure> {
+    async fn submit_code(
+        &self,
+        scope: Scope,
+        id: Id<Transaction>,
+        code: String,
+        key: Option<(String, String)>,
+    ) -> Result<Ended, Failure> {
         let order = self.order(scope, id).await?;
         let called = match self.rails().named(scope.mode, &order.transaction.attempt().rail) {
             None => Called::Lost("the rail is not configured any more".into()),
@@ -191,7 +223,7 @@ impl App {
                 .await
                 .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into())),
         };
-        self.settle_and_tell(scope, id, None, move |_, session, transaction, now| {
+        self.settle_and_tell(scope, id, Heard::Code(key), move |_, session, transaction, now| {
             Ok(session.code_submitted(transaction, called.clone(), now))
         })
         .await
@@ -253,7 +285,7 @@ impl App {
                 called => called,
             },
         };
-        self.settle_and_tell(scope, id, Some(claimed.clone()), move |_, session, transaction, now| {
+        self.settle_and_tell(scope, id, Heard::Word(Some(claimed.clone())), move |_, session, transaction, now| {
             Ok(session.started(transaction, called.clone(), now))
         })
         .await
@@ -279,7 +311,7 @@ impl App {
         report: Report,
         claimed: Option<ClaimedJob>,
     ) -> Result<(), Failure> {
-        self.settle_and_tell(scope, id, claimed, move |_, session, transaction, now| {
+        self.settle_and_tell(scope, id, Heard::Word(claimed), move |_, session, transaction, now| {
             Ok(session.reported(transaction, &report, now))
         })
         .await
@@ -288,9 +320,10 @@ impl App {
 
     /// The payer came back from the rail's page.
     pub async fn payer_returned(&self, scope: Scope, id: Id<Transaction>) -> Result<(), Failure> {
-        self.settle_and_tell(scope, id, None, |_, session, transaction, now| Ok(session.returned(transaction, now)))
-            .await
-            .map(drop)
+        let returned = |_: &mut Tx<'_>, session: &mut PaymentSession, transaction: &mut Transaction, now| {
+            Ok(session.returned(transaction, now))
+        };
+        self.settle_and_tell(scope, id, Heard::Word(None), returned).await.map(drop)
     }
 
     /// Tells the rail that nobody waits for an attempt any more: the job `WithdrawAttempt`.
@@ -312,26 +345,27 @@ impl App {
         &self,
         scope: Scope,
         id: Id<Transaction>,
-        claimed: Option<ClaimedJob>,
+        heard: Heard,
         apply: impl Fn(&mut Tx<'_>, &mut PaymentSession, &mut Transaction, domain::Timestamp) -> Result<Moved, Failure>
         + Send
         + Sync
         + 'static,
-    ) -> Result<Payment, Failure> {
-        let payment = self
+    ) -> Result<Ended, Failure> {
+        let ended = self
             .commit(move |tx, context| {
                 let mut payment = settle(tx, context, scope, id, &apply)?;
-                if let Some(claimed) = &claimed {
+                if let Heard::Start(claimed) | Heard::Word(Some(claimed)) = &heard {
                     jobs::done(tx, claimed)?;
                 }
-                if finish_key(tx, context, &mut payment)? {
+                let is_kept = answers_key(tx, &payment, &heard)? && finish_key(tx, context, &mut payment)?;
+                if is_kept {
                     tx.save(&mut payment.session)?;
                 }
-                Ok(payment)
+                Ok(Ended { payment, is_kept })
             })
             .await?;
-        self.tell(payment.session.payable.object_id());
-        Ok(payment)
+        self.tell(ended.payment.session.payable.object_id());
+        Ok(ended)
     }
 
     /// What the rail is told of the attempt.
@@ -344,6 +378,23 @@ impl App {
         })
         .await
     }
+}
+
+/// Where it was heard what became of an attempt.
+enum Heard {
+    /// In the call that starts it: the job `StartAttempt`.
+    Start(ClaimedJob),
+    /// In the call that hands over the code of the request with this key.
+    Code(Option<(String, String)>),
+    /// By callback or query, which may have been a job.
+    Word(Option<ClaimedJob>),
+}
+
+/// A payment after what was known of it last.
+pub(crate) struct Ended {
+    payment: Payment,
+    /// Whether this is the answer that is kept under the key that waited for one.
+    is_kept: bool,
 }
 
 async fn started(rail: &dyn Rail, order: Order) -> Called<Started> {
@@ -369,8 +420,28 @@ fn as_begun(failure: Failure, begun: Payment, is_keyed: bool) -> Result<Payment,
     if is_keyed { Err(Failure::KeyInUse) } else { Ok(begun) }
 }
 
+/// Whether this is the answer to the request that waits for one, if one does. A word that overtakes a call may know of no way on
+/// for the payer: it leaves the answer to the call, or to the job that runs in its place if it died.
+fn answers_key(tx: &mut Tx<'_>, payment: &Payment, heard: &Heard) -> Result<bool, Failure> {
+    let (Some(waiting), Some(transaction)) = (&payment.session.unanswered_key, &payment.transaction) else {
+        return Ok(false);
+    };
+    Ok(match heard {
+        Heard::Start(_) => true,
+        Heard::Word(_) if domain::planted!(Defect::WordAnswersForCall) => true,
+        // Another code may have been handed over meanwhile.
+        Heard::Code(own) => own.as_ref() == Some(waiting),
+        Heard::Word(claimed) => {
+            let may_ask = claimed.is_none() && transaction.step() != Step::Settled;
+            let is_left = jobs::is_owed(tx, Job::StartAttempt(transaction.id))?
+                || (may_ask && jobs::is_owed(tx, Job::AskRail(transaction.id))?);
+            !is_left
+        }
+    })
+}
+
 /// Stores the session as the answer to the request that waits for it; whether there was one.
-fn finish_key(tx: &mut Tx<'_>, context: &Context, payment: &mut Payment) -> Result<bool, Failure> {
+pub(super) fn finish_key(tx: &mut Tx<'_>, context: &Context, payment: &mut Payment) -> Result<bool, Failure> {
     let Some((space, key)) = payment.session.unanswered_key.take() else { return Ok(false) };
     if domain::planted!(Defect::KeyStaysRunning) {
         return Ok(true);

@@ -14,7 +14,7 @@ use store::queries::jobs;
 use super::paid_object::PaidObject;
 use super::sessions::{self, Payment};
 use super::starts::{self, Counted};
-use super::{Context, customers, look_up};
+use super::{Context, attempts, customers, look_up};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
@@ -101,7 +101,7 @@ pub fn begin(
             return Err(faults.into());
         }
         let payment = current.ok_or(Refusal::CodeNotExpected)?;
-        return submit_code(tx, &mut object, payment, key);
+        return submit_code(tx, context, &mut object, payment, key);
     }
     let organization = look_up::<Organization>(tx, scope, scope.organization)?;
     let mut wanted = check_request(&object, context, &organization, request, current.as_ref(), tx.now(), faults)?;
@@ -403,11 +403,14 @@ fn start(
 
 fn submit_code(
     tx: &mut Tx<'_>,
+    context: &Context,
     object: &mut PaidObject,
     mut payment: Payment,
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
     let now = tx.now();
+    // What became of a code of before was heard, and not yet answered.
+    attempts::finish_key(tx, context, &mut payment)?;
     payment.session.submit_code(payment.transaction.as_mut(), now)?;
     let Some(transaction) = &mut payment.transaction else { return Err(Refusal::CodeNotExpected.into()) };
     payment.session.unanswered_key = key;

@@ -233,7 +233,14 @@ impl Merchant {
     }
 
     async fn ask(&self, verb: &str, path: &str, body: Value) -> (u16, Value) {
-        let request = Request::builder().method(verb).uri(path).header("authorization", &self.bearer);
+        self.ask_with_key(None, verb, path, body).await
+    }
+
+    async fn ask_with_key(&self, key: Option<&str>, verb: &str, path: &str, body: Value) -> (u16, Value) {
+        let mut request = Request::builder().method(verb).uri(path).header("authorization", &self.bearer);
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
         let request = request.header("content-type", "application/json").body(Body::from(body.to_string())).unwrap();
         let response = self.router.clone().oneshot(request).await.unwrap();
         let status = response.status().as_u16();
@@ -295,6 +302,34 @@ async fn what_is_being_handed_over_is_processing_and_is_not_replaced() {
     assert_ne!(card["data"]["id"], session, "a redirect that nobody used is replaced");
     world.has_clean_books().await;
     world.close().await;
+}
+
+/// Contract §1.8: the word knows of no way on, and who asks again is told what was told first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_word_that_overtakes_the_call_does_not_answer_for_it() {
+    let mut places = vec![Place::sqlite()];
+    places.extend(Place::postgres("a word that overtakes the call does not answer for it").await);
+    for place in places {
+        let (world, rail) = behind_on(place.settings(), Trouble::Slow(Notify::new()), true).await;
+        let merchant = Merchant::of(&world).await;
+        let (_, mut order) = invoice(&merchant).await;
+        order["payment_method"] = "wave".into();
+        let pay = || merchant.ask_with_key(Some("once"), "POST", "/v1/pay/initialize", order.clone());
+        let overtaken = async {
+            starts(&rail, 1).await;
+            let (_, attempts) = merchant.ask("GET", "/v1/pay/transactions", Value::Null).await;
+            let attempt: Id<_> = attempts["data"]["items"][0]["id"].as_str().unwrap().parse().unwrap();
+            world.app.report(world.scope, attempt, Report::Open, None).await.unwrap();
+            let Trouble::Slow(go_on) = &rail.trouble else { unreachable!() };
+            go_on.notify_one();
+        };
+        let (first, ()) = tokio::join!(pay(), overtaken);
+        assert_eq!((first.0, &first.1["data"]["next_action"]["type"]), (200, &"redirect".into()), "{}", first.1);
+        assert_eq!(pay().await, first);
+        world.has_clean_books().await;
+        world.close().await;
+        place.end().await;
+    }
 }
 
 async fn invoice(merchant: &Merchant) -> (String, Value) {

@@ -111,8 +111,11 @@ impl History {
             let (id, attempt) = match word {
                 Heard::Started { transaction, .. }
                 | Heard::Code { transaction, .. }
-                | Heard::Asked { transaction, .. } => (transaction.to_string(), transaction.to_string()),
-                Heard::Refunded { refund, .. } | Heard::AskedRefund { refund, .. } => {
+                | Heard::Asked { transaction, .. }
+                | Heard::Early { transaction, .. } => (transaction.to_string(), transaction.to_string()),
+                Heard::Refunded { refund, .. }
+                | Heard::AskedRefund { refund, .. }
+                | Heard::EarlyRefund { refund, .. } => {
                     let of = self.sides.iter().find_map(|side| side.refunds.get(&refund.to_string()));
                     (refund.to_string(), of.map(|one| one.attempt.clone()).unwrap_or_default())
                 }

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 
 use dalasi::app::delivery_places::Places;
+use dalasi::error::Failure;
 use domain::job::{ClaimedJob, Job};
 use domain::mail::MailAttempted;
 use domain::rail::{Called, FailureReason, RefundReport, Report};
 use domain::webhook::Attempted;
-use domain::{Currency, Id, Mode, Money, Scope, payment::Transaction};
+use domain::{Id, Mode, Refusal, Scope, Timestamp, payment::Transaction};
 use store::queries::{jobs, mails};
 
-use super::payer::{word_of_report, word_of_second_start, word_of_start};
+use super::payer::{hear_early, word_of_report, word_of_second_start, word_of_start};
 use super::{Check, History, Object};
 use crate::model::{CheckoutState, InvoiceState, Kind, SECOND, SessionState, Step, Word};
-use crate::network::{Heard, Wallet};
+use crate::network::{Heard, Wallet, in_other_currency, one_more, split_early};
 use crate::operation::Fault;
 use crate::random::{Dice, mix};
 
@@ -70,21 +71,24 @@ impl History {
         }
     }
 
-    /// A word that comes late, twice, out of order, or wrong.
+    /// A word that comes late, twice, out of order, wrong, or about what nobody began.
     pub(super) async fn callback(&mut self) -> Check {
         let mut payments: Vec<(Id<Transaction>, Scope)> =
             self.world.network.payments().iter().map(|(id, payment)| (*id, payment.scope)).collect();
         payments.retain(|(_, scope)| self.acts(*scope));
         let Some((id, scope)) = self.dice.pick_recent(&payments).copied() else { return Ok(()) };
         let payment = self.world.network.payment(id).ok_or("a payment is gone")?;
-        let report = match self.dice.below(12) {
+        let rail_reference = "N-wrong".to_owned();
+        let report = match self.dice.below(14) {
             0..=4 => self.world.network.word(id),
             5 | 6 => Report::Processing,
             7 => Report::Open,
             8 if payment.wallet != Wallet::Paid => Report::Failed { reason: FailureReason::InsufficientFunds },
-            9 => {
-                let amount = Money::new(payment.amount.minor + 1, Currency::gmd());
-                Report::Paid { amount, rail_reference: "N-wrong".into() }
+            9 => Report::Paid { amount: one_more(payment.amount), rail_reference },
+            12 => Report::Paid { amount: in_other_currency(payment.amount), rail_reference },
+            13 => {
+                let report = Report::Paid { amount: payment.amount, rail_reference };
+                return self.report_of_nobody(scope, id, report).await;
             }
             10 => Report::AwaitingCode { attempts_left: self.dice.below(4) as u8 },
             _ => {
@@ -93,6 +97,23 @@ impl History {
             }
         };
         self.report(scope, id, report).await
+    }
+
+    /// About a payment that nobody knows, or that is somebody else's: it is not taken, and nothing comes of it.
+    async fn report_of_nobody(&mut self, scope: Scope, id: Id<Transaction>, report: Report) -> Check {
+        let others: Vec<Scope> = self.world.scopes.iter().copied().filter(|other| *other != scope).collect();
+        let (scope, id) = match self.dice.pick(&others).copied().filter(|_| !self.is_apart()) {
+            Some(other) if self.dice.one_in(2) => (other, id),
+            _ => {
+                let mut random = [0; 10];
+                random[..8].copy_from_slice(&self.dice.next().to_le_bytes());
+                (scope, Id::new(Timestamp::from_micros(self.world.now()), random))
+            }
+        };
+        match self.world.app.report(scope, id, report, None).await {
+            Err(Failure::Refused(Refusal::NotFound { .. })) => Ok(()),
+            taken => Err(format!("a word about {id}, which {scope:?} doesn't have, is answered {taken:?}")),
+        }
     }
 
     pub(super) async fn report(&mut self, scope: Scope, id: Id<Transaction>, report: Report) -> Check {
@@ -128,10 +149,8 @@ impl History {
         let report = match self.dice.below(10) {
             0 => return Ok(()),
             1 => RefundReport::Processing { rail_reference: None },
-            2 => RefundReport::Completed {
-                amount: Money::new(refund.amount.minor + 1, Currency::gmd()),
-                rail_reference: None,
-            },
+            2 => RefundReport::Completed { amount: one_more(refund.amount), rail_reference: None },
+            3 => RefundReport::Completed { amount: in_other_currency(refund.amount), rail_reference: None },
             _ => self.world.network.refund_word(id),
         };
         self.arm();
@@ -198,7 +217,12 @@ impl History {
         if is_done {
             self.worked(&job, &heard, now)?;
             self.meet(&heard);
-        } else if !may_fail {
+        } else if may_fail {
+            // What came of the call is not known here; what the network said by itself was taken.
+            let side = self.side_of(job.scope)?;
+            let early: Vec<Heard> = heard.iter().filter(|word| word.is_early()).cloned().collect();
+            hear_early(&mut self.sides[side], &early, now);
+        } else {
             return Err(format!("the job {:?} fails", job.job));
         }
         self.count();
@@ -218,6 +242,8 @@ impl History {
             Job::ExpirePaymentLink(id) => side.link_timer(&id.to_string(), now),
             Job::StartAttempt(id) => {
                 let id = id.to_string();
+                let (early, heard) = split_early(heard);
+                hear_early(side, early, now);
                 let attempt = side.attempts.get(&id).ok_or_else(|| format!("{id} is started and was never begun"))?;
                 let knows_again = matches!(attempt.method, "wave" | "qmoney");
                 match heard {
@@ -231,13 +257,15 @@ impl History {
                 }
             }
             Job::AskRail(_) | Job::WithdrawAttempt(_) => {
+                let mut step_before = None;
                 for word in heard {
                     match word {
                         Heard::Started { transaction, called, .. } => {
                             let id = transaction.to_string();
                             let attempt =
                                 side.attempts.get(&id).ok_or_else(|| format!("{id} is started and was never begun"))?;
-                            if attempt.step != Step::Unknown || !matches!(attempt.method, "wave" | "qmoney") {
+                            let step = step_before.take().unwrap_or(attempt.step);
+                            if step != Step::Unknown || !matches!(attempt.method, "wave" | "qmoney") {
                                 return Err(format!("{id} is started again with who would charge again"));
                             }
                             side.hear(&id, word_of_second_start(called), now);
@@ -246,6 +274,10 @@ impl History {
                             if let Some(word) = word_of_report(report) {
                                 side.hear(&transaction.to_string(), word, now);
                             }
+                        }
+                        Heard::Early { transaction, .. } => {
+                            step_before = side.attempts.get(&transaction.to_string()).map(|attempt| attempt.step);
+                            hear_early(side, std::slice::from_ref(word), now);
                         }
                         Heard::Withdrawn => {}
                         _ => return Err(format!("a question, and the network heard {word:?}")),
@@ -256,9 +288,12 @@ impl History {
                 let id = id.to_string();
                 let refund = side.refunds.get(&id).ok_or_else(|| format!("{id} is sent and was never asked for"))?;
                 let knows_again = side.attempts[&refund.attempt].method != "card";
+                let (step, amount_of_refund) = (refund.step, refund.amount);
+                let (early, heard) = split_early(heard);
+                hear_early(side, early, now);
                 match heard {
-                    [Heard::Refunded { amount, .. }] if amount.minor != refund.amount => {
-                        return Err(format!("{id} is of {} and {amount} is paid back", refund.amount));
+                    [Heard::Refunded { amount, .. }] if amount.minor != amount_of_refund => {
+                        return Err(format!("{id} is of {amount_of_refund} and {amount} is paid back"));
                     }
                     [Heard::Refunded { .. }] if is_rerun && !knows_again => {
                         return Err(format!("{id} is sent twice to who would pay twice"));
@@ -267,10 +302,10 @@ impl History {
                         side.refund_sent(&id, &Called::Lost(String::new()));
                     }
                     [Heard::Refunded { called, .. }] => side.refund_sent(&id, called),
-                    [] if refund.step == Step::Sending && is_rerun => {
+                    [] if step == Step::Sending && is_rerun => {
                         side.refund_sent(&id, &Called::Lost(String::new()));
                     }
-                    [] if refund.step != Step::Sending => {}
+                    [] if step != Step::Sending => {}
                     _ => return Err(format!("{id} is sent, and the network heard {heard:?}")),
                 }
             }
@@ -289,7 +324,12 @@ impl History {
                             return Err(format!("{id} is of {amount_of_refund} and {amount} is paid back"));
                         }
                         Heard::Refunded { called, .. } => side.refund_sent(&id, called),
-                        Heard::Started { .. } | Heard::Code { .. } | Heard::Asked { .. } | Heard::Withdrawn => {}
+                        Heard::EarlyRefund { .. } => hear_early(side, std::slice::from_ref(word), now),
+                        Heard::Started { .. }
+                        | Heard::Code { .. }
+                        | Heard::Asked { .. }
+                        | Heard::Early { .. }
+                        | Heard::Withdrawn => {}
                     }
                 }
             }
@@ -320,7 +360,7 @@ impl History {
             return Ok(0);
         }
         let app = self.world.app.clone();
-        let until = |tx: &store::Tx<'_>| domain::Timestamp::from_micros(tx.now_us() + LEASE_US);
+        let until = |tx: &store::Tx<'_>| Timestamp::from_micros(tx.now_us() + LEASE_US);
         let claimed = app.store().write::<_, store::Error, _>(move |tx| {
             let until = until(tx);
             let mut claimed = mails::claim(tx, Mode::Live, 8, until)?;
@@ -345,7 +385,7 @@ impl History {
     pub(super) async fn deliver_some(&mut self, most: usize, bad: u64) -> Result<usize, String> {
         let store = self.world.app.store().clone();
         let claimed = store.write(move |tx| {
-            let until = domain::Timestamp::from_micros(tx.now_us() + LEASE_US);
+            let until = Timestamp::from_micros(tx.now_us() + LEASE_US);
             dalasi::app::webhooks::claim(tx, most, until, &mut Places::default())
         });
         let claimed = claimed.await.map_err(|failure| format!("deliveries can't be claimed: {failure}"))?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Check, History, Kept, Object, Open, compare, expect};
 use crate::model::{Begin, Begun, Kind, Next, Session, SessionState, Side, Word, needs_phone, text};
-use crate::network::{Heard, RIGHT_CODE};
+use crate::network::{Heard, RIGHT_CODE, split_early};
 use crate::operation::Fault;
 use crate::world::Answer;
 
@@ -149,6 +149,7 @@ impl History {
             Ok(Begun::Code(id)) => Some(id.clone()),
         };
         let model = &mut self.sides[side];
+        let (early, heard) = split_early(heard);
         match (begun.expect("refusals have returned"), heard.first()) {
             (Begun::Session(_), None) => {
                 let shown = shown.clone().ok_or("an opened session has no name")?;
@@ -167,14 +168,17 @@ impl History {
                 }
                 let transaction = transaction.to_string();
                 model.attempt_begins(session, &transaction, at);
+                hear_early(model, early, at);
                 if !is_lost {
                     model.hear(&transaction, word_of_start(called), at);
                 }
             }
-            (Begun::Code(_), Some(Heard::Code { transaction, called })) if !is_lost => {
-                model.hear(&transaction.to_string(), word_of_code(called), at);
+            (Begun::Code(_), Some(Heard::Code { transaction, called })) => {
+                hear_early(model, early, at);
+                if !is_lost {
+                    model.hear(&transaction.to_string(), word_of_code(called), at);
+                }
             }
-            (Begun::Code(_), Some(Heard::Code { .. })) => {}
             (begun, called) => {
                 return Err(format!("{begun:?}, and the network heard {called:?}; the answer is {answer:?}"));
             }
@@ -261,6 +265,21 @@ fn body_of(asked: &Begin, code: Option<&str>) -> Value {
     body
 }
 
+/// What the network said before it answered.
+pub(super) fn hear_early(side: &mut Side, early: &[Heard], now: i64) {
+    for word in early {
+        match word {
+            Heard::Early { transaction, report } => {
+                if let Some(word) = word_of_report(report) {
+                    side.hear(&transaction.to_string(), word, now);
+                }
+            }
+            Heard::EarlyRefund { refund, report } => side.refund_reported(&refund.to_string(), report),
+            _ => unreachable!("it answers a call"),
+        }
+    }
+}
+
 pub(super) fn word_of_start(called: &Called<Started>) -> Word {
     match called {
         Called::Answered(started) => Word::Taken(match started.next_action {
@@ -296,7 +315,7 @@ pub(super) fn word_of_report(report: &Report) -> Option<Word> {
         Report::Open => Word::Open,
         Report::AwaitingCode { attempts_left } => Word::AwaitsCode(*attempts_left),
         Report::Processing => Word::Processing,
-        Report::Paid { amount, .. } => Word::Paid(amount.minor),
+        Report::Paid { amount, .. } => Word::Paid(amount.minor, amount.currency.code()),
         Report::Failed { reason } => Word::Failed(word_of_reason(*reason)),
         Report::NotFound => return None,
     })

@@ -31,7 +31,8 @@ pub enum Word {
     Open,
     AwaitsCode(u8),
     Processing,
-    Paid(i64),
+    /// So many minor units of this currency.
+    Paid(i64, &'static str),
     Failed(&'static str),
     Returned,
 }

@@ -79,8 +79,10 @@ impl Side {
             return;
         }
         match report {
-            RefundReport::Completed { amount, .. } if amount.minor != refund.amount => {
-                self.park_refund(id, format!("reports {}", amount.minor));
+            RefundReport::Completed { amount, .. }
+                if (amount.minor, amount.currency.code()) != (refund.amount, "GMD") =>
+            {
+                self.park_refund(id, format!("reports {} {}", amount.minor, amount.currency));
             }
             RefundReport::Completed { .. } => self.refund_completed(id),
             RefundReport::Failed { .. } if refund.step == Step::Settled => {}

@@ -65,8 +65,10 @@ impl Session {
         }
         let is_settled = attempt.step == Step::Settled;
         match word {
-            Word::Paid(amount) if amount != attempt.amount => self.park(attempt, amount, now),
-            Word::Paid(_) => {
+            Word::Paid(amount, currency) if (amount, currency) != (attempt.amount, "GMD") => {
+                self.park(attempt, (amount, currency), now)
+            }
+            Word::Paid(..) => {
                 attempt.step = Step::Settled;
                 attempt.state = AttemptState::Completed;
                 attempt.parked = None;
@@ -161,11 +163,11 @@ impl Session {
         self.process(attempt, now)
     }
 
-    fn park(&mut self, attempt: &mut Attempt, amount: i64, now: i64) -> Moved {
-        if attempt.parked == Some(amount) {
+    fn park(&mut self, attempt: &mut Attempt, told: (i64, &'static str), now: i64) -> Moved {
+        if attempt.parked == Some(told) {
             return Moved::Nowhere;
         }
-        attempt.parked = Some(amount);
+        attempt.parked = Some(told);
         attempt.step = Step::Unknown;
         self.is_unknown = true;
         self.process(attempt, now)

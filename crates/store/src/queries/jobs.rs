@@ -46,6 +46,11 @@ select lease_token
 from jobs
 where kind = $1 and object_id = $2 and lease_token = $3";
 
+const OWED: &str = "\
+select lease_token
+from jobs
+where kind = $1 and object_id = $2";
+
 const RELEASE: &str = "\
 update jobs
 set lease_until = 0
@@ -155,6 +160,11 @@ pub fn is_held(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<bool, Error> {
     let sql = format!("{HELD}{}", tx.lock_suffix());
     let key = [claimed.job.kind().into(), claimed.job.object_id().into(), claimed.lease_token.into()];
     Ok(tx.query_opt(&sql, &key)?.is_some())
+}
+
+/// Whether `job` is owed, by whoever holds it or by nobody.
+pub fn is_owed(tx: &mut Tx<'_>, job: Job) -> Result<bool, Error> {
+    Ok(tx.query_opt(OWED, &[job.kind().into(), job.object_id().into()])?.is_some())
 }
 
 /// Let go, and owed again at `due_at`.
