@@ -201,22 +201,19 @@ fn run_beside_each_other(
     })
 }
 
-/// How many to run now: the gate's count first, then as many as fit the slice at the rate that was seen. What the gate leaves
-/// alone is counted in seconds, or is over in one go.
+/// How many to run now: the gate's count first, then as many as fit the slice at the rate that was seen, and never fewer: a row
+/// may say nothing of less. What the gate leaves alone is counted in seconds, or is over in one go.
 fn slice(reached: &Reached, left: u64, gate: u64, most: Duration) -> u64 {
     if gate == 0 {
         return left.min(most.as_secs());
     }
     if reached.count == 0 || reached.seconds <= 0.0 {
-        return left.min(gate);
+        return gate;
     }
-    let time = most.as_secs();
-    let rate = reached.count.saturating_mul(1_000) / duration_ms(reached.seconds);
-    left.min(rate.saturating_mul(time).max(1))
-}
-
-fn duration_ms(seconds: f64) -> u64 {
-    u64::try_from(Duration::from_secs_f64(seconds).as_millis()).unwrap_or(u64::MAX).max(1)
+    let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
+    let passed = Duration::try_from_secs_f64(reached.seconds).unwrap_or(Duration::MAX);
+    let fitting = reached.count.saturating_mul(milliseconds(most)) / milliseconds(passed);
+    left.min(fitting).max(gate)
 }
 
 impl Task {
@@ -232,7 +229,8 @@ impl Task {
     fn due(self, record: &Record, options: &Options, start: Instant) -> Result<Option<u64>> {
         let reached = self.reached(record)?;
         let left = self.row.wanted(options.tier).saturating_sub(reached.count);
-        let is_over = left == 0 || reached.is_broken() || reached.not_run.is_some();
+        // What could not be run in an earlier sitting may be possible in this one.
+        let is_over = left == 0 || reached.is_broken() || reached.not_run_since(record.lines_before);
         if is_over || start.elapsed() >= options.budget {
             return Ok(None);
         }
@@ -255,14 +253,24 @@ impl Task {
             .env("DALASI_PROOF_FILE", &record.path);
         let outcome = command::run(&mut command);
         let after = self.reached(record)?;
-        let has_spoken = after.count > before.count || after.violations > before.violations || after.not_run.is_some();
+        let has_spoken = after.lines > before.lines;
         match outcome {
-            Err(message) if !after.is_broken() => record.broke(self.row.id, self.database, &message),
+            Err(message) if !after.is_broken() && !self.other_row_of_program_broke(record)? => {
+                record.broke(self.row.id, self.database, &message)
+            }
             Ok(()) if !has_spoken => {
                 record.broke(self.row.id, self.database, "it ended without saying what it reached")
             }
             Ok(()) | Err(_) => Ok(()),
         }
+    }
+
+    /// A program that is asked for several rows ends badly for each when one is broken.
+    fn other_row_of_program_broke(self, record: &Record) -> Result<bool> {
+        let all = record.read()?;
+        let others = ROWS.iter().filter(|row| row.id != self.row.id && row.runner == self.row.runner);
+        let mut others = others.filter_map(|row| all.get(&Task { row, ..self }.key()));
+        Ok(others.any(Reached::is_broken))
     }
 
     fn command(self, machine: &mut Machine) -> Result<Command> {
@@ -368,11 +376,11 @@ mod tests {
     fn a_slice_follows_the_rate() {
         let reached = |count, seconds| Reached { count, seconds, ..Reached::default() };
         assert_eq!(slice(&reached(0, 0.0), 1_000_000, 200, SLICE), 200);
-        assert_eq!(slice(&reached(0, 0.0), 50, 200, SLICE), 50);
         assert_eq!(slice(&reached(200, 10.0), 1_000_000, 200, SLICE), 2_400);
-        assert_eq!(slice(&reached(200, 10.0), 1_000_000, 200, Duration::from_secs(5)), 100);
-        assert_eq!(slice(&reached(200, 10.0), 7, 200, SLICE), 7);
-        assert_eq!(slice(&reached(1, 500.0), 7, 200, SLICE), 1, "slow rows go on one by one");
+        assert_eq!(slice(&reached(200, 10.0), 1_000_000, 50, Duration::from_secs(5)), 100);
+        assert_eq!(slice(&reached(200, 10.0), 7, 200, SLICE), 200, "never fewer than the gate");
+        assert_eq!(slice(&reached(4, 46.0), 196, 4, SLICE), 10, "less than one a second");
+        assert_eq!(slice(&reached(1, 500.0), 7, 1, SLICE), 1, "slow rows go on one by one");
         assert_eq!(slice(&reached(0, 0.0), 86_400, 0, SLICE), 120, "what the gate leaves alone has its time");
     }
 }

@@ -101,9 +101,17 @@ impl Machine {
     }
 
     /// A name for what is built and played here; with `-changed` where files differ from the commit. Commits that differ in
-    /// their documents alone have the same.
+    /// their documents alone have the same, but for those that are built in or judged.
     pub(crate) fn code(&self) -> Result<String> {
-        let but_documents = ["--", ".", ":(exclude)docs", ":(exclude,glob)*.md"];
+        let but_documents = [
+            "--",
+            ".",
+            ":(exclude,glob)docs/*.md",
+            ":(exclude)docs/proof",
+            ":(exclude)docs/performance",
+            ":(exclude)docs/deploy",
+            ":(exclude,glob)*.md",
+        ];
         let files = self.git(&[&["ls-files", "--stage"], &but_documents[..]].concat())?;
         let changed = self.git(&[&["status", "--porcelain"], &but_documents[..]].concat())?;
         let list = self.scratch()?.join(format!("code-{}", std::process::id()));

@@ -176,7 +176,7 @@ fn numbers(machine: &Machine, made_of: &BTreeSet<String>) -> Result<String> {
 
 /// Whether cargo-deny fails for a crate of the lock file against which a database says something.
 fn is_an_accusation_heard(machine: &Machine) -> Result<bool> {
-    let folder = machine.scratch()?.join("advisories");
+    let folder = machine.scratch()?.join(format!("advisories-{}", std::process::id()));
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     }

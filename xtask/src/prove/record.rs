@@ -20,6 +20,9 @@ pub(crate) struct Reached {
     pub(crate) seconds: f64,
     pub(crate) found: Vec<String>,
     pub(crate) not_run: Option<String>,
+    /// How often it has spoken, and the line of the record in which it did so last.
+    pub(crate) lines: u64,
+    pub(crate) last_line: usize,
 }
 
 /// The row's id, and the database where it has one.
@@ -29,6 +32,8 @@ pub(crate) struct Record {
     pub(crate) path: PathBuf,
     /// The first commit of that code that was proved.
     pub(crate) commit: String,
+    /// What it held when it was opened.
+    pub(crate) lines_before: usize,
 }
 
 impl Record {
@@ -56,17 +61,20 @@ impl Record {
                 _ => return Err(format!("{} is no record of proofs: name another file", path.display())),
             }
         };
-        Ok(Self { path: path.to_path_buf(), commit })
+        Ok(Self { path: path.to_path_buf(), commit, lines_before: text.lines().count() })
     }
 
     /// Sums by row and database. A line that was cut off by a power cut is left out.
     pub(crate) fn read(&self) -> Result<BTreeMap<Key, Reached>> {
         let text = fs::read_to_string(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?;
         let mut all = BTreeMap::new();
-        for line in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        for (number, line) in text.lines().enumerate() {
+            let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
             if let Some(row) = line["row"].as_str() {
                 let key = (row.to_owned(), line["database"].as_str().map(str::to_owned));
-                all.entry(key).or_insert_with(Reached::default).add(&line);
+                let reached: &mut Reached = all.entry(key).or_default();
+                reached.add(&line);
+                reached.last_line = number;
             }
         }
         Ok(all)
@@ -90,6 +98,7 @@ impl Reached {
             let list = line[name].as_array().into_iter().flatten();
             list.filter_map(|word| word.as_str().map(str::to_owned)).collect()
         };
+        self.lines += 1;
         self.not_run = line["not_run"].as_str().map(str::to_owned);
         self.count += number("count");
         self.violations += number("violations");
@@ -110,6 +119,11 @@ impl Reached {
             let (low, high) = self.seeds.unwrap_or((first, last));
             self.seeds = Some((low.min(first), high.max(last)));
         }
+    }
+
+    /// Whether it was said behind the first so many lines that this machine can't do it.
+    pub(crate) fn not_run_since(&self, lines: usize) -> bool {
+        self.not_run.is_some() && self.last_line >= lines
     }
 
     pub(crate) fn is_broken(&self) -> bool {
@@ -148,6 +162,19 @@ mod tests {
         assert_eq!((reached.caught.len(), reached.missed.len(), reached.is_broken()), (2, 1, true));
         record.broke("B4", None, "it stopped").unwrap();
         assert!(record.read().unwrap()[&("B4".to_owned(), None)].is_broken());
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn what_could_not_be_run_is_tried_again_in_the_next_sitting() {
+        let path = file("sittings");
+        let first = Record::open(&path, "c0ffee", "first").unwrap();
+        let mut record = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        writeln!(record, r#"{{"row":"D5","not_run":"no listener"}}"#).unwrap();
+        let reached = first.read().unwrap().remove(&("D5".to_owned(), None)).unwrap();
+        assert!(reached.not_run_since(first.lines_before));
+        let second = Record::open(&path, "c0ffee", "first").unwrap();
+        assert!(!reached.not_run_since(second.lines_before));
         fs::remove_file(path).unwrap();
     }
 

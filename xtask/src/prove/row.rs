@@ -18,6 +18,7 @@ pub(crate) struct Row {
 }
 
 /// In every word `{database}` is replaced.
+#[derive(PartialEq, Eq)]
 pub(crate) enum Runner {
     /// `cargo test --locked WORDS`.
     CargoTest(&'static [&'static str]),
