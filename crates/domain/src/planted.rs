@@ -135,6 +135,8 @@ defects! {
     CancelUntold => "cancel_untold",
     /// The session of a cancelled checkout stays open.
     CancelKeepsSession => "cancel_keeps_session",
+    /// An older attempt's word comes when a checkout's time is over, and the session that was open last stays so.
+    ExpiryKeepsSession => "expiry_keeps_session",
     /// A checkout expires without its event.
     ExpiryUntold => "expiry_untold",
     /// Nobody watches a checkout's expiry.

@@ -142,10 +142,15 @@ impl App {
                 }
                 Ok(run)
             };
-            let run = match kind {
-                Kind::Change | Kind::Alone(_) => self.commit(once).await,
-                Kind::Addition => self.commit_addition(once).await,
+            let commit = async {
+                match kind {
+                    Kind::Change | Kind::Alone(_) => self.commit(once).await,
+                    Kind::Addition => self.commit_addition(once).await,
+                }
             };
+            // What has not begun by then does not begin any more; what has may be done.
+            let run = tokio::time::timeout_at(begun + LONGEST_ANSWER, commit).await;
+            let run = run.unwrap_or_else(|_| Err(store::Error::UnknownCommit.into()));
             let run = match (run, &key) {
                 (Err(Failure::Store(store::Error::UnknownCommit)), Some(key)) => {
                     let last = last.lock().unwrap_or_else(PoisonError::into_inner).take();

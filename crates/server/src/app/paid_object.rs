@@ -272,6 +272,16 @@ impl PaidObject {
         }
     }
 
+    /// Whether a payment of so much that waits for its payer has its use.
+    pub fn has_use_for(&self, amount: Money) -> bool {
+        match self {
+            Self::Checkout(_) => self.awaits_payment(),
+            Self::Invoice(invoice) => self.awaits_payment() && amount.minor <= invoice.remaining().minor,
+            // What began while the link was there goes on, whatever became of the link since.
+            Self::PaymentLink(_) => true,
+        }
+    }
+
     /// Whether an attempt that is with its provider keeps it open beyond its time.
     pub fn is_held(&self) -> bool {
         match self {
@@ -288,14 +298,14 @@ impl PaidObject {
         }
     }
 
-    /// Another session than this one that still waits for the same money.
+    /// Another session than this one that waits, or waited, for the same money.
     pub fn rival_of(&self, session: Id<PaymentSession>) -> Option<Id<PaymentSession>> {
-        let open = match self {
+        let latest = match self {
             Self::Checkout(checkout) => checkout.payment_session,
             Self::Invoice(invoice) => invoice.payment_session,
             Self::PaymentLink(_) => None,
         };
-        open.filter(|open| *open != session && self.awaits_payment())
+        latest.filter(|latest| *latest != session)
     }
 
     /// A provider confirmed an attempt, whose session was `before`: it is late or duplicate, or it pays. Call

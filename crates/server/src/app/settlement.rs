@@ -62,9 +62,15 @@ pub fn settle(
     }
     // What held an outdated object open may be over now.
     let observed = object.observe(now);
-    let is_ended = observed.is_some() && object.payable().ends_its_sessions();
-    if is_ended || session.has_expired(now) {
-        sessions::close(tx, &mut session, Some(&mut transaction), true)?;
+    let is_outdated = observed.is_some() && object.payable().ends_its_sessions();
+    if is_outdated && !domain::planted!(Defect::ExpiryKeepsSession) {
+        close_rival(tx, &mut object, session_id, true)?;
+    }
+    let is_expired = is_outdated || session.has_expired(now);
+    // While the provider had it other money came, or the merchant gave up: the payer to whom it comes back is not waited for.
+    let is_useless = session.status() == SessionStatus::Pending && !object.has_use_for(session.amount);
+    if is_expired || is_useless {
+        sessions::close(tx, &mut session, Some(&mut transaction), is_expired)?;
         if !transaction.status().is_paid() {
             object.attempt_moved(session_id, transaction.summary(), false, now);
         }
@@ -98,15 +104,14 @@ fn money_arrived(
     before: SessionStatus,
 ) -> Result<(), Failure> {
     let now = tx.now();
-    if let Some(event) = object.observe(now) {
-        publish::object_event(tx, context, object, event)?;
-    }
+    let observed = object.observe(now);
+    let is_outdated = observed.is_some() && object.payable().ends_its_sessions();
     // Another attempt that waits for a payer would only take money twice.
-    if !domain::planted!(Defect::RivalStaysOpen)
-        && let Some(rival) = object.rival_of(session.id)
-        && let Some(closed) = sessions::close_by_id(tx, object.scope(), rival, false)?
-    {
-        object.attempt_moved(rival, closed, false, now);
+    if !domain::planted!(Defect::RivalStaysOpen) {
+        close_rival(tx, object, session.id, is_outdated)?;
+    }
+    if let Some(event) = observed {
+        publish::object_event(tx, context, object, event)?;
     }
     let Arrived { settlement, event } = object.money_arrived(transaction, before, now);
     let entry_id = tx.entropy().id(now);
@@ -130,6 +135,21 @@ fn money_arrived(
         publish::object_event(tx, context, object, event)?;
     }
     object.settled(tx, settlement)
+}
+
+/// Closes the object's open session if it is another than this one, and its payer's turn.
+fn close_rival(
+    tx: &mut Tx<'_>,
+    object: &mut PaidObject,
+    session: Id<PaymentSession>,
+    expired: bool,
+) -> Result<(), Failure> {
+    if let Some(rival) = object.rival_of(session)
+        && let Some(closed) = sessions::close_by_id(tx, object.scope(), rival, expired)?
+    {
+        object.attempt_moved(rival, closed, false, tx.now());
+    }
+    Ok(())
 }
 
 /// The rail is asked again, with growing pauses, until the outcome is known.

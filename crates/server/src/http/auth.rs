@@ -22,6 +22,8 @@ use crate::rate_limit::RateLimits;
 use crate::tokens::{SigningKeys, TokenFault};
 
 const REMEMBERED: Duration = Duration::from_secs(1);
+/// Nothing has been done yet: who is told so after this may ask again, before a client of ours gives up.
+const LONGEST_LOOK: Duration = Duration::from_secs(10);
 const MOST_REMEMBERED: usize = 10_000;
 
 /// Finds keys and verifies tokens.
@@ -43,7 +45,12 @@ impl Credentials {
         if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
             return Err(missing());
         }
-        if token.contains('.') { self.by_token(token).await } else { self.by_key(token, guess).await }
+        let looked =
+            async { if token.contains('.') { self.by_token(token).await } else { self.by_key(token, guess).await } };
+        tokio::time::timeout(LONGEST_LOOK, looked).await.unwrap_or_else(|_| {
+            let why = "the credentials can't be looked up in time".to_owned();
+            Err(Failure::Store(store::Error::Unavailable(why)).into())
+        })
     }
 
     async fn by_key(&self, text: &str, guess: &mut Guess<'_>) -> Result<Actor, Problem> {

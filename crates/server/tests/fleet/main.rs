@@ -294,7 +294,32 @@ async fn a_failover_loses_nothing_that_was_acknowledged() {
     for found in scene.end(&primary.url(), false).await {
         proof.violation(found);
     }
+    proof.control("asynchronous_replication", !overtaken(&programs, proof.seed).await.is_empty());
     proof.finish(reached);
+}
+
+/// The control: commits that wait for no standby, and one that is behind when it takes over.
+async fn overtaken(programs: &Path, seed: u64) -> Vec<String> {
+    let primary = Cluster::start(programs, "");
+    let standby = following(&primary, free_port()).await;
+    let url = format!("postgres://postgres@127.0.0.1:{},127.0.0.1:{}/postgres", primary.port, standby.port);
+    let scene = Scene::start(&url, &["api,worker"]).await;
+    let load = Arc::clone(&scene.load);
+    let running = tokio::spawn(Arc::clone(&load).run(CUSTOMERS, seed));
+    let mut random = random(seed, u64::MAX);
+    load.probe(&format!("{seed}-before"), &mut random).await;
+    receives_no_more(&standby).await;
+    for number in 0..20 {
+        load.probe(&format!("{seed}-behind-{number}"), &mut random).await;
+    }
+    primary.stop(Stop::Immediate);
+    standby.promote();
+    load.probe(&format!("{seed}-after"), &mut random).await;
+    load.end();
+    running.await.unwrap();
+    // Jobs may be owed for ever now: only what was promised is looked for.
+    reconcile::checkouts(&connect(&standby.url()).await, &load).await;
+    load.promises.lock().unwrap().found.clone()
 }
 
 /// A commit that waits for its standby can't be seen and is done all the same. When its connection breaks meanwhile, nobody
@@ -355,6 +380,19 @@ async fn following(primary: &Cluster, port: u16) -> Cluster {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("the standby does not follow");
+}
+
+async fn receives_no_more(standby: &Cluster) {
+    set(standby, "set primary_conninfo = ''").await;
+    let client = connect(&standby.url()).await;
+    for _ in 0..200 {
+        let found = client.query_one("select count(*) from pg_stat_wal_receiver", &[]);
+        if found.await.unwrap().get::<_, i64>(0) == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the standby goes on receiving");
 }
 
 async fn wait_for_each_commit(primary: &Cluster) {

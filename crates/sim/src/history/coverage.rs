@@ -88,8 +88,9 @@ pub fn cells() -> impl Iterator<Item = (&'static str, Fault)> {
 }
 
 /// A refund's calls are made by jobs, and a job that dies in a call is played as one whose answer is lost; what became of a refund
-/// whose call was lost or refused is not told by that call.
+/// whose call was lost or refused is not told by that call. A session that is seen first when its call was refused has failed.
 const NEVER_TOGETHER: &[(&str, Fault)] = &[
+    ("session new processing", Fault::CallRefused),
     ("refund pending processing", Fault::CrashInCall),
     ("refund pending completed", Fault::CrashInCall),
     ("refund pending failed", Fault::CrashInCall),

@@ -363,9 +363,26 @@ impl Side {
             Kind::Invoice => self.observe_invoice(&object, now),
             Kind::Link => false,
         };
-        if (is_observed && kind == Kind::Checkout) || self.sessions[&session_id].has_expired(now) {
+        let is_outdated = is_observed && kind == Kind::Checkout;
+        if is_outdated {
+            let rival = self.checkouts[&object].session.clone().filter(|open| *open != session_id);
+            self.close_session_of_object(rival.as_deref(), true, now);
+        }
+        let is_expired = is_outdated || self.sessions[&session_id].has_expired(now);
+        let session = &self.sessions[&session_id];
+        // Contract §4.1, §4.4: a pending session ends with its object, and with the amount that it was for.
+        let has_no_use = session.state == SessionState::Pending
+            && match kind {
+                Kind::Checkout => self.checkouts[&object].state != CheckoutState::Pending,
+                Kind::Invoice => {
+                    let invoice = &self.invoices[&object];
+                    !invoice.awaits_payment() || session.amount > invoice.total() - invoice.paid
+                }
+                Kind::Link => false,
+            };
+        if is_expired || has_no_use {
             let was_open = self.sessions[&session_id].state == SessionState::Pending;
-            self.close_session(&session_id, true, now);
+            self.close_session(&session_id, is_expired, now);
             if was_open || self.attempts[id].state != AttemptState::Completed {
                 self.show(&session_id, false, now);
             }
@@ -394,13 +411,11 @@ impl Side {
         let object = attempt.object.clone();
         match attempt.kind {
             Kind::Checkout => {
-                if self.observe_checkout(&object, now) {
+                let is_observed = self.observe_checkout(&object, now);
+                let rival = self.checkouts[&object].session.clone().filter(|open| open != session_id);
+                self.close_session_of_object(rival.as_deref(), is_observed, now);
+                if is_observed {
                     self.tell(&object, "checkout.expired");
-                }
-                let checkout = &self.checkouts[&object];
-                let rival = checkout.session.clone().filter(|open| open != session_id);
-                if checkout.state == CheckoutState::Pending {
-                    self.close_session_of_object(rival.as_deref(), false, now);
                 }
                 let is_second = self.checkouts[&object]
                     .shown

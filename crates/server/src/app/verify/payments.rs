@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use domain::checkout::Checkout;
-use domain::invoice::Invoice;
+use domain::checkout::{self, Checkout};
+use domain::invoice::{self, Invoice};
 use domain::ledger::{Account, Posting};
 use domain::payment::{Payable, PaymentSession, SessionStatus, Source, Step, Transaction, TransactionStatus};
 use domain::payment_link::PaymentLink;
@@ -94,6 +94,8 @@ fn of_invoice(report: &mut Report, session: &PaymentSession, invoice: &Invoice) 
     report.expect(!is_open || is_current, SESSIONS, &id, || format!("it is open, but {} has another", invoice.id));
     let too_much = session.status() == SessionStatus::Pending && session.amount.minor > invoice.remaining().minor;
     report.expect(!too_much, SESSIONS, &id, || format!("it is for more than is left of {}", invoice.id));
+    let is_late = session.status() == SessionStatus::Pending && invoice.stored_status() == invoice::Status::Cancelled;
+    report.expect(!is_late, SESSIONS, &id, || format!("it waits for a payer, and {} is cancelled", invoice.id));
 }
 
 fn of_checkout(report: &mut Report, session: &PaymentSession, checkout: &Checkout) {
@@ -103,6 +105,8 @@ fn of_checkout(report: &mut Report, session: &PaymentSession, checkout: &Checkou
     let is_open = matches!(session.status(), SessionStatus::Pending | SessionStatus::Processing);
     let is_current = checkout.payment_session == Some(session.id);
     report.expect(!is_open || is_current, SESSIONS, &id, || format!("it is open, but {} has another", checkout.id));
+    let is_late = session.status() == SessionStatus::Pending && checkout.stored_status() != checkout::Status::Pending;
+    report.expect(!is_late, SESSIONS, &id, || format!("it waits for a payer, and {} is over", checkout.id));
 }
 
 fn of_transaction(report: &mut Report, session: &PaymentSession, transaction: &Transaction) {

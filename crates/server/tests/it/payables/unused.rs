@@ -1,5 +1,8 @@
 //! Sessions that nobody uses, or whose attempt ends where nobody waits for it.
 
+use domain::job::Job;
+use store::queries::jobs;
+
 use super::*;
 
 #[tokio::test]
@@ -160,16 +163,7 @@ async fn an_attempt_that_fails_behind_a_closed_session_is_no_fault() {
     let world = World::new().await;
     let checkout = world.create(|_| {}).await;
     let session = world.initialize(pay(Payable::Checkout(checkout.id), Method::Qmoney, QUIET)).await.unwrap();
-    let id = world.attempt(session).await.id;
-    // What the rail made of the code was lost on its way.
-    let scope = world.scope;
-    let lost = world.app.commit(move |tx, context| {
-        settlement::settle(tx, context, scope, id, |_, session, transaction, now| {
-            session.submit_code(Some(&mut *transaction), now)?;
-            Ok(session.code_submitted(transaction, Called::Lost("reset".into()), now))
-        })
-    });
-    lost.await.unwrap();
+    let id = world.lose_code(session).await;
     world.report(id, Report::AwaitingCode { attempts_left: 2 }).await;
     let awaited = world.payment(session).await;
     assert_eq!(awaited.session.status(), SessionStatus::Pending);
@@ -181,6 +175,82 @@ async fn an_attempt_that_fails_behind_a_closed_session_is_no_fault() {
     assert_eq!(ended.transaction.unwrap().status(), TransactionStatus::Failed);
     assert_eq!(world.told(checkout.id).await, ["checkout.cancelled"]);
     world.books_are_right().await;
+}
+
+impl World {
+    /// A code was submitted, and what the rail made of it was lost on its way.
+    async fn lose_code(&self, session: Id<PaymentSession>) -> Id<Transaction> {
+        let (scope, id) = (self.scope, self.attempt(session).await.id);
+        let lost = self.app.commit(move |tx, context| {
+            settlement::settle(tx, context, scope, id, |_, session, transaction, now| {
+                session.submit_code(Some(&mut *transaction), now)?;
+                Ok(session.code_submitted(transaction, Called::Lost("reset".into()), now))
+            })
+        });
+        lost.await.unwrap();
+        assert_eq!(self.payment(session).await.session.status(), SessionStatus::Processing);
+        id
+    }
+}
+
+/// The provider has a code while other money comes, or the merchant gives up; then it wants another code. No payer is asked
+/// for that: what they paid would come twice.
+#[tokio::test]
+async fn what_comes_back_to_a_payer_whose_money_has_no_use_is_closed() {
+    let world = World::new().await;
+    world.allow_parts().await;
+    let (paid, part) = (world.invoice().await, world.invoice().await);
+    let (completed, cancelled) = (world.create(|_| {}).await, world.create(|_| {}).await);
+    let (completed, cancelled) = (Payable::Checkout(completed.id), Payable::Checkout(cancelled.id));
+    for payable in [paid, part, completed, cancelled] {
+        let amount = (payable == part).then(|| dalasi(4_000));
+        let wave = Initialize { amount, ..pay(payable, Method::Wave, QUIET) };
+        let replaced = world.initialize(wave).await.unwrap();
+        let session = world.initialize(pay(payable, Method::Qmoney, QUIET)).await.unwrap();
+        let id = world.lose_code(session).await;
+        match payable {
+            Payable::Checkout(checkout) if payable == cancelled => world.cancel(checkout).await,
+            _ => world.confirm(&world.attempt(replaced).await).await,
+        }
+        assert_eq!(world.payment(session).await.session.status(), SessionStatus::Processing, "{payable:?}");
+        world.report(id, Report::AwaitingCode { attempts_left: 2 }).await;
+        let closed = world.payment(session).await.session;
+        assert_eq!((closed.status(), closed.next_action), (SessionStatus::Cancelled, None), "{payable:?}");
+        world.report(id, Report::Failed { reason: FailureReason::WrongCode }).await;
+        assert_eq!(world.stored_attempt(session).await.status(), TransactionStatus::Failed);
+        let told = world.told(payable.object_id()).await;
+        assert!(told.iter().all(|event| !event.ends_with("failed")), "{payable:?}: {told:?}");
+    }
+    let left = world.stored_invoice(part).await.remaining();
+    let rest = world.initialize(pay(part, Method::Wave, APPROVES)).await.unwrap();
+    assert_eq!(world.reach(rest, SessionStatus::Succeeded).await.amount, left, "what is left can be paid");
+    world.books_are_right().await;
+}
+
+/// An attempt of before is heard of when the checkout's time is over, and before its timer: the session of the payer's last
+/// choice ends as it does by the timer, and its rail is told so.
+#[tokio::test]
+async fn an_older_attempts_word_ends_what_ran_out_meanwhile() {
+    let world = World::new().await;
+    world.rest().await;
+    world.clock.stop();
+    for is_paid in [false, true] {
+        let checkout = world.create(|_| {}).await;
+        let payable = Payable::Checkout(checkout.id);
+        let older = world.initialize(pay(payable, Method::Wave, QUIET)).await.unwrap();
+        let latest = world.initialize(pay(payable, Method::Card, QUIET)).await.unwrap();
+        let (attempt, older) = (world.attempt(latest).await.id, world.attempt(older).await);
+        world.clock.advance(DAY);
+        match is_paid {
+            true => world.confirm(&older).await,
+            false => world.report(older.id, Report::Failed { reason: FailureReason::Declined }).await,
+        }
+        assert_eq!(world.stored_attempt(latest).await.status(), TransactionStatus::Expired);
+        assert_eq!(world.told(checkout.id).await[0], "checkout.expired");
+        let owed = world.app.read(move |tx, _| Ok(jobs::is_owed(tx, Job::WithdrawAttempt(attempt))?)).await;
+        assert!(owed.unwrap(), "the rail is told");
+        world.books_are_right().await;
+    }
 }
 
 /// The checkout is cancelled while the provider has the attempt, which then fails: nobody waits for it.
