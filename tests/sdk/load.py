@@ -7,21 +7,32 @@ from random import Random
 from scenario import Client, Shop
 
 
+# A client of ours gives up before.
+LONGEST_ANSWER_S = 40
+
+
 class Load:
-    def __init__(self, server, random, shops=4, pause=0.0):
+    def __init__(self, server, random, shops=4, pause=0.0, asks_again=False):
         self.server = server
         self.pause = pause  # after each answer
+        self.asks_again = asks_again  # with the same key, when no answer came
+        self.silent = []  # keys whose connection was not even closed in time
         self.shops = [Shop(Random(random.getrandbits(64))) for _ in range(shops)]
         self.unanswered = []  # keys whose answer did not come
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(shop,)) for shop in self.shops]
 
     def _run(self, shop):
-        client = Client(self.server, timeout=40)
+        client = Client(self.server, timeout=LONGEST_ANSWER_S)
         while not self._stop.is_set():
+            sent = time.monotonic()
             if not shop.step(client):
-                self.unanswered.append(list(shop.asked)[-1])
-                return
+                key = list(shop.asked)[-1]
+                if time.monotonic() - sent >= LONGEST_ANSWER_S:
+                    self.silent.append(key)
+                if not self.asks_again or shop.ask(client, key, *shop.asked[key]) is None:
+                    self.unanswered.append(key)
+                    return
             if self.pause:
                 self._stop.wait(self.pause)
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from random import Random
 
 import pytest
 
@@ -112,8 +113,6 @@ def test_a_failed_call_is_never_acknowledged(prepared, tmp_path):
 
 def lies_are_seen(prepared, folder):
     """Whether the test sees that a failed sync doesn't end the server: here it isn't told of the failure."""
-    from random import Random
-
     folder = folder / "control"
     folder.mkdir()
     _, code, shop = play(prepared, folder, "fsync,fdatasync:retval=0:when=12", Random(1))
@@ -123,8 +122,6 @@ def lies_are_seen(prepared, folder):
 def test_a_failed_sync_ends_the_server_with_its_own_code(prepared, tmp_path):
     if reason := why_not():
         return Proof("B5.sync", "sqlite", gate_count=1).not_run(reason)
-    from random import Random
-
     found, code, shop = play(prepared, tmp_path, "fsync,fdatasync:error=EIO:when=12", Random(3))
     assert not found, found
     assert code == EXIT_SYNC_FAILED
@@ -169,7 +166,11 @@ def test_a_full_disk_refuses_and_recovers(prepared, tmp_path):
     server.start()
     try:
         for seed, random in proof.cases():
-            full_and_free(disk, server, Shop(random), lambda what, seed=seed: proof.violation(f"seed {seed}: {what}"))
+            for fault in full_and_free(disk, server, Shop(random), disk.free):
+                proof.violation(f"seed {seed}: {fault}")
+        kept_full = full_and_free(disk, server, Shop(Random(proof.seed)), free=lambda: None)
+        proof.control("a_disk_that_stays_full", any("space again" in fault for fault in kept_full))
+        disk.free()
         server.stop()
         verified = store.verify()
         if verified.returncode != 0:
@@ -180,9 +181,11 @@ def test_a_full_disk_refuses_and_recovers(prepared, tmp_path):
     proof.finish()
 
 
-def full_and_free(disk, server, shop, violation):
+def full_and_free(disk, server, shop, free):
+    """What is wrong while the disk is full, and after space was freed on it."""
     client = Client(server)
     disk.fill()
+    found = []
     refused = 0
     for _ in range(200):
         shop.step(client)
@@ -191,22 +194,21 @@ def full_and_free(disk, server, shop, violation):
             if refused >= 5:
                 break
     else:
-        return violation("the disk never was full")
+        return ["the disk never was full"]
     # 503 says that nothing was changed: a payment that was begun, and no more, is told that its key is in use.
     answers = {(shop.asked[key][0], status) for key, failures in shop.failed.items() for status, _ in failures}
     if all(status != 503 for _, status in answers):
-        violation(f"a full disk was answered with {answers}")
+        found.append(f"a full disk was answered with {answers}")
     for path, status in answers:
         if status != 503 and (path, status) != ("/v1/pay/initialize", 429):
-            violation(f"a full disk was answered with {status} by {path}")
+            found.append(f"a full disk was answered with {status} by {path}")
     read = client.call("GET", "/v1/checkouts?limit=1")
     if read is None or read[0] != 200:
-        violation(f"a read on a full disk got {read and read[::2]}")
-    disk.free()
+        found.append(f"a read on a full disk got {read and read[::2]}")
+    free()
     freed = time.monotonic()
     while (answer := client.call("POST", "/v1/checkouts", {"amount": "1.00"}))[0] != 201:
         if time.monotonic() - freed > 5:
-            return violation(f"5 s after there was space again: {answer[::2]}")
+            return [*found, f"5 s after there was space again: {answer[::2]}"]
         time.sleep(0.1)
-    for fault in shop.reconcile(server):
-        violation(fault)
+    return found + shop.reconcile(server)

@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 import time
+from random import Random
 
 import pytest
 
@@ -40,7 +41,7 @@ def verified(store):
     return [] if result.returncode == 0 else [f"verify: {result.stdout}{result.stderr}"]
 
 
-def test_a_kill_at_any_moment(busy, database):
+def test_a_kill_at_any_moment(busy, database, new_store, tmp_path):
     """B1: every acknowledged answer, key and event is there once, and the server is ready again at once."""
     proof = Proof("B1", database, gate_count=2)
     for seed, random in proof.cases():
@@ -59,7 +60,25 @@ def test_a_kill_at_any_moment(busy, database):
         server.stop()
         for fault in verified(server.store):
             proof.violation(f"seed {seed}: {fault}")
+    proof.control("older_books", older_books_are_seen(busy, new_store, tmp_path))
     proof.finish()
+
+
+def older_books_are_seen(busy, new_store, folder):
+    """Whether a server that comes back after its kill with less than it had acknowledged is told from one that lost nothing."""
+    server, load = busy(Random(1))
+    load.until(20)
+    back_up(server.store, folder / "older.backup")
+    load.until(load.answers() + 20)
+    server.kill()
+    load.join()
+    again = Server(restored(folder / "older.backup", server.store, new_store()), folder / "older.log")
+    again.keys = server.keys
+    again.start()
+    try:
+        return bool(load.reconcile(again))
+    finally:
+        again.kill()
 
 
 def test_a_graceful_stop_resets_nothing(busy, database):
@@ -97,8 +116,6 @@ def replayed(answer):
 
 def not_graceful(busy):
     """Whether a server that is killed is told from one that stops: its exit code is not 0."""
-    from random import Random
-
     server, load = busy(Random(1))
     load.until(10)
     server.process.kill()
@@ -116,30 +133,65 @@ def test_a_hot_backup_holds_what_was_acknowledged_before(busy, database, new_sto
     for seed, random in proof.cases():
         server, load = busy(random)
         load.until(random.randrange(60, 200))
-        loses = database == "sqlite" and plain_copy_loses(server.store, load, tmp_path)
-        before = [(shop, dict(shop.answered)) for shop in load.shops]
+        before = acknowledged(load)
         file = tmp_path / f"{seed}.backup"
-        dalasi("backup", file, *server.store.location)
+        back_up(server.store, file)
         load.stop()
         server.stop()
-        restored = new_store()
-        put_key(server.store, restored)
-        dalasi("restore", file, *restored.location)
-        for fault in verified(restored):
+        store = restored(file, server.store, new_store())
+        for fault in verified(store) + missing(before, store, server.keys, tmp_path / f"{seed}.log"):
             proof.violation(f"seed {seed}: {fault}")
-        again = Server(restored, tmp_path / f"{seed}.log")
-        again.keys = server.keys
-        again.start()
-        client = Client(again)
-        for shop, answered in before:
-            for key, (status, content) in answered.items():
-                answer = client.call("POST", *shop.asked[key], key)
-                if answer is None or (answer[0], answer[2]) != (status, content):
-                    proof.violation(f"seed {seed}: {key}: {(status, content)} became {answer and answer[::2]}")
-        again.stop()
-        if database == "sqlite":
-            proof.control("plain_copy_of_the_file", loses)
+    for name, is_seen in late_copies(busy, database, new_store, tmp_path).items():
+        proof.control(name, is_seen)
     proof.finish()
+
+
+def late_copies(busy, database, new_store, folder):
+    """Copies that lack something acknowledged, by what is wrong with them: whether that is seen."""
+    server, load = busy(Random(1))
+    load.until(60)
+    seen = {}
+    if database == "sqlite":
+        seen["plain_copy_of_the_file"] = plain_copy_loses(server.store, load, folder)
+    back_up(server.store, folder / "early.backup")
+    load.until(load.answers() + 20)
+    before = acknowledged(load)
+    load.stop()
+    server.stop()
+    store = restored(folder / "early.backup", server.store, new_store())
+    seen["a_backup_that_is_too_old"] = bool(missing(before, store, server.keys, folder / "early.log"))
+    return seen
+
+
+def acknowledged(load):
+    return [(shop, dict(shop.answered)) for shop in load.shops]
+
+
+def missing(acknowledged, store, keys, log):
+    """What a server on this store doesn't answer as it was answered before."""
+    server = Server(store, log)
+    server.keys = keys
+    server.start()
+    client = Client(server)
+    faults = []
+    for shop, answered in acknowledged:
+        for key, (status, content) in answered.items():
+            answer = client.call("POST", *shop.asked[key], key)
+            if answer is None or (answer[0], answer[2]) != (status, content):
+                faults.append(f"{key}: {(status, content)} became {answer and answer[::2]}")
+    server.stop()
+    return faults
+
+
+def back_up(store, file):
+    dalasi("backup", file, *store.location)
+
+
+def restored(file, store, empty):
+    """The empty store, with what the backup of the other holds."""
+    put_key(store, empty)
+    dalasi("restore", file, *empty.location)
+    return empty
 
 
 def put_key(store, restored):

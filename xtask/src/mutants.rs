@@ -49,7 +49,13 @@ struct Verdicts {
 
 pub(crate) fn run() -> Result<()> {
     let mut proof = Proof::begin("D13", None, FEW);
-    let mutants = Mutants::prepare(&Machine::new()?)?;
+    let mutants = match Mutants::prepare(&Machine::new()?) {
+        Ok(mutants) => mutants,
+        Err(why) => {
+            proof.not_run(&why);
+            return Ok(());
+        }
+    };
     let judged: BTreeSet<String> = noted(&proof, "judged").collect();
     let mut all = mutants.list()?;
     all.sort_by_cached_key(|name| (!is_critical(name), shuffled(name)));

@@ -20,6 +20,8 @@ use crate::{Result, command};
 
 /// About how long one slice of a row takes, unless it is said; then the next row has its turn.
 const SLICE: Duration = Duration::from_secs(120);
+/// How a program's end is told that somebody, or a machine without memory, wanted.
+const ENDED_BY_OTHERS: [&str; 4] = ["signal: 1 ", "signal: 2 ", "signal: 9 ", "signal: 15 "];
 /// Where `--write` puts the table.
 const PAGE: &str = "docs/proof.md";
 
@@ -151,17 +153,25 @@ fn run_on(machine: &mut Machine, options: &Options) -> Result<()> {
     let tasks = options.chosen();
     // In turns, so that a budget that ends too early has seen something of every row.
     let (alone, shared): (Vec<Task>, Vec<Task>) = tasks.iter().partition(|task| task.row.is_alone());
+    let page = Mutex::new(machine.root().join(PAGE));
+    let write_page = || -> Result<()> {
+        let page = page.lock().map_err(|_| "a worker died while it wrote the page")?;
+        let text = Table::of(&record, &tasks, options.tier)?.page();
+        std::fs::write(&*page, text).map_err(|error| format!("{}: {error}", page.display()))
+    };
     loop {
         let mut has_worked = false;
-        for (tasks, jobs) in [(&shared, options.jobs), (&alone, 1)] {
+        for (group, jobs) in [(&shared, options.jobs), (&alone, 1)] {
             let mut due = Vec::new();
-            for task in tasks {
-                if let Some(count) = task.due(&record, options, start)? {
-                    due.push((*task, count, task.command(machine)?));
+            for task in group {
+                let Some(count) = task.due(&record, options, start)? else { continue };
+                match task.command(machine) {
+                    Ok(command) => due.push((*task, count, command)),
+                    Err(why) => record.not_run(task.row.id, task.database, &why)?,
                 }
             }
             has_worked |= !due.is_empty();
-            run_beside_each_other(due, jobs, options, start, &record)?;
+            run_beside_each_other(due, jobs, options, start, &record, &write_page)?;
         }
         if !has_worked {
             break;
@@ -169,20 +179,18 @@ fn run_on(machine: &mut Machine, options: &Options) -> Result<()> {
     }
     let table = Table::of(&record, &tasks, options.tier)?;
     println!("\n{}", table.text());
-    if options.writes {
-        let page = machine.root().join(PAGE);
-        std::fs::write(&page, table.page()).map_err(|error| format!("{}: {error}", page.display()))?;
-    }
     if table.faults().is_empty() { Ok(()) } else { Err(table.faults().join("\n")) }
 }
 
-/// Each to its end, in their order as soon as there is a place; after the budget none begins.
+/// Each to its end, in their order as soon as there is a place; after the budget none begins. The page is written as soon as
+/// there is something new: whoever is interrupted has it up to there.
 fn run_beside_each_other(
     due: Vec<(Task, u64, Command)>,
     jobs: usize,
     options: &Options,
     start: Instant,
     record: &Record,
+    write_page: &(dyn Fn() -> Result<()> + Sync),
 ) -> Result<()> {
     let due = Mutex::new(due.into_iter());
     let next = || due.lock().map_or(None, |mut due| due.next());
@@ -190,6 +198,9 @@ fn run_beside_each_other(
         while let Some((task, count, command)) = next() {
             if start.elapsed() < options.budget {
                 task.run(command, options.tier, count, record)?;
+                if options.writes {
+                    write_page()?;
+                }
             }
         }
         Ok(())
@@ -255,6 +266,9 @@ impl Task {
         let after = self.reached(record)?;
         let has_spoken = after.lines > before.lines;
         match outcome {
+            Err(message) if !has_spoken && ENDED_BY_OTHERS.iter().any(|signal| message.contains(signal)) => {
+                record.not_run(self.row.id, self.database, "somebody ended it")
+            }
             Err(message) if !after.is_broken() && !self.other_row_of_program_broke(record)? => {
                 record.broke(self.row.id, self.database, &message)
             }

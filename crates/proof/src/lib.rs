@@ -54,11 +54,11 @@ impl Proof {
         let number =
             |name: &str| set(name).map(|text| text.parse().unwrap_or_else(|_| panic!("DALASI_{name}: {text:?}")));
         let drawn = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() % (1 << 48));
-        Self {
+        let mut proof = Self {
             row,
             database: database.map(str::to_owned),
             count: number("PROOF_COUNT").unwrap_or(gate_count),
-            seed: number("PROOF_SEED").unwrap_or_else(|| u64::try_from(drawn()).unwrap_or(0)),
+            seed: 0,
             tier,
             file: set("PROOF_FILE").map(PathBuf::from),
             start: Instant::now(),
@@ -66,7 +66,17 @@ impl Proof {
             missed: Vec::new(),
             found: Vec::new(),
             notes: Map::new(),
-        }
+        };
+        let seed = number("PROOF_SEED").or_else(|| proof.after_the_last());
+        proof.seed = seed.unwrap_or_else(|| u64::try_from(drawn()).unwrap_or(0));
+        proof
+    }
+
+    /// Where the last run of this row left off, when somebody adds them up: none is played twice, and none left out.
+    fn after_the_last(&self) -> Option<u64> {
+        let lines = self.earlier("last_seed").into_iter();
+        let of_database = lines.filter(|line| line["database"].as_str() == self.database.as_deref());
+        of_database.filter_map(|line| line["last_seed"].as_u64()?.checked_add(1)).max()
     }
 
     /// Something to find again with [`Proof::earlier`].
@@ -204,6 +214,22 @@ mod tests {
             earlier
         };
         assert_eq!((run(5), run(7), run(9)), (vec![], vec![5], vec![5, 7]));
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_later_run_goes_on_where_the_last_one_left_off() {
+        let path = std::env::temp_dir().join(format!("dalasi-proof-seeds-{}.jsonl", std::process::id()));
+        let run = |database: &str, seed: u64| {
+            let mut proof = Proof { database: Some(database.to_owned()), ..proof(10) };
+            proof.file = Some(path.clone());
+            let after = proof.after_the_last();
+            proof.seed = after.unwrap_or(seed);
+            proof.finish(10);
+            after
+        };
+        assert_eq!((run("sqlite", 7), run("postgres", 100)), (None, None));
+        assert_eq!((run("sqlite", 7), run("sqlite", 7), run("postgres", 7)), (Some(17), Some(27), Some(110)));
         std::fs::remove_file(&path).unwrap();
     }
 

@@ -34,6 +34,8 @@ pub(crate) struct Record {
     pub(crate) commit: String,
     /// What it held when it was opened.
     pub(crate) lines_before: usize,
+    /// Locked as long as we add up: two who do so at once would play the same seeds.
+    _open: fs::File,
 }
 
 impl Record {
@@ -41,10 +43,9 @@ impl Record {
     /// documents alone, as a record that is kept among them does, is the same code.
     pub(crate) fn open(path: &Path, code: &str, commit: &str) -> Result<Self> {
         let fault = |error: std::io::Error| format!("{}: {error}", path.display());
-        let text = match fs::read_to_string(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            text => text.map_err(fault)?,
-        };
+        let open = fs::OpenOptions::new().create(true).append(true).read(true).open(path).map_err(fault)?;
+        open.try_lock().map_err(|error| format!("{}: {error}; does another add up in it?", path.display()))?;
+        let text = fs::read_to_string(path).map_err(fault)?;
         let commit = if text.trim().is_empty() {
             fs::write(path, format!("{}\n", json!({ "commit": commit, "code": code }))).map_err(fault)?;
             commit.to_owned()
@@ -61,7 +62,7 @@ impl Record {
                 _ => return Err(format!("{} is no record of proofs: name another file", path.display())),
             }
         };
-        Ok(Self { path: path.to_path_buf(), commit, lines_before: text.lines().count() })
+        Ok(Self { path: path.to_path_buf(), commit, lines_before: text.lines().count(), _open: open })
     }
 
     /// Sums by row and database. A line that was cut off by a power cut is left out.
@@ -82,7 +83,15 @@ impl Record {
 
     /// A program that ended badly without saying why counts as a violation.
     pub(crate) fn broke(&self, row: &str, database: Option<&str>, what: &str) -> Result<()> {
-        let line = json!({ "row": row, "database": database, "count": 0, "violations": 1, "found": [what] });
+        self.say(&json!({ "row": row, "database": database, "count": 0, "violations": 1, "found": [what] }))
+    }
+
+    /// What this machine can't run, or somebody ended, says nothing of the promise. It is never a pass.
+    pub(crate) fn not_run(&self, row: &str, database: Option<&str>, why: &str) -> Result<()> {
+        self.say(&json!({ "row": row, "database": database, "not_run": why }))
+    }
+
+    fn say(&self, line: &Value) -> Result<()> {
         fs::OpenOptions::new()
             .append(true)
             .open(&self.path)
@@ -156,7 +165,7 @@ mod tests {
             r#"{"row":"A1","database":"sqlite","count":7,"violations":1,"controls_caught":["a","b"],"controls_missed":["c"],"first_seed":2,"last_seed":8,"found":["x"]}"#,
         );
         say(r#"{"row":"A1","database":"postgr"#);
-        let all = Record::open(&path, "c0ffee", "first").unwrap().read().unwrap();
+        let all = record.read().unwrap();
         let reached = &all[&("A1".to_owned(), Some("sqlite".to_owned()))];
         assert_eq!((all.len(), reached.count, reached.violations, reached.seeds), (1, 17, 1, Some((2, 14))));
         assert_eq!((reached.caught.len(), reached.missed.len(), reached.is_broken()), (2, 1, true));
@@ -169,12 +178,22 @@ mod tests {
     fn what_could_not_be_run_is_tried_again_in_the_next_sitting() {
         let path = file("sittings");
         let first = Record::open(&path, "c0ffee", "first").unwrap();
-        let mut record = fs::OpenOptions::new().append(true).open(&path).unwrap();
-        writeln!(record, r#"{{"row":"D5","not_run":"no listener"}}"#).unwrap();
+        first.not_run("D5", None, "no listener").unwrap();
         let reached = first.read().unwrap().remove(&("D5".to_owned(), None)).unwrap();
         assert!(reached.not_run_since(first.lines_before));
+        drop(first);
         let second = Record::open(&path, "c0ffee", "first").unwrap();
         assert!(!reached.not_run_since(second.lines_before));
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn two_never_add_up_in_one_record_at_once() {
+        let path = file("lock");
+        let first = Record::open(&path, "c0ffee", "first").unwrap();
+        assert!(Record::open(&path, "c0ffee", "first").err().unwrap().contains("does another"));
+        drop(first);
+        assert!(Record::open(&path, "c0ffee", "first").is_ok());
         fs::remove_file(path).unwrap();
     }
 

@@ -48,7 +48,7 @@ async fn no_list_of_invoices_reads_others(world: &World) {
         Dialect::Sqlite => "sqlite",
         Dialect::Postgres => "postgres",
     };
-    let proof = Proof::begin("A12.plans", Some(database), GATE_INVOICES);
+    let mut proof = Proof::begin("A12.plans", Some(database), GATE_INVOICES);
     let merchants = i64::try_from(proof.count.div_ceil(INVOICES_OF_A_MERCHANT)).unwrap();
     let store = world.try_open(Schema::product()).await.unwrap();
     let scope = store.write(move |tx| fill(tx, FILL, "inv_", merchants)).await.unwrap();
@@ -96,6 +96,14 @@ async fn no_list_of_invoices_reads_others(world: &World) {
             }
         }
     }
+    let (open, page) = (status("open"), PageRequest { offset: 0, limit: 20, after: None });
+    let without_index = store.write(move |tx| {
+        tx.execute("drop index invoices_open", &[])?;
+        invoices::plans(tx, scope, &open, &page)
+    });
+    let is_seen =
+        without_index.await.unwrap().iter().any(|plan| fault(world.dialect(), plan, "invoices_open").is_some());
+    proof.control("without_its_index", is_seen);
     store.close().await;
     proof.finish(u64::try_from(merchants).unwrap() * INVOICES_OF_A_MERCHANT);
 }

@@ -31,6 +31,8 @@ mod store {
 const GATE_SCHEDULES: u64 = 370_000;
 /// Of each larger case, however many orders the smallest have.
 const FEWEST: usize = 2_000;
+/// Noted by who has played all orders of the smallest cases.
+const EVERY_READ: &str = "reads, every order";
 
 #[test]
 fn whoever_goes_first_each_job_is_taken_once() {
@@ -38,8 +40,11 @@ fn whoever_goes_first_each_job_is_taken_once() {
     let seed = proof.seed;
     let mut reached = 0;
     let every = || DfsScheduler::new(None, false);
-    reached += play(&mut proof, "reads, every order", every(), || real::reads(1, 2, 1));
-    reached += play(&mut proof, "additions, every order", every(), || real::additions(1, 2, 1));
+    // Once for a commit: there are no others.
+    if proof.earlier(EVERY_READ).is_empty() {
+        reached += play(&mut proof, EVERY_READ, every(), || real::reads(1, 2, 1));
+        reached += play(&mut proof, "additions, every order", every(), || real::additions(1, 2, 1));
+    }
     let each = usize::try_from(proof.count.saturating_sub(reached).div_ceil(2)).unwrap().max(FEWEST);
     let random = || RandomScheduler::new_from_seed(seed, each);
     reached += play(&mut proof, "reads", random(), || real::reads(2, 3, 2));
