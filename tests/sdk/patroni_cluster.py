@@ -25,8 +25,11 @@ PROGRAMS = {"etcd": "etcd-server", "setpriv": "util-linux"}
 WATCHDOG = """
 trap '' INT TERM HUP
 cat
+postmasters=$(for one in "$1"/?/data/postmaster.pid; do [ -e "$one" ] && head -1 "$one"; done)
+# Those that stand still don't see that theirs is gone.
+theirs=$(for one in $postmasters; do pgrep -P "$one"; done)
 pkill -KILL -s "$(cat "$1"/*.session | paste -sd,)"
-for one in "$1"/?/data/postmaster.pid; do [ -e "$one" ] && kill -KILL "$(head -1 "$one")"; done
+[ -n "$postmasters" ] && kill -KILL $postmasters $theirs
 sleep 1
 rm -rf "$1"
 """

@@ -264,6 +264,7 @@ impl PaymentSession {
             refunding_minor: 0,
             attempt_count: 1,
             questions: 0,
+            code_sent_at: None,
             expires_at: Some(self.expires_at),
             created_at: now.floor_to_second(),
             updated_at: now,

@@ -57,6 +57,10 @@ defects! {
     LostAnswerHidesWord => "lost_answer_hides_word",
     /// A word that overtakes a call answers the request in its place.
     WordAnswersForCall => "word_answers_for_call",
+    /// What the provider said before it had the code lets the payer type another one beside it.
+    OldWordReopens => "old_word_reopens",
+    /// What was closed before anybody called its provider is handed over all the same.
+    StartedForNobody => "started_for_nobody",
     /// An answer clears what a person has to look at.
     ParkedIsClearedByAnswer => "parked_is_cleared_by_answer",
     /// An answer that was lost is taken for a no.

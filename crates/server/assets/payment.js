@@ -3,29 +3,32 @@
 (() => {
 const d = document, { self, revision, events, status, go, back, busy, offline } = d.body.dataset
 const by = id => d.getElementById(id)
-const say = text => { const live = by('live'); if (live) live.textContent = text }
-let sent, leaving, pause = 4e3, timer
+const say = text => by('live').textContent = text
+let sent, gone, pause = 4e3, timer
 
 // Not while a form or another page is on its way: that would cut it off. A link may lead to an app and leave the page here.
-const anew = () => { if (!sent && !leaving) location.replace(self) }
-d.addEventListener('click', e => { if (e.target.closest('a')) leaving = setTimeout(() => leaving = 0, 5e3) })
-const look = now => { if (now.revision && now.revision !== revision) anew() }
+const anew = () => { if (!sent && !gone) location.replace(self) }
+d.addEventListener('click', e => { if (e.target.closest('a')) gone = setTimeout(() => gone = 0, 5e3) })
+const look = now => {
+if (now.revision && now.revision != revision) anew()
+if (now.time_left) by('left').textContent = now.time_left
+}
 
 // One tap, one request. After a while the form may go again, since its token pays once in any case.
 d.addEventListener('submit', e => {
 if (sent) return e.preventDefault()
 sent = 1
-if (e.submitter) e.submitter.classList.add('busy')
+e.submitter && e.submitter.classList.add('busy')
 say(busy)
 setTimeout(() => { sent = 0; say(''); d.querySelectorAll('.busy').forEach(b => b.classList.remove('busy')) }, 2e4)
 })
-addEventListener('pageshow', e => { if (e.persisted) { sent = leaving = 0; anew() } })
+addEventListener('pageshow', e => { if (e.persisted) { sent = gone = 0; anew() } })
 
 const ask = async () => {
 clearTimeout(timer)
 try {
-const answer = await fetch(status, { cache: 'no-store' })
-if (answer.ok) look(await answer.json())
+const got = await fetch(status, { cache: 'no-store' })
+if (got.ok) look(await got.json())
 } catch {}
 timer = setTimeout(ask, pause = Math.min(pause * 1.4, 3e4))
 }
@@ -39,14 +42,14 @@ timer = setTimeout(ask, pause)
 
 d.querySelectorAll('[data-wait]').forEach(b => {
 b.disabled = 1
-setTimeout(() => { b.disabled = 0 }, b.dataset.wait * 1000)
+setTimeout(() => b.disabled = 0, b.dataset.wait * 1e3)
 })
 
 // Outward at once, but who comes back by the back button stays.
 const [visit] = performance.getEntriesByType('navigation')
 const first = !visit || visit.type == 'navigate'
 if (go && first) {
-history.replaceState(null, '', self)
+history.replaceState(0, '', self)
 setTimeout(() => location.assign(go), 600)
 }
 if (back && first) {

@@ -141,7 +141,8 @@ impl Context {
 
     /// Whether the rail takes a second start of the same attempt for the first.
     pub fn starts_once(&self, transaction: &Transaction) -> bool {
-        let offer = self.offer(transaction.scope.mode, transaction.attempt().method);
+        let attempt = transaction.attempt();
+        let offer = self.offer_of(transaction.scope.mode, attempt.method, &attempt.rail);
         offer.is_some_and(|offer| offer.capability.start_is_idempotent)
     }
 

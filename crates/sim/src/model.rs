@@ -163,6 +163,8 @@ pub struct Session {
     pub reason: Option<&'static str>,
     pub is_unknown: bool,
     pub attempt: Option<String>,
+    /// When a code was handed over whose call was not answered.
+    pub code_sent_at: Option<i64>,
     pub expires_at: i64,
     pub seen_at: i64,
 }
@@ -305,6 +307,7 @@ impl Side {
                 reason: None,
                 is_unknown: false,
                 attempt: None,
+                code_sent_at: None,
                 expires_at,
                 seen_at: now,
             };

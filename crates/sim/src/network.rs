@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dalasi::app::App;
+use dalasi::app::{App, look_up};
 use dalasi::rails::{Order, Rail, RefundOrder};
-use domain::payment::Transaction;
+use domain::payment::{PaymentSession, SessionStatus, Transaction};
 use domain::rail::{Called, Capability, FailureReason, NextAction, RefundReport, RefundSupport, Report, Started};
 use domain::refund::Refund;
 use domain::{Currency, Id, Method, Money, Scope};
@@ -271,6 +271,23 @@ impl Network {
         }
     }
 
+    /// What it was asked before the call is answered in the middle of it.
+    async fn answer_late(&self, id: Id<Transaction>) {
+        let Some(payment) = self.payment(id) else { return };
+        let listener = self.lock().listener.clone();
+        let Some(listener) = listener.filter(|_| self.decided(2) == 0) else { return };
+        let Wallet::AwaitsCode { left } = payment.wallet else { return };
+        let report = self.word(id);
+        let Ok((_, known)) = told(&listener, payment.scope, id).await else { return };
+        if listener.report(payment.scope, id, report.clone(), None).await.is_ok() {
+            self.hear(Heard::Early { transaction: id, report });
+            // Nobody may type another one, or begin anew, as long as this one may take money.
+            if let (Ok((status, _)), true) = (told(&listener, payment.scope, id).await, Some(left) >= known) {
+                assert_eq!(status, SessionStatus::Processing, "{id}: its code is on its way");
+            }
+        }
+    }
+
     async fn speak_early_of_refund(&self, id: Id<Refund>) {
         let Some(refund) = self.lock().refunds.get(&id).cloned() else { return };
         let Some(listener) = self.speaks_early() else { return };
@@ -290,6 +307,24 @@ impl Network {
         self.lock().hanging += 1;
         std::future::pending().await
     }
+}
+
+/// What the service knows of a payment's session: its status, and the tries that are left for a code.
+async fn told(
+    app: &App,
+    scope: Scope,
+    id: Id<Transaction>,
+) -> Result<(SessionStatus, Option<u8>), dalasi::error::Failure> {
+    app.read(move |tx, _| {
+        let transaction = look_up::<Transaction>(tx, scope, id)?;
+        let session = look_up::<PaymentSession>(tx, scope, transaction.attempt().session)?;
+        let left = match session.next_action {
+            Some(NextAction::Otp { attempts_left, .. }) => Some(attempts_left),
+            _ => None,
+        };
+        Ok((session.status(), left))
+    })
+    .await
 }
 
 impl Rail for Network {
@@ -354,6 +389,7 @@ impl Rail for Network {
             if !matches!(fault, CallFault::LostOnTheWay | CallFault::Refused)
                 && let Some(Wallet::AwaitsCode { left }) = self.payment(id).map(|payment| payment.wallet)
             {
+                self.answer_late(id).await;
                 let wallet = match (code == RIGHT_CODE, left) {
                     (true, _) if self.decided(2) == 0 => Wallet::Paid,
                     (true, _) => Wallet::Processing,

@@ -42,8 +42,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct SimClock(AtomicI64);
 
 impl SimClock {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(AtomicI64::new(BEGINNING_US))
+    }
+
+    /// For the next history.
+    fn restart(&self) {
+        self.0.store(BEGINNING_US, Ordering::Relaxed);
     }
 
     pub fn pass(&self, us: i64) {
@@ -263,15 +268,17 @@ impl World {
 
     /// With organizations of its own, whose names come from `seed`: in the template's database, or in one that is kept.
     pub async fn begin_afresh(template: &Template, is_kept: bool, seed: u64) -> Self {
-        let parts = Parts::new(template.egress.clone(), template.sends_mail);
+        let mut parts = Parts::new(template.egress.clone(), template.sends_mail);
         let place = match template.kept.as_ref().filter(|_| is_kept) {
             None => {
                 template.database.begin_history().expect("no history is under way");
                 Place::Memory(template.database.clone())
             }
             Some(kept) => {
-                let (clock, entropy) = (Arc::clone(&parts.clock) as _, Arc::clone(&parts.entropy) as _);
-                Place::Kept(Store::open(kept.settings(), clock, entropy).await.expect("a database opens"))
+                kept.clock.restart();
+                kept.store.forget_time();
+                (parts.clock, parts.entropy) = (Arc::clone(&kept.clock), Arc::clone(&kept.entropy));
+                Place::Kept(kept.store.clone())
             }
         };
         parts.entropy.reseed(seed);
@@ -290,7 +297,6 @@ impl World {
                     Ok(())
                 });
                 emptied.await.expect("queues are emptied");
-                store.close().await;
             }
         }
     }

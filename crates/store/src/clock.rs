@@ -27,6 +27,11 @@ impl Monotone {
         let now_us = self.clock.now_us();
         now_us.max(self.latest_us.fetch_max(now_us, Ordering::Relaxed))
     }
+
+    #[cfg(feature = "inline")]
+    pub(crate) fn forget(&self) {
+        self.latest_us.store(i64::MIN, Ordering::Relaxed);
+    }
 }
 
 #[cfg(test)]

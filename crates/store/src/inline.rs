@@ -75,12 +75,12 @@ impl InlineDatabase {
 /// One process over the database.
 pub(crate) struct Inline {
     database: InlineDatabase,
-    clock: Monotone,
+    clock: Arc<Monotone>,
     interference: Arc<dyn Interference>,
 }
 
 impl Inline {
-    pub(crate) fn new(database: InlineDatabase, clock: Monotone, interference: Arc<dyn Interference>) -> Self {
+    pub(crate) fn new(database: InlineDatabase, clock: Arc<Monotone>, interference: Arc<dyn Interference>) -> Self {
         Self { database, clock, interference }
     }
 

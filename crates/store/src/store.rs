@@ -32,6 +32,8 @@ struct Shared {
     threads: Mutex<Vec<JoinHandle<()>>>,
     changes: watch::Receiver<u64>,
     _folder: Option<sqlite::TemporaryFolder>,
+    #[cfg(feature = "inline")]
+    clock: Arc<Monotone>,
 }
 
 pub(crate) enum Queues {
@@ -101,6 +103,8 @@ impl Store {
         let dialect = settings.database.dialect();
         let secondary = settings.secondary;
         let clock = Arc::new(Monotone::new(clock));
+        #[cfg(feature = "inline")]
+        let clock_of_histories = Arc::clone(&clock);
         let started = match settings.database.clone() {
             Database::Postgres { url } => postgres::start(&settings, &url, clock).await?,
             Database::Sqlite { .. } | Database::SqliteMemory => {
@@ -117,6 +121,8 @@ impl Store {
                 threads: Mutex::new(started.threads),
                 changes: started.changes,
                 _folder: started.folder,
+                #[cfg(feature = "inline")]
+                clock: clock_of_histories,
             }),
         };
         match migrate(&store, &schema, secondary).await {
@@ -137,7 +143,8 @@ impl Store {
         interference: Arc<dyn crate::Interference>,
         migrates: bool,
     ) -> Result<Self, Error> {
-        let inline = crate::inline::Inline::new(database.clone(), Monotone::new(clock), interference);
+        let clock = Arc::new(Monotone::new(clock));
+        let inline = crate::inline::Inline::new(database.clone(), Arc::clone(&clock), interference);
         let schema = Schema::product();
         let (_, changes) = watch::channel(0);
         let store = Self {
@@ -149,6 +156,7 @@ impl Store {
                 threads: Mutex::new(Vec::new()),
                 changes,
                 _folder: None,
+                clock,
             }),
         };
         if migrates {
@@ -240,6 +248,12 @@ impl Store {
             }
             (Queues::Postgres(queue), order) => queue.push(order, job),
         }
+    }
+
+    /// For the next history that is simulated over this store: its time may be before that of the last.
+    #[cfg(feature = "inline")]
+    pub fn forget_time(&self) {
+        self.shared.clock.forget();
     }
 
     /// Finishes what is queued, writes the last checkpoint and ends the threads. Later calls are refused.

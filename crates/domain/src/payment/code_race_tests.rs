@@ -37,7 +37,7 @@ fn a_wrong_code_counts_although_an_older_answer_was_faster() {
     let (mut session, mut attempt) = awaiting_code(3);
     session.submit_code(Some(&mut attempt), at(2)).unwrap();
     let stale = session.reported(&mut attempt, &Report::AwaitingCode { attempts_left: 3 }, at(2));
-    assert_eq!((stale, session.status(), tries_left(&session)), (Moved::On, SessionStatus::Pending, 3));
+    assert_eq!((stale, session.status(), tries_left(&session)), (Moved::Nowhere, SessionStatus::Processing, 3));
     let word = Called::Answered(Report::AwaitingCode { attempts_left: 2 });
     assert_eq!(session.code_submitted(&mut attempt, word, at(2)), Moved::On);
     assert_eq!((session.status(), tries_left(&session)), (SessionStatus::Pending, 2));
@@ -59,4 +59,26 @@ fn a_new_code_may_be_sent_after_its_pause_while_one_is_awaited() {
     assert_eq!(session.code_again_at(&attempt), Some(at(30)));
     session.submit_code(Some(&mut attempt), at(2)).unwrap();
     assert_eq!(session.code_again_at(&attempt), None);
+}
+
+#[test]
+fn a_code_that_never_arrived_is_asked_for_again_when_its_call_is_over() {
+    let (mut session, mut attempt) = awaiting_code(3);
+    session.submit_code(Some(&mut attempt), at(2)).unwrap();
+    assert_eq!(attempt.code_on_its_way_until(), Some(at(32)));
+    let still_three = Report::AwaitingCode { attempts_left: 3 };
+    let early = session.reported(&mut attempt, &still_three, Timestamp::from_micros(at(32).micros() - 1));
+    assert_eq!((early, session.status()), (Moved::Nowhere, SessionStatus::Processing));
+    assert_eq!(session.reported(&mut attempt, &still_three, at(32)), Moved::On);
+    assert_eq!((session.status(), session.failure_reason), (SessionStatus::Pending, None));
+}
+
+#[test]
+fn a_rail_that_lost_its_answer_is_believed_when_it_is_asked() {
+    let (mut session, mut attempt) = awaiting_code(3);
+    session.submit_code(Some(&mut attempt), at(2)).unwrap();
+    session.code_submitted(&mut attempt, Called::Lost("no answer".into()), at(3));
+    assert_eq!(attempt.code_on_its_way_until(), None);
+    assert_eq!(session.reported(&mut attempt, &Report::AwaitingCode { attempts_left: 3 }, at(4)), Moved::On);
+    assert_eq!(session.status(), SessionStatus::Pending);
 }

@@ -89,6 +89,7 @@ impl PaymentSession {
                 assert_ne!(transaction.step, Step::Settled, "an attempt that is over asks for nothing");
                 self.status = SessionStatus::Processing;
                 self.failure_reason = None;
+                transaction.code_sent_at = Some(now);
                 self.set_expiry(transaction);
                 self.touch(now);
                 Ok(())
@@ -102,6 +103,7 @@ impl PaymentSession {
     /// What the call that submits a code brought.
     pub fn code_submitted(&mut self, transaction: &mut Transaction, called: Called<Report>, now: Timestamp) -> Moved {
         self.enter(transaction);
+        transaction.code_sent_at = None;
         match (transaction.step, called) {
             (_, Called::Answered(report)) => self.reported(transaction, &report, now),
             // The outcome was faster than this answer: a refusal of the call takes nothing back.
@@ -198,6 +200,7 @@ impl PaymentSession {
         assert!(!transaction.status.is_paid(), "an attempt is paid once");
         assert_ne!(self.status, SessionStatus::Succeeded, "a session succeeds once");
         transaction.step = Step::Settled;
+        transaction.code_sent_at = None;
         transaction.failure_reason = None;
         transaction.parked = None;
         transaction.go(TransactionStatus::Completed, now);
@@ -217,6 +220,7 @@ impl PaymentSession {
             self.close(Some(transaction), true, now);
         }
         transaction.step = Step::Settled;
+        transaction.code_sent_at = None;
         let was_open = self.is_open();
         match transaction.status {
             TransactionStatus::Pending | TransactionStatus::Processing => {
@@ -265,13 +269,16 @@ impl PaymentSession {
 
     fn await_code(&mut self, transaction: &mut Transaction, left: u8, now: Timestamp) -> Moved {
         let is_submitted = self.status == SessionStatus::Processing && (self.awaits_code() || self.outcome_unknown);
-        // The answer to a question of before may have overtaken the rail's word about the code.
-        let was_tried = match self.next_action {
-            Some(NextAction::Otp { attempts_left, .. }) => {
-                self.status == SessionStatus::Pending && left < attempts_left
-            }
+        // A word from before the code was there: the payer would type it once more, or begin anew beside it.
+        let is_tried = match self.next_action {
+            Some(NextAction::Otp { attempts_left, .. }) => left < attempts_left,
             _ => false,
         };
+        if transaction.is_code_on_its_way(now) && !is_tried && !crate::planted!(Defect::OldWordReopens) {
+            return Moved::Nowhere;
+        }
+        // The answer to a question of before may have overtaken the rail's word about the code.
+        let was_tried = self.status == SessionStatus::Pending && is_tried;
         if transaction.step == Step::Settled || (!is_submitted && !was_tried) {
             return Moved::Nowhere;
         }

@@ -19,6 +19,8 @@ use crate::time::Timestamp;
 
 /// Between two questions to a rail, at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+/// The call that brings a code to its rail is over after this, whatever became of it.
+const LONGEST_CODE_CALL: Duration = Duration::from_secs(30);
 
 /// An attempt's id is the reference towards its rail, so nothing is ever charged twice for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,6 +65,9 @@ pub struct Transaction {
     /// Questions asked so far: the pauses between them grow.
     #[serde(default)]
     pub questions: u32,
+    /// When a code was handed over whose call has not been answered.
+    #[serde(default)]
+    pub(super) code_sent_at: Option<Timestamp>,
     /// From when on readers are told that it expired, while it waits for its payer; what was stored before this was goes by
     /// its timer alone.
     #[serde(default)]
@@ -268,6 +273,7 @@ impl Transaction {
             refunding_minor: 0,
             attempt_count: 1,
             questions: 0,
+            code_sent_at: None,
             expires_at: None,
             created_at: now.floor_to_second(),
             updated_at: now,
@@ -430,6 +436,15 @@ impl Transaction {
         let pause = Duration::from_secs(1 << self.questions.min(12)).min(LONGEST_PAUSE);
         self.questions += 1;
         Some(pause)
+    }
+
+    /// Until when a code may be on its way: what is heard of the attempt before then may be older than the code.
+    pub fn code_on_its_way_until(&self) -> Option<Timestamp> {
+        self.code_sent_at.map(|at| at.plus(LONGEST_CODE_CALL))
+    }
+
+    pub fn is_code_on_its_way(&self, now: Timestamp) -> bool {
+        self.code_on_its_way_until().is_some_and(|until| now < until)
     }
 
     pub fn expires_at(&self) -> Option<Timestamp> {

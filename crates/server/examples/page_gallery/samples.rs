@@ -127,6 +127,7 @@ fn page(state: State, language: Language, voice: Voice) -> PaymentPage {
         test_mode: false,
         language,
         path: voice.say("/checkout/cs_01jd3v9k2m4x8q7b5n6p0r1s2t"),
+        kept: Vec::new(),
         revision: voice.say("7-2"),
         form_token: voice.say("ft_0123456789abcdef0123456789abcdef"),
         time_left: None,

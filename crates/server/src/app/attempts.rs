@@ -7,8 +7,8 @@ use std::time::Duration;
 use domain::job::{ClaimedJob, Job};
 use domain::organization::Organization;
 use domain::payment::{Moved, PaymentSession, Step, Transaction};
-use domain::rail::{Called, Report, Started};
-use domain::{Id, Scope};
+use domain::rail::{Called, FailureReason, Report, Started};
+use domain::{Id, Scope, Timestamp};
 use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
 use store::queries::jobs;
@@ -176,15 +176,25 @@ impl App {
         let (scope, id) = (claimed.scope, transaction_of(claimed));
         let order = self.order(scope, id).await?;
         let session = order.transaction.attempt().session;
-        let has_next_action =
-            self.look(move |tx, _| Ok(look_up::<PaymentSession>(tx, scope, session)?.next_action.is_some())).await?;
+        let (has_next_action, is_over) = self
+            .look(move |tx, _| {
+                let session = look_up::<PaymentSession>(tx, scope, session)?;
+                Ok((session.next_action.is_some(), is_over(&session, tx.now())))
+            })
+            .await?;
+        let is_over = is_over && !domain::planted!(Defect::StartedForNobody);
         let rerun = claimed.attempts > 1 && !domain::planted!(Defect::ChargedAgain);
         let idempotent = self.context().starts_once(&order.transaction);
         let called = match (order.transaction.step(), self.rails().named(scope.mode, &order.transaction.attempt().rail))
         {
             (Step::Settled, _) => None,
+            // Nobody waits for it any more. Where nobody has called the rail before, that is the end of it.
+            (Step::Sending, _) if is_over => Some(Called::Refused(FailureReason::Cancelled)),
+            (Step::Unknown, _) if is_over => Some(Called::Lost("nobody waits for it any more".into())),
             // Asked for again: the answer with the way on was lost.
-            (Step::Waiting, Some(rail)) if idempotent && !has_next_action => Some(started(rail.as_ref(), order).await),
+            (Step::Waiting, Some(rail)) if idempotent && !has_next_action && !is_over => {
+                Some(started(rail.as_ref(), order).await)
+            }
             (Step::Waiting, _) => None,
             // Whether the first call arrived is not known, and this rail would take a second one for another payment.
             (Step::Sending | Step::Unknown, _) if rerun && !idempotent => {
@@ -270,7 +280,7 @@ impl App {
         let session = transaction.attempt().session;
         self.look(move |tx, _| {
             let session = look_up::<PaymentSession>(tx, scope, session)?;
-            Ok(session.refuse_if_closed().is_ok() && tx.now() < session.expires_at)
+            Ok(!is_over(&session, tx.now()))
         })
         .await
     }
@@ -397,6 +407,11 @@ pub(crate) struct Ended {
     is_kept: bool,
 }
 
+/// Whether nobody waits for a payment of this session any more.
+fn is_over(session: &PaymentSession, now: Timestamp) -> bool {
+    session.refuse_if_closed().is_err() || session.expires_at <= now
+}
+
 async fn started(rail: &dyn Rail, order: Order) -> Called<Started> {
     tokio::time::timeout(RAIL_TIMEOUT, rail.start(order))
         .await
@@ -429,15 +444,25 @@ fn answers_key(tx: &mut Tx<'_>, payment: &Payment, heard: &Heard) -> Result<bool
     Ok(match heard {
         Heard::Start(_) => true,
         Heard::Word(_) if domain::planted!(Defect::WordAnswersForCall) => true,
-        // Another code may have been handed over meanwhile.
-        Heard::Code(own) => own.as_ref() == Some(waiting),
+        // Another code may have been handed over meanwhile; when all is over nobody asks any more.
+        Heard::Code(own) => own.as_ref() == Some(waiting) || transaction.step() == Step::Settled,
         Heard::Word(claimed) => {
-            let may_ask = claimed.is_none() && transaction.step() != Step::Settled;
+            // The question was on its way before the code was, or comes in the middle of its call.
+            let is_early = transaction.is_code_on_its_way(tx.now());
+            let may_ask = (claimed.is_none() || is_early) && transaction.step() != Step::Settled;
             let is_left = jobs::is_owed(tx, Job::StartAttempt(transaction.id))?
                 || (may_ask && jobs::is_owed(tx, Job::AskRail(transaction.id))?);
             !is_left
         }
     })
+}
+
+/// After what a person decided: whoever still waits is told, unless the job that starts the attempt will tell them.
+pub(crate) fn decided(tx: &mut Tx<'_>, context: &Context, payment: &mut Payment) -> Result<(), Failure> {
+    if answers_key(tx, payment, &Heard::Word(None))? && finish_key(tx, context, payment)? {
+        tx.save(&mut payment.session)?;
+    }
+    Ok(())
 }
 
 /// Stores the session as the answer to the request that waits for it; whether there was one.

@@ -336,7 +336,15 @@ fn told(link: &PaymentLink, metadata: &Metadata) -> (Metadata, Metadata) {
 pub fn leave(tx: &mut Tx<'_>, context: &Context, scope: Scope, place: Place) -> Result<(), Failure> {
     match place.payable {
         Payable::Checkout(id) => {
-            if load::<Checkout>(tx, scope, id)?.attempt_with_provider() {
+            let checkout = load::<Checkout>(tx, scope, id)?;
+            let told = match checkout.payment_session {
+                Some(session) => {
+                    let payment = sessions::look_up_payment(tx, scope, session)?;
+                    Some(payment.session.told_status(payment.transaction.as_ref()))
+                }
+                None => None,
+            };
+            if checkout.attempt_with_provider() || told == Some(SessionStatus::Processing) {
                 return Err(Refusal::PaymentInProgress.into());
             }
             checkouts::cancel(tx, context, scope, id).map(drop)

@@ -20,8 +20,6 @@ use crate::fault::{Fault, FaultCode};
 
 /// Whoever runs a job inline holds it so long; then the worker takes over.
 pub const INLINE_LEASE: Duration = Duration::from_secs(30);
-/// A submitted code is not stored, so nobody can send it again: the rail is asked what became of it.
-const CODE_LEASE: Duration = Duration::from_secs(20);
 
 /// What a request to pay asks for, each value readable by itself.
 #[derive(Debug, Clone)]
@@ -416,7 +414,8 @@ fn submit_code(
     payment.session.unanswered_key = key;
     object.attempt_moved(payment.session.id, transaction.summary(), true, now);
     let id = transaction.id;
-    jobs::schedule(tx, object.scope(), Job::AskRail(id), now.plus(CODE_LEASE))?;
+    // The code is not stored, so nobody can send it again: the rail is asked what became of it.
+    jobs::schedule(tx, object.scope(), Job::AskRail(id), transaction.code_on_its_way_until().unwrap_or(now))?;
     object.save(tx)?;
     tx.save(&mut payment.session)?;
     tx.save(transaction)?;

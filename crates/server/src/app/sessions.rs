@@ -79,6 +79,8 @@ pub(super) fn close_by_id(
     if session.status() != SessionStatus::Pending {
         return Ok(None);
     }
+    // What ran out is over, whether or not its timer came first.
+    let expired = expired || session.has_expired(tx.now());
     close(tx, &mut session, transaction.as_mut(), expired)?;
     Ok(transaction.map(|transaction| transaction.summary()))
 }

@@ -32,6 +32,7 @@ pub fn settle(
     let mut session = load::<PaymentSession>(tx, scope, session_id)?;
     let mut transaction = load::<Transaction>(tx, scope, id)?;
     let now = tx.now();
+    let step_before = transaction.step();
     // What ran out is over, whether or not its timer came first.
     let before = if session.has_expired(now) { SessionStatus::Cancelled } else { session.status() };
     match apply(tx, &mut session, &mut transaction, now)? {
@@ -57,8 +58,18 @@ pub fn settle(
         Moved::ToPaid => money_arrived(tx, context, &mut object, &mut session, &mut transaction, before)?,
     }
     // The rail has it, but its answer with the way on was lost: a rail that knows the reference gives it again.
-    if transaction.step() == Step::Waiting && session.next_action.is_none() && restarts(context, &transaction) {
+    let is_open = session.refuse_if_closed().is_ok();
+    if is_open
+        && transaction.step() == Step::Waiting
+        && session.next_action.is_none()
+        && restarts(context, &transaction)
+    {
         jobs::schedule(tx, scope, Job::StartAttempt(id), now)?;
+    }
+    // It was closed while it was handed over: what the rail was told then, it may have been told too early.
+    let is_there_now = step_before != Step::Waiting && transaction.step() == Step::Waiting;
+    if !is_open && is_there_now {
+        jobs::schedule(tx, scope, Job::WithdrawAttempt(id), now)?;
     }
     // What held an outdated object open may be over now.
     let observed = object.observe(now);
@@ -157,7 +168,10 @@ fn ask_later(tx: &mut Tx<'_>, transaction: &mut Transaction) -> Result<(), Failu
     let job = Job::AskRail(transaction.id);
     match transaction.next_question() {
         Some(_) if domain::planted!(Defect::QuestionForgotten) => jobs::cancel(tx, job)?,
-        Some(pause) => jobs::schedule(tx, transaction.scope, job, tx.now().plus(pause))?,
+        Some(pause) => {
+            let soonest = transaction.code_on_its_way_until();
+            jobs::schedule(tx, transaction.scope, job, tx.now().plus(pause).max(soonest.unwrap_or(tx.now())))?;
+        }
         None => jobs::cancel(tx, job)?,
     }
     Ok(())

@@ -11,7 +11,7 @@ use store::{Store, Tx};
 use super::installation::{self, Installation, Part};
 use super::output::{self, Format};
 use super::problem::Problem;
-use crate::app::{keys, settlement};
+use crate::app::{attempts, keys, settlement};
 use crate::config::{BesideArguments, StoreArguments};
 use crate::error::Failure;
 
@@ -241,9 +241,10 @@ async fn resolve_named(arguments: Resolve) -> Result<(), Problem> {
     let resolved = installation
         .write(move |tx, context| {
             let scope = locate::transaction(tx, id)?.ok_or_else(Refusal::not_found::<Transaction>)?;
-            let payment = settlement::settle(tx, context, scope, id, |_, session, transaction, now| {
+            let mut payment = settlement::settle(tx, context, scope, id, |_, session, transaction, now| {
                 Ok(session.resolved(transaction, paid, now)?)
             })?;
+            attempts::decided(tx, context, &mut payment)?;
             keys::record(tx, scope, "attempt.resolved", id.to_string(), &actor, Some(reason.clone()))?;
             payment.transaction.ok_or_else(|| Failure::Broken("a settled session has lost its transaction".into()))
         })

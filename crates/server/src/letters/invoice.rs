@@ -130,10 +130,7 @@ impl InvoiceLetter {
         }
         if let Some((rate, tax)) = &self.tax {
             rows.push(Row::new(t.get("letter-invoice-before-tax"), money(&self.before_tax), t));
-            let rate = match self.locale {
-                Locale::English => rate.clone(),
-                Locale::French => rate.replace('.', ","),
-            };
+            let rate = amount::rate(rate, self.locale);
             rows.push(Row::new(t.with("letter-invoice-tax", "rate", rate), money(tax), t));
         }
         rows.push(Row::new(t.get("letter-total"), money(&self.total), t).strong());

@@ -41,6 +41,19 @@ pub fn digits(amount: &Amount, locale: Locale) -> String {
     out
 }
 
+/// An amount as a payer would type it, from how the API writes it.
+pub fn to_type(text: &str, locale: Locale) -> String {
+    match locale {
+        Locale::English => text.to_owned(),
+        Locale::French => text.replace('.', ","),
+    }
+}
+
+/// The number of a rate in percent: `7.5`, in French `7,5`.
+pub fn rate(percent: &str, locale: Locale) -> String {
+    to_type(percent, locale)
+}
+
 /// An amount as a payer typed it, as the API writes it: with a point and nothing between thousands. Where the language
 /// leaves open what was meant, it is none.
 pub fn typed(text: &str, locale: Locale) -> Option<String> {

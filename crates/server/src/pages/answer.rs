@@ -7,6 +7,7 @@ use domain::Refusal;
 
 use super::headers::{Nonce, for_page};
 use super::message;
+use super::page_path::{self, PagePath};
 use super::text::Language;
 use super::view::{Message, MessagePage};
 use super::visit::Visit;
@@ -79,7 +80,7 @@ impl Wrong {
             Self::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, fault(), HeaderMap::new()),
         };
         // "Look again" leads to the page and never to a form's own address, which only takes forms.
-        let page = MessagePage { language, path: page_path(&visit.path), message };
+        let page = MessagePage { language, path: page_of(&visit.path), message };
         let nonce = nonce();
         let mut response = html(status, &nonce, is_https, message::render(&page, &nonce));
         response.headers_mut().extend(more);
@@ -87,7 +88,11 @@ impl Wrong {
     }
 }
 
-/// `/checkout/cs_…/method` is an action of `/checkout/cs_…`.
-fn page_path(path: &str) -> String {
-    path.split('/').take(3).collect::<Vec<_>>().join("/")
+/// `/checkout/cs_…/method` is an action of `/checkout/cs_…`, and `/pay/pl_…/ps_…` a page of its own: the link's is the
+/// beginning of another payment.
+fn page_of(path: &str) -> String {
+    match PagePath::of(path) {
+        Some(page) => page_path::path(page.place),
+        None => path.split('/').take(3).collect::<Vec<_>>().join("/"),
+    }
 }

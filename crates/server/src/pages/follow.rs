@@ -1,5 +1,5 @@
-//! Tells an open page that its state has changed: once when it asks, or for a while as a stream of events. Both say only
-//! the revision; the page then draws itself anew.
+//! Tells an open page that its state has changed: once when it asks, or for a while as a stream of events. Both say the
+//! revision, with which the page draws itself anew, and how much time is left, which changes nothing else.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,8 +20,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::page_path::PagePath;
 use super::payment_handlers::{look_up, stored_state};
 use super::routes::{Site, client};
-use super::state;
 use super::streams::Place;
+use super::text::Text;
+use super::visit::Visit;
+use super::{moment, state, subject};
 use crate::app::hosted::Place as PagePlace;
 use crate::error::Failure;
 use crate::monotonic::now;
@@ -32,39 +34,45 @@ const BUSY_PAUSE: Duration = Duration::from_secs(2);
 const IDLE_PAUSE: Duration = Duration::from_secs(15);
 const LONGEST_STREAM: Duration = Duration::from_secs(600);
 
-#[derive(Serialize)]
-struct Revision {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Status {
     revision: String,
+    /// In words, once it is worth one.
+    time_left: Option<String>,
 }
 
 struct Read {
-    revision: String,
+    status: Status,
     is_busy: bool,
 }
 
-async fn read(site: &Site, place: PagePlace) -> Result<Read, Failure> {
+async fn read(site: &Site, place: PagePlace, visit: &Visit) -> Result<Read, Failure> {
     let hosted = look_up(site, place).await?;
-    let revision = state::revision(&hosted, &stored_state(site, &hosted));
-    Ok(Read { revision, is_busy: hosted.unsettled().is_some() })
+    let text = Text::new(visit.language(Some(hosted.organization.profile.locale.as_str())).locale);
+    let status = Status {
+        revision: state::revision(&hosted, &stored_state(site, &hosted)),
+        time_left: subject::time_left(&hosted).map(|left| moment::left_in_words(left, text)),
+    };
+    Ok(Read { status, is_busy: hosted.unsettled().is_some() })
 }
 
-pub(super) async fn status(State(site): State<Arc<Site>>, request: Request) -> Response {
-    let Some(PagePath { place: page, .. }) = PagePath::of(request.uri().path()) else {
+pub(super) async fn status(State(site): State<Arc<Site>>, visit: Visit) -> Response {
+    let Some(PagePath { place: page, .. }) = PagePath::of(&visit.path) else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    match read(&site, page).await {
-        Ok(Read { revision, .. }) => ([(CACHE_CONTROL, "no-store")], Json(Revision { revision })).into_response(),
+    match read(&site, page, &visit).await {
+        Ok(Read { status, .. }) => ([(CACHE_CONTROL, "no-store")], Json(status)).into_response(),
         Err(failure) => refused(&failure),
     }
 }
 
-pub(super) async fn events(State(site): State<Arc<Site>>, request: Request) -> Response {
-    let Some(PagePath { place: page, .. }) = PagePath::of(request.uri().path()) else {
+pub(super) async fn events(State(site): State<Arc<Site>>, visit: Visit, request: Request) -> Response {
+    let Some(PagePath { place: page, .. }) = PagePath::of(&visit.path) else {
         return StatusCode::NOT_FOUND.into_response();
     };
     // Before the first read, so that nothing is missed between the two.
     let changes = site.app.changes();
-    let first = match read(&site, page).await {
+    let first = match read(&site, page, &visit).await {
         Ok(first) => first,
         Err(failure) => return refused(&failure),
     };
@@ -77,8 +85,9 @@ pub(super) async fn events(State(site): State<Arc<Site>>, request: Request) -> R
         object_id: page.payable.object_id(),
         site,
         page,
+        visit,
         changes,
-        told: String::new(),
+        told: None,
         latest: Some(first),
         is_busy: true,
         _place: place,
@@ -95,11 +104,12 @@ pub(super) async fn events(State(site): State<Arc<Site>>, request: Request) -> R
 struct Follower {
     site: Arc<Site>,
     page: PagePlace,
+    visit: Visit,
     object_id: String,
     changes: broadcast::Receiver<String>,
     stopping: watch::Receiver<bool>,
-    /// The revision that the page knows.
-    told: String,
+    /// What the page knows.
+    told: Option<Status>,
     latest: Option<Read>,
     is_busy: bool,
     ends_at: Instant,
@@ -112,11 +122,11 @@ impl Follower {
     async fn next(&mut self) -> Option<String> {
         let mut quiet_since = now();
         loop {
-            if let Some(Read { revision, is_busy }) = self.latest.take() {
+            if let Some(Read { status, is_busy }) = self.latest.take() {
                 self.is_busy = is_busy;
-                if revision != self.told {
-                    self.told.clone_from(&revision);
-                    let data = serde_json::to_string(&Revision { revision }).expect("a text is JSON");
+                if self.told.as_ref() != Some(&status) {
+                    let data = serde_json::to_string(&status).expect("a text is JSON");
+                    self.told = Some(status);
                     return Some(format!("retry: 3000\ndata: {data}\n\n"));
                 }
             }
@@ -127,7 +137,7 @@ impl Follower {
                 quiet_since = now();
                 // Read anew before the line goes out: it says that nothing has changed.
                 self.latest = Some(self.read().await?);
-                if self.latest.as_ref().is_some_and(|latest| latest.revision == self.told) {
+                if self.latest.as_ref().map(|latest| &latest.status) == self.told.as_ref() {
                     return Some(":\n\n".to_owned());
                 }
                 continue;
@@ -145,7 +155,7 @@ impl Follower {
 
     /// The store is away for a moment: end, and let the browser come back.
     async fn read(&self) -> Option<Read> {
-        read(&self.site, self.page).await.ok()
+        read(&self.site, self.page, &self.visit).await.ok()
     }
 }
 

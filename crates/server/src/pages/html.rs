@@ -3,7 +3,8 @@
 use super::assets::{ICON, STYLE};
 use super::contrast::Accent;
 use super::headers::Nonce;
-use super::text::{Language, Locale};
+use super::text::Language;
+use super::visit;
 
 /// The head of a page and its language switch.
 pub(super) struct Frame {
@@ -24,12 +25,17 @@ pub(super) struct Switch {
 }
 
 impl Frame {
-    pub(super) fn new(nonce: &Nonce, accent: Option<&str>, language: Language, path: &str) -> Self {
+    /// `kept`: what the address of the page says besides, in the other language as well.
+    pub(super) fn new(
+        nonce: &Nonce,
+        accent: Option<&str>,
+        language: Language,
+        path: &str,
+        kept: &[(&str, &str)],
+    ) -> Self {
         let accent = Accent::new(accent);
-        let other = match language.locale {
-            Locale::English => Locale::French,
-            Locale::French => Locale::English,
-        };
+        let other = language.locale.other();
+        let in_other = Language { locale: other, chosen: true };
         Self {
             nonce: nonce.as_str().to_owned(),
             accent_light: accent.light.css(),
@@ -40,7 +46,7 @@ impl Frame {
             switch: Switch {
                 code: other.code(),
                 name: other.name(),
-                href: format!("{}?lang={}", own_path(path).unwrap_or("/"), other.code()),
+                href: visit::address(own_path(path).unwrap_or("/"), in_other, kept),
             },
         }
     }

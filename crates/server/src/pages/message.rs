@@ -17,7 +17,7 @@ pub fn render(page: &MessagePage, nonce: &Nonce) -> String {
     };
     let t = Text::new(page.language.locale);
     draw(&Page {
-        frame: Frame::new(nonce, None, page.language, &page.path),
+        frame: Frame::new(nonce, None, page.language, &page.path, &[]),
         t,
         title: t.get(title),
         body: t.get(body),

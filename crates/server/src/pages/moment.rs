@@ -1,6 +1,6 @@
 //! Moments and spans in words. Times are Banjul's, which is UTC all year.
 
-use super::text::Text;
+use super::text::{Locale, Text};
 use super::view::TimeLeft;
 
 /// `14 March 2026, 15:05 (Banjul time)` from Unix seconds.
@@ -22,7 +22,8 @@ fn zoned(unix_seconds: i64) -> Option<jiff::Zoned> {
 
 fn day_of(moment: &jiff::Zoned, text: Text) -> String {
     let month = text.get(MONTHS[usize::from(moment.month().unsigned_abs()) - 1]);
-    format!("{}\u{a0}{month}\u{a0}{}", moment.day(), moment.year())
+    let first = if text.locale == Locale::French && moment.day() == 1 { "er" } else { "" };
+    format!("{}{first}\u{a0}{month}\u{a0}{}", moment.day(), moment.year())
 }
 
 const MONTHS: [&str; 12] = [
@@ -47,10 +48,18 @@ pub fn time_left(created_at: i64, expires_at: i64, now: i64) -> Option<TimeLeft>
     })
 }
 
+/// In words, from when on it is worth one.
+pub fn left_in_words(left: TimeLeft, text: Text) -> String {
+    match left {
+        TimeLeft::Hours(hours) => text.count("left-hours", hours),
+        TimeLeft::Minutes(minutes) => text.count("left-minutes", minutes),
+        TimeLeft::LessThanAMinute => text.get("left-seconds"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::text::Locale;
 
     #[test]
     fn a_moment_reads_as_its_language_says_it() {
@@ -62,6 +71,9 @@ mod tests {
         assert_eq!(in_words(i64::MAX, Text::new(Locale::English)), "");
         assert_eq!(day(at, Text::new(Locale::English)), "14\u{a0}March\u{a0}2026");
         assert_eq!(day(at, Text::new(Locale::French)), "14\u{a0}mars\u{a0}2026");
+        let first = at - 13 * 86_400;
+        assert_eq!(day(first, Text::new(Locale::English)), "1\u{a0}March\u{a0}2026");
+        assert_eq!(day(first, Text::new(Locale::French)), "1er\u{a0}mars\u{a0}2026");
         assert_eq!(day(i64::MAX, Text::new(Locale::French)), "");
     }
 

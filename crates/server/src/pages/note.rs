@@ -54,6 +54,23 @@ pub(super) enum Note {
     },
 }
 
+impl Note {
+    /// Whether it is still worth saying when the payer switches the language: nothing leads outward then, and no amount that
+    /// was typed in one language is read in the other.
+    pub(super) fn outlives_language(&self) -> bool {
+        match self {
+            Self::NotStarted { .. }
+            | Self::InProgress {}
+            | Self::TooOften {}
+            | Self::StaleForm {}
+            | Self::Code { .. }
+            | Self::Approved {}
+            | Self::Phone { part: None, .. } => true,
+            Self::Go {} | Self::Leaving {} | Self::Phone { .. } | Self::Part { .. } | Self::Fields { .. } => false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PhoneFault {

@@ -12,7 +12,7 @@ use super::qr::{self, Drawing};
 use super::text::{Around, Text, plain};
 use super::view::{
     Amount, Closed, CodeError, Due, End, Field, FieldError, FieldKind, Invoice, Item, Label, Leave, Method, PaidWith,
-    PartError, PaymentPage, PhoneError, Problem, Reason, Received, Standing, State, Subject, TimeLeft,
+    PartError, PaymentPage, PhoneError, Problem, Reason, Received, Standing, State, Subject,
 };
 
 /// The page as HTML; answer with it and [`super::headers::for_page`] of the same nonce.
@@ -43,8 +43,9 @@ impl<'a> Payment<'a> {
     fn new(page: &'a PaymentPage, nonce: &Nonce) -> Self {
         let (go, back) = ways_out(page);
         let accent = page.merchant.accent.as_deref();
+        let kept: Vec<(&str, &str)> = page.kept.iter().map(|(name, value)| (*name, value.as_str())).collect();
         Self {
-            frame: Frame::new(nonce, accent, page.language, &page.path),
+            frame: Frame::new(nonce, accent, page.language, &page.path, &kept),
             t: Text::new(page.language.locale),
             page,
             script: &SCRIPT,
@@ -56,6 +57,10 @@ impl<'a> Payment<'a> {
             go,
             back,
         }
+    }
+
+    fn rate(&self, percent: &str) -> String {
+        amount::rate(percent, self.page.language.locale)
     }
 
     fn here(&self) -> String {
@@ -417,6 +422,7 @@ impl<'a> Payment<'a> {
         self.t.count("resend-after", *seconds)
     }
 
+    /// Where there is something to do; empty while there is time enough, and filled in when there is not.
     fn time_left(&self) -> Option<String> {
         let asks_for_action = matches!(
             self.page.state,
@@ -427,12 +433,8 @@ impl<'a> Payment<'a> {
                 | State::Redirecting { .. }
                 | State::NotPaid { .. }
         );
-        let left = self.page.time_left.filter(|_| asks_for_action)?;
-        Some(match left {
-            TimeLeft::Hours(hours) => self.t.count("left-hours", hours),
-            TimeLeft::Minutes(minutes) => self.t.count("left-minutes", minutes),
-            TimeLeft::LessThanAMinute => self.t.get("left-seconds"),
-        })
+        let left = self.page.time_left.map(|left| moment::left_in_words(left, self.t));
+        asks_for_action.then(|| left.unwrap_or_default())
     }
 
     /// Only where nothing is with a rail.

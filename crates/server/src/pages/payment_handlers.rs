@@ -24,7 +24,7 @@ use super::state::{self, Simulator};
 use super::text::Language;
 use super::view::{self, PaymentPage};
 use super::visit::{Visit, address};
-use super::{page_path, payment, questions, subject};
+use super::{amount, page_path, payment, questions, subject};
 use crate::app::Context;
 use crate::app::hosted::{self, Hosted, Place, Standing};
 use crate::app::idempotency::Reply;
@@ -116,12 +116,24 @@ fn draw(call: &Call, visit: &Visit) -> Response {
     let stored = stored_state(site, hosted);
     let revision = state::revision(hosted, &stored);
     let note = visit.note.as_deref().and_then(|note| site.notes.open(&id, note, hosted.now));
-    let fields = questions::fields(hosted, call.place, note.as_ref());
+    let fields = questions::fields(hosted, call.place, note.as_ref(), language.locale);
     let part = subject::part(hosted, note.as_ref());
     let chosen_part = chosen_part(call, visit, note.as_ref());
+    let note_stays = note.as_ref().is_some_and(Note::outlives_language);
     let shown = state::noted(stored, hosted, note, visit.method);
     // Only the page that asks for a phone comes between the choice of a part and its payment.
     let chosen_part = chosen_part.filter(|_| matches!(shown, view::State::NeedsPhone { .. }));
+    let mut kept = Vec::new();
+    if let Some(method) = visit.method {
+        kept.push(("method", method.as_str().to_owned()));
+        // Each language reads an amount its own way.
+        kept.extend(
+            chosen_part
+                .as_ref()
+                .map(|(_, part)| ("amount", amount::to_type(&part.to_string(), language.locale.other()))),
+        );
+    }
+    kept.extend(visit.note.clone().filter(|_| note_stays).map(|sealed| ("note", sealed)));
     let form_token_key = &site.app.context().form_token_key;
     let page = PaymentPage {
         merchant: subject::merchant(hosted),
@@ -131,6 +143,7 @@ fn draw(call: &Call, visit: &Visit) -> Response {
         test_mode: !hosted.scope().mode.is_live(),
         language,
         path: call.path.clone(),
+        kept,
         revision,
         form_token: form_token::issue(form_token_key, PURPOSE, &id, subject::forms_until_s(hosted), &random()),
         time_left: subject::time_left(hosted),

@@ -41,7 +41,7 @@ fn asking(hosted: &Hosted, place: Place) -> Option<&PaymentLink> {
     }
 }
 
-pub(super) fn fields(hosted: &Hosted, place: Place, note: Option<&Note>) -> Vec<Field> {
+pub(super) fn fields(hosted: &Hosted, place: Place, note: Option<&Note>, locale: Locale) -> Vec<Field> {
     let Some(link) = asking(hosted, place) else { return Vec::new() };
     let (typed, wrong) = match note {
         Some(Note::Fields { typed, wrong }) => (typed.as_slice(), wrong.as_slice()),
@@ -56,7 +56,7 @@ pub(super) fn fields(hosted: &Hosted, place: Place, note: Option<&Note>) -> Vec<
     if let Price::Variable { currency, min, max, suggested } = link.price() {
         let (least, most) = (min.map(state::amount), max.map(state::amount));
         let kind = FieldKind::Amount { currency: currency.code().to_owned(), least, most };
-        let suggested = suggested.filter(|amount| amount.minor > 0).map(|amount| amount.to_string());
+        let suggested = suggested.filter(|amount| amount.minor > 0).map(|it| amount::to_type(&it.to_string(), locale));
         ask(AMOUNT.into(), Label::Amount, kind, true, suggested);
     }
     if link.terms().collect_customer_info {

@@ -12,7 +12,7 @@ use super::view::{CardProblem, Method, Outcome, Scene, SimulatorPage};
 
 pub fn render(page: &SimulatorPage, nonce: &Nonce) -> String {
     draw(&Simulator {
-        frame: Frame::new(nonce, None, page.language, &page.path),
+        frame: Frame::new(nonce, None, page.language, &page.path, &[]),
         t: Text::new(page.language.locale),
         page,
         merchant: plain(&page.merchant_name),

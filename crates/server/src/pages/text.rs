@@ -23,6 +23,14 @@ impl Locale {
         }
     }
 
+    /// The one that a page offers beside it.
+    pub fn other(self) -> Self {
+        match self {
+            Self::English => Self::French,
+            Self::French => Self::English,
+        }
+    }
+
     /// Its own name for itself.
     pub fn name(self) -> &'static str {
         match self {

@@ -17,7 +17,7 @@ use super::view::{ReceiptKey, VerifyPage};
 pub fn render(page: &VerifyPage, nonce: &Nonce) -> String {
     let t = Text::new(page.language.locale);
     draw(&Verify {
-        frame: Frame::new(nonce, None, page.language, &page.path),
+        frame: Frame::new(nonce, None, page.language, &page.path, &[]),
         t,
         script: &VERIFY_SCRIPT,
         keys: page.keys.iter().map(key).collect::<Vec<_>>().join(" "),

@@ -18,6 +18,8 @@ pub struct PaymentPage {
     /// The path of this page, without a query and without a slash at its end: `/checkout/cs_…`.
     /// Forms post to `<path>/method` and so on.
     pub path: String,
+    /// What the address of this showing says besides, as it is to be said in the other language.
+    pub kept: Vec<(&'static str, String)>,
     /// Opaque. The page is drawn anew when `<path>/status` or `<path>/events` names another one, so it has
     /// to change when the state does and only then.
     pub revision: String,

@@ -8,16 +8,17 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use dalasi::app::{App, Context, keys};
+use dalasi::app::{App, Context, hosted, keys};
+use dalasi::error::Failure;
 use dalasi::http::envelope::{self, EdgeSettings};
 use dalasi::http::{self, Api};
 use dalasi::metrics;
 use dalasi::rails::{Order, Rail, RefundOrder, Simulator};
 use domain::api_key::{KeyKind, Rights};
 use domain::job::{ClaimedJob, Job};
-use domain::payment::TransactionSummary;
+use domain::payment::{Payable, Transaction, TransactionSummary};
 use domain::rail::{Called, Capability, FailureReason, RefundReport, Report, Started};
-use domain::{Id, Method};
+use domain::{Id, Method, Refusal};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt as _;
@@ -41,6 +42,8 @@ enum Trouble {
     Deaf,
     /// The first start takes until somebody says so.
     Slow(Notify),
+    /// The first code takes until somebody says so, and is refused or not; of another one nothing is heard any more.
+    SlowCode { go_on: Notify, is_refused: bool },
     /// The store is gone by the time that the rail answers.
     StoreGone(OnceLock<App>),
 }
@@ -49,6 +52,8 @@ enum Trouble {
 struct Lossy {
     simulator: Simulator,
     starts: AtomicUsize,
+    codes: AtomicUsize,
+    withdrawals: AtomicUsize,
     trouble: Trouble,
     is_idempotent: bool,
 }
@@ -89,21 +94,34 @@ impl Rail for Lossy {
                 Called::Lost("no matter".into())
             }
             .boxed(),
-            Trouble::Lost(_) | Trouble::Late(_) | Trouble::Deaf | Trouble::Slow(_) => self.simulator.start(order),
+            Trouble::Lost(_) | Trouble::Late(_) | Trouble::Deaf | Trouble::Slow(_) | Trouble::SlowCode { .. } => {
+                self.simulator.start(order)
+            }
         }
     }
     fn submit_code(&self, order: Order, code: String) -> BoxFuture<'_, Called<Report>> {
-        self.simulator.submit_code(order, code)
+        let earlier = self.codes.fetch_add(1, Ordering::SeqCst);
+        match &self.trouble {
+            Trouble::SlowCode { go_on, is_refused } if earlier == 0 => async {
+                go_on.notified().await;
+                match is_refused {
+                    true => Called::Refused(FailureReason::Declined),
+                    false => self.simulator.submit_code(order, code).await,
+                }
+            }
+            .boxed(),
+            Trouble::SlowCode { .. } => std::future::pending().boxed(),
+            _ => self.simulator.submit_code(order, code),
+        }
     }
     fn query(&self, order: Order) -> BoxFuture<'_, Called<Report>> {
         self.simulator.query(order)
     }
     fn withdraw(&self, order: Order) -> BoxFuture<'_, Called<()>> {
+        self.withdrawals.fetch_add(1, Ordering::SeqCst);
         match self.trouble {
             Trouble::Deaf => std::future::pending().boxed(),
-            Trouble::Lost(_) | Trouble::Late(_) | Trouble::Slow(_) | Trouble::StoreGone(_) => {
-                self.simulator.withdraw(order)
-            }
+            _ => self.simulator.withdraw(order),
         }
     }
     fn refund(&self, order: RefundOrder) -> BoxFuture<'_, Called<RefundReport>> {
@@ -121,7 +139,14 @@ async fn behind(trouble: Trouble, is_idempotent: bool) -> (World, Arc<Lossy>) {
 async fn behind_on(database: Database, trouble: Trouble, is_idempotent: bool) -> (World, Arc<Lossy>) {
     let mut kept = None;
     let world = World::behind_on(database, |simulator| {
-        let rail = Arc::new(Lossy { simulator, starts: AtomicUsize::new(0), trouble, is_idempotent });
+        let rail = Arc::new(Lossy {
+            simulator,
+            starts: AtomicUsize::default(),
+            codes: AtomicUsize::default(),
+            withdrawals: AtomicUsize::default(),
+            trouble,
+            is_idempotent,
+        });
         kept = Some(Arc::clone(&rail));
         rail
     });
@@ -256,12 +281,16 @@ impl Merchant {
 }
 
 async fn starts(rail: &Lossy, count: usize) {
-    let begun = async {
-        while rail.starts.load(Ordering::SeqCst) < count {
+    reaches(&rail.starts, count).await;
+}
+
+async fn reaches(calls: &AtomicUsize, count: usize) {
+    let called = async {
+        while calls.load(Ordering::SeqCst) < count {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, begun).await.expect("it is started");
+    tokio::time::timeout(PATIENCE, called).await.expect("the rail is called");
 }
 
 /// Contract §1.8 and §2.2 rule 6: nobody knows yet whether the rail has it, so nothing takes its place.
@@ -330,6 +359,133 @@ async fn a_word_that_overtakes_the_call_does_not_answer_for_it() {
         world.close().await;
         place.end().await;
     }
+}
+
+/// Contract §4.2: it is with its rail until its call is over, and the payer who typed it is told what became of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_word_from_before_a_code_does_not_answer_for_it() {
+    let mut places = vec![Place::sqlite()];
+    places.extend(Place::postgres("a word from before a code does not answer for it").await);
+    for place in places {
+        let trouble = Trouble::SlowCode { go_on: Notify::new(), is_refused: false };
+        let (world, rail) = behind_on(place.settings(), trouble, true).await;
+        let merchant = Merchant::of(&world).await;
+        let (_, object) = invoice(&merchant).await;
+        let (_, begun) = merchant.pay(&object, "qmoney", "+2207000000").await;
+        assert_eq!(begun["data"]["next_action"]["type"], "otp", "{begun}");
+        let submit = || submit(&merchant, &object, "once");
+        let overtaken = async {
+            reaches(&rail.codes, 1).await;
+            let attempt = latest_attempt(&merchant).await;
+            // An answer to a question of the worker's, and one to nobody's.
+            let job = Job::AskRail(attempt);
+            let claimed = ClaimedJob { job, scope: world.scope, due_at: world.now(), attempts: 1, lease_token: 1 };
+            for claimed in [Some(claimed), None] {
+                let old = Report::AwaitingCode { attempts_left: 3 };
+                world.app.report(world.scope, attempt, old, claimed).await.unwrap();
+            }
+            let (status, refused) = merchant.pay(&object, "card", "+2207000000").await;
+            assert_eq!((status, refused["code"].as_str()), (400, Some("payment_in_progress")), "{refused}");
+            let Trouble::SlowCode { go_on, .. } = &rail.trouble else { unreachable!() };
+            go_on.notify_one();
+        };
+        let (first, ()) = tokio::join!(submit(), overtaken);
+        assert!(["processing", "succeeded"].contains(&first.1["data"]["status"].as_str().unwrap()), "{}", first.1);
+        assert_eq!(submit().await, first);
+        world.has_clean_books().await;
+        world.close().await;
+        place.end().await;
+    }
+}
+
+/// Contract §1.8: nobody asks about what is over, so that its end is the answer to whoever waits.
+#[tokio::test]
+async fn the_end_of_a_payment_answers_the_code_that_waits() {
+    let (world, rail) = behind(Trouble::SlowCode { go_on: Notify::new(), is_refused: true }, true).await;
+    let merchant = Merchant::of(&world).await;
+    let (_, object) = invoice(&merchant).await;
+    merchant.pay(&object, "qmoney", "+2207000000").await;
+    let others = async {
+        reaches(&rail.codes, 1).await;
+        let attempt = latest_attempt(&merchant).await;
+        let wrong = Report::AwaitingCode { attempts_left: 2 };
+        world.app.report(world.scope, attempt, wrong, None).await.unwrap();
+        let waits = async {
+            reaches(&rail.codes, 2).await;
+            let Trouble::SlowCode { go_on, .. } = &rail.trouble else { unreachable!() };
+            go_on.notify_one();
+            let answered = async {
+                loop {
+                    let (status, told) = submit(&merchant, &object, "second").await;
+                    if status != 429 {
+                        return (status, told);
+                    }
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(4), answered).await.expect("nobody waits for what is over")
+        };
+        // Its process dies: nobody hears what its own call brings.
+        tokio::select! {
+            told = waits => told,
+            _ = submit(&merchant, &object, "second") => panic!("the second code is answered by its own call"),
+        }
+    };
+    let (first, second) = tokio::join!(submit(&merchant, &object, "first"), others);
+    assert_eq!((second.0, second.1["data"]["status"].as_str()), (200, Some("failed")), "{}", second.1);
+    assert_eq!(first.1["data"]["id"], second.1["data"]["id"]);
+}
+
+/// Contract §4.1: what is cancelled is ended at the rail as well, however the two calls cross.
+#[tokio::test]
+async fn what_was_closed_while_it_was_handed_over_is_withdrawn_when_it_is_there() {
+    let (world, rail) = behind(Trouble::Slow(Notify::new()), true).await;
+    let checkout = world.create(|_| {}).await;
+    let cancelled = async {
+        starts(&rail, 1).await;
+        let place = hosted::Place { payable: Payable::Checkout(checkout.id), session: None };
+        let scope = world.scope;
+        let left = world.app.commit(move |tx, context| hosted::leave(tx, context, scope, place)).await;
+        assert!(matches!(left, Err(Failure::Refused(Refusal::PaymentInProgress))), "only the merchant may: {left:?}");
+        world.cancel(checkout.id).await;
+        reaches(&rail.withdrawals, 1).await;
+        let Trouble::Slow(go_on) = &rail.trouble else { unreachable!() };
+        go_on.notify_one();
+    };
+    tokio::join!(world.start(checkout.id, Method::Wave, "+2207000000"), cancelled);
+    reaches(&rail.withdrawals, 2).await;
+    world.has_clean_books().await;
+    world.close().await;
+}
+
+#[tokio::test]
+async fn what_is_over_is_not_started_in_place_of_a_call_that_died() {
+    let (world, rail) = behind(Trouble::Slow(Notify::new()), true).await;
+    let checkout = world.create(|_| {}).await;
+    let dies = async {
+        starts(&rail, 1).await;
+        world.cancel(checkout.id).await;
+        for _ in 0..50 {
+            world.clock.advance(Duration::from_secs(10));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        () = world.start(checkout.id, Method::Wave, "+2207000000") => panic!("nobody answers it"),
+        () = dies => {}
+    }
+    assert_eq!(rail.starts.load(Ordering::SeqCst), 1);
+}
+
+async fn submit(merchant: &Merchant, object: &Value, key: &str) -> (u16, Value) {
+    let mut body = object.clone();
+    body["customer_pin"] = "123456".into();
+    merchant.ask_with_key(Some(key), "POST", "/v1/pay/initialize", body).await
+}
+
+async fn latest_attempt(merchant: &Merchant) -> Id<Transaction> {
+    let (_, attempts) = merchant.ask("GET", "/v1/pay/transactions", Value::Null).await;
+    attempts["data"]["items"][0]["id"].as_str().unwrap().parse().unwrap()
 }
 
 async fn invoice(merchant: &Merchant) -> (String, Value) {

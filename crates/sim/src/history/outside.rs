@@ -243,10 +243,16 @@ impl History {
             Job::StartAttempt(id) => {
                 let id = id.to_string();
                 let (early, heard) = split_early(heard);
+                let is_for_nobody = side.attempts.contains_key(&id) && side.is_for_nobody(&id, now);
                 hear_early(side, early, now);
                 let attempt = side.attempts.get(&id).ok_or_else(|| format!("{id} is started and was never begun"))?;
                 let knows_again = matches!(attempt.method, "wave" | "qmoney");
                 match heard {
+                    [Heard::Started { .. }] if is_for_nobody => return Err(format!("{id} is started for nobody")),
+                    [] if is_for_nobody && attempt.step == Step::Sending && !is_rerun => {
+                        side.hear(&id, Word::Refused("cancelled"), now);
+                    }
+                    [] if is_for_nobody => side.hear(&id, Word::Lost, now),
                     [Heard::Started { called, .. }] if !is_rerun => side.hear(&id, word_of_start(called), now),
                     [Heard::Started { called, .. }] if knows_again => {
                         side.hear(&id, word_of_second_start(called), now);

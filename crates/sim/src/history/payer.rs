@@ -176,7 +176,7 @@ impl History {
             (Begun::Code(_), Some(Heard::Code { transaction, called })) => {
                 hear_early(model, early, at);
                 if !is_lost {
-                    model.hear(&transaction.to_string(), word_of_code(called), at);
+                    model.code_answered(&transaction.to_string(), word_of_code(called), at);
                 }
             }
             (begun, called) => {

@@ -165,6 +165,7 @@ impl Side {
             reason: None,
             is_unknown: false,
             attempt: None,
+            code_sent_at: None,
             expires_at: match asked.kind {
                 Kind::Checkout => self.checkouts[&asked.object].expires_at,
                 Kind::Invoice => now + DAY,
@@ -263,8 +264,23 @@ impl Side {
         let session = self.sessions.get_mut(id).expect("it was looked up");
         session.state = SessionState::Processing;
         session.reason = None;
+        session.code_sent_at = Some(now);
         session.seen_at = session.seen_at.max(now);
         self.show(id, true, now);
+    }
+
+    /// The call that brought the code of an attempt was answered.
+    pub fn code_answered(&mut self, attempt: &str, word: Word, now: i64) {
+        let session = self.attempts[attempt].session.clone().expect("only an attempt asks for a code");
+        self.sessions.get_mut(&session).expect("an attempt has a session").code_sent_at = None;
+        self.hear(attempt, word, now);
+    }
+
+    /// Whether nobody waits for an attempt any more.
+    pub fn is_for_nobody(&self, attempt: &str, now: i64) -> bool {
+        let session = self.attempts[attempt].session.as_ref().expect("an attempt has a session");
+        let session = &self.sessions[session];
+        !matches!(session.state, SessionState::Pending | SessionState::Processing) || session.expires_at <= now
     }
 
     /// Closes a pending session; any other goes on.
@@ -286,6 +302,8 @@ impl Side {
     pub fn close_session_of_object(&mut self, id: Option<&str>, is_expired: bool, now: i64) {
         let Some(id) = id else { return };
         if self.sessions[id].state == SessionState::Pending {
+            // A reader may have been told so already.
+            let is_expired = is_expired || self.sessions[id].has_expired(now);
             self.close_session(id, is_expired, now);
             self.show_closed(id, now);
         }

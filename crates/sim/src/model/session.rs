@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::attempts::Word;
-use super::{Attempt, AttemptState, Fields, Next, Session, SessionState, Step};
+use super::{Attempt, AttemptState, Fields, Next, SECOND, Session, SessionState, Step};
+
+/// Within this a word may be older than the code that is on its way.
+const CODE_CALL: i64 = 30 * SECOND;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moved {
@@ -208,6 +211,10 @@ impl Session {
             return Moved::Nowhere;
         }
         let known = if let Next::Code { left } = self.next { Some(left) } else { None };
+        let is_on_its_way = self.code_sent_at.is_some_and(|at| now < at + CODE_CALL);
+        if is_on_its_way && known.is_none_or(|known| left >= known) {
+            return Moved::Nowhere;
+        }
         let is_submitted = self.state == SessionState::Processing && (known.is_some() || self.is_unknown);
         let was_tried = self.state == SessionState::Pending && known.is_some_and(|known| left < known);
         if (!is_submitted && !was_tried) || known.is_some_and(|known| left > known) {

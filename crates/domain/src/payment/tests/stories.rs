@@ -62,7 +62,9 @@ fn a_code_survives_a_lost_start() {
 #[test]
 fn a_code_whose_call_was_never_made_can_be_typed_again() {
     let mut pair = Pair::with_code();
-    assert_eq!(pair.report(&Report::AwaitingCode { attempts_left: 3 }), Moved::On);
+    let later = seconds(4 + 30);
+    let still_three = Report::AwaitingCode { attempts_left: 3 };
+    assert_eq!(pair.session.reported(&mut pair.transaction, &still_three, later), Moved::On);
     check(&pair, "pending/pending, waiting, otp, 3 left");
     pair.code().expect("a code is expected");
     assert_eq!(pair.report(&WRONG_CODE), Moved::On);

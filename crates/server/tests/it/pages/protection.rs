@@ -104,6 +104,15 @@ async fn only_our_own_forms_are_taken() {
         assert_eq!(answer.heading(), "This form did not come from this page", "{what}");
         assert_eq!(answer.link("Look again now").as_deref(), Some(format!("/checkout/{}", mine.id).as_str()));
     }
+    // The page of one payment is not the link's, which begins another.
+    for page in
+        ["/pay/pl_01h455vb4pex5vsknk084sn02q", "/pay/pl_01h455vb4pex5vsknk084sn02q/ps_01h455vc1nf1ysr3q8s9p3k4mh"]
+    {
+        for action in ["method", "phone", "approved"] {
+            let answer = world.send(post(&format!("{page}/{action}"), &[("x".into(), "y".into())])).await;
+            assert_eq!(answer.link("Français"), Some(format!("{page}?lang=fr")), "{}", answer.heading());
+        }
+    }
     let huge = post(&to, &[("form_token".into(), token.clone()), ("method".into(), "x".repeat(70_000))]);
     assert_eq!(world.send(huge).await.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert!(world.stored(mine.id).await.attempts.is_empty(), "none of them did anything");
