@@ -4,7 +4,9 @@
 use std::fmt;
 use std::io::Cursor;
 
-use image::{DynamicImage, ImageFormat, ImageReader, Limits, imageops::FilterType};
+use image::codecs::png::{CompressionType, FilterType as PngFilter, PngEncoder};
+use image::imageops::FilterType;
+use image::{DynamicImage, ImageFormat, ImageReader, Limits};
 
 /// Pixels a side of what is read: decoding takes four bytes for each.
 const LARGEST_SIDE: u32 = 3_000;
@@ -12,6 +14,10 @@ const MOST_MEMORY: u64 = 64 * 1024 * 1024;
 /// Pixels of what is made: sharp at the size that pages and paper show.
 const WIDTH: u32 = 480;
 const HEIGHT: u32 = 160;
+/// A payment page weighs 30 KiB with all it loads, and this is what the rest of it leaves. A photograph is drawn smaller.
+const MOST_BYTES: usize = 9 * 1024;
+/// Below this nothing could be made out any more.
+const LEAST_HEIGHT: u32 = 44;
 
 /// What was fetched is no picture that can be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,16 +42,28 @@ pub fn redraw(file: &[u8]) -> Result<Vec<u8>, Unreadable> {
     limits.max_alloc = Some(MOST_MEMORY);
     reader.limits(limits);
     let image = reader.decode().map_err(|error| Unreadable(format!("It can't be read: {error}.")))?;
-    let image = if image.width() > WIDTH || image.height() > HEIGHT {
-        image.resize(WIDTH, HEIGHT, FilterType::Lanczos3)
+    let (mut width, mut height) = (WIDTH, HEIGHT);
+    loop {
+        let file = drawn(&image, width, height)?;
+        if file.len() <= MOST_BYTES || height * 3 / 4 < LEAST_HEIGHT {
+            return Ok(file);
+        }
+        (width, height) = (width * 3 / 4, height * 3 / 4);
+    }
+}
+
+fn drawn(image: &DynamicImage, width: u32, height: u32) -> Result<Vec<u8>, Unreadable> {
+    let image = if image.width() > width || image.height() > height {
+        &image.resize(width, height, FilterType::Lanczos3)
     } else {
         image
     };
-    let mut drawn = Cursor::new(Vec::new());
-    DynamicImage::ImageRgba8(image.into_rgba8())
-        .write_to(&mut drawn, ImageFormat::Png)
+    let mut file = Cursor::new(Vec::new());
+    let encoder = PngEncoder::new_with_quality(&mut file, CompressionType::Best, PngFilter::Adaptive);
+    DynamicImage::ImageRgba8(image.to_rgba8())
+        .write_with_encoder(encoder)
         .map_err(|error| Unreadable(format!("It can't be drawn: {error}.")))?;
-    Ok(drawn.into_inner())
+    Ok(file.into_inner())
 }
 
 #[cfg(test)]
@@ -72,6 +90,28 @@ mod tests {
             assert_eq!(size(&drawn), (480, 120), "{format:?}");
         }
         assert_eq!(size(&redraw(&picture(20, 10, ImageFormat::Png)).unwrap()), (20, 10), "a small one stays small");
+    }
+
+    #[test]
+    fn a_photograph_weighs_no_more_than_a_page_may() {
+        // No two pixels of it are alike.
+        let mut state = 1_u32;
+        let noise = image::RgbImage::from_fn(1_200, 400, |_, _| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            image::Rgb([(state >> 24) as u8, (state >> 16) as u8, (state >> 8) as u8])
+        });
+        let smooth = image::RgbImage::from_fn(1_200, 400, |x, y| {
+            image::Rgb([(x / 5) as u8, (y / 2) as u8, ((x + y) / 8) as u8])
+        });
+        for (picture, is_noise) in [(noise, true), (smooth, false)] {
+            let mut file = Cursor::new(Vec::new());
+            picture.write_to(&mut file, ImageFormat::Png).unwrap();
+            let drawn = redraw(&file.into_inner()).unwrap();
+            let (width, height) = size(&drawn);
+            // What is made of noise alone can only be small.
+            assert!(drawn.len() <= MOST_BYTES || (is_noise && height < 60), "{width} x {height}: {}", drawn.len());
+            assert!((LEAST_HEIGHT..=HEIGHT).contains(&height) && width >= 3 * height - 3, "{width} x {height}");
+        }
     }
 
     #[test]
