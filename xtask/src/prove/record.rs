@@ -43,6 +43,9 @@ impl Record {
     /// documents alone, as a record that is kept among them does, is the same code.
     pub(crate) fn open(path: &Path, code: &str, commit: &str) -> Result<Self> {
         let fault = |error: std::io::Error| format!("{}: {error}", path.display());
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(fault)?;
+        }
         let open = fs::OpenOptions::new().create(true).append(true).read(true).open(path).map_err(fault)?;
         open.try_lock().map_err(|error| format!("{}: {error}; does another add up in it?", path.display()))?;
         let text = fs::read_to_string(path).map_err(fault)?;
