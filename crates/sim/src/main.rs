@@ -37,9 +37,10 @@ const GATE_BUDGET: Duration = Duration::from_secs(120);
 /// One seed in so many is played twice.
 const TWICE: u64 = 100;
 
-/// A defect that is not found in so many histories is missed. The rarest shows in one of some 1,700.
+/// A defect that is not found in so many histories is missed. The rarest, two payments that come when their invoice is cancelled,
+/// shows in one of some thousands, and once not in 12,000.
 #[cfg(feature = "planted")]
-const MOST_HISTORIES: u64 = 12_000;
+const MOST_HISTORIES: u64 = 60_000;
 /// Of the planted defects those that show in memory, on a disk that keeps what it is told; the others are B4's, A4's, A12's and
 /// C7's.
 #[cfg(feature = "planted")]
