@@ -1,4 +1,4 @@
-//! Many histories at once, by their seeds.
+//! Many histories on all cores, by their seeds.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,17 +29,8 @@ pub fn with_template<T>(setting: Setting<'_>, run: impl AsyncFnOnce(&Template) -
     })
 }
 
-/// Histories at once for each core, when a database that is not in this process is waited for most of the time.
-const BESIDE_EACH_CORE: usize = 4;
-
-impl Setting<'_> {
-    fn threads(self) -> usize {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        match self {
-            Setting::Plain | Setting::SendingMail => cores,
-            Setting::Beside(_) => cores * BESIDE_EACH_CORE,
-        }
-    }
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Which seeds, and in which world.
@@ -59,10 +50,9 @@ pub fn play_many<T>(
     look: impl Fn(u64, &T) -> bool + Sync,
 ) -> u64 {
     let (next, enough, played) = (AtomicU64::new(0), AtomicBool::new(false), AtomicU64::new(0));
-    let threads = seeds.setting.threads();
-    let (built, prepared) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
+    let (built, prepared) = (Barrier::new(threads() + 1), Barrier::new(threads() + 1));
     std::thread::scope(|scope| {
-        for _ in 0..threads {
+        for _ in 0..threads() {
             scope.spawn(|| {
                 with_template(seeds.setting, async |template| {
                     built.wait();
