@@ -80,6 +80,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_stands_in_a_field_is_read_as_it_was_meant() {
+        assert_eq!(to_type("1250.50", Locale::French), "1250,50");
+        for locale in Locale::ALL {
+            for text in ["1250.50", "0.05", "1500", "999999.99"] {
+                assert_eq!(typed(&to_type(text, locale), locale).as_deref(), Some(text));
+            }
+        }
+    }
+
+    #[test]
     fn what_is_typed_is_read_as_its_language_means_it() {
         let table = [
             ("50", Some("50"), Some("50")),

@@ -123,16 +123,7 @@ fn draw(call: &Call, visit: &Visit) -> Response {
     let shown = state::noted(stored, hosted, note, visit.method);
     // Only the page that asks for a phone comes between the choice of a part and its payment.
     let chosen_part = chosen_part.filter(|_| matches!(shown, view::State::NeedsPhone { .. }));
-    let mut kept = Vec::new();
-    if let Some(method) = visit.method {
-        kept.push(("method", method.as_str().to_owned()));
-        // Each language reads an amount its own way.
-        kept.extend(
-            chosen_part
-                .as_ref()
-                .map(|(_, part)| ("amount", amount::to_type(&part.to_string(), language.locale.other()))),
-        );
-    }
+    let mut kept = kept_choice(visit, chosen_part.as_ref().map(|(_, part)| *part), language);
     kept.extend(visit.note.clone().filter(|_| note_stays).map(|sealed| ("note", sealed)));
     let form_token_key = &site.app.context().form_token_key;
     let page = PaymentPage {
@@ -156,6 +147,13 @@ fn draw(call: &Call, visit: &Visit) -> Response {
     };
     let nonce = nonce();
     html(StatusCode::OK, &nonce, site.is_https, payment::render(&page, &nonce))
+}
+
+/// The method of the page that asks for a phone, and the part of an invoice chosen with it, as the other language reads it.
+fn kept_choice(visit: &Visit, part: Option<Money>, language: Language) -> Vec<(&'static str, String)> {
+    let Some(method) = visit.method else { return Vec::new() };
+    let part = part.map(|part| ("amount", amount::to_type(&part.to_string(), language.locale.other())));
+    [("method", method.as_str().to_owned())].into_iter().chain(part).collect()
 }
 
 /// A part that was chosen with the method, on the way to the phone; as it was typed, and what it comes to.
