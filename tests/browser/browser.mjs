@@ -100,10 +100,11 @@ export async function look(page, name) {
     )
     assert.ok(inner <= outer, `${name}: ${inner} px of content at ${outer} px`)
     for (const colorScheme of ['light', 'dark']) {
-      // Without motion the colours are there at once; halfway to dark nobody could read anything.
+      // Halfway to dark nobody could read anything. Without motion no change of colours begins, and the screenshot
+      // ends one that is under way.
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       const path = join(SCREENSHOTS, `${file}-${width}-${colorScheme}.png`)
-      await steadily(page, () => page.screenshot({ path, fullPage: true }))
+      await steadily(page, () => page.screenshot({ path, fullPage: true, animations: 'disabled' }))
       assert.deepEqual(await steadily(page, () => violations(page)), [], `${name}, ${width}, ${colorScheme}`)
     }
     await page.emulateMedia({ colorScheme: 'light', reducedMotion: null })
