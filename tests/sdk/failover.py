@@ -34,6 +34,7 @@ class Scene:
         self.cluster = Cluster(synchronous)
         self.folder, self.watch, self.receiver, self.random = folder, watch, receiver, random
         self.servers, self.loads, self.shoppers = [], [], []
+        self.strikes = []  # (when, by the clock of the wall; what the cluster looked like)
 
     def __enter__(self):
         try:
@@ -118,9 +119,24 @@ class Scene:
             eventually(lambda: not missing(), timeout=DELIVERED_S, pause=1)
         except AssertionError:
             return [f"{len(missing())} events were not delivered within {DELIVERED_S} s"]
-        events = {event["id"] for event in everything(client, "/v1/events")}
-        return [f"{one.type} of {one.object_id} was delivered and is not there"
-                for one in self.mailbox.deliveries if one.id not in events]  # fmt: skip
+        events = list(everything(client, "/v1/events"))
+        stored = {event["id"] for event in events}
+        lost = [one for one in self.mailbox.deliveries if one.id not in stored]
+        if lost:
+            print(self.story(lost, events))
+        return [f"{one.type} of {one.object_id} was delivered and is not there" for one in lost]
+
+    def story(self, lost, events):
+        """When who was told what, and what is there instead: whether the cluster lost it or the service never had it."""
+        objects = {one.object_id for one in lost}
+        came = [(one.at, f"{one.id} {one.type} of {one.object_id} no. {one.sequence}") for one in self.mailbox.deliveries
+                if one.object_id in objects]  # fmt: skip
+        lines = [f"{at:.3f} {what}" for at, what in sorted([*self.strikes, *came])]
+        lines += ["there is:", *(f"{one['created_at']} {one['id']} {one['type']} of {one['object_id']} no. {one['sequence']}"
+                                 for one in events if one["object_id"] in objects)]  # fmt: skip
+        lines += [f"lost: {', '.join(one.id for one in lost)}", f"changes of the leader: {self.cluster.history()}"]
+        lines += [f"── server {number}\n{server.log.read_text(errors='replace')}" for number, server in enumerate(self.servers)]
+        return "\n".join([*lines, self.cluster.log(most=1 << 20)])
 
 
 @pytest.fixture
@@ -189,10 +205,15 @@ def failover(busy, random, retries, strike):
     """One; answers how long nobody could write."""
     cluster = busy.cluster
     old = cluster.leader()
+    may_lead = cluster.may_lead(old)
+    standbys = (old.status() or {}).get("replication")
     come_back = strike(cluster, old)
     struck = time.monotonic()
+    busy.strikes.append((time.time(), f"{old.name} was struck; {may_lead} may lead; its standbys: {standbys}"))
     leader = eventually(lambda: (new := cluster.leader()) and new is not old and new, timeout=90)
     led = time.monotonic() - struck
+    # Patroni's promise, on which ours stands.
+    assert leader.name in may_lead, f"{leader.name} leads, and {may_lead} had what {old.name} acknowledged\n{cluster.log()}"
     try:
         resumed = eventually(lambda: busy.resumed(struck), timeout=90) - struck
     except AssertionError:

@@ -246,12 +246,20 @@ class Cluster:
         status = leader.status() or {}
         following = [one for one in status.get("replication", []) if one["state"] == "streaming"]
         lines = {(node.status() or {}).get("timeline") for node in self.nodes}
-        members = (leader.status("cluster") or {}).get("members", [])
-        may_lead = any(member["role"] == "sync_standby" for member in members)
-        return len(following) == len(self.nodes) - 1 and len(lines) == 1 and may_lead == self.synchronous
+        whole = len(following) == len(self.nodes) - 1 and len(lines) == 1
+        return whole and bool(self.may_lead(leader)) == self.synchronous
 
-    def log(self):
-        texts = [f"── {path.name}\n" + path.read_text(errors="replace")[-3000:] for path in self.folder.glob("*.log")]
+    def may_lead(self, leader):
+        """Who takes over from this leader, as etcd has it: the standbys that each commit waits for."""
+        members = (leader.status("cluster") or {}).get("members", [])
+        return [member["name"] for member in members if member["role"] == "sync_standby"]
+
+    def history(self):
+        """The time lines: for each the position in the log at which it ended, when, and who led the next."""
+        return next((found for node in self.nodes if (found := node.status("history"))), None)
+
+    def log(self, most=3000):
+        texts = [f"── {path.name}\n" + path.read_text(errors="replace")[-most:] for path in self.folder.glob("*.log")]
         return "\n".join(texts)
 
     def kill(self, node):
