@@ -40,6 +40,7 @@ pub mod webhooks;
 use std::sync::Arc;
 
 use domain::api_key::{ApiKey, Right, Rights};
+use domain::organization::Organization;
 use domain::payment::Transaction;
 use domain::rail::Capability;
 use domain::{Currency, Id, Method, Mode, Refusal, Scope};
@@ -68,7 +69,7 @@ pub struct Actor {
 #[derive(Debug, Clone)]
 pub enum Credential {
     /// A secret key, or a token that was minted with one.
-    Secret { key: Id<ApiKey>, rights: Rights, is_token: bool },
+    Secret { key: Id<ApiKey>, rights: Arc<Rights>, is_token: bool },
     /// A page in a payer's browser.
     Publishable { key: Id<ApiKey> },
 }
@@ -270,16 +271,14 @@ impl App {
         result
     }
 
-    /// The same, for a command that only adds: see [`store::Store::add`].
+    /// The same, for a command that only adds: see [`store::Store::add`]. What is new owes nothing before the worker looks by itself.
     pub async fn commit_addition<T, F>(&self, command: F) -> Result<T, Failure>
     where
         F: Fn(&mut Tx<'_>, &Context) -> Result<T, Failure> + Send + Sync + 'static,
         T: Send + 'static,
     {
         let context = Arc::clone(&self.inner.context);
-        let result = self.inner.store.add(move |tx| command(tx, &context)).await;
-        self.inner.bell.send_modify(|rings| *rings += 1);
-        result
+        self.inner.store.add(move |tx| command(tx, &context)).await
     }
 
     pub async fn read<T, F>(&self, query: F) -> Result<T, Failure>
@@ -320,6 +319,11 @@ impl App {
 /// The object, locked for a change, or the domain's "not found".
 pub fn load<E: Entity + domain::Object>(tx: &mut Tx<'_>, scope: Scope, id: E::Id) -> Result<E, Failure> {
     Ok(tx.find(scope, id)?.ok_or_else(Refusal::not_found::<E>)?)
+}
+
+/// The merchant, as nearly every command needs it.
+pub fn organization_of(tx: &mut Tx<'_>, scope: Scope) -> Result<Arc<Organization>, Failure> {
+    Ok(tx.settled(scope, scope.organization)?.ok_or_else(Refusal::not_found::<Organization>)?)
 }
 
 /// The object, without a lock.

@@ -166,7 +166,7 @@ fn check_characters(body: &str) -> String {
 }
 
 fn peppered_digest(pepper: &Subkey, text: &str) -> String {
-    let tag = hmac::sign(&pepper.hmac_key(), text.as_bytes());
+    let tag = hmac::sign(pepper.hmac_key(), text.as_bytes());
     hex::lower(tag.as_ref())
 }
 

@@ -51,7 +51,7 @@ pub fn verify(key: &Subkey, purpose: &str, object_id: &str, text: &str, now_s: i
 
 /// Each part is preceded by its length, so that no two sets of parts read alike.
 fn hmac_input(key: &Subkey, purpose: &str, object_id: &str, head: &[u8]) -> hmac::Context {
-    let mut context = hmac::Context::with_key(&key.hmac_key());
+    let mut context = hmac::Context::with_key(key.hmac_key());
     for part in [purpose.as_bytes(), object_id.as_bytes(), head] {
         context.update(&(part.len() as u64).to_be_bytes());
         context.update(part);

@@ -1,9 +1,13 @@
 //! What is counted, for Prometheus. Labels are few and bounded: a route's template, never its address.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{
+    Counter, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 use crate::clock::CLOCK_JUMPS_METRIC;
@@ -120,10 +124,36 @@ fn begin() {
     counter!(LOG_LINES_DROPPED).increment(0);
 }
 
+/// The counter and the times of the requests of one route that got one status.
+struct Answered {
+    method: &'static str,
+    status: u16,
+    count: Counter,
+    duration: Histogram,
+}
+
+thread_local! {
+    /// By route. To find them by their labels costs more than to count.
+    static ANSWERED: RefCell<HashMap<String, Vec<Answered>>> = RefCell::default();
+}
+
 pub fn request_answered(route: &str, method: &http::Method, status: u16, elapsed: Duration) {
     let method = known(method);
-    counter!(REQUESTS, "route" => route.to_owned(), "method" => method, "status" => status.to_string()).increment(1);
-    histogram!(DURATION, "route" => route.to_owned(), "method" => method).record(elapsed);
+    ANSWERED.with_borrow_mut(|routes| {
+        if !routes.contains_key(route) {
+            routes.insert(route.to_owned(), Vec::new());
+        }
+        let answered = routes.get_mut(route).expect("it was inserted above");
+        let place = answered.iter().position(|it| it.status == status && it.method == method).unwrap_or_else(|| {
+            let count =
+                counter!(REQUESTS, "route" => route.to_owned(), "method" => method, "status" => status.to_string());
+            let duration = histogram!(DURATION, "route" => route.to_owned(), "method" => method);
+            answered.push(Answered { method, status, count, duration });
+            answered.len() - 1
+        });
+        answered[place].count.increment(1);
+        answered[place].duration.record(elapsed);
+    });
 }
 
 /// A client may invent verbs; a label may not.

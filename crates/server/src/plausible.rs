@@ -7,6 +7,35 @@ pub const LONGEST_EMAIL: usize = 254;
 
 /// An absolute http or https address without user information.
 pub fn is_web_address(text: &str) -> bool {
+    is_ordinary(text) || is_one_to_the_parser(text)
+}
+
+/// As nearly all are, so that nothing has to be taken apart: a host of plain labels, the last of letters, and nothing behind it
+/// that the parser would look at twice.
+fn is_ordinary(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else {
+        return false;
+    };
+    let (host, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let is_label = |label: &str| {
+        let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        // Two hyphens may begin what stands for other letters.
+        (1..=63).contains(&label.len())
+            && label.bytes().all(is_inner)
+            && !label.contains("--")
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let Some((before, last)) = host.rsplit_once('.') else { return false };
+    host.len() <= 253
+        && before.split('.').all(is_label)
+        && last.len() <= 63
+        && !last.is_empty()
+        && last.bytes().all(|byte| byte.is_ascii_lowercase())
+        && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-._~?=&%#+:,".contains(&byte))
+}
+
+fn is_one_to_the_parser(text: &str) -> bool {
     // The parser is as lenient as a browser (`http:\\host`, tabs inside): ask for the plain form first.
     let lower = text.get(..8).unwrap_or(text).to_ascii_lowercase();
     let plain = (lower.starts_with("http://") || lower.starts_with("https://"))
@@ -48,4 +77,45 @@ pub fn is_email(text: &str) -> bool {
                 && label.chars().all(|c| c.is_alphanumeric() || c == '-')
         });
     local_is_sane && domain_is_sane
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// The quick look says yes to nothing that the parser refuses.
+        #[test]
+        fn what_is_ordinary_is_an_address(text in "https?://[a-z0-9.-]{0,12}(\\.[a-z]{0,3})?([/?#:%=&+,._~@]|[a-zA-Z0-9-]){0,16}") {
+            prop_assert!(!is_ordinary(&text) || is_one_to_the_parser(&text), "{}", text);
+        }
+    }
+
+    #[test]
+    fn the_quick_look_sees_ordinary_addresses() {
+        for text in [
+            "https://shop.example/orders/000000000001/thank-you",
+            "https://shop.example",
+            "http://a-1.shop.example/?a=1&b=%26#top",
+        ] {
+            assert!(is_ordinary(text) && is_one_to_the_parser(text), "{text}");
+        }
+        for text in [
+            "https://user@shop.example/",
+            "https://shop.example:8443/",
+            "https://127.0.0.1/",
+            "https://1.2.3.0xff/",
+            "https://xn--80ak6aa92e.example/",
+            "https:///shop.example",
+            "https://shop..example/",
+            "HTTPS://shop.example",
+            "https://localhost/",
+            "https://shop.example\\x",
+            "https://shop.example/é",
+        ] {
+            assert!(!is_ordinary(text), "{text}");
+        }
+    }
 }

@@ -48,9 +48,9 @@ pub enum Purpose {
     KeptAnswer,
 }
 
-/// A key for one purpose, for HMAC-SHA256.
+/// A key for one purpose, made ready for HMAC-SHA256 once.
 #[derive(Clone)]
-pub struct Subkey(Zeroizing<[u8; 32]>);
+pub struct Subkey(hmac::Key);
 
 /// Why a wrapped secret can't be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl MasterKey {
             Purpose::PageToken => "dalasi page token v1",
             Purpose::KeptAnswer => "dalasi kept answer v1",
         };
-        Subkey(expand(&self.bytes, label))
+        Subkey(hmac::Key::new(hmac::HMAC_SHA256, &*expand(&self.bytes, label)))
     }
 
     /// Encrypts `secret` so that it opens only with this key and the same `additional` text.
@@ -135,7 +135,7 @@ impl MasterKey {
 impl Subkey {
     /// 32 bytes that belong to `label` and nobody without the key can tell.
     pub fn derive(&self, label: &str) -> [u8; 32] {
-        let tag = hmac::sign(&self.hmac_key(), label.as_bytes());
+        let tag = hmac::sign(&self.0, label.as_bytes());
         tag.as_ref().try_into().expect("HMAC-SHA256 has 32 bytes")
     }
 
@@ -175,8 +175,8 @@ impl Subkey {
         RandomizedNonceKey::new(&AES_256_GCM, &self.derive(label)).expect("32 bytes are a key of AES-256")
     }
 
-    pub(crate) fn hmac_key(&self) -> hmac::Key {
-        hmac::Key::new(hmac::HMAC_SHA256, &*self.0)
+    pub(crate) fn hmac_key(&self) -> &hmac::Key {
+        &self.0
     }
 }
 

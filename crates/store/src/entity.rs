@@ -19,6 +19,7 @@ mod webhook;
 pub use payment::{CAME_TWICE, NEEDS_A_PERSON};
 
 use std::fmt::Display;
+use std::sync::Arc;
 
 use domain::{Scope, Timestamp};
 use serde::Serialize;
@@ -83,6 +84,22 @@ impl Tx<'_> {
         }
         let row = self.query_opt(E::SELECT, &key(scope, &id.to_string()))?;
         row.as_ref().map(parse).transpose()
+    }
+
+    /// The same, for what seldom changes and nearly every command reads: see [`crate::settled`].
+    pub fn settled<E>(&mut self, scope: Scope, id: E::Id) -> Result<Option<Arc<E>>, Error>
+    where
+        E: Entity + Send + Sync + 'static,
+    {
+        let key = (E::TABLE, scope, id.to_string());
+        if let Some(kept) = self.settled_objects().and_then(|settled| settled.get(&key)) {
+            return Ok(Some(kept));
+        }
+        let found = self.peek::<E>(scope, id)?.map(Arc::new);
+        if let (Some(found), Some(settled)) = (&found, self.settled_objects()) {
+            settled.keep(key, found);
+        }
+        Ok(found)
     }
 
     /// A new object, version 1.

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::job::{Job, MAX_RUNS, Verdict};
 use crate::lease;
 use crate::settings::Dialect;
+use crate::settled::Settled;
 use crate::sql::{Row, Value};
 use crate::sqlite::InlineConnection as Connection;
 use crate::totals::{Mark, Totals};
@@ -59,6 +60,9 @@ impl InlineDatabase {
     pub fn end_history(&self) -> Result<(), Error> {
         let mut connection = self.lock();
         connection.totals().forget();
+        if let Some(settled) = connection.settled() {
+            settled.forget();
+        }
         connection.command("rollback")
     }
 
@@ -100,6 +104,9 @@ impl Inline {
                 None => {}
             }
             connection.command("savepoint call")?;
+            if let Some(settled) = connection.settled() {
+                settled.begin();
+            }
             let (now_us, seed) = (self.clock.now_us(), job.seed());
             let mut struck = Struck { connection: &mut connection, inline: self, access };
             let verdict = job.run(&mut Tx::new(&mut struck, access, now_us, seed));
@@ -214,5 +221,9 @@ impl Conn for Struck<'_> {
 
     fn totals(&mut self) -> &mut Totals {
         self.connection.totals()
+    }
+
+    fn settled(&mut self) -> Option<&mut Settled> {
+        self.connection.settled()
     }
 }

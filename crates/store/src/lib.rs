@@ -20,6 +20,7 @@ mod postgres;
 pub mod queries;
 mod restore;
 mod settings;
+mod settled;
 mod sql;
 mod sqlite;
 mod store;

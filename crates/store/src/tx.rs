@@ -7,6 +7,7 @@ use domain::Entropy;
 
 use crate::error::{Error, SqlKind};
 use crate::settings::Dialect;
+use crate::settled::Settled;
 use crate::sql::{Row, Value};
 use crate::totals::{Mark, Total, Totals};
 
@@ -40,6 +41,10 @@ pub(crate) trait Conn {
     /// Of the snapshot of a transaction that reads; `None` where none can be told from another.
     fn mark(&mut self) -> Result<Option<Mark>, Error>;
     fn totals(&mut self) -> &mut Totals;
+    /// Where nobody else writes, or it can be told when they have.
+    fn settled(&mut self) -> Option<&mut Settled> {
+        None
+    }
 }
 
 pub struct Tx<'c> {
@@ -237,6 +242,11 @@ impl<'c> Tx<'c> {
         each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.attempt(&[], |conn| conn.pages(sql, page, each))
+    }
+
+    /// Nothing in a transaction that has failed: whoever reads on is told so by the database's own way.
+    pub(crate) fn settled_objects(&mut self) -> Option<&mut Settled> {
+        if self.doom.is_some() { None } else { self.conn.settled() }
     }
 
     pub(crate) fn take_doom(&mut self) -> Option<Error> {

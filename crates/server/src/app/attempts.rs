@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use domain::job::{ClaimedJob, Job};
-use domain::organization::Organization;
 use domain::payment::{Moved, PaymentSession, Step, Transaction};
 use domain::rail::{Called, FailureReason, Report, Started};
 use domain::{Id, Scope, Timestamp};
@@ -18,7 +17,7 @@ use super::idempotency::{self, Outcome, Reply, Run};
 use super::payments::{self, Begun, Initialize, Target};
 use super::sessions::{self, Payment};
 use super::settlement::settle;
-use super::{App, Context, look_up};
+use super::{App, Context, look_up, organization_of};
 use crate::error::Failure;
 use crate::monotonic;
 use crate::rails::{Order, Rail};
@@ -382,9 +381,9 @@ impl App {
     async fn order(&self, scope: Scope, id: Id<Transaction>) -> Result<Order, Failure> {
         self.read(move |tx, context| {
             let transaction = look_up::<Transaction>(tx, scope, id)?;
-            let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+            let organization = organization_of(tx, scope)?;
             let return_url = context.addresses.returned(transaction.payable, transaction.attempt().session);
-            Ok(Order { transaction, merchant: organization.profile.name, return_url })
+            Ok(Order { transaction, merchant: organization.profile.name.clone(), return_url })
         })
         .await
     }

@@ -9,7 +9,7 @@ use store::Tx;
 use store::queries::jobs;
 
 use super::products::NewItem;
-use super::{Context, customers, load, look_up, products, publish, sessions};
+use super::{Context, customers, load, organization_of, products, publish, sessions};
 use crate::credentials::ClientSecret;
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
@@ -45,7 +45,7 @@ pub struct Created {
 }
 
 pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewCheckout) -> Result<Created, Failure> {
-    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    let organization = organization_of(tx, scope)?;
     if !context.has_rails(scope.mode) {
         return Err(Refusal::NoPaymentMethodAvailable.into());
     }

@@ -12,14 +12,13 @@ use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
 use domain::invoice::Invoice;
 use domain::job::ClaimedJob;
-use domain::organization::Organization;
 use domain::receipt::{Receipt, ValidationCode};
 use domain::{Id, Refusal, Scope};
 use store::Tx;
 use store::queries::{documents, jobs, locate, logos};
 
 use super::renderings::Place;
-use super::{App, Context, look_up, receipt_statements};
+use super::{App, Context, look_up, organization_of, receipt_statements};
 use crate::error::Failure;
 
 /// Of a job: over about an hour.
@@ -205,7 +204,8 @@ fn wanted(tx: &mut Tx<'_>, context: &Context, scope: Scope, subject: Subject) ->
     let (number, merchant, mut values) = match subject {
         Subject::Invoice(id) => {
             let invoice = look_up::<Invoice>(tx, scope, id)?;
-            let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+            let organization = organization_of(tx, scope)?;
+            let merchant = organization.profile.clone();
             let values = values::of_invoice(&invoice, &merchant, &context.addresses, tx.now());
             (invoice.number, merchant, Values::Invoice(values))
         }

@@ -3,6 +3,8 @@
 //! A page has no credential: the object's id is all that its reader brings, and where many pay one object the id of the
 //! payment. How anything looks is `pages`' to say.
 
+use std::sync::Arc;
+
 use domain::checkout::{self, Checkout};
 use domain::invoice::{self, Invoice, InvoicePayment};
 use domain::organization::Organization;
@@ -16,7 +18,7 @@ use store::queries::{invoice_payments, locate, transactions};
 use super::paid_object::PaidObject;
 use super::payments::{self, Initialize, Target};
 use super::sessions::{self, Payment};
-use super::{Context, checkouts, load, look_up};
+use super::{Context, checkouts, load, organization_of};
 use crate::error::Failure;
 
 /// Which page: of an object, or of one of the many payments of an object.
@@ -41,7 +43,7 @@ impl Place {
 #[derive(Debug, Clone)]
 pub struct Hosted {
     pub object: PaidObject,
-    pub organization: Organization,
+    pub organization: Arc<Organization>,
     /// The methods that a payer can choose, in the page's order.
     pub methods: Vec<Method>,
     /// The page's own session, or the one that was opened last.
@@ -235,7 +237,7 @@ pub fn look_up_hosted(tx: &mut Tx<'_>, context: &Context, place: Place) -> Resul
     let Place { payable, session } = place;
     let scope = scope_of(tx, payable)?;
     let object = PaidObject::look_up(tx, scope, payable)?;
-    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    let organization = organization_of(tx, scope)?;
     let payment = match object.session_for(place.target()) {
         Some(session) => Some(sessions::look_up_payment(tx, scope, session)?),
         None => None,

@@ -9,14 +9,14 @@ use domain::invoice::{Bill, BillTo, Change, Invoice, NotUpdated, Order};
 use domain::job::Job;
 use domain::mail::MailKind;
 use domain::number::Series;
-use domain::organization::{Organization, Profile};
+use domain::organization::Profile;
 use domain::{Currency, Id, Metadata, Msisdn, Refusal, Scope, TaxRate, Timestamp};
 use store::Tx;
 use store::queries::documents::DocumentStates;
 use store::queries::{counters, jobs};
 
 use super::products::NewItem;
-use super::{Context, customers, load, look_up, mails, products, publish, receipts, sessions};
+use super::{Context, customers, load, mails, organization_of, products, publish, receipts, sessions};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 use crate::mail::is_mailable;
@@ -277,7 +277,7 @@ pub(super) fn close_session(tx: &mut Tx<'_>, invoice: &mut Invoice) -> Result<()
 
 fn billed(tx: &mut Tx<'_>, invoice: Invoice) -> Result<Billed, Failure> {
     let scope = invoice.scope;
-    let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+    let merchant = organization_of(tx, scope)?.profile.clone();
     let files = receipts::files(tx, scope, [&invoice])?;
     Ok(Billed { invoice, merchant, files })
 }

@@ -10,7 +10,7 @@ use domain::{Refusal, Scope};
 use store::Tx;
 use store::queries::{jobs, logos};
 
-use super::{App, load, look_up};
+use super::{App, load, organization_of};
 use crate::egress::FailureKind;
 use crate::error::Failure;
 use crate::logo;
@@ -51,9 +51,7 @@ pub(super) fn owe(tx: &mut Tx<'_>, organization: &Organization) -> Result<(), Fa
 impl App {
     pub async fn fetch_logo(&self, claimed: &ClaimedJob) -> Result<(), Failure> {
         let scope = claimed.scope;
-        let url = self
-            .read(move |tx, _| Ok(look_up::<Organization>(tx, scope, scope.organization)?.profile.logo_url))
-            .await?;
+        let url = self.read(move |tx, _| Ok(organization_of(tx, scope)?.profile.logo_url.clone())).await?;
         let Some(url) = url else { return self.keep_logo(claimed, None, None).await };
         match self.picture(scope, &url).await {
             Ok(file) => self.keep_logo(claimed, Some(url), Some(file)).await,

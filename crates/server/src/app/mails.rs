@@ -6,13 +6,12 @@ use std::time::Duration;
 use domain::Scope;
 use domain::invoice::{Invoice, Status};
 use domain::mail::{Mail, MailAttempted, MailKind, MailStatus};
-use domain::organization::Organization;
 use domain::receipt::Receipt;
 use store::Tx;
 use store::queries::mails::{self, ClaimedMail};
 
 use super::documents::{Asker, Subject};
-use super::{App, Context, look_up};
+use super::{App, Context, look_up, organization_of};
 use crate::error::Failure;
 use crate::letters::{InvoiceLetter, Letter, ReceiptLetter};
 use crate::mail::{Attachment, Finality, Mailer, Message, is_mailable};
@@ -102,16 +101,17 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
             if invoice.status(now) == Status::Cancelled {
                 return Ok(Content::Pointless("the invoice was cancelled before the mail could be sent"));
             }
-            let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+            let organization = organization_of(tx, scope)?;
+            let merchant = &organization.profile;
             let letter =
-                InvoiceLetter::of(&invoice, &merchant, payment_url(&invoice, &context.addresses, now), now).write();
+                InvoiceLetter::of(&invoice, merchant, payment_url(&invoice, &context.addresses, now), now).write();
             let subject = Subject::Invoice(invoice.id);
             Ok(Content::Ready(Box::new(Ready {
                 letter,
                 subject,
                 language: merchant.locale.as_str(),
-                merchant: merchant.name,
-                reply_to: merchant.email,
+                merchant: merchant.name.clone(),
+                reply_to: merchant.email.clone(),
                 customer: invoice.customer.name,
             })))
         }

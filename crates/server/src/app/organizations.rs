@@ -9,7 +9,7 @@ use store::queries::{organizations, transactions};
 use store::{Tx, lease};
 
 use super::keys::{self, CreatedKey};
-use super::{App, Context, load, look_up};
+use super::{App, Context, load, organization_of};
 use super::{logos, sessions};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
@@ -138,7 +138,7 @@ fn check_offered(context: &Context, scope: Scope, methods: &[Method]) -> Result<
 }
 
 pub fn methods(tx: &mut Tx<'_>, context: &Context, scope: Scope) -> Result<Methods, Failure> {
-    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    let organization = organization_of(tx, scope)?;
     Ok(Methods::of(&organization, &context.offered(scope.mode)))
 }
 

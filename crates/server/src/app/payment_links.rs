@@ -4,13 +4,13 @@ mod answers;
 
 use domain::event::EventType;
 use domain::job::Job;
-use domain::organization::{Organization, Profile};
+use domain::organization::Profile;
 use domain::payment_link::{CustomField, PaymentLink, Price, Status, Terms};
 use domain::{Id, Metadata, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::jobs;
 
-use super::{Context, load, look_up, publish};
+use super::{Context, load, look_up, organization_of, publish};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
@@ -32,7 +32,7 @@ pub struct NewPaymentLink {
 }
 
 pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewPaymentLink) -> Result<Shown, Failure> {
-    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    let organization = organization_of(tx, scope)?;
     if !context.has_rails(scope.mode) {
         return Err(Refusal::NoPaymentMethodAvailable.into());
     }
@@ -53,7 +53,7 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewPayment
     publish::link_event(tx, context, &mut link, &organization.profile, EventType::PaymentLinkCreated)?;
     tx.insert(&mut link)?;
     watch(tx, &link)?;
-    Ok(Shown { link, merchant: organization.profile, at: now })
+    Ok(Shown { link, merchant: organization.profile.clone(), at: now })
 }
 
 fn refuse_past(expiration_date: Option<Timestamp>, now: Timestamp, faults: &mut Vec<Fault>) {
@@ -76,8 +76,8 @@ pub(super) fn watch(tx: &mut Tx<'_>, link: &PaymentLink) -> Result<(), Failure> 
 pub fn find(tx: &mut Tx<'_>, scope: Scope, id: Id<PaymentLink>) -> Result<Shown, Failure> {
     let link = look_up::<PaymentLink>(tx, scope, id)?;
     link.refuse_if_deleted()?;
-    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
-    Ok(Shown { link, merchant: organization.profile, at: tx.now() })
+    let organization = organization_of(tx, scope)?;
+    Ok(Shown { link, merchant: organization.profile.clone(), at: tx.now() })
 }
 
 /// `None` leaves a field as it is, `Some(None)` clears it.
@@ -123,7 +123,7 @@ pub fn update(
 ) -> Result<Shown, Failure> {
     let mut link = load::<PaymentLink>(tx, scope, id)?;
     link.refuse_if_deleted()?;
-    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    let organization = organization_of(tx, scope)?;
     let now = tx.now();
     // What the clock has decided came before this, and is told as it was.
     let expired = link.observe(now);
@@ -146,13 +146,13 @@ pub fn update(
         tx.save(&mut link)?;
         watch(tx, &link)?;
     }
-    Ok(Shown { link, merchant: organization.profile, at: now })
+    Ok(Shown { link, merchant: organization.profile.clone(), at: now })
 }
 
 pub fn delete(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<PaymentLink>) -> Result<(), Failure> {
     let mut link = load::<PaymentLink>(tx, scope, id)?;
     let event = link.delete(tx.now())?;
-    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    let organization = organization_of(tx, scope)?;
     publish::link_event(tx, context, &mut link, &organization.profile, event)?;
     tx.save(&mut link)?;
     watch(tx, &link)
@@ -163,7 +163,7 @@ pub fn expire(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<PaymentLi
     let Some(mut link) = tx.find::<PaymentLink>(scope, id)? else { return Ok(()) };
     match link.observe(tx.now()) {
         Some(event) => {
-            let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+            let organization = organization_of(tx, scope)?;
             publish::link_event(tx, context, &mut link, &organization.profile, event)?;
             tx.save(&mut link)?;
             Ok(())

@@ -14,7 +14,7 @@ use store::queries::jobs;
 use super::paid_object::PaidObject;
 use super::sessions::{self, Payment};
 use super::starts::{self, Counted};
-use super::{Context, attempts, customers, look_up};
+use super::{Context, attempts, customers, look_up, organization_of};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
@@ -101,7 +101,7 @@ pub fn begin(
         let payment = current.ok_or(Refusal::CodeNotExpected)?;
         return submit_code(tx, context, &mut object, payment, key);
     }
-    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    let organization = organization_of(tx, scope)?;
     let mut wanted = check_request(&object, context, &organization, request, current.as_ref(), tx.now(), faults)?;
     if let Some(customer) = customer {
         wanted.payer = merged(wanted.payer, &customer.payer());
@@ -161,7 +161,7 @@ pub fn begin_again(
         success_url: None,
         failure_url: None,
     };
-    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    let organization = organization_of(tx, scope)?;
     let mut payment = open(tx, &mut object, Some(&session), &wanted)?;
     object.refuse_unless_room(tx)?;
     starts::refuse_one_too_many(tx, &object, &payment.session, method, counted)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::checkout::Checkout;
 use domain::event::{Event, EventType};
 use domain::invoice::Invoice;
-use domain::organization::{Organization, Profile};
+use domain::organization::Profile;
 use domain::payment::{PaymentSession, Transaction};
 use domain::payment_link::PaymentLink;
 use domain::refund::Refund;
@@ -16,7 +16,7 @@ use store::Tx;
 use store::queries::{deliveries, endpoints, events};
 
 use super::paid_object::PaidObject;
-use super::{Context, look_up, receipts};
+use super::{Context, organization_of, receipts};
 use crate::error::Failure;
 use crate::wire::checkouts::{CheckoutView, PaymentEventData};
 use crate::wire::invoices::{InvoiceEventData, InvoiceView};
@@ -48,10 +48,11 @@ pub fn invoice_event(
     kind: EventType,
 ) -> Result<(), Failure> {
     let scope = invoice.scope;
-    let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+    let organization = organization_of(tx, scope)?;
+    let merchant = &organization.profile;
     let sequence = invoice.next_sequence();
     let files = receipts::files(tx, scope, [&*invoice])?;
-    let data = InvoiceView::of(invoice, &merchant, &context.addresses, tx.now()).knowing(&files);
+    let data = InvoiceView::of(invoice, merchant, &context.addresses, tx.now()).knowing(&files);
     publish(tx, scope, kind, &invoice.id.to_string(), (sequence, invoice.updated_at), &data)
 }
 
@@ -66,8 +67,9 @@ pub fn object_event(
         PaidObject::Checkout(checkout) => checkout_event(tx, context, checkout, kind),
         PaidObject::Invoice(invoice) => invoice_event(tx, context, invoice, kind),
         PaidObject::PaymentLink(link) => {
-            let merchant = look_up::<Organization>(tx, link.scope, link.scope.organization)?.profile;
-            link_event(tx, context, link, &merchant, kind)
+            let organization = organization_of(tx, link.scope)?;
+            let merchant = &organization.profile;
+            link_event(tx, context, link, merchant, kind)
         }
     }
 }
@@ -114,10 +116,11 @@ fn invoice_payment(
     kind: EventType,
 ) -> Result<(), Failure> {
     let scope = invoice.scope;
-    let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+    let organization = organization_of(tx, scope)?;
+    let merchant = &organization.profile;
     let sequence = invoice.next_sequence();
     let files = receipts::files(tx, scope, [&*invoice])?;
-    let view = InvoiceView::of(invoice, &merchant, &context.addresses, tx.now()).knowing(&files);
+    let view = InvoiceView::of(invoice, merchant, &context.addresses, tx.now()).knowing(&files);
     let data = InvoiceEventData::of(view, transaction);
     publish(tx, scope, kind, &invoice.id.to_string(), (sequence, invoice.updated_at), &data)
 }
@@ -145,8 +148,9 @@ fn link_payment(
     kind: EventType,
 ) -> Result<(), Failure> {
     let sequence = session.next_sequence();
-    let merchant = look_up::<Organization>(tx, link.scope, link.scope.organization)?.profile;
-    let view = PaymentLinkView::of(link, &merchant, &context.addresses, tx.now());
+    let organization = organization_of(tx, link.scope)?;
+    let merchant = &organization.profile;
+    let view = PaymentLinkView::of(link, merchant, &context.addresses, tx.now());
     let data = PaymentLinkEventData::of(view, transaction);
     publish(tx, link.scope, kind, &session.id.to_string(), (sequence, session.updated_at), &data)
 }

@@ -3,7 +3,6 @@
 use domain::invoice::{Invoice, InvoicePayment};
 use domain::job::Job;
 use domain::number::Series;
-use domain::organization::Organization;
 use domain::payment::{Source, Transaction};
 use domain::receipt::{Receipt, ValidationCode};
 use domain::{Money, Scope};
@@ -11,7 +10,7 @@ use store::Tx;
 use store::queries::documents::{self, DocumentStates};
 use store::queries::{counters, jobs, locate};
 
-use super::{Context, look_up, mails};
+use super::{Context, look_up, mails, organization_of};
 use crate::error::Failure;
 
 /// For money that `invoice` has just taken, in the same transaction: the payment and its receipt. The number is locked
@@ -43,7 +42,7 @@ pub fn issue(
         created_at: now,
     };
     jobs::schedule(tx, scope, Job::RenderReceipt(payment.receipt), now)?;
-    let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+    let merchant = organization_of(tx, scope)?.profile.clone();
     let code = validation_code(tx);
     let number = counters::next(tx, scope, Series::Receipt)?;
     let mut receipt = Receipt::issue(&payment, number, code, invoice, merchant, now);

@@ -16,7 +16,7 @@ use store::queries::{balances, jobs, ledger};
 
 use super::balance::{self, Balance};
 use super::paid_object::PaidObject;
-use super::{Context, load, look_up, publish};
+use super::{Context, load, look_up, organization_of, publish};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
@@ -92,7 +92,7 @@ fn check_support(context: &Context, transaction: &Transaction, rail: &str, amoun
 /// From here to the end of the transaction no other debit looks at this balance.
 fn take_from_merchant(tx: &mut Tx<'_>, scope: Scope, required: Money) -> Result<(), Failure> {
     balances::lock(tx, scope, required.currency)?;
-    let organization = look_up::<Organization>(tx, scope, scope.organization)?;
+    let organization = organization_of(tx, scope)?;
     if organization.payments.allow_negative_balance {
         return Ok(());
     }

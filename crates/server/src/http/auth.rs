@@ -29,8 +29,14 @@ const MOST_REMEMBERED: usize = 10_000;
 /// Finds keys and verifies tokens.
 pub struct Credentials {
     app: App,
-    keys: Mutex<HashMap<String, (Instant, Option<ApiKey>)>>,
+    keys: Mutex<HashMap<String, (Instant, Arc<Known>)>>,
     signing: Mutex<Option<(Instant, Arc<SigningKeys>)>>,
+}
+
+/// A key as it was looked up.
+struct Known {
+    key: ApiKey,
+    rights: Arc<Rights>,
 }
 
 impl Credentials {
@@ -63,13 +69,14 @@ impl Credentials {
         let found =
             self.remember(&digest, async |app| app.look(move |tx, _| Ok((locate::key(tx, &lookup)?, tx.now()))).await);
         let (found, looked_up_at) = found.await?;
-        let stored = found.filter(|stored| stored.revoked_at.is_none()).ok_or_else(invalid_key)?;
+        let known = found.filter(|known| known.key.revoked_at.is_none()).ok_or_else(invalid_key)?;
+        let stored = &known.key;
         if !credentials::digests_match(&stored.digest, &digest) || stored.scope.mode != key.mode() {
             return Err(invalid_key());
         }
-        self.note(&stored, looked_up_at);
+        self.note(stored, looked_up_at);
         guess.was_right();
-        Ok(actor(&stored, stored.rights.clone(), false))
+        Ok(actor(stored, Arc::clone(&known.rights), false))
     }
 
     async fn by_token(&self, token: &str) -> Result<Actor, Problem> {
@@ -86,15 +93,16 @@ impl Credentials {
             app.look(move |tx, _| Ok((locate::key_by_id(tx, scope, &id)?, tx.now()))).await
         });
         let (found, looked_up_at) = found.await?;
-        let stored =
-            found.filter(|stored| stored.revoked_at.is_none() && stored.scope == scope).ok_or_else(invalid_token)?;
+        let known = found.filter(|known| known.key.revoked_at.is_none() && known.key.scope == scope);
+        let known = known.ok_or_else(invalid_token)?;
+        let stored = &known.key;
         let rights = Rights::parse(&claims.grant.scope).map_err(|_| invalid_token())?;
         // A token never does more than its key.
         if !rights.is_within(&stored.rights) {
             return Err(invalid_token());
         }
-        self.note(&stored, looked_up_at);
-        Ok(actor(&stored, rights, true))
+        self.note(stored, looked_up_at);
+        Ok(actor(stored, Arc::new(rights), true))
     }
 
     /// Whether it was a key when it was last looked up, however long ago.
@@ -114,24 +122,25 @@ impl Credentials {
         &self,
         name: &str,
         look_up: impl AsyncFnOnce(App) -> Result<(Option<ApiKey>, Timestamp), Failure>,
-    ) -> Result<(Option<ApiKey>, Option<Timestamp>), Problem> {
+    ) -> Result<(Option<Arc<Known>>, Option<Timestamp>), Problem> {
         let now = monotonic::now();
         {
             let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((at, key)) = keys.get(name)
+            if let Some((at, known)) = keys.get(name)
                 && now.duration_since(*at) < REMEMBERED
             {
-                return Ok((key.clone(), None));
+                return Ok((Some(Arc::clone(known)), None));
             }
         }
         let (found, at) = look_up(self.app.clone()).await?;
+        let found = found.map(|key| Arc::new(Known { rights: Arc::new(key.rights.clone()), key }));
         // Guesses are not remembered: they would fill the table.
-        if found.is_some() {
+        if let Some(found) = &found {
             let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
             if keys.len() >= MOST_REMEMBERED {
                 keys.clear();
             }
-            keys.insert(name.to_owned(), (now, found.clone()));
+            keys.insert(name.to_owned(), (now, Arc::clone(found)));
         }
         Ok((found, Some(at)))
     }
@@ -189,7 +198,7 @@ impl<'l> Guess<'l> {
     }
 }
 
-fn actor(stored: &ApiKey, rights: Rights, is_token: bool) -> Actor {
+fn actor(stored: &ApiKey, rights: Arc<Rights>, is_token: bool) -> Actor {
     let credential = match stored.kind {
         KeyKind::Secret => Credential::Secret { key: stored.id, rights, is_token },
         KeyKind::Publishable => Credential::Publishable { key: stored.id },

@@ -20,6 +20,7 @@
 //! assert_eq!(faults.len(), 2); // `quantity` out of range, `colour` unknown
 //! ```
 
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use super::fault::{Complaint, Fault, FaultCode, Faults, shown};
@@ -219,7 +220,10 @@ impl<'j> Fields<'j> {
         read: impl FnOnce(&'j Json, &str, &mut Faults) -> Option<T>,
     ) -> Field<'_, T> {
         self.read.push(name);
-        let path = format!("{}{name}", self.prefix);
+        let path = match self.prefix.as_str() {
+            "" => Cow::Borrowed(name),
+            prefix => Cow::Owned(format!("{prefix}{name}")),
+        };
         let outcome = match self.get(name) {
             None => Outcome::Absent,
             Some(Json::Null) => Outcome::Null,

@@ -8,7 +8,6 @@ pub(super) use payments::*;
 use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::invoice::Invoice;
-use domain::organization::Organization;
 use domain::{Currency, Id, Refusal, Scope};
 use http::HeaderMap;
 use store::Tx;
@@ -22,7 +21,7 @@ use super::path::InPath;
 use super::query::Query;
 use super::{Api, card_guard, read};
 use crate::app::invoices::{self, Billed};
-use crate::app::{Context, look_up, receipts};
+use crate::app::{Context, look_up, organization_of, receipts};
 use crate::error::Failure;
 use crate::wire::List;
 use crate::wire::invoices::InvoiceView;
@@ -54,9 +53,10 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
     let id = parse(&id)?;
     let view = api.app.read(move |tx, context| {
         let invoice = look_up::<Invoice>(tx, scope, id)?;
-        let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+        let organization = organization_of(tx, scope)?;
+        let merchant = &organization.profile;
         let files = receipts::files(tx, scope, [&invoice])?;
-        Ok(InvoiceView::of(&invoice, &merchant, &context.addresses, tx.now()).knowing(&files))
+        Ok(InvoiceView::of(&invoice, merchant, &context.addresses, tx.now()).knowing(&files))
     });
     Ok(Answer::ok(&view.await?))
 }
@@ -85,10 +85,11 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
     query.finish()?;
     let list = api.app.read(move |tx, context| {
         let found = queries::list(tx, scope, &filter, &page)?;
-        let merchant = look_up::<Organization>(tx, scope, scope.organization)?.profile;
+        let organization = organization_of(tx, scope)?;
+        let merchant = &organization.profile;
         let now = tx.now();
         let files = receipts::files(tx, scope, &found.items)?;
-        let view = |invoice| InvoiceView::of(&invoice, &merchant, &context.addresses, now).knowing(&files);
+        let view = |invoice| InvoiceView::of(&invoice, merchant, &context.addresses, now).knowing(&files);
         Ok(List::of(found.map(view), &page))
     });
     Ok(Answer::ok(&list.await?))

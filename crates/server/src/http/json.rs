@@ -464,17 +464,23 @@ fn write_object<'a>(members: impl Iterator<Item = &'a (Box<str>, Json)>, text: &
 
 fn write_string(string: &str, text: &mut String) {
     text.push('"');
-    for c in string.chars() {
-        match c {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
-            c if c < ' ' => text.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => text.push(c),
-        }
+    // What needs no escape is copied as a whole.
+    let mut plain = 0;
+    for (at, byte) in string.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0..=0x1f => &format!("\\u{byte:04x}"),
+            _ => continue,
+        };
+        text.push_str(&string[plain..at]);
+        text.push_str(escape);
+        plain = at + 1;
     }
+    text.push_str(&string[plain..]);
     text.push('"');
 }
 

@@ -14,6 +14,7 @@ use rusqlite::{ErrorCode, OpenFlags, ffi};
 
 use crate::error::{Error, SqlKind};
 use crate::settings::Dialect;
+use crate::settled::Settled;
 use crate::sql::text::numbered_placeholders;
 use crate::sql::{Row, Value};
 use crate::totals::{Mark, Totals};
@@ -41,6 +42,8 @@ pub(crate) struct Connection {
     /// The running closure asked for all the time it needs.
     pub(crate) is_load: bool,
     totals: Totals,
+    /// Of a connection that writes.
+    settled: Option<Settled>,
 }
 
 /// By the text of the statement: our own, so nobody chooses texts that collide.
@@ -69,7 +72,8 @@ impl Connection {
         secondary: bool,
     ) -> Result<Self, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Self::open(path, flags, 16 * 1024)?;
+        let mut connection = Self::open(path, flags, 16 * 1024)?;
+        connection.settled = Some(Settled::default());
         let (sqlite, synchronous) = (&connection.sqlite, synchronous(durability));
         let configure = || -> rusqlite::Result<(String, i64)> {
             // Checkpoints belong to a thread of their own, and in a second process to nobody.
@@ -100,6 +104,7 @@ impl Connection {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Self::open(Path::new(":memory:"), flags, 64 * 1024)?;
         connection.totals = Totals::of_short_lists();
+        connection.settled = Some(Settled::default());
         connection.sqlite.pragma_update(None, "foreign_keys", true).map_err(error)?;
         Ok(connection)
     }
@@ -121,13 +126,34 @@ impl Connection {
             _ => error(fault),
         })?;
         let (prepared, totals) = (Texts::default(), Totals::new());
-        Ok(Self { sqlite, prepared, has_savepoints: true, is_load: false, totals })
+        Ok(Self { sqlite, prepared, has_savepoints: true, is_load: false, totals, settled: None })
     }
 
     /// One of the driver's own statements: begin, commit, savepoints.
     pub(crate) fn command(&self, sql: &str) -> Result<(), Error> {
         self.sqlite.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map_err(error)?;
         Ok(())
+    }
+
+    /// See [`Settled::begin`].
+    pub(super) fn settled_begins(&mut self) {
+        if let Some(settled) = &mut self.settled {
+            settled.begin();
+        }
+    }
+
+    /// See [`Settled::forget`].
+    pub(super) fn forget_settled(&mut self) {
+        if let Some(settled) = &mut self.settled {
+            settled.forget();
+        }
+    }
+
+    /// A statement is about to be run that may change rows.
+    fn changes(&mut self, sql: &str) {
+        if let Some(settled) = &mut self.settled {
+            settled.changed(sql);
+        }
     }
 
     fn rows(
@@ -137,6 +163,10 @@ impl Connection {
         page: usize,
         each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        // Some give back what they have changed.
+        if !sql.starts_with("select") {
+            self.changes(sql);
+        }
         let prepared = prepared(&mut self.prepared, sql);
         let mut statement = self.sqlite.prepare_cached(&prepared.spelled).map_err(error)?;
         let count = statement.column_count();
@@ -189,6 +219,7 @@ impl Conn for Connection {
     }
 
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Error> {
+        self.changes(sql);
         let prepared = prepared(&mut self.prepared, sql);
         let touched = self
             .sqlite
@@ -211,6 +242,7 @@ impl Conn for Connection {
     }
 
     fn define(&mut self, sql: &str) -> Result<(), Error> {
+        self.changes(sql);
         self.sqlite.execute_batch(sql).map_err(error)
     }
 
@@ -252,6 +284,10 @@ impl Conn for Connection {
 
     fn totals(&mut self) -> &mut Totals {
         &mut self.totals
+    }
+
+    fn settled(&mut self) -> Option<&mut Settled> {
+        self.settled.as_mut()
     }
 }
 

@@ -25,7 +25,8 @@ pub(super) fn read(connection: &mut Connection, clock: &Monotone, mut job: Box<d
         Verdict::Failed(error) => job.refuse(error),
     }
     if !connection.sqlite.is_autocommit()
-        && let Err(error) = connection.command("rollback")
+        // Nothing was written, and a rollback would look through everything all the same.
+        && let Err(error) = connection.command("commit")
     {
         tracing::error!(%error, "a snapshot could not be given back");
     }

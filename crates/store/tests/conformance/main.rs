@@ -23,6 +23,7 @@ mod power_cut;
 mod reads;
 mod savepoints;
 mod schemas;
+mod settled;
 mod sqlite_only;
 mod totals;
 mod values;

@@ -1,6 +1,8 @@
 //! One field in the hands of its reader: absent, null, faulty or a value, and the checks that refine it.
 //! The first fault of a field is the only one reported for it.
 
+use std::borrow::Cow;
+
 use crate::http::fault::{Complaint, Fault, FaultCode, Faults};
 use crate::plausible::{LONGEST_EMAIL, LONGEST_URL, is_email, is_web_address};
 
@@ -15,7 +17,7 @@ pub(crate) enum Outcome<T> {
 
 #[must_use = "end with required(), optional(), or(), change() or clearable()"]
 pub struct Field<'f, T> {
-    path: String,
+    path: Cow<'static, str>,
     outcome: Outcome<T>,
     faults: &'f mut Faults,
 }
@@ -29,8 +31,8 @@ pub enum Change<T> {
 }
 
 impl<'f, T> Field<'f, T> {
-    pub(crate) fn new(path: String, outcome: Outcome<T>, faults: &'f mut Faults) -> Self {
-        Self { path, outcome, faults }
+    pub(crate) fn new(path: impl Into<Cow<'static, str>>, outcome: Outcome<T>, faults: &'f mut Faults) -> Self {
+        Self { path: path.into(), outcome, faults }
     }
 
     /// Nothing only if a fault was pushed; null is as absent.
@@ -91,7 +93,7 @@ impl<'f, T> Field<'f, T> {
                 Ok(value) => Outcome::Value(value),
                 Err(complaint) => {
                     let Complaint { code, message } = complaint.into();
-                    self.faults.push(Fault::new(&self.path, code, message));
+                    self.faults.push(Fault::new(&*self.path, code, message));
                     Outcome::Faulty
                 }
             },
