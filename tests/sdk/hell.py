@@ -256,7 +256,7 @@ class Wrong:
     def _talk(self, connection):
         connection.settimeout(LONGEST)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
-        link, start = Link(self, connection, self.random), time.monotonic()
+        link, start = Link(self, connection, self.random), None
         with self.lock:
             self.open.add(link)
         try:
@@ -265,6 +265,7 @@ class Wrong:
             if not self.healing.is_set() and self.kind == "garbage for TLS":
                 return hang_up(link, self.random.choice(GARBAGE))
             while arrival := link.read():
+                start = time.monotonic()
                 arrival.is_healed = self.healing.is_set()
                 link.arrival = arrival
                 with self.lock:
@@ -279,7 +280,8 @@ class Wrong:
             pass  # the server has had enough
         finally:
             self.most_sent = max(self.most_sent, link.sent)
-            if not self.healing.is_set():
+            # A connection that the server has opened and keeps for later is no attempt.
+            if start is not None and not self.healing.is_set():
                 self.longest = max(self.longest, time.monotonic() - start)
             with self.lock:
                 self.open.discard(link)
