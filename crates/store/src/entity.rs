@@ -86,7 +86,7 @@ impl Tx<'_> {
         row.as_ref().map(parse).transpose()
     }
 
-    /// The same, for what seldom changes and nearly every command reads: see [`crate::settled`].
+    /// The same, for what seldom changes and nearly every command reads: where nobody else writes unseen, it is kept as it was read.
     pub fn settled<E>(&mut self, scope: Scope, id: E::Id) -> Result<Option<Arc<E>>, Error>
     where
         E: Entity + Send + Sync + 'static,

@@ -243,7 +243,7 @@ mod tests {
         let place = Place { payable: domain::payment::Payable::PaymentLink(link.id), session: None };
         let hosted = Hosted {
             object: PaidObject::PaymentLink(link),
-            organization,
+            organization: organization.into(),
             methods: Vec::new(),
             payment: None,
             attempts: Vec::new(),

@@ -263,7 +263,10 @@ impl Writer {
                 }
                 self.data_version = Some(version);
             }
-            Err(failed) => tracing::warn!(error = %error(failed), "data_version could not be read"),
+            Err(failed) => {
+                self.connection.forget_settled();
+                tracing::warn!(error = %error(failed), "data_version could not be read");
+            }
         }
     }
 }
