@@ -100,7 +100,9 @@ impl Writer {
     }
 
     fn batch(&mut self, gathered: Vec<Box<dyn Job>>, waiting: &Receiver<Box<dyn Job>>) {
-        let mut jobs = gathered.into_iter().filter(|job| !job.abandoned());
+        // Whoever comes while it runs is taken along.
+        let jobs = gathered.into_iter().chain(waiting.try_iter());
+        let mut jobs = jobs.filter(|job| !job.abandoned()).take(BATCH);
         let mut ran = Vec::new();
         let mut begun = self.begin();
         if self.careful == 0 && begun.is_ok() {
