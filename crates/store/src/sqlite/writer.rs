@@ -5,6 +5,7 @@
 //! then copies every page before it changes it. Nearly all closures say yes, so a batch begins without savepoints: at the first
 //! no, all of it is rolled back and run again with them, and so are the next few batches.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -54,17 +55,15 @@ enum Together {
 
 /// The next batch. Whoever is about to ask for something as well is given the time for it, as long as more come: where this core
 /// has other work to do, it does that first, and one commit serves all that comes of it; where it has none, this costs nothing.
-fn gather(first: Box<dyn Job>, waiting: &Receiver<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
-    let mut jobs = vec![first];
-    while jobs.len() < BATCH {
-        let before = jobs.len();
+fn gather(gathered: &mut VecDeque<Box<dyn Job>>, waiting: &Receiver<Box<dyn Job>>) {
+    while gathered.len() < BATCH {
+        let before = gathered.len();
         std::thread::yield_now();
-        jobs.extend(waiting.try_iter().take(BATCH - before));
-        if jobs.len() == before {
+        gathered.extend(waiting.try_iter().take(BATCH - before));
+        if gathered.len() == before {
             break;
         }
     }
-    jobs
 }
 
 /// What will be said after the commit.
@@ -87,10 +86,15 @@ impl Writer {
 
     pub(crate) fn run(mut self, waiting: &Receiver<Box<dyn Job>>) {
         self.look_for_changes();
+        // Whoever is taken out of the queue and not into a batch is in the next one.
+        let mut gathered = VecDeque::with_capacity(BATCH);
         loop {
-            match waiting.recv_timeout(LOOK_FOR_CHANGES) {
+            let first = gathered.pop_front().map_or_else(|| waiting.recv_timeout(LOOK_FOR_CHANGES), Ok);
+            match first {
                 Ok(first) => {
-                    self.batch(gather(first, waiting), waiting);
+                    gathered.push_front(first);
+                    gather(&mut gathered, waiting);
+                    self.batch(&mut gathered, waiting);
                     checkpoint::copy_rest(&self.connection, &self.shared);
                 }
                 Err(RecvTimeoutError::Timeout) => self.look_for_changes(),
@@ -99,9 +103,9 @@ impl Writer {
         }
     }
 
-    fn batch(&mut self, gathered: Vec<Box<dyn Job>>, waiting: &Receiver<Box<dyn Job>>) {
+    fn batch(&mut self, gathered: &mut VecDeque<Box<dyn Job>>, waiting: &Receiver<Box<dyn Job>>) {
         // Whoever comes while it runs is taken along.
-        let jobs = gathered.into_iter().chain(waiting.try_iter());
+        let jobs = std::iter::from_fn(|| gathered.pop_front().or_else(|| waiting.try_recv().ok()));
         let mut jobs = jobs.filter(|job| !job.abandoned()).take(BATCH);
         let mut ran = Vec::new();
         let mut begun = self.begin();

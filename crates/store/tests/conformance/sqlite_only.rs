@@ -59,6 +59,57 @@ async fn a_failed_commit_is_told_to_all_its_neighbours() {
     world.end().await;
 }
 
+/// In the order in which they are asked for: on one thread, tasks begin one after the other.
+#[tokio::test]
+async fn nobody_is_forgotten_behind_what_ends_a_batch_alone() {
+    let world = World::sqlite();
+    let store = world.open().await;
+    let (reached, wait_reached) = mpsc::channel();
+    let (go_on, wait_go_on) = mpsc::channel();
+    let wait_go_on = Arc::new(Mutex::new(wait_go_on));
+    let add = |id: String| {
+        let store = store.clone();
+        tokio::spawn(async move { store.write(move |tx| add_posting(tx, &id)).await })
+    };
+    let holding = tokio::spawn({
+        let store = store.clone();
+        async move {
+            store
+                .write(move |_| {
+                    reached.send(()).unwrap();
+                    wait_go_on.lock().unwrap().recv().unwrap();
+                    Ok::<_, Error>(())
+                })
+                .await
+        }
+    });
+    tokio::task::spawn_blocking(move || wait_reached.recv().unwrap()).await.unwrap();
+    // As many as a batch has, so that what comes next is the first of the one behind it.
+    let mut others: Vec<_> = (0..127).map(|number| add(format!("full{number}"))).collect();
+    let alone = tokio::spawn({
+        let store = store.clone();
+        async move {
+            store
+                .write(move |tx| {
+                    tx.unhurried();
+                    Err::<(), _>(Error::Busy)
+                })
+                .await
+        }
+    });
+    others.extend((0..3).map(|number| add(format!("behind{number}"))));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    go_on.send(()).unwrap();
+    assert_eq!(holding.await.unwrap(), Ok(()));
+    assert_eq!(alone.await.unwrap(), Err(Error::Busy));
+    for other in others {
+        assert_eq!(other.await.unwrap(), Ok(()));
+    }
+    assert_eq!(world.count("postings").await, 130);
+    store.close().await;
+    world.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_process_serves_a_file() {
     let world = World::sqlite();
