@@ -300,7 +300,7 @@ impl App {
         self.inner.store.look(move |tx| query(tx, &context)).await
     }
 
-    /// Rings after every commit: the worker looks for what it owes.
+    /// Rings after every commit but an addition's, which owes nothing yet: the worker looks for what it owes.
     pub fn bell(&self) -> watch::Receiver<u64> {
         self.inner.bell.subscribe()
     }
