@@ -191,6 +191,8 @@ defects! {
     NumberOfOtherMode => "number_of_other_mode",
     /// Another request with the same key gets the first one's answer.
     FingerprintIgnored => "fingerprint_ignored",
+    /// A key is forgotten when it moves from memory to its run.
+    RunsNotSearched => "runs_not_searched",
     /// Both modes share their idempotency keys.
     KeysOfAllModes => "keys_of_all_modes",
     /// A job that was done is owed for ever.

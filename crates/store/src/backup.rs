@@ -21,8 +21,8 @@ use crate::tx::Tx;
 
 pub(crate) const FORMAT: &str = "dalasi-backup";
 pub(crate) const VERSION: i64 = 1;
-/// They describe the running installation and not what it holds.
-pub(crate) const LEFT_OUT: [&str; 2] = ["schema_migrations", "leases"];
+/// They describe the running installation and not what it holds, or are made anew from what it holds.
+pub(crate) const LEFT_OUT: [&str; 4] = ["schema_migrations", "leases", "idempotency_runs", "idempotency_run_pages"];
 const PAGE: usize = 500;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,9 +109,11 @@ fn check_complete(tx: &mut Tx<'_>, tables: &[&str]) -> Result<(), Error> {
     Err(Error::Backup(format!("the backup would leave out {}", forgotten.join(", "))))
 }
 
+/// Without the sequence that SQLite gives each idempotency key, in the order of a backup as well as in any other.
 const COLUMNS_SQLITE: &str = "
 select name
 from pragma_table_info($1)
+where not ($1 = 'idempotency_keys' and name = 'sequence')
 order by cid";
 
 const COLUMNS_POSTGRES: &str = "

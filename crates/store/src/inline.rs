@@ -14,6 +14,7 @@ use crate::settings::Dialect;
 use crate::settled::Settled;
 use crate::sql::{Row, Value};
 use crate::sqlite::InlineConnection as Connection;
+use crate::sqlite::key_index::{self, KeyIndex};
 use crate::totals::{Mark, Totals};
 use crate::tx::{Access, Conn, Tx};
 
@@ -60,15 +61,15 @@ impl InlineDatabase {
     pub fn end_history(&self) -> Result<(), Error> {
         let mut connection = self.lock();
         connection.totals().forget();
-        if let Some(settled) = connection.settled() {
-            settled.forget();
-        }
+        connection.forget();
         connection.command("rollback")
     }
 
     /// A process begins to serve it, and the one before is dead. As when a file is opened, nothing goes wrong here.
     pub(crate) fn end_leases(&self) -> Result<(), Error> {
-        lease::end_all(&mut Tx::new(&mut *self.lock(), Access::Write, 0, [0; 32]))
+        let mut connection = self.lock();
+        connection.forget();
+        lease::end_all(&mut Tx::new(&mut *connection, Access::Write, 0, [0; 32]))
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -97,6 +98,9 @@ impl Inline {
 
     fn transact(&self, access: Access, job: &mut dyn Job) -> Result<(), Error> {
         let mut connection = self.database.lock();
+        if access == Access::Write {
+            build_run(&mut connection)?;
+        }
         for _ in 0..MAX_RUNS {
             match self.strike(access, Moment::Begin) {
                 Some(Strike::Conflict) => continue,
@@ -138,6 +142,17 @@ impl Inline {
             Access::Read => None,
         }
     }
+}
+
+/// As between two batches of the driver with threads.
+fn build_run(connection: &mut Connection) -> Result<(), Error> {
+    if connection.key_index().is_some_and(|index| index.is_due()) {
+        let built = key_index::build(&mut Tx::new(connection, Access::Write, 0, [0; 32]))?;
+        if let Some(index) = connection.key_index() {
+            index.built(built);
+        }
+    }
+    Ok(())
 }
 
 fn unavailable() -> Error {
@@ -225,5 +240,9 @@ impl Conn for Struck<'_> {
 
     fn settled(&mut self) -> Option<&mut Settled> {
         self.connection.settled()
+    }
+
+    fn key_index(&mut self) -> Option<&mut KeyIndex> {
+        self.connection.key_index()
     }
 }

@@ -4,6 +4,7 @@
 mod checkpoint;
 mod connection;
 mod file;
+pub(crate) mod key_index;
 mod near;
 mod reader;
 mod reads;

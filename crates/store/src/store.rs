@@ -86,7 +86,7 @@ impl Store {
     ) -> Result<Self, Error> {
         let is_alone = settings.database.dialect() == Dialect::Sqlite && !settings.secondary;
         let store = Self::open_with(settings, Schema::product(), clock, entropy).await?;
-        if is_alone && let Err(error) = store.write(lease::end_all).await {
+        if is_alone && let Err(error) = begin_alone(&store).await {
             store.close().await;
             return Err(error);
         }
@@ -290,4 +290,11 @@ impl Store {
     pub(crate) fn schema(&self) -> &Schema {
         &self.shared.schema
     }
+}
+
+/// Nobody else serves this file, and nobody asks yet.
+async fn begin_alone(store: &Store) -> Result<(), Error> {
+    store.write(lease::end_all).await?;
+    while store.write(sqlite::key_index::catch_up).await? {}
+    Ok(())
 }

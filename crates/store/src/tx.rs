@@ -9,6 +9,7 @@ use crate::error::{Error, SqlKind};
 use crate::settings::Dialect;
 use crate::settled::Settled;
 use crate::sql::{Row, Value};
+use crate::sqlite::key_index::KeyIndex;
 use crate::totals::{Mark, Total, Totals};
 
 /// The whole driver interface. Begin and commit belong to the driver's own thread.
@@ -43,6 +44,10 @@ pub(crate) trait Conn {
     fn totals(&mut self) -> &mut Totals;
     /// Where nobody else writes, or it can be told when they have.
     fn settled(&mut self) -> Option<&mut Settled> {
+        None
+    }
+    /// Of a connection that writes to SQLite.
+    fn key_index(&mut self) -> Option<&mut KeyIndex> {
         None
     }
 }
@@ -247,6 +252,10 @@ impl<'c> Tx<'c> {
     /// Nothing in a transaction that has failed: whoever reads on is told so by the database's own way.
     pub(crate) fn settled_objects(&mut self) -> Option<&mut Settled> {
         if self.doom.is_some() { None } else { self.conn.settled() }
+    }
+
+    pub(crate) fn key_index(&mut self) -> Option<&mut KeyIndex> {
+        self.conn.key_index()
     }
 
     pub(crate) fn take_doom(&mut self) -> Option<Error> {

@@ -173,6 +173,7 @@ enum Stage {
     /// The first of these scopes, and the number of its part.
     Part(Vec<Scope>, usize),
     Strays(usize),
+    IdempotencyKeys,
     Jobs,
     Done,
 }
@@ -180,7 +181,7 @@ enum Stage {
 /// Walks over a part of what a scope has: a page, or all of it where one short question tells.
 type Part = fn(&mut Tx<'_>, Scope, &mut Report, &mut Place) -> Result<(), Failure>;
 
-const PARTS: [Part; 20] = [
+const PARTS: [Part; 19] = [
     rest::walk::<Organization>,
     rest::walk::<ApiKey>,
     rest::walk::<WebhookEndpoint>,
@@ -200,7 +201,6 @@ const PARTS: [Part; 20] = [
     ledger::waiting,
     |tx, scope, report, place| place.end_with(events_of_others(tx, scope, report)),
     |tx, scope, report, place| place.end_with(events::log(tx, scope, report)),
-    rest::idempotency_keys,
 ];
 
 impl Check {
@@ -250,8 +250,15 @@ impl Check {
                     strays.into_iter().for_each(|stray| report.fault(stray.table, stray.row, stray.what));
                     *number += 1;
                 }
-                None => self.stage = Stage::Jobs,
+                None => self.stage = Stage::IdempotencyKeys,
             },
+            Stage::IdempotencyKeys => {
+                rest::idempotency_keys(tx, report, &mut self.place)?;
+                if self.place.is_end {
+                    self.place = Place::default();
+                    self.stage = Stage::Jobs;
+                }
+            }
             Stage::Jobs => {
                 rest::jobs(tx, report, &mut self.place)?;
                 if self.place.is_end {
@@ -310,6 +317,7 @@ impl Ends {
 #[derive(Debug, Clone, Default)]
 struct Place {
     after: (String, String),
+    keys: stored::KeyPlace,
     is_end: bool,
     numbers: Option<invoices::Numbers>,
     debits: Option<refunds::Debits>,

@@ -1,4 +1,7 @@
 //! Idempotency keys: the answer to a request is stored in the transaction of its effect (contract §1.8).
+//!
+//! On PostgreSQL a unique index finds a key, and makes a second request wait for the first. On SQLite nobody else writes
+//! meanwhile: rows are appended, and [`key_index`] tells where a key may stand.
 
 use std::time::Duration;
 
@@ -8,6 +11,7 @@ use super::explained;
 use crate::error::Error;
 use crate::settings::Dialect;
 use crate::sql::{Row, Value};
+use crate::sqlite::key_index::{self, Place};
 use crate::tx::Tx;
 
 const CLAIM: &str = "\
@@ -20,14 +24,21 @@ select fingerprint, state, status, body, sealed_body, created_at
 from idempotency_keys
 where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4";
 
-/// What has been there is older than the window, or the first half of this: the request left its answer to this transaction.
-const KEEP: &str = "\
+const SELECT_AT: &str = "\
+select sequence, fingerprint, state, status, body, sealed_body, created_at
+from idempotency_keys
+where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4 and sequence = $5";
+
+const APPEND: &str = "\
 insert into idempotency_keys (organization_id, mode, space, idempotency_key, fingerprint, state, status, body, created_at,
-    sealed_body)
-values ($1, $2, $3, $4, $5, $6, $7, null, $8, $9)
-on conflict (organization_id, mode, space, idempotency_key) do update
-set fingerprint = excluded.fingerprint, state = excluded.state, status = excluded.status, body = null,
-    created_at = excluded.created_at, sealed_body = excluded.sealed_body";
+    sealed_body, sequence)
+values ($1, $2, $3, $4, $5, $6, $7, null, $8, $9, $10)";
+
+/// What has been there is older than the window, or died with its process.
+const REPLACE: &str = "\
+update idempotency_keys
+set fingerprint = $5, state = $6, status = $7, body = null, created_at = $8, sealed_body = $9
+where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4 and sequence = $10";
 
 const ADD: &str = "\
 insert into idempotency_keys (organization_id, mode, space, idempotency_key, fingerprint, state, status, body, created_at,
@@ -45,9 +56,18 @@ update idempotency_keys
 set state = 'finished', status = $5, sealed_body = $6
 where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4 and state = 'running'";
 
+const FINISH_AT: &str = "\
+update idempotency_keys
+set state = 'finished', status = $2, sealed_body = $3
+where sequence = $1 and state = 'running'";
+
 const RELEASE: &str = "\
 delete from idempotency_keys
 where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4 and state = 'running'";
+
+const RELEASE_AT: &str = "\
+delete from idempotency_keys
+where sequence = $1 and state = 'running'";
 
 /// One that runs stays: what it waits for, however long, is committed together with its answer.
 const OLD: &str = "\
@@ -57,6 +77,17 @@ where created_at < $1 and state = 'finished'
 order by created_at
 limit $2";
 
+const OLD_AT: &str = "\
+select sequence
+from idempotency_keys
+where created_at < $1 and state = 'finished'
+order by created_at
+limit $2";
+
+const FORGET_AT: &str = "\
+delete from idempotency_keys
+where sequence = $1 and created_at < $2 and state = 'finished'";
+
 const FORGET: &str = "\
 delete from idempotency_keys
 where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4 and created_at < $5
@@ -65,7 +96,7 @@ where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4
 /// Keys are kept for 30 days.
 const WINDOW: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Keys forgotten in one transaction.
-const MOST_FORGOTTEN: i64 = 500;
+const MOST_FORGOTTEN: usize = 500;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
@@ -141,7 +172,7 @@ pub fn claim_after(tx: &mut Tx<'_>, key: &IdempotencyKey, longest: Duration) -> 
 
 fn claim_unless(tx: &mut Tx<'_>, key: &IdempotencyKey, longest: Option<Duration>) -> Result<Claimed, Error> {
     match tx.dialect() {
-        Dialect::Sqlite => match tx.query_opt(SELECT, &columns(key))? {
+        Dialect::Sqlite => match find(tx, key)? {
             Some(row) => claimed(tx, key, &row, longest),
             None => Ok(Claimed::First),
         },
@@ -199,10 +230,7 @@ fn finished(row: &Row) -> Result<Claimed, Error> {
 /// nobody can be given it again.
 pub fn finish(tx: &mut Tx<'_>, key: &IdempotencyKey, status: i64, sealed: Option<Vec<u8>>) -> Result<(), Error> {
     match tx.dialect() {
-        Dialect::Sqlite => {
-            let values = kept(tx, key, "finished", Some((status, sealed)));
-            tx.append("idempotency_keys", KEEP, &values)
-        }
+        Dialect::Sqlite => keep(tx, key, "finished", Some((status, sealed))),
         Dialect::Postgres if tx.is_shared() => {
             let values = kept(tx, key, "finished", Some((status, sealed)));
             tx.guarded("idempotency_keys", ADD, &values)
@@ -214,10 +242,7 @@ pub fn finish(tx: &mut Tx<'_>, key: &IdempotencyKey, status: i64, sealed: Option
 /// The answer comes in a later transaction, by [`finish_left`]; until then the request is running.
 pub fn leave(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<(), Error> {
     match tx.dialect() {
-        Dialect::Sqlite => {
-            let values = kept(tx, key, "running", None);
-            tx.append("idempotency_keys", KEEP, &values)
-        }
+        Dialect::Sqlite => keep(tx, key, "running", None),
         Dialect::Postgres if tx.is_shared() => Err(tx.conflict()),
         // It has been stored so already.
         Dialect::Postgres => Ok(()),
@@ -226,6 +251,10 @@ pub fn leave(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<(), Error> {
 
 /// Stores the answer to a request that is running.
 pub fn finish_left(tx: &mut Tx<'_>, key: &IdempotencyKey, status: i64, sealed: Option<Vec<u8>>) -> Result<(), Error> {
+    if tx.dialect() == Dialect::Sqlite {
+        let Some(row) = find(tx, key)? else { return Err(tx.conflict()) };
+        return tx.guarded("idempotency_keys", FINISH_AT, &[row.get("sequence")?, status.into(), sealed.into()]);
+    }
     let mut values = columns(key);
     values.extend([status.into(), sealed.into()]);
     tx.guarded("idempotency_keys", FINISH, &values)
@@ -233,14 +262,56 @@ pub fn finish_left(tx: &mut Tx<'_>, key: &IdempotencyKey, status: i64, sealed: O
 
 /// Frees a key whose request was refused before it did anything.
 pub fn release(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<(), Error> {
+    if tx.dialect() == Dialect::Sqlite {
+        let Some(row) = find(tx, key)? else { return Ok(()) };
+        return tx.execute(RELEASE_AT, &[row.get("sequence")?]).map(drop);
+    }
     tx.execute(RELEASE, &columns(key)).map(drop)
+}
+
+fn find(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Option<Row>, Error> {
+    key_index::find(tx, SELECT_AT, &columns(key))
+}
+
+/// Behind a claim in the same transaction, which found nothing there that counts.
+fn keep(
+    tx: &mut Tx<'_>,
+    key: &IdempotencyKey,
+    state: &str,
+    answer: Option<(i64, Option<Vec<u8>>)>,
+) -> Result<(), Error> {
+    let mut values = kept(tx, key, state, answer);
+    let (sql, sequence) = match key_index::place(tx, SELECT_AT, &values[..4])? {
+        Place::Taken(sequence) => (REPLACE, sequence),
+        Place::Free(sequence) => (APPEND, sequence),
+    };
+    values.push(sequence.into());
+    tx.guarded("idempotency_keys", sql, &values)
 }
 
 /// Deletes keys that are older than the window and whose request has ended; true while there may be more.
 pub fn forget(tx: &mut Tx<'_>) -> Result<bool, Error> {
     let before = tx.now().minus(WINDOW).micros();
+    match tx.dialect() {
+        Dialect::Sqlite => forget_alone(tx, before),
+        Dialect::Postgres => forget_among_others(tx, before),
+    }
+}
+
+fn forget_alone(tx: &mut Tx<'_>, before: i64) -> Result<bool, Error> {
+    let old = tx.query(OLD_AT, &[before.into(), limit(MOST_FORGOTTEN)])?;
+    for row in &old {
+        tx.append("idempotency_keys", FORGET_AT, &[row.get("sequence")?, before.into()])?;
+    }
+    if old.len() == MOST_FORGOTTEN {
+        return Ok(true);
+    }
+    key_index::drop_emptied(tx)
+}
+
+fn forget_among_others(tx: &mut Tx<'_>, before: i64) -> Result<bool, Error> {
     let sql = format!("{OLD}{}", tx.skip_locked_suffix());
-    let old = tx.query(&sql, &[before.into(), MOST_FORGOTTEN.into()])?;
+    let old = tx.query(&sql, &[before.into(), limit(MOST_FORGOTTEN)])?;
     for row in &old {
         let mut values = Vec::with_capacity(5);
         for column in ["organization_id", "mode", "space", "idempotency_key"] {
@@ -250,7 +321,7 @@ pub fn forget(tx: &mut Tx<'_>) -> Result<bool, Error> {
         // The row is held since it was read, so that this can't miss.
         tx.append("idempotency_keys", FORGET, &values)?;
     }
-    Ok(old.len() == usize::try_from(MOST_FORGOTTEN).unwrap_or(usize::MAX))
+    Ok(old.len() == MOST_FORGOTTEN)
 }
 
 /// The database's plans for both steps of [`forget`], for whoever checks that no index is missing.
@@ -258,7 +329,17 @@ pub fn plans(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<[String; 2], Error
     let before = Value::from(tx.now().minus(WINDOW).micros());
     let mut of_key = columns(key);
     of_key.push(before.clone());
-    Ok([explained(tx, OLD, &[before, MOST_FORGOTTEN.into()])?, explained(tx, FORGET, &of_key)?])
+    let most = limit(MOST_FORGOTTEN);
+    match tx.dialect() {
+        Dialect::Sqlite => {
+            Ok([explained(tx, OLD_AT, &[before.clone(), most])?, explained(tx, FORGET_AT, &[1.into(), before])?])
+        }
+        Dialect::Postgres => Ok([explained(tx, OLD, &[before, most])?, explained(tx, FORGET, &of_key)?]),
+    }
+}
+
+fn limit(rows: usize) -> Value {
+    i64::try_from(rows).unwrap_or(i64::MAX).into()
 }
 
 fn kept(tx: &Tx<'_>, key: &IdempotencyKey, state: &str, answer: Option<(i64, Option<Vec<u8>>)>) -> Vec<Value> {

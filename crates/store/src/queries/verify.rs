@@ -3,12 +3,16 @@
 //! A row that does not parse is a finding here and not an error. Nothing is judged but whether a row agrees with its own
 //! document; what rows mean together is the caller's. Every page is bounded, so memory is too.
 
+use std::collections::BTreeSet;
+
 use domain::Scope;
 
 use super::explained;
 use crate::entity::{Entity, key, values};
 use crate::error::Error;
+use crate::settings::Dialect;
 use crate::sql::{FromValue, Row, Value};
+use crate::sqlite::key_index;
 use crate::tx::Tx;
 
 /// Rows of a page, and ids of a look-up.
@@ -224,19 +228,49 @@ pub struct IdempotencyRow {
 pub type IdempotencyName = (String, String);
 
 const IDEMPOTENCY: &str = "\
-select space, idempotency_key, fingerprint, state, status, body, sealed_body
+select organization_id, mode, space, idempotency_key, fingerprint, state, status, body, sealed_body
 from idempotency_keys
-where organization_id = $1 and mode = $2 and (space, idempotency_key) > ($3, $4)
-order by space, idempotency_key
+where (organization_id, mode, space, idempotency_key) > ($1, $2, $3, $4)
+order by organization_id, mode, space, idempotency_key
 limit $5";
 
-/// A key, and its row as far as it can be read.
-pub type ReadKey = (IdempotencyName, Result<IdempotencyRow, Error>);
+const IDEMPOTENCY_AT: &str = "\
+select organization_id, mode, space, idempotency_key, fingerprint, state, status, body, sealed_body, sequence
+from idempotency_keys
+where sequence > $1
+order by sequence
+limit $2";
 
-pub fn idempotency_keys(tx: &mut Tx<'_>, scope: Scope, after: &IdempotencyName) -> Result<Vec<ReadKey>, Error> {
-    let [organization, mode, space] = key(scope, &after.0);
-    let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
-    let rows = tx.query(IDEMPOTENCY, &[organization, mode, space, after.1.as_str().into(), limit.into()])?;
+/// A key, its row as far as it can be read, and whether a request with it finds that row.
+pub type ReadKey = (IdempotencyName, Result<IdempotencyRow, Error>, bool);
+
+/// Where the next page of keys begins.
+#[derive(Debug, Clone, Default)]
+pub struct KeyPlace(Vec<Value>);
+
+/// Of all organizations: where keys are kept in the order in which they came, nothing finds those of one.
+pub fn idempotency_keys(tx: &mut Tx<'_>, place: &mut KeyPlace) -> Result<Vec<ReadKey>, Error> {
+    let dialect = tx.dialect();
+    let (sql, start): (_, &[Value]) = match dialect {
+        Dialect::Sqlite => (IDEMPOTENCY_AT, &[Value::Integer(0)]),
+        Dialect::Postgres => (IDEMPOTENCY, &[const { Value::Text(String::new()) }; 4]),
+    };
+    let mut values = if place.0.is_empty() { start.to_vec() } else { place.0.clone() };
+    values.push(i64::try_from(PAGE).unwrap_or(i64::MAX).into());
+    let rows = tx.query(sql, &values)?;
+    let unfound = match dialect {
+        Dialect::Sqlite => {
+            let named = |row: &Row| Ok((row.values()[..4].to_vec(), row.get("sequence")?));
+            key_index::unfound(tx, &rows.iter().map(named).collect::<Result<Vec<_>, Error>>()?)?
+        }
+        Dialect::Postgres => BTreeSet::new(),
+    };
+    if let Some(last) = rows.last() {
+        place.0 = match dialect {
+            Dialect::Sqlite => vec![last.get("sequence")?],
+            Dialect::Postgres => last.values()[..4].to_vec(),
+        };
+    }
     let read = |row: &Row| {
         Ok(IdempotencyRow {
             fingerprint: row.get("fingerprint")?,
@@ -246,7 +280,8 @@ pub fn idempotency_keys(tx: &mut Tx<'_>, scope: Scope, after: &IdempotencyName) 
             sealed_body: row.get("sealed_body")?,
         })
     };
-    rows.iter().map(|row| Ok(((row.get("space")?, row.get("idempotency_key")?), read(row)))).collect()
+    let is_found = |row: &Row| Ok::<_, Error>(unfound.is_empty() || !unfound.contains(&row.get("sequence")?));
+    rows.iter().map(|row| Ok(((row.get("space")?, row.get("idempotency_key")?), read(row), is_found(row)?))).collect()
 }
 
 const JOBS: &str = "\

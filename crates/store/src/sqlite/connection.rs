@@ -17,6 +17,7 @@ use crate::settings::Dialect;
 use crate::settled::Settled;
 use crate::sql::text::numbered_placeholders;
 use crate::sql::{Row, Value};
+use crate::sqlite::key_index::KeyIndex;
 use crate::totals::{Mark, Totals};
 use crate::tx::Conn;
 
@@ -44,6 +45,7 @@ pub(crate) struct Connection {
     totals: Totals,
     /// Of a connection that writes.
     settled: Option<Settled>,
+    key_index: Option<KeyIndex>,
 }
 
 /// By the text of the statement: our own, so nobody chooses texts that collide.
@@ -74,6 +76,7 @@ impl Connection {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Self::open(path, flags, 16 * 1024)?;
         connection.settled = Some(Settled::default());
+        connection.key_index = Some(KeyIndex::new());
         let (sqlite, synchronous) = (&connection.sqlite, synchronous(durability));
         let configure = || -> rusqlite::Result<(String, i64)> {
             // Checkpoints belong to a thread of their own, and in a second process to nobody.
@@ -105,6 +108,7 @@ impl Connection {
         let mut connection = Self::open(Path::new(":memory:"), flags, 64 * 1024)?;
         connection.totals = Totals::of_short_lists();
         connection.settled = Some(Settled::default());
+        connection.key_index = Some(KeyIndex::of_short_runs());
         connection.sqlite.pragma_update(None, "foreign_keys", true).map_err(error)?;
         Ok(connection)
     }
@@ -126,7 +130,7 @@ impl Connection {
             _ => error(fault),
         })?;
         let (prepared, totals) = (Texts::default(), Totals::new());
-        Ok(Self { sqlite, prepared, has_savepoints: true, is_load: false, totals, settled: None })
+        Ok(Self { sqlite, prepared, has_savepoints: true, is_load: false, totals, settled: None, key_index: None })
     }
 
     /// One of the driver's own statements: begin, commit, savepoints.
@@ -142,10 +146,13 @@ impl Connection {
         }
     }
 
-    /// See [`Settled::forget`].
-    pub(super) fn forget_settled(&mut self) {
+    /// What is known of rows that somebody else may have written.
+    pub(crate) fn forget(&mut self) {
         if let Some(settled) = &mut self.settled {
             settled.forget();
+        }
+        if let Some(key_index) = &mut self.key_index {
+            key_index.forget();
         }
     }
 
@@ -288,6 +295,10 @@ impl Conn for Connection {
 
     fn settled(&mut self) -> Option<&mut Settled> {
         self.settled.as_mut()
+    }
+
+    fn key_index(&mut self) -> Option<&mut KeyIndex> {
+        self.key_index.as_mut()
     }
 }
 

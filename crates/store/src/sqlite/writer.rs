@@ -17,11 +17,12 @@ use tokio::sync::watch;
 
 use super::checkpoint;
 use super::connection::{Connection, error};
+use super::key_index;
 use crate::clock::Monotone;
 use crate::error::Error;
 use crate::job::{Job, MAX_RUNS, Verdict};
 use crate::store::QUEUE_LIMIT;
-use crate::tx::{Access, Tx};
+use crate::tx::{Access, Conn as _, Tx};
 
 /// Bounds how long the first of a batch waits for the last.
 const BATCH: usize = 128;
@@ -37,7 +38,8 @@ pub(crate) struct Writer {
     data_version: Option<i64>,
     /// So many batches more run with savepoints.
     careful: u32,
-    _lock: Option<Arc<File>>,
+    /// Of whoever serves the file.
+    lock: Option<Arc<File>>,
     _alive: Sender<()>,
 }
 
@@ -81,7 +83,7 @@ impl Writer {
         lock: Option<Arc<File>>,
         alive: Sender<()>,
     ) -> Self {
-        Self { connection, clock, shared, changes, data_version: None, careful: 0, _lock: lock, _alive: alive }
+        Self { connection, clock, shared, changes, data_version: None, careful: 0, lock, _alive: alive }
     }
 
     pub(crate) fn run(mut self, waiting: &Receiver<Box<dyn Job>>) {
@@ -95,6 +97,7 @@ impl Writer {
                     gathered.push_front(first);
                     gather(&mut gathered, waiting);
                     self.batch(&mut gathered, waiting);
+                    self.build_run();
                     checkpoint::copy_rest(&self.connection, &self.shared);
                 }
                 Err(RecvTimeoutError::Timeout) => self.look_for_changes(),
@@ -144,6 +147,35 @@ impl Writer {
             job.refuse(Error::Unavailable(ROLLED_BACK.to_owned()));
         }
         self.end(answers, broken);
+    }
+
+    /// Between two batches, when the index of idempotency keys has grown by so much. Who serves the file does so, and nobody beside.
+    fn build_run(&mut self) {
+        let is_due = self.connection.key_index().is_some_and(|index| index.is_due());
+        if !is_due || self.lock.is_none() {
+            return;
+        }
+        let now_us = self.clock.now_us();
+        let built = self.begin().and_then(|()| {
+            let built = key_index::build(&mut Tx::new(&mut self.connection, Access::Write, now_us, [0; 32]));
+            match built {
+                Ok(built) => self.commit().map(|()| built),
+                Err(error) => {
+                    if !self.connection.sqlite.is_autocommit() {
+                        self.connection.command("rollback")?;
+                    }
+                    Err(error)
+                }
+            }
+        });
+        let Some(index) = self.connection.key_index() else { return };
+        match built {
+            Ok(built) => index.built(built),
+            Err(error) => {
+                tracing::warn!(%error, "a run of idempotency keys could not be stored; it is tried again later");
+                index.not_built();
+            }
+        }
     }
 
     /// From here on nobody else writes, so that what others have changed before is seen.
@@ -264,13 +296,13 @@ impl Writer {
         match looked {
             Ok(version) => {
                 if self.data_version.is_some_and(|known| known != version) {
-                    self.connection.forget_settled();
+                    self.connection.forget();
                     self.changes.send_modify(|count| *count += 1);
                 }
                 self.data_version = Some(version);
             }
             Err(failed) => {
-                self.connection.forget_settled();
+                self.connection.forget();
                 tracing::warn!(error = %error(failed), "data_version could not be read");
             }
         }

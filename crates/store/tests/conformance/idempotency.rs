@@ -23,16 +23,17 @@ insert into idempotency_keys (organization_id, mode, space, idempotency_key, fin
 select $1, $2, 'secret', $3 || (100000 + n), $6, 'finished', 200, null, $5 + n, $6
 from numbers";
 
-fn scope() -> Scope {
+pub(crate) fn scope() -> Scope {
     Scope { organization: Id::new(Timestamp::from_micros(1_700_000_000_000_000), [7; 10]), mode: Mode::Test }
 }
 
-fn key(name: &str) -> IdempotencyKey {
+pub(crate) fn key(name: &str) -> IdempotencyKey {
     let space = IdempotencyKey::MERCHANT_SPACE.to_owned();
     IdempotencyKey { scope: scope(), space, key: name.to_owned(), fingerprint: vec![7; 32] }
 }
 
-async fn fill(store: &Store, name: &'static str, count: i64, days_ago: i64) {
+/// Named `name` and the numbers from 100001.
+pub(crate) async fn fill(store: &Store, name: &'static str, count: i64, days_ago: i64) {
     let filled = store.write(move |tx| {
         let at = tx.now_us() - days_ago * 86_400_000_000;
         let scope = scope();

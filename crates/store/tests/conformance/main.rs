@@ -14,6 +14,7 @@ mod documents;
 mod events;
 mod idempotency;
 mod invoices;
+mod key_index;
 mod leases;
 mod mails;
 mod older_schemas;

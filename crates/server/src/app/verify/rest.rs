@@ -20,19 +20,14 @@ pub(super) fn walk<E: Entity>(
 }
 
 /// A stored answer is what a retry will be told.
-pub(super) fn idempotency_keys(
-    tx: &mut Tx<'_>,
-    scope: Scope,
-    report: &mut Report,
-    place: &mut Place,
-) -> Result<(), Failure> {
+pub(super) fn idempotency_keys(tx: &mut Tx<'_>, report: &mut Report, place: &mut Place) -> Result<(), Failure> {
     const TABLE: &str = "idempotency_keys";
-    let rows = stored::idempotency_keys(tx, scope, &place.after)?;
+    let rows = stored::idempotency_keys(tx, &mut place.keys)?;
     report.count(TABLE, rows.len());
     place.is_end = rows.len() < stored::PAGE;
-    for (key, row) in rows {
+    for (key, row, is_found) in rows {
         let (name, is_ours) = (format!("{} {}", key.0, key.1), key.0 == IdempotencyKey::OWN_SPACE);
-        place.after = key;
+        report.expect(is_found, TABLE, &name, || "a request with it would not find it".into());
         let row = match row {
             Ok(row) => row,
             Err(error) => {

@@ -1,0 +1,39 @@
+-- SQLite keeps idempotency keys in the order in which they come, and finds them by runs of sorted digests: they come in random
+-- order, and an index of them wrote a page of its own for each. PostgreSQL, where several write at the same time, keeps its
+-- unique index.
+
+-- sqlite: create table idempotency_keys_rebuilt (
+-- sqlite:     sequence bigint primary key check (sequence > 0),
+-- sqlite:     organization_id text not null,
+-- sqlite:     mode text not null,
+-- sqlite:     space text not null,
+-- sqlite:     idempotency_key text not null,
+-- sqlite:     fingerprint blob not null,
+-- sqlite:     state text not null check (state in ('running', 'finished')),
+-- sqlite:     status bigint,
+-- sqlite:     body text,
+-- sqlite:     created_at bigint not null,
+-- sqlite:     sealed_body blob
+-- sqlite: );
+-- sqlite: insert into idempotency_keys_rebuilt (organization_id, mode, space, idempotency_key, fingerprint, state, status,
+-- sqlite:     body, created_at, sealed_body)
+-- sqlite: select organization_id, mode, space, idempotency_key, fingerprint, state, status, body, created_at, sealed_body
+-- sqlite: from idempotency_keys
+-- sqlite: order by created_at;
+-- sqlite: drop table idempotency_keys;
+-- sqlite: alter table idempotency_keys_rebuilt rename to idempotency_keys;
+-- sqlite: create index idempotency_keys_by_age on idempotency_keys (created_at);
+
+-- The rows from one sequence to another, whose digests stand in pages, in their order. Derived from the rows, which it never
+-- leaves one out of.
+-- sqlite: create table idempotency_runs (
+-- sqlite:     last_sequence bigint primary key,
+-- sqlite:     first_sequence bigint not null,
+-- sqlite:     filter blob not null
+-- sqlite: );
+-- sqlite: create table idempotency_run_pages (
+-- sqlite:     last_sequence bigint not null,
+-- sqlite:     first_digest bigint not null,
+-- sqlite:     entries blob not null,
+-- sqlite:     primary key (last_sequence, first_digest)
+-- sqlite: ) without rowid;
