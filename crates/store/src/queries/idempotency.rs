@@ -1,7 +1,7 @@
 //! Idempotency keys: the answer to a request is stored in the transaction of its effect (contract §1.8).
 //!
 //! On PostgreSQL a unique index finds a key, and makes a second request wait for the first. On SQLite nobody else writes
-//! meanwhile: rows are appended, and [`key_index`] tells where a key may stand.
+//! meanwhile: rows are appended, and `sqlite/key_index.rs` tells where a key may stand.
 
 use std::time::Duration;
 
