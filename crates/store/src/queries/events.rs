@@ -3,7 +3,7 @@
 use domain::event::{Event, EventType};
 use domain::{Id, Scope, Timestamp};
 
-use super::{Filter, Page, PageRequest, read_id, scope_of};
+use super::{Filter, Page, PageRequest, explained, joined_in_order, read_id, scope_of};
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::Row;
@@ -216,12 +216,12 @@ pub fn number(tx: &mut Tx<'_>, limit: i64) -> Result<i64, Error> {
 
 /// The first `limit` by their ids, and what of the same objects comes before one of them.
 fn waiting(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Waiting>, Error> {
-    let rows = tx.query(WAITING, &[limit.into()])?;
+    let rows = tx.query(&joined_in_order(tx, WAITING), &[limit.into()])?;
     let mut all = rows.iter().map(read_waiting).collect::<Result<Vec<_>, Error>>()?;
     // Fewer are all there are.
     if let (true, Some(last)) = (i64::try_from(rows.len()).is_ok_and(|rows| rows == limit), all.last()) {
         let [organization, mode, id] = key(last.scope, &last.id);
-        for row in tx.query(EARLIER, &[organization, mode, id, MOST_EARLIER.into()])? {
+        for row in tx.query(&joined_in_order(tx, EARLIER), &[organization, mode, id, MOST_EARLIER.into()])? {
             let earlier = read_waiting(&row)?;
             // Once for each that it comes before.
             if all.last().is_none_or(|last| last.id != earlier.id) {
@@ -230,6 +230,17 @@ fn waiting(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Waiting>, Error> {
         }
     }
     Ok(all)
+}
+
+/// How the database would go about finding what waits: its plan for each statement, for whoever checks that none reads what has
+/// its place.
+pub fn plans(tx: &mut Tx<'_>, scope: Scope, last: &str) -> Result<[String; 2], Error> {
+    let [organization, mode, id] = key(scope, last);
+    let earlier = joined_in_order(tx, EARLIER);
+    Ok([
+        explained(tx, &joined_in_order(tx, WAITING), &[100.into()])?,
+        explained(tx, &earlier, &[organization, mode, id, MOST_EARLIER.into()])?,
+    ])
 }
 
 /// By their ids, which begin with their time. But each object's are told in the order in which they happened, though the

@@ -7,6 +7,7 @@ use domain::payment::TransactionStatus;
 use domain::{Id, Mode, Scope, Timestamp};
 use store::queries::PageRequest;
 use store::queries::checkouts::{self, CheckoutFilter};
+use store::queries::events;
 use store::queries::invoices::{self, InvoiceFilter, StatusFilter};
 use store::queries::ledger_batches::{self, EntryFilter};
 use store::queries::transactions::{self, TransactionFilter};
@@ -23,6 +24,7 @@ on_both!(
     no_checkout_is_read_to_be_counted,
     no_entry_of_the_ledger_is_looked_for_among_all,
     no_work_is_looked_for_among_all_that_is_owed,
+    no_event_is_looked_for_among_those_that_have_their_place,
     no_transaction_is_read_to_be_counted,
 );
 
@@ -264,6 +266,45 @@ async fn no_work_is_looked_for_among_all_that_is_owed(world: &World) {
         Dialect::Postgres => plan.contains("Index Cond: ((kind = ANY") && plan.contains("object_id = ANY"),
     };
     assert!(is_by_key, "{plan}");
+    store.close().await;
+}
+
+/// Of each object two.
+const FILL_EVENTS: &str = "
+with recursive numbers (n) as (select cast($4 as bigint) union all select n + 1 from numbers where n < $4 + 9999)
+insert into events (organization_id, mode, id, type, object_id, sequence, body, created_at)
+select $1, $2, $3 || (100000000 + n), 'checkout.completed', 'cs_' || (n / 2), 1 + n % 2, '{}', n
+from numbers";
+const FILL_UNLOGGED: &str = "
+insert into events_unlogged (organization_id, mode, id)
+select organization_id, mode, id
+from events
+where organization_id = $1 and mode = $2 and id > $3 and created_at > cast($4 as bigint) + 9899";
+
+/// The sequencer does so for each batch, in the thread that writes.
+async fn no_event_is_looked_for_among_those_that_have_their_place(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let scope = store.write(|tx| fill_with(tx, &[FILL_EVENTS, FILL_UNLOGGED], "evt_", 5)).await.unwrap();
+    if world.dialect() == Dialect::Sqlite {
+        // As the program leaves it, which never has the rows counted.
+        store.write(|tx| tx.execute("drop table sqlite_stat1", &[])).await.unwrap();
+    }
+    let plans = store.read(move |tx| events::plans(tx, scope, "evt_100049950")).await.unwrap();
+    // Of the table of all events, each step, and in how many of its lines it says what it looks by.
+    let (of_events, length): (&[&str], _) = match world.dialect() {
+        Dialect::Sqlite => (&[" events USING", " earlier USING"], 1),
+        Dialect::Postgres => (&[" on events "], 2),
+    };
+    for plan in plans {
+        let lines: Vec<&str> = plan.lines().collect();
+        let steps = lines.windows(length).filter(|step| of_events.iter().any(|name| step[0].contains(name)));
+        let steps: Vec<String> = steps.map(<[&str]>::concat).collect();
+        assert!(!steps.is_empty(), "{plan}");
+        let is_narrow = |step: &String| {
+            ["id=?", "(id = ", "object_id = "].iter().any(|by| step.replace("organization_id", "").contains(by))
+        };
+        assert!(steps.iter().all(is_narrow), "{plan}");
+    }
     store.close().await;
 }
 
