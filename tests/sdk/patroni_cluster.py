@@ -263,9 +263,10 @@ class Cluster:
         return "\n".join(texts)
 
     def kill(self, node):
-        """As if its machine had lost its power: nothing is told to anybody."""
-        processes = node.processes()
-        node.signal(signal.SIGKILL, [*processes[:2], *self.held])
+        """As if its machine had lost its power: nothing is told to anybody, and no session outlives the others. One that learns
+        that its postmaster is gone stops waiting for a standby, and shows whoever still asks what no standby has."""
+        node.signal(signal.SIGSTOP, node.processes())
+        node.signal(signal.SIGKILL, [*node.processes(), *self.held])
         node.process.wait()
 
     def hold_back(self, leader):
