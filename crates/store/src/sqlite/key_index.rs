@@ -404,6 +404,7 @@ pub(crate) type Named = (Vec<Value>, i64);
 /// Sequences of those among `rows` that would not be found by their keys.
 pub(crate) fn unfound(tx: &mut Tx<'_>, rows: &[Named]) -> Result<BTreeSet<i64>, Error> {
     let mut unfound = BTreeSet::new();
+    let last = tx.query_one(LAST_RUN, &[])?.get::<Option<i64>>(0)?.unwrap_or(0);
     let mut covering: Option<(i64, Run)> = None;
     for (key, sequence) in rows {
         if !covering.as_ref().is_some_and(|(first, run)| (*first..=run.last_sequence).contains(sequence)) {
@@ -412,11 +413,15 @@ pub(crate) fn unfound(tx: &mut Tx<'_>, rows: &[Named]) -> Result<BTreeSet<i64>, 
                 .map(|row| Ok::<_, Error>((row.get("first_sequence")?, run_of(&row)?)))
                 .transpose()?;
         }
-        // Behind the last run: the row itself is looked at when the index is read.
-        let Some((_, run)) = &covering else { continue };
         let digest = digest_of(key);
-        let is_found = run.filter.contains_hash(digest.cast_unsigned())
-            && sequences_in(tx, run.last_sequence, digest)?.contains(sequence);
+        let is_found = match &covering {
+            Some((_, run)) => {
+                run.filter.contains_hash(digest.cast_unsigned())
+                    && sequences_in(tx, run.last_sequence, digest)?.contains(sequence)
+            }
+            // Behind the last run: the row itself is looked at when the index is read.
+            None => *sequence > last,
+        };
         if !is_found {
             unfound.insert(*sequence);
         }

@@ -236,7 +236,8 @@ async fn unfound(store: &Store) -> Vec<String> {
 }
 
 async fn a_key_that_would_not_be_found_is_told(world: &World) {
-    let store = open_with(world, "old", RUN + 10, 1).await;
+    open_with(world, "old", RUN + 10, 1).await.close().await;
+    let store = open_with(world, "next", RUN, 1).await;
     assert_eq!(unfound(&store).await, Vec::<String>::new());
     if world.dialect() == Dialect::Sqlite {
         let lost = "delete from idempotency_run_pages where first_digest in (
@@ -245,6 +246,11 @@ async fn a_key_that_would_not_be_found_is_told(world: &World) {
         let unfound = unfound(&store).await;
         assert!((1..=100).contains(&unfound.len()), "{}", unfound.len());
         assert_eq!(claim(&store, key(&unfound[0])).await, Claimed::First, "that is what it tells of");
+        // A whole run, which no other covers.
+        let lost = "delete from idempotency_runs where first_sequence = 1";
+        assert_eq!(store.write(move |tx| tx.execute(lost, &[])).await, Ok(1));
+        let all = self::unfound(&store).await;
+        assert_eq!(all.iter().filter(|name| name.starts_with("old")).count() as i64, RUN + 10);
     }
     store.close().await;
 }
