@@ -109,7 +109,7 @@ fn check_complete(tx: &mut Tx<'_>, tables: &[&str]) -> Result<(), Error> {
     Err(Error::Backup(format!("the backup would leave out {}", forgotten.join(", "))))
 }
 
-/// Without the sequence that SQLite gives each idempotency key, in the order of a backup as well as in any other.
+/// Without the sequence of idempotency keys, which PostgreSQL doesn't have and a restore gives anew.
 const COLUMNS_SQLITE: &str = "
 select name
 from pragma_table_info($1)
