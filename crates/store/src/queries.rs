@@ -74,6 +74,8 @@ pub(crate) struct Filter {
     conditions: String,
     values: Vec<Value>,
     by_clock: ByClock,
+    /// On SQLite, which doesn't know how few it holds ([`joined_in_order`]).
+    index: Option<&'static str>,
 }
 
 /// How long a list is the same while no row changes.
@@ -99,7 +101,13 @@ impl Filter {
             },
             values: vec![scope.organization.to_string().into(), scope.mode.as_str().into()],
             by_clock: ByClock::Always,
+            index: None,
         }
+    }
+
+    /// By the index that holds nothing but what the conditions let through, or little else.
+    pub(crate) fn by_index(&mut self, index: &'static str) {
+        self.index = Some(index);
     }
 
     /// `condition`, and it ends for each row at the time in this column: null is never. At most once in a list.
@@ -155,7 +163,7 @@ impl Filter {
         request: &PageRequest,
     ) -> Result<Page<Row>, Error> {
         let by_clock = self.by_clock;
-        let [(count, of_count), (sql, values)] = self.statements(table, columns, request);
+        let [(count, of_count), (sql, values)] = self.statements(tx.dialect(), table, columns, request);
         let total = total(tx, by_clock, &count, &of_count)?;
         let mut items = tx.query(&sql, &values)?;
         let limit = usize::try_from(request.limit).unwrap_or(0);
@@ -165,7 +173,17 @@ impl Filter {
     }
 
     /// What counts the matches, and what reads a part of them, with their values.
-    fn statements(mut self, table: &str, columns: &str, request: &PageRequest) -> [(String, Vec<Value>); 2] {
+    fn statements(
+        mut self,
+        dialect: Dialect,
+        table: &str,
+        columns: &str,
+        request: &PageRequest,
+    ) -> [(String, Vec<Value>); 2] {
+        let table = match (dialect, self.index) {
+            (Dialect::Sqlite, Some(index)) => format!("{table} indexed by {index}"),
+            (Dialect::Sqlite, None) | (Dialect::Postgres, _) => table.to_owned(),
+        };
         let (column, until) = match self.by_clock {
             ByClock::UntilFirst { column, .. } => (column, "min(until)"),
             ByClock::Always | ByClock::Never => ("1", "cast(null as bigint)"),
@@ -192,7 +210,7 @@ impl Filter {
 
     /// How the database would go about [`Filter::entities`]: its plan for each of the two statements.
     pub(crate) fn plans<E: Entity>(self, tx: &mut Tx<'_>, request: &PageRequest) -> Result<[String; 2], Error> {
-        let [(count, of_count), (page, of_page)] = self.statements(E::TABLE, "version, doc", request);
+        let [(count, of_count), (page, of_page)] = self.statements(tx.dialect(), E::TABLE, "version, doc", request);
         Ok([explained(tx, &count, &of_count)?, explained(tx, &page, &of_page)?])
     }
 

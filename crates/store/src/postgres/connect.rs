@@ -1,17 +1,19 @@
 //! Where the database is, how to get there safely, and whether it keeps what it acknowledges.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::fault;
@@ -77,15 +79,15 @@ impl Target {
 
     /// To the first host that answers and is what is wanted, beginning with the one that was so last. The connection's own
     /// work is spawned on the current runtime and ends with the client.
-    pub(crate) async fn connect(&self) -> Result<Client, Error> {
+    pub(crate) async fn connect(&self) -> Result<Link, Error> {
         let first = self.latest.load(Ordering::Relaxed);
         let mut failures = Vec::new();
         for index in (0..self.hosts.len()).map(|step| (first + step) % self.hosts.len()) {
             // A limit for each: a host that swallows everything must not use up the time of the next.
             match tokio::time::timeout(CONNECT_LIMIT, self.connect_to(&self.hosts[index])).await {
-                Ok(Ok(client)) => {
+                Ok(Ok(link)) => {
                     self.latest.store(index, Ordering::Relaxed);
-                    return Ok(client);
+                    return Ok(link);
                 }
                 Ok(Err(error)) => failures.push(fault::describe(&error)),
                 Err(_) => failures.push(format!("no connection within {} s", CONNECT_LIMIT.as_secs())),
@@ -94,17 +96,48 @@ impl Target {
         Err(Error::Unavailable(failures.join("; ")))
     }
 
-    async fn connect_to(&self, config: &Config) -> Result<Client, tokio_postgres::Error> {
-        match &self.tls {
+    async fn connect_to(&self, config: &Config) -> Result<Link, tokio_postgres::Error> {
+        let unconfirmed = Arc::new(AtomicBool::new(false));
+        let client = match &self.tls {
             Some(tls) => {
                 let (client, connection) = config.connect(tls.clone()).await?;
-                tokio::spawn(async move { report(connection.await) });
-                Ok(client)
+                tokio::spawn(attend(connection, Arc::clone(&unconfirmed)));
+                client
             }
             None => {
                 let (client, connection) = config.connect(NoTls).await?;
-                tokio::spawn(async move { report(connection.await) });
-                Ok(client)
+                tokio::spawn(attend(connection, Arc::clone(&unconfirmed)));
+                client
+            }
+        };
+        Ok(Link { client, unconfirmed })
+    }
+}
+
+/// A connection to the server that was found.
+pub(crate) struct Link {
+    pub(crate) client: Client,
+    /// Set before the answer to a COMMIT that no standby has confirmed, though it was to wait for one
+    /// ([`fault::is_unconfirmed_commit`]).
+    pub(crate) unconfirmed: Arc<AtomicBool>,
+}
+
+/// Passes on what comes and goes, until either end leaves.
+async fn attend<S, T>(mut connection: tokio_postgres::Connection<S, T>, unconfirmed: Arc<AtomicBool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+        match message {
+            Ok(AsyncMessage::Notice(notice)) if fault::is_unconfirmed_commit(&notice) => {
+                unconfirmed.store(true, Ordering::Relaxed);
+                tracing::warn!(notice = notice.message(), "a commit was not confirmed by a standby");
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(error = fault::describe(&error), "a database connection ended");
+                return;
             }
         }
     }
@@ -183,12 +216,6 @@ fn without_host(all: &Config) -> Config {
     one
 }
 
-fn report(ended: Result<(), tokio_postgres::Error>) {
-    if let Err(error) = ended {
-        tracing::warn!(error = fault::describe(&error), "a database connection ended");
-    }
-}
-
 /// The part of the URL that tokio-postgres doesn't know all words of.
 #[derive(Default)]
 struct TlsOptions {
@@ -244,7 +271,7 @@ select
     current_setting('server_encoding')";
 
 pub(crate) async fn check_settings(target: &Target, allow_unsafe: bool) -> Result<(), Error> {
-    let client = target.connect().await?;
+    let client = target.connect().await?.client;
     let rows = client.query_typed(SETTINGS, &[]).await.map_err(|error| Error::Unavailable(fault::describe(&error)))?;
     let row = rows.first().ok_or_else(|| Error::Corrupt("the server doesn't know its settings".to_owned()))?;
     let setting = |index| row.try_get::<_, &str>(index).map_err(|error| Error::Corrupt(fault::describe(&error)));

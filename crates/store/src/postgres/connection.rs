@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, Statement};
 
+use super::connect::Link;
 use super::fault::{self, Cause, Fault};
 use super::merge;
 use super::pipeline::{self, Reply, Step, Text};
@@ -74,6 +75,7 @@ select cast(pg_current_snapshot() as text) || ' ' || cast(pg_postmaster_start_ti
 pub(crate) struct Connection {
     runtime: Rc<Runtime>,
     client: Client,
+    unconfirmed: Arc<AtomicBool>,
     statements: HashMap<String, Prepared>,
     unprepared: Arc<AtomicBool>,
     pub(super) collected: Vec<Collected>,
@@ -130,10 +132,11 @@ enum Output {
 }
 
 impl Connection {
-    pub(crate) fn new(runtime: Rc<Runtime>, client: Client, unprepared: Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(runtime: Rc<Runtime>, link: Link, unprepared: Arc<AtomicBool>) -> Self {
         Self {
             runtime,
-            client,
+            client: link.client,
+            unconfirmed: link.unconfirmed,
             statements: HashMap::new(),
             unprepared,
             collected: Vec::new(),
@@ -290,6 +293,7 @@ impl Connection {
     /// The last reply, or what the first failure means.
     fn send_ending(&mut self, steps: &[Step<'_>], guards: &[usize], commits: bool) -> Result<Option<Reply>, Error> {
         let unknown = commits && self.wrote;
+        self.unconfirmed.store(false, Ordering::Relaxed);
         let replies = match self.wait(pipeline::send(&self.client, steps)) {
             Ok(replies) => replies,
             Err(error) => {
@@ -331,6 +335,7 @@ impl Connection {
             }
         }
         match first_fault {
+            None if unknown && self.unconfirmed.load(Ordering::Relaxed) => Err(Error::UnknownCommit),
             None => Ok(last),
             Some(fault) => Err(fault.error),
         }

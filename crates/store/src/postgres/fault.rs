@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, SqlState};
 
 use crate::error::{Error, SqlKind};
 
@@ -81,6 +81,13 @@ pub(crate) fn is_certain_refusal(error: &tokio_postgres::Error) -> bool {
         let code = code.code();
         code != "40003" && code != "25P04" && matches!(&code[..2], "22" | "23" | "25" | "40")
     })
+}
+
+/// Said beside a COMMIT that then is answered as done: its wait for the standby was cancelled (`pg_cancel_backend`), so that it
+/// is on this server's disk and perhaps on no other. Told by the server's own name for the place, because the sentence is
+/// in the server's language and its code is that of all warnings.
+pub(crate) fn is_unconfirmed_commit(notice: &DbError) -> bool {
+    notice.routine() == Some("SyncRepWaitForLSN")
 }
 
 /// Without the statement's values, which may be secrets.

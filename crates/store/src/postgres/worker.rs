@@ -88,20 +88,20 @@ impl Running {
         }
         if self.connection.is_none() {
             let connecting = async {
-                let client = self.common.target.connect().await?;
-                let pooled = pooler::is_between(&client);
+                let link = self.common.target.connect().await?;
+                let pooled = pooler::is_between(&link.client);
                 let pooled = tokio::time::timeout(CONNECT_LIMIT, pooled).await;
                 let unanswered = |_| Error::Unavailable("the new connection gave no answer".to_owned());
-                Ok::<_, Error>((client, pooled.map_err(unanswered)??))
+                Ok::<_, Error>((link, pooled.map_err(unanswered)??))
             };
-            let (client, pooled) = self.runtime.block_on(connecting)?;
+            let (link, pooled) = self.runtime.block_on(connecting)?;
             if pooled && !self.common.unprepared.swap(true, Ordering::Relaxed) {
                 tracing::info!(
                     "a connection pooler is in between: statements are not prepared, which costs some speed"
                 );
             }
             let unprepared = Arc::clone(&self.common.unprepared);
-            self.connection = Some(Connection::new(Rc::clone(&self.runtime), client, unprepared));
+            self.connection = Some(Connection::new(Rc::clone(&self.runtime), link, unprepared));
             self.common.connected.fetch_add(1, Ordering::Relaxed);
         }
         Ok(self.connection.as_mut().expect("it was made a line above"))

@@ -81,5 +81,10 @@ fn conditions(scope: Scope, filter: &InvoiceFilter, now: Timestamp) -> Filter {
         conditions.and("subscription_id = {}", [subscription_id.as_str().into()]);
     }
     conditions.made_between::<Invoice>(filter.from, filter.until);
+    let is_of_few = [&filter.customer_id, &filter.number, &filter.subscription_id].iter().any(|part| part.is_some());
+    let is_open = matches!(filter.status, Some(StatusFilter::Open | StatusFilter::Is(Status::Overdue)));
+    if is_open && !is_of_few {
+        conditions.by_index("invoices_open");
+    }
     conditions
 }

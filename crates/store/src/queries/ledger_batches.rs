@@ -374,7 +374,8 @@ pub fn plans_of_list(
     filter: &EntryFilter,
     request: &PageRequest,
 ) -> Result<[String; 2], Error> {
-    let [(count, of_count), (page, of_page)] = conditions(scope, filter).statements(ENTRIES, "id", request);
+    let [(count, of_count), (page, of_page)] =
+        conditions(scope, filter).statements(tx.dialect(), ENTRIES, "id", request);
     Ok([explained(tx, &count, &of_count)?, explained(tx, &page, &of_page)?])
 }
 

@@ -29,6 +29,10 @@ const POOLER_AT_INSERT: u8 = 6;
 const POOLER_AT_COMMIT: u8 = 7;
 /// What is read is swallowed, and the connection stays.
 const SILENT_AT_READ: u8 = 8;
+/// COMMIT is answered as done, and before that it is said that its wait for a standby was cancelled.
+const CANCELLED_AT_COMMIT: u8 = 9;
+/// The same beside an insert, where it means nothing.
+const CANCELLED_AT_INSERT: u8 = 10;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_without_an_answer_is_unknown_and_not_repeated() {
@@ -132,6 +136,34 @@ async fn a_pooler_that_lost_its_server_is_no_faulty_statement() {
 /// As PgBouncer says it.
 const SERVER_CRASHED: &[u8] = b"E\0\0\0\x30SFATAL\0VFATAL\0C08P01\0Mserver conn crashed?\0\0";
 
+/// As PostgreSQL 15 says it in German: the sentence is in the server's language.
+const WAIT_CANCELLED: &[u8] = b"N\0\0\0\x88SWARNUNG\0VWARNING\0C01000\0\
+Mstorniere Warten auf synchrone Replikation wegen Benutzeraufforderung\0\
+Fsyncrep.c\0L287\0RSyncRepWaitForLSN\0\0";
+
+/// It is on the disk of this server, and if that is lost, on none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_no_standby_confirmed_is_unknown() {
+    let Some(world) = World::postgres("a_commit_that_no_standby_confirmed").await else { return };
+    let proxy = Proxy::start(world.url()).await;
+    let store = proxy.open().await;
+    store.write(|tx| add_posting(tx, "before")).await.unwrap();
+    proxy.mode.store(CANCELLED_AT_COMMIT, Ordering::SeqCst);
+    assert_eq!(write(&store).await, (Err(Error::UnknownCommit), 1));
+    assert_eq!(world.count("postings").await, 2);
+    // Neither does it spoil what comes behind it on this connection, nor what only read.
+    store.write(|tx| add_posting(tx, "later")).await.unwrap();
+    proxy.mode.store(CANCELLED_AT_INSERT, Ordering::SeqCst);
+    let answer = store.write(|tx| {
+        tx.execute("insert into postings (id, note) values ('unsaid', '')", &[])?;
+        tx.query("select id from postings", &[]).map(drop)
+    });
+    assert_eq!(answer.await, Ok(()));
+    assert_eq!(world.count("postings").await, 4);
+    store.close().await;
+    world.end().await;
+}
+
 /// Each run more would be as long, and whoever asked is gone by then.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_without_an_answer_is_not_repeated() {
@@ -218,13 +250,20 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, mode: Arc<AtomicU8>)
                 let sent = &from_client[..count];
                 let holds = |text: &[u8]| sent.windows(text.len()).any(|window| window == text);
                 let cut = match mode.load(Ordering::SeqCst) {
-                    SWALLOW_ANSWER | SWALLOW_COMMIT | POOLER_AT_COMMIT => holds(b"commit\0"),
-                    CUT_AT_INSERT | GONE_AT_INSERT | POOLER_AT_INSERT => holds(b"insert into postings"),
+                    SWALLOW_ANSWER | SWALLOW_COMMIT | POOLER_AT_COMMIT | CANCELLED_AT_COMMIT => holds(b"commit\0"),
+                    CUT_AT_INSERT | GONE_AT_INSERT | POOLER_AT_INSERT | CANCELLED_AT_INSERT => {
+                        holds(b"insert into postings")
+                    }
                     SILENT_AT_READ => holds(b"from postings"),
                     _ => false,
                 };
                 if cut {
                     let was = mode.swap(PASS, Ordering::SeqCst);
+                    if was == CANCELLED_AT_COMMIT || was == CANCELLED_AT_INSERT {
+                        server.write_all(sent).await.unwrap();
+                        client.write_all(WAIT_CANCELLED).await.unwrap();
+                        continue;
+                    }
                     if was == GONE_AT_INSERT {
                         mode.store(GONE, Ordering::SeqCst);
                     }

@@ -17,7 +17,7 @@ use store::{Dialect, Error, Schema, Tx};
 use proof::Proof;
 
 use crate::on_both;
-use crate::world::{World, raw_postgres};
+use crate::world::{World, count_rows, raw_postgres};
 
 on_both!(
     no_list_of_invoices_reads_others,
@@ -103,8 +103,11 @@ async fn no_list_of_invoices_reads_others(world: &World) {
         tx.execute("drop index invoices_open", &[])?;
         invoices::plans(tx, scope, &open, &page)
     });
-    let is_seen =
-        without_index.await.unwrap().iter().any(|plan| fault(world.dialect(), plan, "invoices_open").is_some());
+    let is_seen = match without_index.await {
+        Ok(plans) => plans.iter().any(|plan| fault(world.dialect(), plan, "invoices_open").is_some()),
+        // SQLite is told the index by its name.
+        Err(error) => error.to_string().contains("no such index: invoices_open"),
+    };
     proof.control("without_its_index", is_seen);
     store.close().await;
     proof.finish(u64::try_from(merchants).unwrap() * INVOICES_OF_A_MERCHANT);
@@ -285,10 +288,6 @@ where organization_id = $1 and mode = $2 and id > $3 and created_at > cast($4 as
 async fn no_event_is_looked_for_among_those_that_have_their_place(world: &World) {
     let store = world.try_open(Schema::product()).await.unwrap();
     let scope = store.write(|tx| fill_with(tx, &[FILL_EVENTS, FILL_UNLOGGED], "evt_", 5)).await.unwrap();
-    if world.dialect() == Dialect::Sqlite {
-        // As the program leaves it, which never has the rows counted.
-        store.write(|tx| tx.execute("drop table sqlite_stat1", &[])).await.unwrap();
-    }
     let plans = store.read(move |tx| events::plans(tx, scope, "evt_100049950")).await.unwrap();
     // Of the table of all events, each step, and in how many of its lines it says what it looks by.
     let (of_events, length): (&[&str], _) = match world.dialect() {
@@ -324,7 +323,7 @@ fn fill_with(tx: &mut Tx<'_>, texts: &[&str], prefix: &str, merchants: i64) -> R
             tx.execute(text, &[last.to_string().into(), "test".into(), prefix.into(), first.into()])?;
         }
     }
-    tx.execute("analyze", &[])?;
+    count_rows(tx)?;
     Ok(Scope { organization: last, mode: Mode::Test })
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use store::{Clock, Database, Dialect, EntropySource, Error, Migration, Schema, Settings, Store};
+use store::{Clock, Database, Dialect, EntropySource, Error, Migration, Schema, Settings, Store, Tx};
 
 pub(crate) const TABLES: &[&str] = &["counters", "postings", "children", "jobs", "things"];
 
@@ -204,4 +204,12 @@ fn with_database(url: &str, name: &str) -> String {
     let end = address[scheme..].find('/').map_or(address.len(), |slash| scheme + slash);
     let query = query.map_or(String::new(), |query| format!("?{query}"));
     format!("{}/{name}{query}", &address[..end])
+}
+
+/// As it is in use: PostgreSQL counts by itself after a while, SQLite never does.
+pub(crate) fn count_rows(tx: &mut Tx<'_>) -> Result<(), Error> {
+    if tx.dialect() == Dialect::Postgres {
+        tx.execute("analyze", &[])?;
+    }
+    Ok(())
 }
