@@ -299,6 +299,7 @@ pub fn forget(tx: &mut Tx<'_>) -> Result<bool, Error> {
 }
 
 fn forget_alone(tx: &mut Tx<'_>, before: i64) -> Result<bool, Error> {
+    key_index::read_before_forgetting(tx)?;
     let old = tx.query(OLD_AT, &[before.into(), limit(MOST_FORGOTTEN)])?;
     for row in &old {
         tx.append("idempotency_keys", FORGET_AT, &[row.get("sequence")?, before.into()])?;

@@ -7,8 +7,8 @@
 //! isn't there.
 //!
 //! The index may hold what was undone or forgotten since, so whoever finds a sequence looks at its row. It never holds less than
-//! there is: a row is known before it is inserted, a run is used once it is committed, and no sequence is given to a second row
-//! as long as a run says where the first one stood.
+//! there is: a row is known before it is inserted, it is read before rows are deleted ([`read_before_forgetting`]), a run is used
+//! once it is committed, and no sequence is given to a second row as long as a run says where the first one stood.
 
 use std::collections::BTreeSet;
 
@@ -309,6 +309,11 @@ pub(crate) fn catch_up(tx: &mut Tx<'_>) -> Result<bool, Error> {
     entries.sort_unstable();
     store(tx, last, &entries)?;
     Ok(true)
+}
+
+/// What is read behind a deletion lacks what is there again if the transaction is undone.
+pub(crate) fn read_before_forgetting(tx: &mut Tx<'_>) -> Result<(), Error> {
+    known(tx).map(drop)
 }
 
 /// Deletes a run that has no row any more; whether there was one.

@@ -18,6 +18,7 @@ on_both!(
     what_is_undone_leaves_its_key_free,
     another_process_is_seen,
     runs_go_with_their_keys,
+    what_is_forgotten_in_vain_is_known,
     a_key_that_would_not_be_found_is_told,
 );
 
@@ -219,6 +220,27 @@ async fn runs_go_with_their_keys(world: &World) {
         store.close().await;
     }
     assert_eq!(world.count("idempotency_keys").await, 3);
+}
+
+/// A batch whose commit fails, right after a start: the last keys go with their run, one is looked for, and all are back.
+async fn what_is_forgotten_in_vain_is_known(world: &World) {
+    let store = open_with(world, "old", RUN, 31).await;
+    while store.write(idempotency::forget).await.unwrap() && world.count("idempotency_keys").await > 500 {}
+    store.close().await;
+    let store = open(world).await;
+    let in_vain = store.write(|tx| {
+        while idempotency::forget(tx)? {}
+        keep(tx, &key("in vain"))?;
+        Err::<(), _>(Error::Busy)
+    });
+    assert_eq!(in_vain.await, Err(Error::Busy));
+    assert_eq!(store.write(|tx| keep(tx, &key("kept"))).await, Ok(Claimed::First));
+    while store.write(idempotency::forget).await.unwrap() {}
+    assert_eq!(unfound(&store).await, Vec::<String>::new());
+    store.close().await;
+    let store = open(world).await;
+    assert!(is_kept(&claim(&store, key("kept")).await));
+    store.close().await;
 }
 
 async fn unfound(store: &Store) -> Vec<String> {
