@@ -119,9 +119,11 @@ class Scene:
             eventually(lambda: not missing(), timeout=DELIVERED_S, pause=1)
         except AssertionError:
             return [f"{len(missing())} events were not delivered within {DELIVERED_S} s"]
+        # What comes while the pages are read can be newer than the first of them.
+        delivered = list(self.mailbox.deliveries)
         events = list(everything(client, "/v1/events"))
         stored = {event["id"] for event in events}
-        lost = [one for one in self.mailbox.deliveries if one.id not in stored]
+        lost = [one for one in delivered if one.id not in stored]
         if lost:
             print(self.story(lost, events))
         # A list could leave out what is there.

@@ -3,11 +3,13 @@
 import socket
 import time
 
+import pytest
 from jokoor import Jokoor
 
 from checks import data, eventually, ok
 from invoices import order
 from server import Api
+from store import psql
 
 CHECKOUTS = 25
 # More than there are places for deliveries.
@@ -98,3 +100,33 @@ def test_receivers_of_test_mode_that_hang_hold_up_no_live_webhook(new_server):
         eventually(lambda: of(live)["attempts"] == 1, timeout=8)
         assert of(test)["object_id"] == owed and of(test)["attempts"] == 0, "those still hang"
     server.kill()
+
+
+# As long as a claim lasts.
+LEASE_S = 30
+# Of what commits a claim. An attempt could last half of a lease, so that this leaves too little.
+SLOW_COMMIT = """
+create function takes_long() returns trigger language plpgsql as $$ begin perform pg_sleep(15); return null; end $$;
+create constraint trigger takes_long after update on webhook_deliveries deferrable initially deferred
+    for each row when (new.lease_token > old.lease_token and new.lease_until > 0) execute function takes_long();
+"""
+
+
+def test_who_holds_a_delivery_no_longer_does_not_begin_it(new_server, receiver):
+    """Another process could hold it by then, and have sent what comes after it."""
+    server = new_server()
+    if server.store.name != "postgres":
+        pytest.skip("on SQLite nobody else claims")
+    mailbox = receiver.mailbox()
+    with Jokoor(server.keys["test"]["secret"], base_url=server.url) as sdk:
+        ok(sdk.webhooks.create(url=mailbox.url, enabled_events=["*"]))
+        psql(server.store.url, SLOW_COMMIT)
+        checkout = ok(sdk.checkouts.create(amount="10.00"))
+        payer = {"payment_method": "afrimoney", "customer_phone": "+2207000000"}
+        ok(sdk.payments.initialize(client_secret=checkout["client_secret"], **payer))
+    time.sleep(18)
+    assert mailbox.deliveries == []
+    psql(server.store.url, "drop trigger takes_long on webhook_deliveries")
+    mailbox.wait(lambda deliveries: len(deliveries) == 2, timeout=2 * LEASE_S)
+    assert [one.type for one in mailbox.deliveries] == ["payment.succeeded", "checkout.completed"]
+    server.stop()

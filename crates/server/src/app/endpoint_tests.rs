@@ -82,7 +82,10 @@ impl App {
                 Run::Open(prepared) => prepared,
             };
         let posted = match self.endpoint_tests().begin(scope) {
-            Some(_under_way) => self.post_event(&endpoint, &event_id, EventType::WebhookTest, &body).await.map(Some),
+            Some(_under_way) => match self.look(|tx, _| Ok(tx.now())).await {
+                Ok(now) => self.post_event(&endpoint, &event_id, EventType::WebhookTest, &body, now).await.map(Some),
+                Err(failure) => Err(failure),
+            },
             None => Ok(None),
         };
         let outcome = match posted {

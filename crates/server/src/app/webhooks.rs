@@ -332,8 +332,17 @@ pub fn claim(
                 places.give_back(due.endpoint);
                 continue;
             };
-            let event = events::find(tx, scope, id)?
-                .ok_or_else(|| Failure::Broken(format!("a delivery of the event {id}, which is not there")))?;
+            // Of a type that only a later version beside this one knows, or lost: others' deliveries don't wait for it.
+            let event = match events::find(tx, scope, id) {
+                Ok(Some(event)) => event,
+                unreadable @ (Ok(None) | Err(store::Error::Corrupt(_))) => {
+                    let why = unreadable.err().map_or_else(|| "it is not there".to_owned(), |error| error.to_string());
+                    tracing::error!(event = %id, why, "the event of a delivery can't be read; it is left until its lease ends");
+                    places.give_back(due.endpoint);
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             let given_up = is_given_up(tx, endpoint.as_ref(), scope, id)?;
             let endpoint = endpoint.filter(|_| !given_up);
             dispatches.push(Dispatch { claimed, event, endpoint });
@@ -401,15 +410,15 @@ fn count(tx: &mut Tx<'_>, mut endpoint: WebhookEndpoint, outcome: &Attempted) ->
 }
 
 impl super::App {
-    /// One signed attempt to deliver `body`, outside any transaction.
+    /// One signed attempt at `now` to deliver `body`, outside any transaction.
     pub async fn post_event(
         &self,
         endpoint: &WebhookEndpoint,
         event_id: &str,
         kind: EventType,
         body: &str,
+        now: Timestamp,
     ) -> Result<Attempted, Failure> {
-        let now = self.look(|tx, _| Ok(tx.now())).await?;
         let secrets = secrets(self.context(), endpoint, now)?;
         let live = endpoint.scope.mode.is_live();
         let url = match self.egress().check_url(&endpoint.url, live) {

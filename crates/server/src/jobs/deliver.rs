@@ -8,15 +8,20 @@ use domain::webhook::WebhookEndpoint;
 use domain::{Id, Timestamp};
 use store::Tx;
 use store::queries::deliveries;
+use tokio::time::Instant;
 
 use super::queue::Queue;
 use crate::app::App;
 use crate::app::delivery_places::{PLACES, Places};
 use crate::app::webhooks::{self, Dispatch};
 use crate::error::Failure;
+use crate::monotonic;
 
-/// Longer than an attempt can last (15 s).
+/// From the claim to the end of an attempt, which lasts up to 15 s.
 const LEASE: Duration = Duration::from_secs(30);
+/// Where the claim's commit, or a look at the time, took longer than this, an attempt could outlast its lease: another one
+/// would begin beside it, and what comes behind it could overtake it.
+const LATEST_BEGINNING: Duration = Duration::from_secs(14);
 
 #[derive(Clone, Default)]
 pub(super) struct Deliveries {
@@ -29,8 +34,15 @@ impl Deliveries {
     }
 }
 
+/// A delivery that is held.
+pub(super) struct Held {
+    dispatch: Dispatch,
+    /// Not later than its lease.
+    since: Instant,
+}
+
 impl Queue for Deliveries {
-    type Claimed = Dispatch;
+    type Claimed = Held;
 
     const NAME: &'static str = "webhook deliveries";
     const CONCURRENCY: usize = PLACES;
@@ -47,7 +59,8 @@ impl Queue for Deliveries {
         Ok(deliveries::next_due(tx, &full)?)
     }
 
-    async fn claim(&self, app: &App, limit: usize) -> Result<Vec<Dispatch>, Failure> {
+    async fn claim(&self, app: &App, limit: usize) -> Result<Vec<Held>, Failure> {
+        let since = monotonic::now();
         let before = self.places().clone();
         let seen = before.clone();
         let claimed = app.store().write(move |tx| {
@@ -57,12 +70,12 @@ impl Queue for Deliveries {
         });
         let (claimed, after) = claimed.await?;
         self.places().add(&before, &after);
-        Ok(claimed)
+        Ok(claimed.into_iter().map(|dispatch| Held { dispatch, since }).collect())
     }
 
-    async fn work(&self, app: &App, dispatch: Dispatch) {
-        let place = Place { of: self.clone(), endpoint: dispatch.claimed.delivery.endpoint };
-        if let Err(failure) = attempt(app, dispatch, place).await {
+    async fn work(&self, app: &App, held: Held) {
+        let place = Place { of: self.clone(), endpoint: held.dispatch.claimed.delivery.endpoint };
+        if let Err(failure) = attempt(app, held, place).await {
             tracing::error!(%failure, "a webhook attempt can't be stored");
         }
     }
@@ -80,11 +93,18 @@ impl Drop for Place {
     }
 }
 
-async fn attempt(app: &App, dispatch: Dispatch, place: Place) -> Result<(), Failure> {
-    let Dispatch { claimed, event, endpoint } = dispatch;
+async fn attempt(app: &App, held: Held, place: Place) -> Result<(), Failure> {
+    let Held { dispatch: Dispatch { claimed, event, endpoint }, since } = held;
     let outcome = match &endpoint {
         None => None,
-        Some(endpoint) => Some(app.post_event(endpoint, &event.id.to_string(), event.kind, &event.body).await?),
+        Some(endpoint) => {
+            let now = app.look(|tx, _| Ok(tx.now())).await?;
+            if monotonic::now() - since > LATEST_BEGINNING {
+                tracing::warn!(event = %event.id, "the database took so long that this webhook is left to the next claim");
+                return Ok(());
+            }
+            Some(app.post_event(endpoint, &event.id.to_string(), event.kind, &event.body, now).await?)
+        }
     };
     // Before the commit, which wakes whoever waits for the place.
     drop(place);

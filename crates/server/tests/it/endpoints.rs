@@ -5,6 +5,7 @@ use std::time::Duration;
 use dalasi::app::webhooks::{self, EndpointChange, NewEndpoint};
 use dalasi::jobs;
 use domain::event::{Event, EventType};
+use domain::job::Job;
 use domain::webhook::{Delivery, EndpointStatus, EventFilter, WebhookEndpoint};
 use domain::{Id, Metadata};
 use store::Database;
@@ -96,6 +97,46 @@ async fn what_happens_after_it_is_active_again_is_owed_whatever_another_clock_sa
     let claimed = claim(&world).await;
     assert!(matches!(claimed[..], [(_, true)]), "{claimed:?}");
     world.has_clean_books().await;
+    world.app.store().close().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_keeps_nobody_waiting() {
+    nobody_waits_for_what_cannot_be_read(Database::SqliteMemory).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_keeps_nobody_waiting_on_postgres() {
+    let Some(place) = Place::postgres("what cannot be read keeps nobody waiting").await else { return };
+    nobody_waits_for_what_cannot_be_read(place.settings()).await;
+    place.end().await;
+}
+
+/// Written by a later version beside this one, in an upgrade; or lost.
+async fn nobody_waits_for_what_cannot_be_read(database: Database) {
+    let world = World::complete(database).await;
+    world.rest().await;
+    let endpoint = endpoint(&world).await;
+    let checkout = world.create(|_| {}).await;
+    let owed = owe(&world, endpoint, 3).await;
+    let (later, lost) = (owed[0].to_string(), owed[1].to_string());
+    let changed = world.app.commit(move |tx, _| {
+        tx.execute("update events set type = 'balance.counted' where id = $1", &[later.as_str().into()])?;
+        tx.execute("delete from events where id = $1", &[lost.as_str().into()])?;
+        let job = "insert into jobs (kind, object_id, organization_id, mode, due_at, lane, attempts, lease_until, lease_token)
+            select 'count_balance', object_id, organization_id, mode, due_at, lane, 0, 0, 0 from jobs where kind = 'expire_checkout'";
+        Ok(tx.execute(job, &[])?)
+    });
+    assert_eq!(changed.await.unwrap(), 1);
+    assert_eq!(claim(&world).await, [(owed[2], true)]);
+
+    world.clock.advance(Duration::from_secs(90_000));
+    let mut ran = Vec::new();
+    while let Some(claimed) = jobs::claim_due(&world.app, 32).await.pop() {
+        ran.push(claimed.job);
+        assert!(jobs::run_one(&world.app, claimed).await);
+    }
+    assert_eq!(ran, [Job::ExpireCheckout(checkout.id)]);
     world.app.store().close().await;
 }
 

@@ -129,8 +129,12 @@ impl Running {
         }
     }
 
-    fn write(&mut self, mut job: Box<dyn Job>) {
-        let begun_us = self.common.clock.now_us();
+    fn write(&mut self, job: Box<dyn Job>) {
+        self.write_since(job, self.common.clock.now_us());
+    }
+
+    /// Begun at `begun_us`, perhaps together with others.
+    fn write_since(&mut self, mut job: Box<dyn Job>, begun_us: i64) {
         let mut reconnections = 0;
         let mut conflicts = 0;
         loop {
@@ -142,7 +146,7 @@ impl Running {
             let is_late = self.common.clock.now_us() - begun_us > LAST_START_US || job.abandoned();
             if error == Error::Conflict {
                 conflicts += 1;
-                if conflicts == MAX_RUNS {
+                if conflicts == MAX_RUNS || is_late {
                     return job.refuse(error);
                 }
                 self.sleep(pause_after(conflicts, job.seed()));
@@ -177,14 +181,19 @@ impl Running {
             Err(error) => error,
         };
         self.common.additions.be_careful();
-        let is_late = self.common.clock.now_us() - begun_us > LAST_START_US;
-        let mut refusal = (is_late || error == Error::UnknownCommit).then_some(error);
+        let mut refusal = None;
         for job in jobs {
+            // Those before it may have taken as long as anybody waits.
+            let is_late = self.common.clock.now_us() - begun_us > LAST_START_US;
+            if is_late || error == Error::UnknownCommit {
+                refusal = Some(error.clone());
+            }
             // Without a connection each of them would wait for one in vain, and the last the longest.
             refusal = refusal.or_else(|| self.connect().err());
             match &refusal {
                 Some(error) => job.refuse(error.clone()),
-                None => self.write(job),
+                None if job.abandoned() => {}
+                None => self.write_since(job, begun_us),
             }
         }
     }

@@ -111,7 +111,14 @@ pub fn claim(tx: &mut Tx<'_>, mode: Mode, limit: usize, lease_until: Timestamp) 
     for row in &due {
         let id: String = row.get("id")?;
         for row in &tx.query(LEASE, &[lease_until.micros().into(), id.into(), now.into(), latest.into()])? {
-            claimed.push(ClaimedMail { mail: read(row)?, lease_token: row.get("lease_token")? });
+            match read(row) {
+                Ok(mail) => claimed.push(ClaimedMail { mail, lease_token: row.get("lease_token")? }),
+                // Of a later version that runs beside this one, or damaged: it keeps nobody else waiting.
+                Err(Error::Corrupt(why)) => {
+                    tracing::error!(why, "a mail can't be read; it is left until its lease ends")
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(claimed)

@@ -20,6 +20,7 @@ on_both!(
     what_is_over_or_not_due_is_not_claimed,
     the_modes_are_claimed_apart,
     a_row_can_not_contradict_itself,
+    a_mail_that_cannot_be_read_keeps_nobody_waiting,
     what_is_due_at_the_same_moment_is_claimed_by_its_name,
 );
 
@@ -161,6 +162,17 @@ async fn a_row_can_not_contradict_itself(world: &World) {
         let refused = store.write(move |tx| tx.execute(wrong, &[])).await;
         assert!(refused.is_err(), "{wrong}");
     }
+}
+
+/// Damaged, or of a later version beside this one.
+async fn a_mail_that_cannot_be_read_keeps_nobody_waiting(world: &World) {
+    let (store, scope) = open(world).await;
+    owe(&store, scope).await;
+    let later = store.write(|tx| tx.execute("update mails set id = 'a'", &[]));
+    assert_eq!(later.await, Ok(1));
+    owe(&store, scope).await;
+    assert_eq!(claim(&store, LEASE).await.len(), 1);
+    store.close().await;
 }
 
 /// On both databases the same ones come first, so that a history is the same on both.

@@ -1,10 +1,12 @@
 //! What only a server does: lose connections, forget statements, run with settings that lose writes, interleave.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
-use store::{Database, Error, Settings, Store, Tx};
+use futures_util::future::join_all;
+use store::{Clock, Database, Error, Settings, Store, Tx};
 
+use crate::additions::Held;
 use crate::world::{System, World, entropy, raw_postgres, schema};
 use crate::writes::add_posting;
 
@@ -28,6 +30,78 @@ async fn a_server_that_is_not_there_is_said_so() {
     let settings = Settings::new(Database::Postgres { url: "postgres://nobody@127.0.0.1:1/none".to_owned() });
     let refused = Store::open_with(settings, schema(), Arc::new(System), entropy()).await.err();
     assert!(matches!(refused, Some(Error::Unavailable(_))), "{refused:?}");
+}
+
+/// As the system's, and so much later as was said.
+#[derive(Default)]
+struct Ahead(AtomicI64);
+
+impl Clock for Ahead {
+    fn now_us(&self) -> i64 {
+        System.now_us() + self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Another was faster.
+fn conflict(tx: &mut Tx<'_>) -> Result<(), Error> {
+    tx.guarded("counters", "update counters set version = version + 1 where name = 'gone'", &[])?;
+    tx.query("select name from counters", &[]).map(drop)
+}
+
+/// Who asked is told after half a minute that nobody knows, asks again, and would have it twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_begun_anew_when_its_caller_may_be_gone() {
+    let Some(world) = World::postgres("nothing_is_begun_anew").await else { return };
+    let clock = Arc::new(Ahead::default());
+    let settings = Settings { connections: 1, ..world.settings.clone() };
+    let store = Store::open_with(settings, schema(), Arc::clone(&clock) as Arc<dyn Clock>, entropy()).await.unwrap();
+    let longer = 11_000_000;
+
+    // It met another, which took long.
+    let (runs, late) = (Arc::new(AtomicU32::new(0)), Arc::clone(&clock));
+    let seen = Arc::clone(&runs);
+    let met = store.write(move |tx| {
+        add_posting(tx, "met")?;
+        match seen.fetch_add(1, Ordering::SeqCst) {
+            0 => {
+                late.0.fetch_add(longer, Ordering::SeqCst);
+                conflict(tx)
+            }
+            _ => Ok(()),
+        }
+    });
+    assert_eq!(met.await, Err(Error::Conflict));
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+
+    // It shared a transaction that failed, and another of those takes long, alone.
+    let held = Held::of(&store, 1).await;
+    let runs = Arc::new(AtomicU32::new(0));
+    let adding: Vec<_> = (0..4)
+        .map(|number| {
+            let (store, late, seen) = (store.clone(), Arc::clone(&clock), Arc::clone(&runs));
+            tokio::spawn(async move {
+                let added = store.add(move |tx| {
+                    add_posting(tx, &format!("added{number}"))?;
+                    match seen.fetch_add(1, Ordering::SeqCst) {
+                        0 => conflict(tx),
+                        _ => {
+                            late.0.fetch_add(longer, Ordering::SeqCst);
+                            Ok(())
+                        }
+                    }
+                });
+                added.await
+            })
+        })
+        .collect();
+    held.let_go().await;
+    let mut added: Vec<_> = join_all(adding).await.into_iter().map(Result::unwrap).collect();
+    added.sort_by_key(Result::is_err);
+    assert_eq!(added, [Ok(()), Err(Error::Conflict), Err(Error::Conflict), Err(Error::Conflict)]);
+    assert_eq!(runs.load(Ordering::SeqCst), 2);
+    assert_eq!(world.count("postings").await, 1);
+    store.close().await;
+    world.end().await;
 }
 
 /// The real interleaving: the other connection commits between the reading and the writing of this transaction.
