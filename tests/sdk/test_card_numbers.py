@@ -23,6 +23,15 @@ NOBODY = "01h455vb4pex5vsknk084sn02q"
         ("PUT", f"/v1/pay/payment-links/pl_{NOBODY}", {"description": CARD}),
         ("POST", "/v1/webhook_endpoints", ENDPOINT | {"description": CARD}),
         ("PATCH", f"/v1/webhook_endpoints/we_{NOBODY}", {"description": CARD}),
+        # Under the name of what is read strictly where it belongs.
+        ("POST", "/v1/checkouts", {"amount": "1.00", "metadata": {"customer_phone": CARD}}),
+        ("POST", "/v1/pay/invoices", {"metadata": {"customer_phone": CARD}}),
+        ("POST", "/v1/pay/customers", {"email": "awa@example.gm", "metadata": {"phone": CARD}}),
+        ("PUT", "/v1/pay/settings", {"address": {"phone": CARD}}),
+        (
+            "POST", "/v1/pay/initialize",
+            {"object_type": "payment_link", "object_id": f"pl_{NOBODY}", "custom_field_values": {"customer_pin": CARD}},
+        ),
     ],
 )
 def test_it_is_refused_and_not_repeated(server, verb, path, body):
@@ -30,3 +39,11 @@ def test_it_is_refused_and_not_repeated(server, verb, path, body):
     answer = live.request(verb, path, body)
     refusal(answer, 400, "card_data_not_allowed")
     assert CARD not in answer.text
+
+
+def test_no_idempotency_key_is_one(server):
+    live = Api(server.url, server.keys["live"]["secret"])
+    number = CARD.replace(" ", "")
+    answer = live.post("/v1/checkouts", {"amount": "1.00"}, headers={"Idempotency-Key": number})
+    refusal(answer, 400, "card_data_not_allowed")
+    assert number not in answer.text

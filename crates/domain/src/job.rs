@@ -57,6 +57,8 @@ pub enum Lane {
 }
 
 impl Lane {
+    pub const ALL: [Lane; 2] = [Lane::Prompt, Lane::Ahead];
+
     /// As it is stored.
     pub fn number(self) -> i64 {
         match self {

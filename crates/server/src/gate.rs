@@ -112,7 +112,7 @@ impl Gate {
         let pass = Pass(Arc::new(Place { gate: self.clone(), is_write, is_taken, bytes }));
         // Who only reads is not asked for a body, and would never come to the end of one.
         if reads || request.body().is_end_stream() {
-            pass.begin();
+            pass.take();
         }
         Ok(pass)
     }
@@ -130,14 +130,28 @@ impl Gate {
 }
 
 impl Pass {
-    /// There is nothing more to wait for: from now on it is worked on.
-    pub(crate) fn begin(&self) {
+    /// There is nothing more to wait for: from now on it is worked on, unless others whose bodies came meanwhile have the places.
+    pub(crate) fn begin(&self) -> Result<(), Full> {
+        if !self.take() {
+            return Ok(());
+        }
+        let Place { gate, is_write, .. } = &*self.0;
+        let Inside { most_writes, most, writes, all, .. } = &*gate.0;
+        let is_over =
+            all.load(Ordering::Relaxed) > *most || (*is_write && writes.load(Ordering::Relaxed) > *most_writes);
+        if is_over { Err(gate.refuse(if *is_write { "write" } else { "other" })) } else { Ok(()) }
+    }
+
+    /// Whether it was not taken before.
+    fn take(&self) -> bool {
         let Place { gate, is_write, is_taken, .. } = &*self.0;
-        if !is_taken.swap(true, Ordering::Relaxed) {
+        let is_first = !is_taken.swap(true, Ordering::Relaxed);
+        if is_first {
             for count in gate.count(*is_write) {
                 count.fetch_add(1, Ordering::Relaxed);
             }
         }
+        is_first
     }
 
     /// So many more bytes of its body have come: whether they can be held with all the others.
@@ -215,9 +229,9 @@ mod tests {
         let gate = Gate::of(1, 2);
         let slow = request(Method::POST, "/v1/checkouts", Body::from("{}"));
         let passes: Vec<_> = (0..3).map(|_| gate.enter(&slow).unwrap()).collect();
-        passes[0].begin();
-        passes[0].clone().begin();
+        assert!(passes[0].begin().is_ok() && passes[0].clone().begin().is_ok());
         assert!(gate.enter(&slow).is_err(), "one is worked on");
+        assert!(passes[1].begin().is_err(), "it came to its end too late");
         drop(passes);
         assert!(gate.enter(&slow).is_ok());
     }

@@ -66,10 +66,10 @@ impl InlineDatabase {
     }
 
     /// A process begins to serve it, and the one before is dead. As when a file is opened, nothing goes wrong here.
-    pub(crate) fn end_leases(&self) -> Result<(), Error> {
+    pub(crate) fn end_leases(&self, now_us: i64) -> Result<(), Error> {
         let mut connection = self.lock();
         connection.forget();
-        lease::end_all(&mut Tx::new(&mut *connection, Access::Write, 0, [0; 32]))
+        lease::end_all(&mut Tx::new(&mut *connection, Access::Write, now_us, [0; 32]))
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {

@@ -255,7 +255,7 @@ fn joined_in_order<'s>(tx: &Tx<'_>, sql: &'s str) -> Cow<'s, str> {
 }
 
 /// The database's plan for a statement.
-fn explained(tx: &mut Tx<'_>, sql: &str, values: &[Value]) -> Result<String, Error> {
+pub(crate) fn explained(tx: &mut Tx<'_>, sql: &str, values: &[Value]) -> Result<String, Error> {
     let (explain, column) = match tx.dialect() {
         Dialect::Sqlite => ("explain query plan", "detail"),
         Dialect::Postgres => ("explain", "QUERY PLAN"),

@@ -144,6 +144,7 @@ impl Store {
         migrates: bool,
     ) -> Result<Self, Error> {
         let clock = Arc::new(Monotone::new(clock));
+        let now_us = clock.now_us();
         let inline = crate::inline::Inline::new(database.clone(), Arc::clone(&clock), interference);
         let schema = Schema::product();
         let (_, changes) = watch::channel(0);
@@ -162,7 +163,7 @@ impl Store {
         if migrates {
             migrate(&store, &schema, false).await?;
         }
-        database.end_leases()?;
+        database.end_leases(now_us)?;
         Ok(store)
     }
 

@@ -104,7 +104,7 @@ pub(crate) const ROWS: &[Row] = &[
             "--nocapture",
         ]),
         unit: "states",
-        counts: [280_000, 280_000, 280_000],
+        counts: [266_000, 266_000, 266_000],
         is_gate_step: false,
     },
     Row {

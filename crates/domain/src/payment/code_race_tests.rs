@@ -39,9 +39,32 @@ fn a_wrong_code_counts_although_an_older_answer_was_faster() {
     let stale = session.reported(&mut attempt, &Report::AwaitingCode { attempts_left: 3 }, at(2));
     assert_eq!((stale, session.status(), tries_left(&session)), (Moved::Nowhere, SessionStatus::Processing, 3));
     let word = Called::Answered(Report::AwaitingCode { attempts_left: 2 });
-    assert_eq!(session.code_submitted(&mut attempt, word, at(2)), Moved::On);
+    assert_eq!(session.code_submitted(&mut attempt, Some(at(2)), word, at(2)), Moved::On);
     assert_eq!((session.status(), tries_left(&session)), (SessionStatus::Pending, 2));
     assert_eq!(session.failure_reason, Some(FailureReason::WrongCode));
+}
+
+/// The rail's word told that the first one was wrong, before the answer to its own call.
+#[test]
+fn the_answer_about_a_code_of_before_says_nothing_about_the_next() {
+    let two_left = Report::AwaitingCode { attempts_left: 2 };
+    for answer in [
+        Called::Answered(two_left.clone()),
+        Called::Refused(FailureReason::ProviderError),
+        Called::Lost("a reset".into()),
+    ] {
+        let (mut session, mut attempt) = awaiting_code(3);
+        session.submit_code(Some(&mut attempt), at(2)).unwrap();
+        assert_eq!(session.reported(&mut attempt, &two_left, at(3)), Moved::On);
+        assert_eq!((session.status(), tries_left(&session)), (SessionStatus::Pending, 2));
+        session.submit_code(Some(&mut attempt), at(5)).unwrap();
+        let moved = session.code_submitted(&mut attempt, Some(at(2)), answer, at(6));
+        assert_eq!((moved, session.status(), tries_left(&session)), (Moved::Nowhere, SessionStatus::Processing, 2));
+        assert_eq!(attempt.code_sent_at, Some(at(5)), "it is on its way");
+        let refused =
+            session.code_submitted(&mut attempt, Some(at(5)), Called::Refused(FailureReason::Declined), at(7));
+        assert_eq!((refused, session.status()), (Moved::ToFailed, SessionStatus::Failed));
+    }
 }
 
 #[test]
@@ -77,7 +100,7 @@ fn a_code_that_never_arrived_is_asked_for_again_when_its_call_is_over() {
 fn a_rail_that_lost_its_answer_is_believed_when_it_is_asked() {
     let (mut session, mut attempt) = awaiting_code(3);
     session.submit_code(Some(&mut attempt), at(2)).unwrap();
-    session.code_submitted(&mut attempt, Called::Lost("no answer".into()), at(3));
+    session.code_submitted(&mut attempt, Some(at(2)), Called::Lost("no answer".into()), at(3));
     assert_eq!(attempt.code_on_its_way_until(), None);
     assert_eq!(session.reported(&mut attempt, &Report::AwaitingCode { attempts_left: 3 }, at(4)), Moved::On);
     assert_eq!(session.status(), SessionStatus::Pending);

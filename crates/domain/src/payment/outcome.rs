@@ -100,12 +100,23 @@ impl PaymentSession {
         }
     }
 
-    /// What the call that submits a code brought.
-    pub fn code_submitted(&mut self, transaction: &mut Transaction, called: Called<Report>, now: Timestamp) -> Moved {
+    /// What the call brought that submits a code, on its way since `sent_at`. The rail's own word may have been faster, and the
+    /// payer has sent another code since: that one is on its way still, and a call that failed says nothing about it.
+    pub fn code_submitted(
+        &mut self,
+        transaction: &mut Transaction,
+        sent_at: Option<Timestamp>,
+        called: Called<Report>,
+        now: Timestamp,
+    ) -> Moved {
         self.enter(transaction);
-        transaction.code_sent_at = None;
+        let is_latest = transaction.code_sent_at.is_none() || transaction.code_sent_at == sent_at;
+        if is_latest {
+            transaction.code_sent_at = None;
+        }
         match (transaction.step, called) {
             (_, Called::Answered(report)) => self.reported(transaction, &report, now),
+            (_, Called::Refused(_) | Called::Lost(_)) if !is_latest => Moved::Nowhere,
             // The outcome was faster than this answer: a refusal of the call takes nothing back.
             (Step::Settled, _) => Moved::Nowhere,
             (Step::Unknown, Called::Refused(_)) if transaction.parked.is_some() => Moved::Nowhere,
@@ -258,7 +269,8 @@ impl PaymentSession {
 
     fn park(&mut self, transaction: &mut Transaction, why: String, now: Timestamp) -> Moved {
         assert!(!transaction.status.is_paid(), "paid is final");
-        if transaction.parked.as_deref() == Some(&why) {
+        // Of one that was decided since it is news again.
+        if transaction.parked.as_deref() == Some(&why) && transaction.step != Step::Settled {
             return Moved::Nowhere;
         }
         transaction.parked = Some(why);

@@ -65,7 +65,8 @@ impl Pair {
     }
 
     fn code_submitted(&mut self, called: Called<Report>) -> Moved {
-        self.session.code_submitted(&mut self.transaction, called, seconds(5))
+        let sent_at = self.transaction.code_sent_at;
+        self.session.code_submitted(&mut self.transaction, sent_at, called, seconds(5))
     }
 
     fn report(&mut self, report: &Report) -> Moved {

@@ -438,6 +438,11 @@ impl Transaction {
         Some(pause)
     }
 
+    /// Since when the latest code is on its way.
+    pub fn code_sent_at(&self) -> Option<Timestamp> {
+        self.code_sent_at
+    }
+
     /// Until when a code may be on its way: what is heard of the attempt before then may be older than the code.
     pub fn code_on_its_way_until(&self) -> Option<Timestamp> {
         self.code_sent_at.map(|at| at.plus(LONGEST_CODE_CALL))

@@ -132,8 +132,9 @@ impl App {
         match begun {
             Begun::Start(job, _) => self.start_attempt(&job).await,
             Begun::SubmitCode(id, payment) => {
+                let sent_at = payment.transaction.as_ref().and_then(|transaction| transaction.code_sent_at());
                 let key = payment.session.unanswered_key;
-                self.submit_code(scope, id, code.unwrap_or_default(), key).await
+                self.submit_code(scope, id, code.unwrap_or_default(), sent_at, key).await
             }
             Begun::Nothing(payment) => Ok(Ended { payment: *payment, is_kept: true }),
         }
@@ -223,6 +224,7 @@ impl App {
         scope: Scope,
         id: Id<Transaction>,
         code: String,
+        sent_at: Option<Timestamp>,
         key: Option<(String, String)>,
     ) -> Result<Ended, Failure> {
         let order = self.order(scope, id).await?;
@@ -233,7 +235,7 @@ impl App {
                 .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into())),
         };
         self.settle_and_tell(scope, id, Heard::Code(key), move |_, session, transaction, now| {
-            Ok(session.code_submitted(transaction, called.clone(), now))
+            Ok(session.code_submitted(transaction, sent_at, called.clone(), now))
         })
         .await
     }

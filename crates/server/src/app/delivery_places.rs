@@ -33,7 +33,12 @@ fn is_failing(endpoint: &WebhookEndpoint) -> bool {
 pub fn failing(tx: &mut Tx<'_>) -> Result<Vec<Id<WebhookEndpoint>>, Failure> {
     let mut failing = Vec::new();
     for scope in organizations::scopes(tx)? {
-        failing.extend(endpoints::active(tx, scope)?.iter().filter(|endpoint| is_failing(endpoint)).map(|one| one.id));
+        match endpoints::active(tx, scope) {
+            Ok(active) => failing.extend(active.iter().filter(|endpoint| is_failing(endpoint)).map(|one| one.id)),
+            // One that can't be read hides what its merchant has, and nothing of others.
+            Err(store::Error::Corrupt(why)) => tracing::error!(why, "an endpoint can't be read"),
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(failing)
 }

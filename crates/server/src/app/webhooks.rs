@@ -315,16 +315,20 @@ pub fn claim(
     places: &mut Places,
 ) -> Result<Vec<Dispatch>, Failure> {
     let mut dispatches = Vec::new();
-    let mut endpoints: BTreeMap<Id<WebhookEndpoint>, Option<WebhookEndpoint>> = BTreeMap::new();
+    // Which of them can be read, and are there and active.
+    let mut endpoints: BTreeMap<Id<WebhookEndpoint>, Option<Option<WebhookEndpoint>>> = BTreeMap::new();
     loop {
         let full = places.full();
         let wanted = limit.saturating_sub(dispatches.len());
         for due in deliveries::due(tx, wanted, &full)? {
             let (scope, id) = (due.scope, due.event);
             if let Entry::Vacant(unknown) = endpoints.entry(due.endpoint) {
-                unknown.insert(tx.peek::<WebhookEndpoint>(scope, due.endpoint)?.filter(WebhookEndpoint::is_active));
+                let found = readable(tx.peek::<WebhookEndpoint>(scope, due.endpoint), "the endpoint of a delivery")?;
+                unknown.insert(found.map(|endpoint| endpoint.filter(WebhookEndpoint::is_active)));
             }
-            let endpoint = endpoints.get(&due.endpoint).cloned().flatten();
+            let known = endpoints.get(&due.endpoint).cloned().flatten();
+            let can_be_read = known.is_some();
+            let endpoint = known.flatten();
             if !places.take(due.endpoint, endpoint.as_ref()) {
                 continue;
             }
@@ -332,16 +336,12 @@ pub fn claim(
                 places.give_back(due.endpoint);
                 continue;
             };
-            // Of a type that only a later version beside this one knows, or lost: others' deliveries don't wait for it.
-            let event = match events::find(tx, scope, id) {
-                Ok(Some(event)) => event,
-                unreadable @ (Ok(None) | Err(store::Error::Corrupt(_))) => {
-                    let why = unreadable.err().map_or_else(|| "it is not there".to_owned(), |error| error.to_string());
-                    tracing::error!(event = %id, why, "the event of a delivery can't be read; it is left until its lease ends");
-                    places.give_back(due.endpoint);
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
+            let found = events::find(tx, scope, id);
+            let lost = || store::Error::Corrupt(format!("{id} is not there"));
+            let event = readable(found.and_then(|event| event.ok_or_else(lost)), "the event of a delivery")?;
+            let Some(event) = event.filter(|_| can_be_read) else {
+                places.give_back(due.endpoint);
+                continue;
             };
             let given_up = is_given_up(tx, endpoint.as_ref(), scope, id)?;
             let endpoint = endpoint.filter(|_| !given_up);
@@ -351,6 +351,19 @@ pub fn claim(
         if dispatches.len() >= limit || places.full() == full {
             return Ok(dispatches);
         }
+    }
+}
+
+/// What only a later version beside this one knows, or what is damaged, keeps nobody else's deliveries waiting: the one is left
+/// until its lease ends.
+fn readable<T>(found: Result<T, store::Error>, what: &str) -> Result<Option<T>, Failure> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(store::Error::Corrupt(why)) => {
+            tracing::error!(why, "{what} can't be read; it is left until its lease ends");
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

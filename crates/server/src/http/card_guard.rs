@@ -6,7 +6,7 @@ use super::answer::Problem;
 use super::json::{Body, Json};
 use crate::card_number::has_card_number;
 
-/// Refuses a request of live mode that holds a card number anywhere but in the fields named in `except`.
+/// Refuses a request of live mode that holds a card number anywhere but in its own fields named in `except`.
 pub(super) fn refuse(scope: Scope, body: &Body, except: &[&str]) -> Result<(), Problem> {
     match find(&body.value, except) {
         Some(field) if scope.mode.is_live() => Err(Problem::card_data_not_allowed(&field)),
@@ -14,7 +14,8 @@ pub(super) fn refuse(scope: Scope, body: &Body, except: &[&str]) -> Result<(), P
     }
 }
 
-/// The path of the first text (or number, or key) that holds a card number; fields named in `except`, such as phones, pass.
+/// The path of the first text (or number, or key) that holds a card number; the body's own fields named in `except` pass, such as
+/// phones, which are read strictly. What has such a name further down, in metadata, is kept as it comes.
 /// The value itself is never part of the answer.
 pub fn find(value: &Json, except: &[&str]) -> Option<String> {
     look(value, String::new(), except)
@@ -31,7 +32,7 @@ fn look(value: &Json, path: String, except: &[&str]) -> Option<String> {
             if has_card_number(key) {
                 return Some(if path.is_empty() { "(a key)".into() } else { path.clone() });
             }
-            if except.contains(&&**key) {
+            if path.is_empty() && except.contains(&&**key) {
                 return None;
             }
             let dot = if path.is_empty() { "" } else { "." };
@@ -56,5 +57,7 @@ mod tests {
         assert_eq!(find(&body.value, &[]).as_deref(), Some("metadata.n"));
         let body = json::parse(br#"{"metadata":{"4242424242424242":1}}"#).expect("JSON");
         assert_eq!(find(&body.value, &[]).as_deref(), Some("metadata"));
+        let body = json::parse(br#"{"metadata":{"customer_phone":"4242424242424242"}}"#).expect("JSON");
+        assert_eq!(find(&body.value, &["customer_phone"]).as_deref(), Some("metadata.customer_phone"));
     }
 }

@@ -61,7 +61,9 @@ impl Body for Watched {
         }
         if frame.is_none() || self.body.is_end_stream() {
             self.is_left.store(false, Ordering::Relaxed);
-            self.pass.iter().for_each(Pass::begin);
+            if let Some(Err(full)) = self.pass.as_ref().map(Pass::begin) {
+                return Poll::Ready(Some(Err(axum::Error::new(full))));
+            }
         }
         Poll::Ready(frame)
     }

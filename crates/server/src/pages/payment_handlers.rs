@@ -363,7 +363,8 @@ fn once(call: &Call, token: &str, name: &str, detail: &str) -> IdempotencyKey {
 /// The key says all that was asked, so one key is always one request.
 fn key_of(call: &Call, key: String) -> IdempotencyKey {
     let fingerprint = hash(&SHA256, key.as_bytes()).as_ref().to_vec();
-    let space = IdempotencyKey::page_space(&call.place.id());
+    // Apart from the keys that callers with a publishable key choose.
+    let space = format!("{}:form", IdempotencyKey::page_space(&call.place.id()));
     IdempotencyKey { scope: call.hosted.scope(), space, key, fingerprint }
 }
 

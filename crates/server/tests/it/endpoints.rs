@@ -8,8 +8,8 @@ use domain::event::{Event, EventType};
 use domain::job::Job;
 use domain::webhook::{Delivery, EndpointStatus, EventFilter, WebhookEndpoint};
 use domain::{Id, Metadata};
-use store::Database;
 use store::queries::{deliveries, events};
+use store::{Database, Dialect};
 
 use crate::cli::place::Place;
 use crate::world::World;
@@ -116,19 +116,41 @@ async fn what_cannot_be_read_keeps_nobody_waiting_on_postgres() {
 async fn nobody_waits_for_what_cannot_be_read(database: Database) {
     let world = World::complete(database).await;
     world.rest().await;
-    let endpoint = endpoint(&world).await;
+    let (endpoint, other) = (endpoint(&world).await, endpoint(&world).await);
     let checkout = world.create(|_| {}).await;
-    let owed = owe(&world, endpoint, 3).await;
-    let (later, lost) = (owed[0].to_string(), owed[1].to_string());
+    let owed = owe(&world, endpoint, 4).await;
+    let of_damaged = owe(&world, other, 1).await;
+    let [later, lost, damaged] = [0, 1, 2].map(|index: usize| owed[index].to_string());
     let changed = world.app.commit(move |tx, _| {
         tx.execute("update events set type = 'balance.counted' where id = $1", &[later.as_str().into()])?;
         tx.execute("delete from events where id = $1", &[lost.as_str().into()])?;
-        let job = "insert into jobs (kind, object_id, organization_id, mode, due_at, lane, attempts, lease_until, lease_token)
-            select 'count_balance', object_id, organization_id, mode, due_at, lane, 0, 0, 0 from jobs where kind = 'expire_checkout'";
-        Ok(tx.execute(job, &[])?)
+        let damage = match tx.dialect() {
+            // SQLite doesn't look whether it is UTF-8.
+            Dialect::Sqlite => "update events set body = cast(x'7bff7d' as text) where id = $1",
+            Dialect::Postgres => "delete from events where id = $1",
+        };
+        tx.execute(damage, &[damaged.as_str().into()])?;
+        tx.execute("update webhook_endpoints set doc = '{}' where id = $1", &[other.to_string().into()])?;
+        let mut jobs = vec![
+            "select 'count_balance', object_id, organization_id, mode, due_at, lane, 0, 0, 0",
+            "select 'expire_session', object_id, organization_id, 'neither', due_at, lane, 0, 0, 0",
+        ];
+        if tx.dialect() == Dialect::Sqlite {
+            jobs.push("select kind, cast(x'ff' as text), organization_id, mode, due_at, lane, 0, 0, 0");
+        }
+        for job in &jobs {
+            let insert = "insert into jobs (kind, object_id, organization_id, mode, due_at, lane, attempts, lease_until, lease_token)";
+            assert_eq!(tx.execute(&format!("{insert} {job} from jobs where kind = 'expire_checkout'"), &[])?, 1);
+        }
+        Ok(())
     });
-    assert_eq!(changed.await.unwrap(), 1);
-    assert_eq!(claim(&world).await, [(owed[2], true)]);
+    changed.await.unwrap();
+    assert_eq!(claim(&world).await, [(owed[3], true)], "and not {of_damaged:?}");
+    // Its own merchant's events ask who wants them.
+    let gone = move |tx: &mut store::Tx<'_>, _: &dalasi::app::Context| {
+        Ok(tx.execute("delete from webhook_endpoints where id = $1", &[other.to_string().into()])?)
+    };
+    assert_eq!(world.app.commit(gone).await.unwrap(), 1);
 
     world.clock.advance(Duration::from_secs(90_000));
     let mut ran = Vec::new();

@@ -333,6 +333,33 @@ async fn what_is_being_handed_over_is_processing_and_is_not_replaced() {
     world.close().await;
 }
 
+/// Contract §4.2: what is with the provider goes on, and nothing begins beside it.
+#[tokio::test]
+async fn cash_leaves_what_is_being_handed_over() {
+    let (world, rail) = behind(Trouble::Slow(Notify::new()), true).await;
+    let merchant = Merchant::of(&world).await;
+    let (status, settings) = merchant.ask("PUT", "/v1/pay/settings", json!({ "allow_partial_payments": true })).await;
+    assert_eq!(status, 200, "{settings}");
+    let (id, mut half) = invoice(&merchant).await;
+    half["amount"] = "50.00".into();
+    let cash = async {
+        starts(&rail, 1).await;
+        let cash = json!({ "amount": "50.00", "payment_method": "cash" });
+        let (status, paid) = merchant.ask("POST", &format!("/v1/pay/invoices/{id}/payments"), cash).await;
+        assert_eq!((status, paid["data"]["remaining_amount"].as_str()), (201, Some("50.00")), "{paid}");
+        let (status, second) = merchant.pay(&half, "card", "+2207654321").await;
+        assert_eq!((status, second["code"].as_str()), (400, Some("payment_in_progress")), "{second}");
+        let Trouble::Slow(go_on) = &rail.trouble else { unreachable!() };
+        go_on.notify_one();
+    };
+    let ((status, payment), ()) = tokio::join!(merchant.pay(&half, "wave", "+2207654321"), cash);
+    assert_eq!((status, payment["data"]["status"].as_str()), (200, Some("pending")), "{payment}");
+    assert_eq!(payment["data"]["next_action"]["type"], "redirect");
+    assert_eq!(rail.starts.load(Ordering::SeqCst), 1);
+    world.has_clean_books().await;
+    world.close().await;
+}
+
 /// Contract §1.8: the word knows of no way on, and who asks again is told what was told first.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_word_that_overtakes_the_call_does_not_answer_for_it() {
@@ -414,6 +441,12 @@ async fn the_end_of_a_payment_answers_the_code_that_waits() {
             reaches(&rail.codes, 2).await;
             let Trouble::SlowCode { go_on, .. } = &rail.trouble else { unreachable!() };
             go_on.notify_one();
+            // That the first one was refused says nothing about the second, which is on its way.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let (_, told) = merchant.ask("GET", &format!("/v1/pay/transactions/{attempt}"), Value::Null).await;
+            assert_eq!(told["data"]["status"], "pending", "{told}");
+            let over = Report::Failed { reason: FailureReason::Declined };
+            world.app.report(world.scope, attempt, over, None).await.unwrap();
             let answered = async {
                 loop {
                     let (status, told) = submit(&merchant, &object, "second").await;

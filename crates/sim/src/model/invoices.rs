@@ -164,7 +164,8 @@ impl Side {
     ) {
         self.invoice_timer(id, now);
         let event = self.take(id, amount, now);
-        let session = self.invoices[id].session.clone();
+        // What is being handed over goes on: there is room for it.
+        let session = self.invoices[id].session.clone().filter(|id| !self.is_sending(&self.sessions[id]));
         self.close_session_of_object(session.as_deref(), false, now);
         let attempt = Attempt {
             session: None,

@@ -167,7 +167,7 @@ impl Session {
     }
 
     fn park(&mut self, attempt: &mut Attempt, told: (i64, &'static str), now: i64) -> Moved {
-        if attempt.parked == Some(told) {
+        if attempt.parked == Some(told) && attempt.step != Step::Settled {
             return Moved::Nowhere;
         }
         attempt.parked = Some(told);

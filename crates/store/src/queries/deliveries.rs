@@ -201,12 +201,11 @@ pub fn due(tx: &mut Tx<'_>, limit: usize, but: &[Id<WebhookEndpoint>]) -> Result
         }
         let room = i64::try_from(room).unwrap_or(i64::MAX);
         let [endpoint_id, now, latest] = of_endpoint(endpoint, now);
-        for row in tx.query(&sql, &[endpoint_id, now, latest, room.into()])? {
-            all.push(DueDelivery {
-                scope: scope_of(&row)?,
-                event: read_id(&row.get::<String>("event_id")?)?,
-                endpoint,
-            });
+        let due = |row: &Row| {
+            Ok(DueDelivery { scope: scope_of(row)?, event: read_id(&row.get::<String>("event_id")?)?, endpoint })
+        };
+        for row in &tx.query(&sql, &[endpoint_id, now, latest, room.into()])? {
+            all.extend(unless_damaged(due(row), "a delivery")?);
         }
     }
     Ok(all)
@@ -218,7 +217,10 @@ fn owed(tx: &mut Tx<'_>, but: &[Id<WebhookEndpoint>]) -> Result<Vec<(Id<WebhookE
         let endpoint = read_id(&row.get::<String>("endpoint_id")?)?;
         Ok((endpoint, Timestamp::from_micros(row.get("due_at")?)))
     };
-    let mut all = tx.query(OWED, &[])?.iter().map(owed).collect::<Result<Vec<_>, Error>>()?;
+    let mut all = Vec::new();
+    for row in &tx.query(OWED, &[])? {
+        all.extend(unless_damaged(owed(row), "what is owed to an endpoint")?);
+    }
     all.retain(|(endpoint, _)| !but.contains(endpoint));
     Ok(all)
 }
@@ -243,7 +245,20 @@ pub fn lease(tx: &mut Tx<'_>, due: &DueDelivery, lease_until: Timestamp) -> Resu
     values.extend([endpoint, lease_until.micros().into(), now, latest]);
     // By the whole key: without the scope it would read everything that waits for the endpoint.
     let row = tx.query_opt(LEASE, &values)?;
-    row.map(|row| Ok(ClaimedDelivery { delivery: read(&row)?, lease_token: row.get("lease_token")? })).transpose()
+    let claimed = |row: &Row| Ok(ClaimedDelivery { delivery: read(row)?, lease_token: row.get("lease_token")? });
+    row.map_or(Ok(None), |row| unless_damaged(claimed(&row), "a delivery"))
+}
+
+/// What can't be read keeps nobody else waiting.
+fn unless_damaged<T>(read: Result<T, Error>, what: &str) -> Result<Option<T>, Error> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(Error::Corrupt(why)) => {
+            tracing::error!(why, "{what} can't be read and is passed over");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Stores what an attempt brought, and puts off those that wait for it; `false` when the lease had passed to another worker,
@@ -355,7 +370,12 @@ order by owed.endpoint_id";
 /// The endpoints of a mode that are owed something, due or not.
 pub fn owed_in(tx: &mut Tx<'_>, mode: Mode) -> Result<Vec<Id<WebhookEndpoint>>, Error> {
     let rows = tx.query(OWED_IN, &[mode.as_str().into()])?;
-    rows.iter().map(|row| read_id(&row.get::<String>("endpoint_id")?)).collect()
+    let mut all = Vec::new();
+    for row in &rows {
+        let endpoint = row.get::<String>("endpoint_id").and_then(|id| read_id(&id));
+        all.extend(unless_damaged(endpoint, "what is owed to an endpoint")?);
+    }
+    Ok(all)
 }
 
 /// How the database would go about a look at what is owed: its plan for each statement, for whoever checks that no index is

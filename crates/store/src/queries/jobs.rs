@@ -10,7 +10,7 @@ use domain::{Scope, Timestamp};
 use super::scope_of;
 use crate::error::Error;
 use crate::settings::Dialect;
-use crate::sql::Value;
+use crate::sql::{Row, Value};
 use crate::tx::Tx;
 
 const SCHEDULE: &str = "\
@@ -34,7 +34,8 @@ limit $2";
 const LEASE: &str = "\
 update jobs
 set lease_until = $1, lease_token = lease_token + 1, attempts = attempts + 1
-where kind = $2 and object_id = $3 and due_at <= $4 and (lease_until <= $4 or lease_until > $5)
+where kind = cast($2 as text) and object_id = cast($3 as text) and due_at <= $4
+    and (lease_until <= $4 or lease_until > $5)
 returning kind, object_id, organization_id, mode, due_at, attempts, lease_token";
 
 const DONE: &str = "\
@@ -125,26 +126,34 @@ pub fn claim(tx: &mut Tx<'_>, lane: Lane, limit: i64, lease_until: Timestamp) ->
     let due = tx.query(&sql, &[now.into(), limit.into(), lane.number().into(), latest.into()])?;
     let mut claimed = Vec::with_capacity(due.len());
     for row in &due {
-        let (kind, object_id): (String, String) = (row.get("kind")?, row.get("object_id")?);
-        let values = [end_of(lease_until).into(), kind.into(), object_id.into(), now.into(), latest.into()];
+        // Readable or not: bytes are cast to the text that they are.
+        let (kind, object_id): (Value, Value) = (row.get("kind")?, row.get("object_id")?);
+        let values = [end_of(lease_until).into(), kind, object_id, now.into(), latest.into()];
         let leased = tx.query(LEASE, &values)?;
         for row in &leased {
-            let (kind, object_id): (String, String) = (row.get("kind")?, row.get("object_id")?);
-            // Of a later version that runs beside this one, or damaged: it keeps nobody else waiting.
-            let Some(job) = Job::parse(&kind, &object_id) else {
-                tracing::error!(kind, object_id, "a job of a kind that is not known; it is left until its lease ends");
-                continue;
-            };
-            claimed.push(ClaimedJob {
-                job,
-                scope: scope_of(row)?,
-                due_at: Timestamp::from_micros(row.get("due_at")?),
-                attempts: row.get("attempts")?,
-                lease_token: row.get("lease_token")?,
-            });
+            match read(row) {
+                Ok(job) => claimed.push(job),
+                // Of a later version that runs beside this one, or damaged: it keeps nobody else waiting.
+                Err(Error::Corrupt(why)) => {
+                    tracing::error!(why, "a job can't be read; it is left until its lease ends")
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(claimed)
+}
+
+fn read(row: &Row) -> Result<ClaimedJob, Error> {
+    let (kind, object_id): (String, String) = (row.get("kind")?, row.get("object_id")?);
+    Ok(ClaimedJob {
+        job: Job::parse(&kind, &object_id)
+            .ok_or_else(|| Error::Corrupt(format!("no job is called {kind} of {object_id}")))?,
+        scope: scope_of(row)?,
+        due_at: Timestamp::from_micros(row.get("due_at")?),
+        attempts: row.get("attempts")?,
+        lease_token: row.get("lease_token")?,
+    })
 }
 
 /// Done, unless it was owed again meanwhile: then it is only let go.

@@ -517,7 +517,12 @@ fn between(
     sql.push_str(&format!("\norder by {order}\nlimit {PAGE}"));
     let rows = tx.query(&sql, &values)?;
     if let (true, Some(last)) = (rows.len() == PAGE, rows.last()) {
-        *cursor = Some(last.values()[columns.len()..].to_vec());
+        let behind = last.values()[columns.len()..].to_vec();
+        // Bytes come behind every text: the walk would end there.
+        if behind.iter().any(|value| matches!(value, Value::Blob(_))) {
+            return Err(Error::Corrupt(format!("a key of {table} is not UTF-8")));
+        }
+        *cursor = Some(behind);
     }
     Ok(rows)
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use super::connection::{Connection, Durability, error};
+use super::connection::{BUSY, Connection, Durability, error};
 use crate::error::Error;
 
 /// The file keeps so much when the log is started over, and in a lull.
@@ -51,6 +51,8 @@ impl Checkpoints {
         lock: Option<Arc<File>>,
     ) -> Result<Self, Error> {
         let connection = Connection::writing(path, durability, true, false)?;
+        // Whoever waits here holds the lock of the writer meanwhile: a lull comes again.
+        connection.sqlite.busy_timeout(Duration::ZERO).map_err(error)?;
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
         Ok(Self { connection, log: log.into(), shared, _lock: lock })
@@ -70,6 +72,9 @@ impl Checkpoints {
             if lull && copied == commits && fs::metadata(&self.log).is_ok_and(|log| log.len() > kept) {
                 copy(&self.connection, "truncate");
             }
+        }
+        if let Err(error) = self.connection.sqlite.busy_timeout(BUSY) {
+            tracing::warn!(%error, "the last checkpoint doesn't wait for readers");
         }
         copy(&self.connection, "truncate");
     }
@@ -106,10 +111,12 @@ pub(crate) fn copy_rest(connection: &Connection, shared: &Shared) {
 fn copy(connection: &Connection, mode: &str) -> Option<State> {
     let looked =
         connection.sqlite.prepare_cached(&format!("pragma wal_checkpoint({mode})")).and_then(|mut statement| {
-            statement.query_row([], |row| Ok(State { frames: row.get(1)?, copied: row.get(2)? }))
+            statement.query_row([], |row| Ok((row.get(0)?, State { frames: row.get(1)?, copied: row.get(2)? })))
         });
     match looked.map_err(error) {
-        Ok(state) => Some(state),
+        Ok((false, state)) => Some(state),
+        // Another thread is at it, or a reader needs what would be cut off.
+        Ok((true, _)) => None,
         Err(error) => {
             tracing::warn!(%error, mode, "a checkpoint failed; the log grows until one succeeds");
             None

@@ -23,7 +23,7 @@ use crate::tx::Conn;
 
 /// Versions before this one can corrupt a database whose connections write and checkpoint at the same time.
 const OLDEST_VERSION: i32 = 3_051_003;
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 const STATEMENTS: usize = 256;
 const SYNC_FAILED: &str = "the disk failed to sync; stopping, so that the restart recovers from what is really stored";
 
@@ -167,6 +167,7 @@ impl Connection {
         &mut self,
         sql: &str,
         values: &[Value],
+        damaged: Damaged,
         page: usize,
         each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -188,8 +189,9 @@ impl Connection {
         let mut cursor = statement.query(rusqlite::params_from_iter(values)).map_err(error)?;
         let mut rows = Vec::new();
         while let Some(found) = cursor.next().map_err(error)? {
-            let values =
-                (0..count).map(|index| value(found.get_ref(index).map_err(error)?)).collect::<Result<_, _>>()?;
+            let values = (0..count)
+                .map(|index| value(found.get_ref(index).map_err(error)?, damaged))
+                .collect::<Result<_, _>>()?;
             rows.push(Row::new(Arc::clone(&columns), values));
             if rows.len() == page {
                 each(std::mem::take(&mut rows))?;
@@ -218,7 +220,7 @@ impl Conn for Connection {
 
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
         let mut all = Vec::new();
-        self.rows(sql, values, usize::MAX, &mut |rows| {
+        self.rows(sql, values, Damaged::AsBytes, usize::MAX, &mut |rows| {
             all = rows;
             Ok(())
         })?;
@@ -259,7 +261,7 @@ impl Conn for Connection {
         page: usize,
         each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.rows(sql, &[], page, each)
+        self.rows(sql, &[], Damaged::IsError, page, each)
     }
 
     fn unhurried(&mut self) {
@@ -313,13 +315,24 @@ impl ToSql for Value {
     }
 }
 
-fn value(found: ValueRef<'_>) -> Result<Value, Error> {
+/// A text that isn't UTF-8: SQLite doesn't look, and here it can be nothing but damage.
+#[derive(Clone, Copy)]
+enum Damaged {
+    /// Whoever reads that column is told, and the other rows can be read.
+    AsBytes,
+    /// For copies, which it would go into.
+    IsError,
+}
+
+fn value(found: ValueRef<'_>, damaged: Damaged) -> Result<Value, Error> {
     match found {
         ValueRef::Null => Ok(Value::Null),
         ValueRef::Integer(integer) => Ok(Value::Integer(integer)),
-        ValueRef::Text(bytes) => String::from_utf8(bytes.to_vec())
-            .map(Value::Text)
-            .map_err(|_| Error::Corrupt("a text that is not UTF-8".to_owned())),
+        ValueRef::Text(bytes) => match (String::from_utf8(bytes.to_vec()), damaged) {
+            (Ok(text), _) => Ok(Value::Text(text)),
+            (Err(not_utf8), Damaged::AsBytes) => Ok(Value::Blob(not_utf8.into_bytes())),
+            (Err(_), Damaged::IsError) => Err(Error::Corrupt("a text that is not UTF-8".to_owned())),
+        },
         ValueRef::Blob(bytes) => Ok(Value::Blob(bytes.to_vec())),
         ValueRef::Real(_) => Err(Error::sql(SqlKind::Type, "a statement returned a floating-point number")),
     }

@@ -135,6 +135,10 @@ impl Writer {
         let mut answers = Vec::new();
         let mut broken = None;
         for job in jobs {
+            // Undone with the others: who has been told by now that nobody knows may have asked again.
+            if job.abandoned() {
+                continue;
+            }
             answers.push(self.run_one(job));
             // A full disk and the like make SQLite roll back everything, the neighbours' writes as well.
             if self.connection.sqlite.is_autocommit() {
@@ -180,6 +184,10 @@ impl Writer {
 
     /// From here on nobody else writes, so that what others have changed before is seen.
     fn begin(&mut self) -> Result<(), Error> {
+        // What could not be rolled back when it failed.
+        if !self.connection.sqlite.is_autocommit() {
+            self.connection.command("rollback")?;
+        }
         self.connection.command("begin immediate")?;
         self.look_for_changes();
         self.connection.settled_begins();
@@ -252,7 +260,7 @@ impl Writer {
             };
             match (verdict, ended) {
                 (Verdict::Commit | Verdict::RollBack, Ok(())) => return Answer::Own(job),
-                (Verdict::Failed(Error::Conflict), Ok(())) => {}
+                (Verdict::Failed(Error::Conflict), Ok(())) if !job.abandoned() => {}
                 (Verdict::Failed(error), _) | (_, Err(error)) => return Answer::Refusal(job, error),
             }
         }

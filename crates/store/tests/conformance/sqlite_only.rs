@@ -1,13 +1,115 @@
 //! What only a file has: a lock, permissions, a second process, neighbours in one commit.
 
 use std::os::unix::fs::PermissionsExt;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::Duration;
 
 use store::{Database, Error, Settings, Store, Tx};
+use tokio::task::JoinHandle;
 
 use crate::world::{System, World, entropy, schema};
 use crate::writes::add_posting;
+
+#[derive(Default)]
+struct Gate {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        drop(self.opened.wait_while(self.is_open.lock().unwrap(), |is_open| !*is_open).unwrap());
+    }
+
+    fn open(&self) {
+        *self.is_open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
+}
+
+fn begun<F>(store: &Store, closure: F) -> JoinHandle<Result<(), Error>>
+where
+    F: Fn(&mut Tx<'_>) -> Result<(), Error> + Send + Sync + 'static,
+{
+    let store = store.clone();
+    tokio::spawn(async move { store.write(closure).await })
+}
+
+/// Who asked is told after half a minute that nobody knows, asks again, and would have it twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_undone_is_not_begun_anew_when_nobody_waits() {
+    let world = World::sqlite();
+    let store = world.open().await;
+    let (before, behind) = (Arc::new(Gate::default()), Arc::new(Gate::default()));
+    let (ran, wait_ran) = mpsc::channel();
+    let holding = begun(&store, {
+        let before = Arc::clone(&before);
+        move |_| {
+            before.pass();
+            Ok(())
+        }
+    });
+    let first = begun(&store, move |tx| {
+        add_posting(tx, "first")?;
+        ran.send(()).unwrap();
+        Ok(())
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    // In the same batch, which is undone for it.
+    let second = begun(&store, {
+        let behind = Arc::clone(&behind);
+        move |_| {
+            behind.pass();
+            Err(Error::Busy)
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    before.open();
+    let _wait_ran = tokio::task::spawn_blocking(move || wait_ran.recv().map(|()| wait_ran)).await.unwrap().unwrap();
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    behind.open();
+    assert_eq!(holding.await.unwrap(), Ok(()));
+    assert_eq!(second.await.unwrap(), Err(Error::Busy));
+    assert_eq!(world.count("postings").await, 0);
+    store.close().await;
+}
+
+/// Somebody reads for long what is to be copied: the log can't be cut off, and nobody waits for that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_read_holds_up_no_write() {
+    let world = World::sqlite();
+    let store = world.open().await;
+    let (go_on, wait_go_on) = mpsc::channel::<()>();
+    let wait_go_on = Arc::new(Mutex::new(wait_go_on));
+    let large = store.write(|tx| {
+        let note = "n".repeat(1 << 20);
+        (0..20).try_for_each(|number| {
+            let values = [format!("large{number}").into(), note.as_str().into()];
+            tx.execute("insert into postings (id, note) values ($1, $2)", &values).map(drop)
+        })
+    });
+    large.await.unwrap();
+    let reading = tokio::spawn({
+        let store = store.clone();
+        async move {
+            store
+                .read(move |tx| {
+                    tx.query("select count(*) as count from postings", &[])?;
+                    wait_go_on.lock().unwrap().recv().unwrap();
+                    Ok::<_, Error>(())
+                })
+                .await
+        }
+    });
+    // Time for the log to be copied, and for the lull after it.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let write = tokio::time::timeout(Duration::from_secs(2), store.write(|tx| add_posting(tx, "small")));
+    assert_eq!(write.await, Ok(Ok(())));
+    go_on.send(()).unwrap();
+    reading.await.unwrap().unwrap();
+    store.close().await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_commit_is_told_to_all_its_neighbours() {

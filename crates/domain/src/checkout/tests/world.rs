@@ -82,7 +82,10 @@ impl World {
                 }
                 let transaction = newest.transaction.as_ref().expect("a code has an attempt");
                 self.checkout.attempt_moved(transaction.summary(), true, now);
-                self.settle(0, now, |session, transaction| session.code_submitted(transaction, called.clone(), now));
+                self.settle(0, now, |session, transaction| {
+                    let sent_at = transaction.code_sent_at();
+                    session.code_submitted(transaction, sent_at, called.clone(), now)
+                });
             }
             Act::Start(called) => {
                 let called = match called {

@@ -115,6 +115,11 @@ fn a_failure_is_told_once() {
     check(&pair, "failed/failed, unknown, outcome_unknown, declined, parked");
     assert_eq!(pair.report(&FAILED), Moved::On);
     check(&pair, "failed/failed, settled, declined, parked");
+    assert_eq!(pair.report(&paid(dalasi(1))), Moved::On, "it takes its last word back: somebody has to look again");
+    check(&pair, "failed/failed, unknown, outcome_unknown, declined, parked");
+    assert_eq!(pair.report(&paid(dalasi(1))), Moved::Nowhere);
+    assert_eq!(pair.report(&FAILED), Moved::On);
+    check(&pair, "failed/failed, settled, declined, parked");
     assert_eq!(pair.resolve(false), Ok(Moved::On), "looked at: nothing new to tell");
     check(&pair, "failed/failed, settled, declined");
 }

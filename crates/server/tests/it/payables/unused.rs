@@ -184,7 +184,8 @@ impl World {
         let lost = self.app.commit(move |tx, context| {
             settlement::settle(tx, context, scope, id, |_, session, transaction, now| {
                 session.submit_code(Some(&mut *transaction), now)?;
-                Ok(session.code_submitted(transaction, Called::Lost("reset".into()), now))
+                let sent_at = transaction.code_sent_at();
+                Ok(session.code_submitted(transaction, sent_at, Called::Lost("reset".into()), now))
             })
         });
         lost.await.unwrap();
