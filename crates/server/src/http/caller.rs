@@ -20,7 +20,6 @@ use super::json::Body;
 use super::request_id::RequestId;
 use crate::app::idempotency::Reply;
 use crate::app::{Actor, Credential};
-use crate::card_number::has_card_number;
 use crate::error::Failure;
 use crate::listener::ClientAddress;
 use crate::rate_limit::{Budget, RateLimits};
@@ -193,10 +192,6 @@ impl Caller {
         let printable = key.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
         if key.is_empty() || key.len() > 255 || !printable {
             return Err(invalid_key());
-        }
-        // It is kept as it comes.
-        if self.scope().mode.is_live() && has_card_number(&key) {
-            return Err(Problem::card_data_not_allowed("Idempotency-Key"));
         }
         let canonical = body.value.to_canonical_text("idempotency_key");
         let text = format!("{}\n{}\n{canonical}", self.verb, self.path);
