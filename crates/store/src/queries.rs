@@ -254,6 +254,18 @@ fn joined_in_order<'s>(tx: &Tx<'_>, sql: &'s str) -> Cow<'s, str> {
     }
 }
 
+/// What can't be read keeps nobody else's waiting: it was written by a later version that runs beside this one, or is damaged.
+pub fn unless_damaged<T>(read: Result<T, Error>, what: &str) -> Result<Option<T>, Error> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(Error::Corrupt(why)) => {
+            tracing::error!(why, "{what} can't be read and is passed over");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// The database's plan for a statement.
 pub(crate) fn explained(tx: &mut Tx<'_>, sql: &str, values: &[Value]) -> Result<String, Error> {
     let (explain, column) = match tx.dialect() {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::webhook::WebhookEndpoint;
 use domain::{Id, Mode};
 use store::Tx;
-use store::queries::{endpoints, organizations};
+use store::queries::{endpoints, organizations, unless_damaged};
 
 use crate::error::Failure;
 
@@ -33,12 +33,9 @@ fn is_failing(endpoint: &WebhookEndpoint) -> bool {
 pub fn failing(tx: &mut Tx<'_>) -> Result<Vec<Id<WebhookEndpoint>>, Failure> {
     let mut failing = Vec::new();
     for scope in organizations::scopes(tx)? {
-        match endpoints::active(tx, scope) {
-            Ok(active) => failing.extend(active.iter().filter(|endpoint| is_failing(endpoint)).map(|one| one.id)),
-            // One that can't be read hides what its merchant has, and nothing of others.
-            Err(store::Error::Corrupt(why)) => tracing::error!(why, "an endpoint can't be read"),
-            Err(error) => return Err(error.into()),
-        }
+        // One that can't be read hides what its merchant has, and nothing of others.
+        let active = unless_damaged(endpoints::active(tx, scope), "an endpoint")?.unwrap_or_default();
+        failing.extend(active.iter().filter(|endpoint| is_failing(endpoint)).map(|one| one.id));
     }
     Ok(failing)
 }

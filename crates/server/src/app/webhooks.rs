@@ -10,7 +10,7 @@ use domain::webhook::{Attempted, DeliveryStatus, EndpointStatus, EventFilter, We
 use domain::{Id, Metadata, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::deliveries::{self, ClaimedDelivery};
-use store::queries::{endpoints, events, jobs};
+use store::queries::{endpoints, events, jobs, unless_damaged};
 
 use super::delivery_places::Places;
 use super::{Context, load};
@@ -315,7 +315,7 @@ pub fn claim(
     places: &mut Places,
 ) -> Result<Vec<Dispatch>, Failure> {
     let mut dispatches = Vec::new();
-    // Which of them can be read, and are there and active.
+    // Those that can't be read, and of the others those that are there and active.
     let mut endpoints: BTreeMap<Id<WebhookEndpoint>, Option<Option<WebhookEndpoint>>> = BTreeMap::new();
     loop {
         let full = places.full();
@@ -323,12 +323,12 @@ pub fn claim(
         for due in deliveries::due(tx, wanted, &full)? {
             let (scope, id) = (due.scope, due.event);
             if let Entry::Vacant(unknown) = endpoints.entry(due.endpoint) {
-                let found = readable(tx.peek::<WebhookEndpoint>(scope, due.endpoint), "the endpoint of a delivery")?;
+                let found =
+                    unless_damaged(tx.peek::<WebhookEndpoint>(scope, due.endpoint), "the endpoint of a delivery")?;
                 unknown.insert(found.map(|endpoint| endpoint.filter(WebhookEndpoint::is_active)));
             }
             let known = endpoints.get(&due.endpoint).cloned().flatten();
-            let can_be_read = known.is_some();
-            let endpoint = known.flatten();
+            let (can_be_read, endpoint) = (known.is_some(), known.flatten());
             if !places.take(due.endpoint, endpoint.as_ref()) {
                 continue;
             }
@@ -338,7 +338,8 @@ pub fn claim(
             };
             let found = events::find(tx, scope, id);
             let lost = || store::Error::Corrupt(format!("{id} is not there"));
-            let event = readable(found.and_then(|event| event.ok_or_else(lost)), "the event of a delivery")?;
+            let event = unless_damaged(found.and_then(|event| event.ok_or_else(lost)), "the event of a delivery")?;
+            // It is left until its lease ends.
             let Some(event) = event.filter(|_| can_be_read) else {
                 places.give_back(due.endpoint);
                 continue;
@@ -351,19 +352,6 @@ pub fn claim(
         if dispatches.len() >= limit || places.full() == full {
             return Ok(dispatches);
         }
-    }
-}
-
-/// What only a later version beside this one knows, or what is damaged, keeps nobody else's deliveries waiting: the one is left
-/// until its lease ends.
-fn readable<T>(found: Result<T, store::Error>, what: &str) -> Result<Option<T>, Failure> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(store::Error::Corrupt(why)) => {
-            tracing::error!(why, "{what} can't be read; it is left until its lease ends");
-            Ok(None)
-        }
-        Err(error) => Err(error.into()),
     }
 }
 

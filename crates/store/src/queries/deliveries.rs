@@ -8,7 +8,7 @@ use domain::event::Event;
 use domain::webhook::{Delivery, DeliveryStatus, WebhookEndpoint};
 use domain::{Id, Mode, Scope, Timestamp};
 
-use super::{explained, read_id, scope_of};
+use super::{explained, read_id, scope_of, unless_damaged};
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::{Row, Value};
@@ -247,18 +247,6 @@ pub fn lease(tx: &mut Tx<'_>, due: &DueDelivery, lease_until: Timestamp) -> Resu
     let row = tx.query_opt(LEASE, &values)?;
     let claimed = |row: &Row| Ok(ClaimedDelivery { delivery: read(row)?, lease_token: row.get("lease_token")? });
     row.map_or(Ok(None), |row| unless_damaged(claimed(&row), "a delivery"))
-}
-
-/// What can't be read keeps nobody else waiting.
-fn unless_damaged<T>(read: Result<T, Error>, what: &str) -> Result<Option<T>, Error> {
-    match read {
-        Ok(read) => Ok(Some(read)),
-        Err(Error::Corrupt(why)) => {
-            tracing::error!(why, "{what} can't be read and is passed over");
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
 }
 
 /// Stores what an attempt brought, and puts off those that wait for it; `false` when the lease had passed to another worker,

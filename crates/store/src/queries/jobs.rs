@@ -7,7 +7,7 @@ use std::time::Duration;
 use domain::job::{ClaimedJob, Job, Lane};
 use domain::{Scope, Timestamp};
 
-use super::scope_of;
+use super::{scope_of, unless_damaged};
 use crate::error::Error;
 use crate::settings::Dialect;
 use crate::sql::{Row, Value};
@@ -131,14 +131,7 @@ pub fn claim(tx: &mut Tx<'_>, lane: Lane, limit: i64, lease_until: Timestamp) ->
         let values = [end_of(lease_until).into(), kind, object_id, now.into(), latest.into()];
         let leased = tx.query(LEASE, &values)?;
         for row in &leased {
-            match read(row) {
-                Ok(job) => claimed.push(job),
-                // Of a later version that runs beside this one, or damaged: it keeps nobody else waiting.
-                Err(Error::Corrupt(why)) => {
-                    tracing::error!(why, "a job can't be read; it is left until its lease ends")
-                }
-                Err(error) => return Err(error),
-            }
+            claimed.extend(unless_damaged(read(row), "a job")?);
         }
     }
     Ok(claimed)

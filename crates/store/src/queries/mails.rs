@@ -7,7 +7,7 @@ use std::time::Duration;
 use domain::mail::{Mail, MailKind, MailStatus};
 use domain::{Mode, Scope, Timestamp};
 
-use super::{read_id, scope_of};
+use super::{read_id, scope_of, unless_damaged};
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::Row;
@@ -111,13 +111,8 @@ pub fn claim(tx: &mut Tx<'_>, mode: Mode, limit: usize, lease_until: Timestamp) 
     for row in &due {
         let id: String = row.get("id")?;
         for row in &tx.query(LEASE, &[lease_until.micros().into(), id.into(), now.into(), latest.into()])? {
-            match read(row) {
-                Ok(mail) => claimed.push(ClaimedMail { mail, lease_token: row.get("lease_token")? }),
-                // Of a later version that runs beside this one, or damaged: it keeps nobody else waiting.
-                Err(Error::Corrupt(why)) => {
-                    tracing::error!(why, "a mail can't be read; it is left until its lease ends")
-                }
-                Err(error) => return Err(error),
+            if let Some(mail) = unless_damaged(read(row), "a mail")? {
+                claimed.push(ClaimedMail { mail, lease_token: row.get("lease_token")? });
             }
         }
     }
