@@ -17,7 +17,6 @@ use store::queries::documents::DocumentStates;
 use store::queries::{counters, jobs};
 
 use super::products::NewItem;
-use super::sessions::Payment;
 use super::{Context, customers, load, mails, organization_of, products, publish, receipts, sessions};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
@@ -271,12 +270,12 @@ pub(super) fn watch(tx: &mut Tx<'_>, invoice: &Invoice) -> Result<(), Failure> {
 /// Ends the open session of an invoice whose remaining amount is another now, and asks the rail to drop its attempt.
 pub(super) fn close_session(tx: &mut Tx<'_>, invoice: &mut Invoice) -> Result<(), Failure> {
     let Some(session) = invoice.payment_session else { return Ok(()) };
-    let Payment { session: open, transaction } = sessions::load_payment(tx, invoice.scope, session)?;
+    let payment = sessions::load_payment(tx, invoice.scope, session)?;
     // It is with the provider, whatever that answers, and there is room for it: another one beside it would be too much.
-    if open.told_status(transaction.as_ref()) == SessionStatus::Processing {
+    if payment.session.told_status(payment.transaction.as_ref()) == SessionStatus::Processing {
         return Ok(());
     }
-    if let Some(attempt) = sessions::close_by_id(tx, invoice.scope, session, false)? {
+    if let Some(attempt) = sessions::close_payment(tx, payment, false)? {
         invoice.attempt_moved(attempt, false, tx.now());
     }
     Ok(())
