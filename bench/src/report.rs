@@ -68,7 +68,7 @@ pub(crate) fn write(folder: &Path, bench: &Bench<'_>, rows: &[Row]) -> Result<()
     let scale = if bench.options.scale == Scale::Full { "--full" } else { "--quick" };
     let profile = &bench.options.profile;
     let mut page = format!(
-        "{INTRODUCTION}\nTo repeat it, on a machine that does nothing else: `cargo xtask bench {scale} --profile {profile} --write`.\n\n\
+        "{INTRODUCTION}\nTo repeat it, on a machine that does nothing else and has 80 GB of disk free: `cargo xtask bench {scale} --profile {profile} --write`.\n\n\
          {}\n\n{}",
         machine(),
         markdown(rows)
