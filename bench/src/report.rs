@@ -65,10 +65,13 @@ pub(crate) fn write(folder: &Path, bench: &Bench<'_>, rows: &[Row]) -> Result<()
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
     };
     fs::create_dir_all(folder.join("performance")).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let scale = if bench.options.scale == Scale::Full { "--full" } else { "--quick" };
+    let (scale, room) = match bench.options.scale == Scale::Full {
+        true => ("--full", " and has 80 GB of disk free"),
+        false => ("--quick", ""),
+    };
     let profile = &bench.options.profile;
     let mut page = format!(
-        "{INTRODUCTION}\nTo repeat it, on a machine that does nothing else and has 80 GB of disk free: `cargo xtask bench {scale} --profile {profile} --write`.\n\n\
+        "{INTRODUCTION}\nTo repeat it, on a machine that does nothing else{room}: `cargo xtask bench {scale} --profile {profile} --write`.\n\n\
          {}\n\n{}",
         machine(),
         markdown(rows)
