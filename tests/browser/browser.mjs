@@ -104,7 +104,7 @@ export async function look(page, name) {
       // ends one that is under way.
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       const path = join(SCREENSHOTS, `${file}-${width}-${colorScheme}.png`)
-      await steadily(page, () => page.screenshot({ path, fullPage: true, animations: 'disabled' }))
+      await steadily(page, () => page.screenshot({ path, fullPage: true, animations: 'disabled', timeout: 10_000 }))
       assert.deepEqual(await steadily(page, () => violations(page)), [], `${name}, ${width}, ${colorScheme}`)
     }
     await page.emulateMedia({ colorScheme: 'light', reducedMotion: null })
@@ -112,12 +112,15 @@ export async function look(page, name) {
   await page.setViewportSize(VIEWPORTS.phone)
 }
 
-/** A waiting page without scripts loads itself anew now and then; a look that falls on that moment is taken again. */
+/**
+ * A waiting page without scripts loads itself anew now and then; a look that falls on that moment is taken again. Chromium may
+ * also never give the picture of a page that was left while it was taken.
+ */
 async function steadily(page, take, tries = 3) {
   try {
     return await take()
   } catch (error) {
-    if (tries === 1 || !/context was destroyed|navigat/i.test(error.message)) throw error
+    if (tries === 1 || !/context was destroyed|navigat|screenshot: Timeout/i.test(error.message)) throw error
     await page.waitForLoadState()
     return steadily(page, take, tries - 1)
   }

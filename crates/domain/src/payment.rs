@@ -184,46 +184,40 @@ impl PaymentSession {
     /// Whether the call that hands its attempt to a rail is under way, as far as is known: one more beside it could take the
     /// money twice.
     pub fn is_being_handed_over(&self, transaction: Option<&Transaction>) -> bool {
-        self.status == SessionStatus::Pending
-            && transaction.is_some_and(|transaction| transaction.step == Step::Sending)
-    }
-
-    /// As it is told: with the provider from the moment when the call begins (contract §1.8).
-    pub fn told_status(&self, transaction: Option<&Transaction>) -> SessionStatus {
-        if self.is_being_handed_over(transaction) { SessionStatus::Processing } else { self.status }
+        self.is_open() && transaction.is_some_and(|transaction| transaction.step == Step::Sending)
     }
 
     /// Somebody asks by the paid object to pay `amount` with `method`, or leaves it open. While its attempt is handed over
-    /// nothing takes its place.
+    /// nothing takes its place, and whoever asks for the same is told how it stands.
     pub fn again(
         &self,
         transaction: Option<&Transaction>,
         method: Option<Method>,
         amount: Money,
     ) -> Result<Again, Refusal> {
-        match self.asked_again(method, amount)? {
-            Again::Replace if self.is_being_handed_over(transaction) => Err(Refusal::PaymentInProgress),
-            again => Ok(again),
-        }
-    }
-
-    fn asked_again(&self, method: Option<Method>, amount: Money) -> Result<Again, Refusal> {
+        let is_for_the_same = self.amount == amount
+            && match (self.method, method) {
+                (Some(open), Some(wanted)) => open == wanted || crate::planted!(Defect::OtherMethodKept),
+                (None, _) | (_, None) => true,
+            };
         match self.status {
+            SessionStatus::Pending | SessionStatus::Processing if self.is_being_handed_over(transaction) => {
+                if is_for_the_same {
+                    Ok(Again::Same)
+                } else {
+                    Err(Refusal::PaymentInProgress)
+                }
+            }
+            SessionStatus::Pending => Ok(if is_for_the_same { Again::Same } else { Again::Replace }),
             SessionStatus::Processing if crate::planted!(Defect::ProcessingSessionReplaced) => Ok(Again::New),
             SessionStatus::Processing => Err(Refusal::PaymentInProgress),
             SessionStatus::Succeeded => Err(Refusal::PaymentAlreadySucceeded),
             SessionStatus::Failed | SessionStatus::Cancelled => Ok(Again::New),
-            SessionStatus::Pending if self.amount != amount => Ok(Again::Replace),
-            SessionStatus::Pending => match (self.method, method) {
-                (Some(open), Some(wanted)) if open != wanted && !crate::planted!(Defect::OtherMethodKept) => {
-                    Ok(Again::Replace)
-                }
-                (Some(_), Some(_)) | (None, _) | (_, None) => Ok(Again::Same),
-            },
         }
     }
 
-    /// Hands the session to a rail: the transaction is the intent that is committed before the call.
+    /// Hands the session to a rail: the transaction is the intent that is committed before the call. Whether the rail has it is
+    /// not known from here on, so the session counts as being with it (contract §1.8).
     pub fn begin(
         &mut self,
         id: Id<Transaction>,
@@ -240,6 +234,7 @@ impl PaymentSession {
         assert!(fee.minor <= self.amount.minor, "a fee is a part of the amount");
         self.method = Some(method);
         self.transaction = Some(id);
+        self.status = SessionStatus::Processing;
         self.touch(now);
         let now = self.updated_at;
         Transaction {
@@ -265,7 +260,7 @@ impl PaymentSession {
             attempt_count: 1,
             questions: 0,
             code_sent_at: None,
-            expires_at: Some(self.expires_at),
+            expires_at: None,
             created_at: now.floor_to_second(),
             updated_at: now,
         }

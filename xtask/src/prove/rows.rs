@@ -104,7 +104,7 @@ pub(crate) const ROWS: &[Row] = &[
             "--nocapture",
         ]),
         unit: "states",
-        counts: [266_000, 266_000, 266_000],
+        counts: [284_000, 284_000, 284_000],
         is_gate_step: false,
     },
     Row {

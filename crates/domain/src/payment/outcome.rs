@@ -62,14 +62,22 @@ impl PaymentSession {
         if self.is_open() {
             self.next_action = Some(started.next_action);
         }
-        if with_provider && self.status == SessionStatus::Pending {
+        if with_provider {
             return self.process(transaction, now);
         }
         // Known again, and nothing happened yet: a code is taken by a pending session only.
         if was_unknown && self.awaits_code() {
             self.status = SessionStatus::Pending;
-            self.set_expiry(transaction);
         }
+        self.await_payer(transaction, now)
+    }
+
+    /// The rail has it and nothing happened there yet: it is the payer's turn.
+    fn await_payer(&mut self, transaction: &mut Transaction, now: Timestamp) -> Moved {
+        if self.status == SessionStatus::Processing && transaction.status == TransactionStatus::Pending {
+            self.status = SessionStatus::Pending;
+        }
+        self.set_expiry(transaction);
         self.touch_both(transaction, now);
         Moved::On
     }
@@ -81,9 +89,6 @@ impl PaymentSession {
         assert_eq!(self.transaction, attempt, "a code is for the session's own attempt");
         match self.status {
             SessionStatus::Processing => Err(Refusal::PaymentInProgress),
-            SessionStatus::Pending if self.is_being_handed_over(transaction.as_deref()) => {
-                Err(Refusal::PaymentInProgress)
-            }
             SessionStatus::Pending if self.awaits_code() => {
                 let transaction = transaction.expect("only an attempt asks for a code");
                 assert_ne!(transaction.step, Step::Settled, "an attempt that is over asks for nothing");
@@ -328,8 +333,7 @@ impl PaymentSession {
         if transaction.step == Step::Unknown || transaction.step == Step::Sending {
             transaction.step = Step::Waiting;
             self.outcome_unknown = false;
-            self.touch_both(transaction, now);
-            return Moved::On;
+            return self.await_payer(transaction, now);
         }
         Moved::Nowhere
     }

@@ -184,13 +184,13 @@ fn cell(before: &Pair, action: &Action, status: fn(&Pair) -> &'static str, close
     }
 }
 
-/// Rows beyond the contract's: each way of being `processing`, and what is being handed over, which is told as that. A code or
+/// Rows beyond the contract's: each way of being `processing`, what is being handed over among them. A code or
 /// a lost answer that turns out to be with the provider is `=` under "handed over", because the attempt behind the session
 /// moves.
 #[test]
 fn sessions_go_as_the_contract_says() {
     let states = [
-        ("pending, sending", Pair::sending(Method::Wave)),
+        ("processing, sending", Pair::sending(Method::Wave)),
         ("pending, wave", Pair::waiting(Method::Wave)),
         ("pending, qmoney", Pair::waiting(Method::Qmoney)),
         ("processing, push", Pair::waiting(Method::Afrimoney)),
@@ -215,17 +215,17 @@ fn sessions_go_as_the_contract_says() {
         ("expire", Action::Close { expired: true }),
     ];
     insta::assert_snapshot!(table(&states, &actions, |state, action| cell(state, action, |pair| pair.session.status.as_str(), "=")), @r"
-                       | same method               | other method              | code                      | returned   | handed over | paid      | failed | wrong code | silent | cancel    | expire
-    pending, sending   | =                         | payment_in_progress       | payment_in_progress       | processing | processing  | succeeded | failed | –          | =      | cancelled | cancelled
-    pending, wave      | =                         | cancelled, new session    | code_not_expected         | processing | processing  | succeeded | failed | –          | =      | cancelled | cancelled
-    pending, qmoney    | =                         | cancelled, new session    | processing                | –          | processing  | succeeded | failed | =          | =      | cancelled | cancelled
-    processing, push   | payment_in_progress       | payment_in_progress       | payment_in_progress       | –          | –           | succeeded | failed | –          | =      | =         | =
-    processing, code   | payment_in_progress       | payment_in_progress       | payment_in_progress       | –          | =           | succeeded | failed | pending    | =      | =         | =
-    processing, lost   | payment_in_progress       | payment_in_progress       | payment_in_progress       | –          | =           | succeeded | failed | –          | =      | =         | =
-    succeeded          | payment_already_succeeded | payment_already_succeeded | payment_already_succeeded | –          | –           | –         | –      | –          | –      | =         | =
-    failed             | new session               | new session               | payment_session_closed    | –          | –           | succeeded | –      | –          | –      | =         | =
-    cancelled          | new session               | new session               | payment_session_closed    | –          | –           | succeeded | –      | –          | –      | =         | =
-    cancelled, expired | new session               | new session               | payment_session_closed    | –          | –           | succeeded | –      | –          | –      | =         | =
+                        | same method               | other method              | code                      | returned   | handed over | paid      | failed | wrong code | silent | cancel    | expire
+    processing, sending | =                         | payment_in_progress       | payment_in_progress       | –          | =           | succeeded | failed | –          | =      | =         | =
+    pending, wave       | =                         | cancelled, new session    | code_not_expected         | processing | processing  | succeeded | failed | –          | =      | cancelled | cancelled
+    pending, qmoney     | =                         | cancelled, new session    | processing                | –          | processing  | succeeded | failed | =          | =      | cancelled | cancelled
+    processing, push    | payment_in_progress       | payment_in_progress       | payment_in_progress       | –          | –           | succeeded | failed | –          | =      | =         | =
+    processing, code    | payment_in_progress       | payment_in_progress       | payment_in_progress       | –          | =           | succeeded | failed | pending    | =      | =         | =
+    processing, lost    | payment_in_progress       | payment_in_progress       | payment_in_progress       | –          | =           | succeeded | failed | –          | =      | =         | =
+    succeeded           | payment_already_succeeded | payment_already_succeeded | payment_already_succeeded | –          | –           | –         | –      | –          | –      | =         | =
+    failed              | new session               | new session               | payment_session_closed    | –          | –           | succeeded | –      | –          | –      | =         | =
+    cancelled           | new session               | new session               | payment_session_closed    | –          | –           | succeeded | –      | –          | –      | =         | =
+    cancelled, expired  | new session               | new session               | payment_session_closed    | –          | –           | succeeded | –      | –          | –      | =         | =
     ");
 }
 
@@ -250,7 +250,7 @@ fn transactions_go_as_the_contract_says() {
     insta::assert_snapshot!(table(&states, &actions, |state, action| cell(state, action, |pair| pair.transaction.status.as_str(), "–")), @r"
                      | handed over | paid      | failed | session cancelled | session expired
     pending          | processing  | completed | failed | cancelled         | expired
-    pending, sending | processing  | completed | failed | cancelled         | expired
+    pending, sending | processing  | completed | failed | =                 | =
     processing       | –           | completed | failed | =                 | =
     completed        | –           | –         | –      | –                 | –
     failed           | –           | completed | –      | –                 | –
@@ -309,25 +309,25 @@ fn a_lost_answer_is_settled_by_the_rail_only() {
       start, afrimoney: On → processing/processing, waiting
       start, qmoney: On → processing/processing, waiting
       code: On → processing/processing, waiting, otp, 3 left
-      start, then cancelled: On → cancelled/cancelled, waiting
+      start, then cancelled: On → processing/processing, waiting
     awaiting code, 3
       start, wave: Nowhere → processing/processing, unknown, outcome_unknown
       start, afrimoney: Nowhere → processing/processing, unknown, outcome_unknown
       start, qmoney: On → pending/processing, waiting, otp, 3 left
       code: On → pending/processing, waiting, otp, 3 left
-      start, then cancelled: Nowhere → cancelled/cancelled, unknown, outcome_unknown
+      start, then cancelled: Nowhere → processing/processing, unknown, outcome_unknown
     awaiting code, 2
       start, wave: Nowhere → processing/processing, unknown, outcome_unknown
       start, afrimoney: Nowhere → processing/processing, unknown, outcome_unknown
       start, qmoney: On → pending/processing, waiting, otp, 2 left
       code: On → pending/processing, waiting, wrong_code, otp, 2 left
-      start, then cancelled: Nowhere → cancelled/cancelled, unknown, outcome_unknown
+      start, then cancelled: Nowhere → processing/processing, unknown, outcome_unknown
     processing
       start, wave: On → processing/processing, waiting
       start, afrimoney: On → processing/processing, waiting
       start, qmoney: On → processing/processing, waiting
       code: On → processing/processing, waiting
-      start, then cancelled: Nowhere → cancelled/cancelled, unknown, outcome_unknown
+      start, then cancelled: On → processing/processing, waiting
     paid
       start, wave: ToPaid → succeeded/completed, settled
       start, afrimoney: ToPaid → succeeded/completed, settled
@@ -339,19 +339,19 @@ fn a_lost_answer_is_settled_by_the_rail_only() {
       start, afrimoney: On → processing/processing, unknown, outcome_unknown, parked
       start, qmoney: On → processing/processing, unknown, outcome_unknown, parked
       code: On → processing/processing, unknown, outcome_unknown, otp, 3 left, parked
-      start, then cancelled: On → cancelled/cancelled, unknown, outcome_unknown, parked
+      start, then cancelled: On → processing/processing, unknown, outcome_unknown, parked
     failed
       start, wave: ToFailed → failed/failed, settled, declined
       start, afrimoney: ToFailed → failed/failed, settled, declined
       start, qmoney: ToFailed → failed/failed, settled, declined
       code: ToFailed → failed/failed, settled, declined
-      start, then cancelled: On → cancelled/cancelled, settled
+      start, then cancelled: ToFailed → failed/failed, settled, declined
     not found
       start, wave: Nowhere → processing/processing, unknown, outcome_unknown
       start, afrimoney: Nowhere → processing/processing, unknown, outcome_unknown
       start, qmoney: Nowhere → processing/processing, unknown, outcome_unknown
       code: Nowhere → processing/processing, unknown, outcome_unknown, otp, 3 left
-      start, then cancelled: Nowhere → cancelled/cancelled, unknown, outcome_unknown
+      start, then cancelled: Nowhere → processing/processing, unknown, outcome_unknown
     ");
 }
 

@@ -14,6 +14,7 @@ use store::queries::jobs;
 use tokio::sync::oneshot;
 
 use super::idempotency::{self, Outcome, Reply, Run};
+use super::paid_object::PaidObject;
 use super::payments::{self, Begun, Initialize, Target};
 use super::sessions::{self, Payment};
 use super::settlement::settle;
@@ -176,23 +177,23 @@ impl App {
         let (scope, id) = (claimed.scope, transaction_of(claimed));
         let order = self.order(scope, id).await?;
         let session = order.transaction.attempt().session;
-        let (has_next_action, is_over) = self
+        let (has_next_action, over) = self
             .look(move |tx, _| {
                 let session = look_up::<PaymentSession>(tx, scope, session)?;
-                Ok((session.next_action.is_some(), is_over(&session, tx.now())))
+                Ok((session.next_action.is_some(), over(tx, &session)?))
             })
             .await?;
-        let is_over = is_over && !domain::planted!(Defect::StartedForNobody);
+        let over = over.filter(|_| !domain::planted!(Defect::StartedForNobody));
         let rerun = claimed.attempts > 1 && !domain::planted!(Defect::ChargedAgain);
         let idempotent = self.context().starts_once(&order.transaction);
         let called = match (order.transaction.step(), self.rails().named(scope.mode, &order.transaction.attempt().rail))
         {
             (Step::Settled, _) => None,
             // Nobody waits for it any more. Where nobody has called the rail before, that is the end of it.
-            (Step::Sending, _) if is_over => Some(Called::Refused(FailureReason::Cancelled)),
-            (Step::Unknown, _) if is_over => Some(Called::Lost("nobody waits for it any more".into())),
+            (Step::Sending, _) if over.is_some() => over.map(Called::Refused),
+            (Step::Unknown, _) if over.is_some() => Some(Called::Lost("nobody waits for it any more".into())),
             // Asked for again: the answer with the way on was lost.
-            (Step::Waiting, Some(rail)) if idempotent && !has_next_action && !is_over => {
+            (Step::Waiting, Some(rail)) if idempotent && !has_next_action && over.is_none() => {
                 Some(started(rail.as_ref(), order).await)
             }
             (Step::Waiting, _) => None,
@@ -281,7 +282,7 @@ impl App {
         let session = transaction.attempt().session;
         self.look(move |tx, _| {
             let session = look_up::<PaymentSession>(tx, scope, session)?;
-            Ok(!is_over(&session, tx.now()))
+            Ok(over(tx, &session)?.is_none())
         })
         .await
     }
@@ -408,9 +409,17 @@ pub(crate) struct Ended {
     is_kept: bool,
 }
 
-/// Whether nobody waits for a payment of this session any more.
-fn is_over(session: &PaymentSession, now: Timestamp) -> bool {
-    session.refuse_if_closed().is_err() || session.expires_at <= now
+/// Why nobody waits for a payment of this session any more, if that is so: its time ran out, or something else ended what it
+/// is for.
+fn over(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<Option<FailureReason>, Failure> {
+    if session.refuse_if_closed().is_err() {
+        return Ok(Some(FailureReason::Cancelled));
+    }
+    if session.expires_at <= tx.now() {
+        return Ok(Some(FailureReason::Expired));
+    }
+    let object = PaidObject::look_up(tx, session.scope, session.payable)?;
+    Ok((!object.has_use_for(session.amount)).then_some(FailureReason::Cancelled))
 }
 
 async fn started(rail: &dyn Rail, order: Order) -> Called<Started> {

@@ -338,15 +338,7 @@ fn told(link: &PaymentLink, metadata: &Metadata) -> (Metadata, Metadata) {
 pub fn leave(tx: &mut Tx<'_>, context: &Context, scope: Scope, place: Place) -> Result<(), Failure> {
     match place.payable {
         Payable::Checkout(id) => {
-            let checkout = load::<Checkout>(tx, scope, id)?;
-            let told = match checkout.payment_session {
-                Some(session) => {
-                    let payment = sessions::look_up_payment(tx, scope, session)?;
-                    Some(payment.session.told_status(payment.transaction.as_ref()))
-                }
-                None => None,
-            };
-            if checkout.attempt_with_provider() || told == Some(SessionStatus::Processing) {
+            if load::<Checkout>(tx, scope, id)?.attempt_with_provider() {
                 return Err(Refusal::PaymentInProgress.into());
             }
             checkouts::cancel(tx, context, scope, id).map(drop)
@@ -361,7 +353,7 @@ pub fn choose_again(tx: &mut Tx<'_>, scope: Scope, place: Place) -> Result<(), F
     object.refuse_unless_payable(false, tx.now())?;
     let Some(session) = object.session_for(place.target()) else { return Ok(()) };
     let mut payment = sessions::load_payment(tx, scope, session)?;
-    match payment.session.told_status(payment.transaction.as_ref()) {
+    match payment.session.status() {
         SessionStatus::Processing => return Err(Refusal::PaymentInProgress.into()),
         SessionStatus::Pending if payment.transaction.is_some() => {}
         SessionStatus::Pending | SessionStatus::Succeeded | SessionStatus::Failed | SessionStatus::Cancelled => {

@@ -10,7 +10,6 @@ use domain::job::Job;
 use domain::mail::MailKind;
 use domain::number::Series;
 use domain::organization::Profile;
-use domain::payment::SessionStatus;
 use domain::{Currency, Id, Metadata, Msisdn, Refusal, Scope, TaxRate, Timestamp};
 use store::Tx;
 use store::queries::documents::DocumentStates;
@@ -270,12 +269,7 @@ pub(super) fn watch(tx: &mut Tx<'_>, invoice: &Invoice) -> Result<(), Failure> {
 /// Ends the open session of an invoice whose remaining amount is another now, and asks the rail to drop its attempt.
 pub(super) fn close_session(tx: &mut Tx<'_>, invoice: &mut Invoice) -> Result<(), Failure> {
     let Some(session) = invoice.payment_session else { return Ok(()) };
-    let payment = sessions::load_payment(tx, invoice.scope, session)?;
-    // It is with the provider, whatever that answers, and there is room for it: another one beside it would be too much.
-    if payment.session.told_status(payment.transaction.as_ref()) == SessionStatus::Processing {
-        return Ok(());
-    }
-    if let Some(attempt) = sessions::close_payment(tx, payment, false)? {
+    if let Some(attempt) = sessions::close_by_id(tx, invoice.scope, session, false)? {
         invoice.attempt_moved(attempt, false, tx.now());
     }
     Ok(())

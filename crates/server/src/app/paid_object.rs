@@ -214,13 +214,6 @@ impl PaidObject {
         }
     }
 
-    /// An attempt is committed and about to be handed over. An invoice does not change under it; what holds a checkout open
-    /// beyond its time is only what the provider has.
-    pub fn attempt_begins(&mut self, session: Id<PaymentSession>, transaction: TransactionSummary, now: Timestamp) {
-        let holds = matches!(self, Self::Invoice(_));
-        self.attempt_moved(session, transaction, holds, now);
-    }
-
     /// The attempt of a session moved. `with_provider` tells whether its outcome is open over there.
     pub fn attempt_moved(
         &mut self,

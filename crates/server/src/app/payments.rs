@@ -391,7 +391,7 @@ fn start(
     let mut transaction = session.begin(id, method, offer.rail.to_owned(), fee, now);
     transaction.attempt_count = object.next_attempt(tx)?;
     session.unanswered_key = key;
-    object.attempt_begins(session.id, transaction.summary(), now);
+    object.attempt_moved(session.id, transaction.summary(), session.is_with_provider(), now);
     object.save(tx)?;
     tx.save(session)?;
     tx.insert(&mut transaction)?;

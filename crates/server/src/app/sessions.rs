@@ -75,17 +75,7 @@ pub(super) fn close_by_id(
     id: Id<PaymentSession>,
     expired: bool,
 ) -> Result<Option<TransactionSummary>, Failure> {
-    let payment = load_payment(tx, scope, id)?;
-    close_payment(tx, payment, expired)
-}
-
-/// The same for one that is loaded.
-pub(super) fn close_payment(
-    tx: &mut Tx<'_>,
-    payment: Payment,
-    expired: bool,
-) -> Result<Option<TransactionSummary>, Failure> {
-    let Payment { mut session, mut transaction } = payment;
+    let Payment { mut session, mut transaction } = load_payment(tx, scope, id)?;
     if session.status() != SessionStatus::Pending {
         return Ok(None);
     }

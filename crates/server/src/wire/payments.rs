@@ -90,7 +90,7 @@ impl PaymentSessionView {
             payment_method: session.method.map(|method| method.as_str().into()),
             amount: session.amount.to_string(),
             currency: session.amount.currency.code().into(),
-            status: session.told_status(transaction).as_str().into(),
+            status: session.status().as_str().into(),
             customer_email: session.payer.email.clone(),
             customer_phone: session.payer.phone.as_ref().map(|phone| phone.as_str().into()),
             customer_name: session.payer.name.clone(),
@@ -146,7 +146,7 @@ impl PaymentStatusView {
     pub fn of(session: &PaymentSession, transaction: Option<&Transaction>, addresses: &Addresses) -> Self {
         Self {
             session_id: session.id.to_string(),
-            status: session.told_status(transaction).as_str().into(),
+            status: session.status().as_str().into(),
             object_type: session.payable.kind().into(),
             object_id: session.payable.object_id(),
             amount: session.amount.to_string(),

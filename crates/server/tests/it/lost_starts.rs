@@ -469,26 +469,72 @@ async fn the_end_of_a_payment_answers_the_code_that_waits() {
     assert_eq!(first.1["data"]["id"], second.1["data"]["id"]);
 }
 
-/// Contract §4.1: what is cancelled is ended at the rail as well, however the two calls cross.
-#[tokio::test]
-async fn what_was_closed_while_it_was_handed_over_is_withdrawn_when_it_is_there() {
-    let (world, rail) = behind(Trouble::Slow(Notify::new()), true).await;
-    let checkout = world.create(|_| {}).await;
-    let cancelled = async {
-        starts(&rail, 1).await;
-        let place = hosted::Place { payable: Payable::Checkout(checkout.id), session: None };
+/// Contract §4.1, §4.2: whoever was told `processing` is told of an end only when the rail's answer has decided it. Then what
+/// nobody waits for is ended at the rail as well, and what it may be taking money for already goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_being_handed_over_outlives_the_end_of_its_checkout() {
+    let mut places = vec![Place::sqlite(), Place::sqlite(), Place::sqlite(), Place::sqlite()];
+    places.extend(Place::postgres("what is being handed over outlives the end of its checkout").await);
+    let ends = [
+        (Method::Wave, false, ["cancelled", "expired", "expired"]),
+        (Method::Wave, true, ["cancelled", "cancelled", "cancelled"]),
+        (Method::Afrimoney, false, ["processing", "processing", "pending"]),
+        (Method::Afrimoney, true, ["processing", "processing", "cancelled"]),
+        (Method::Wave, false, ["cancelled", "expired", "expired"]),
+    ];
+    for (place, (method, is_cancelled, told)) in places.into_iter().zip(ends) {
+        let (world, rail) = behind_on(place.settings(), Trouble::Slow(Notify::new()), true).await;
+        outlives(&world, &rail, method, is_cancelled, told).await;
+        world.close().await;
+        place.end().await;
+    }
+}
+
+async fn outlives(world: &World, rail: &Lossy, method: Method, is_cancelled: bool, told: [&str; 3]) {
+    let merchant = Merchant::of(world).await;
+    let checkout = world.create(|new| new.expires_in_s = 60).await.id;
+    let path = format!("/v1/checkouts/{checkout}");
+    let object = json!({ "object_type": "checkout", "object_id": checkout.to_string() });
+    let status = |shown: &(u16, Value)| shown.1["data"]["status"].as_str().map(str::to_owned);
+    world.clock.advance(Duration::from_secs(40));
+    let ended = async {
+        starts(rail, 1).await;
+        let place = hosted::Place { payable: Payable::Checkout(checkout), session: None };
         let scope = world.scope;
         let left = world.app.commit(move |tx, context| hosted::leave(tx, context, scope, place)).await;
         assert!(matches!(left, Err(Failure::Refused(Refusal::PaymentInProgress))), "only the merchant may: {left:?}");
-        world.cancel(checkout.id).await;
-        reaches(&rail.withdrawals, 1).await;
+        let meanwhile = if is_cancelled {
+            world.cancel(checkout).await;
+            "cancelled"
+        } else {
+            world.clock.advance(Duration::from_secs(25));
+            // The timer comes, and another attempt does not begin.
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            let (status, other) = merchant.pay(&object, "card", "+2207654321").await;
+            assert_eq!((status, other["code"].as_str()), (400, Some("checkout_expired")), "{other}");
+            "pending"
+        };
+        let shown = merchant.ask("GET", &path, Value::Null).await;
+        assert_eq!(status(&shown).as_deref(), Some(meanwhile), "{shown:?}");
+        let session = shown.1["data"]["payment_session_id"].as_str().expect("a session").to_owned();
+        let shown = merchant.ask("GET", &format!("/v1/pay/session/{session}"), Value::Null).await;
+        assert_eq!(status(&shown).as_deref(), Some("processing"), "{shown:?}");
+        assert_eq!(rail.withdrawals.load(Ordering::SeqCst), 0, "there is nothing to withdraw yet");
         let Trouble::Slow(go_on) = &rail.trouble else { unreachable!() };
         go_on.notify_one();
     };
-    tokio::join!(world.start(checkout.id, Method::Wave, "+2207000000"), cancelled);
-    reaches(&rail.withdrawals, 2).await;
+    let (answered, ()) = tokio::join!(merchant.pay(&object, method.as_str(), "+2207000009"), ended);
+    let [session, attempt, end] = told.map(str::to_owned);
+    assert_eq!(status(&answered), Some(session.clone()), "{answered:?}");
+    let attempts = merchant.ask("GET", "/v1/pay/transactions", Value::Null).await;
+    assert_eq!(attempts.1["data"]["items"][0]["status"], attempt, "{attempts:?}");
+    let shown = merchant.ask("GET", &path, Value::Null).await;
+    assert_eq!(status(&shown), Some(end), "{shown:?}");
+    if session == "cancelled" {
+        reaches(&rail.withdrawals, 1).await;
+    }
+    assert_eq!(rail.starts.load(Ordering::SeqCst), 1);
     world.has_clean_books().await;
-    world.close().await;
 }
 
 #[tokio::test]

@@ -250,7 +250,8 @@ impl History {
                 match heard {
                     [Heard::Started { .. }] if is_for_nobody => return Err(format!("{id} is started for nobody")),
                     [] if is_for_nobody && attempt.step == Step::Sending && !is_rerun => {
-                        side.hear(&id, Word::Refused("cancelled"), now);
+                        let is_over = side.is_past_time(&id, now);
+                        side.hear(&id, Word::Refused(if is_over { "expired" } else { "cancelled" }), now);
                     }
                     [] if is_for_nobody => side.hear(&id, Word::Lost, now),
                     [Heard::Started { called, .. }] if !is_rerun => side.hear(&id, word_of_start(called), now),

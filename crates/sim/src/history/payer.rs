@@ -200,7 +200,7 @@ impl History {
         expect(&answer, Ok(()), 200)?;
         let model = &self.sides[side];
         let known = &model.sessions[&session];
-        let fields = known.fields(&session, model.is_sending(known), model.is_live);
+        let fields = known.fields(&session, model.is_live);
         compare(&answer, &fields).map_err(|what| format!("{session}: {what}"))?;
         self.keep(Kept { side, verb: "POST", path: path.to_owned(), body: Some(body), key, at, answer });
         if self.dice.one_in(4) {

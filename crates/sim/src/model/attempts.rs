@@ -83,7 +83,6 @@ impl Side {
             let session = &self.sessions[&id];
             return match session.state {
                 SessionState::Processing => Err("payment_in_progress"),
-                SessionState::Pending if self.is_sending(session) => Err("payment_in_progress"),
                 SessionState::Pending if matches!(session.next, Next::Code { .. }) => {
                     self.code_submitted(&id, now);
                     Ok(Begun::Code(id))
@@ -111,10 +110,10 @@ impl Side {
                 payer = session.phone.filter(|_| asked.kind == Kind::Link);
                 match session.state {
                     _ if expired => None,
-                    SessionState::Processing => return Err("payment_in_progress"),
+                    SessionState::Processing if !self.is_sending(session) => return Err("payment_in_progress"),
                     SessionState::Succeeded => return Err("payment_already_succeeded"),
                     SessionState::Failed | SessionState::Cancelled => None,
-                    SessionState::Pending => {
+                    SessionState::Pending | SessionState::Processing => {
                         let is_other = session.amount != amount
                             || method.is_some_and(|wanted| session.method.is_some_and(|known| known != wanted))
                             || (asked.phone.is_some() && asked.phone != session.phone && session.attempt.is_some());
@@ -195,10 +194,11 @@ impl Side {
         self.sessions.insert(id.to_owned(), session);
     }
 
-    /// An attempt of a session was committed; the network will hear of it.
+    /// An attempt of a session was committed; the network will hear of it, and may have it from here on.
     pub fn attempt_begins(&mut self, session_id: &str, id: &str, now: i64) {
         let session = self.sessions.get_mut(session_id).expect("an attempt has a session");
         session.attempt = Some(id.to_owned());
+        session.state = SessionState::Processing;
         session.seen_at = session.seen_at.max(now);
         let attempt = Attempt {
             session: Some(session_id.to_owned()),
@@ -215,9 +215,8 @@ impl Side {
             refunded: 0,
             refunding: 0,
         };
-        let holds = attempt.kind == Kind::Invoice;
         self.attempts.insert(id.to_owned(), attempt);
-        self.show(session_id, holds, now);
+        self.show(session_id, true, now);
     }
 
     fn refuse_unless_payable(&self, asked: &Begin, ends_attempt: bool, now: i64) -> Answer<()> {
@@ -280,7 +279,26 @@ impl Side {
     pub fn is_for_nobody(&self, attempt: &str, now: i64) -> bool {
         let session = self.attempts[attempt].session.as_ref().expect("an attempt has a session");
         let session = &self.sessions[session];
-        !matches!(session.state, SessionState::Pending | SessionState::Processing) || session.expires_at <= now
+        !matches!(session.state, SessionState::Pending | SessionState::Processing)
+            || session.expires_at <= now
+            || self.has_no_use_for(session)
+    }
+
+    pub fn is_past_time(&self, attempt: &str, now: i64) -> bool {
+        let session = self.attempts[attempt].session.as_ref().expect("an attempt has a session");
+        self.sessions[session].expires_at <= now
+    }
+
+    /// Contract §4.1, §4.4: what is paid takes this payment no more.
+    fn has_no_use_for(&self, session: &Session) -> bool {
+        match session.kind {
+            Kind::Checkout => self.checkouts[&session.object].state != CheckoutState::Pending,
+            Kind::Invoice => {
+                let invoice = &self.invoices[&session.object];
+                !invoice.awaits_payment() || session.amount > invoice.total() - invoice.paid
+            }
+            Kind::Link => false,
+        }
     }
 
     /// Closes a pending session; any other goes on.
@@ -389,15 +407,7 @@ impl Side {
         let is_expired = is_outdated || self.sessions[&session_id].has_expired(now);
         let session = &self.sessions[&session_id];
         // Contract §4.1, §4.4: a pending session ends with its object, and with the amount that it was for.
-        let has_no_use = session.state == SessionState::Pending
-            && match kind {
-                Kind::Checkout => self.checkouts[&object].state != CheckoutState::Pending,
-                Kind::Invoice => {
-                    let invoice = &self.invoices[&object];
-                    !invoice.awaits_payment() || session.amount > invoice.total() - invoice.paid
-                }
-                Kind::Link => false,
-            };
+        let has_no_use = session.state == SessionState::Pending && self.has_no_use_for(session);
         if is_expired || has_no_use {
             let was_open = self.sessions[&session_id].state == SessionState::Pending;
             self.close_session(&session_id, is_expired, now);
@@ -504,13 +514,13 @@ impl Side {
         if self.is_over(id, now) {
             session.close(true, now);
         }
-        Ok(session.fields(id, self.is_sending(&session), self.is_live))
+        Ok(session.fields(id, self.is_live))
     }
 
     /// Whether a call is under way for it, or was when the service died.
-    pub fn is_sending(&self, session: &Session) -> bool {
+    fn is_sending(&self, session: &Session) -> bool {
         let step = session.attempt.as_ref().map(|id| self.attempts[id].step);
-        session.state == SessionState::Pending && step == Some(Step::Sending)
+        session.state == SessionState::Processing && step == Some(Step::Sending)
     }
 
     /// Whether the time of a pending session ran out.

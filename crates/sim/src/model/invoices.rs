@@ -164,8 +164,7 @@ impl Side {
     ) {
         self.invoice_timer(id, now);
         let event = self.take(id, amount, now);
-        // What is being handed over goes on: there is room for it.
-        let session = self.invoices[id].session.clone().filter(|id| !self.is_sending(&self.sessions[id]));
+        let session = self.invoices[id].session.clone();
         self.close_session_of_object(session.as_deref(), false, now);
         let attempt = Attempt {
             session: None,

@@ -36,9 +36,7 @@ impl Session {
         self.seen_at = self.seen_at.max(now);
     }
 
-    /// What is on its way to the network is told as being there.
-    pub fn fields(&self, id: &str, is_sending: bool, is_live: bool) -> Fields {
-        let state = if is_sending { SessionState::Processing } else { self.state };
+    pub fn fields(&self, id: &str, is_live: bool) -> Fields {
         let next = match self.next {
             Next::Nothing => Value::Null,
             Next::Redirect => json!("redirect"),
@@ -51,7 +49,7 @@ impl Session {
             ("object_type", json!(self.kind.as_str())),
             ("object_id", json!(self.object)),
             ("amount", json!(super::text(self.amount))),
-            ("status", json!(state.as_str())),
+            ("status", json!(self.state.as_str())),
             ("payment_method", json!(self.method)),
             ("failure_reason", json!(self.reason)),
             ("outcome_unknown", json!(self.is_unknown)),
@@ -101,6 +99,7 @@ impl Session {
             Word::CodeLost if attempt.step == Step::Waiting => self.lose(attempt, now),
             Word::Lost | Word::CodeLost => Moved::Nowhere,
             Word::Open if matches!(attempt.step, Step::Sending | Step::Unknown) => {
+                self.back_to_payer(attempt);
                 attempt.step = Step::Waiting;
                 self.is_unknown = false;
                 self.seen_at = self.seen_at.max(now);
@@ -122,12 +121,15 @@ impl Session {
 
     fn taken(&mut self, attempt: &mut Attempt, next: Next, now: i64) -> Moved {
         let was_unknown = attempt.step == Step::Unknown;
+        if next != Next::Approve {
+            self.back_to_payer(attempt);
+        }
         attempt.step = Step::Waiting;
         self.is_unknown = false;
         if self.is_open() {
             self.next = next;
         }
-        if next == Next::Approve && self.state == SessionState::Pending {
+        if next == Next::Approve {
             return self.process(attempt, now);
         }
         if was_unknown && matches!(self.next, Next::Code { .. }) {
@@ -135,6 +137,13 @@ impl Session {
         }
         self.seen_at = self.seen_at.max(now);
         Moved::On
+    }
+
+    /// It was on its way to the network, which has it now and waits for the payer.
+    fn back_to_payer(&mut self, attempt: &Attempt) {
+        if attempt.step == Step::Sending && self.state == SessionState::Processing {
+            self.state = SessionState::Pending;
+        }
     }
 
     fn fail(&mut self, attempt: &mut Attempt, reason: &'static str, now: i64) -> Moved {

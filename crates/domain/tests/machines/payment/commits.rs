@@ -51,8 +51,7 @@ impl World {
         object.session_opened(session.id, now);
         let mut transaction = session.begin(id(number), method, "rail".into(), dalasi(FEE), now);
         transaction.attempt_count = i64::from(number);
-        let holds = !object.payable().ends_its_sessions();
-        object.attempt_moved(session.id, transaction.summary(), holds, now);
+        object.attempt_moved(session.id, transaction.summary(), session.is_with_provider(), now);
         let mut start = None;
         jobs::hold(&mut start);
         self.attempts.push(Attempt {
@@ -176,8 +175,10 @@ impl World {
         }
         let observed = object.observe(now);
         let is_ended = observed.is_some() && object.payable().ends_its_sessions();
-        if is_ended || session.has_expired(now) {
-            close_rows(attempt, &mut session, &mut transaction, true, now);
+        let is_expired = is_ended || session.has_expired(now);
+        let is_useless = session.status() == SessionStatus::Pending && !object.has_use_for(session.amount);
+        if is_expired || is_useless {
+            close_rows(attempt, &mut session, &mut transaction, is_expired, now);
             if !transaction.status().is_paid() {
                 object.attempt_moved(session.id, transaction.summary(), false, now);
             }

@@ -107,9 +107,7 @@ impl World {
         let payable = Payable::Invoice(invoice.id);
         let transaction = Transaction::recorded(id(90), scope(), payable, recording, amount, invoice.payer(), now);
         self.books.post(&Entry::offline_recorded(id(1), &transaction));
-        if !self.object.session().is_some_and(|session| self.attempts[self.place(session)].is_being_handed_over()) {
-            self.close_session(&mut object);
-        }
+        self.close_session(&mut object);
         if let Object::Invoice(invoice) = &mut object {
             issue_receipt(invoice, amount, now);
             self.timer = invoice.overdue_at();

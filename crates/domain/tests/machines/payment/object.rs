@@ -110,6 +110,13 @@ impl Object {
         }
     }
 
+    pub(crate) fn has_use_for(&self, amount: Money) -> bool {
+        match self {
+            Self::Checkout(_) => self.awaits_payment(),
+            Self::Invoice(invoice) => self.awaits_payment() && amount.minor <= invoice.remaining().minor,
+        }
+    }
+
     /// Another session than this one that still waits for the same money.
     pub(crate) fn rival_of(&self, session: Id<PaymentSession>) -> Option<Id<PaymentSession>> {
         let open = match self {

@@ -3,7 +3,7 @@
 use domain::checkout;
 use domain::event::EventType;
 use domain::invoice;
-use domain::payment::{SessionStatus, Settlement, TransactionStatus};
+use domain::payment::{SessionStatus, Settlement, Step, TransactionStatus};
 use stateright::Property;
 
 use super::Machine;
@@ -141,8 +141,9 @@ pub(super) fn forbidden_edge(before: &World, after: &World) -> Option<String> {
         return Some(format!("the object: {from} to {to}"));
     }
     before.attempts.iter().zip(&after.attempts).find_map(|(before, after)| {
+        let was_sending = before.transaction.step() == Step::Sending;
         let (from, to) = (before.session.status(), after.session.status());
-        if from != to && !is_session_edge(from, to) {
+        if from != to && !is_session_edge(from, to, was_sending) {
             return Some(format!("a session: {} to {}", from.as_str(), to.as_str()));
         }
         let (from, to) = (before.transaction.status(), after.transaction.status());
@@ -151,10 +152,12 @@ pub(super) fn forbidden_edge(before: &World, after: &World) -> Option<String> {
     })
 }
 
-fn is_session_edge(from: SessionStatus, to: SessionStatus) -> bool {
+fn is_session_edge(from: SessionStatus, to: SessionStatus, was_sending: bool) -> bool {
     use SessionStatus::{Cancelled, Failed, Pending, Processing, Succeeded};
     match from {
         Pending => to != Pending,
+        // The rail has it now, and its payer's turn has come, or has ended already.
+        Processing if was_sending => to != Processing,
         // No codes are typed here, so nothing waits for a payer again.
         Processing => matches!(to, Succeeded | Failed),
         Failed | Cancelled => to == Succeeded,

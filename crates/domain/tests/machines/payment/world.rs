@@ -212,10 +212,6 @@ impl Attempt {
         self.transaction.attempt().method
     }
 
-    pub(crate) fn is_being_handed_over(&self) -> bool {
-        self.session.is_being_handed_over(Some(&*self.transaction))
-    }
-
     pub(crate) fn save(&mut self, session: PaymentSession, mut transaction: Transaction) {
         // What it was before decides nothing.
         transaction.transitions.clear();
