@@ -239,7 +239,14 @@ impl Checkout {
 
     /// Stores the expiry that the clock has decided.
     pub fn observe(&mut self, now: Timestamp) -> Option<EventType> {
-        if self.state != State::Pending || !self.is_overdue(now) {
+        if self.state != State::Pending {
+            return None;
+        }
+        if !self.is_overdue(now) {
+            // Its attempt alone holds it: whoever ends that may have looked at the clock before.
+            if self.is_past_expiry(now) {
+                self.touch(now);
+            }
             return None;
         }
         let at = self.touch(now);

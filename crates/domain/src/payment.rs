@@ -307,6 +307,13 @@ impl PaymentSession {
         self.status == SessionStatus::Pending && self.is_past_expiry(now)
     }
 
+    /// The clock was looked at while an attempt that is with the provider kept it open: whoever ends that may have looked before.
+    pub fn observe(&mut self, now: Timestamp) {
+        if self.status == SessionStatus::Processing {
+            self.touch(now);
+        }
+    }
+
     /// Two halves of one payment.
     fn assert_pair(&self, transaction: &Transaction) {
         assert_eq!(self.transaction, Some(transaction.id), "session and transaction belong together");

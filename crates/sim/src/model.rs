@@ -345,7 +345,13 @@ impl Side {
     /// Whether its time has run out just now.
     pub fn observe_checkout(&mut self, id: &str, now: i64) -> bool {
         let Some(checkout) = self.checkouts.get_mut(id) else { return false };
-        if checkout.state != CheckoutState::Pending || !checkout.is_overdue(now) {
+        if checkout.state != CheckoutState::Pending {
+            return false;
+        }
+        if !checkout.is_overdue(now) {
+            if checkout.is_past_expiry(now) {
+                checkout.seen_at = checkout.seen_at.max(now);
+            }
             return false;
         }
         checkout.state = CheckoutState::Expired;

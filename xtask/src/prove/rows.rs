@@ -104,7 +104,7 @@ pub(crate) const ROWS: &[Row] = &[
             "--nocapture",
         ]),
         unit: "states",
-        counts: [284_000, 284_000, 284_000],
+        counts: [318_000, 318_000, 318_000],
         is_gate_step: false,
     },
     Row {

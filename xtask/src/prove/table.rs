@@ -145,7 +145,7 @@ mod tests {
         let record = Record::open(&path, "c0ffee", "first").unwrap();
         let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
         for line in [
-            r#"{"row":"A9","count":284000,"controls_caught":["a","b"],"first_seed":1,"last_seed":2}"#,
+            r#"{"row":"A9","count":318000,"controls_caught":["a","b"],"first_seed":1,"last_seed":2}"#,
             r#"{"row":"B6","database":"sqlite","count":7,"violations":1,"found":["it stayed read only | for ever\nby seed 7"]}"#,
             r#"{"row":"D5","database":"sqlite","not_run":"no listener"}"#,
         ] {
@@ -155,7 +155,7 @@ mod tests {
         let table = Table::of(&record, &options.chosen(), Tier::Nightly).unwrap();
         let page = table.page();
         assert!(page.contains("1 of 3 rows have reached theirs"), "{page}");
-        assert!(page.contains("| A9 | — | 284000 of 284000 states | 0 | 2 of 2 | 1–2 |"), "{page}");
+        assert!(page.contains("| A9 | — | 318000 of 318000 states | 0 | 2 of 2 | 1–2 |"), "{page}");
         assert!(page.contains("| B6 | sqlite | 7 of 200 cycles | 1 | — |"), "{page}");
         assert!(page.contains("| D5 | sqlite | NOT RUN: no listener | 0 |"), "{page}");
         assert!(page.contains("- B6 on sqlite: it stayed read only | for ever\n"), "{page}");

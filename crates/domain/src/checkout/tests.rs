@@ -187,6 +187,15 @@ fn a_clock_that_goes_back_revives_nothing() {
     assert_eq!(checkout.updated_at, at(END_US + 5));
 }
 
+/// The timer looked while an attempt held it. Whoever ends that hold began before, and waited for the row.
+#[test]
+fn what_the_timer_saw_is_known_to_whoever_began_before() {
+    let mut checkout = attempted(true);
+    assert_eq!(checkout.observe(at(END_US)), None);
+    checkout.attempt_moved(summary(1, TransactionStatus::Pending), false, at(END_US - 1));
+    assert_eq!(checkout.observe(at(END_US - 1)), Some(EventType::CheckoutExpired));
+}
+
 /// Late or twice: every money is told apart, and what is shown stays the first one.
 #[test]
 fn money_is_never_dropped() {

@@ -171,6 +171,7 @@ pub fn expire(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<Checkout>
         }
         None if checkout.status(now) == checkout::Status::Pending => {
             jobs::schedule(tx, scope, Job::ExpireCheckout(id), checkout.next_deadline())?;
+            tx.save(&mut checkout)?;
         }
         None => {}
     }

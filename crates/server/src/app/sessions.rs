@@ -136,8 +136,15 @@ pub fn expire(tx: &mut Tx<'_>, scope: Scope, id: Id<PaymentSession>) -> Result<(
             object.attempt_moved(id, transaction.summary(), false, now);
         }
         object.save(tx)?;
-    } else if session.status() == SessionStatus::Pending {
-        watch(tx, &session)?;
+        return Ok(());
+    }
+    match session.status() {
+        SessionStatus::Pending => watch(tx, &session)?,
+        SessionStatus::Processing => {
+            session.observe(now);
+            tx.save(&mut session)?;
+        }
+        SessionStatus::Succeeded | SessionStatus::Failed | SessionStatus::Cancelled => {}
     }
     Ok(())
 }

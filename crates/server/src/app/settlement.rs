@@ -66,9 +66,13 @@ pub fn settle(
     {
         jobs::schedule(tx, scope, Job::StartAttempt(id), now)?;
     }
-    // It was closed while it was handed over: what the rail was told then, it may have been told too early.
-    let is_there_now = step_before != Step::Waiting && transaction.step() == Step::Waiting;
-    if !is_open && is_there_now {
+    // While it was handed over nobody could tell the rail that its payer is not waited for any more.
+    let may_be_there = match transaction.step() {
+        Step::Waiting | Step::Unknown => step_before != transaction.step(),
+        Step::Sending | Step::Settled => false,
+    };
+    let is_over = !is_open || session.expires_at <= now || !object.has_use_for(session.amount);
+    if may_be_there && is_over {
         jobs::schedule(tx, scope, Job::WithdrawAttempt(id), now)?;
     }
     // What held an outdated object open may be over now.

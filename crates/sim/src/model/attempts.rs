@@ -502,9 +502,12 @@ impl Side {
 
     /// The timer of a session whose object has none.
     pub fn session_timer(&mut self, id: &str, now: i64) {
-        if self.sessions.get(id).is_some_and(|session| session.has_expired(now)) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        if session.has_expired(now) {
             self.close_session(id, true, now);
             self.show_closed(id, now);
+        } else if session.state == SessionState::Processing {
+            session.seen_at = session.seen_at.max(now);
         }
     }
 

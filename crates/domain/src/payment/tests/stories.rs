@@ -35,6 +35,18 @@ fn a_right_code_is_asked_for_once() {
     assert_eq!(pair.code(), Err(Refusal::PaymentAlreadySucceeded));
 }
 
+/// The timer looked while it was handed over. Whoever stores the rail's answer began before, and waited for the row.
+#[test]
+fn what_the_timer_saw_is_known_to_whoever_brings_the_answer() {
+    let mut pair = Pair::sending(Method::Wave);
+    let until = pair.session.expires_at;
+    pair.session.observe(until);
+    let before = until.minus(Duration::from_millis(1));
+    let answered = Called::Answered(started(Method::Wave));
+    assert_eq!(pair.session.started(&mut pair.transaction, answered, before), Moved::On);
+    assert!(pair.session.has_expired(before), "nobody looks at it again");
+}
+
 /// After a lost start the payer can still type the code, and mistype it.
 #[test]
 fn a_code_survives_a_lost_start() {

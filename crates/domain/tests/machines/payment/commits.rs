@@ -148,6 +148,7 @@ impl World {
         let mut object = self.object.load();
         let (mut session, mut transaction) =
             (self.attempts[place].session.load(), self.attempts[place].transaction.load());
+        let step_before = transaction.step();
         match apply(&mut session, &mut transaction, now) {
             Moved::Nowhere => {
                 if transaction.step() != Step::Settled {
@@ -172,6 +173,15 @@ impl World {
         let restarts = is_idempotent(attempt.method()) && !transaction.status().is_paid();
         if transaction.step() == Step::Waiting && session.next_action.is_none() && restarts {
             jobs::schedule(&mut attempt.start);
+        }
+        let may_be_there = match transaction.step() {
+            Step::Waiting | Step::Unknown => step_before != transaction.step(),
+            Step::Sending | Step::Settled => false,
+        };
+        let is_over =
+            session.refuse_if_closed().is_err() || session.expires_at <= now || !object.has_use_for(session.amount);
+        if may_be_there && is_over {
+            jobs::schedule(&mut attempt.withdraw);
         }
         let observed = object.observe(now);
         let is_ended = observed.is_some() && object.payable().ends_its_sessions();

@@ -53,8 +53,8 @@ impl World {
                 self.close(&mut object, place, true);
             }
             self.tell(&mut object, event);
-            self.object = object.save();
         }
+        self.object = object.save();
         Some(())
     }
 
@@ -68,6 +68,10 @@ impl World {
             let mut object = self.object.load();
             self.close(&mut object, place, true);
             self.object = object.save();
+        } else {
+            let (mut session, transaction) = (attempt.session.load(), attempt.transaction.load());
+            session.observe(now);
+            self.attempts[place].save(session, transaction);
         }
         self.attempts[place].has_timer = false;
         Some(())
