@@ -1,11 +1,12 @@
-//! Who may have how many deliveries under way, so that an endpoint that hangs costs the others nothing, and many that hang in
-//! one mode cost the other mode nothing.
+//! Who may have how many deliveries under way, so that an endpoint that hangs costs the others nothing, and many that hang cost
+//! neither other merchants nor the other mode anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::webhook::WebhookEndpoint;
-use domain::{Id, Mode};
+use domain::{Id, Mode, Scope};
 use store::Tx;
+use store::queries::deliveries::Owed;
 use store::queries::{endpoints, organizations, unless_damaged};
 
 use crate::error::Failure;
@@ -18,8 +19,11 @@ const MOST_OF_A_MODE: usize = PLACES * 3 / 4;
 const NEARLY_ALL_OF_A_MODE: usize = MOST_OF_A_MODE / 2;
 /// Of them for one endpoint: one that hangs leaves the others as many as any of them gets.
 const MOST_OF_ONE: usize = 48;
-/// The last of a mode are for endpoints that have none: many that hang leave one to whoever comes later.
+/// The last of a mode are for merchants that have none, and the last of a merchant for its endpoints that have none: many that
+/// hang leave one to whoever comes later.
 const FOR_WHO_HAS_NONE: usize = 12;
+/// Of those of a mode for one merchant.
+const MOST_OF_A_MERCHANT: usize = MOST_OF_A_MODE - FOR_WHO_HAS_NONE;
 const _: () = assert!(MOST_OF_A_MODE >= 2 * MOST_OF_ONE + FOR_WHO_HAS_NONE);
 /// For one that has failed so often in a row: one at a time, until it answers again.
 const FAILING: i64 = 5;
@@ -45,13 +49,13 @@ pub fn failing(tx: &mut Tx<'_>) -> Result<Vec<Id<WebhookEndpoint>>, Failure> {
 pub struct Places {
     held: BTreeMap<Id<WebhookEndpoint>, Held>,
     /// Of a mode that is nearly full: all that are owed something.
-    owed: BTreeMap<Mode, Vec<Id<WebhookEndpoint>>>,
+    owed: BTreeMap<Mode, Vec<Owed>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Held {
     /// Unknown of one that is gone, which costs no time.
-    mode: Option<Mode>,
+    scope: Option<Scope>,
     count: usize,
     most: usize,
 }
@@ -60,38 +64,53 @@ impl Places {
     /// The modes that may have none left after the next claim: whoever looks for what is due says with [`Places::know`] which
     /// endpoints are theirs.
     pub fn nearly_full(&self) -> Vec<Mode> {
-        let is_nearly_full = |mode: &Mode| self.free(Some(*mode)) <= MOST_OF_A_MODE - NEARLY_ALL_OF_A_MODE;
+        let is_nearly_full = |mode: &Mode| self.taken(*mode) >= NEARLY_ALL_OF_A_MODE;
         [Mode::Live, Mode::Test].into_iter().filter(is_nearly_full).collect()
     }
 
-    pub fn know(&mut self, owed: BTreeMap<Mode, Vec<Id<WebhookEndpoint>>>) {
+    pub fn know(&mut self, owed: BTreeMap<Mode, Vec<Owed>>) {
         self.owed = owed;
     }
 
     /// The endpoints that get no more for now.
     pub fn full(&self) -> Vec<Id<WebhookEndpoint>> {
         let full = self.held.iter().filter(|(_, held)| self.is_full(held)).map(|(id, _)| *id);
-        let modes = self.owed.iter().filter(|(mode, _)| self.free(Some(**mode)) == 0);
-        let passed_over: BTreeSet<_> = full.chain(modes.flat_map(|(_, owed)| owed.iter().copied())).collect();
+        let unseen = self
+            .owed
+            .iter()
+            .flat_map(|(mode, owed)| owed.iter().map(move |(id, organization)| (id, *organization, *mode)));
+        let unseen = unseen.filter(|(id, organization, mode)| {
+            let scope = Some(Scope { organization: *organization, mode: *mode });
+            !self.held.contains_key(id) && self.is_full(&Held { scope, count: 0, most: MOST_OF_ONE })
+        });
+        let passed_over: BTreeSet<_> = full.chain(unseen.map(|(id, _, _)| *id)).collect();
         passed_over.into_iter().collect()
     }
 
     fn is_full(&self, held: &Held) -> bool {
-        let kept_for_others = if held.count == 0 { 0 } else { FOR_WHO_HAS_NONE };
-        held.count >= held.most || self.free(held.mode) <= kept_for_others
+        let kept_for_others = |count| if count == 0 { 0 } else { FOR_WHO_HAS_NONE };
+        let is_crowded = |scope: Scope| {
+            let of_merchant = self.taken_by(scope);
+            self.taken(scope.mode) + kept_for_others(of_merchant) >= MOST_OF_A_MODE
+                || of_merchant + kept_for_others(held.count) >= MOST_OF_A_MERCHANT
+        };
+        held.count >= held.most || held.scope.is_some_and(is_crowded)
     }
 
-    /// Places that a mode may still take.
-    fn free(&self, mode: Option<Mode>) -> usize {
-        let taken = self.held.values().filter(|held| mode.is_some() && held.mode == mode).map(|held| held.count);
-        MOST_OF_A_MODE.saturating_sub(taken.sum())
+    fn taken(&self, mode: Mode) -> usize {
+        let of_mode = self.held.values().filter(|held| held.scope.is_some_and(|scope| scope.mode == mode));
+        of_mode.map(|held| held.count).sum()
+    }
+
+    fn taken_by(&self, scope: Scope) -> usize {
+        self.held.values().filter(|held| held.scope == Some(scope)).map(|held| held.count).sum()
     }
 
     /// Whether there was one more for an endpoint. One that is gone costs no time.
     pub(super) fn take(&mut self, id: Id<WebhookEndpoint>, endpoint: Option<&WebhookEndpoint>) -> bool {
         let most = if endpoint.is_some_and(is_failing) { MOST_OF_A_FAILING } else { MOST_OF_ONE };
-        let (count, known) = self.held.get(&id).map_or((0, None), |held| (held.count, held.mode));
-        let mut held = Held { mode: endpoint.map(|endpoint| endpoint.scope.mode).or(known), count, most };
+        let (count, known) = self.held.get(&id).map_or((0, None), |held| (held.count, held.scope));
+        let mut held = Held { scope: endpoint.map(|endpoint| endpoint.scope).or(known), count, most };
         let is_free = !self.is_full(&held);
         held.count += usize::from(is_free);
         // One that gets none is kept too: it is full.
@@ -186,7 +205,7 @@ mod tests {
         assert_eq!((taken, places.nearly_full()), (MOST_OF_A_MODE, vec![Mode::Test]));
         // One that nobody has seen yet, as well as those that have places and those that got none.
         let unseen = endpoint(201, 0);
-        places.know(BTreeMap::from([(Mode::Test, vec![unseen.id])]));
+        places.know(BTreeMap::from([(Mode::Test, vec![(unseen.id, unseen.scope.organization)])]));
         assert!(places.full().contains(&unseen.id) && places.full().len() == 201);
         assert_eq!(most_of(&mut places.clone(), &unseen), 0);
         let one = live(202);
@@ -208,6 +227,27 @@ mod tests {
         assert_eq!(most_of(&mut places, &hanging[0]), 0);
         let later: usize = (5..=50).map(|seed| most_of(&mut places, &endpoint(seed, 0))).sum();
         assert_eq!(later, FOR_WHO_HAS_NONE - 2 + 1);
+    }
+
+    #[test]
+    fn one_merchants_many_leave_places_to_the_others() {
+        let mut places = Places::default();
+        let scope = endpoint(1, 0).scope;
+        let hanging: Vec<_> = (1..=200).map(|seed| WebhookEndpoint { scope, ..endpoint(seed, 0) }).collect();
+        let taken: Vec<usize> = hanging.iter().map(|one| most_of(&mut places, one)).collect();
+        assert_eq!(taken.iter().sum::<usize>(), MOST_OF_A_MERCHANT);
+        assert!(
+            taken[2..14].iter().all(|taken| *taken == 1),
+            "an endpoint leaves some to its merchant's others: {taken:?}"
+        );
+        // Those that have none are not looked for in vain, and those of others are found.
+        let [own, other] = [WebhookEndpoint { scope, ..endpoint(201, 0) }, endpoint(202, 0)];
+        let owed = [&own, &other].map(|one| (one.id, one.scope.organization));
+        places.know(BTreeMap::from([(Mode::Test, owed.to_vec())]));
+        assert_eq!((places.full().contains(&own.id), places.full().contains(&other.id)), (true, false));
+        let others: Vec<_> = (202..=220).map(|seed| most_of(&mut places, &endpoint(seed, 0))).collect();
+        assert_eq!(others.iter().sum::<usize>(), FOR_WHO_HAS_NONE, "{others:?}");
+        assert!(others.iter().all(|taken| *taken <= 1), "{others:?}");
     }
 
     #[test]

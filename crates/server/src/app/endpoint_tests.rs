@@ -97,11 +97,12 @@ impl App {
                 return nothing_sent.map(|_| None);
             }
         };
+        let posted = webhooks::Posted { url: endpoint.url, outcome: outcome.clone() };
         let tested = Tested { event_id, outcome };
         let reply = render(Ok(&tested));
         let (kept, stored_key) = (reply.clone(), key.clone());
         let stored = self.commit(move |tx, context| {
-            webhooks::standing(tx, scope, endpoint.id, &tested.outcome)?;
+            webhooks::standing(tx, scope, endpoint.id, &posted)?;
             match &stored_key {
                 Some(key) => idempotency::finish_left(tx, context, key, &kept),
                 None => Ok(()),

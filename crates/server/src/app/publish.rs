@@ -182,7 +182,12 @@ fn publish<T: Serialize>(
     events::append(tx, &event)?;
     for endpoint in wanting {
         if !(domain::planted!(Defect::DeliveryNotOwed) && kind == EventType::PaymentFailed) {
-            deliveries::insert(tx, &Delivery::owed(&event, endpoint.id, now))?;
+            let delivery = Delivery::owed(&event, endpoint.id, now);
+            // What is still to be given up calls nobody when that is written down.
+            match endpoint.giving_up {
+                Some(_) => deliveries::insert(tx, &delivery)?,
+                None => deliveries::insert_behind(tx, &delivery)?,
+            }
         }
     }
     Ok(())

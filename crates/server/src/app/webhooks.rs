@@ -355,15 +355,31 @@ pub fn claim(
     }
 }
 
+/// An attempt, where it went and how it ended.
+#[derive(Debug, Clone)]
+pub struct Posted {
+    pub url: String,
+    pub outcome: Attempted,
+}
+
 /// Stores what an attempt brought: done, again later, or given up. A holder that was overtaken stores nothing.
-pub fn attempted(tx: &mut Tx<'_>, claimed: &ClaimedDelivery, outcome: Option<&Attempted>) -> Result<(), Failure> {
+pub fn attempted(tx: &mut Tx<'_>, claimed: &ClaimedDelivery, posted: Option<&Posted>) -> Result<(), Failure> {
     let now = tx.now();
     let mut claimed = claimed.clone();
     let jitter = tx.entropy().below(2_001);
     // Locked before the delivery, as by whoever makes it inactive.
     let endpoint = tx.find::<WebhookEndpoint>(claimed.delivery.scope, claimed.delivery.endpoint)?;
-    match outcome {
-        Some(outcome) => claimed.delivery.attempted(outcome, now, jitter),
+    let mut posted = posted.cloned();
+    let is_there = |posted: &Posted| endpoint.as_ref().is_none_or(|endpoint| endpoint.url == posted.url);
+    let counts = posted.as_ref().is_some_and(is_there);
+    match &mut posted {
+        Some(Posted { outcome, .. }) => {
+            // The address of before says nothing of the endpoint, not even that it is gone.
+            if let (Attempted::Failed { gone, .. }, false) = (&mut *outcome, counts) {
+                *gone = false;
+            }
+            claimed.delivery.attempted(outcome, now, jitter);
+        }
         None => claimed.delivery.give_up(now),
     }
     if is_given_up(tx, endpoint.as_ref(), claimed.delivery.scope, claimed.delivery.event)? {
@@ -379,8 +395,8 @@ pub fn attempted(tx: &mut Tx<'_>, claimed: &ClaimedDelivery, outcome: Option<&At
     if delivery.status != DeliveryStatus::Pending && delivery.attempts > 1 && !is_giving_up {
         deliveries::call_next(tx, &delivery)?;
     }
-    match (endpoint, outcome) {
-        (Some(endpoint), Some(outcome)) => count(tx, endpoint, outcome),
+    match (endpoint, posted.filter(|_| counts)) {
+        (Some(endpoint), Some(posted)) => count(tx, endpoint, &posted.outcome),
         (None, _) | (_, None) => Ok(()),
     }
 }
@@ -394,10 +410,12 @@ fn finish(tx: &mut Tx<'_>, mut claimed: ClaimedDelivery) -> Result<bool, Failure
     Ok(deliveries::finish(tx, &claimed)?)
 }
 
-/// What an attempt did to the endpoint.
-pub fn standing(tx: &mut Tx<'_>, scope: Scope, id: Id<WebhookEndpoint>, outcome: &Attempted) -> Result<(), Failure> {
-    let Some(endpoint) = tx.find::<WebhookEndpoint>(scope, id)? else { return Ok(()) };
-    count(tx, endpoint, outcome)
+/// What an attempt did to the endpoint, if its address is still that to which it was `posted`.
+pub fn standing(tx: &mut Tx<'_>, scope: Scope, id: Id<WebhookEndpoint>, posted: &Posted) -> Result<(), Failure> {
+    match tx.find::<WebhookEndpoint>(scope, id)? {
+        Some(endpoint) if endpoint.url == posted.url => count(tx, endpoint, &posted.outcome),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// The endpoint's counters; what it is still owed is given up when this attempt disabled it.
@@ -405,6 +423,7 @@ fn count(tx: &mut Tx<'_>, mut endpoint: WebhookEndpoint, outcome: &Attempted) ->
     let was_active = endpoint.is_active();
     endpoint.attempted(outcome, tx.now());
     if was_active && !endpoint.is_active() {
+        endpoint.updated_at = endpoint.updated_at.max(tx.now());
         endpoint.giving_up = give_up_open(tx, &endpoint)?.or(endpoint.giving_up);
     }
     Ok(tx.save(&mut endpoint)?)
@@ -452,7 +471,11 @@ impl super::App {
     }
 }
 
+/// What is kept of an error: some of them are as long as whoever answers likes.
+const LONGEST_ERROR: usize = 500;
+
 fn failed(status: Option<u16>, error: String) -> Attempted {
+    let error = error.chars().take(LONGEST_ERROR).collect();
     Attempted::Failed { status, error, retry_after: None, gone: false }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::queue::Queue;
 use crate::app::App;
 use crate::app::delivery_places::{PLACES, Places};
-use crate::app::webhooks::{self, Dispatch};
+use crate::app::webhooks::{self, Dispatch, Posted};
 use crate::error::Failure;
 use crate::monotonic;
 
@@ -95,7 +95,7 @@ impl Drop for Place {
 
 async fn attempt(app: &App, held: Held, place: Place) -> Result<(), Failure> {
     let Held { dispatch: Dispatch { claimed, event, endpoint }, since } = held;
-    let outcome = match &endpoint {
+    let posted = match &endpoint {
         None => None,
         Some(endpoint) => {
             let now = app.look(|tx, _| Ok(tx.now())).await?;
@@ -103,10 +103,11 @@ async fn attempt(app: &App, held: Held, place: Place) -> Result<(), Failure> {
                 tracing::warn!(event = %event.id, "the database took so long that this webhook is left to the next claim");
                 return Ok(());
             }
-            Some(app.post_event(endpoint, &event.id.to_string(), event.kind, &event.body, now).await?)
+            let outcome = app.post_event(endpoint, &event.id.to_string(), event.kind, &event.body, now).await?;
+            Some(Posted { url: endpoint.url.clone(), outcome })
         }
     };
     // Before the commit, which wakes whoever waits for the place.
     drop(place);
-    app.commit(move |tx, _| webhooks::attempted(tx, &claimed, outcome.as_ref())).await
+    app.commit(move |tx, _| webhooks::attempted(tx, &claimed, posted.as_ref())).await
 }

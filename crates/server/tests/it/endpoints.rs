@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use dalasi::app::webhooks::{self, EndpointChange, NewEndpoint};
+use dalasi::app::delivery_places::Places;
+use dalasi::app::webhooks::{self, EndpointChange, NewEndpoint, Posted};
 use dalasi::jobs;
 use domain::event::{Event, EventType};
 use domain::job::Job;
-use domain::webhook::{Delivery, EndpointStatus, EventFilter, WebhookEndpoint};
+use domain::webhook::{Attempted, Delivery, EndpointStatus, EventFilter, WebhookEndpoint};
 use domain::{Id, Metadata};
 use store::queries::{deliveries, events};
 use store::{Database, Dialect};
@@ -159,6 +160,44 @@ async fn nobody_waits_for_what_cannot_be_read(database: Database) {
         assert!(jobs::run_one(&world.app, claimed).await);
     }
     assert_eq!(ran, [Job::ExpireCheckout(checkout.id)]);
+    world.app.store().close().await;
+}
+
+/// The merchant has moved it since the attempt began: what the address of before answers says nothing of the endpoint.
+#[tokio::test]
+async fn what_the_address_of_before_answers_disables_nothing() {
+    let world = World::complete(Database::SqliteMemory).await;
+    world.rest().await;
+    let (scope, endpoint) = (world.scope, endpoint(&world).await);
+    let event = owe(&world, endpoint, 1).await[0];
+    let gone = Attempted::Failed { status: Some(410), error: "gone".into(), retry_after: None, gone: true };
+    let claimed = world.app.commit(|tx, _| {
+        let until = tx.now().plus(Duration::from_secs(30));
+        webhooks::claim(tx, 10, until, &mut Places::default())
+    });
+    let claimed = claimed.await.unwrap().remove(0);
+    let posted = Posted { url: claimed.endpoint.unwrap().url, outcome: gone };
+    let change = EndpointChange { url: Some("https://hooks.shop.example/new".into()), ..EndpointChange::default() };
+    world.app.commit(move |tx, _| webhooks::update(tx, scope, endpoint, &change)).await.unwrap();
+    let (held, answered) = (claimed.claimed.clone(), posted.clone());
+    world.app.commit(move |tx, _| webhooks::attempted(tx, &held, Some(&answered))).await.unwrap();
+    let tested = posted.clone();
+    world.app.commit(move |tx, _| webhooks::standing(tx, scope, endpoint, &tested)).await.unwrap();
+    let stored = async || {
+        let found = world.app.read(move |tx, _| Ok(tx.find::<WebhookEndpoint>(scope, endpoint)?)).await;
+        found.unwrap().expect("it is there")
+    };
+    let moved = stored().await;
+    assert_eq!((moved.status, moved.consecutive_failures), (EndpointStatus::Active, 0));
+    assert_eq!(status(&world, event).await, "pending", "the new address hears of it");
+    // The new one is gone as well.
+    let posted = Posted { url: moved.url.clone(), ..posted };
+    world.clock.advance(Duration::from_secs(1));
+    world.app.commit(move |tx, _| webhooks::standing(tx, scope, endpoint, &posted)).await.unwrap();
+    let disabled = stored().await;
+    assert_eq!(disabled.status, EndpointStatus::Inactive);
+    assert!(disabled.updated_at > moved.updated_at, "it is another one by now");
+    assert_eq!(status(&world, event).await, "failed");
     world.app.store().close().await;
 }
 

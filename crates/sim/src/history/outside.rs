@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dalasi::app::delivery_places::Places;
+use dalasi::app::webhooks::{self, Posted};
 use dalasi::error::Failure;
 use domain::job::{ClaimedJob, Job};
 use domain::mail::MailAttempted;
@@ -393,7 +394,7 @@ impl History {
         let store = self.world.app.store().clone();
         let claimed = store.write(move |tx| {
             let until = Timestamp::from_micros(tx.now_us() + LEASE_US);
-            dalasi::app::webhooks::claim(tx, most, until, &mut Places::default())
+            webhooks::claim(tx, most, until, &mut Places::default())
         });
         let claimed = claimed.await.map_err(|failure| format!("deliveries can't be claimed: {failure}"))?;
         let count = claimed.len();
@@ -445,12 +446,8 @@ impl History {
                 self.note(|| format!("{} is told {} {}, {is_taken}", delivery.endpoint, told.id, told.body));
                 self.arm();
             }
-            let claimed = dispatch.claimed.clone();
-            let stored = self
-                .world
-                .app
-                .commit(move |tx, _| dalasi::app::webhooks::attempted(tx, &claimed, Some(&outcome)))
-                .await;
+            let (claimed, posted) = (dispatch.claimed.clone(), Posted { url: endpoint.url.clone(), outcome });
+            let stored = self.world.app.commit(move |tx, _| webhooks::attempted(tx, &claimed, Some(&posted))).await;
             self.calm();
             if stored.is_err() {
                 if !self.may_fail() {

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use domain::event::Event;
+use domain::organization::Organization;
 use domain::webhook::{Delivery, DeliveryStatus, WebhookEndpoint};
 use domain::{Id, Mode, Scope, Timestamp};
 
@@ -19,7 +20,18 @@ const TABLE: &str = "webhook_deliveries";
 const INSERT: &str = "\
 insert into webhook_deliveries (organization_id, mode, event_id, endpoint_id, object_id, sequence, status, by_hand,
     attempts, round_attempts, next_retry_at, last_status_code, last_error, updated_at, lease_until, lease_token)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, 0)";
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, {due_at}, $12, $13, $14, 0, 0)";
+
+/// Not before the one in front of it: a look would otherwise pass over it, as often as it is made.
+const BEHIND: &str = "\
+coalesce((
+    select case when ahead.next_retry_at > $11 then ahead.next_retry_at else $11 end
+    from (
+        select next_retry_at
+        from webhook_deliveries
+        where endpoint_id = $4 and object_id = $5 and sequence < $6 and status = 'pending' and by_hand = 0
+        order by sequence desc
+        limit 1{lock}) as ahead), $11)";
 
 const SELECT_OF_EVENT: &str = "\
 select organization_id, mode, event_id, endpoint_id, object_id, sequence, status, attempts, round_attempts, next_retry_at,
@@ -97,28 +109,27 @@ and (status = 'pending' or $5 <> 'pending')
 returning by_hand";
 
 /// Those that wait for one that will be tried again wait as long as it does: a look would otherwise pass over all of them,
-/// as often as it is made.
+/// as often as it is made. With the sign the time is no way to them: it would lead through all that the endpoint is owed.
 const PUT_OFF_BEHIND: &str = "\
 update webhook_deliveries
 set next_retry_at = $6, updated_at = case when updated_at > $7 then updated_at else $7 end
-where endpoint_id = $3 and object_id = $4 and sequence > $5 and status = 'pending' and by_hand = 0 and next_retry_at < $6
+where endpoint_id = $3 and object_id = $4 and sequence > $5 and status = 'pending' and by_hand = 0 and +next_retry_at < $6
     and organization_id = $1 and mode = $2";
 
 /// All that have only waited so far, but not for one that goes on failing. They are due at once, and come one after the other.
 const CALL_NEXT: &str = "\
 update webhook_deliveries
 set next_retry_at = $5, updated_at = case when updated_at > $5 then updated_at else $5 end
-where endpoint_id = $3 and object_id = $4 and status = 'pending' and by_hand = 0 and attempts = 0 and next_retry_at > $5
+where endpoint_id = $3 and object_id = $4 and status = 'pending' and by_hand = 0 and attempts = 0 and +next_retry_at > $5
     and organization_id = $1 and mode = $2
-    and not exists (
-        select 1
-        from webhook_deliveries as earlier
-        where earlier.endpoint_id = webhook_deliveries.endpoint_id
-        and earlier.object_id = webhook_deliveries.object_id
-        and earlier.sequence < webhook_deliveries.sequence
-        and earlier.status = 'pending'
-        and earlier.by_hand = 0
-        and earlier.attempts > 0)";
+    and sequence < coalesce((
+        select min(failing.sequence)
+        from webhook_deliveries as failing
+        where failing.endpoint_id = $3
+        and failing.object_id = $4
+        and failing.status = 'pending'
+        and failing.by_hand = 0
+        and failing.attempts > 0), 9223372036854775807)";
 
 /// It leaves the order until it ends: it waits for no other, and no other for it. One that is open and whose turn it is has
 /// its place in the order and keeps it, so that those behind it still come after it. What an attempt under way comes to is not
@@ -148,16 +159,24 @@ pub struct ClaimedDelivery {
     pub lease_token: i64,
 }
 
+/// Due when it says.
 pub fn insert(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
-    add(tx, delivery, false)
+    add(tx, delivery, false, "$11")
+}
+
+/// Due when it says, or with the one in front of it: of the same object, for the same endpoint, if that is due later.
+pub fn insert_behind(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
+    // Whoever stores what became of that one, and calls those behind it, comes before this or sees it.
+    let due_at = BEHIND.replace("{lock}", tx.lock_suffix());
+    add(tx, delivery, false, &due_at)
 }
 
 /// To an endpoint that wasn't owed the event: out of the order, as in [`retry`].
 pub fn insert_by_hand(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
-    add(tx, delivery, true)
+    add(tx, delivery, true, "$11")
 }
 
-fn add(tx: &mut Tx<'_>, delivery: &Delivery, by_hand: bool) -> Result<(), Error> {
+fn add(tx: &mut Tx<'_>, delivery: &Delivery, by_hand: bool, due_at: &str) -> Result<(), Error> {
     let mut values = Vec::from(key(delivery.scope, &delivery.event.to_string()));
     values.extend([
         delivery.endpoint.to_string().into(),
@@ -172,7 +191,7 @@ fn add(tx: &mut Tx<'_>, delivery: &Delivery, by_hand: bool) -> Result<(), Error>
         delivery.last_error.clone().into(),
         delivery.updated_at.map(Timestamp::micros).into(),
     ]);
-    tx.append(TABLE, INSERT, &values)
+    tx.append(TABLE, &INSERT.replace("{due_at}", due_at), &values)
 }
 
 pub fn of_event(tx: &mut Tx<'_>, scope: Scope, event: Id<Event>) -> Result<Vec<Delivery>, Error> {
@@ -346,7 +365,11 @@ with recursive owed (endpoint_id) as (
         where more.status = 'pending' and more.endpoint_id > owed.endpoint_id)
     from owed
     where owed.endpoint_id is not null)
-select owed.endpoint_id
+select owed.endpoint_id, (select first.organization_id
+    from webhook_deliveries as first
+    where first.status = 'pending' and first.endpoint_id = owed.endpoint_id and first.mode = $1
+    order by first.next_retry_at
+    limit 1) as organization_id
 from owed
 where (select first.mode
     from webhook_deliveries as first
@@ -355,13 +378,19 @@ where (select first.mode
     limit 1) = $1
 order by owed.endpoint_id";
 
+/// One that is owed something, and whose it is.
+pub type Owed = (Id<WebhookEndpoint>, Id<Organization>);
+
 /// The endpoints of a mode that are owed something, due or not.
-pub fn owed_in(tx: &mut Tx<'_>, mode: Mode) -> Result<Vec<Id<WebhookEndpoint>>, Error> {
+pub fn owed_in(tx: &mut Tx<'_>, mode: Mode) -> Result<Vec<Owed>, Error> {
+    let owed = |row: &Row| {
+        let organization = row.get::<String>("organization_id")?;
+        Ok((read_id(&row.get::<String>("endpoint_id")?)?, read_id(&organization)?))
+    };
     let rows = tx.query(OWED_IN, &[mode.as_str().into()])?;
     let mut all = Vec::new();
     for row in &rows {
-        let endpoint = row.get::<String>("endpoint_id").and_then(|id| read_id(&id));
-        all.extend(unless_damaged(endpoint, "what is owed to an endpoint")?);
+        all.extend(unless_damaged(owed(row), "what is owed to an endpoint")?);
     }
     Ok(all)
 }
@@ -377,6 +406,16 @@ pub fn plans(tx: &mut Tx<'_>, endpoint: Id<WebhookEndpoint>) -> Result<[String; 
         explained(tx, &ready(DUE), &with_limit)?,
         explained(tx, &ready(NEXT_DUE), &of_endpoint)?,
     ])
+}
+
+/// The same for what is done to those behind one that was tried.
+pub fn plans_behind(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<[String; 2], Error> {
+    let mut values = of_object(delivery);
+    let now: Value = tx.now().micros().into();
+    let mut put_off = values.clone();
+    put_off.extend([delivery.sequence.into(), now.clone(), now.clone()]);
+    values.push(now);
+    Ok([explained(tx, PUT_OFF_BEHIND, &put_off)?, explained(tx, CALL_NEXT, &values)?])
 }
 
 fn read(row: &Row) -> Result<Delivery, Error> {

@@ -23,6 +23,8 @@ on_both!(
     a_look_passes_over_no_other_endpoint,
     who_waits_for_one_that_fails_is_passed_over_no_more,
     all_that_waited_are_called_together,
+    what_comes_behind_one_that_fails_waits_with_it,
+    who_calls_those_behind_reads_each_once,
     what_is_given_up_is_looked_for_by_parts,
 );
 
@@ -339,6 +341,57 @@ async fn all_that_waited_are_called_together(world: &World) {
     assert!(finish(&store, second[0].clone(), failed()).await);
     let due = due_times(&store).await;
     assert_eq!((due.len(), due[0] > called[0]), (2, due[0] == due[1]), "{due:?}");
+    store.close().await;
+}
+
+/// A look would pass over it otherwise, and over all that come after it.
+async fn what_comes_behind_one_that_fails_waits_with_it(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let endpoint = owe(&store).await;
+    let first = of_one(claim(&store, LEASE).await).remove(0);
+    let scope = first.delivery.scope;
+    let add = async |object: &'static str, sequence| {
+        let added = store.write(move |tx| {
+            let (now, event) = (tx.now(), event(tx, scope, object, sequence));
+            deliveries::insert_behind(tx, &Delivery::owed(&event, endpoint, now))
+        });
+        added.await.unwrap();
+    };
+    // What is due waits for nobody's time.
+    add("cs_one", 3).await;
+    let due = due_times(&store).await;
+    assert!(due.len() == 3 && due[2] >= due[1], "{due:?}");
+    assert!(finish(&store, first.clone(), failed()).await);
+    add("cs_one", 4).await;
+    let due = due_times(&store).await;
+    assert_eq!((due.len(), due[0], due[0], due[0]), (4, due[1], due[2], due[3]), "{due:?}");
+    // Another object's waits for none of them, nor does the first of one.
+    add("cs_three", 1).await;
+    let held = claim(&store, LEASE).await;
+    assert!(names(&held).contains(&("cs_three".into(), 1)), "{held:?}");
+    assert_eq!(sequences(&of_one(held)), [] as [i64; 0]);
+    retry(&store, &first.delivery).await;
+    let again = of_one(claim(&store, LEASE).await).remove(0);
+    assert!(finish(&store, again, SUCCEEDED).await);
+    assert!(due_times(&store).await.iter().all(|at| *at < due[0]), "all of them are called");
+    store.close().await;
+}
+
+/// However many there are: once for each, the database would read all before it, in the one transaction that writes.
+async fn who_calls_those_behind_reads_each_once(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    owe(&store).await;
+    let first = of_one(claim(&store, LEASE).await).remove(0);
+    let plans = store.write(move |tx| deliveries::plans_behind(tx, &first.delivery)).await.unwrap();
+    for (what, plan) in ["put off", "call"].into_iter().zip(&plans) {
+        let once_for_each = match world.dialect() {
+            Dialect::Sqlite => "CORRELATED",
+            Dialect::Postgres => "SubPlan",
+        };
+        assert!(!plan.contains(once_for_each), "{what}:\n{plan}");
+        let is_of_the_object = world.dialect() == Dialect::Postgres || plan.contains("webhook_deliveries_open");
+        assert!(is_of_the_object, "{what}:\n{plan}");
+    }
     store.close().await;
 }
 
