@@ -156,6 +156,12 @@ class TestInitialize:
         checkout = ok(sdk.checkouts.create(amount="10.00"))
         body = {"client_secret": checkout["client_secret"], "amount": "1.00"}
         assert "amount" in faults(api.post("/v1/pay/initialize", body))
+        for amount, code in (("1,00", "invalid_format"), ("0.00", "amount_not_positive"), ("-1", "amount_not_positive")):
+            body |= {"amount": amount, "customer_email": "nobody"}
+            assert faults(api.post("/v1/pay/initialize", body)) == {"amount": code, "customer_email": "invalid_format"}
+        body = {"client_secret": "cs_nonsense", "object_type": "checkout", "object_id": "cs_none", "session_id": "ps_none"}
+        unknown = dict.fromkeys(("client_secret", "object_id", "session_id"), "not_found")
+        assert faults(api.post("/v1/pay/initialize", body)) == unknown
 
 
 class TestCode:

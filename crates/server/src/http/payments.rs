@@ -5,7 +5,7 @@ mod target;
 use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::payment::{Payable, Payer, PaymentSession};
-use domain::{Metadata, Method, Refusal};
+use domain::{Currency, Metadata, Method, Refusal};
 use serde::{Deserialize, Serialize};
 use store::queries::idempotency::IdempotencyKey;
 use utoipa::ToSchema;
@@ -146,6 +146,14 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
     Ok(api.app.initialize(scope, request, parsed.code, key, render).await?.into())
 }
 
+/// What is no amount of any currency is told beside the other faults; the rest when it is known what is paid.
+fn amount_of_any(text: &str) -> Result<String, (FaultCode, String)> {
+    match read::amount("amount", Currency::gmd())(text) {
+        Err(fault @ (FaultCode::InvalidFormat | FaultCode::AmountNotPositive, _)) => Err(fault),
+        Err(_) | Ok(_) => Ok(text.to_owned()),
+    }
+}
+
 fn parse(body: &Body, from_browser: bool) -> Result<Parsed, Problem> {
     let mut fields = Fields::new(body);
     let session_id = fields.text("session_id").min(1).max(64).optional();
@@ -164,7 +172,7 @@ fn parse(body: &Body, from_browser: bool) -> Result<Parsed, Problem> {
     }
     fields.ignore("plan_id");
     let method = fields.text("payment_method").parse(read::method).optional();
-    let amount = fields.amount("amount", |text| Ok::<_, (FaultCode, String)>(text.to_owned())).optional();
+    let amount = fields.amount("amount", amount_of_any).optional();
     let customer = fields.text("customer_id").parse(|text| match from_browser {
         // The answer shows what is known of the customer, and a page's visitor may be anybody.
         true => {

@@ -32,28 +32,18 @@ pub(super) struct Found {
 
 /// What is paid, by whichever name the request gives; two names that disagree are refused.
 pub(super) async fn find(api: &Api, scope: Scope, names: &Names) -> Result<Found, Problem> {
-    let secret = match &names.client_secret {
-        None => None,
-        Some(text) => Some(ClientSecret::parse(text).map_err(|_| vec![unknown("client_secret")])?),
-    };
     let names = names.clone();
-    let found = api.app.read(move |tx, context| look_up_named(tx, context, scope, &names, secret.as_ref())).await?;
-    Ok(found)
+    Ok(api.app.read(move |tx, context| look_up_named(tx, context, scope, &names)).await?)
 }
 
-fn look_up_named(
-    tx: &mut Tx<'_>,
-    context: &Context,
-    scope: Scope,
-    names: &Names,
-    secret: Option<&ClientSecret>,
-) -> Result<Found, Failure> {
+fn look_up_named(tx: &mut Tx<'_>, context: &Context, scope: Scope, names: &Names) -> Result<Found, Failure> {
     let mut named: Vec<(&'static str, Payable)> = Vec::new();
     let mut faults = Vec::new();
-    if let Some(secret) = secret {
-        let digest = secret.digest(&context.client_secret_pepper);
-        match tx.peek::<Checkout>(scope, secret.checkout())? {
-            Some(checkout) if digests_match(&checkout.client_secret_digest, &digest) => {
+    if let Some(text) = &names.client_secret {
+        let secret = ClientSecret::parse(text).ok();
+        let found = secret.as_ref().map(|secret| tx.peek::<Checkout>(scope, secret.checkout())).transpose()?.flatten();
+        match (found, secret.map(|secret| secret.digest(&context.client_secret_pepper))) {
+            (Some(checkout), Some(digest)) if digests_match(&checkout.client_secret_digest, &digest) => {
                 named.push(("client_secret", Payable::Checkout(checkout.id)));
             }
             _ => faults.push(unknown("client_secret")),
