@@ -1,7 +1,9 @@
 //! What only a file has: a lock, permissions, a second process, neighbours in one commit.
 
+use std::future::poll_fn;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::task::Poll;
 use std::time::Duration;
 
 use store::{Database, Error, Settings, Store, Tx};
@@ -27,12 +29,16 @@ impl Gate {
     }
 }
 
-fn begun<F>(store: &Store, closure: F) -> JoinHandle<Result<(), Error>>
+/// A write that is in the queue, behind those that are.
+async fn begun<F>(store: &Store, closure: F) -> JoinHandle<Result<(), Error>>
 where
     F: Fn(&mut Tx<'_>) -> Result<(), Error> + Send + Sync + 'static,
 {
     let store = store.clone();
-    tokio::spawn(async move { store.write(closure).await })
+    let mut writing = Box::pin(async move { store.write(closure).await });
+    let ended = poll_fn(|context| Poll::Ready(writing.as_mut().poll(context))).await;
+    assert!(ended.is_pending(), "somebody holds the batch");
+    tokio::spawn(writing)
 }
 
 /// Who asked is told after half a minute that nobody knows, asks again, and would have it twice.
@@ -48,13 +54,14 @@ async fn what_was_undone_is_not_begun_anew_when_nobody_waits() {
             before.pass();
             Ok(())
         }
-    });
+    })
+    .await;
     let first = begun(&store, move |tx| {
         add_posting(tx, "first")?;
         ran.send(()).unwrap();
         Ok(())
-    });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    })
+    .await;
     // In the same batch, which is undone for it.
     let second = begun(&store, {
         let behind = Arc::clone(&behind);
@@ -62,8 +69,8 @@ async fn what_was_undone_is_not_begun_anew_when_nobody_waits() {
             behind.pass();
             Err(Error::Busy)
         }
-    });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    })
+    .await;
     before.open();
     let _wait_ran = tokio::task::spawn_blocking(move || wait_ran.recv().map(|()| wait_ran)).await.unwrap().unwrap();
     first.abort();
