@@ -7,7 +7,7 @@ use domain::api_key::KeyKind;
 use serde::Serialize;
 
 use super::installation::{self, Part};
-use super::output;
+use super::output::{self, Format};
 use super::problem::Problem;
 use crate::app::Context;
 use crate::app::organizations::Installed;
@@ -20,6 +20,10 @@ Examples:
   dalasi init --data-dir /var/lib/dalasi --organization 'Kairaba Books' --json
   DALASI_DATABASE_URL=postgres://… dalasi init --key-file /var/lib/dalasi/master.key --organization 'Kairaba Books'";
 
+/// Where nobody took what is shown only once.
+pub(super) const LOST: &str =
+    "the installation was made, and nobody has its keys. Make others with `dalasi keys create`, and revoke these.";
+
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
 pub(super) struct Arguments {
@@ -31,7 +35,7 @@ pub(super) struct Arguments {
     organization: String,
 
     #[command(flatten)]
-    format: output::Format,
+    format: Format,
 }
 
 #[derive(Serialize)]
@@ -77,14 +81,9 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
              `dalasi keys create` makes new keys, `dalasi organization set --name` renames it.",
         ));
     };
+    tell(&installed, &arguments.format).map_err(|problem| problem.or_lost(LOST))?;
     if arguments.format.json {
-        let keys = Keys { test: pair(&installed, Mode::Test), live: pair(&installed, Mode::Live) };
-        return output::json(&Answer { organization_id: installed.organization.to_string(), keys });
-    }
-    output::line(&format!("organization      {}", installed.organization))?;
-    for (mode, words) in [(Mode::Test, "test"), (Mode::Live, "live")] {
-        let Pair { secret, publishable } = pair(&installed, mode);
-        output::line(&format!("{words} secret key   {secret}\n{words} publishable   {publishable}"))?;
+        return Ok(());
     }
     output::message("The keys are shown only now: keep them where secrets are kept.");
     output::message(&format!(
@@ -92,6 +91,18 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         settings.key_file.display()
     ));
     Ok(())
+}
+
+fn tell(installed: &Installed, format: &Format) -> Result<(), Problem> {
+    if format.json {
+        let keys = Keys { test: pair(installed, Mode::Test), live: pair(installed, Mode::Live) };
+        return output::json(&Answer { organization_id: installed.organization.to_string(), keys });
+    }
+    output::line(&format!("organization      {}", installed.organization))?;
+    [(Mode::Test, "test"), (Mode::Live, "live")].into_iter().try_for_each(|(mode, words)| {
+        let Pair { secret, publishable } = pair(installed, mode);
+        output::line(&format!("{words} secret key   {secret}\n{words} publishable   {publishable}"))
+    })
 }
 
 /// The two keys of a mode.

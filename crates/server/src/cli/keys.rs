@@ -178,10 +178,16 @@ async fn create(arguments: Create) -> Result<(), Problem> {
         })
         .await;
     let CreatedKey { key, text } = installation.close(created).await?;
+    let told = match arguments.format.json {
+        true => output::json(&KeyView { secret: Some(text.expose().to_owned()), ..KeyView::of(&key, None) }),
+        false => output::line(text.expose()),
+    };
+    told.map_err(|problem| {
+        problem.or_lost(&format!("the key {} was made and nobody has it. Revoke it, and make another.", key.id))
+    })?;
     if arguments.format.json {
-        return output::json(&KeyView { secret: Some(text.expose().to_owned()), ..KeyView::of(&key, None) });
+        return Ok(());
     }
-    output::line(text.expose())?;
     output::message(&format!("{} {} key {}: shown only now.", key.scope.mode, key.kind.as_str(), key.id));
     Ok(())
 }

@@ -113,7 +113,8 @@ async fn export(arguments: Export) -> Result<(), Problem> {
     let written = async {
         let scope = Scope { organization: installation::only_organization(&store).await?, mode };
         if arguments.file.as_os_str() == "-" {
-            return write(&store, scope, std::io::stdout().lock()).await;
+            let written = write(&store, scope, std::io::stdout().lock()).await;
+            return written.map_err(|problem| problem.or_lost("the export is not whole"));
         }
         let name = arguments.file.display();
         let failed = |error: std::io::Error| match error.kind() {
@@ -202,7 +203,7 @@ async fn keys(arguments: Keys) -> Result<(), Problem> {
     };
     let found = found.await;
     store.close().await;
-    output::json(&key_set(&found?))
+    output::json(&key_set(&found?)).map_err(|problem| problem.or_lost("the key set is not whole"))
 }
 
 fn verify(arguments: &Verify) -> Result<(), Problem> {
@@ -215,7 +216,8 @@ fn verify(arguments: &Verify) -> Result<(), Problem> {
     let checked = match ledger_proof::check(file, trusted) {
         Ok(checked) => checked,
         Err(unsound) if arguments.format.json => {
-            output::json(&json!({ "sound": false, "line": unsound.line, "what": unsound.what }))?;
+            // The exit code says it as well.
+            let _ = output::json(&json!({ "sound": false, "line": unsound.line, "what": unsound.what }));
             return Err(Problem::failed(format!("{name}, {unsound}")));
         }
         Err(unsound) => {
@@ -237,7 +239,7 @@ fn show(checked: &Checked) -> Result<(), Problem> {
         .iter()
         .map(|of| vec![of.account.clone(), of.currency.clone(), of.debits.clone(), of.credits.clone()])
         .collect();
-    output::table(&["account", "currency", "debits", "credits"], &rows)?;
+    let told = output::table(&["account", "currency", "debits", "credits"], &rows);
     let Checked { organization_id, mode, first_batch, last_batch, last_sealed_at, entries, .. } = checked;
     output::message(&match checked.is_whole {
         true => format!(
@@ -255,7 +257,7 @@ fn show(checked: &Checked) -> Result<(), Problem> {
     }
     output::message(&format!("Not covered ({} entries are unsealed):", checked.unsealed_entries));
     NOT_COVERED.iter().for_each(|what| output::message(&format!("  {what}")));
-    Ok(())
+    told
 }
 
 fn trusted(file: &Path) -> Result<Vec<PublicKey>, Problem> {

@@ -22,7 +22,8 @@ enum Kind {
     NotAuthorized = 3,
     NotFound = 4,
     Conflict = 5,
-    /// Whoever read the output went away: nobody is left to tell.
+    /// Whoever read the output went away: nobody is left to tell. A list that was read as far as somebody wanted is no
+    /// failure; a command that decides something has done so before it tells, and says its verdict all the same.
     NobodyListens = 0,
 }
 
@@ -51,6 +52,14 @@ impl Problem {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Self { kind: Kind::NobodyListens, text: String::new() },
             _ => Self::failed(format!("the output can't be written: {error}")),
+        }
+    }
+
+    /// For a command whose output is what it is for: nobody has it.
+    pub(super) fn or_lost(self, what: &str) -> Self {
+        match self.kind {
+            Kind::NobodyListens => Self::failed(format!("whoever read the output went away: {what}")),
+            Kind::Failed | Kind::Usage | Kind::NotAuthorized | Kind::NotFound | Kind::Conflict => self.and(what),
         }
     }
 

@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::init::{Pair, pair};
+use super::init::{LOST, Pair, pair};
 use super::installation::{self, Part};
 use super::output;
 use super::problem::Problem;
@@ -134,7 +134,7 @@ async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bo
     let context = Context::new(addresses.clone(), key.key.clone(), offers(&rails));
     let context = Arc::new(if mailer.is_some() { context.sending_mail() } else { context });
     if let Some(installed) = installation::install(store, &context, FIRST_ORGANIZATION, &key).await? {
-        welcome(settings, &addresses, &installed)?;
+        welcome(settings, &addresses, &installed).map_err(|problem| problem.or_lost(LOST))?;
     }
 
     let egress =
@@ -152,7 +152,8 @@ async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bo
         if settings.roles.api { service(&app, settings, recorded, stop.clone()) } else { watched(&app, recorded) };
 
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
-    output::line(&format!("listening on {scheme}://{address}"))?;
+    output::line(&format!("listening on {scheme}://{address}"))
+        .map_err(|problem| problem.or_lost("the server has stopped again"))?;
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serving");
     // Both stop at the signal, side by side.
     let ending = finish(worker, stop.clone());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::installation;
 use super::output::{self, Format};
 use super::problem::Problem;
-use crate::app::verify::{self, Progress, Report};
+use crate::app::verify::{self, Fault, Progress, Report};
 use crate::config::StoreArguments;
 
 const EXAMPLES: &str = "\
@@ -34,14 +34,8 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     let key = installation::check_key_file(&store, &settings).await;
     store.close().await;
     let report = report?;
-    if arguments.format.json {
-        output::json(&report)?;
-    } else {
-        for fault in &report.faults {
-            output::line(&format!("{} {}: {}", fault.table, fault.row, fault.what))?;
-        }
-        output::message(&summary(&report));
-    }
+    // The verdict is said also where nobody reads what it rests on.
+    let told = tell(&report, &arguments.format);
     if !report.is_clean() {
         return Err(Problem::failed(
             "the books are not right. Keep a copy of the data as it is before anything is mended, and see the rows named above.",
@@ -53,7 +47,17 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
             settings.key_file.display()
         ));
     }
-    Ok(())
+    told
+}
+
+fn tell(report: &Report, format: &Format) -> Result<(), Problem> {
+    if format.json {
+        return output::json(report);
+    }
+    let row = |fault: &Fault| output::line(&format!("{} {}: {}", fault.table, fault.row, fault.what));
+    let told = report.faults.iter().try_for_each(row);
+    output::message(&summary(report));
+    told
 }
 
 /// One snapshot, read while the server goes on; a person at a terminal sees how far it is.

@@ -17,6 +17,7 @@ pub(crate) mod place;
 mod receipts;
 mod refunds;
 mod server;
+mod unread;
 
 /// Each named test once for each database.
 macro_rules! on_both {
