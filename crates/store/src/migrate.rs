@@ -113,6 +113,8 @@ const TABLES: &[&str] = &[
     "mails",
 ];
 
+/// Where it is missing, nothing of this program is there.
+pub(crate) const BEGUN: &str = "schema_migrations";
 const LEASE: &str = "migrate";
 const OWNER: &str = "owner of the file";
 const LEASE_US: i64 = 30_000_000;
@@ -210,7 +212,7 @@ async fn check(store: &Store, schema: &Schema) -> Result<(), Error> {
 }
 
 async fn is_begun(store: &Store) -> Result<bool, Error> {
-    store.read(|tx| Ok(table_names(tx)?.iter().any(|name| name == "schema_migrations"))).await
+    store.read(|tx| Ok(table_names(tx)?.iter().any(|name| name == BEGUN))).await
 }
 
 /// The first migration makes the tables that the others are guarded by, so nothing guards it but `if not exists`. On

@@ -10,7 +10,7 @@ use aws_lc_rs::digest::{Context, SHA256};
 use crate::backup::{FORMAT, Header, LEFT_OUT, Summary, TableHeader, Trailer, VERSION, columns_of, from_json};
 use crate::clock::{Clock, EntropySource};
 use crate::error::Error;
-use crate::migrate::{Schema, hex, table_names};
+use crate::migrate::{BEGUN, Schema, hex, table_names};
 use crate::settings::Settings;
 use crate::sql::Value;
 use crate::store::Store;
@@ -20,7 +20,8 @@ use crate::tx::Tx;
 const LINE_LIMIT: u64 = 64 * 1024 * 1024;
 const BATCH: u64 = 200;
 
-/// The database must not be in use and must hold nothing. Afterwards it has the newest schema.
+/// The database must not be in use and must hold nothing: what holds something is left as it is. Afterwards it has the newest
+/// schema.
 pub async fn restore(
     settings: Settings,
     schema: Schema,
@@ -34,6 +35,7 @@ pub async fn restore(
     let Some(position) = known else {
         return Err(Error::NewerSchema { found: header.schema, known: schema.latest() });
     };
+    require_empty(&settings, &schema, &clock, &entropy).await?;
     let at_the_time = Schema { migrations: &schema.migrations[..=position], tables: schema.tables };
 
     let opened = Store::open_with(settings.clone(), at_the_time, Arc::clone(&clock), Arc::clone(&entropy)).await;
@@ -53,6 +55,44 @@ pub async fn restore(
     Ok(summary)
 }
 
+/// Looks before anything is made or migrated. Tables of this program without a row are what a restore leaves that failed: the
+/// next one may have them.
+async fn require_empty(
+    settings: &Settings,
+    schema: &Schema,
+    clock: &Arc<dyn Clock>,
+    entropy: &Arc<dyn EntropySource>,
+) -> Result<(), Error> {
+    let as_it_is = Schema { migrations: &[], tables: &[] };
+    let store = Store::open_with(settings.clone(), as_it_is, Arc::clone(clock), Arc::clone(entropy)).await?;
+    let tables = schema.tables;
+    let looked = store.read(move |tx| {
+        let present = table_names(tx)?;
+        let is_ours = |name: &str| tables.contains(&name) || LEFT_OUT.contains(&name);
+        let is_begun = present.iter().any(|name| name == BEGUN);
+        match present.iter().find(|name| !is_begun || !is_ours(name)) {
+            Some(another) => Err(not_empty(&format!("there is a table {another} of another program"))),
+            None => require_no_rows(tx, present.iter().filter(|name| tables.contains(&name.as_str()))),
+        }
+    });
+    let looked = looked.await;
+    store.close().await;
+    looked
+}
+
+fn require_no_rows<'n>(tx: &mut Tx<'_>, tables: impl IntoIterator<Item = &'n String>) -> Result<(), Error> {
+    for table in tables {
+        if count_rows(tx, table)? > 0 {
+            return Err(not_empty(&format!("{table} has rows")));
+        }
+    }
+    Ok(())
+}
+
+fn not_empty(what: &str) -> Error {
+    Error::Backup(format!("the database is not empty: {what}"))
+}
+
 async fn load<R: BufRead + Send + 'static>(store: &Store, header: Header, input: Input<R>) -> Result<Summary, Error> {
     let input = Mutex::new(Some(input));
     store
@@ -68,11 +108,7 @@ async fn load<R: BufRead + Send + 'static>(store: &Store, header: Header, input:
 
 fn load_tables(tx: &mut Tx<'_>, header: &Header, mut input: Input<impl BufRead>) -> Result<Summary, Error> {
     let present: Vec<_> = table_names(tx)?.into_iter().filter(|name| !LEFT_OUT.contains(&name.as_str())).collect();
-    for table in &present {
-        if count_rows(tx, table)? > 0 {
-            return Err(Error::Backup(format!("the database is not empty: {table} has rows")));
-        }
-    }
+    require_no_rows(tx, &present)?;
     let mut loading: Option<Loading> = None;
     let mut rows = BTreeMap::new();
     let mut unflushed = 0;

@@ -3,7 +3,7 @@
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex};
 
-use store::{Error, Migration, Store, Summary, Value, backup, check_backup, restore};
+use store::{Dialect, Error, Migration, Store, Summary, Value, backup, check_backup, restore};
 
 use crate::on_both;
 use crate::world::{System, World, entropy, schema, schema_of};
@@ -14,6 +14,7 @@ on_both!(
     a_backup_is_one_snapshot,
     a_damaged_backup_leaves_nothing,
     only_into_an_empty_database,
+    what_is_not_empty_is_left_as_it_is,
     a_forgotten_table_is_noticed,
     an_older_backup_is_migrated,
     every_table_of_the_product_is_in_the_backup,
@@ -165,6 +166,54 @@ async fn only_into_an_empty_database(world: &World) {
     let refused = load(world, bytes).await;
     assert!(matches!(&refused, Err(Error::Backup(sentence)) if sentence.contains("not empty")), "{refused:?}");
     assert_eq!(world.count("postings").await, 1200);
+}
+
+async fn what_is_not_empty_is_left_as_it_is(world: &World) {
+    let newer = || {
+        let later = Migration { number: 3, name: "later", text: "alter table postings add column late text;" };
+        schema_of(vec![schema().migrations[1].clone(), later], crate::world::TABLES)
+    };
+    let source = world.another().await;
+    let store = source.try_open(newer()).await.unwrap();
+    let (bytes, _) = dump(&store).await;
+    store.close().await;
+    let refused = async |target: &World, why: &str| {
+        let restored =
+            restore(target.settings.clone(), newer(), Arc::new(System), entropy(), Cursor::new(bytes.clone())).await;
+        let is_told = matches!(&restored, Err(Error::Backup(told)) if told.contains("not empty") && told.contains(why));
+        assert!(is_told, "{restored:?}");
+    };
+
+    // Data of an older version is not brought to the backup's.
+    let older = world.another().await;
+    let store = older.open().await;
+    fill(&store).await;
+    store.close().await;
+    refused(&older, " has rows").await;
+    assert_eq!(older.count("schema_migrations").await, 2);
+
+    // Nothing is put beside what another program has there, even if it has nothing in it.
+    let other = world.another().await;
+    let store = other.try_open(store::Schema { migrations: &[], tables: &[] }).await.unwrap();
+    store.write(|tx| tx.execute("create table postings (id text not null)", &[])).await.unwrap();
+    store.close().await;
+    let tables = match other.dialect() {
+        Dialect::Sqlite => "sqlite_master where type = 'table'",
+        Dialect::Postgres => "information_schema.tables where table_schema = current_schema()",
+    };
+    refused(&other, "postings of another program").await;
+    assert_eq!(other.count(tables).await, 1);
+    // Others call theirs so, too.
+    let store = other.try_open(store::Schema { migrations: &[], tables: &[] }).await.unwrap();
+    let begun = "create table schema_migrations (version text not null)";
+    store.write(move |tx| tx.execute(begun, &[])).await.unwrap();
+    store.write(|tx| tx.execute("create table visitors (id text not null)", &[])).await.unwrap();
+    store.close().await;
+    refused(&other, "visitors of another program").await;
+    assert_eq!(other.count(tables).await, 3);
+    for world in [source, older, other] {
+        world.end().await;
+    }
 }
 
 async fn a_forgotten_table_is_noticed(world: &World) {
