@@ -21,7 +21,7 @@ use crate::wire::words;
 use merkle::Hash;
 
 pub use chain::{Chain, parse_key_set};
-pub use file::{Checked, Line, Unsound, check};
+pub use file::{Checked, Fault, Line, Unsound, check};
 
 const PURPOSE: &str = "dalasi ledger batch";
 const FORMAT: &str = "dalasi-ledger-batch-1";

@@ -215,12 +215,13 @@ fn verify(arguments: &Verify) -> Result<(), Problem> {
     let name = arguments.file.display();
     let checked = match ledger_proof::check(file, trusted) {
         Ok(checked) => checked,
-        Err(unsound) if arguments.format.json => {
+        Err(ledger_proof::Fault::Unreadable(error)) => return Err(Problem::failed(format!("{name}: {error}"))),
+        Err(ledger_proof::Fault::Unsound(unsound)) if arguments.format.json => {
             // The exit code says it as well.
             let _ = output::json(&json!({ "sound": false, "line": unsound.line, "what": unsound.what }));
             return Err(Problem::failed(format!("{name}, {unsound}")));
         }
-        Err(unsound) => {
+        Err(ledger_proof::Fault::Unsound(unsound)) => {
             return Err(Problem::failed(format!("{name}, {unsound}. It is not the ledger that was sealed.")));
         }
     };
@@ -241,16 +242,20 @@ fn show(checked: &Checked) -> Result<(), Problem> {
         .collect();
     let told = output::table(&["account", "currency", "debits", "credits"], &rows);
     let Checked { organization_id, mode, first_batch, last_batch, last_sealed_at, entries, .. } = checked;
-    output::message(&match checked.is_whole {
-        true => format!(
+    let [organization_id, mode, last_sealed_at] =
+        [organization_id, mode, last_sealed_at].map(|said| said.as_deref().unwrap_or_default());
+    let is_nothing_sealed = *last_batch == 0;
+    output::message(&match (is_nothing_sealed, checked.is_whole) {
+        (true, _) => "Nothing is sealed yet: there is nothing to check.".to_owned(),
+        (false, true) => format!(
             "Sound: {entries} entries in {last_batch} batches of {organization_id} ({mode}), the last sealed {last_sealed_at}; debits equal credits."
         ),
-        false => format!(
+        (false, false) => format!(
             "Sound: batches {first_batch} to {last_batch} of {organization_id} ({mode}) are signed and chained, and {entries} entries are in theirs. \
              The other entries are not in this file."
         ),
     });
-    if checked.trusts_its_own_keys {
+    if checked.trusts_its_own_keys && !is_nothing_sealed {
         output::message(
             "It was held against the keys that it brings, which whoever wrote it could choose: give --keys with a copy of your own.",
         );
@@ -261,11 +266,16 @@ fn show(checked: &Checked) -> Result<(), Problem> {
 }
 
 fn trusted(file: &Path) -> Result<Vec<PublicKey>, Problem> {
-    let set: Value = serde_json::from_reader(BufReader::new(open(file)?))
-        .map_err(|fault| Problem::usage(format!("{} is no JSON Web Key Set: {fault}", file.display())))?;
+    let set: Value = serde_json::from_reader(BufReader::new(open(file)?)).map_err(|fault| match fault.is_io() {
+        true => Problem::failed(format!("{}: {fault}", file.display())),
+        false => Problem::usage(format!("{} is no JSON Web Key Set: {fault}", file.display())),
+    })?;
     ledger_proof::parse_key_set(&set).map_err(|what| Problem::usage(format!("{}: {what}", file.display())))
 }
 
 fn open(file: &Path) -> Result<File, Problem> {
-    File::open(file).map_err(|error| Problem::not_found(format!("{}: {error}", file.display())))
+    File::open(file).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Problem::not_found(format!("there is no file {}", file.display())),
+        _ => Problem::failed(format!("{}: {error}", file.display())),
+    })
 }

@@ -31,13 +31,15 @@ pub enum Line {
 /// What a sound file holds.
 #[derive(Debug, Clone, Serialize)]
 pub struct Checked {
-    pub organization_id: String,
-    pub mode: String,
+    /// An answer of the API names neither where nothing is sealed yet.
+    pub organization_id: Option<String>,
+    pub mode: Option<String>,
     /// All batches from the first one on, with all their entries; `false` for a part, or for a single proof.
     pub is_whole: bool,
+    /// 0, as the last one, where nothing is sealed yet.
     pub first_batch: i64,
     pub last_batch: i64,
-    pub last_sealed_at: String,
+    pub last_sealed_at: Option<String>,
     /// Entries that were held against the hashes.
     pub entries: u64,
     /// Of all accounts, after the last batch.
@@ -46,6 +48,14 @@ pub struct Checked {
     pub unsealed_entries: i64,
     /// The keys came with the file itself, so that it proves only that it agrees with itself.
     pub trusts_its_own_keys: bool,
+}
+
+/// Why a file was not found sound.
+#[derive(Debug)]
+pub enum Fault {
+    /// Nothing is known of what is in it.
+    Unreadable(std::io::Error),
+    Unsound(Unsound),
 }
 
 /// What can't be, and where.
@@ -60,7 +70,7 @@ pub struct Unsound {
 const MOST_ENTRIES_OF_A_BATCH: usize = 100_000;
 
 /// Checks a file against `trusted` keys, or against those that it brings.
-pub fn check(mut file: impl BufRead, trusted: Option<Vec<PublicKey>>) -> Result<Checked, Unsound> {
+pub fn check(mut file: impl BufRead, trusted: Option<Vec<PublicKey>>) -> Result<Checked, Fault> {
     let mut first = String::new();
     read_line(&mut file, &mut first, 1)?;
     match serde_json::from_str::<Line>(&first) {
@@ -70,12 +80,12 @@ pub fn check(mut file: impl BufRead, trusted: Option<Vec<PublicKey>>) -> Result<
             export(file, Chain::new(keys), organization_id, mode, trusts_its_own_keys)
         }
         Ok(Line::Entry(_) | Line::Batch(_) | Line::End { .. }) => {
-            Err(Unsound { line: 1, what: "the header is missing: an export begins with it".into() })
+            Err(Unsound { line: 1, what: "the header is missing: an export begins with it".into() }.into())
         }
         Err(_) => {
             let mut text = first;
-            file.read_to_string(&mut text).map_err(|fault| unreadable(2, &fault))?;
-            answer(&text, trusted).map_err(|what| Unsound { line: 1, what })
+            file.read_to_string(&mut text).map_err(|error| unreadable(2, error))?;
+            Ok(answer(&text, trusted).map_err(|what| Unsound { line: 1, what })?)
         }
     }
 }
@@ -86,32 +96,32 @@ fn export(
     organization_id: String,
     mode: String,
     trusts_its_own_keys: bool,
-) -> Result<Checked, Unsound> {
+) -> Result<Checked, Fault> {
     let mut entries: Vec<SealedEntry> = Vec::new();
     let mut text = String::new();
     for line in 2.. {
         read_line(&mut file, &mut text, line)?;
         let unsound = |what: String| Unsound { line, what };
         if text.is_empty() {
-            return Err(unsound("the file ends too early: its last line is missing".into()));
+            return Err(unsound("the file ends too early: its last line is missing".into()).into());
         }
         let parsed =
             serde_json::from_str(&text).map_err(|fault| unsound(format!("this is no line of an export: {fault}")))?;
         match parsed {
             Line::Entry(entry) if entries.len() < MOST_ENTRIES_OF_A_BATCH => entries.push(entry),
-            Line::Entry(_) => return Err(unsound("a batch never has so many entries".into())),
+            Line::Entry(_) => return Err(unsound("a batch never has so many entries".into()).into()),
             Line::Batch(batch) => {
                 chain.follow(&batch, &entries).map_err(unsound)?;
                 entries.clear();
             }
-            Line::Header { .. } => return Err(unsound("a second header".into())),
+            Line::Header { .. } => return Err(unsound("a second header".into()).into()),
             Line::End { unsealed_entries } => {
                 if !entries.is_empty() {
-                    return Err(unsound("entries without their batch".into()));
+                    return Err(unsound("entries without their batch".into()).into());
                 }
                 read_line(&mut file, &mut text, line + 1)?;
                 if !text.is_empty() {
-                    return Err(Unsound { line: line + 1, what: "something follows the end".into() });
+                    return Err(Unsound { line: line + 1, what: "something follows the end".into() }.into());
                 }
                 let of_another = |(found, named): (&String, &String)| found != named;
                 if let Some(last) = chain.last()
@@ -120,7 +130,8 @@ fn export(
                     return Err(Unsound {
                         line: 1,
                         what: "the header names another organization or mode than the batches".into(),
-                    });
+                    }
+                    .into());
                 }
                 let balances = chain.totals().write().map_err(unsound)?;
                 let last = chain.last();
@@ -128,10 +139,10 @@ fn export(
                     is_whole: true,
                     first_batch: last.map_or(0, |_| 1),
                     last_batch: last.map_or(0, |last| last.batch),
-                    last_sealed_at: last.map(|last| last.sealed_at.clone()).unwrap_or_default(),
+                    last_sealed_at: last.map(|last| last.sealed_at.clone()),
                     entries: chain.entries(),
-                    organization_id,
-                    mode,
+                    organization_id: Some(organization_id),
+                    mode: Some(mode),
                     balances,
                     unsealed_entries,
                     trusts_its_own_keys,
@@ -186,31 +197,38 @@ fn answer(text: &str, trusted: Option<Vec<PublicKey>>) -> Result<Checked, String
     }
     let first = batches.first().map(SealedBatch::statement).transpose()?.or_else(|| proven.clone());
     let last = chain.last().cloned().or(proven);
-    let (Some(first), Some(last)) = (first, last) else {
-        return Err("nothing in it is sealed: there is nothing to check yet".into());
-    };
     Ok(Checked {
-        organization_id: last.organization_id,
-        mode: last.mode,
+        organization_id: last.as_ref().map(|last| last.organization_id.clone()),
+        mode: last.as_ref().map(|last| last.mode.clone()),
         is_whole: false,
-        first_batch: first.batch,
-        last_batch: last.batch,
-        last_sealed_at: last.sealed_at,
+        first_batch: first.map_or(0, |first| first.batch),
+        last_batch: last.as_ref().map_or(0, |last| last.batch),
+        last_sealed_at: last.as_ref().map(|last| last.sealed_at.clone()),
         entries,
-        balances: last.balances,
+        balances: last.map(|last| last.balances).unwrap_or_default(),
         unsealed_entries,
         trusts_its_own_keys,
     })
 }
 
 /// The next line, empty at the end of the file.
-fn read_line(file: &mut impl BufRead, text: &mut String, line: u64) -> Result<(), Unsound> {
+fn read_line(file: &mut impl BufRead, text: &mut String, line: u64) -> Result<(), Fault> {
     text.clear();
-    file.read_line(text).map(drop).map_err(|fault| unreadable(line, &fault))
+    file.read_line(text).map(drop).map_err(|error| unreadable(line, error))
 }
 
-fn unreadable(line: u64, fault: &std::io::Error) -> Unsound {
-    Unsound { line, what: format!("it can't be read: {fault}") }
+/// Bytes that are no text are what is in the file; everything else is why nobody knows what is in it.
+fn unreadable(line: u64, error: std::io::Error) -> Fault {
+    match error.kind() {
+        std::io::ErrorKind::InvalidData => Unsound { line, what: "this is no text".into() }.into(),
+        _ => Fault::Unreadable(error),
+    }
+}
+
+impl From<Unsound> for Fault {
+    fn from(unsound: Unsound) -> Self {
+        Self::Unsound(unsound)
+    }
 }
 
 impl std::fmt::Display for Unsound {

@@ -126,6 +126,7 @@ fn another_key_another_merchant_or_an_unbalanced_entry_is_refused() {
     let whole = chain(2);
     let foreign = vec![key(2).public().clone()];
     let fault = check(export(&whole).as_bytes(), Some(foreign)).expect_err("not that key");
+    let Fault::Unsound(fault) = fault else { panic!("{fault:?}") };
     assert_eq!((fault.line, fault.what.contains("none of those that are trusted")), (3, true), "{fault}");
     let forged = seal(scope(), Some(&whole[0].0), &whole[1].1, &key(2), Timestamp::from_micros(0)).unwrap();
     check(export(&[whole[0].clone(), (forged, whole[1].1.clone())]).as_bytes(), Some(trusted())).expect_err("forged");

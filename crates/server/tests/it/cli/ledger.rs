@@ -6,7 +6,11 @@ use super::on_both;
 use super::place::{Place, text};
 use super::server::Server;
 
-on_both!(an_export_is_checked_without_the_server_and_one_byte_breaks_it, keys_that_retired_still_prove);
+on_both!(
+    where_nothing_is_sealed_yet_there_is_nothing_to_check,
+    an_export_is_checked_without_the_server_and_one_byte_breaks_it,
+    keys_that_retired_still_prove
+);
 
 async fn paid(server: &Server, key: &str, count: usize) {
     for _ in 0..count {
@@ -26,6 +30,54 @@ async fn sealed(server: &Server, key: &str, entries: u64) -> serde_json::Value {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     panic!("nothing is sealed within ten seconds");
+}
+
+async fn where_nothing_is_sealed_yet_there_is_nothing_to_check(place: &Place) {
+    let installed = place.init();
+    let server = Server::start(place);
+    let proof = sealed(&server, text(&installed, "/keys/test/secret"), 0).await;
+    assert_eq!(server.stop(), 0);
+    std::fs::write(place.folder().join("proof.json"), proof.to_string()).unwrap();
+    assert_eq!(place.run(&["ledger", "export", "ledger.jsonl"]).code, 0);
+    for file in ["ledger.jsonl", "proof.json"] {
+        let said = place.run(&["ledger", "verify", file]);
+        assert_eq!((said.code, said.data.as_str()), (0, ""), "{file}: {said:?}");
+        assert!(said.messages.starts_with("Nothing is sealed yet: there is nothing to check.\n"), "{file}: {said:?}");
+        assert!(!said.messages.contains("Sound") && said.messages.contains("Not covered"), "{file}: {said:?}");
+        let checked = place.json(&["ledger", "verify", file]);
+        assert_eq!(
+            (&checked["sound"], &checked["entries"], &checked["last_batch"], &checked["last_sealed_at"]),
+            (&true.into(), &0.into(), &0.into(), &serde_json::Value::Null)
+        );
+    }
+}
+
+#[test]
+fn what_can_not_be_read_is_no_forgery() {
+    let place = Place::sqlite();
+    std::fs::create_dir(place.folder().join("folder")).unwrap();
+    std::fs::write(place.folder().join("file"), "").unwrap();
+    std::fs::write(place.folder().join("bytes"), [0xff, 0xfe]).unwrap();
+    let long = "n".repeat(300);
+    for (file, keys, code, said) in [
+        ("none", None, 4, "there is no file none"),
+        ("folder", None, 1, "Is a directory"),
+        ("file/file", None, 1, "Not a directory"),
+        (long.as_str(), None, 1, "File name too long"),
+        ("file", Some("none"), 4, "there is no file none"),
+        ("file", Some("folder"), 1, "Is a directory"),
+        ("file", Some("file/file"), 1, "Not a directory"),
+        ("file", Some("file"), 2, "no JSON Web Key Set"),
+    ] {
+        for format in [&[] as &[&str], &["--json"]] {
+            let keys = keys.map_or(Vec::new(), |keys| vec!["--keys", keys]);
+            let refused = place.run(&[&["ledger", "verify", file], keys.as_slice(), format].concat());
+            assert_eq!((refused.code, refused.data.as_str()), (code, ""), "{file}: {refused:?}");
+            assert!(refused.messages.contains(said) && !refused.messages.contains("sealed"), "{file}: {refused:?}");
+        }
+    }
+    let altered = place.run(&["ledger", "verify", "bytes"]);
+    assert!(altered.code == 1 && altered.messages.contains("not the ledger that was sealed"), "{altered:?}");
 }
 
 async fn an_export_is_checked_without_the_server_and_one_byte_breaks_it(place: &Place) {
