@@ -18,7 +18,7 @@ use crate::config::StoreArguments;
 use crate::error::Failure;
 use crate::ledger_proof::{self, Checked, Line, SealedBatch, SealedEntry};
 use crate::tokens::PublicKey;
-use crate::wire::ledger::{NOT_COVERED, key_set};
+use crate::wire::ledger::{NOT_COVERED, WITHOUT_THE_END, key_set};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -225,10 +225,15 @@ fn verify(arguments: &Verify) -> Result<(), Problem> {
             return Err(Problem::failed(format!("{name}, {unsound}. It is not the ledger that was sealed.")));
         }
     };
+    if checked.last_batch == 0 && !checked.has_the_end {
+        return Err(Problem::failed(format!(
+            "{name}: no batch is in it, so that there is nothing to check. Ask without `from_batch`."
+        )));
+    }
     if arguments.format.json {
         let mut answer = serde_json::to_value(&checked).expect("a result is JSON");
         answer["sound"] = true.into();
-        answer["not_covered"] = NOT_COVERED.as_slice().into();
+        answer["not_covered"] = not_covered(&checked).into();
         return output::json(&answer);
     }
     show(&checked)
@@ -261,8 +266,12 @@ fn show(checked: &Checked) -> Result<(), Problem> {
         );
     }
     output::message(&format!("Not covered ({} entries are unsealed):", checked.unsealed_entries));
-    NOT_COVERED.iter().for_each(|what| output::message(&format!("  {what}")));
+    not_covered(checked).iter().for_each(|what| output::message(&format!("  {what}")));
     told
+}
+
+fn not_covered(checked: &Checked) -> Vec<&'static str> {
+    NOT_COVERED.into_iter().chain((!checked.has_the_end).then_some(WITHOUT_THE_END)).collect()
 }
 
 fn trusted(file: &Path) -> Result<Vec<PublicKey>, Problem> {

@@ -1,12 +1,13 @@
 //! A proof as a file: the export of a whole ledger, line by line, or one answer of the API.
 
+use std::cmp::Ordering;
 use std::io::BufRead;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::chain::{Chain, parse_key_set};
-use super::{AccountTotals, Inclusion, SealedBatch, SealedEntry};
+use super::{AccountTotals, Inclusion, SealedBatch, SealedEntry, Statement};
 use crate::tokens::PublicKey;
 
 /// A line of an export: the header, then each batch behind its entries, then the end.
@@ -36,6 +37,8 @@ pub struct Checked {
     pub mode: Option<String>,
     /// All batches from the first one on, with all their entries; `false` for a part, or for a single proof.
     pub is_whole: bool,
+    /// The last of all batches is in it, so that an answer's totals and counts were held against it.
+    pub has_the_end: bool,
     /// 0, as the last one, where nothing is sealed yet.
     pub first_batch: i64,
     pub last_batch: i64,
@@ -137,6 +140,7 @@ fn export(
                 let last = chain.last();
                 return Ok(Checked {
                     is_whole: true,
+                    has_the_end: true,
                     first_batch: last.map_or(0, |_| 1),
                     last_batch: last.map_or(0, |last| last.batch),
                     last_sealed_at: last.map(|last| last.sealed_at.clone()),
@@ -156,10 +160,18 @@ fn export(
 /// What is read of an answer to `GET /v1/ledger/proof`, with or without its envelope.
 #[derive(Deserialize)]
 struct Answer {
+    trial_balance: TrialBalance,
+    batch_count: i64,
+    sealed_entries: i64,
     unsealed_entries: i64,
     batches: Vec<SealedBatch>,
     keys: Value,
     transaction: Option<TransactionProof>,
+}
+
+#[derive(Deserialize)]
+struct TrialBalance {
+    sealed: Vec<AccountTotals>,
 }
 
 #[derive(Deserialize)]
@@ -175,9 +187,10 @@ fn answer(text: &str, trusted: Option<Vec<PublicKey>>) -> Result<Checked, String
     if let Some(data) = value.get_mut("data") {
         value = data.take();
     }
-    let Answer { unsealed_entries, batches, keys, transaction } = serde_json::from_value(value).map_err(strange)?;
+    let answer: Answer = serde_json::from_value(value).map_err(strange)?;
+    let Answer { unsealed_entries, batches, keys, transaction, .. } = &answer;
     let trusts_its_own_keys = trusted.is_none();
-    let mut chain = Chain::new(trusted.map_or_else(|| parse_key_set(&keys), Ok)?);
+    let mut chain = Chain::new(trusted.map_or_else(|| parse_key_set(keys), Ok)?);
     batches.iter().try_for_each(|batch| chain.link(batch))?;
     let mut entries = 0;
     let mut proven = None;
@@ -187,8 +200,7 @@ fn answer(text: &str, trusted: Option<Vec<PublicKey>>) -> Result<Checked, String
         {
             return Err(format!("the entry {} is another transaction's", inclusion.entry.id));
         }
-        let same =
-            |last: &super::Statement| last.organization_id == statement.organization_id && last.mode == statement.mode;
+        let same = |last: &Statement| last.organization_id == statement.organization_id && last.mode == statement.mode;
         if !chain.last().is_none_or(same) {
             return Err(format!("the entry {} is another organization's or mode's", inclusion.entry.id));
         }
@@ -197,18 +209,41 @@ fn answer(text: &str, trusted: Option<Vec<PublicKey>>) -> Result<Checked, String
     }
     let first = batches.first().map(SealedBatch::statement).transpose()?.or_else(|| proven.clone());
     let last = chain.last().cloned().or(proven);
+    let has_the_end = answer.ends_with(last.as_ref())?;
     Ok(Checked {
         organization_id: last.as_ref().map(|last| last.organization_id.clone()),
         mode: last.as_ref().map(|last| last.mode.clone()),
         is_whole: false,
+        has_the_end,
         first_batch: first.map_or(0, |first| first.batch),
         last_batch: last.as_ref().map_or(0, |last| last.batch),
         last_sealed_at: last.as_ref().map(|last| last.sealed_at.clone()),
         entries,
         balances: last.map(|last| last.balances).unwrap_or_default(),
-        unsealed_entries,
+        unsealed_entries: *unsealed_entries,
         trusts_its_own_keys,
     })
+}
+
+impl Answer {
+    /// Whether `last` is the last of all batches. Then what the answer says in clear is what was signed.
+    fn ends_with(&self, last: Option<&Statement>) -> Result<bool, String> {
+        let nothing: &[AccountTotals] = &[];
+        let (batch, entries, balances) = last.map_or((0, 0, nothing), |last| (last.batch, last.last, &last.balances));
+        let (count, sealed) = (self.batch_count, self.sealed_entries);
+        match count.cmp(&batch) {
+            Ordering::Less => Err(format!("it says that there are {count} batches, and batch {batch} is in it")),
+            // A batch has one entry at least.
+            Ordering::Greater if sealed.saturating_sub(entries) >= count.saturating_sub(batch) => Ok(false),
+            Ordering::Equal if sealed == entries && self.trial_balance.sealed == balances => Ok(true),
+            Ordering::Equal if sealed == entries => {
+                Err(format!("the sealed totals that it shows are not those of batch {batch}, its last"))
+            }
+            Ordering::Equal | Ordering::Greater => Err(format!(
+                "it says that {sealed} entries are sealed, and batch {batch} of {count} ends with {entries}"
+            )),
+        }
+    }
 }
 
 /// The next line, empty at the end of the file.

@@ -159,8 +159,9 @@ fn one_entry_is_proven_without_the_others() {
         other.batch = whole[4].0.clone();
         verifier.includes(&other).expect_err("another batch");
     }
+    let sealed = whole[5].0.statement().unwrap().balances;
     let answer = json!({ "data": {
-        "unsealed_entries": 0,
+        "trial_balance": { "sealed": sealed, "unsealed": [] }, "batch_count": 6, "sealed_entries": 21, "unsealed_entries": 0,
         "batches": whole[3..].iter().map(|(batch, _)| batch).collect::<Vec<_>>(),
         "keys": { "keys": [key(1).public().jwk()] },
         "transaction": { "transaction_id": entries[2].transaction_id, "entries": [include(entries, 2, batch)] },

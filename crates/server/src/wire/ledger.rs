@@ -130,6 +130,9 @@ pub const NOT_COVERED: [&str; 3] = [
     "The end of the chain: a chain that was cut short is as valid as the whole. Compare `batch_count` with what you saw before.",
 ];
 
+/// Beside them, of an answer that was asked for with `from_batch`, where it ends before the chain does.
+pub const WITHOUT_THE_END: &str = "`trial_balance`, `batch_count` and `sealed_entries`: the last batch is not in this answer. Ask without `from_batch`.";
+
 impl ProofView {
     pub fn of(proof: &Proof) -> Result<Self, String> {
         let Proof { balances, batch_count, sealed_entries, unsealed_entries, batches, keys, transaction } = proof;

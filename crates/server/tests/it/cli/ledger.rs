@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::on_both;
 use super::place::{Place, text};
 use super::server::Server;
 
 on_both!(
+    what_an_answer_says_in_clear_is_what_was_signed,
     where_nothing_is_sealed_yet_there_is_nothing_to_check,
     an_export_is_checked_without_the_server_and_one_byte_breaks_it,
     keys_that_retired_still_prove
@@ -20,9 +23,9 @@ async fn paid(server: &Server, key: &str, count: usize) {
 }
 
 /// Until every entry is in a batch: the proof as the API shows it.
-async fn sealed(server: &Server, key: &str, entries: u64) -> serde_json::Value {
+async fn sealed(server: &Server, key: &str, entries: u64) -> Value {
     for _ in 0..100 {
-        let (status, proof) = server.call("GET", "/v1/ledger/proof", key, serde_json::Value::Null).await;
+        let (status, proof) = server.call("GET", "/v1/ledger/proof", key, Value::Null).await;
         assert_eq!(status, 200, "{proof}");
         if proof["data"]["sealed_entries"].as_u64() >= Some(entries) {
             return proof;
@@ -30,6 +33,62 @@ async fn sealed(server: &Server, key: &str, entries: u64) -> serde_json::Value {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     panic!("nothing is sealed within ten seconds");
+}
+
+async fn what_an_answer_says_in_clear_is_what_was_signed(place: &Place) {
+    let installed = place.init();
+    let key = text(&installed, "/keys/test/secret");
+    let server = Server::start(place);
+    for entries in 1..=3 {
+        paid(&server, key, 1).await;
+        sealed(&server, key, entries).await;
+    }
+    let asked = async |query: &str| {
+        let (status, proof) = server.call("GET", &format!("/v1/ledger/proof{query}"), key, Value::Null).await;
+        assert_eq!(status, 200, "{proof}");
+        proof
+    };
+    let (_, list) = server.call("GET", "/v1/pay/transactions", key, Value::Null).await;
+    let whole = asked("").await;
+    let part = asked("?from_batch=1&limit=1").await;
+    let beyond = asked("?from_batch=1000").await;
+    let one = asked(&format!("?from_batch=1000&transaction_id={}", text(&list, "/data/items/0/id"))).await;
+    assert!(whole["data"]["batch_count"].as_i64() > Some(1), "{whole}");
+    assert_eq!(server.stop(), 0);
+    let verify = |answer: &Value, format: &[&str]| {
+        std::fs::write(place.folder().join("proof.json"), answer.to_string()).unwrap();
+        place.run(&[&["ledger", "verify", "proof.json"], format].concat())
+    };
+    let has_the_end = |answer: &Value| {
+        let checked = verify(answer, &["--json"]);
+        assert_eq!(checked.code, 0, "{checked:?}");
+        let checked: Value = serde_json::from_str(&checked.data).unwrap();
+        let has_the_end = checked["has_the_end"] == true;
+        assert_eq!(checked["not_covered"].as_array().map(Vec::len), Some(if has_the_end { 3 } else { 4 }));
+        has_the_end
+    };
+    assert!(has_the_end(&whole) && has_the_end(&one) && !has_the_end(&part));
+    let said = verify(&part, &[]);
+    assert!(said.code == 0 && said.messages.contains("the last batch is not in this answer"), "{said:?}");
+    let said = verify(&beyond, &[]);
+    assert!(said.code == 1 && said.messages.contains("nothing to check. Ask without `from_batch`"), "{said:?}");
+
+    type Alteration = fn(&mut Value);
+    let alterations: [(&str, Alteration); 6] = [
+        ("are not those of batch", |data| data["trial_balance"]["sealed"][0]["credits"] = "1.00".into()),
+        ("are not those of batch", |data| data["trial_balance"]["sealed"] = json!([])),
+        ("entries are sealed", |data| data["sealed_entries"] = 4.into()),
+        ("there are 1 batches", |data| data["batch_count"] = 1.into()),
+        ("entries are sealed", |data| data["batch_count"] = 1000.into()),
+        ("entries are sealed", |data| (data["batches"], data["batch_count"]) = (json!([]), 0.into())),
+    ];
+    for (why, alter) in alterations {
+        let mut altered = whole.clone();
+        alter(&mut altered["data"]);
+        let said = verify(&altered, &[]);
+        assert!(said.code == 1 && said.messages.contains(why), "{why}: {said:?}");
+        assert!(said.messages.contains("not the ledger that was sealed"), "{why}: {said:?}");
+    }
 }
 
 async fn where_nothing_is_sealed_yet_there_is_nothing_to_check(place: &Place) {
@@ -47,7 +106,7 @@ async fn where_nothing_is_sealed_yet_there_is_nothing_to_check(place: &Place) {
         let checked = place.json(&["ledger", "verify", file]);
         assert_eq!(
             (&checked["sound"], &checked["entries"], &checked["last_batch"], &checked["last_sealed_at"]),
-            (&true.into(), &0.into(), &0.into(), &serde_json::Value::Null)
+            (&true.into(), &0.into(), &0.into(), &Value::Null)
         );
     }
 }
@@ -90,7 +149,7 @@ async fn an_export_is_checked_without_the_server_and_one_byte_breaks_it(place: &
     let (export, keys, answer) = (file("ledger.jsonl"), file("keys.json"), file("proof.json"));
     std::fs::write(&answer, proof.to_string()).unwrap();
     let exported = place.json(&["ledger", "export", &export]);
-    let expected = serde_json::json!({
+    let expected = json!({
         "file": export, "mode": "test", "batches": exported["batches"], "entries": 3, "unsealed_entries": 0
     });
     assert_eq!(exported, expected);
@@ -104,7 +163,7 @@ async fn an_export_is_checked_without_the_server_and_one_byte_breaks_it(place: &
     std::fs::write(&keys, place.run(&["ledger", "keys"]).data).unwrap();
     assert_eq!(
         place.json(&["ledger", "keys"]),
-        serde_json::from_slice::<serde_json::Value>(&std::fs::read(&keys).unwrap()).unwrap()
+        serde_json::from_slice::<Value>(&std::fs::read(&keys).unwrap()).unwrap()
     );
 
     let checked = place.json(&["ledger", "verify", &export, "--keys", &keys]);
