@@ -96,7 +96,7 @@ async fn to_file(store: &store::Store, file: &Path) -> Result<Summary, Problem> 
     let failed = |error: io::Error| Problem::failed(format!("{}: {error}", file.display()));
     check_free(file)?;
     let unfinished = Unfinished::beside(file).map_err(failed)?;
-    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished.0).map_err(failed)?;
+    let opened = unfinished.create().map_err(failed)?;
     let summary = write(store, opened.try_clone().map_err(failed)?).await?;
     opened.sync_all().map_err(failed)?;
     let read = store::check_backup(BufReader::new(File::open(&unfinished.0).map_err(failed)?))?;
@@ -107,7 +107,7 @@ async fn to_file(store: &store::Store, file: &Path) -> Result<Summary, Problem> 
     check_free(file)?;
     // A backup of that name from before is replaced at once by a whole one.
     fs::rename(&unfinished.0, file).map_err(failed)?;
-    File::open(folder_of(file)).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    sync_folder_of(file).map_err(failed)?;
     Ok(summary)
 }
 
@@ -141,6 +141,11 @@ impl Unfinished {
         Ok(Self(folder_of(file).join(format!(".{}.{suffix}.unfinished", name.to_string_lossy()))))
     }
 
+    /// For its owner alone.
+    pub(super) fn create(&self) -> io::Result<File> {
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.0)
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.0
     }
@@ -150,6 +155,11 @@ impl Drop for Unfinished {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
+}
+
+/// A name that was never synced is lost with the power.
+pub(super) fn sync_folder_of(file: &Path) -> io::Result<()> {
+    File::open(folder_of(file))?.sync_all()
 }
 
 fn folder_of(file: &Path) -> &Path {

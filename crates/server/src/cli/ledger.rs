@@ -1,15 +1,19 @@
 //! `dalasi ledger`: the sealed ledger as a file, and checking such a file without the server that wrote it.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use domain::{Mode, Scope};
+use domain::{Mode, Scope, Timestamp};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::{Value, json};
-use store::Store;
 use store::queries::ledger_batches::{self as batches, BatchRow};
+use store::{Store, Tx};
+use tokio::signal::unix::{SignalKind, signal};
 
+use super::backup::{Unfinished, sync_folder_of};
 use super::installation::{self, Part};
 use super::output::{self, Format};
 use super::problem::Problem;
@@ -113,20 +117,16 @@ async fn export(arguments: Export) -> Result<(), Problem> {
     let written = async {
         let scope = Scope { organization: installation::only_organization(&store).await?, mode };
         if arguments.file.as_os_str() == "-" {
-            let written = write(&store, scope, std::io::stdout().lock()).await;
+            let written = write(&store, scope, io::stdout().lock()).await;
             return written.map_err(|problem| problem.or_lost("the export is not whole"));
         }
-        let name = arguments.file.display();
-        let failed = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => Problem::conflict(format!(
-                "{name} is there, and an export replaces nothing: name a new file, or move that one away."
-            )),
-            _ => Problem::failed(format!("{name}: {error}")),
-        };
-        let mut file = File::create_new(&arguments.file).map_err(failed)?;
-        let written = write(&store, scope, std::io::BufWriter::new(&mut file)).await?;
-        file.sync_all().map_err(failed)?;
-        Ok(written)
+        tokio::select! {
+            written = to_file(&store, scope, &arguments.file) => written,
+            stopped = stop_signal() => {
+                stopped.map_err(|error| Problem::failed(format!("signals can't be handled: {error}")))?;
+                Err(Problem::failed("interrupted; nothing was exported."))
+            }
+        }
     };
     let written = written.await;
     store.close().await;
@@ -139,52 +139,104 @@ async fn export(arguments: Export) -> Result<(), Problem> {
     Ok(())
 }
 
+/// The file gets its name only when it is whole and on the disk, and takes nobody else's.
+async fn to_file(store: &Store, scope: Scope, file: &Path) -> Result<Written, Problem> {
+    let name = file.display();
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Problem::conflict(format!(
+            "{name} is there, and an export replaces nothing: name a new file, or move that one away."
+        )),
+        _ => Problem::failed(format!("{name}: {error}")),
+    };
+    if std::fs::symlink_metadata(file).is_ok() {
+        return Err(failed(io::ErrorKind::AlreadyExists.into()));
+    }
+    let unfinished = Unfinished::beside(file).map_err(failed)?;
+    let mut opened = unfinished.create().map_err(failed)?;
+    let written = write(store, scope, io::BufWriter::new(&mut opened)).await?;
+    opened.sync_all().map_err(failed)?;
+    match renameat_with(CWD, unfinished.path(), CWD, file, RenameFlags::NOREPLACE) {
+        // A file system that can't has links, such as NFS; the other name goes with `unfinished`.
+        Err(Errno::INVAL | Errno::NOSYS) => std::fs::hard_link(unfinished.path(), file),
+        renamed => renamed.map_err(io::Error::from),
+    }
+    .map_err(failed)?;
+    sync_folder_of(file).map_err(failed)?;
+    Ok(written)
+}
+
+async fn stop_signal() -> io::Result<()> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+    }
+}
+
 struct Written {
     batches: i64,
     entries: i64,
     unsealed_entries: i64,
 }
 
-/// Batches never change, so a page after the other is as good as one snapshot.
+/// What there is to export, in one snapshot: the keys are those of these batches, and what waits is in none of them.
+struct Extent {
+    keys: Vec<String>,
+    last_batch: i64,
+    unsealed_entries: i64,
+    at: Timestamp,
+}
+
+fn extent(tx: &mut Tx<'_>, scope: Scope) -> Result<Extent, store::Error> {
+    Ok(Extent {
+        keys: batches::public_keys(tx, scope)?,
+        last_batch: batches::last(tx, scope)?.map_or(0, |last| last.batch_no),
+        unsealed_entries: batches::count_unsealed(tx, scope)?,
+        at: tx.now(),
+    })
+}
+
+/// Batches never change, so those of one snapshot may be read a page after the other.
 async fn write(store: &Store, scope: Scope, mut to: impl Write) -> Result<Written, Problem> {
     let mut line = |line: Line| {
         let text = serde_json::to_string(&line).expect("a line is JSON");
         writeln!(to, "{text}").map_err(|error| Problem::output(&error))
     };
-    let keys = signed_with(store, scope).await?;
-    let exported_at = store.read(|tx| Ok::<_, store::Error>(tx.now())).await?.to_text();
+    let Extent { keys, last_batch, unsealed_entries, at } = store.read(move |tx| extent(tx, scope)).await?;
     let (organization_id, mode) = (scope.organization.to_string(), scope.mode.as_str().to_owned());
-    line(Line::Header { organization_id, mode, exported_at, keys: key_set(&keys) })?;
+    line(Line::Header { organization_id, mode, exported_at: at.to_text(), keys: key_set(&parsed(&keys)?) })?;
     let (mut next, mut last) = (1, 0);
-    loop {
-        let page = store.read(move |tx| page(tx, scope, next)).await?;
-        let is_last = page.is_empty();
+    while next <= last_batch {
+        let limit = PAGE.min(last_batch - next + 1);
+        let page = store.read(move |tx| page(tx, scope, next, limit)).await?;
+        if page.is_empty() {
+            return Err(Problem::failed(format!("batch {next} of {last_batch} is missing. See `dalasi verify`.")));
+        }
         for (batch, entries) in page {
             (next, last) = (batch.batch_no + 1, batch.last_log_no);
             entries.into_iter().try_for_each(|entry| line(Line::Entry(entry)))?;
             line(Line::Batch(SealedBatch::of(&batch)))?;
         }
-        if is_last {
-            break;
-        }
     }
-    let unsealed_entries = store.read(move |tx| batches::count_unsealed(tx, scope)).await?;
     line(Line::End { unsealed_entries })?;
     to.flush().map_err(|error| Problem::output(&error))?;
     Ok(Written { batches: next - 1, entries: last, unsealed_entries })
 }
 
-fn page(tx: &mut store::Tx<'_>, scope: Scope, from: i64) -> Result<Vec<(BatchRow, Vec<SealedEntry>)>, Failure> {
-    let of = |tx: &mut store::Tx<'_>, batch: BatchRow| {
+fn page(tx: &mut Tx<'_>, scope: Scope, from: i64, limit: i64) -> Result<Vec<(BatchRow, Vec<SealedEntry>)>, Failure> {
+    let of = |tx: &mut Tx<'_>, batch: BatchRow| {
         let entries = ledger::sealed_entries(tx, scope, &batch)?;
         Ok((batch, entries))
     };
-    batches::list(tx, scope, from, PAGE)?.into_iter().map(|batch| of(tx, batch)).collect()
+    batches::list(tx, scope, from, limit)?.into_iter().map(|batch| of(tx, batch)).collect()
 }
 
 /// The keys of all batches, each once.
 async fn signed_with(store: &Store, scope: Scope) -> Result<Vec<PublicKey>, Problem> {
-    let texts = store.read(move |tx| batches::public_keys(tx, scope)).await?;
+    parsed(&store.read(move |tx| batches::public_keys(tx, scope)).await?)
+}
+
+fn parsed(texts: &[String]) -> Result<Vec<PublicKey>, Problem> {
     let read = |text: &String| PublicKey::parse(text).map_err(|fault| Problem::failed(fault.to_string()));
     texts.iter().map(read).collect()
 }
@@ -209,7 +261,7 @@ async fn keys(arguments: Keys) -> Result<(), Problem> {
 fn verify(arguments: &Verify) -> Result<(), Problem> {
     let trusted = arguments.keys.as_deref().map(trusted).transpose()?;
     let file: Box<dyn BufRead> = match arguments.file.as_os_str() == "-" {
-        true => Box::new(std::io::stdin().lock()),
+        true => Box::new(io::stdin().lock()),
         false => Box::new(BufReader::new(open(&arguments.file)?)),
     };
     let name = arguments.file.display();
@@ -284,7 +336,7 @@ fn trusted(file: &Path) -> Result<Vec<PublicKey>, Problem> {
 
 fn open(file: &Path) -> Result<File, Problem> {
     File::open(file).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Problem::not_found(format!("there is no file {}", file.display())),
+        io::ErrorKind::NotFound => Problem::not_found(format!("there is no file {}", file.display())),
         _ => Problem::failed(format!("{}: {error}", file.display())),
     })
 }

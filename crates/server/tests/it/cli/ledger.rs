@@ -1,5 +1,10 @@
 //! The ledger as a file: exported beside the server, checked without it, broken by one byte.
 
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,7 +17,8 @@ on_both!(
     what_an_answer_says_in_clear_is_what_was_signed,
     where_nothing_is_sealed_yet_there_is_nothing_to_check,
     an_export_is_checked_without_the_server_and_one_byte_breaks_it,
-    keys_that_retired_still_prove
+    keys_that_retired_still_prove,
+    what_is_sealed_while_it_is_exported_is_left_to_the_next_export,
 );
 
 async fn paid(server: &Server, key: &str, count: usize) {
@@ -202,6 +208,65 @@ async fn an_export_is_checked_without_the_server_and_one_byte_breaks_it(place: &
     assert_eq!(place.run(&["ledger", "verify", &stolen, "--keys", &keys]).code, 1);
     let report = place.run(&["verify", "--json"]);
     assert!(report.code == 1 && report.data.contains("not what was sealed"), "{report:?}");
+}
+
+/// The first batch ever brings a key that the header does not know.
+async fn what_is_sealed_while_it_is_exported_is_left_to_the_next_export(place: &Place) {
+    let installed = place.init();
+    let key = text(&installed, "/keys/test/secret");
+    let server = Server::start(place);
+    // Full from the start: it waits behind its first line.
+    let (mut full, mut rest) = UnixStream::pair().unwrap();
+    full.set_nonblocking(true).unwrap();
+    while full.write(&[0; 65536]).is_ok() {}
+    full.set_nonblocking(false).unwrap();
+    let mut command = place.command(&["ledger", "export", "-"]);
+    let exporting = command.stdout(OwnedFd::from(full)).stderr(Stdio::piped()).spawn().unwrap();
+    drop(command);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    paid(&server, key, 1).await;
+    sealed(&server, key, 1).await;
+    let mut read = Vec::new();
+    rest.read_to_end(&mut read).unwrap();
+    assert!(exporting.wait_with_output().unwrap().status.success());
+    assert_eq!(server.stop(), 0);
+    let filling = read.iter().take_while(|byte| **byte == 0).count();
+    std::fs::write(place.folder().join("ledger.jsonl"), &read[filling..]).unwrap();
+    let checked = place.json(&["ledger", "verify", "ledger.jsonl"]);
+    assert_eq!((&checked["last_batch"], &checked["unsealed_entries"]), (&0.into(), &0.into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_is_whole_or_is_none() {
+    let place = Place::sqlite();
+    let installed = place.init();
+    let server = Server::start(&place);
+    paid(&server, text(&installed, "/keys/test/secret"), 1).await;
+    sealed(&server, text(&installed, "/keys/test/secret"), 1).await;
+    assert_eq!(server.stop(), 0);
+    let set_currency = |currency: &str| {
+        let altered =
+            format!("pragma ignore_check_constraints = on; update ledger_postings set currency = '{currency}'");
+        place.raw_sqlite().execute_batch(&altered).unwrap();
+    };
+    let names = || std::fs::read_dir(place.folder()).unwrap().map(|entry| entry.unwrap().file_name());
+    let before: Vec<_> = names().collect();
+    set_currency("ABC");
+    let broken = place.run(&["ledger", "export", "ledger.jsonl"]);
+    assert!(broken.code == 1 && broken.messages.contains("is no currency"), "{broken:?}");
+    assert_eq!(names().collect::<Vec<_>>(), before, "nothing is left of it");
+    set_currency("GMD");
+    assert_eq!(place.run(&["ledger", "export", "ledger.jsonl"]).code, 0);
+    assert_eq!(names().count(), before.len() + 1);
+    let file = place.folder().join("ledger.jsonl");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(place.json(&["ledger", "verify", "ledger.jsonl"])["entries"], 1);
+    std::os::unix::fs::symlink("nowhere", place.folder().join("link")).unwrap();
+    for there in ["ledger.jsonl", "link", "data"] {
+        assert_eq!(place.run(&["ledger", "export", there]).code, 5, "{there}");
+    }
+    assert_eq!(place.run(&["ledger", "export", "no/such/folder/file"]).code, 1);
+    assert_eq!(names().count(), before.len() + 2);
 }
 
 async fn keys_that_retired_still_prove(place: &Place) {
