@@ -3,6 +3,7 @@
 use domain::api_key::{ApiKey, KeyKind, Rights};
 use domain::{Id, Mode, Refusal, Scope, Timestamp};
 use serde::Serialize;
+use store::Store;
 use store::queries::api_keys::{self, ListedKey};
 
 use super::installation::{self, Installation};
@@ -30,6 +31,9 @@ Examples:
 Events hold the objects that they tell of: who has 'read:webhooks' reads all of them by /v1/events, and who has
 'write:webhooks' can have all of them sent to an address of their choice.";
 
+/// Longer lists help nobody.
+const MOST_SHOWN: usize = 10_000;
+
 /// Make, list and revoke API keys
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
@@ -42,7 +46,7 @@ pub(super) struct Arguments {
 enum Command {
     /// Make a key; it is shown this once
     Create(Create),
-    /// List the keys of a mode with their last use, to within an hour; revoked ones included
+    /// List the keys of a mode, newest first, with their last use, to within an hour; revoked ones included
     List(List),
     /// End a key of either mode, and its access tokens
     Revoke(Revoke),
@@ -204,14 +208,12 @@ fn rights(text: &str) -> Result<Rights, Problem> {
 async fn list(arguments: List) -> Result<(), Problem> {
     let settings = arguments.store.check()?;
     let store = installation::open_store(&settings, installation::Part::Guest).await?;
-    let known = async {
-        let organization = installation::only_organization(&store).await?;
-        let scope = Scope { organization, mode: mode(arguments.live) };
-        Ok(store.read(move |tx| api_keys::list(tx, scope)).await?)
-    };
-    let known: Result<Vec<ListedKey>, Problem> = known.await;
+    let known = collect(&store, mode(arguments.live)).await;
     store.close().await;
     let views: Vec<KeyView> = known?.iter().map(|listed| KeyView::of(&listed.key, listed.last_used_at)).collect();
+    if views.len() >= MOST_SHOWN {
+        output::message(&format!("There are more: these are the newest {}.", views.len()));
+    }
     if arguments.format.json {
         return output::json(&views);
     }
@@ -233,6 +235,19 @@ async fn list(arguments: List) -> Result<(), Problem> {
     };
     let rows: Vec<Vec<String>> = views.into_iter().map(row).collect();
     output::table(&["id", "kind", "mode", "ends in", "name", "created", "last used", "state", "scopes"], &rows)
+}
+
+/// Page after page, so that no query holds everything.
+async fn collect(store: &Store, mode: Mode) -> Result<Vec<ListedKey>, Problem> {
+    let scope = Scope { organization: installation::only_organization(store).await?, mode };
+    let (mut known, mut before) = (Vec::new(), None);
+    while known.len() < MOST_SHOWN {
+        let page = store.read(move |tx| api_keys::list(tx, scope, before)).await?;
+        let Some(last) = page.last() else { break };
+        before = Some(last.key.id);
+        known.extend(page);
+    }
+    Ok(known)
 }
 
 async fn revoke(arguments: Revoke) -> Result<(), Problem> {

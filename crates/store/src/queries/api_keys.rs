@@ -28,11 +28,15 @@ pub struct ListedKey {
     pub last_used_at: Option<Timestamp>,
 }
 
-/// Oldest first, revoked ones included.
-pub fn list(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<ListedKey>, Error> {
-    let filter = Filter::within(scope);
+/// A page, newest first, revoked ones included; the next one begins `before` its last.
+pub fn list(tx: &mut Tx<'_>, scope: Scope, before: Option<Id<ApiKey>>) -> Result<Vec<ListedKey>, Error> {
+    let mut filter = Filter::within(scope);
+    if let Some(before) = before {
+        filter.and("id < {}", [before.to_string().into()]);
+    }
     let conditions = &filter.conditions;
-    let sql = format!("select version, doc, last_used_at\nfrom api_keys\nwhere {conditions}\norder by id\nlimit 1000");
+    let sql =
+        format!("select version, doc, last_used_at\nfrom api_keys\nwhere {conditions}\norder by id desc\nlimit 500");
     let listed = |row: &Row| Ok(ListedKey { key: parse(row)?, last_used_at: time(row)? });
     tx.query(&sql, &filter.values)?.iter().map(listed).collect()
 }

@@ -45,7 +45,7 @@ async fn the_latest_use_stays(world: &World) {
     assert_eq!(store.read(move |tx| api_keys::last_used(tx, scope, id)).await, Ok(None));
     for (told, kept) in [(5, 5), (9, 9), (7, 9)] {
         use_at(&store, scope, id, told).await;
-        let listed = store.read(move |tx| api_keys::list(tx, scope)).await.unwrap();
+        let listed = store.read(move |tx| api_keys::list(tx, scope, None)).await.unwrap();
         assert_eq!(listed.iter().map(|one| one.last_used_at).collect::<Vec<_>>(), [Some(Timestamp::from_micros(kept))]);
     }
     // Nobody's: of another mode.

@@ -72,6 +72,39 @@ async fn keys_begin_and_end_beside_the_server(place: &Place) {
     place.has_clean_books();
 }
 
+#[test]
+fn however_many_keys_there_are_the_newest_are_listed() {
+    let place = Place::sqlite();
+    place.init();
+    let database = place.raw_sqlite();
+    // Made at the end of 2023, before those of the installation.
+    let add = |from: i64, to: i64| {
+        let sql = "\
+            with recursive numbers (number) as (select ?1 union all select number + 1 from numbers where number < ?2), \
+                model as (select * from api_keys where mode = 'test' order by id desc limit 1), \
+                made as (select printf('key_01h455vb4pex5vsknk%08d', number) as made_id from numbers) \
+            insert into api_keys (organization_id, mode, id, version, doc, digest, created_at) \
+            select organization_id, mode, made_id, version, json_set(doc, '$.id', made_id), made_id, created_at from made, model";
+        assert_eq!(database.execute(sql, [from, to]).unwrap(), usize::try_from(to - from + 1).unwrap());
+    };
+    let list = || {
+        let ran = place.run(&["keys", "list", "--json"]);
+        let listed: Vec<Value> = serde_json::from_str(&ran.data).unwrap();
+        let ids: Vec<String> = listed.iter().map(|key| text(key, "/id").to_owned()).collect();
+        assert!(ids.is_sorted_by(|newer, older| newer > older), "{ids:?}");
+        (ids, ran.messages)
+    };
+    let of_installation = list().0;
+    assert_eq!(of_installation.len(), 2);
+    add(1, 1200);
+    let (ids, said) = list();
+    assert_eq!((ids.len(), said.as_str()), (1202, ""));
+    add(1201, 10_000);
+    let (ids, said) = list();
+    assert_eq!((&ids[..2], ids.len()), (of_installation.as_slice(), 10_000));
+    assert_eq!(said, "There are more: these are the newest 10000.\n");
+}
+
 async fn settings_are_per_mode(place: &Place) {
     let keys = place.init();
     let set = ["organization", "set", "--name", "Bakau Crafts", "--accent-color", "#0B6E4F", "--phone", "7000000"];
