@@ -21,7 +21,7 @@ use domain::refund::{Refund, RefundStatus, Source};
 use domain::{Currency, Id, Metadata, Method, Money, OfflineMethod, Refusal, TaxRate};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use store::queries::jobs;
+use store::queries::{jobs, transactions};
 
 use crate::world::World;
 
@@ -356,9 +356,22 @@ async fn second_money_goes_back_without_fee_and_balance() {
     // The merchant has less than the whole: their own money stays, the second goes back.
     let refused = world.refund(card, None).await;
     assert!(matches!(refused, Err(Failure::Refused(Refusal::InsufficientBalance { .. }))), "{refused:?}");
+    // Somebody has to see to it until the last of it has gone back.
+    let waiting = async || {
+        let twice = world.app.read(move |tx, _| {
+            Ok::<_, Failure>(transactions::for_attention(tx, scope, transactions::CAME_TWICE, "", 10)?)
+        });
+        twice.await.unwrap().iter().map(|transaction| transaction.id).collect::<Vec<_>>()
+    };
+    assert_eq!(waiting().await, [wallet]);
+    let first = world.refund(wallet, Some(1_000)).await.unwrap();
+    until(&world, first.id, is_over).await;
+    assert_eq!(waiting().await, [wallet]);
     let refund = world.refund(wallet, None).await.unwrap();
-    assert_eq!((refund.amount, &refund.source), (amount, &Source::Unapplied { rail: "simulator".into() }));
+    let rest = Money::new(amount.minor - 1_000, amount.currency);
+    assert_eq!((refund.amount, &refund.source), (rest, &Source::Unapplied { rail: "simulator".into() }));
     assert_eq!(until(&world, refund.id, is_over).await.status(), RefundStatus::Completed);
+    assert_eq!(waiting().await, []);
     assert_eq!(available(&world).await, net);
     let shown = world.shown(checkout.id).await.unwrap();
     assert_eq!((shown.id, shown.status.as_str()), (card, "completed"), "the checkout shows the money that stays");

@@ -10,11 +10,12 @@ use crate::tx::Tx;
 
 pub use crate::entity::{CAME_TWICE, NEEDS_A_PERSON};
 
-/// It says twice that it is more than 0, because the index holds those alone.
+/// It says twice that it is more than 0, because the index holds those alone. What was given back whole waits for nobody.
 const FOR_ATTENTION: &str = "\
 select version, doc
 from transactions
-where organization_id = $1 and mode = $2 and attention = $3 and attention > 0 and id > $4
+where organization_id = $1 and mode = $2 and attention = $3 and attention > 0 and status <> 'refunded'
+    and id > $4
 order by id
 limit $5";
 

@@ -140,6 +140,10 @@ async fn lists_say_what_waits_for_a_person() {
     assert_eq!(objects(&["--duplicate"]), [paid.as_str()]);
     assert_eq!(objects(&[]), [silent.as_str(), paid.as_str()]);
     assert_eq!(objects(&["--live"]), Vec::<String>::new());
+    set("status", "'partially_refunded'", &paid);
+    assert_eq!(objects(&["--duplicate"]), [paid.as_str()]);
+    set("status", "'refunded'", &paid);
+    assert_eq!(objects(&["--duplicate"]), Vec::<String>::new(), "nothing of it is left to give back");
     set("created_at", "created_at + 601000000", &silent);
     set("attention", "1", &silent);
     assert_eq!(objects(&["--unknown"]), [silent.as_str()]);
