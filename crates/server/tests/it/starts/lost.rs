@@ -1,0 +1,180 @@
+//! The call is lost on its way, so that the rail has never heard of it, or it comes late, behind that of somebody who took
+//! over, or its answer can't be stored; and the payer waits.
+
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use domain::job::{ClaimedJob, Job};
+use domain::payment::TransactionSummary;
+use domain::{Id, Method};
+use serde_json::json;
+use tokio::sync::Notify;
+
+use super::{Merchant, PATIENCE, Trouble, behind, behind_on, invoice, reaches, starts};
+use crate::cli::place::Place;
+use crate::world::World;
+
+#[tokio::test]
+async fn a_rail_that_knows_the_call_again_gets_it_again() {
+    let (world, rail) = behind(Trouble::Lost(2), true).await;
+    let checkout = world.create(|_| {}).await;
+    world.start(checkout.id, Method::Wave, "+2207000000").await;
+    let paid = async {
+        while !is_paid(&world, checkout.id).await {
+            world.clock.advance(Duration::from_secs(1));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, paid).await.expect("it was started again");
+    assert_eq!(rail.starts.load(Ordering::SeqCst), 3, "lost, lost again, and taken");
+    world.has_clean_books().await;
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_rail_that_would_charge_again_is_only_asked() {
+    let (world, rail) = behind(Trouble::Lost(1), false).await;
+    let checkout = world.create(|_| {}).await;
+    world.start(checkout.id, Method::Wave, "+2207000000").await;
+    for _ in 0..100 {
+        world.clock.advance(Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(rail.starts.load(Ordering::SeqCst), 1);
+    assert!(!is_paid(&world, checkout.id).await, "nobody knows");
+    world.close().await;
+}
+
+#[tokio::test]
+async fn nothing_is_started_for_a_payer_who_has_gone() {
+    let (world, rail) = behind(Trouble::Lost(1), true).await;
+    let checkout = world.create(|new| new.expires_in_s = 60).await;
+    world.start(checkout.id, Method::Wave, "+2207000000").await;
+    world.clock.advance(Duration::from_secs(61));
+    for _ in 0..100 {
+        world.clock.advance(Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(rail.starts.load(Ordering::SeqCst), 1);
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_no_to_a_call_that_was_overtaken_is_not_believed() {
+    let (world, rail) = behind(Trouble::Late(Notify::new()), true).await;
+    let checkout = world.create(|_| {}).await;
+    let overtaken = async {
+        while rail.starts.load(Ordering::SeqCst) < 1 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        world.clock.advance(Duration::from_secs(31));
+    };
+    tokio::join!(world.start(checkout.id, Method::Wave, "+2207000000"), overtaken);
+    assert_eq!(rail.starts.load(Ordering::SeqCst), 2, "the worker took over");
+    let shown = world.shown(checkout.id).await.expect("an attempt");
+    assert_ne!(shown.status, "failed", "the rail has taken it");
+    let paid = async {
+        while !is_paid(&world, checkout.id).await {
+            world.clock.advance(Duration::from_secs(1));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, paid).await.expect("it is paid");
+    world.has_clean_books().await;
+    world.close().await;
+}
+
+/// It would keep a place of the worker's for ever.
+#[tokio::test]
+async fn a_rail_that_never_answers_a_withdrawal_is_not_waited_for() {
+    let (world, _) = behind(Trouble::Deaf, true).await;
+    world.rest().await;
+    let checkout = world.create(|_| {}).await;
+    world.start(checkout.id, Method::Wave, "+2207000000").await;
+    let attempt = world.shown(checkout.id).await.unwrap();
+    let job = Job::WithdrawAttempt(attempt.id);
+    let claimed = ClaimedJob { job, scope: world.scope, due_at: world.now(), attempts: 1, lease_token: 1 };
+    let withdrawn = tokio::time::timeout(Duration::from_secs(25), world.app.withdraw_attempt(&claimed)).await;
+    assert!(withdrawn.expect("it ends").is_err());
+    world.app.store().close().await;
+}
+
+#[tokio::test]
+async fn what_is_over_is_not_started_in_place_of_a_call_that_died() {
+    let (world, rail) = behind(Trouble::Slow(Notify::new()), true).await;
+    let checkout = world.create(|_| {}).await;
+    let dies = async {
+        starts(&rail, 1).await;
+        world.cancel(checkout.id).await;
+        for _ in 0..50 {
+            world.clock.advance(Duration::from_secs(10));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        () = world.start(checkout.id, Method::Wave, "+2207000000") => panic!("nobody answers it"),
+        () = dies => {}
+    }
+    assert_eq!(rail.starts.load(Ordering::SeqCst), 1);
+    // The call may have arrived all the same.
+    reaches(&rail.withdrawals, 1).await;
+}
+
+/// A client gives up after 30 seconds, and asks again without a key.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_is_answered_in_time_though_the_database_hangs() {
+    let Some(place) = Place::postgres("a payment is answered in time though the database hangs").await else { return };
+    let (world, rail) = behind_on(place.settings(), Trouble::Slow(Notify::new()), true).await;
+    world.rest().await;
+    let merchant = Merchant::of(&world).await;
+    let (_, object) = invoice(&merchant).await;
+    let (table, row) = (place.raw_postgres().await, place.raw_postgres().await);
+    let hanging = async {
+        starts(&rail, 1).await;
+        table.batch_execute("begin; lock table payment_sessions in access exclusive mode").await.unwrap();
+        // The look gets through, late, and behind it the commit waits anew.
+        let held = row.batch_execute("begin; select id from payment_sessions for update");
+        let freed = async {
+            tokio::time::sleep(Duration::from_secs(21)).await;
+            table.batch_execute("rollback").await.unwrap();
+        };
+        let (held, ()) = tokio::join!(held, freed);
+        held.unwrap();
+    };
+    let asked = tokio::time::timeout(Duration::from_secs(30), merchant.pay(&object, "wave", "+2207654321"));
+    let (answered, ()) = tokio::join!(asked, hanging);
+    let (status, begun) = answered.expect("the client still waits");
+    assert_eq!((status, begun["data"]["status"].as_str()), (200, Some("processing")), "{begun}");
+    row.batch_execute("rollback").await.unwrap();
+    let Trouble::Slow(go_on) = &rail.trouble else { unreachable!() };
+    go_on.notify_one();
+    world.app.store().close().await;
+    place.end().await;
+}
+
+/// Without a key nobody can ask again: whoever was told of a fault would begin a second payment.
+#[tokio::test]
+async fn a_payment_that_is_committed_is_answered_as_it_stands() {
+    let mut places = vec![Place::sqlite()];
+    places.extend(Place::postgres("a payment that is committed is answered as it stands").await);
+    for place in places {
+        let (world, rail) = behind_on(place.settings(), Trouble::StoreGone(OnceLock::new()), true).await;
+        let Trouble::StoreGone(app) = &rail.trouble else { unreachable!() };
+        app.set(world.app.clone()).ok().unwrap();
+        let merchant = Merchant::of(&world).await;
+        let (_, link) =
+            merchant.ask("POST", "/v1/pay/payment-links", json!({ "title": "Tea", "amount": "25.00" })).await;
+        let object = json!({ "object_type": "payment_link", "object_id": link["data"]["id"] });
+        let (status, begun) = merchant.pay(&object, "afrimoney", "+2207654321").await;
+        assert_eq!((status, begun["data"]["status"].as_str()), (200, Some("processing")), "{begun}");
+        assert_eq!(begun["data"]["amount"], "25.00");
+        assert_eq!(rail.starts.load(Ordering::SeqCst), 1);
+        drop(world);
+        place.end().await;
+    }
+}
+
+async fn is_paid(world: &World, checkout: Id<domain::checkout::Checkout>) -> bool {
+    world.shown(checkout).await.is_some_and(|shown: TransactionSummary| shown.is_paid())
+}
