@@ -180,7 +180,7 @@ impl App {
         let (has_next_action, over) = self
             .look(move |tx, _| {
                 let session = look_up::<PaymentSession>(tx, scope, session)?;
-                Ok((session.next_action.is_some(), over(tx, &session)?))
+                Ok((session.next_action.is_some(), why_over(tx, &session)?))
             })
             .await?;
         let over = over.filter(|_| !domain::planted!(Defect::StartedForNobody));
@@ -282,7 +282,7 @@ impl App {
         let session = transaction.attempt().session;
         self.look(move |tx, _| {
             let session = look_up::<PaymentSession>(tx, scope, session)?;
-            Ok(over(tx, &session)?.is_none())
+            Ok(why_over(tx, &session)?.is_none())
         })
         .await
     }
@@ -411,7 +411,7 @@ pub(crate) struct Ended {
 
 /// Why nobody waits for a payment of this session any more, if that is so: its time ran out, or something else ended what it
 /// is for.
-fn over(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<Option<FailureReason>, Failure> {
+fn why_over(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<Option<FailureReason>, Failure> {
     if session.refuse_if_closed().is_err() {
         return Ok(Some(FailureReason::Cancelled));
     }

@@ -367,7 +367,7 @@ with recursive owed (endpoint_id) as (
     where owed.endpoint_id is not null)
 select owed.endpoint_id, (select first.organization_id
     from webhook_deliveries as first
-    where first.status = 'pending' and first.endpoint_id = owed.endpoint_id and first.mode = $1
+    where first.status = 'pending' and first.endpoint_id = owed.endpoint_id
     order by first.next_retry_at
     limit 1) as organization_id
 from owed
