@@ -44,15 +44,15 @@ pub(super) struct Client {
 pub(super) enum CallFault {
     /// It may be different in a moment.
     Away(String),
-    /// It will not.
-    Refused(Problem),
+    /// It will not. With the code of the refusal, where the answer had one.
+    Refused { code: Option<String>, problem: Problem },
 }
 
 impl From<CallFault> for Problem {
     fn from(fault: CallFault) -> Self {
         match fault {
             CallFault::Away(why) => Problem::failed(why),
-            CallFault::Refused(problem) => problem,
+            CallFault::Refused { problem, .. } => problem,
         }
     }
 }
@@ -65,6 +65,7 @@ struct Success<T> {
 #[derive(Deserialize)]
 struct Refusal {
     error: String,
+    code: String,
 }
 
 impl Client {
@@ -121,22 +122,23 @@ impl Client {
         let bytes = answer.bytes().await.map_err(|error| away(format!("broke off its answer: {}", cause(&error))))?;
         if status.is_success() {
             let success: Success<T> = serde_json::from_slice(&bytes).map_err(|_| {
-                CallFault::Refused(Problem::failed(format!(
-                    "{} does not answer as Dalasi does; check --api-url.",
-                    self.base
-                )))
+                let why = format!("{} does not answer as Dalasi does; check --api-url.", self.base);
+                CallFault::Refused { code: None, problem: Problem::failed(why) }
             })?;
             return Ok(success.data);
         }
-        let sentence =
-            serde_json::from_slice(&bytes).map_or_else(|_| format!("it answered {status}"), |Refusal { error }| error);
-        Err(match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => CallFault::Refused(Problem::not_authorized(sentence)),
-            StatusCode::NOT_FOUND => CallFault::Refused(Problem::not_found(sentence)),
-            StatusCode::TOO_MANY_REQUESTS => away(sentence),
-            status if status.is_server_error() => away(format!("answered {status}: {sentence}")),
-            _ => CallFault::Refused(Problem::failed(sentence)),
-        })
+        let (sentence, code) = match serde_json::from_slice(&bytes) {
+            Ok(Refusal { error, code }) => (error, Some(code)),
+            Err(_) => (format!("it answered {status}"), None),
+        };
+        let problem = match status {
+            StatusCode::TOO_MANY_REQUESTS => return Err(away(sentence)),
+            status if status.is_server_error() => return Err(away(format!("answered {status}: {sentence}"))),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Problem::not_authorized(sentence),
+            StatusCode::NOT_FOUND => Problem::not_found(sentence),
+            _ => Problem::failed(sentence),
+        };
+        Err(CallFault::Refused { code, problem })
     }
 
     /// Hands bytes to an address of the developer's choice; the status, or why there is none.

@@ -1,18 +1,22 @@
-//! `dalasi events`: what the API has to say of an event, and sending it again.
+//! `dalasi events`: what the API has to say of events, and sending them again.
+
+use std::time::Duration;
 
 use domain::Id;
 use domain::event::Event;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use url::form_urlencoded;
 
-use super::client::{Client, ClientArguments};
+use super::client::{CallFault, Client, ClientArguments};
 use super::output::{self, Format};
 use super::problem::Problem;
 
 const EXAMPLES: &str = "\
 Examples:
   DALASI_API_KEY=sk_test_… dalasi events resend evt_01h455vb4pex5vsknk084sn02q
-  dalasi events resend evt_01h455vb4pex5vsknk084sn02q --live --key-file live.key --json";
+  dalasi events resend evt_01h455vb4pex5vsknk084sn02q --live --key-file live.key --json
+  dalasi events resend --since 2026-01-30T18:00:00Z --until 2026-01-31 --failed";
 
 /// Send webhook events again
 #[derive(clap::Args)]
@@ -24,18 +28,27 @@ pub(super) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Send an event again to every enabled endpoint that it was owed to, or that wants it now
+    /// Send an event again, or those of some time, to every enabled endpoint that it was owed to or that wants it now
     Resend(Resend),
 }
+
+/// As many as the API lists at once.
+const PAGE: usize = 100;
+/// A call among many that brings no answer, or is one too many for a second, is made again.
+const TRIES: u32 = 30;
+const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
 struct Resend {
     /// The event, as `webhook-id` or the list of events names it
-    #[arg(value_name = "EVENT_ID")]
-    id: String,
+    #[arg(value_name = "EVENT_ID", required_unless_present = "since", conflicts_with = "since")]
+    id: Option<String>,
 
-    /// An event of live mode, with a key of live mode
+    #[command(flatten)]
+    range: Range,
+
+    /// Events of live mode, with a key of live mode
     #[arg(long)]
     live: bool,
 
@@ -44,6 +57,30 @@ struct Resend {
 
     #[command(flatten)]
     format: Format,
+}
+
+/// Which events, where it is more than one
+#[derive(clap::Args)]
+struct Range {
+    /// All events from this date or time on, the oldest first: 2026-01-31, or 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+
+    /// Up to the end of this date, or to this time; without it, up to now
+    #[arg(long, value_name = "TIME", requires = "since")]
+    until: Option<String>,
+
+    /// Only events of this type
+    #[arg(long = "type", value_name = "TYPE", requires = "since")]
+    kind: Option<String>,
+
+    /// Only events that an endpoint did not take in all its tries, or could not be sent because it was switched off
+    #[arg(long, requires = "since")]
+    failed: bool,
+
+    /// Don't ask before many are sent
+    #[arg(long, requires = "since")]
+    yes: bool,
 }
 
 /// What a person is told of the answer.
@@ -61,6 +98,21 @@ struct Delivery {
     attempts: i64,
 }
 
+#[derive(Deserialize)]
+struct Listed {
+    items: Vec<ListedEvent>,
+    has_more: bool,
+}
+
+#[derive(Deserialize)]
+struct ListedEvent {
+    id: Id<Event>,
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    created_at: String,
+}
+
 pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     match arguments.command {
         Command::Resend(arguments) => resend(arguments).await,
@@ -68,17 +120,24 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
 }
 
 async fn resend(arguments: Resend) -> Result<(), Problem> {
-    let Resend { id, live, client, format } = arguments;
+    let Resend { id, range, live, client, format } = arguments;
     let client = Client::new(client)?;
     match (client.mode().is_live(), live) {
         (true, false) => return Err(Problem::usage("this is a key of live mode: give --live to mean it.")),
         (false, true) => return Err(Problem::not_authorized("for --live a key of live mode is needed (sk_live_…).")),
         (true, true) | (false, false) => {}
     }
+    match id {
+        Some(id) => resend_one(&client, &id, &format).await,
+        None => resend_range(&client, &range, &format).await,
+    }
+}
+
+async fn resend_one(client: &Client, id: &str, format: &Format) -> Result<(), Problem> {
     let no_such_event = || Problem::not_found(format!("there is no event {id}. GET /v1/events lists them."));
     // Whatever else it is, it must not become a part of the address.
     let event: Id<Event> = id.parse().map_err(|_| no_such_event())?;
-    let answer: Value = client.post(&format!("/v1/events/{event}/retry"), &json!({})).await?;
+    let answer: Value = client.post(&retry(event), &json!({})).await?;
     if format.json {
         return output::json(&answer);
     }
@@ -90,4 +149,83 @@ async fn resend(arguments: Resend) -> Result<(), Problem> {
     output::table(&["endpoint", "status", "attempts so far"], &resent.deliveries.iter().map(row).collect::<Vec<_>>())?;
     output::message(&format!("{event} ({}) is sent again now.", resent.kind));
     Ok(())
+}
+
+async fn resend_range(client: &Client, range: &Range, format: &Format) -> Result<(), Problem> {
+    let found = found(client, range).await?;
+    let count = found.len();
+    if count > 0 && !range.yes {
+        output::confirm(&format!("Send {} again?", events(count)))?;
+    }
+    let (mut resent, mut unwanted) = (Vec::with_capacity(count), 0_usize);
+    for event in &found {
+        let call = async || client.post::<Value>(&retry(event.id), &json!({})).await;
+        match patiently(call).await {
+            Ok(_) => resent.push(event),
+            Err(CallFault::Refused { code: Some(code), .. }) if code == "no_active_endpoint" => unwanted += 1,
+            Err(fault) => {
+                let done = format!("{} sent again before {} of {}", events(resent.len()), event.id, event.created_at);
+                return Err(Problem::from(fault).and(&done));
+            }
+        }
+    }
+    if count > 0 && resent.is_empty() {
+        return Err(Problem::failed(format!("no active endpoint wants any of {}.", events(count))));
+    }
+    if format.json {
+        let resent: Vec<Value> =
+            resent.iter().map(|event| json!({ "id": event.id.to_string(), "type": event.kind })).collect();
+        return output::json(&json!({ "events": resent, "unwanted": unwanted }));
+    }
+    let row = |event: &&ListedEvent| vec![event.id.to_string(), event.kind.clone(), event.created_at.clone()];
+    output::table(&["event", "type", "happened"], &resent.iter().map(row).collect::<Vec<_>>())?;
+    output::message(&match unwanted {
+        0 => format!("{} sent again now.", events(resent.len())),
+        _ => format!("{} sent again now; no active endpoint wants the other {unwanted}.", events(resent.len())),
+    });
+    Ok(())
+}
+
+fn retry(event: Id<Event>) -> String {
+    format!("/v1/events/{event}/retry")
+}
+
+fn events(count: usize) -> String {
+    if count == 1 { "1 event".to_owned() } else { format!("{count} events") }
+}
+
+/// The oldest first, as far as there were any when it began.
+async fn found(client: &Client, range: &Range) -> Result<Vec<ListedEvent>, Problem> {
+    let mut found: Vec<ListedEvent> = Vec::new();
+    let mut after: Option<Id<Event>> = None;
+    loop {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("limit", &PAGE.to_string());
+        let after_text = after.map(|event| event.to_string());
+        let fields =
+            [("start_date", &range.since), ("end_date", &range.until), ("type", &range.kind), ("after", &after_text)];
+        for (name, value) in fields {
+            query.extend_pairs(value.iter().map(|value| (name, value)));
+        }
+        let path = format!("/v1/events?{}", query.finish());
+        let Listed { items, has_more } = patiently(async || client.get::<Listed>(&path).await).await?;
+        let last = items.last().map(|event| event.id);
+        found.extend(items.into_iter().filter(|event| !range.failed || event.status == "failed"));
+        match last {
+            Some(last) if has_more => after = Some(last),
+            Some(_) | None => break,
+        }
+    }
+    found.reverse();
+    Ok(found)
+}
+
+async fn patiently<T>(call: impl AsyncFn() -> Result<T, CallFault>) -> Result<T, CallFault> {
+    for _ in 1..TRIES {
+        match call().await {
+            Err(CallFault::Away(_)) => tokio::time::sleep(PAUSE).await,
+            answered => return answered,
+        }
+    }
+    call().await
 }

@@ -120,7 +120,7 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     loop {
         let page = match follow(&client, after.as_deref()).await {
             Ok(page) => page,
-            Err(CallFault::Refused(problem)) => return Err(problem),
+            Err(CallFault::Refused { problem, .. }) => return Err(problem),
             Err(CallFault::Away(why)) => {
                 if retry == FIRST_RETRY {
                     output::message(&format!("{why}; trying again."));

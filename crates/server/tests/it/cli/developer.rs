@@ -1,7 +1,9 @@
 //! `listen` and `trigger`: what a developer sees without a public address.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -9,7 +11,7 @@ use super::on_both;
 use super::place::{Place, Ran, text};
 use super::server::{Receiver, Server};
 
-on_both!(what_happens_is_forwarded_signed_and_in_order, an_event_is_sent_again);
+on_both!(what_happens_is_forwarded_signed_and_in_order, an_event_is_sent_again, the_events_of_some_time_are_sent_again,);
 
 async fn what_happens_is_forwarded_signed_and_in_order(place: &Place) {
     let keys = place.init();
@@ -94,6 +96,70 @@ async fn an_event_is_sent_again(place: &Place) {
         let refused = resend(key, arguments);
         assert_eq!((refused.code, refused.data.as_str()), (code, ""), "{arguments:?}: {refused:?}");
     }
+    assert_eq!(server.stop(), 0);
+    place.has_clean_books();
+}
+
+async fn the_events_of_some_time_are_sent_again(place: &Place) {
+    let keys = place.init();
+    let key = text(&keys, "/keys/test/secret");
+    let server = Server::start_with(place, &["--allow-loopback-webhooks"]);
+    // More than one page of the list, and than a key may ask for in a second.
+    const MANY: usize = 130;
+    let mut cancelled = BTreeSet::new();
+    for _ in 0..MANY {
+        let (_, made) = server.call("POST", "/v1/checkouts", key, serde_json::json!({ "amount": "1.00" })).await;
+        let path = format!("/v1/checkouts/{}/cancel", text(&made, "/data/id"));
+        assert_eq!(server.call("POST", &path, key, Value::Null).await.0, 200);
+        cancelled.insert(text(&made, "/data/id").to_owned());
+        tokio::time::sleep(Duration::from_millis(12)).await;
+    }
+    let resend = |more: &[&str]| {
+        let mut command = place.command(&[&["events", "resend"], more].concat());
+        Ran::of(command.env("DALASI_API_KEY", key).env("DALASI_API_URL", &server.url).output().unwrap())
+    };
+    let all: &[&str] = &["--since", "2020-01-01", "--yes"];
+    let nobody = resend(all);
+    assert_eq!((nobody.code, nobody.data.as_str()), (1, ""), "{nobody:?}");
+    assert!(nobody.messages.contains("no active endpoint wants any of 130 events"), "{nobody:?}");
+
+    let endpoint = Receiver::start().await;
+    let body = serde_json::json!({ "url": endpoint.url, "enabled_events": ["*"] });
+    assert_eq!(server.call("POST", "/v1/webhook_endpoints", key, body).await.0, 201);
+    for (arguments, code) in [
+        (&["--since", "2020-01-01"] as &[&str], 2),
+        (&["--since", "yesterday", "--yes"], 1),
+        (&["--since", "2020-01-01", "--type", "checkout.lost", "--yes"], 1),
+        (&["--until", "2020-01-01", "--yes"], 2),
+        (&["evt_01h455vb4pex5vsknk084sn02q", "--since", "2020-01-01"], 2),
+        (&[], 2),
+        (&["--since", "2020-01-01", "--until", "2020-01-31", "--yes"], 0),
+        (&["--since", "2020-01-01", "--failed", "--yes"], 0),
+        (&["--since", "2020-01-01", "--type", "checkout.completed", "--yes"], 0),
+    ] {
+        let ran = resend(arguments);
+        assert_eq!((ran.code, ran.data.as_str()), (code, ""), "{arguments:?}: {ran:?}");
+    }
+    assert_eq!(endpoint.until(0).await.len(), 0, "none of those sent anything");
+
+    let again = resend(&[all, &["--type", "checkout.cancelled"]].concat());
+    assert_eq!(again.code, 0, "{again:?}");
+    let rows: Vec<Vec<&str>> = again.data.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(rows.len(), MANY, "{again:?}");
+    assert!(rows.is_sorted_by_key(|row| row[2]), "the oldest first: {again:?}");
+    let got = endpoint.until(MANY).await;
+    let told: BTreeSet<String> = got
+        .iter()
+        .map(|(_, body)| {
+            let body: Value = serde_json::from_slice(body).unwrap();
+            text(&body, "/data/id").to_owned()
+        })
+        .collect();
+    assert_eq!(told, cancelled);
+    let again = resend(&[all, &["--json"]].concat());
+    let answer: Value = serde_json::from_str(&again.data).unwrap_or_else(|_| panic!("{again:?}"));
+    assert_eq!((answer["events"].as_array().map(Vec::len), &answer["unwanted"]), (Some(MANY), &0.into()));
+    endpoint.until(2 * MANY).await;
     assert_eq!(server.stop(), 0);
     place.has_clean_books();
 }
