@@ -7,6 +7,11 @@ const MOST_DIGITS: usize = 19;
 /// Whether a text holds 13 to 19 digits, perhaps parted by single spaces or dashes, that are a card's number by
 /// prefix, length and check digit.
 pub fn has_card_number(text: &str) -> bool {
+    // One of some ten thousand random UUIDs has digits enough in a row.
+    stands_in(text) && stands_in(&without_uuids(text))
+}
+
+fn stands_in(text: &str) -> bool {
     runs(text).iter().any(|groups| {
         (0..groups.len()).any(|start| {
             // Until there are more digits than a card has, however many groups follow.
@@ -21,6 +26,33 @@ pub fn has_card_number(text: &str) -> bool {
                 number.len() >= FEWEST_DIGITS && has_brand(&number, in_one_piece) && passes_luhn(&number)
             })
         })
+    })
+}
+
+/// With a letter for each UUID, which parts what stands before and behind it.
+fn without_uuids(text: &str) -> String {
+    let mut rest = text;
+    let mut kept = String::with_capacity(text.len());
+    let mut is_inside = false;
+    while let Some(first) = rest.chars().next() {
+        let uuid = rest.split_at_checked(UUID_LENGTH).filter(|(token, behind)| {
+            !is_inside && is_uuid(token) && !behind.starts_with(|next: char| next.is_ascii_hexdigit())
+        });
+        let taken = if uuid.is_some() { UUID_LENGTH } else { first.len_utf8() };
+        kept.push(if uuid.is_some() { 'u' } else { first });
+        is_inside = uuid.is_none() && first.is_ascii_hexdigit();
+        rest = &rest[taken..];
+    }
+    kept
+}
+
+const UUID_LENGTH: usize = 36;
+
+/// Hexadecimal digits in groups of 8, 4, 4, 4 and 12: no card's number is written so.
+fn is_uuid(token: &str) -> bool {
+    token.bytes().enumerate().all(|(place, byte)| match place {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
     })
 }
 
@@ -151,6 +183,13 @@ mod tests {
             ("call 3012345 or 3012346", false),
             ("", false),
             ("0000000000000000", false),
+            ("0a1b2c3d-4242-4242-4242-4242abcdefab", false),
+            ("order 0A1B2C3D-4242-4242-4242-4242ABCDEFAB of 2026", false),
+            ("0a1b2c3d-4242-4242-4242-4242abcdefab 4242 4242 4242 4242", true),
+            // No UUID: a digit too many, or too few.
+            ("00a1b2c3d-4242-4242-4242-4242abcdefab", true),
+            ("0a1b2c3d-4242-4242-4242-4242abcdefa", true),
+            ("é0a1b2c3d-4242-4242-4242-4242abcdefabé", false),
         ] {
             assert_eq!(has_card_number(text), found, "{text}");
         }

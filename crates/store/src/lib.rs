@@ -24,6 +24,7 @@ mod settled;
 mod sql;
 mod sqlite;
 mod store;
+mod thread;
 mod totals;
 mod tx;
 

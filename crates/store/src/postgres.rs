@@ -16,7 +16,6 @@ mod worker;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 // By name, because a scheduler that tries every order puts its own in its place (`tests/interleavings`).
 use std::sync::{self, Arc};
-use std::thread;
 
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Mutex, mpsc, watch};
@@ -31,6 +30,7 @@ use crate::error::Error;
 use crate::job::Job;
 use crate::settings::Settings;
 use crate::store::{Order, QUEUE_LIMIT, Queues, Started};
+use crate::thread;
 use crate::tx::Access;
 
 /// What the threads know of one another.
@@ -88,11 +88,7 @@ pub(crate) async fn start(settings: &Settings, url: &str, clock: Arc<Monotone>) 
     let mut threads = Vec::new();
     for index in 0..settings.connections.max(1) {
         let worker = worker::Worker::new(Arc::clone(&common))?;
-        let thread = thread::Builder::new()
-            .name(format!("postgres-{index}"))
-            .spawn(move || worker.run())
-            .map_err(|error| Error::Unavailable(format!("a thread can't be started: {error}")))?;
-        threads.push(thread);
+        threads.push(thread::spawn(format!("postgres-{index}"), move || worker.run())?);
     }
     let (_, changes) = watch::channel(0);
     Ok(Started { queues: Queues::Postgres(Queue { messages, additions }), threads, changes, folder: None })

@@ -15,7 +15,6 @@ mod writer;
 use std::sync::mpsc::sync_channel;
 // By name, because a scheduler that tries every order puts its own in its place (`tests/interleavings`).
 use std::sync::{self, Arc};
-use std::thread;
 
 use tokio::sync::watch;
 
@@ -30,6 +29,7 @@ use crate::clock::Monotone;
 use crate::error::Error;
 use crate::settings::{Database, Settings};
 use crate::store::{QUEUE_LIMIT, Queues, Started};
+use crate::thread;
 
 /// Connections for reads that run where they are asked for; whoever asks beside so many goes to a reading thread.
 const NEAR: usize = 4;
@@ -73,20 +73,13 @@ pub(crate) fn start(settings: &Settings, clock: &Arc<Monotone>) -> Result<Starte
     let (writer_alive, writer_gone) = std::sync::mpsc::channel();
     if !settings.secondary {
         let checkpoints = checkpoint::Checkpoints::open(&path, durability, Arc::clone(&shared), lock.clone())?;
-        threads.push(spawn("sqlite-checkpoint".to_owned(), move || checkpoints.run(&writer_gone))?);
+        threads.push(thread::spawn("sqlite-checkpoint".to_owned(), move || checkpoints.run(&writer_gone))?);
     }
     let writer = writer::Writer::new(writing, Arc::clone(clock), shared, seen, lock, writer_alive);
-    threads.push(spawn("sqlite-writer".to_owned(), move || writer.run(&waiting_writes))?);
+    threads.push(thread::spawn("sqlite-writer".to_owned(), move || writer.run(&waiting_writes))?);
     for (index, connection) in reading.into_iter().enumerate() {
         let (clock, queue) = (Arc::clone(clock), Arc::clone(&waiting_reads));
-        threads.push(spawn(format!("sqlite-reader-{index}"), move || reader::run(connection, &clock, &queue))?);
+        threads.push(thread::spawn(format!("sqlite-reader-{index}"), move || reader::run(connection, &clock, &queue))?);
     }
     Ok(Started { queues: Queues::Sqlite { writes, reads, near }, threads, changes, folder })
-}
-
-fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> Result<thread::JoinHandle<()>, Error> {
-    thread::Builder::new()
-        .name(name)
-        .spawn(run)
-        .map_err(|error| Error::Unavailable(format!("a thread can't be started: {error}")))
 }

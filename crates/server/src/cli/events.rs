@@ -191,7 +191,7 @@ fn retry(event: Id<Event>) -> String {
 }
 
 fn events(count: usize) -> String {
-    if count == 1 { "1 event".to_owned() } else { format!("{count} events") }
+    output::counted(i128::try_from(count).unwrap_or(i128::MAX), "event", "events")
 }
 
 /// The oldest first, as far as there were any when it began.

@@ -135,8 +135,16 @@ async fn export(arguments: Export) -> Result<(), Problem> {
         let (file, mode) = (arguments.file.as_path(), mode.as_str());
         return output::json(&Exported { file, mode, batches, entries, unsealed_entries });
     }
-    output::message(&format!("{entries} entries in {batches} batches written."));
+    output::message(&format!("{} in {} written.", entries_of(entries), batches_of(batches)));
     Ok(())
+}
+
+fn entries_of(count: impl Into<i128>) -> String {
+    output::counted(count, "entry", "entries")
+}
+
+fn batches_of(count: impl Into<i128>) -> String {
+    output::counted(count, "batch", "batches")
 }
 
 /// The file gets its name only when it is whole and on the disk, and takes nobody else's.
@@ -305,11 +313,13 @@ fn show(checked: &Checked) -> Result<(), Problem> {
     output::message(&match (is_nothing_sealed, checked.is_whole) {
         (true, _) => "Nothing is sealed yet: there is nothing to check.".to_owned(),
         (false, true) => format!(
-            "Sound: {entries} entries in {last_batch} batches of {organization_id} ({mode}), the last sealed {last_sealed_at}; debits equal credits."
+            "Sound: {} in {} of {organization_id} ({mode}), the last sealed {last_sealed_at}; debits equal credits.",
+            entries_of(*entries),
+            batches_of(*last_batch),
         ),
         (false, false) => format!(
-            "Sound: batches {first_batch} to {last_batch} of {organization_id} ({mode}) are signed and chained, and {entries} entries are in theirs. \
-             The other entries are not in this file."
+            "Sound: batches {first_batch} to {last_batch} of {organization_id} ({mode}) are signed and chained, and of their entries \
+             {entries} are in this file."
         ),
     });
     if checked.trusts_its_own_keys && !is_nothing_sealed {

@@ -59,6 +59,14 @@ pub(super) fn confirm(question: &str) -> Result<(), Problem> {
     }
 }
 
+/// "1 batch", "2 batches".
+pub(super) fn counted(count: impl Into<i128>, one: &str, many: &str) -> String {
+    match count.into() {
+        1 => format!("1 {one}"),
+        count => format!("{count} {many}"),
+    }
+}
+
 pub(super) fn table(headings: &[&str], rows: &[Vec<String>]) -> Result<(), Problem> {
     let text = if std::io::stdout().is_terminal() { aligned(headings, rows) } else { separated(rows) };
     text.iter().try_for_each(|text| line(text))

@@ -81,11 +81,15 @@ async fn work_on(mut request: Request, pass: Result<Pass, Full>, next: Next, id:
     response
 }
 
-/// Nothing of it is read but what is here already: if that is all, the connection goes on.
+/// Nothing of it is read but what is here already: if that is all, the connection goes on. It does not come as far as the route
+/// that says whether a page of another origin may read the answer: everybody may read this one, which tells nothing of anybody.
 fn refuse(request: Request) -> Response {
     let (request, unread) = unread::watch(request, None);
     gate::discard(request);
     let mut response = Problem::busy().into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("x-request-id,retry-after"));
     unread.announce(&mut response);
     response
 }

@@ -291,6 +291,7 @@ async fn more_than_can_be_worked_on_is_refused_and_payments_can_still_be_asked_f
     }
     let refused = ask("POST", "/v1/slow").await.expect("no panic").expect("infallible");
     assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &HeaderValue::from_static("1")));
+    assert_eq!(refused.headers()["access-control-allow-origin"], "*", "a shop's page may read that it is to wait");
     assert!(!refused.headers().contains_key("connection"), "its body was taken: the connection goes on");
     let slow_body = HttpBody::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>());
     let unfinished = Request::post("/v1/slow").body(slow_body).expect("a request");
