@@ -1,4 +1,4 @@
-//! Mails that are owed to customers, and when the next try is.
+//! Mails that are owed to customers, and some to the merchant, and when the next try is.
 //!
 //! Sending is the server's; this decides only what follows from an outcome. SMTP has no way to ask what became of a
 //! message: a mail whose answer was lost is sent again, with the same Message-ID, and may then arrive twice.
@@ -16,7 +16,7 @@ const HOUR: u64 = 3_600;
 const SCHEDULE_S: [u64; 12] =
     [0, 5, MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR, 20 * HOUR, 24 * HOUR];
 
-/// One mail to one customer about one object.
+/// One mail to one recipient about one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {
     pub id: Id<Mail>,
@@ -43,6 +43,8 @@ impl Object for Mail {
 pub enum MailKind {
     Invoice,
     Receipt,
+    /// To the merchant: no events are sent to the endpoint any more (P12).
+    EndpointDisabled,
 }
 
 impl MailKind {
@@ -50,6 +52,7 @@ impl MailKind {
         match self {
             MailKind::Invoice => "invoice",
             MailKind::Receipt => "receipt",
+            MailKind::EndpointDisabled => "endpoint_disabled",
         }
     }
 
@@ -57,6 +60,7 @@ impl MailKind {
         match text {
             "invoice" => Some(MailKind::Invoice),
             "receipt" => Some(MailKind::Receipt),
+            "endpoint_disabled" => Some(MailKind::EndpointDisabled),
             _ => None,
         }
     }
@@ -229,7 +233,7 @@ mod tests {
 
     #[test]
     fn words_read_back() {
-        for kind in [MailKind::Invoice, MailKind::Receipt] {
+        for kind in [MailKind::Invoice, MailKind::Receipt, MailKind::EndpointDisabled] {
             assert_eq!(MailKind::parse(kind.as_str()), Some(kind));
         }
         for status in [MailStatus::Pending, MailStatus::Sent, MailStatus::Failed] {

@@ -1,4 +1,4 @@
-### Words of mails to customers, beside those of the pages. Short sentences, no idioms.
+### Words of mails to customers and merchants, beside those of the pages. Short sentences, no idioms.
 ### Every key stands in every letters file of this folder; a test compares them.
 
 ## Both
@@ -50,3 +50,15 @@ letter-method-bank-transfer = Bank transfer
 letter-method-check = Check
 letter-method-western-union = Western Union
 letter-method-other = Another way
+
+## The endpoint that is switched off
+letter-endpoint-title = Your webhook endpoint at { $host } is switched off
+letter-endpoint-gone = It answered that it is gone (status 410).
+letter-endpoint-failing = It has not taken a single event for five days.
+letter-endpoint-stopped = No more events are sent to it. Payments go on as before.
+letter-endpoint-description = Description
+letter-endpoint-when = Switched off
+letter-endpoint-next = What to do
+letter-endpoint-mend = Let your server answer each event with a status of 200 to 299 within 15 seconds.
+letter-endpoint-activate = Then switch the endpoint on again:
+letter-endpoint-missed = Then have sent again what it missed:

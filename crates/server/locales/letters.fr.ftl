@@ -1,4 +1,4 @@
-### Les mots des courriels aux clients, à côté de ceux des pages. Phrases courtes, sans tournures.
+### Les mots des courriels aux clients et aux marchands, à côté de ceux des pages. Phrases courtes, sans tournures.
 ### Chaque clé se trouve dans chaque fichier « letters » de ce dossier ; un test les compare.
 
 ## Les deux
@@ -50,3 +50,15 @@ letter-method-bank-transfer = Virement bancaire
 letter-method-check = Chèque
 letter-method-western-union = Western Union
 letter-method-other = Autre moyen
+
+## Le point de réception arrêté
+letter-endpoint-title = Votre point de réception { $host } est arrêté
+letter-endpoint-gone = Il a répondu qu’il n’existe plus (statut 410).
+letter-endpoint-failing = Il n’a accepté aucun événement depuis cinq jours.
+letter-endpoint-stopped = Plus aucun événement ne lui est envoyé. Les paiements continuent comme avant.
+letter-endpoint-description = Description
+letter-endpoint-when = Arrêté
+letter-endpoint-next = Que faire
+letter-endpoint-mend = Faites que votre serveur réponde à chaque événement par un statut de 200 à 299 en moins de 15 secondes.
+letter-endpoint-activate = Puis remettez-le en marche :
+letter-endpoint-missed = Puis faites renvoyer ce qu’il a manqué :

@@ -1,14 +1,16 @@
-//! What mails to customers say: pure rendering from a plain struct to a subject, a text and the same as HTML. The amount
+//! What mails say: pure rendering from a plain struct to a subject, a text and the same as HTML. The amount
 //! and the way to pay come first; the text alone is complete.
 //!
 //! Sending is `mail`'s. The words of dates and amounts are those of the hosted pages.
 
+mod endpoint;
 mod invoice;
 mod receipt;
 mod subjects;
 
 use askama::Template;
 
+pub use endpoint::EndpointLetter;
 pub use invoice::{InvoiceLetter, Line, Standing};
 pub use receipt::{PaidWith, ReceiptLetter, Rest};
 

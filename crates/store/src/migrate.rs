@@ -67,6 +67,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 18, name: "key_uses", text: include_str!("../migrations/0018_key_uses.sql") },
     Migration { number: 19, name: "mails_by_mode", text: include_str!("../migrations/0019_mails_by_mode.sql") },
     Migration { number: 20, name: "appended_keys", text: include_str!("../migrations/0020_appended_keys.sql") },
+    Migration {
+        number: 21,
+        name: "mails_to_merchants",
+        text: include_str!("../migrations/0021_mails_to_merchants.sql"),
+    },
 ];
 
 /// Merged from several sides, they may come out of order.

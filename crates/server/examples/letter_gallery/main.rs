@@ -11,9 +11,10 @@ use std::io::{Error, Result};
 use std::path::Path;
 
 use dalasi::{letters, pages};
-use letters::{InvoiceLetter, Letter, ReceiptLetter, Rest, Standing};
+use domain::webhook::DisableReason;
+use letters::{EndpointLetter, InvoiceLetter, Letter, ReceiptLetter, Rest, Standing};
 use pages::text::Locale;
-use samples::{invoice, receipt};
+use samples::{endpoint, invoice, receipt};
 
 fn main() -> Result<()> {
     let out = std::env::args_os().nth(1).ok_or_else(|| Error::other("usage: letter_gallery OUT_DIR"))?;
@@ -30,6 +31,11 @@ fn main() -> Result<()> {
             ),
             ("receipt", receipt(locale, "").write()),
             ("receipt-settled", ReceiptLetter { rest: Rest::Nothing, ..receipt(locale, "") }.write()),
+            ("endpoint-failing", endpoint(locale, "").write()),
+            (
+                "endpoint-gone-test",
+                EndpointLetter { reason: DisableReason::Gone, test_mode: true, ..endpoint(locale, "") }.write(),
+            ),
         ];
         for (name, Letter { subject, text, html }) in written {
             let name = format!("{name}.{}", locale.code());

@@ -1,6 +1,8 @@
-//! A merchant, an invoice and a receipt. `voice` is put behind every text that somebody outside writes.
+//! A merchant, an invoice, a receipt and an endpoint. `voice` is put behind every text that somebody outside writes.
 
-use crate::letters::{InvoiceLetter, Line, Merchant, PaidWith, ReceiptLetter, Rest, Standing};
+use domain::webhook::DisableReason;
+
+use crate::letters::{EndpointLetter, InvoiceLetter, Line, Merchant, PaidWith, ReceiptLetter, Rest, Standing};
 use crate::pages::text::Locale;
 use crate::pages::view::Amount;
 
@@ -58,5 +60,19 @@ pub(crate) fn receipt(locale: Locale, voice: &str) -> ReceiptLetter {
             left: gmd(100_000),
             pay_url: "https://pay.shop.example/invoice/inv_01h455vb4pex5vsknk084sn02q".into(),
         },
+    }
+}
+
+pub(crate) fn endpoint(locale: Locale, voice: &str) -> EndpointLetter {
+    EndpointLetter {
+        merchant: Merchant { address: None, phone: None, email: None, can_reply: false, ..merchant(voice) },
+        locale,
+        test_mode: false,
+        id: "we_01h455vb4pex5vsknk084sn02q".into(),
+        description: Some(format!("The shop's orders{voice}")),
+        host: format!("shop.example{voice}"),
+        reason: DisableReason::Failing,
+        missing_since: "2026-11-13T11:06:40Z".into(),
+        disabled_at: 1_795_000_000,
     }
 }

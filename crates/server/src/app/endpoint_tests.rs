@@ -102,7 +102,7 @@ impl App {
         let reply = render(Ok(&tested));
         let (kept, stored_key) = (reply.clone(), key.clone());
         let stored = self.commit(move |tx, context| {
-            webhooks::standing(tx, scope, endpoint.id, &posted)?;
+            webhooks::standing(tx, context, scope, endpoint.id, &posted)?;
             match &stored_key {
                 Some(key) => idempotency::finish_left(tx, context, key, &kept),
                 None => Ok(()),

@@ -1,4 +1,4 @@
-//! Mails to customers: owed in the transaction of what they are about, written when they are sent, so that they say what
+//! Mails to customers, and to merchants of what they have to know: owed in the transaction of what they are about, written when they are sent, so that they say what
 //! is true then, and repeated until the mail server has them or refuses them for good.
 
 use std::time::Duration;
@@ -7,13 +7,14 @@ use domain::Scope;
 use domain::invoice::{Invoice, Status};
 use domain::mail::{Mail, MailAttempted, MailKind, MailStatus};
 use domain::receipt::Receipt;
+use domain::webhook::WebhookEndpoint;
 use store::Tx;
 use store::queries::mails::{self, ClaimedMail};
 
 use super::documents::{Asker, Subject};
 use super::{App, Context, look_up, organization_of};
 use crate::error::Failure;
-use crate::letters::{InvoiceLetter, Letter, ReceiptLetter};
+use crate::letters::{EndpointLetter, InvoiceLetter, Letter, ReceiptLetter};
 use crate::mail::{Attachment, Finality, Mailer, Message, is_mailable};
 use crate::wire::invoices::payment_url;
 
@@ -27,13 +28,12 @@ const RECENTLY: Duration = Duration::from_secs(600);
 
 /// In the transaction that would owe one more about an object, which is locked.
 pub fn refuse_one_too_many(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<(), Failure> {
+    if is_one_too_many(tx, scope, object_id)? { Err(Failure::TooManyMails) } else { Ok(()) }
+}
+
+fn is_one_too_many(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<bool, Failure> {
     let newest = mails::newest_of_object(tx, scope, object_id, MOST_OF_OBJECT)?;
-    match newest.last() {
-        Some(oldest) if newest.len() == MOST_OF_OBJECT && tx.now().since(*oldest) < RECENTLY => {
-            Err(Failure::TooManyMails)
-        }
-        Some(_) | None => Ok(()),
-    }
+    Ok(newest.len() == MOST_OF_OBJECT && newest.last().is_some_and(|oldest| tx.now().since(*oldest) < RECENTLY))
 }
 
 /// Owes a mail about an object to an address that mail can be sent to.
@@ -53,6 +53,21 @@ pub fn owe_receipt(tx: &mut Tx<'_>, context: &Context, receipt: &Receipt) -> Res
     owe(tx, receipt.scope, MailKind::Receipt, receipt.id.to_string(), recipient)
 }
 
+/// The merchant hears of it where there is an address and a mail server: what isn't delivered any more is missed by nobody else.
+/// The endpoint is locked.
+pub fn owe_endpoint_disabled(tx: &mut Tx<'_>, context: &Context, endpoint: &WebhookEndpoint) -> Result<(), Failure> {
+    assert!(!endpoint.is_active(), "an endpoint to which nothing is sent any more");
+    let (scope, object_id) = (endpoint.scope, endpoint.id.to_string());
+    if !context.sends_mail || is_one_too_many(tx, scope, &object_id)? {
+        return Ok(());
+    }
+    let organization = organization_of(tx, scope)?;
+    match organization.profile.email.as_deref().filter(|email| is_mailable(email)) {
+        Some(email) => owe(tx, scope, MailKind::EndpointDisabled, object_id, email),
+        None => Ok(()),
+    }
+}
+
 /// Stores what an attempt brought: sent, again later, or given up. A holder that was overtaken stores nothing.
 pub fn attempted(tx: &mut Tx<'_>, claimed: &ClaimedMail, outcome: &MailAttempted) -> Result<(), Failure> {
     let now = tx.now();
@@ -63,7 +78,7 @@ pub fn attempted(tx: &mut Tx<'_>, claimed: &ClaimedMail, outcome: &MailAttempted
         return Ok(());
     }
     match claimed.mail.kind {
-        MailKind::Invoice => Ok(()),
+        MailKind::Invoice | MailKind::EndpointDisabled => Ok(()),
         MailKind::Receipt => receipt_attempted(tx, &claimed.mail),
     }
 }
@@ -86,11 +101,12 @@ enum Content {
 
 struct Ready {
     letter: Letter,
-    subject: Subject,
+    /// Whose file is attached.
+    subject: Option<Subject>,
     language: &'static str,
     merchant: String,
     reply_to: Option<String>,
-    customer: String,
+    recipient: String,
 }
 
 fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, Failure> {
@@ -105,28 +121,51 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
             let merchant = &organization.profile;
             let letter =
                 InvoiceLetter::of(&invoice, merchant, payment_url(&invoice, &context.addresses, now), now).write();
-            let subject = Subject::Invoice(invoice.id);
+            let subject = Some(Subject::Invoice(invoice.id));
             Ok(Content::Ready(Box::new(Ready {
                 letter,
                 subject,
                 language: merchant.locale.as_str(),
                 merchant: merchant.name.clone(),
                 reply_to: merchant.email.clone(),
-                customer: invoice.customer.name,
+                recipient: invoice.customer.name,
             })))
         }
         MailKind::Receipt => {
             let receipt = look_up::<Receipt>(tx, scope, id_of(mail)?)?;
             let invoice = look_up::<Invoice>(tx, scope, receipt.invoice)?;
             let letter = ReceiptLetter::of(&receipt, &invoice, payment_url(&invoice, &context.addresses, now)).write();
-            let subject = Subject::Receipt(receipt.id);
+            let subject = Some(Subject::Receipt(receipt.id));
             Ok(Content::Ready(Box::new(Ready {
                 letter,
                 subject,
                 language: receipt.merchant.locale.as_str(),
                 merchant: receipt.merchant.name,
                 reply_to: receipt.merchant.email,
-                customer: receipt.customer.name,
+                recipient: receipt.customer.name,
+            })))
+        }
+        MailKind::EndpointDisabled => {
+            let endpoint = tx.peek::<WebhookEndpoint>(scope, id_of(mail)?)?.filter(|endpoint| !endpoint.is_active());
+            let Some(endpoint) = endpoint else {
+                return Ok(Content::Pointless(
+                    "the endpoint was deleted or made active again before the mail was sent",
+                ));
+            };
+            let organization = organization_of(tx, scope)?;
+            let merchant = &organization.profile;
+            let Some(letter) = EndpointLetter::of(&endpoint, merchant) else {
+                return Ok(Content::Pointless(
+                    "the endpoint was made inactive by its merchant before the mail was sent",
+                ));
+            };
+            Ok(Content::Ready(Box::new(Ready {
+                letter: letter.write(),
+                subject: None,
+                language: merchant.locale.as_str(),
+                merchant: merchant.name.clone(),
+                reply_to: None,
+                recipient: merchant.name.clone(),
             })))
         }
     }
@@ -153,20 +192,26 @@ impl App {
             Content::Ready(ready) => *ready,
             Content::Pointless(why) => return Ok(Err(why)),
         };
-        let file = self.document_for(Asker::Worker, mail.scope, ready.subject).await?;
+        let attachments = match ready.subject {
+            Some(subject) => {
+                let file = self.document_for(Asker::Worker, mail.scope, subject).await?;
+                vec![Attachment { name: file.name, media_type: "application/pdf", bytes: file.bytes.into() }]
+            }
+            None => Vec::new(),
+        };
         let Letter { subject, text, html } = ready.letter;
         Ok(Ok(Message {
             id: mail.id.to_string(),
             from_name: Some(ready.merchant),
             reply_to: ready.reply_to,
             to: mail.recipient.clone(),
-            to_name: Some(ready.customer),
+            to_name: Some(ready.recipient),
             subject,
             text,
             html,
             language: ready.language,
             date: mail.created_at,
-            attachments: vec![Attachment { name: file.name, media_type: "application/pdf", bytes: file.bytes.into() }],
+            attachments,
         }))
     }
 

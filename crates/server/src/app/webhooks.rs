@@ -13,7 +13,7 @@ use store::queries::deliveries::{self, ClaimedDelivery};
 use store::queries::{endpoints, events, jobs, unless_damaged};
 
 use super::delivery_places::Places;
-use super::{Context, load};
+use super::{Context, load, mails};
 use crate::error::Failure;
 use crate::signing::{self, WebhookSecret};
 use crate::wire::webhooks::{EndpointView, EventView, envelope};
@@ -363,7 +363,12 @@ pub struct Posted {
 }
 
 /// Stores what an attempt brought: done, again later, or given up. A holder that was overtaken stores nothing.
-pub fn attempted(tx: &mut Tx<'_>, claimed: &ClaimedDelivery, posted: Option<&Posted>) -> Result<(), Failure> {
+pub fn attempted(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    claimed: &ClaimedDelivery,
+    posted: Option<&Posted>,
+) -> Result<(), Failure> {
     let now = tx.now();
     let mut claimed = claimed.clone();
     let jitter = tx.entropy().below(2_001);
@@ -396,7 +401,7 @@ pub fn attempted(tx: &mut Tx<'_>, claimed: &ClaimedDelivery, posted: Option<&Pos
         deliveries::call_next(tx, &delivery)?;
     }
     match (endpoint, posted.filter(|_| counts)) {
-        (Some(endpoint), Some(posted)) => count(tx, endpoint, &posted.outcome),
+        (Some(endpoint), Some(posted)) => count(tx, context, endpoint, &posted.outcome),
         (None, _) | (_, None) => Ok(()),
     }
 }
@@ -411,20 +416,32 @@ fn finish(tx: &mut Tx<'_>, mut claimed: ClaimedDelivery) -> Result<bool, Failure
 }
 
 /// What an attempt did to the endpoint, if its address is still that to which it was `posted`.
-pub fn standing(tx: &mut Tx<'_>, scope: Scope, id: Id<WebhookEndpoint>, posted: &Posted) -> Result<(), Failure> {
+pub fn standing(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    scope: Scope,
+    id: Id<WebhookEndpoint>,
+    posted: &Posted,
+) -> Result<(), Failure> {
     match tx.find::<WebhookEndpoint>(scope, id)? {
-        Some(endpoint) if endpoint.url == posted.url => count(tx, endpoint, &posted.outcome),
+        Some(endpoint) if endpoint.url == posted.url => count(tx, context, endpoint, &posted.outcome),
         Some(_) | None => Ok(()),
     }
 }
 
-/// The endpoint's counters; what it is still owed is given up when this attempt disabled it.
-fn count(tx: &mut Tx<'_>, mut endpoint: WebhookEndpoint, outcome: &Attempted) -> Result<(), Failure> {
+/// The endpoint's counters; what it is still owed is given up when this attempt disabled it, and its merchant told.
+fn count(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    mut endpoint: WebhookEndpoint,
+    outcome: &Attempted,
+) -> Result<(), Failure> {
     let was_active = endpoint.is_active();
     endpoint.attempted(outcome, tx.now());
     if was_active && !endpoint.is_active() {
         endpoint.updated_at = endpoint.updated_at.max(tx.now());
         endpoint.giving_up = give_up_open(tx, &endpoint)?.or(endpoint.giving_up);
+        mails::owe_endpoint_disabled(tx, context, &endpoint)?;
     }
     Ok(tx.save(&mut endpoint)?)
 }

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use domain::Id;
-use domain::event::Event;
+use domain::event::{Event, EventType};
+use domain::webhook::EventFilter;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
@@ -16,7 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   DALASI_API_KEY=sk_test_… dalasi events resend evt_01h455vb4pex5vsknk084sn02q
   dalasi events resend evt_01h455vb4pex5vsknk084sn02q --live --key-file live.key --json
-  dalasi events resend --since 2026-01-30T18:00:00Z --until 2026-01-31 --failed";
+  dalasi events resend --since 2026-01-30T18:00:00Z --until 2026-01-31 --missed";
 
 /// Send webhook events again
 #[derive(clap::Args)]
@@ -74,9 +76,9 @@ struct Range {
     #[arg(long = "type", value_name = "TYPE", requires = "since")]
     kind: Option<String>,
 
-    /// Only events that an endpoint did not take in all its tries, or could not be sent because it was switched off
+    /// Only events that an endpoint wants and has not got: all tries failed, or it was switched off
     #[arg(long, requires = "since")]
-    failed: bool,
+    missed: bool,
 
     /// Don't ask before many are sent
     #[arg(long, requires = "since")]
@@ -99,8 +101,8 @@ struct Delivery {
 }
 
 #[derive(Deserialize)]
-struct Listed {
-    items: Vec<ListedEvent>,
+struct Listed<T> {
+    items: Vec<T>,
     has_more: bool,
 }
 
@@ -109,8 +111,30 @@ struct ListedEvent {
     id: Id<Event>,
     #[serde(rename = "type")]
     kind: String,
-    status: String,
     created_at: String,
+    deliveries: Vec<Delivery>,
+}
+
+#[derive(Deserialize)]
+struct ListedEndpoint {
+    id: String,
+    status: String,
+    enabled_events: Vec<String>,
+    created_at: String,
+}
+
+impl ListedEndpoint {
+    /// Times are written alike and in UTC, so that their texts are in order.
+    fn missed(&self, event: &ListedEvent) -> bool {
+        let kind = EventType::parse(&event.kind);
+        let filters = self.enabled_events.iter().filter_map(|filter| EventFilter::parse(filter));
+        let wants = kind.is_some_and(|kind| filters.into_iter().any(|filter| filter.matches(kind)));
+        let mut deliveries = event.deliveries.iter().filter(|delivery| delivery.webhook_endpoint_id == self.id);
+        self.status == "active"
+            && wants
+            && self.created_at <= event.created_at
+            && deliveries.all(|delivery| delivery.status == "failed")
+    }
 }
 
 pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
@@ -196,28 +220,41 @@ fn events(count: usize) -> String {
 
 /// The oldest first, as far as there were any when it began.
 async fn found(client: &Client, range: &Range) -> Result<Vec<ListedEvent>, Problem> {
-    let mut found: Vec<ListedEvent> = Vec::new();
-    let mut after: Option<Id<Event>> = None;
-    loop {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("limit", &PAGE.to_string());
-        let after_text = after.map(|event| event.to_string());
-        let fields =
-            [("start_date", &range.since), ("end_date", &range.until), ("type", &range.kind), ("after", &after_text)];
-        for (name, value) in fields {
-            query.extend_pairs(value.iter().map(|value| (name, value)));
-        }
-        let path = format!("/v1/events?{}", query.finish());
-        let Listed { items, has_more } = patiently(async || client.get::<Listed>(&path).await).await?;
-        let last = items.last().map(|event| event.id);
-        found.extend(items.into_iter().filter(|event| !range.failed || event.status == "failed"));
-        match last {
-            Some(last) if has_more => after = Some(last),
-            Some(_) | None => break,
-        }
+    let filters = [("start_date", &range.since), ("end_date", &range.until), ("type", &range.kind)];
+    let mut found: Vec<ListedEvent> =
+        list(client, "/v1/events", &filters, |event: &ListedEvent| event.id.to_string()).await?;
+    if range.missed {
+        let endpoints: Vec<ListedEndpoint> =
+            list(client, "/v1/webhook_endpoints", &[], |endpoint: &ListedEndpoint| endpoint.id.clone()).await?;
+        found.retain(|event| endpoints.iter().any(|endpoint| endpoint.missed(event)));
     }
     found.reverse();
     Ok(found)
+}
+
+/// All pages of a list.
+async fn list<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    filters: &[(&str, &Option<String>)],
+    id: impl Fn(&T) -> String,
+) -> Result<Vec<T>, Problem> {
+    let mut all = Vec::new();
+    loop {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("limit", &PAGE.to_string());
+        let after = all.last().map(&id);
+        for (name, value) in filters.iter().copied().chain([("after", &after)]) {
+            query.extend_pairs(value.iter().map(|value| (name, value)));
+        }
+        let path = format!("{path}?{}", query.finish());
+        let Listed { items, has_more } = patiently(async || client.get::<Listed<T>>(&path).await).await?;
+        let is_empty = items.is_empty();
+        all.extend(items);
+        if is_empty || !has_more {
+            return Ok(all);
+        }
+    }
 }
 
 async fn patiently<T>(call: impl AsyncFn() -> Result<T, CallFault>) -> Result<T, CallFault> {

@@ -109,5 +109,5 @@ async fn attempt(app: &App, held: Held, place: Place) -> Result<(), Failure> {
     };
     // Before the commit, which wakes whoever waits for the place.
     drop(place);
-    app.commit(move |tx, _| webhooks::attempted(tx, &claimed, posted.as_ref())).await
+    app.commit(move |tx, context| webhooks::attempted(tx, context, &claimed, posted.as_ref())).await
 }

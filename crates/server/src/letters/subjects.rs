@@ -1,12 +1,14 @@
-//! What the letters say of an invoice and of a receipt that are stored.
+//! What the letters say of an invoice, a receipt and an endpoint that are stored.
 
 use domain::invoice::Invoice;
 use domain::method::{Method, OfflineMethod, PaymentMethod};
 use domain::organization::{self, Profile};
 use domain::receipt::Receipt;
+use domain::webhook::WebhookEndpoint;
 use domain::{Money, Timestamp};
+use url::Url;
 
-use super::{InvoiceLetter, Line, Merchant, PaidWith, ReceiptLetter, Rest, Standing};
+use super::{EndpointLetter, InvoiceLetter, Line, Merchant, PaidWith, ReceiptLetter, Rest, Standing};
 use crate::mail::is_mailable;
 use crate::pages::text::Locale;
 use crate::pages::view::Amount;
@@ -64,6 +66,28 @@ impl ReceiptLetter {
             paid_at: receipt.payment_date.seconds(),
             rest,
         }
+    }
+}
+
+impl EndpointLetter {
+    /// `None`: nobody but its merchant made it inactive.
+    pub fn of(endpoint: &WebhookEndpoint, merchant: &Profile) -> Option<Self> {
+        let (reason, disabled_at) = (endpoint.disable_reason?, endpoint.disabled_at?);
+        let url = Url::parse(&endpoint.url).ok();
+        let host = url.as_ref().and_then(Url::host_str).map_or_else(|| endpoint.id.to_string(), str::to_owned);
+        let Profile { name, accent_color, locale: language, .. } = merchant;
+        Some(Self {
+            // They know where they are.
+            merchant: Merchant { name: name.clone(), accent_color: accent_color.clone(), ..Merchant::default() },
+            locale: locale(*language),
+            test_mode: !endpoint.scope.mode.is_live(),
+            id: endpoint.id.to_string(),
+            description: endpoint.description.clone(),
+            host,
+            reason,
+            missing_since: endpoint.failing_since.unwrap_or(disabled_at).floor_to_second().to_text(),
+            disabled_at: disabled_at.seconds(),
+        })
     }
 }
 

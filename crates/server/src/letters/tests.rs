@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use crate::letters::{InvoiceLetter, PaidWith, ReceiptLetter, Rest, Standing};
+use domain::webhook::DisableReason;
+
+use crate::letters::{EndpointLetter, InvoiceLetter, PaidWith, ReceiptLetter, Rest, Standing};
 use crate::pages::text::Locale;
 
 #[path = "../../examples/letter_gallery/samples.rs"]
 mod samples;
 
-use samples::{invoice, receipt};
+use samples::{endpoint, invoice, receipt};
 
 #[test]
 fn an_invoice_is_complete_as_text() {
@@ -130,11 +132,55 @@ fn a_receipt_is_complete_as_text() {
 }
 
 #[test]
+fn an_endpoint_that_is_switched_off_says_what_to_do() {
+    insta::assert_snapshot!(endpoint(Locale::English, "").write().text, @r#"
+    Kairaba Books
+    Your webhook endpoint at shop.example is switched off
+    It has not taken a single event for five days. No more events are sent to it. Payments go on as before.
+
+    - Switched off: 18 November 2026, 11:06 (Banjul time)
+    - Description: The shop's orders
+
+    What to do
+    Let your server answer each event with a status of 200 to 299 within 15 seconds.
+
+    Then switch the endpoint on again:
+    PATCH /v1/webhook_endpoints/we_01h455vb4pex5vsknk084sn02q {"status": "active"}
+
+    Then have sent again what it missed:
+    dalasi events resend --since 2026-11-13T11:06:40Z --missed --live
+
+    This mail was written by a machine that reads no answers.
+    "#);
+    let gone = EndpointLetter { reason: DisableReason::Gone, description: None, ..endpoint(Locale::French, "") };
+    insta::assert_snapshot!(gone.write().text, @r#"
+    Kairaba Books
+    Votre point de réception shop.example est arrêté
+    Il a répondu qu’il n’existe plus (statut 410). Plus aucun événement ne lui est envoyé. Les paiements continuent comme avant.
+
+    - Arrêté : 18 novembre 2026 à 11:06 (heure de Banjul)
+
+    Que faire
+    Faites que votre serveur réponde à chaque événement par un statut de 200 à 299 en moins de 15 secondes.
+
+    Puis remettez-le en marche :
+    PATCH /v1/webhook_endpoints/we_01h455vb4pex5vsknk084sn02q {"status": "active"}
+
+    Puis faites renvoyer ce qu’il a manqué :
+    dalasi events resend --since 2026-11-13T11:06:40Z --missed --live
+
+    Ce courriel est écrit par une machine qui ne lit pas les réponses.
+    "#);
+}
+
+#[test]
 fn a_test_says_so_in_subject_text_and_html() {
     for locale in Locale::ALL {
         let invoice = InvoiceLetter { test_mode: true, ..invoice(locale, "") }.write();
         let receipt = ReceiptLetter { test_mode: true, ..receipt(locale, "") }.write();
-        for letter in [invoice, receipt] {
+        let endpoint = EndpointLetter { test_mode: true, ..endpoint(locale, "") }.write();
+        assert!(!endpoint.text.contains("--live"), "{}", endpoint.text);
+        for letter in [invoice, receipt, endpoint] {
             assert!(letter.subject.starts_with("TEST"), "{}", letter.subject);
             assert!(letter.text.starts_with("TEST."), "{}", letter.text);
             let (before_amount, _) = letter.html.split_once("<h1").expect("an amount");
@@ -194,7 +240,9 @@ const HOSTILE: [&str; 7] = [
 #[test]
 fn no_field_of_a_letter_can_speak_html() {
     for locale in Locale::ALL {
-        let letters = |voice: &str| [invoice(locale, voice).write(), receipt(locale, voice).write()];
+        let letters = |voice: &str| {
+            [invoice(locale, voice).write(), receipt(locale, voice).write(), endpoint(locale, voice).write()]
+        };
         let harmless = letters(" and plain words").map(|letter| elements(&letter.html));
         for voice in HOSTILE {
             for (letter, known) in letters(voice).into_iter().zip(&harmless) {
@@ -230,7 +278,8 @@ fn elements(html: &str) -> BTreeSet<String> {
 
 #[test]
 fn a_letter_loads_nothing_from_anywhere() {
-    for letter in [invoice(Locale::English, "").write(), receipt(Locale::English, "").write()] {
+    let locale = Locale::English;
+    for letter in [invoice(locale, "").write(), receipt(locale, "").write(), endpoint(locale, "").write()] {
         for tag in ["<img", "<link", "<script", "@import", "url(", "<form", "<iframe"] {
             assert!(!letter.html.contains(tag), "{tag}");
         }
@@ -263,9 +312,12 @@ fn every_key_stands_in_every_locale_and_is_used() {
     assert_eq!(english, keys(FRENCH));
     let sources = [
         include_str!("../letters.rs"),
+        include_str!("endpoint.rs"),
         include_str!("invoice.rs"),
         include_str!("receipt.rs"),
         include_str!("../../templates/letters/base.html"),
+        include_str!("../../templates/letters/endpoint.html"),
+        include_str!("../../templates/letters/endpoint.txt"),
         include_str!("../../templates/letters/invoice.html"),
         include_str!("../../templates/letters/invoice.txt"),
         include_str!("../../templates/letters/pay.html"),

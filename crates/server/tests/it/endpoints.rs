@@ -180,9 +180,9 @@ async fn what_the_address_of_before_answers_disables_nothing() {
     let change = EndpointChange { url: Some("https://hooks.shop.example/new".into()), ..EndpointChange::default() };
     world.app.commit(move |tx, _| webhooks::update(tx, scope, endpoint, &change)).await.unwrap();
     let (held, answered) = (claimed.claimed.clone(), posted.clone());
-    world.app.commit(move |tx, _| webhooks::attempted(tx, &held, Some(&answered))).await.unwrap();
+    world.app.commit(move |tx, context| webhooks::attempted(tx, context, &held, Some(&answered))).await.unwrap();
     let tested = posted.clone();
-    world.app.commit(move |tx, _| webhooks::standing(tx, scope, endpoint, &tested)).await.unwrap();
+    world.app.commit(move |tx, context| webhooks::standing(tx, context, scope, endpoint, &tested)).await.unwrap();
     let stored = async || {
         let found = world.app.read(move |tx, _| Ok(tx.find::<WebhookEndpoint>(scope, endpoint)?)).await;
         found.unwrap().expect("it is there")
@@ -193,7 +193,7 @@ async fn what_the_address_of_before_answers_disables_nothing() {
     // The new one is gone as well.
     let posted = Posted { url: moved.url.clone(), ..posted };
     world.clock.advance(Duration::from_secs(1));
-    world.app.commit(move |tx, _| webhooks::standing(tx, scope, endpoint, &posted)).await.unwrap();
+    world.app.commit(move |tx, context| webhooks::standing(tx, context, scope, endpoint, &posted)).await.unwrap();
     let disabled = stored().await;
     assert_eq!(disabled.status, EndpointStatus::Inactive);
     assert!(disabled.updated_at > moved.updated_at, "it is another one by now");

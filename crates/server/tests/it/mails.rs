@@ -1,17 +1,20 @@
-//! Mails to customers, from the command that owes one to the server that takes it, whatever that server does.
+//! Mails to customers and merchants, from the command that owes one to the server that takes it, whatever that server does.
 
 #[path = "../../src/mail/tests/sink.rs"]
 pub(crate) mod sink;
 
+use std::fmt;
 use std::time::Duration;
 
 use dalasi::app::invoices::{self, NewInvoice};
 use dalasi::app::mails::LEASE;
 use dalasi::app::products::NewItem;
+use dalasi::app::webhooks::{self, EndpointChange, NewEndpoint, Posted};
 use dalasi::error::Failure;
 use domain::invoice::Invoice;
 use domain::mail::{Mail, MailStatus};
 use domain::organization::{Locale, Organization};
+use domain::webhook::{Attempted, EndpointStatus, EventFilter, WebhookEndpoint};
 use domain::{Currency, Id, Metadata, Mode, Money, Refusal, TaxRate};
 use store::queries::mails;
 
@@ -53,13 +56,13 @@ impl World {
         self.app.commit(move |tx, context| invoices::send(tx, context, scope, id)).await.map(|billed| billed.invoice)
     }
 
-    async fn mails_of(&self, id: Id<Invoice>) -> Vec<Mail> {
-        let scope = self.scope;
-        self.app.read(move |tx, _| Ok(mails::of_object(tx, scope, &id.to_string())?)).await.unwrap()
+    async fn mails_of(&self, about: impl fmt::Display) -> Vec<Mail> {
+        let (scope, about) = (self.scope, about.to_string());
+        self.app.read(move |tx, _| Ok(mails::of_object(tx, scope, &about)?)).await.unwrap()
     }
 
-    /// The only mail of an invoice, as soon as it is so.
-    async fn mail_that(&self, id: Id<Invoice>, what: &str, is_so: impl Fn(&Mail) -> bool) -> Mail {
+    /// The only mail about something, as soon as it is so.
+    async fn mail_that(&self, id: impl fmt::Display + Copy, what: &str, is_so: impl Fn(&Mail) -> bool) -> Mail {
         let found = async {
             loop {
                 let mails = self.mails_of(id).await;
@@ -301,4 +304,83 @@ async fn what_can_not_be_sent_is_refused_and_nothing_is_counted() {
         let stored = world.app.read(move |tx, _| Ok(tx.peek::<Invoice>(scope, id)?)).await.unwrap().unwrap();
         assert_eq!((stored.sent_count, stored.sent_at), (0, None));
     }
+}
+
+impl World {
+    async fn merchant_reads_mail_at(&self, address: &'static str) {
+        let scope = self.scope;
+        let set = move |tx: &mut store::Tx<'_>, _: &_| {
+            let mut organization = tx.find::<Organization>(scope, scope.organization)?.unwrap();
+            organization.profile.email = Some(address.into());
+            Ok(tx.save(&mut organization)?)
+        };
+        self.app.commit(set).await.unwrap();
+    }
+
+    async fn endpoint(&self) -> WebhookEndpoint {
+        let scope = self.scope;
+        let new = NewEndpoint {
+            url: "https://hooks.shop.example/a-secret-of-theirs".into(),
+            enabled_events: vec![EventFilter::parse("*").unwrap()],
+            description: Some("Orders".into()),
+            metadata: Metadata::default(),
+        };
+        self.app.commit(move |tx, context| webhooks::create(tx, context, scope, &new)).await.unwrap().endpoint
+    }
+
+    /// It says that it is gone, and its merchant perhaps switches it on before anybody could be told.
+    async fn is_gone(&self, endpoint: &WebhookEndpoint, then: Option<EndpointStatus>) {
+        let (scope, id) = (self.scope, endpoint.id);
+        let outcome = Attempted::Failed { status: Some(410), error: "gone".into(), retry_after: None, gone: true };
+        let posted = Posted { url: endpoint.url.clone(), outcome };
+        let change = EndpointChange { status: then, ..EndpointChange::default() };
+        let gone = self.app.commit(move |tx, context| {
+            webhooks::standing(tx, context, scope, id, &posted)?;
+            webhooks::update(tx, scope, id, &change)
+        });
+        gone.await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_merchant_hears_of_an_endpoint_that_is_switched_off() {
+    let sink = Sink::start(Script::default()).await;
+    let world = World::mailing(&sink.url()).await;
+    let unheard = world.endpoint().await;
+    world.is_gone(&unheard, None).await;
+    assert_eq!(world.mails_of(unheard.id).await, [], "there is no address of the merchant's");
+
+    world.merchant_reads_mail_at("books@kairaba.example").await;
+    let endpoint = world.endpoint().await;
+    world.is_gone(&endpoint, None).await;
+    let mail = world.mail_that(endpoint.id, "is sent", |mail| mail.status == MailStatus::Sent).await;
+    assert_eq!(mail.recipient, "books@kairaba.example");
+    let message = sink.heard(|heard| heard.messages[0].replace("=\r\n", "").replace("=20\r\n", " "));
+    for words in [
+        "To: \"Kairaba Books\" <books@kairaba.example>",
+        "Subject: TEST: Your webhook endpoint at hooks.shop.example is switched off",
+        "It answered that it is gone (status 410).",
+        &format!("PATCH /v1/webhook_endpoints/{}", endpoint.id),
+        "dalasi events resend --since ",
+    ] {
+        assert!(message.contains(words), "{words} is not in {message}");
+    }
+    for words in ["a-secret-of-theirs", "Reply-To", "attachment", "--live"] {
+        assert!(!message.contains(words), "{words} is in {message}");
+    }
+    // Once: what fails for one that is switched off already tells nothing new.
+    world.is_gone(&endpoint, None).await;
+    assert_eq!(world.mails_of(endpoint.id).await.len(), 1);
+
+    let mended = world.endpoint().await;
+    world.is_gone(&mended, Some(EndpointStatus::Active)).await;
+    let mail = world.mail_that(mended.id, "is over", |mail| mail.status != MailStatus::Pending).await;
+    assert_eq!(mail.status, MailStatus::Failed, "{:?}", mail.last_error);
+    assert_eq!(sink.heard(|heard| heard.messages.len()), 1, "nobody is told what is not so any more");
+
+    let flapping = world.endpoint().await;
+    for _ in 0..15 {
+        world.is_gone(&flapping, Some(EndpointStatus::Active)).await;
+    }
+    assert_eq!(world.mails_of(flapping.id).await.len(), 10, "more within ten minutes tell nothing");
 }

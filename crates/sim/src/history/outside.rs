@@ -447,7 +447,11 @@ impl History {
                 self.arm();
             }
             let (claimed, posted) = (dispatch.claimed.clone(), Posted { url: endpoint.url.clone(), outcome });
-            let stored = self.world.app.commit(move |tx, _| webhooks::attempted(tx, &claimed, Some(&posted))).await;
+            let stored = self
+                .world
+                .app
+                .commit(move |tx, context| webhooks::attempted(tx, context, &claimed, Some(&posted)))
+                .await;
             self.calm();
             if stored.is_err() {
                 if !self.may_fail() {

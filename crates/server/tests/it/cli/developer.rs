@@ -123,9 +123,13 @@ async fn the_events_of_some_time_are_sent_again(place: &Place) {
     assert_eq!((nobody.code, nobody.data.as_str()), (1, ""), "{nobody:?}");
     assert!(nobody.messages.contains("no active endpoint wants any of 130 events"), "{nobody:?}");
 
+    // What happened before an endpoint was there is nothing that it missed; times are told to the second.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
     let endpoint = Receiver::start().await;
-    let body = serde_json::json!({ "url": endpoint.url, "enabled_events": ["*"] });
-    assert_eq!(server.call("POST", "/v1/webhook_endpoints", key, body).await.0, 201);
+    let body = serde_json::json!({ "url": endpoint.url, "enabled_events": ["checkout.*"] });
+    let (status, made) = server.call("POST", "/v1/webhook_endpoints", key, body).await;
+    assert_eq!(status, 201);
+    let endpoint_path = format!("/v1/webhook_endpoints/{}", text(&made, "/data/id"));
     for (arguments, code) in [
         (&["--since", "2020-01-01"] as &[&str], 2),
         (&["--since", "yesterday", "--yes"], 1),
@@ -134,7 +138,7 @@ async fn the_events_of_some_time_are_sent_again(place: &Place) {
         (&["evt_01h455vb4pex5vsknk084sn02q", "--since", "2020-01-01"], 2),
         (&[], 2),
         (&["--since", "2020-01-01", "--until", "2020-01-31", "--yes"], 0),
-        (&["--since", "2020-01-01", "--failed", "--yes"], 0),
+        (&["--since", "2020-01-01", "--missed", "--yes"], 0),
         (&["--since", "2020-01-01", "--type", "checkout.completed", "--yes"], 0),
     ] {
         let ran = resend(arguments);
@@ -160,6 +164,22 @@ async fn the_events_of_some_time_are_sent_again(place: &Place) {
     let answer: Value = serde_json::from_str(&again.data).unwrap_or_else(|_| panic!("{again:?}"));
     assert_eq!((answer["events"].as_array().map(Vec::len), &answer["unwanted"]), (Some(MANY), &0.into()));
     endpoint.until(2 * MANY).await;
+
+    let switch = async |status: &str| {
+        assert_eq!(server.call("PATCH", &endpoint_path, key, serde_json::json!({ "status": status })).await.0, 200);
+    };
+    switch("inactive").await;
+    let missed: BTreeSet<String> =
+        (0..3).map(|_| trigger(place, &server, key, "checkout.cancelled")[0].0.clone()).collect();
+    switch("active").await;
+    let told = trigger(place, &server, key, "checkout.cancelled");
+    endpoint.until(2 * MANY + 1).await;
+    let again = resend(&["--since", "2020-01-01", "--missed", "--yes"]);
+    assert_eq!(again.code, 0, "{again:?}");
+    let sent: BTreeSet<String> = again.data.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect();
+    assert_eq!(sent, missed, "and not {told:?}");
+    endpoint.until(2 * MANY + 4).await;
+    assert_eq!(resend(&["--since", "2020-01-01", "--missed", "--yes"]).data, "", "now it has them");
     assert_eq!(server.stop(), 0);
     place.has_clean_books();
 }

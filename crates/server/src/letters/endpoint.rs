@@ -1,0 +1,76 @@
+//! The letter that tells a merchant that an endpoint of theirs is switched off.
+
+use askama::Template;
+use domain::webhook::DisableReason;
+
+use super::{Letter, Merchant, Row, Shown, clean, render, subject};
+use crate::pages::moment;
+use crate::pages::text::{Locale, Text};
+
+#[derive(Debug, Clone)]
+pub struct EndpointLetter {
+    pub merchant: Merchant,
+    pub locale: Locale,
+    pub test_mode: bool,
+    pub id: String,
+    pub description: Option<String>,
+    /// Of its address no more than this: the rest may be a secret.
+    pub host: String,
+    pub reason: DisableReason,
+    /// RFC 3339: when it began to fail without an end, or was switched off. What it missed is not older.
+    pub missing_since: String,
+    /// Unix seconds.
+    pub disabled_at: i64,
+}
+
+#[derive(Template)]
+#[template(path = "letters/endpoint.html")]
+struct Html<'a> {
+    t: Text,
+    subject: &'a str,
+    test_mode: bool,
+    merchant: &'a Shown,
+    title: &'a str,
+    lead: &'a str,
+    rows: &'a [Row],
+    request: &'a str,
+    command: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "letters/endpoint.txt")]
+struct Plain<'a> {
+    t: Text,
+    test_mode: bool,
+    merchant: &'a Shown,
+    title: &'a str,
+    lead: &'a str,
+    rows: &'a [Row],
+    request: &'a str,
+    command: &'a str,
+}
+
+impl EndpointLetter {
+    pub fn write(&self) -> Letter {
+        let t = Text::new(self.locale);
+        let merchant = Shown::of(&self.merchant);
+        let host = clean(&self.host);
+        let title = t.with("letter-endpoint-title", "host", &host);
+        let subject = subject(title.clone(), self.test_mode, t);
+        let lead = t.get(match self.reason {
+            DisableReason::Gone => "letter-endpoint-gone",
+            DisableReason::Failing => "letter-endpoint-failing",
+        });
+        let mut rows = vec![Row::new(t.get("letter-endpoint-when"), moment::in_words(self.disabled_at, t), t)];
+        let described = self.description.as_deref().map(clean).filter(|description| !description.trim().is_empty());
+        rows.extend(described.map(|description| Row::new(t.get("letter-endpoint-description"), description, t)));
+        let request = format!("PATCH /v1/webhook_endpoints/{} {{\"status\": \"active\"}}", clean(&self.id));
+        let live = if self.test_mode { "" } else { " --live" };
+        let command = format!("dalasi events resend --since {} --missed{live}", self.missing_since);
+        let (merchant, title, lead, rows, test_mode) = (&merchant, &*title, &*lead, &*rows, self.test_mode);
+        let (request, command) = (&*request, &*command);
+        let html = Html { t, subject: &subject, test_mode, merchant, title, lead, rows, request, command };
+        let text = Plain { t, test_mode, merchant, title, lead, rows, request, command };
+        Letter { html: render(&html), text: render(&text), subject }
+    }
+}
