@@ -3,7 +3,7 @@
 use domain::event::{Event, EventType};
 use domain::{Id, Scope, Timestamp};
 
-use super::{Filter, Page, PageRequest, explained, joined_in_order, read_id, scope_of};
+use super::{Filter, Page, PageRequest, explained, joined_in_order, read_id, scope_of, unless_damaged};
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::Row;
@@ -217,7 +217,9 @@ pub fn number(tx: &mut Tx<'_>, limit: i64) -> Result<i64, Error> {
 /// The first `limit` by their ids, and what of the same objects comes before one of them.
 fn waiting(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Waiting>, Error> {
     let rows = tx.query(&joined_in_order(tx, WAITING), &[limit.into()])?;
-    let mut all = rows.iter().map(read_waiting).collect::<Result<Vec<_>, Error>>()?;
+    // One that can't be read keeps nobody's events from their places.
+    let readable = |row| unless_damaged(read_waiting(row), "an event without a place").transpose();
+    let mut all = rows.iter().filter_map(readable).collect::<Result<Vec<_>, Error>>()?;
     // Fewer are all there are.
     if let (true, Some(last)) = (i64::try_from(rows.len()).is_ok_and(|rows| rows == limit), all.last()) {
         let [organization, mode, id] = key(last.scope, &last.id);

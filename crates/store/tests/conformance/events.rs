@@ -11,7 +11,10 @@ use store::{Error, Schema};
 use crate::on_both;
 use crate::world::{World, raw_postgres};
 
-on_both!(an_objects_events_keep_their_order_whatever_the_clocks_said);
+on_both!(
+    an_objects_events_keep_their_order_whatever_the_clocks_said,
+    an_event_that_cannot_be_read_keeps_no_other_from_its_place,
+);
 
 /// One process said what happened first, and its clock was ahead of that of the process which said what came behind.
 async fn an_objects_events_keep_their_order_whatever_the_clocks_said(world: &World) {
@@ -52,6 +55,32 @@ async fn an_objects_events_keep_their_order_whatever_the_clocks_said(world: &Wor
         }
         assert!(store.read(events::any_unlogged).await.is_ok_and(|any| !any), "{limit}");
     }
+    store.close().await;
+}
+
+async fn an_event_that_cannot_be_read_keeps_no_other_from_its_place(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let appended = store.write(|tx| {
+        let now = tx.now();
+        let scope = Scope { organization: tx.entropy().id(now), mode: Mode::Test };
+        let id: Id<Event> = tx.entropy().id(now);
+        let (kind, object_id, body) = (EventType::CheckoutCancelled, "cs_one".to_owned(), "{}".to_owned());
+        events::append(tx, &Event { id, scope, kind, object_id, sequence: 1, body, created_at: now })?;
+        // Before all others, in whatever order.
+        tx.execute(
+            "insert into events (organization_id, mode, id, type, object_id, sequence, body, created_at)
+            values ('org_', 'test', 'evt_damaged', 'checkout.cancelled', 'cs_two', 1, '{}', 0)",
+            &[],
+        )?;
+        let unlogged = "insert into events_unlogged (organization_id, mode, id) values ('org_', 'test', 'evt_damaged')";
+        tx.execute(unlogged, &[])?;
+        Ok::<_, Error>(scope)
+    });
+    let scope = appended.await.unwrap();
+    assert_eq!(store.write(|tx| events::number(tx, 10)).await.unwrap(), 1);
+    let page = store.read(move |tx| events::follow(tx, scope, None, 100)).await.unwrap().unwrap();
+    assert_eq!(page.items.len(), 1);
+    assert_eq!(store.write(|tx| events::number(tx, 10)).await.unwrap(), 0, "and nobody looks again at once");
     store.close().await;
 }
 
