@@ -3,8 +3,8 @@
 //!
 //! A request is worked on from the end of its body: a payer whose network is slow, or somebody who is slow on purpose, takes
 //! nobody's place. What has come of its body is counted from its first byte to the answer, since memory is taken all the
-//! while. Who asks what became of a payment, and who pays, comes last to be refused: to know keeps people from paying
-//! twice.
+//! while; so are large answers, until they are sent. Who asks what became of a payment, and who pays, comes last to be refused:
+//! to know keeps people from paying twice.
 
 use std::error::Error;
 use std::fmt;
@@ -30,6 +30,10 @@ const MOST_REQUESTS: usize = 1_024;
 const MOST_BYTES: usize = 64 << 20;
 /// With the small ones, which nearly all are: whoever sends large ones slowly keeps none of these out.
 const MOST_BYTES_WITH_SMALL: usize = 96 << 20;
+/// Bytes of all large answers that are on their way: who takes a long time over one keeps them in memory.
+const MOST_ANSWER_BYTES: usize = 64 << 20;
+/// An answer as large as this is counted.
+const LARGE_ANSWER: usize = 256 << 10;
 /// As far as this a body is small.
 const SMALL: usize = 16 << 10;
 /// Each request that is refused is counted, and all of them are said once in so long.
@@ -45,6 +49,7 @@ struct Inside {
     writes: AtomicUsize,
     all: AtomicUsize,
     bytes: AtomicUsize,
+    answers: AtomicUsize,
     refused: Mutex<Refused>,
 }
 
@@ -63,6 +68,12 @@ struct Place {
     is_write: bool,
     is_taken: AtomicBool,
     bytes: AtomicUsize,
+}
+
+/// A large answer that is on its way, until it is dropped.
+pub(crate) struct Sending {
+    gate: Gate,
+    bytes: usize,
 }
 
 /// As many are being worked on as can be. Pages find it with the request, to say so in their own way; whoever reads a body finds
@@ -94,8 +105,8 @@ impl Default for Gate {
 impl Gate {
     /// For so many requests of programs that change something, and so many in all.
     fn of(most_writes: usize, most: usize) -> Self {
-        let [writes, all, bytes] = [const { AtomicUsize::new(0) }; 3];
-        Self(Arc::new(Inside { most_writes, most, writes, all, bytes, refused: Mutex::default() }))
+        let [writes, all, bytes, answers] = [const { AtomicUsize::new(0) }; 4];
+        Self(Arc::new(Inside { most_writes, most, writes, all, bytes, answers, refused: Mutex::default() }))
     }
 
     pub(crate) fn enter(&self, request: &Request) -> Result<Pass, Full> {
@@ -115,6 +126,18 @@ impl Gate {
             pass.take();
         }
         Ok(pass)
+    }
+
+    /// An answer of so many bytes: nothing for a small one. One of its own has always a place, and so has one that has to be
+    /// given (`must`), because what was asked for is done.
+    pub(crate) fn send(&self, bytes: usize, must: bool) -> Result<Option<Sending>, Full> {
+        if bytes < LARGE_ANSWER {
+            return Ok(None);
+        }
+        let sending = Sending { gate: self.clone(), bytes };
+        let before = self.0.answers.fetch_add(bytes, Ordering::Relaxed);
+        let is_over = before > 0 && before + bytes > MOST_ANSWER_BYTES;
+        if is_over && !must { Err(self.refuse("answer")) } else { Ok(Some(sending)) }
     }
 
     fn refuse(&self, kind: &'static str) -> Full {
@@ -172,6 +195,12 @@ impl Drop for Place {
                 count.fetch_sub(1, Ordering::Relaxed);
             }
         }
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.gate.0.answers.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -243,6 +272,21 @@ mod tests {
         let passes = [gate.enter(&read), gate.enter(&read)];
         assert!(passes.iter().all(Result::is_ok));
         assert!(gate.enter(&read).is_err());
+    }
+
+    #[test]
+    fn large_answers_are_sent_up_to_a_sum() {
+        let gate = Gate::default();
+        let whole = gate.send(MOST_ANSWER_BYTES + 1, false);
+        assert!(whole.as_ref().is_ok_and(Option::is_some), "one has always a place");
+        assert!(gate.send(LARGE_ANSWER, false).is_err());
+        assert!(gate.send(LARGE_ANSWER - 1, false).is_ok_and(|sending| sending.is_none()), "small ones as well");
+        assert!(gate.send(LARGE_ANSWER, true).is_ok(), "and what is done is told");
+        drop(whole);
+        let half = gate.send(MOST_ANSWER_BYTES / 2, false);
+        assert!(gate.send(MOST_ANSWER_BYTES / 2, false).is_ok() && gate.send(MOST_ANSWER_BYTES, false).is_err());
+        drop(half);
+        assert_eq!(gate.0.answers.load(Ordering::Relaxed), 0);
     }
 
     #[test]

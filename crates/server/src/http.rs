@@ -27,6 +27,7 @@ mod read;
 mod receipts;
 mod reference;
 mod refunds;
+mod sending;
 mod service;
 mod tokens;
 mod transactions;

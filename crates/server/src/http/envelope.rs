@@ -14,7 +14,7 @@ use http::{Method, StatusCode};
 
 use super::answer::Problem;
 use super::request_id::RequestId;
-use super::unread;
+use super::{sending, unread};
 use crate::error::Failure;
 use crate::gate::{self, Full, Gate, Pass};
 use crate::listener::Unsayable;
@@ -53,6 +53,7 @@ async fn edge(State((settings, gate)): State<(EdgeSettings, Gate)>, request: Req
         Err(_) if gate::is_of_programs(&request) => refuse(request),
         pass => work_on(request, pass, next, &id).await,
     };
+    let response = sending::hold(response, &gate, &method);
     let mut response = in_envelope(response, &id);
     set_headers(&mut response, &id, settings);
 

@@ -315,3 +315,26 @@ async fn more_than_can_be_worked_on_is_refused_and_payments_can_still_be_asked_f
     go_on.notify_waiters();
     assert_eq!(again.await.expect("no panic").expect("infallible").status(), 204);
 }
+
+#[tokio::test]
+async fn who_takes_his_time_over_large_answers_leaves_memory_to_others() {
+    let large = async || HttpBody::from(vec![b'x'; 40 << 20]);
+    let router = wrap(
+        Router::new().route("/v1/large", get(large).post(large)).route("/v1/small", get(async || Answer::no_content())),
+        EdgeSettings::default(),
+    );
+    let ask = async |method: &str, path: &str| {
+        let request = Request::builder().method(method).uri(path).body(HttpBody::empty()).expect("a request");
+        router.clone().oneshot(request).await.expect("infallible")
+    };
+    let unread = ask("GET", "/v1/large").await;
+    assert_eq!(hyper::body::Body::size_hint(unread.body()).exact(), Some(40 << 20), "its length is told as before");
+    let refused = ask("GET", "/v1/large").await;
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &HeaderValue::from_static("1")));
+    assert_eq!(ask("GET", "/v1/small").await.status(), 204);
+    let done = ask("POST", "/v1/large").await;
+    assert_eq!(done.status(), 200, "what is done is told");
+    assert_eq!(done.into_body().collect().await.expect("a body").to_bytes().len(), 40 << 20);
+    drop(unread);
+    assert_eq!(ask("GET", "/v1/large").await.status(), 200);
+}
