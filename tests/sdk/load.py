@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import nullcontext
 from random import Random
 
 from scenario import Client, Shop
@@ -59,5 +60,5 @@ class Load:
         for thread in self._threads:
             thread.join(timeout=60)
 
-    def reconcile(self, server):
-        return [fault for shop in self.shops for fault in shop.reconcile(server)]
+    def reconcile(self, server, waiting=nullcontext):
+        return [fault for shop in self.shops for fault in shop.reconcile(server, waiting)]

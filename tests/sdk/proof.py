@@ -4,6 +4,7 @@ import json
 import os
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 
@@ -60,6 +61,15 @@ class Proof:
             seed = self.seed + self.reached
             yield seed, Random(seed)
             self.reached += 1
+
+    def side_by_side(self, most, case):
+        """The same for a `case` that waits more than it works: up to `most` of them at once, each of which answers what it found."""
+        seeds = range(self.seed, self.seed + self.wanted)
+        with ThreadPoolExecutor(most) as pool:
+            for seed, found in zip(seeds, pool.map(lambda seed: case(seed, Random(seed)), seeds), strict=True):
+                for what in found:
+                    self.violation(f"seed {seed}: {what}")
+                self.reached += 1
 
     def not_run(self, reason):
         """This machine can't do it; that is never a pass."""

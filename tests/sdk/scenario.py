@@ -4,6 +4,7 @@ of it must be there."""
 import json
 import time
 from collections import defaultdict
+from contextlib import nullcontext
 from http.client import HTTPConnection, HTTPException
 from urllib.parse import urlsplit
 
@@ -75,12 +76,18 @@ class Shop:
             self.open.append((checkout["id"], checkout["client_secret"]))
         return answer
 
-    def reconcile(self, server):
-        """After a restart: what of the acknowledged is missing or different, and what happened twice."""
+    def reconcile(self, server, waiting=nullcontext):
+        """After a restart: what of the acknowledged is missing or different, and what happened twice. It is `waiting` for what
+        was never answered, which the server may have to finish first."""
         faults = []
         client = Client(server)
         for key, (path, body) in self.asked.items():
-            again = self._settled(client, key)
+            if key in self.answered:
+                again = self._settled(client, key)
+            else:
+                with waiting():
+                    again = self._settled(client, key)
+                client.connection.close()  # If that took long the server has closed it.
             if again is None or again[0] >= 500:
                 faults.append(f"{key} {path}: the retry got {again and again[::2]}")
                 continue

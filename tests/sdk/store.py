@@ -97,15 +97,21 @@ class SqliteStore(Store):
 class PostgresStore(Store):
     name = "postgres"
 
-    def __init__(self, folder, server_url):
+    def __init__(self, folder, server_url, template="template1"):
         self.server_url = server_url
         self.database = f"dalasi_{uuid.uuid4().hex}"
-        psql(server_url, f"create database {self.database}")
+        psql(server_url, f"create database {self.database} template {template}")
         parts = urlsplit(server_url)
         self.url = urlunsplit(parts._replace(path=f"/{self.database}"))
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self.location = ["--database-url", self.url, "--key-file", folder / "master.key"]
+
+    def copy(self, folder):
+        """A copy of a store that no server has open."""
+        copy = PostgresStore(folder, self.server_url, template=self.database)
+        shutil.copy(self.location[-1], copy.location[-1])
+        return copy
 
     def drop(self):
         psql(self.server_url, f"drop database if exists {self.database} with (force)")
