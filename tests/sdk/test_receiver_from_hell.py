@@ -17,6 +17,8 @@ from store import psql
 from test_bombs import resident
 
 GATE_DELIVERIES = 560
+# Of one server; hell takes its time, however few there are.
+MOST_AT_ONCE = 14_000
 # So many events each object has: made, and changed.
 EVENTS = 4
 # Time for two attempts; in the longer tiers also for one that hangs to its end.
@@ -89,69 +91,77 @@ def events_of(api, expected):
 
 
 def test_every_event_arrives_in_the_end(new_server, database):
-    server = new_server()
-    api = Api(server.url, server.keys["test"]["secret"])
     with Proof("C1", database, GATE_DELIVERIES) as proof:
-        random = Random(proof.seed)
-        trap = Trap(random)
-        receivers = {kind: hell.Wrong(kind, trap.url, Random(random.getrandbits(64))) for kind in hell.KINDS}
-        endpoints = {}
-        for kind, receiver in receivers.items():
-            body = {"url": receiver.url, "enabled_events": ["payment_link.*"]}
-            endpoints[kind] = data(api.post("/v1/webhook_endpoints", body), 201)
-        objects = max(2, round(proof.wanted / len(receivers) / EVENTS))
-        before, most, start = resident(server), 0, time.monotonic()
-        expected = tell(api, objects)
-        shortest = HELL_SECONDS[proof.tier]
-        while time.monotonic() - start < shortest or not is_told(receivers["well"], expected):
-            most = max(most, resident(server) - before)
-            time.sleep(0.1)
-            if time.monotonic() - start > shortest + 60:
-                proof.violation("whoever is well waits for those who are not")
-                break
-        if most > MOST_GROWTH:
-            proof.violation(f"the server grew by {most >> 20} MiB")
-        seen = sum(len(receiver.arrivals) for receiver in receivers.values())
+        while proof.reached < proof.wanted and not proof.found:
+            play(proof, new_server(), min(proof.wanted - proof.reached, MOST_AT_ONCE))
 
-        for receiver in receivers.values():
-            receiver.heal()
-        for kind in ("garbage for TLS", "no name"):
-            data(api.patch(f"/v1/webhook_endpoints/{endpoints[kind]['id']}", {"url": receivers[kind].url}))
-        server.stop()
-        pass_time(server.store, proof)
-        server.start()
-        api = Api(server.url, server.keys["test"]["secret"])
-        waiting = [receiver for kind, receiver in receivers.items() if kind != "gone"]
-        limit = 60 + proof.wanted / 20
-        eventually(lambda: all(is_told(receiver, expected) for receiver in waiting) or late(start, limit), limit + 60)
 
-        # What a 410 ended comes back by hand, when it is wanted again.
-        assert data(api.get(f"/v1/webhook_endpoints/{endpoints['gone']['id']}"))["disable_reason"] == "gone"
-        set_all(api, [one for kind, one in endpoints.items() if kind != "gone"], "inactive")
-        set_all(api, [endpoints["gone"]], "active")
-        events = sorted(events_of(api, expected), key=lambda event: event["sequence"])
-        for event in events:
-            data(api.post(f"/v1/events/{event['id']}/retry"))
-        eventually(lambda: is_told(receivers["gone"], expected) or late(start, limit + 60), limit + 120)
-        eventually(lambda: all(event["status"] == "delivered" for event in events_of(api, expected)), 20)
+def play(proof, server, deliveries):
+    """About so many of them by a server of its own: hell, healing, and a look at all that arrived."""
+    api = Api(server.url, server.keys["test"]["secret"])
+    random = Random(proof.seed + proof.reached)
+    trap = Trap(random)
+    receivers = {kind: hell.Wrong(kind, trap.url, Random(random.getrandbits(64))) for kind in hell.KINDS}
+    endpoints = {}
+    for kind, receiver in receivers.items():
+        body = {"url": receiver.url, "enabled_events": ["payment_link.*"]}
+        endpoints[kind] = data(api.post("/v1/webhook_endpoints", body), 201)
+    objects = max(2, round(deliveries / len(receivers) / EVENTS))
+    before, most, start = resident(server), 0, time.monotonic()
+    expected = tell(api, objects)
+    told = time.monotonic()
+    shortest = HELL_SECONDS[proof.tier]
+    while time.monotonic() - start < shortest or not is_told(receivers["well"], expected):
+        most = max(most, resident(server) - before)
+        time.sleep(0.1)
+        if time.monotonic() - told > shortest + 60:
+            proof.violation("whoever is well waits for those who are not")
+            break
+    if most > MOST_GROWTH:
+        proof.violation(f"the server grew by {most >> 20} MiB")
+    seen = sum(len(receiver.arrivals) for receiver in receivers.values())
 
-        assert len(events) == sum(expected.values()), "every change has its event"
-        for kind, receiver in receivers.items():
-            for fault in hell.faults(receiver, expected, endpoints[kind]["secret"]):
-                proof.violation(f"{kind}: {fault}")
-            proof.reached += len(receiver.succeeded)
-        if trap.visitors:
-            proof.violation(f"{trap.visitors} redirects were followed")
-        arrived = sum(len(receiver.arrivals) for receiver in receivers.values())
-        taken = max(receiver.most_sent for kind, receiver in receivers.items() if kind not in hell.UNCAPPED)
-        print(f"{seen} of {arrived} attempts in hell, {taken >> 10} KiB taken of an answer, {most >> 10} KiB more held")
+    for receiver in receivers.values():
+        receiver.heal()
+    for kind in ("garbage for TLS", "no name"):
+        data(api.patch(f"/v1/webhook_endpoints/{endpoints[kind]['id']}", {"url": receivers[kind].url}))
+    server.stop()
+    pass_time(server.store, proof)
+    server.start()
+    api = Api(server.url, server.keys["test"]["secret"])
+    waiting = [receiver for kind, receiver in receivers.items() if kind != "gone"]
+    limit = 60 + deliveries / 20
+    eventually(lambda: all(is_told(receiver, expected) for receiver in waiting) or late(start, limit), limit + 60)
+
+    # What a 410 ended comes back by hand, when it is wanted again.
+    assert data(api.get(f"/v1/webhook_endpoints/{endpoints['gone']['id']}"))["disable_reason"] == "gone"
+    set_all(api, [one for kind, one in endpoints.items() if kind != "gone"], "inactive")
+    set_all(api, [endpoints["gone"]], "active")
+    events = sorted(events_of(api, expected), key=lambda event: event["sequence"])
+    for event in events:
+        data(api.post(f"/v1/events/{event['id']}/retry"))
+    eventually(lambda: is_told(receivers["gone"], expected) or late(start, limit + 60), limit + 120)
+    eventually(lambda: all(event["status"] == "delivered" for event in events_of(api, expected)), 20)
+
+    assert len(events) == sum(expected.values()), "every change has its event"
+    for kind, receiver in receivers.items():
+        for fault in hell.faults(receiver, expected, endpoints[kind]["secret"]):
+            proof.violation(f"{kind}: {fault}")
+        proof.reached += len(receiver.succeeded)
+    if trap.visitors:
+        proof.violation(f"{trap.visitors} redirects were followed")
+    arrived = sum(len(receiver.arrivals) for receiver in receivers.values())
+    taken = max(receiver.most_sent for kind, receiver in receivers.items() if kind not in hell.UNCAPPED)
+    print(f"{seen} of {arrived} attempts in hell, {taken >> 10} KiB taken of an answer, {most >> 10} KiB more held")
+    if not proof.caught:
         for name, is_caught in controls(receivers["well"], receivers["endless body"], expected, endpoints):
             proof.control(name, is_caught)
-        for receiver in (*receivers.values(), trap.receiver):
-            receiver.close()
+    for receiver in (*receivers.values(), trap.receiver):
+        receiver.close()
     server.stop()
     result = server.store.verify()
     assert result.returncode == 0, result.stdout + result.stderr
+    server.store.drop()
 
 
 def late(start, limit):
