@@ -39,7 +39,7 @@ impl Object for Mail {
     const NOUN: &'static str = "mail";
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MailKind {
     Invoice,
     Receipt,
@@ -48,6 +48,8 @@ pub enum MailKind {
 }
 
 impl MailKind {
+    pub const ALL: [Self; 3] = [MailKind::Invoice, MailKind::Receipt, MailKind::EndpointDisabled];
+
     pub fn as_str(self) -> &'static str {
         match self {
             MailKind::Invoice => "invoice",
@@ -233,7 +235,7 @@ mod tests {
 
     #[test]
     fn words_read_back() {
-        for kind in [MailKind::Invoice, MailKind::Receipt, MailKind::EndpointDisabled] {
+        for kind in MailKind::ALL {
             assert_eq!(MailKind::parse(kind.as_str()), Some(kind));
         }
         for status in [MailStatus::Pending, MailStatus::Sent, MailStatus::Failed] {

@@ -18,6 +18,7 @@ pub mod key_uses;
 pub mod keys;
 pub mod ledger;
 pub mod logos;
+pub mod mail_turns;
 pub mod mails;
 pub mod organizations;
 pub mod paid_object;

@@ -72,6 +72,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "mails_to_merchants",
         text: include_str!("../migrations/0021_mails_to_merchants.sql"),
     },
+    Migration { number: 22, name: "mails_by_merchant", text: include_str!("../migrations/0022_mails_by_merchant.sql") },
 ];
 
 /// Merged from several sides, they may come out of order.

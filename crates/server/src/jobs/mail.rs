@@ -1,15 +1,16 @@
 //! Sends mails: claim, write, hand over, store the outcome. Apart from the other jobs, because a mail server may take its
 //! time, and payments don't wait for it; and live mail does not wait for what anybody sends in test mode.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::{Mode, Timestamp};
+use domain::mail::Mail;
+use domain::{Id, Mode, Timestamp};
 use store::Tx;
 use store::queries::mails::{self, ClaimedMail};
 
 use super::queue::Queue;
 use crate::app::App;
+use crate::app::mail_turns::{self, Turns};
 use crate::app::mails::LEASE;
 use crate::error::Failure;
 
@@ -19,13 +20,16 @@ const MOST_OF_TEST: usize = PLACES / 2;
 
 #[derive(Clone, Default)]
 pub(super) struct Mails {
-    /// Places that test mode has taken.
-    of_test: Arc<AtomicUsize>,
+    turns: Arc<Mutex<Turns>>,
 }
 
 impl Mails {
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn free_for_test(&self) -> usize {
-        MOST_OF_TEST.saturating_sub(self.of_test.load(Ordering::SeqCst))
+        MOST_OF_TEST.saturating_sub(self.turns().taken(Mode::Test))
     }
 }
 
@@ -41,22 +45,21 @@ impl Queue for Mails {
     }
 
     async fn claim(&self, app: &App, limit: usize) -> Result<Vec<ClaimedMail>, Failure> {
-        let for_test = self.free_for_test();
+        let (for_test, before) = (self.free_for_test(), self.turns().clone());
         let claimed = app.store().write(move |tx| {
-            let lease_until = tx.now().plus(LEASE);
-            let mut claimed = mails::claim(tx, Mode::Live, limit, lease_until)?;
+            let (mut turns, until) = (before.clone(), tx.now().plus(LEASE));
+            let mut claimed = mail_turns::claim(tx, Mode::Live, limit, until, &mut turns)?;
             let left = limit.saturating_sub(claimed.len()).min(for_test);
-            claimed.extend(mails::claim(tx, Mode::Test, left, lease_until)?);
-            Ok::<_, Failure>(claimed)
+            claimed.extend(mail_turns::claim(tx, Mode::Test, left, until, &mut turns)?);
+            Ok::<_, Failure>((claimed, turns))
         });
-        let claimed = claimed.await?;
-        let of_test = claimed.iter().filter(|one| one.mail.scope.mode == Mode::Test).count();
-        self.of_test.fetch_add(of_test, Ordering::SeqCst);
+        let (claimed, after) = claimed.await?;
+        self.turns().add(after, &claimed);
         Ok(claimed)
     }
 
     async fn work(&self, app: &App, claimed: ClaimedMail) {
-        let place = (claimed.mail.scope.mode == Mode::Test).then(|| Place(Arc::clone(&self.of_test)));
+        let place = Place { of: self.clone(), mail: claimed.mail.id };
         let Some(mailer) = app.mailer() else { return };
         if let Err(failure) = app.send_mail(mailer, &claimed, place).await {
             // The lease runs out, and it is tried again.
@@ -65,11 +68,14 @@ impl Queue for Mails {
     }
 }
 
-/// One that test mode has taken: given back when it is dropped.
-struct Place(Arc<AtomicUsize>);
+/// Given back when it is dropped.
+struct Place {
+    of: Mails,
+    mail: Id<Mail>,
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.of.turns().give_back(self.mail);
     }
 }

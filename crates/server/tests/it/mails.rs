@@ -2,11 +2,13 @@
 
 #[path = "../../src/mail/tests/sink.rs"]
 pub(crate) mod sink;
+mod turns;
 
 use std::fmt;
 use std::time::Duration;
 
 use dalasi::app::invoices::{self, NewInvoice};
+use dalasi::app::mail_turns::{self, Turns};
 use dalasi::app::mails::LEASE;
 use dalasi::app::products::NewItem;
 use dalasi::app::webhooks::{self, EndpointChange, NewEndpoint, Posted};
@@ -16,7 +18,7 @@ use domain::mail::{Mail, MailStatus};
 use domain::organization::{Locale, Organization};
 use domain::webhook::{Attempted, EndpointStatus, EventFilter, WebhookEndpoint};
 use domain::{Currency, Id, Metadata, Mode, Money, Refusal, TaxRate};
-use store::queries::mails;
+use store::queries::mails::{self, ClaimedMail};
 
 use crate::world::World;
 use sink::{CUT, Script, Sink};
@@ -54,6 +56,15 @@ impl World {
     async fn send_invoice(&self, id: Id<Invoice>) -> Result<Invoice, Failure> {
         let scope = self.scope;
         self.app.commit(move |tx, context| invoices::send(tx, context, scope, id)).await.map(|billed| billed.invoice)
+    }
+
+    /// Held from now on, as by a worker.
+    async fn claim_mail(&self) -> ClaimedMail {
+        let claimed = self.app.commit(|tx, _| {
+            let until = tx.now().plus(LEASE);
+            mail_turns::claim(tx, Mode::Test, 1, until, &mut Turns::default())
+        });
+        claimed.await.unwrap().pop().unwrap()
     }
 
     async fn mails_of(&self, about: impl fmt::Display) -> Vec<Mail> {
@@ -171,13 +182,9 @@ async fn a_mail_that_passed_to_another_worker_is_sent_by_that_one() {
     world.rest().await;
     let invoice = world.bill(|_| ()).await;
     world.send_invoice(invoice.id).await.unwrap();
-    let claim = async || {
-        let claimed = world.app.commit(|tx, _| Ok(mails::claim(tx, Mode::Test, 1, tx.now().plus(LEASE))?)).await;
-        claimed.unwrap().pop().unwrap()
-    };
-    let first = claim().await;
+    let first = world.claim_mail().await;
     world.clock.advance(LEASE);
-    let second = claim().await;
+    let second = world.claim_mail().await;
     let mailer = world.app.mailer().unwrap();
     world.app.send_mail(mailer, &first, ()).await.unwrap();
     sink.heard(|heard| assert!(heard.messages.is_empty()));

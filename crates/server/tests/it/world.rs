@@ -105,7 +105,11 @@ impl World {
 
     /// Mails go to the server at this address.
     pub(crate) async fn mailing(smtp_url: &str) -> Self {
-        Self::with(Database::SqliteMemory, false, None, Some(mailer(smtp_url)), |simulator| Arc::new(simulator)).await
+        Self::mailing_on(Database::SqliteMemory, smtp_url).await
+    }
+
+    pub(crate) async fn mailing_on(database: Database, smtp_url: &str) -> Self {
+        Self::with(database, false, None, Some(mailer(smtp_url)), |simulator| Arc::new(simulator)).await
     }
 
     /// All that the API can do: mails are owed, and webhooks may go to this machine. Nobody listens for either.

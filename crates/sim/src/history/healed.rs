@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use dalasi::app::delivery_places::Places;
+use dalasi::app::mail_turns::{self, Turns};
 use domain::Mode;
 use domain::rail::RefundReport;
 use serde_json::Value;
@@ -95,7 +96,7 @@ impl History {
             let until = domain::Timestamp::from_micros(tx.now_us() + LEASE);
             dalasi::app::webhooks::claim(tx, most, until, &mut Places::default())?;
             for mode in [Mode::Live, Mode::Test] {
-                store::queries::mails::claim(tx, mode, most, until)?;
+                mail_turns::claim(tx, mode, most, until, &mut Turns::default())?;
             }
             Ok(())
         });

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dalasi::app::delivery_places::Places;
+use dalasi::app::mail_turns::{self, Turns};
 use dalasi::app::webhooks::{self, Posted};
 use dalasi::error::Failure;
 use domain::job::{ClaimedJob, Job};
@@ -10,7 +11,7 @@ use domain::mail::MailAttempted;
 use domain::rail::{Called, FailureReason, RefundReport, Report};
 use domain::webhook::Attempted;
 use domain::{Id, Mode, Refusal, Scope, Timestamp, payment::Transaction};
-use store::queries::{jobs, mails};
+use store::queries::jobs;
 
 use super::payer::{hear_early, word_of_report, word_of_second_start, word_of_start};
 use super::{Check, History, Object};
@@ -369,10 +370,10 @@ impl History {
         }
         let app = self.world.app.clone();
         let until = |tx: &store::Tx<'_>| Timestamp::from_micros(tx.now_us() + LEASE_US);
-        let claimed = app.store().write::<_, store::Error, _>(move |tx| {
-            let until = until(tx);
-            let mut claimed = mails::claim(tx, Mode::Live, 8, until)?;
-            claimed.extend(mails::claim(tx, Mode::Test, 8, until)?);
+        let claimed = app.store().write::<_, Failure, _>(move |tx| {
+            let (until, mut turns) = (until(tx), Turns::default());
+            let mut claimed = mail_turns::claim(tx, Mode::Live, 8, until, &mut turns)?;
+            claimed.extend(mail_turns::claim(tx, Mode::Test, 8, until, &mut turns)?);
             Ok(claimed)
         });
         let claimed = claimed.await;

@@ -1,4 +1,5 @@
-//! Mails that are owed, and the worker's claim on what is due, of one mode at a time: those of the other wait for nothing here.
+//! Mails that are owed, and the worker's claim on what is due, of one merchant and kind at a time: who looks for them passes
+//! over nothing that others are owed, however much that is.
 //!
 //! A lease that ends later than any could was taken by a clock that was ahead, and counts as ended.
 
@@ -7,10 +8,10 @@ use std::time::Duration;
 use domain::mail::{Mail, MailKind, MailStatus};
 use domain::{Mode, Scope, Timestamp};
 
-use super::{read_id, scope_of, unless_damaged};
+use super::{explained, read_id, scope_of, unless_damaged};
 use crate::entity::key;
 use crate::error::Error;
-use crate::sql::Row;
+use crate::sql::{Row, Value};
 use crate::tx::Tx;
 
 const TABLE: &str = "mails";
@@ -33,12 +34,38 @@ where organization_id = $1 and mode = $2 and object_id = $3
 order by id desc
 limit $4";
 
+/// Every merchant of a mode that is owed mails of a kind, with the time at which the first that nobody holds is due: a few steps
+/// in the index for each.
+const OWED: &str = "\
+with recursive owed (organization_id) as (
+    select min(organization_id)
+    from mails
+    where status = 'pending' and mode = $3 and kind = $4
+    union all
+    select (select min(more.organization_id)
+        from mails as more
+        where more.status = 'pending' and more.mode = $3 and more.kind = $4
+        and more.organization_id > owed.organization_id)
+    from owed
+    where owed.organization_id is not null)
+select owed.organization_id, (select first.next_try_at
+    from mails as first
+    where first.status = 'pending' and first.mode = $3 and first.kind = $4
+    and first.organization_id = owed.organization_id
+    and (first.lease_until <= $1 or first.lease_until > $2)
+    order by first.next_try_at, first.id
+    limit 1) as due_at
+from owed
+where owed.organization_id is not null
+order by owed.organization_id";
+
 const DUE: &str = "\
 select id
 from mails
-where status = 'pending' and mode = $4 and next_try_at <= $1 and (lease_until <= $1 or lease_until > $3)
+where status = 'pending' and mode = $3 and kind = $4 and organization_id = $5 and next_try_at <= $1
+    and (lease_until <= $1 or lease_until > $2)
 order by next_try_at, id
-limit $2";
+limit $6";
 
 const LEASE: &str = "\
 update mails
@@ -57,10 +84,13 @@ update mails
 set status = $4, attempts = $5, next_try_at = $6, last_error = $7, sent_at = $8, lease_until = 0
 where organization_id = $1 and mode = $2 and id = $3 and lease_token = $9";
 
+/// Of all merchants: one step, where nothing is due yet.
 const NEXT_DUE: &str = "\
-select min(next_try_at) as due_at
+select next_try_at as due_at
 from mails
-where status = 'pending' and mode = $3 and (lease_until <= $1 or lease_until > $2)";
+where status = 'pending' and mode = $3 and (lease_until <= $1 or lease_until > $2)
+order by next_try_at, id
+limit 1";
 
 /// Twice what any is taken for, because the clocks of two processes differ.
 const LONGEST_LEASE: Duration = Duration::from_secs(60);
@@ -70,6 +100,15 @@ const LONGEST_LEASE: Duration = Duration::from_secs(60);
 pub struct ClaimedMail {
     pub mail: Mail,
     pub lease_token: i64,
+}
+
+/// A merchant who is owed mails of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owed {
+    pub scope: Scope,
+    pub kind: MailKind,
+    /// The first that nobody holds.
+    pub due_at: Timestamp,
 }
 
 pub fn insert(tx: &mut Tx<'_>, mail: &Mail) -> Result<(), Error> {
@@ -101,12 +140,51 @@ pub fn newest_of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str, count: u
     rows.iter().map(|row| Ok(Timestamp::from_micros(row.get("created_at")?))).collect()
 }
 
-/// Up to `limit` due mails of a mode, held until `lease_until`.
-pub fn claim(tx: &mut Tx<'_>, mode: Mode, limit: usize, lease_until: Timestamp) -> Result<Vec<ClaimedMail>, Error> {
-    let (now, latest) = (tx.now().micros(), tx.now().plus(LONGEST_LEASE).micros());
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+/// Who is owed mails of a mode that nobody holds, due or not: one for each kind.
+pub fn owed(tx: &mut Tx<'_>, mode: Mode) -> Result<Vec<Owed>, Error> {
+    let mut all = Vec::new();
+    for kind in MailKind::ALL {
+        let owed = |row: &Row, due_at| {
+            let organization = read_id(&row.get::<String>("organization_id")?)?;
+            Ok(Owed { scope: Scope { organization, mode }, kind, due_at: Timestamp::from_micros(due_at) })
+        };
+        for row in &tx.query(OWED, &of_kind(tx, mode, kind))? {
+            if let Some(due_at) = row.get("due_at")? {
+                all.extend(unless_damaged(owed(row, due_at), "whose a mail is")?);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Which leases count: those that ended by now, and those that end later than any could.
+fn by_now(tx: &Tx<'_>) -> [i64; 2] {
+    [tx.now().micros(), tx.now().plus(LONGEST_LEASE).micros()]
+}
+
+fn of_kind(tx: &Tx<'_>, mode: Mode, kind: MailKind) -> [Value; 4] {
+    let [now, latest] = by_now(tx);
+    [now.into(), latest.into(), mode.as_str().into(), kind.as_str().into()]
+}
+
+fn of_merchant(tx: &Tx<'_>, scope: Scope, kind: MailKind, limit: i64) -> Vec<Value> {
+    let mut values = Vec::from(of_kind(tx, scope.mode, kind));
+    values.extend([scope.organization.to_string().into(), limit.into()]);
+    values
+}
+
+/// Up to `limit` due mails of a merchant and a kind, the longest due first, held until `lease_until`.
+pub fn claim(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    kind: MailKind,
+    limit: usize,
+    lease_until: Timestamp,
+) -> Result<Vec<ClaimedMail>, Error> {
+    let [now, latest] = by_now(tx);
+    let values = of_merchant(tx, scope, kind, i64::try_from(limit).unwrap_or(i64::MAX));
     let sql = format!("{DUE}{}", tx.skip_locked_suffix());
-    let due = tx.query(&sql, &[now.into(), limit.into(), latest.into(), mode.as_str().into()])?;
+    let due = tx.query(&sql, &values)?;
     let mut claimed = Vec::with_capacity(due.len());
     for row in &due {
         let id: String = row.get("id")?;
@@ -143,14 +221,31 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedMail) -> Result<bool, Error> {
 
 /// Of the modes that are asked for.
 pub fn next_due(tx: &mut Tx<'_>, modes: &[Mode]) -> Result<Option<Timestamp>, Error> {
-    let (now, latest) = (tx.now().micros(), tx.now().plus(LONGEST_LEASE).micros());
-    let mut next: Option<i64> = None;
+    let mut next: Option<Timestamp> = None;
     for mode in modes {
-        let due_at: Option<i64> =
-            tx.query_one(NEXT_DUE, &[now.into(), latest.into(), mode.as_str().into()])?.get("due_at")?;
+        let row = tx.query_opt(NEXT_DUE, &of_mode(tx, *mode))?;
+        let first = row.map(|row| row.get("due_at")).transpose()?.map(Timestamp::from_micros);
+        let due_at = match first {
+            // Not one that [`owed`] passes over: a claim would find nothing, as often as it is told that there is something.
+            Some(first) if first <= tx.now() => owed(tx, *mode)?.iter().map(|owed| owed.due_at).min(),
+            later => later,
+        };
         next = next.into_iter().chain(due_at).min();
     }
-    Ok(next.map(Timestamp::from_micros))
+    Ok(next)
+}
+
+fn of_mode(tx: &Tx<'_>, mode: Mode) -> [Value; 3] {
+    let [now, latest] = by_now(tx);
+    [now.into(), latest.into(), mode.as_str().into()]
+}
+
+/// How the database would go about a look at what is owed: its plan for each statement, for whoever checks that no index is
+/// missing.
+pub fn plans(tx: &mut Tx<'_>, scope: Scope, kind: MailKind) -> Result<[String; 3], Error> {
+    let (of_mode, of_kind) = (of_mode(tx, scope.mode), of_kind(tx, scope.mode, kind));
+    let of_merchant = of_merchant(tx, scope, kind, 4);
+    Ok([explained(tx, NEXT_DUE, &of_mode)?, explained(tx, OWED, &of_kind)?, explained(tx, DUE, &of_merchant)?])
 }
 
 fn read(row: &Row) -> Result<Mail, Error> {

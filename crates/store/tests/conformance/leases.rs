@@ -36,7 +36,7 @@ async fn held(store: &Store, ahead: Duration) -> ClaimedJob {
         let id = tx.entropy().id(now);
         let recipient = "awa@example.org".to_owned();
         mails::insert(tx, &Mail::owed(id, scope, MailKind::Invoice, "inv_1".into(), recipient, now))?;
-        assert_eq!(mails::claim(tx, Mode::Test, 1, until)?.len(), 1);
+        assert_eq!(mails::claim(tx, scope, MailKind::Invoice, 1, until)?.len(), 1);
         let (event, endpoint) = (tx.entropy().id(now), tx.entropy().id(now));
         let (kind, object_id, body) = (EventType::CheckoutExpired, "cs_1".to_owned(), "{}".to_owned());
         let event = Event { id: event, scope, kind, object_id, sequence: 1, body, created_at: now };
@@ -55,6 +55,12 @@ fn claim_deliveries(tx: &mut Tx<'_>, until: Timestamp) -> Result<usize, Error> {
     Ok(held?.into_iter().flatten().count())
 }
 
+fn claim_mails(tx: &mut Tx<'_>, until: Timestamp) -> Result<usize, Error> {
+    let owed = mails::owed(tx, Mode::Test)?;
+    let claimed = owed.iter().map(|owed| Ok(mails::claim(tx, owed.scope, owed.kind, 10, until)?.len()));
+    claimed.sum()
+}
+
 /// How much of it another process gets now: jobs, mails and deliveries, the lease.
 async fn free(store: &Store) -> (Vec<ClaimedJob>, [usize; 2], bool) {
     let soon = |tx: &Tx<'_>| tx.now().plus(LEASE);
@@ -64,7 +70,7 @@ async fn free(store: &Store) -> (Vec<ClaimedJob>, [usize; 2], bool) {
         let until = soon(tx);
         let found = (
             jobs::claim(tx, Lane::Prompt, 10, until)?,
-            [mails::claim(tx, Mode::Test, 10, until)?.len(), claim_deliveries(tx, until)?],
+            [claim_mails(tx, until)?, claim_deliveries(tx, until)?],
             lease::take(tx, "sequencer", "alive", LEASE_US)?.is_some(),
         );
         let is_due = |due: &Option<Timestamp>| due.is_some_and(|due| due <= tx.now());

@@ -6,13 +6,13 @@ use domain::checkout::Checkout;
 use domain::job::{Job, Lane};
 use domain::mail::{Mail, MailAttempted, MailKind, MailStatus};
 use domain::organization::Organization;
-use domain::{Id, Mode, Scope};
+use domain::{Entropy, Id, Mode, Scope, Timestamp};
 use store::queries::jobs;
 use store::queries::mails::{self, ClaimedMail};
 use store::{Dialect, Error, Schema, Store};
 
 use crate::on_both;
-use crate::world::World;
+use crate::world::{World, count_rows};
 
 on_both!(
     a_mail_is_held_by_one_worker,
@@ -22,6 +22,8 @@ on_both!(
     a_row_can_not_contradict_itself,
     a_mail_that_cannot_be_read_keeps_nobody_waiting,
     what_is_due_at_the_same_moment_is_claimed_by_its_name,
+    each_is_found_behind_what_the_others_are_owed,
+    a_look_passes_over_no_other_mail,
 );
 
 const OBJECT: &str = "inv_01jd8zv5k2e9rb4x7q3mwhcg6t";
@@ -49,8 +51,16 @@ async fn owe(store: &Store, scope: Scope) {
     owed.await.unwrap();
 }
 
+/// Up to ten of everybody who is owed some in test mode.
 async fn claim(store: &Store, lease: Duration) -> Vec<ClaimedMail> {
-    store.write(move |tx| mails::claim(tx, Mode::Test, 10, tx.now().plus(lease))).await.unwrap()
+    let claimed = store.write(move |tx| {
+        let mut claimed = Vec::new();
+        for owed in mails::owed(tx, Mode::Test)? {
+            claimed.extend(mails::claim(tx, owed.scope, owed.kind, 10, tx.now().plus(lease))?);
+        }
+        Ok::<_, Error>(claimed)
+    });
+    claimed.await.unwrap()
 }
 
 async fn finish(store: &Store, claimed: &ClaimedMail, outcome: MailAttempted) -> bool {
@@ -141,13 +151,19 @@ async fn the_modes_are_claimed_apart(world: &World) {
     }
     let live = Scope { mode: Mode::Live, ..scope };
     owe(&store, live).await;
-    let claim = |mode, limit| store.write(move |tx| mails::claim(tx, mode, limit, tx.now().plus(LEASE)));
-    let of_live = claim(Mode::Live, 4).await.unwrap();
+    let claim = |scope: Scope| {
+        store.write(move |tx| {
+            let owed: Vec<_> = mails::owed(tx, scope.mode)?.iter().map(|owed| (owed.scope, owed.kind)).collect();
+            assert_eq!(owed, [(scope, MailKind::Invoice)]);
+            mails::claim(tx, scope, MailKind::Invoice, 4, tx.now().plus(LEASE))
+        })
+    };
+    let of_live = claim(live).await.unwrap();
     assert_eq!(of_live.iter().map(|claimed| claimed.mail.scope).collect::<Vec<_>>(), [live]);
     let due =
         store.read(|tx| Ok::<_, Error>([Mode::Live, Mode::Test].map(|mode| mails::next_due(tx, &[mode]).unwrap())));
     assert!(matches!(due.await.unwrap(), [None, Some(_)]));
-    assert_eq!(claim(Mode::Test, 4).await.unwrap().len(), 4);
+    assert_eq!(claim(scope).await.unwrap().len(), 4);
 }
 
 async fn a_row_can_not_contradict_itself(world: &World) {
@@ -196,10 +212,10 @@ async fn what_is_due_at_the_same_moment_is_claimed_by_its_name(world: &World) {
         Ok::<_, Error>(())
     });
     stored.await.unwrap();
-    let claimed = store.write(|tx| {
+    let claimed = store.write(move |tx| {
         let lease = tx.now().plus(LEASE);
-        let mails: Vec<String> =
-            mails::claim(tx, Mode::Test, 4, lease)?.iter().map(|one| one.mail.id.to_string()).collect();
+        let mails = mails::claim(tx, scope, MailKind::Invoice, 4, lease)?;
+        let mails: Vec<String> = mails.iter().map(|one| one.mail.id.to_string()).collect();
         let jobs: Vec<String> =
             jobs::claim(tx, Lane::Prompt, 4, lease)?.iter().map(|one| one.job.object_id()).collect();
         Ok::<_, Error>([mails, jobs])
@@ -207,6 +223,97 @@ async fn what_is_due_at_the_same_moment_is_claimed_by_its_name(world: &World) {
     for names in claimed.await.unwrap() {
         assert_eq!(names.len(), 4);
         assert!(names.is_sorted(), "{names:?}");
+    }
+    store.close().await;
+}
+
+/// However much that is, and however long it has been due.
+async fn each_is_found_behind_what_the_others_are_owed(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let [bulk, other] = [1, 2].map(|seed| {
+        let organization = Entropy::from_seed([seed; 32]).id(Timestamp::from_micros(1_790_000_000_000_000));
+        Scope { organization, mode: Mode::Live }
+    });
+    let stored = store.write(move |tx| {
+        let now = tx.now();
+        let due_at = |seconds: i64| Timestamp::from_micros(now.micros() + seconds * 1_000_000);
+        let mut owe = |scope, kind, seconds| {
+            let id = tx.entropy().id(due_at(seconds));
+            let mail = Mail::owed(id, scope, kind, OBJECT.into(), "awa@example.org".into(), due_at(seconds));
+            mails::insert(tx, &mail)
+        };
+        (0..300).try_for_each(|number| owe(bulk, MailKind::Invoice, number - 900))?;
+        owe(bulk, MailKind::Receipt, -2)?;
+        owe(other, MailKind::Invoice, 3600)?;
+        owe(other, MailKind::Receipt, -1)?;
+        Ok::<_, Error>(now)
+    });
+    let now = stored.await.unwrap();
+    let owed = async || {
+        let owed = store.read(|tx| {
+            let first = mails::next_due(tx, &[Mode::Live])?;
+            Ok::<_, Error>((mails::owed(tx, Mode::Live)?, first))
+        });
+        let (mut owed, first) = owed.await.unwrap();
+        assert_eq!(owed.iter().map(|owed| owed.due_at).min(), first, "the first of all is the first of somebody");
+        owed.sort_by_key(|owed| (owed.scope != bulk, owed.kind));
+        let seconds = |at: Timestamp| (at.micros() - now.micros()) / 1_000_000;
+        owed.iter().map(|owed| (owed.scope == bulk, owed.kind, seconds(owed.due_at))).collect::<Vec<_>>()
+    };
+    use MailKind::{Invoice, Receipt};
+    assert_eq!(
+        owed().await,
+        [(true, Invoice, -900), (true, Receipt, -2), (false, Invoice, 3600), (false, Receipt, -1)]
+    );
+    let claim = async |scope, kind| {
+        let claimed = store.write(move |tx| mails::claim(tx, scope, kind, 3, tx.now().plus(LEASE)));
+        claimed.await.unwrap().len()
+    };
+    assert_eq!((claim(bulk, Receipt).await, claim(other, Receipt).await, claim(other, Invoice).await), (1, 1, 0));
+    assert_eq!(claim(bulk, Invoice).await, 3);
+    // What is held is looked for no more, and the rest is as before.
+    assert_eq!(owed().await, [(true, Invoice, -897), (false, Invoice, 3600)]);
+    store.close().await;
+}
+
+/// Ten thousand are due for each of five merchants, and as many have been sent.
+const FILL: &str = "
+with recursive numbers (n) as (select cast(1 as bigint) union all select n + 1 from numbers where n < 100000)
+insert into mails (organization_id, mode, id, kind, object_id, recipient, status, attempts, next_try_at, sent_at,
+    lease_until, lease_token, created_at)
+select $1 || (n % 5), 'live', 'mail_' || n, case n % 10 when 1 then 'receipt' else 'invoice' end, 'inv_' || n,
+    'awa@example.org', case when n > 50000 then 'pending' else 'sent' end, 0, case when n > 50000 then n end,
+    case when n > 50000 then null else n end, 0, 0, n
+from numbers";
+
+async fn a_look_passes_over_no_other_mail(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let plans = store.write(|tx| {
+        tx.execute(FILL, &["org_".into()])?;
+        count_rows(tx)?;
+        let now = tx.now();
+        let scope = Scope { organization: tx.entropy().id(now), mode: Mode::Live };
+        mails::plans(tx, scope, MailKind::Receipt)
+    });
+    let plans = plans.await.unwrap();
+    let ways = [
+        ("next due", "mails_due_of_mode", "(mode=?"),
+        ("owed", "mails_due_of_merchant", "(mode=? AND kind=? AND organization_id"),
+        ("due", "mails_due_of_merchant", "(mode=? AND kind=? AND organization_id=? AND next_try_at<?)"),
+    ];
+    for ((what, index, by), plan) in ways.into_iter().zip(&plans) {
+        let (way, is_read_whole) = match world.dialect() {
+            Dialect::Sqlite => {
+                (format!("INDEX {index} {by}"), plan.contains("SCAN mails") || plan.contains("TEMP B-TREE"))
+            }
+            Dialect::Postgres => {
+                (format!("using {index} on mails"), plan.contains("Seq Scan") || plan.contains("Bitmap"))
+            }
+        };
+        // The few that are owed something are put in order.
+        let is_read_whole =
+            is_read_whole && what != "owed" || plan.contains("mails_pkey") || plan.contains("autoindex");
+        assert!(plan.contains(&way) && !is_read_whole, "{what}:\n{plan}");
     }
     store.close().await;
 }

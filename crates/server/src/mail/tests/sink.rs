@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-/// What it says at each step. An answer that is `CUT` closes the connection instead.
+/// What it says at each step. An answer that is `CUT` closes the connection instead; what follows `LATER` is not said before the
+/// sink is told to speak otherwise.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Script {
     pub(crate) greeting: &'static str,
@@ -19,6 +21,7 @@ pub(crate) struct Script {
 }
 
 pub(crate) const CUT: &str = "";
+const LATER: &str = "later ";
 
 impl Default for Script {
     fn default() -> Self {
@@ -52,7 +55,7 @@ pub(crate) enum Reached {
 pub(crate) struct Sink {
     pub(crate) port: u16,
     heard: Arc<Mutex<Heard>>,
-    script: Arc<Mutex<Script>>,
+    script: watch::Sender<Script>,
 }
 
 impl Sink {
@@ -64,14 +67,13 @@ impl Sink {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         let heard = Arc::new(Mutex::new(Heard::default()));
-        let script = Arc::new(Mutex::new(script));
-        let shared = (Arc::clone(&heard), Arc::clone(&script));
+        let script = watch::Sender::new(script);
+        let shared = (Arc::clone(&heard), script.subscribe());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (heard, reached) = (Arc::clone(&shared.0), reached.clone());
-                let script = *shared.1.lock().expect("not poisoned");
+                let (heard, reached, told) = (Arc::clone(&shared.0), reached.clone(), shared.1.clone());
                 // A client that goes away ends it.
-                tokio::spawn(async move { serve(reached, script, &heard, stream).await });
+                tokio::spawn(async move { serve(reached, told, &heard, stream).await });
             }
         });
         Self { port, heard, script }
@@ -79,7 +81,7 @@ impl Sink {
 
     /// From the next connection on.
     pub(crate) fn speak(&self, script: Script) {
-        *self.script.lock().expect("not poisoned") = script;
+        self.script.send_replace(script);
     }
 
     pub(crate) fn url(&self) -> String {
@@ -91,19 +93,26 @@ impl Sink {
     }
 }
 
-async fn serve(reached: Reached, script: Script, heard: &Mutex<Heard>, stream: TcpStream) -> std::io::Result<()> {
+async fn serve(
+    reached: Reached,
+    mut told: watch::Receiver<Script>,
+    heard: &Mutex<Heard>,
+    stream: TcpStream,
+) -> std::io::Result<()> {
+    let script = *told.borrow_and_update();
+    let told = &mut told;
     match reached {
-        Reached::Plainly => converse(script, heard, Some(script.greeting), &mut BufReader::new(stream)).await,
+        Reached::Plainly => converse(script, told, heard, Some(script.greeting), &mut BufReader::new(stream)).await,
         Reached::ByTls(acceptor) => {
             let stream = acceptor.accept(stream).await?;
-            converse(script, heard, Some(script.greeting), &mut BufReader::new(stream)).await
+            converse(script, told, heard, Some(script.greeting), &mut BufReader::new(stream)).await
         }
         Reached::ByStartTls(acceptor) => {
             let offer = Script { hello: "250-sink\r\n250 STARTTLS", ..script };
             let mut plain = BufReader::new(stream);
-            converse(offer, heard, Some(script.greeting), &mut plain).await?;
+            converse(offer, told, heard, Some(script.greeting), &mut plain).await?;
             let stream = acceptor.accept(plain.into_inner()).await?;
-            converse(script, heard, None, &mut BufReader::new(stream)).await
+            converse(script, told, heard, None, &mut BufReader::new(stream)).await
         }
     }
 }
@@ -111,6 +120,7 @@ async fn serve(reached: Reached, script: Script, heard: &Mutex<Heard>, stream: T
 /// Until the client or the script ends it, or TLS is to begin.
 async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
     script: Script,
+    told: &mut watch::Receiver<Script>,
     heard: &Mutex<Heard>,
     mut answer: Option<&str>,
     stream: &mut BufReader<S>,
@@ -120,7 +130,11 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
             return Ok(());
         }
         if let Some(answer) = answer {
-            say(stream, answer).await?;
+            let later = answer.strip_prefix(LATER);
+            if later.is_some() && told.changed().await.is_err() {
+                return Ok(());
+            }
+            say(stream, later.unwrap_or(answer)).await?;
         }
         let Some(line) = read_line(stream).await? else { return Ok(()) };
         heard.lock().expect("not poisoned").commands.push(line.clone());

@@ -1,0 +1,185 @@
+//! Whose mail goes next, where more is due than the mail server takes at a time: merchants take turns, and of each what it sends
+//! in bulk with what it owes for a payment just made, however long the one has been due before the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::mail::{Mail, MailKind};
+use domain::{Id, Mode, Scope, Timestamp};
+use store::Tx;
+use store::queries::mails::{self, ClaimedMail, Owed};
+
+use crate::error::Failure;
+
+/// What this process has of mails under way, and who had a turn when.
+#[derive(Debug, Clone, Default)]
+pub struct Turns {
+    under_way: BTreeMap<Id<Mail>, Scope>,
+    /// The number of the last turn, of those who have been owed mails ever since.
+    last: BTreeMap<(Scope, MailKind), u64>,
+    count: u64,
+}
+
+impl Turns {
+    /// Mails of a mode under way.
+    pub fn taken(&self, mode: Mode) -> usize {
+        self.under_way.values().filter(|scope| scope.mode == mode).count()
+    }
+
+    /// Adds what a claim took that began with a copy of these; others may have ended since.
+    pub fn add(&mut self, after: Self, claimed: &[ClaimedMail]) {
+        self.under_way.extend(claimed.iter().map(|claimed| (claimed.mail.id, claimed.mail.scope)));
+        self.last = after.last;
+        self.count = after.count;
+    }
+
+    pub fn give_back(&mut self, id: Id<Mail>) {
+        self.under_way.remove(&id);
+    }
+
+    /// Whose turn it is: of those who have the fewest under way who has waited longest for a turn, and the same among what it
+    /// is owed. Whoever has not had one comes before those, by the time at which its first mail was due.
+    fn next(&self, owed: &[Owed]) -> Option<usize> {
+        let last = |scope, kind| self.last.get(&(scope, kind)).copied().unwrap_or_default();
+        let rank = |owed: &Owed| {
+            let under_way = self.under_way.values().filter(|scope| **scope == owed.scope).count();
+            let last_of_all = MailKind::ALL.into_iter().map(|kind| last(owed.scope, kind)).max();
+            (under_way, last_of_all, last(owed.scope, owed.kind), owed.due_at, owed.scope, owed.kind)
+        };
+        (0..owed.len()).min_by_key(|index| rank(&owed[*index]))
+    }
+
+    fn take(&mut self, claimed: &ClaimedMail) {
+        let mail = &claimed.mail;
+        self.count += 1;
+        self.last.insert((mail.scope, mail.kind), self.count);
+        self.under_way.insert(mail.id, mail.scope);
+    }
+
+    /// Whoever was owed nothing more in between has waited for no turn.
+    fn forget_others(&mut self, mode: Mode, owed: &[Owed]) {
+        let waiting: BTreeSet<_> = owed.iter().map(|owed| owed.scope).collect();
+        self.last.retain(|(scope, _), _| scope.mode != mode || waiting.contains(scope));
+    }
+}
+
+/// Up to `limit` due mails of a mode, turn by turn, held until `lease_until`.
+pub fn claim(
+    tx: &mut Tx<'_>,
+    mode: Mode,
+    limit: usize,
+    lease_until: Timestamp,
+    turns: &mut Turns,
+) -> Result<Vec<ClaimedMail>, Failure> {
+    let mut claimed = Vec::new();
+    if limit == 0 {
+        return Ok(claimed);
+    }
+    let mut owed = mails::owed(tx, mode)?;
+    owed.retain(|owed| owed.due_at <= tx.now());
+    turns.forget_others(mode, &owed);
+    while claimed.len() < limit
+        && let Some(index) = turns.next(&owed)
+    {
+        let Owed { scope, kind, .. } = owed[index];
+        match mails::claim(tx, scope, kind, 1, lease_until)?.pop() {
+            Some(one) => {
+                turns.take(&one);
+                claimed.push(one);
+            }
+            // All is held by now, or can't be read.
+            None => drop(owed.swap_remove(index)),
+        }
+    }
+    Ok(claimed)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Entropy;
+    use domain::mail::MailKind::{EndpointDisabled, Invoice, Receipt};
+
+    use super::*;
+
+    fn scope(seed: u8) -> Scope {
+        let now = Timestamp::from_micros(1_790_000_000_000_000);
+        Scope { organization: Entropy::from_seed([seed; 32]).id(now), mode: Mode::Live }
+    }
+
+    fn owed(seed: u8, kind: MailKind, due_at: i64) -> Owed {
+        Owed { scope: scope(seed), kind, due_at: Timestamp::from_micros(due_at) }
+    }
+
+    /// The merchants' seeds and kinds in the order of their turns, where each has more than one and all end at once, or in the
+    /// end.
+    fn order(turns: &mut Turns, owed: &[Owed], count: usize, ends: bool) -> Vec<(usize, MailKind)> {
+        let mut entropy = Entropy::from_seed([u8::try_from(turns.count).unwrap() + 100; 32]);
+        (0..count)
+            .map(|_| {
+                let Owed { scope, kind, due_at } = owed[turns.next(owed).unwrap()];
+                let id = entropy.id(due_at);
+                let mail = Mail::owed(id, scope, kind, "inv_1".into(), "awa@example.org".into(), due_at);
+                turns.take(&ClaimedMail { mail, lease_token: 1 });
+                if ends {
+                    turns.give_back(id);
+                }
+                (owed.iter().position(|owed| owed.scope == scope).unwrap(), kind)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn who_has_waited_longest_goes_first_and_then_all_in_turn() {
+        let owed = [owed(1, Invoice, 30), owed(2, Invoice, 10), owed(3, Invoice, 20)];
+        for ends in [true, false] {
+            let order: Vec<_> = order(&mut Turns::default(), &owed, 7, ends).iter().map(|(index, _)| *index).collect();
+            assert_eq!(order, [1, 2, 0, 1, 2, 0, 1]);
+        }
+    }
+
+    #[test]
+    fn what_takes_long_takes_no_other_merchants_places() {
+        let (slow, quick) = (owed(1, Invoice, 10), owed(2, Invoice, 20));
+        let mut turns = Turns::default();
+        assert_eq!(order(&mut turns, &[slow], 2, false).len(), 2);
+        // With two under way it gets none, for as long as others have fewer.
+        let order = order(&mut turns, &[slow, quick], 6, true);
+        assert!(order.iter().all(|(index, _)| *index == 1), "{order:?}");
+    }
+
+    #[test]
+    fn what_is_sent_in_bulk_takes_turns_with_the_rest() {
+        let owed = [owed(1, Invoice, 10), owed(1, Receipt, 99), owed(1, EndpointDisabled, 98), owed(2, Invoice, 50)];
+        let order = order(&mut Turns::default(), &owed, 8, true);
+        let of_others = order.iter().filter(|(index, _)| *index == 3).count();
+        assert_eq!(of_others, 4, "a merchant gets no more for having more kinds: {order:?}");
+        let kinds: Vec<_> = order.iter().filter(|(index, _)| *index == 0).map(|(_, kind)| *kind).collect();
+        assert_eq!(kinds, [Invoice, EndpointDisabled, Receipt, Invoice]);
+    }
+
+    #[test]
+    fn whoever_was_owed_nothing_for_a_while_is_not_remembered() {
+        let all = [owed(1, Invoice, 10), owed(2, Invoice, 20)];
+        let mut turns = Turns::default();
+        order(&mut turns, &all, 3, true);
+        turns.forget_others(Mode::Test, &[]);
+        assert_eq!(turns.last.len(), 2, "the other mode's are not asked for");
+        turns.forget_others(Mode::Live, &all[..1]);
+        assert_eq!(turns.last.keys().collect::<Vec<_>>(), [&(scope(1), Invoice)]);
+    }
+
+    #[test]
+    fn what_ended_during_a_claim_is_not_counted() {
+        let all = [owed(1, Invoice, 10)];
+        let mut shared = Turns::default();
+        order(&mut shared, &all, 1, false);
+        let ended = *shared.under_way.keys().next().unwrap();
+        let mut after = shared.clone();
+        order(&mut after, &all, 1, false);
+        let id = *after.under_way.keys().find(|id| **id != ended).unwrap();
+        let due_at = Timestamp::from_micros(10);
+        let mail = Mail::owed(id, scope(1), Invoice, "inv_1".into(), "awa@example.org".into(), due_at);
+        shared.give_back(ended);
+        shared.add(after, &[ClaimedMail { mail, lease_token: 1 }]);
+        assert_eq!((shared.taken(Mode::Live), shared.taken(Mode::Test), shared.count), (1, 0, 2));
+    }
+}

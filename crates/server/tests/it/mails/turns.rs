@@ -1,0 +1,77 @@
+//! Who waits for whom, where more is owed than the mail server takes at a time.
+
+use dalasi::app::invoices::{self, NewPayment};
+use domain::invoice::Invoice;
+use domain::organization::Organization;
+use domain::{Id, Mode, OfflineMethod, Scope};
+
+use super::sink::{Script, Sink};
+use super::*;
+use crate::cli::place::Place;
+
+/// So many invoices are sent at once: more than the server takes while anybody looks.
+const BULK: usize = 40;
+/// Four are under way when the others come, and then the turns are theirs too.
+const SOON: usize = 12;
+
+impl World {
+    /// Another merchant beside the first.
+    async fn another(&self) -> Id<Organization> {
+        let made = self.app.commit(|tx, _| {
+            let now = tx.now();
+            let id = tx.entropy().id(now);
+            for mode in [Mode::Test, Mode::Live] {
+                tx.insert(&mut Organization::new(id, mode, "Senegambia Tailors".into(), now))?;
+            }
+            Ok(id)
+        });
+        made.await.unwrap()
+    }
+
+    async fn is_paid_by_hand(&self, invoice: &Invoice) {
+        let (scope, id) = (self.scope, invoice.id);
+        let paid =
+            NewPayment { amount: invoice.total(), method: OfflineMethod::Cash, transaction_id: None, notes: None };
+        let command = move |tx: &mut store::Tx<'_>, context: &dalasi::app::Context| {
+            invoices::record_payment(tx, context, scope, id, &paid, "key").map(drop)
+        };
+        self.app.commit(command).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_merchants_many_keep_nobody_else_waiting() {
+    let mut places = vec![Place::sqlite()];
+    places.extend(Place::postgres("one merchant's many keep nobody else waiting").await);
+    for place in places {
+        let sink = Sink::start(Script { greeting: "later 220 sink", ..Script::default() }).await;
+        let mut world = World::mailing_on(place.settings(), &sink.url()).await;
+        world.scope.mode = Mode::Live;
+        for _ in 0..BULK {
+            let invoice = world.bill(|_| ()).await;
+            world.send_invoice(invoice.id).await.unwrap();
+        }
+        // A receipt for what a customer of the same merchant has just paid, and another merchant's only invoice.
+        let paid = world.bill(|new| new.customer_email = Some("payer@example.org".into())).await;
+        world.is_paid_by_hand(&paid).await;
+        world.scope = Scope { organization: world.another().await, mode: Mode::Live };
+        let invoice = world.bill(|new| new.customer_email = Some("other@example.org".into())).await;
+        world.send_invoice(invoice.id).await.unwrap();
+
+        sink.speak(Script::default());
+        let all = async {
+            while sink.heard(|heard| heard.messages.len()) < BULK + 2 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE * 3, all).await.unwrap();
+        let place_of = |address: &str| {
+            let is_to = |message: &String| message.contains(&format!("To: \"Awa Ceesay\" <{address}>"));
+            sink.heard(|heard| heard.messages.iter().position(is_to)).unwrap()
+        };
+        let found = [place_of("payer@example.org"), place_of("other@example.org")];
+        assert!(found.iter().all(|place| *place < SOON), "they came as {found:?} of {}", BULK + 2);
+        world.close().await;
+        place.end().await;
+    }
+}
