@@ -121,6 +121,19 @@ impl Failure {
         matches!(self, Failure::Refused(_))
     }
 
+    /// No fault of what was asked: it may be done as soon as the database can, if it was not done already.
+    pub fn passes(&self) -> bool {
+        matches!(
+            self,
+            Failure::Store(
+                store::Error::Unavailable(_)
+                    | store::Error::Busy
+                    | store::Error::UnknownCommit
+                    | store::Error::Conflict
+            )
+        )
+    }
+
     /// Something inside went wrong: log it.
     pub fn is_fault(&self) -> bool {
         self.status() >= 500

@@ -140,12 +140,9 @@ pub async fn claim_due(app: &App, limit: usize) -> Vec<ClaimedJob> {
 pub async fn run_one(app: &App, claimed: ClaimedJob) -> bool {
     let Err(failure) = dispatch(app, &claimed).await else { return true };
     tracing::error!(job = claimed.job.kind(), object = claimed.job.object_id(), attempts = claimed.attempts, %failure, "a job failed");
-    let pause = match failure {
-        // No fault of the job: it goes on as soon as the database does.
-        Failure::Store(
-            store::Error::Unavailable(_) | store::Error::Busy | store::Error::UnknownCommit | store::Error::Conflict,
-        ) => FIRST_PAUSE,
-        _ => {
+    let pause = match failure.passes() {
+        true => FIRST_PAUSE,
+        false => {
             let doublings = u32::try_from(claimed.attempts).unwrap_or(u32::MAX).min(12);
             (FIRST_PAUSE * 2_u32.pow(doublings)).min(LONGEST_PAUSE)
         }

@@ -10,30 +10,52 @@ use store::queries::mails::{self, ClaimedMail, Owed};
 
 use crate::error::Failure;
 
-/// What this process has of mails under way, and who had a turn when.
+/// What this process has in its hands, and who had a turn when.
 #[derive(Debug, Clone, Default)]
 pub struct Turns {
-    under_way: BTreeMap<Id<Mail>, Scope>,
+    in_hand: BTreeMap<Id<Mail>, InHand>,
     /// The number of the last turn, of those who have been owed mails ever since.
     last: BTreeMap<(Scope, MailKind), u64>,
     count: u64,
 }
 
+#[derive(Debug, Clone, Copy)]
+struct InHand {
+    scope: Scope,
+    /// Or what came of it is all there is to do.
+    is_under_way: bool,
+}
+
 impl Turns {
     /// Mails of a mode under way.
     pub fn taken(&self, mode: Mode) -> usize {
-        self.under_way.values().filter(|scope| scope.mode == mode).count()
+        self.under_way().filter(|scope| scope.mode == mode).count()
+    }
+
+    fn under_way(&self) -> impl Iterator<Item = Scope> {
+        self.in_hand.values().filter(|one| one.is_under_way).map(|one| one.scope)
     }
 
     /// Adds what a claim took that began with a copy of these; others may have ended since.
     pub fn add(&mut self, after: Self, claimed: &[ClaimedMail]) {
-        self.under_way.extend(claimed.iter().map(|claimed| (claimed.mail.id, claimed.mail.scope)));
+        claimed.iter().for_each(|claimed| self.hold(&claimed.mail));
         self.last = after.last;
         self.count = after.count;
     }
 
+    fn hold(&mut self, mail: &Mail) {
+        self.in_hand.insert(mail.id, InHand { scope: mail.scope, is_under_way: true });
+    }
+
+    /// It was attempted, and what came of it is to be stored.
     pub fn give_back(&mut self, id: Id<Mail>) {
-        self.under_way.remove(&id);
+        if let Some(one) = self.in_hand.get_mut(&id) {
+            one.is_under_way = false;
+        }
+    }
+
+    pub fn ended(&mut self, id: Id<Mail>) {
+        self.in_hand.remove(&id);
     }
 
     /// Whose turn it is: of those who have the fewest under way who has waited longest for a turn, and the same among what it
@@ -41,7 +63,7 @@ impl Turns {
     fn next(&self, owed: &[Owed]) -> Option<usize> {
         let last = |scope, kind| self.last.get(&(scope, kind)).copied().unwrap_or_default();
         let rank = |owed: &Owed| {
-            let under_way = self.under_way.values().filter(|scope| **scope == owed.scope).count();
+            let under_way = self.under_way().filter(|scope| *scope == owed.scope).count();
             let last_of_all = MailKind::ALL.into_iter().map(|kind| last(owed.scope, kind)).max();
             (under_way, last_of_all, last(owed.scope, owed.kind), owed.due_at, owed.scope, owed.kind)
         };
@@ -52,7 +74,7 @@ impl Turns {
         let mail = &claimed.mail;
         self.count += 1;
         self.last.insert((mail.scope, mail.kind), self.count);
-        self.under_way.insert(mail.id, mail.scope);
+        self.hold(mail);
     }
 
     /// Whoever was owed nothing more in between has waited for no turn.
@@ -82,6 +104,10 @@ pub fn claim(
     {
         let Owed { scope, kind, .. } = owed[index];
         match mails::claim(tx, scope, kind, 1, lease_until)?.pop() {
+            // Its lease ran out while this process still answers for it, and nobody else begins anew before another has.
+            Some(one) if turns.in_hand.contains_key(&one.mail.id) => {
+                tracing::warn!(mail = %one.mail.id, "a mail is in hand for longer than it could be held");
+            }
             Some(one) => {
                 turns.take(&one);
                 claimed.push(one);
@@ -172,13 +198,13 @@ mod tests {
         let all = [owed(1, Invoice, 10)];
         let mut shared = Turns::default();
         order(&mut shared, &all, 1, false);
-        let ended = *shared.under_way.keys().next().unwrap();
+        let ended = *shared.in_hand.keys().next().unwrap();
         let mut after = shared.clone();
         order(&mut after, &all, 1, false);
-        let id = *after.under_way.keys().find(|id| **id != ended).unwrap();
+        let id = *after.in_hand.keys().find(|id| **id != ended).unwrap();
         let due_at = Timestamp::from_micros(10);
         let mail = Mail::owed(id, scope(1), Invoice, "inv_1".into(), "awa@example.org".into(), due_at);
-        shared.give_back(ended);
+        shared.ended(ended);
         shared.add(after, &[ClaimedMail { mail, lease_token: 1 }]);
         assert_eq!((shared.taken(Mode::Live), shared.taken(Mode::Test), shared.count), (1, 0, 2));
     }

@@ -1,6 +1,10 @@
 //! Mails to customers, and to merchants of what they have to know: owed in the transaction of what they are about, written when they are sent, so that they say what
 //! is true then, and repeated until the mail server has them or refuses them for good.
 
+mod held;
+
+pub use held::{HeldMail, LEASE};
+
 use std::time::Duration;
 
 use domain::Scope;
@@ -15,12 +19,8 @@ use super::documents::{Asker, Subject};
 use super::{App, Context, look_up, organization_of};
 use crate::error::Failure;
 use crate::letters::{EndpointLetter, InvoiceLetter, Letter, ReceiptLetter};
-use crate::mail::{Attachment, Finality, Mailer, Message, is_mailable};
+use crate::mail::{Attachment, Finality, LastLine, Mailer, Message, is_mailable};
 use crate::wire::invoices::payment_url;
-
-/// After so long a silent worker's mail goes to another; one that works on says so in time.
-pub const LEASE: Duration = Duration::from_secs(30);
-const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
 /// Mails about one object within a time: more than that tells nobody anything.
 const MOST_OF_OBJECT: usize = 10;
@@ -68,7 +68,8 @@ pub fn owe_endpoint_disabled(tx: &mut Tx<'_>, context: &Context, endpoint: &Webh
     }
 }
 
-/// Stores what an attempt brought: sent, again later, or given up. A holder that was overtaken stores nothing.
+/// Stores what an attempt brought: sent, again later, or given up. A holder that was overtaken stores nothing, unless the mail
+/// server has the mail.
 pub fn attempted(tx: &mut Tx<'_>, claimed: &ClaimedMail, outcome: &MailAttempted) -> Result<(), Failure> {
     let now = tx.now();
     let mut claimed = claimed.clone();
@@ -176,14 +177,20 @@ fn id_of<T: domain::Object>(mail: &Mail) -> Result<domain::Id<T>, Failure> {
 }
 
 impl App {
-    /// One attempt to send a mail that this worker holds, outside any transaction. `place` is given back before the commit,
+    /// One attempt to send a mail that this worker holds, outside any transaction. Its place is given back before the commit,
     /// which wakes whoever waits for it.
-    pub async fn send_mail<P: Send>(&self, mailer: &Mailer, claimed: &ClaimedMail, place: P) -> Result<(), Failure> {
-        // Another worker has it: that one answers for the mail.
-        let Some(outcome) = self.while_held(claimed, self.attempt_mail(mailer, claimed)).await? else { return Ok(()) };
-        drop(place);
-        let claimed = claimed.clone();
-        self.commit(move |tx, _| attempted(tx, &claimed, &outcome)).await
+    pub async fn send_mail(
+        &self,
+        mailer: &Mailer,
+        mut held: HeldMail,
+        give_back: impl FnOnce() + Send,
+    ) -> Result<(), Failure> {
+        let Some(outcome) = self.attempt_mail(mailer, &mut held).await else {
+            tracing::warn!(mail = %held.mail().id, "a mail is left to the next claim, which may be another worker's");
+            return Ok(());
+        };
+        give_back();
+        held.store(self, outcome).await
     }
 
     async fn message(&self, mail: &Mail) -> Result<Result<Message, &'static str>, Failure> {
@@ -215,24 +222,24 @@ impl App {
         }))
     }
 
-    /// Nothing where the lease has passed to another worker.
-    async fn attempt_mail(&self, mailer: &Mailer, claimed: &ClaimedMail) -> Result<Option<MailAttempted>, Failure> {
-        let message = match self.message(&claimed.mail).await {
+    /// Nothing where the mail is not this worker's any more, and the mail server does not have it.
+    async fn attempt_mail(&self, mailer: &Mailer, held: &mut HeldMail) -> Option<MailAttempted> {
+        let (mail, last_line) = (held.mail().clone(), LastLine::default());
+        let message = match held.during(self, &last_line, self.message(&mail)).await? {
             Ok(Ok(message)) => message,
-            Ok(Err(why)) => return Ok(Some(MailAttempted::Refused { error: why.to_owned() })),
+            Ok(Err(why)) => return Some(MailAttempted::Refused { error: why.to_owned() }),
             Err(failure) => {
-                tracing::error!(mail = %claimed.mail.id, %failure, "a mail can't be written");
+                tracing::error!(mail = %mail.id, %failure, "a mail can't be written");
                 let error = "the mail could not be written; the log says why".into();
-                return Ok(Some(MailAttempted::Failed { error }));
+                return Some(MailAttempted::Failed { error });
             }
         };
-        // From here on it can't be taken back: a machine that stood still while the file was made would send it once more.
-        if !self.hold_mail(claimed).await? {
-            return Ok(None);
+        // A machine that stood still while the file was made would send it once more.
+        if !held.renew(self).await {
+            return None;
         }
-        let mail = &claimed.mail;
         let attempt = mail.attempts + 1;
-        Ok(Some(match mailer.send(&message).await {
+        Some(match held.during(self, &last_line, mailer.send_noting(&message, &last_line)).await? {
             Ok(()) => {
                 tracing::info!(mail = %mail.id, object = mail.object_id, attempt, "a mail was sent");
                 MailAttempted::Accepted
@@ -245,32 +252,6 @@ impl App {
                     Finality::ForNow => MailAttempted::Failed { error: fault.to_string() },
                 }
             }
-        }))
-    }
-
-    /// Holds on to a mail while an attempt lasts, the wait for a place to make its file included. Nothing where the lease
-    /// passed to another worker meanwhile.
-    async fn while_held<T>(
-        &self,
-        claimed: &ClaimedMail,
-        attempt: impl Future<Output = Result<Option<T>, Failure>>,
-    ) -> Result<Option<T>, Failure> {
-        let mut attempt = std::pin::pin!(attempt);
-        loop {
-            tokio::select! {
-                ended = &mut attempt => return ended,
-                () = tokio::time::sleep(SIGN_OF_LIFE) => {
-                    if !self.hold_mail(claimed).await? {
-                        return Ok(None);
-                    }
-                }
-            }
-        }
-    }
-
-    /// `false` where another worker has it.
-    async fn hold_mail(&self, claimed: &ClaimedMail) -> Result<bool, Failure> {
-        let held = claimed.clone();
-        self.commit(move |tx, _| Ok(mails::renew(tx, &held, tx.now().plus(LEASE))?)).await
+        })
     }
 }

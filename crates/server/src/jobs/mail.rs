@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use domain::mail::Mail;
 use domain::{Id, Mode, Timestamp};
 use store::Tx;
-use store::queries::mails::{self, ClaimedMail};
+use store::queries::mails;
 
 use super::queue::Queue;
 use crate::app::App;
 use crate::app::mail_turns::{self, Turns};
-use crate::app::mails::LEASE;
+use crate::app::mails::{HeldMail, LEASE};
 use crate::error::Failure;
+use crate::monotonic;
 
 /// Connections to the mail server: most allow few.
 const PLACES: usize = 4;
@@ -34,7 +35,7 @@ impl Mails {
 }
 
 impl Queue for Mails {
-    type Claimed = ClaimedMail;
+    type Claimed = HeldMail;
 
     const NAME: &'static str = "mails";
     const CONCURRENCY: usize = PLACES;
@@ -44,7 +45,8 @@ impl Queue for Mails {
         Ok(mails::next_due(tx, modes)?)
     }
 
-    async fn claim(&self, app: &App, limit: usize) -> Result<Vec<ClaimedMail>, Failure> {
+    async fn claim(&self, app: &App, limit: usize) -> Result<Vec<HeldMail>, Failure> {
+        let since = monotonic::now();
         let (for_test, before) = (self.free_for_test(), self.turns().clone());
         let claimed = app.store().write(move |tx| {
             let (mut turns, until) = (before.clone(), tx.now().plus(LEASE));
@@ -55,27 +57,33 @@ impl Queue for Mails {
         });
         let (claimed, after) = claimed.await?;
         self.turns().add(after, &claimed);
-        Ok(claimed)
+        Ok(claimed.into_iter().map(|claimed| HeldMail::new(claimed, since)).collect())
     }
 
-    async fn work(&self, app: &App, claimed: ClaimedMail) {
-        let place = Place { of: self.clone(), mail: claimed.mail.id };
+    async fn work(&self, app: &App, held: HeldMail) {
+        let in_hand = InHand { of: self.clone(), mail: held.mail().id };
         let Some(mailer) = app.mailer() else { return };
-        if let Err(failure) = app.send_mail(mailer, &claimed, place).await {
+        if let Err(failure) = app.send_mail(mailer, held, || in_hand.give_back()).await {
             // The lease runs out, and it is tried again.
-            tracing::error!(mail = %claimed.mail.id, %failure, "what came of a mail can't be stored");
+            tracing::error!(mail = %in_hand.mail, %failure, "what came of a mail can't be stored");
         }
     }
 }
 
-/// Given back when it is dropped.
-struct Place {
+/// A mail in this process's hands, until it is dropped.
+struct InHand {
     of: Mails,
     mail: Id<Mail>,
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
+impl InHand {
+    fn give_back(&self) {
         self.of.turns().give_back(self.mail);
+    }
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.of.turns().ended(self.mail);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lettre::Address;
@@ -21,6 +22,20 @@ const COMMAND: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(600);
 const GOODBYE: Duration = Duration::from_secs(5);
 const LONGEST_PASSWORD: usize = 1024;
+
+/// Whether a message's last line was said: from then on the server may have it, whatever becomes of the connection.
+#[derive(Debug, Default)]
+pub struct LastLine(AtomicBool);
+
+impl LastLine {
+    pub fn is_said(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn say(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
 
 /// Sends messages through the operator's mail server.
 pub struct Mailer {
@@ -64,9 +79,14 @@ impl Mailer {
 
     /// The server has the message, or the fault says where it stopped.
     pub async fn send(&self, message: &Message) -> Result<(), SendFault> {
+        self.send_noting(message, &LastLine::default()).await
+    }
+
+    /// The same, for whoever has to know how far it came: it may be dropped before the last line was said.
+    pub async fn send_noting(&self, message: &Message, last_line: &LastLine) -> Result<(), SendFault> {
         let written = message.write(&self.from)?;
         let mut connection = self.connect().await?;
-        let sent = hand_over(&mut connection, &written).await;
+        let sent = hand_over(&mut connection, &written, last_line).await;
         // What follows changes nothing; a server that is gone is not waited for.
         let _ = tokio::time::timeout(GOODBYE, connection.abort()).await;
         sent
@@ -112,7 +132,11 @@ impl Mailer {
     }
 }
 
-async fn hand_over(connection: &mut AsyncSmtpConnection, written: &Written) -> Result<(), SendFault> {
+async fn hand_over(
+    connection: &mut AsyncSmtpConnection,
+    written: &Written,
+    last_line: &LastLine,
+) -> Result<(), SendFault> {
     let Written { from, to, bytes } = written;
     let is_ascii = |address: &Address| address.to_string().is_ascii();
     let mut parameters = Vec::new();
@@ -126,7 +150,13 @@ async fn hand_over(connection: &mut AsyncSmtpConnection, written: &Written) -> R
     step(Step::Sender, COMMAND, connection.command(Mail::new(Some(from.clone()), parameters))).await?;
     step(Step::Recipient, COMMAND, connection.command(Rcpt::new(to.clone(), Vec::new()))).await?;
     step(Step::Message, COMMAND, connection.command(Data)).await?;
-    let answered = step(Step::Message, ANSWER, connection.message(bytes)).await;
+    // Asked for when all before it is written, and just before the last line is.
+    let no_more = std::iter::from_fn(|| {
+        last_line.say();
+        None
+    });
+    let parts = std::iter::once(bytes.as_slice()).chain(no_more);
+    let answered = step(Step::Message, ANSWER, connection.message_iter(parts)).await;
     // Without the server's own no, the message may be on its way.
     answered.map(drop).map_err(|fault| match fault.code {
         Some(_) => fault,

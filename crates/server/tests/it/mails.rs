@@ -1,5 +1,6 @@
 //! Mails to customers and merchants, from the command that owes one to the server that takes it, whatever that server does.
 
+mod faults;
 #[path = "../../src/mail/tests/sink.rs"]
 pub(crate) mod sink;
 mod turns;
@@ -9,16 +10,18 @@ use std::time::Duration;
 
 use dalasi::app::invoices::{self, NewInvoice};
 use dalasi::app::mail_turns::{self, Turns};
-use dalasi::app::mails::LEASE;
+use dalasi::app::mails::{HeldMail, LEASE};
 use dalasi::app::products::NewItem;
 use dalasi::app::webhooks::{self, EndpointChange, NewEndpoint, Posted};
 use dalasi::error::Failure;
+use dalasi::monotonic;
 use domain::invoice::Invoice;
 use domain::mail::{Mail, MailStatus};
 use domain::organization::{Locale, Organization};
 use domain::webhook::{Attempted, EndpointStatus, EventFilter, WebhookEndpoint};
 use domain::{Currency, Id, Metadata, Mode, Money, Refusal, TaxRate};
-use store::queries::mails::{self, ClaimedMail};
+use store::queries::mails;
+use tokio::task::JoinHandle;
 
 use crate::world::World;
 use sink::{CUT, Script, Sink};
@@ -58,13 +61,20 @@ impl World {
         self.app.commit(move |tx, context| invoices::send(tx, context, scope, id)).await.map(|billed| billed.invoice)
     }
 
-    /// Held from now on, as by a worker.
-    async fn claim_mail(&self) -> ClaimedMail {
+    /// As a worker claims it.
+    async fn hold_mail(&self) -> HeldMail {
+        let since = monotonic::now();
         let claimed = self.app.commit(|tx, _| {
             let until = tx.now().plus(LEASE);
             mail_turns::claim(tx, Mode::Test, 1, until, &mut Turns::default())
         });
-        claimed.await.unwrap().pop().unwrap()
+        HeldMail::new(claimed.await.unwrap().pop().unwrap(), since)
+    }
+
+    /// As it sends it.
+    fn sends(&self, held: HeldMail) -> JoinHandle<Result<(), Failure>> {
+        let app = self.app.clone();
+        tokio::spawn(async move { app.send_mail(app.mailer().unwrap(), held, || ()).await })
     }
 
     async fn mails_of(&self, about: impl fmt::Display) -> Vec<Mail> {
@@ -182,13 +192,12 @@ async fn a_mail_that_passed_to_another_worker_is_sent_by_that_one() {
     world.rest().await;
     let invoice = world.bill(|_| ()).await;
     world.send_invoice(invoice.id).await.unwrap();
-    let first = world.claim_mail().await;
+    let first = world.hold_mail().await;
     world.clock.advance(LEASE);
-    let second = world.claim_mail().await;
-    let mailer = world.app.mailer().unwrap();
-    world.app.send_mail(mailer, &first, ()).await.unwrap();
+    let second = world.hold_mail().await;
+    assert_eq!(world.sends(first).await.unwrap(), Ok(()));
     sink.heard(|heard| assert!(heard.messages.is_empty()));
-    world.app.send_mail(mailer, &second, ()).await.unwrap();
+    assert_eq!(world.sends(second).await.unwrap(), Ok(()));
     sink.heard(|heard| assert_eq!(heard.messages.len(), 1));
     world.mail_that(invoice.id, "is sent", |mail| mail.status == MailStatus::Sent).await;
 }

@@ -79,10 +79,11 @@ update mails
 set lease_until = $4
 where organization_id = $1 and mode = $2 and id = $3 and lease_token = $5 and status = 'pending'";
 
+/// That the mail server has it is true whoever holds the mail by now; anything else is for the holder to say.
 const FINISH: &str = "\
 update mails
 set status = $4, attempts = $5, next_try_at = $6, last_error = $7, sent_at = $8, lease_until = 0
-where organization_id = $1 and mode = $2 and id = $3 and lease_token = $9";
+where organization_id = $1 and mode = $2 and id = $3 and status = 'pending' and (lease_token = $9 or $4 = 'sent')";
 
 /// Of all merchants: one step, where nothing is due yet.
 const NEXT_DUE: &str = "\
@@ -204,7 +205,8 @@ pub fn renew(tx: &mut Tx<'_>, claimed: &ClaimedMail, lease_until: Timestamp) -> 
     Ok(tx.execute(RENEW, &values)? == 1)
 }
 
-/// Stores what an attempt brought; `false` when the lease had passed to another worker.
+/// Stores what an attempt brought; `false` when the lease had passed to another worker, unless the mail server has the mail, or
+/// when all was said of it before.
 pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedMail) -> Result<bool, Error> {
     let mail = &claimed.mail;
     let mut values = Vec::from(key(mail.scope, &mail.id.to_string()));

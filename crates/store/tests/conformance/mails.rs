@@ -115,7 +115,21 @@ async fn a_silent_workers_mail_goes_to_another_who_answers_for_it(world: &World)
     assert_eq!(all(&store, scope).await[0].status, MailStatus::Pending);
     assert!(finish(&store, &second, MailAttempted::Accepted).await);
     let mail = all(&store, scope).await.remove(0);
-    assert_eq!((mail.status, mail.attempts, mail.last_error), (MailStatus::Sent, 1, None));
+    assert_eq!((mail.status, mail.attempts, mail.last_error.as_deref()), (MailStatus::Sent, 1, None));
+    // That was the last word, though its commit was lost and it is said again.
+    for outcome in [MailAttempted::Accepted, MailAttempted::Failed { error: "421".into() }] {
+        assert!(!finish(&store, &second, outcome).await);
+        assert_eq!(all(&store, scope).await, std::slice::from_ref(&mail));
+    }
+
+    // What the mail server has is sent, whoever holds it by now.
+    owe(&store, scope).await;
+    let first = claim(&store, Duration::ZERO).await.remove(0);
+    let second = claim(&store, LEASE).await.remove(0);
+    assert!(finish(&store, &first, MailAttempted::Accepted).await);
+    assert!(!renew(&second).await.unwrap(), "there is nothing to send any more");
+    assert!(!finish(&store, &second, MailAttempted::Failed { error: "421".into() }).await);
+    assert!(all(&store, scope).await.iter().all(|mail| mail.status == MailStatus::Sent));
 }
 
 async fn what_is_over_or_not_due_is_not_claimed(world: &World) {

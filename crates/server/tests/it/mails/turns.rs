@@ -10,9 +10,9 @@ use super::*;
 use crate::cli::place::Place;
 
 /// So many invoices are sent at once: more than the server takes while anybody looks.
-const BULK: usize = 40;
-/// Four are under way when the others come, and then the turns are theirs too.
-const SOON: usize = 12;
+const BULK: usize = 60;
+/// A few are under way when the others come, and the files of those are made first.
+const SOON: usize = BULK / 2;
 
 impl World {
     /// Another merchant beside the first.

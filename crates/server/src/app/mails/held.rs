@@ -1,0 +1,107 @@
+//! A mail in a worker's hands: held by a lease that is renewed while it is sent, and held on to where the database says nothing
+//! for a while. What was sent can't be asked for, so nothing of ours may make it be sent once more.
+
+use std::time::Duration;
+
+use domain::mail::{Mail, MailAttempted};
+use store::queries::mails::{self, ClaimedMail};
+use tokio::time::Instant;
+
+use super::attempted;
+use crate::app::App;
+use crate::error::Failure;
+use crate::mail::LastLine;
+use crate::monotonic;
+
+/// After so long a silent worker's mail goes to another; one that works on says so in time.
+pub const LEASE: Duration = Duration::from_secs(30);
+const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+/// Before the next try, where the database didn't take one.
+const PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// A mail that was claimed.
+pub struct HeldMail {
+    claimed: ClaimedMail,
+    /// Not later than the lease ends.
+    until: Instant,
+}
+
+impl HeldMail {
+    /// `since`: not later than the claim began.
+    pub fn new(claimed: ClaimedMail, since: Instant) -> Self {
+        Self { claimed, until: since + LEASE }
+    }
+
+    pub fn mail(&self) -> &Mail {
+        &self.claimed.mail
+    }
+
+    /// Whether it is this worker's at this moment.
+    pub(super) async fn renew(&mut self, app: &App) -> bool {
+        let renewed = tokio::time::timeout_at(self.until, self.renewed(app, Duration::ZERO)).await.ok().flatten();
+        self.until = renewed.unwrap_or(self.until);
+        renewed.is_some()
+    }
+
+    /// What comes of an attempt while the mail is held. Nothing, where another worker has it or may have it: that one answers for
+    /// it. But from the message's last line on the mail server may have it, and its answer is waited for all the same.
+    pub(super) async fn during<T>(
+        &mut self,
+        app: &App,
+        last_line: &LastLine,
+        attempt: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut attempt = std::pin::pin!(attempt);
+        loop {
+            tokio::select! {
+                ended = &mut attempt => return Some(ended),
+                renewed = self.renewed(app, SIGN_OF_LIFE) => match renewed {
+                    Some(until) => self.until = until,
+                    None if last_line.is_said() => return Some(attempt.await),
+                    None => return None,
+                },
+                () = tokio::time::sleep_until(self.until), if !last_line.is_said() => {
+                    if !last_line.is_said() {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// When the lease ends that was granted after a wait, however often the database had to be asked; nothing where another worker
+    /// has the mail, or all is said of it.
+    async fn renewed(&self, app: &App, wait: Duration) -> Option<Instant> {
+        tokio::time::sleep(wait).await;
+        let mut pause = PAUSE;
+        loop {
+            let (asked, claimed) = (monotonic::now(), self.claimed.clone());
+            match app.commit(move |tx, _| Ok(mails::renew(tx, &claimed, tx.now().plus(LEASE))?)).await {
+                Ok(is_held) => return is_held.then_some(asked + LEASE),
+                Err(failure) => {
+                    tracing::warn!(mail = %self.claimed.mail.id, %failure, "that a mail is worked on can't be stored yet");
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+
+    /// What came of the attempt, as often as it takes where the fault passes: until the lease ends, or, of a message that the mail
+    /// server has taken, for as long as this process lives.
+    pub(super) async fn store(self, app: &App, outcome: MailAttempted) -> Result<(), Failure> {
+        let mut pause = PAUSE;
+        loop {
+            let (claimed, stored) = (self.claimed.clone(), outcome.clone());
+            let Err(failure) = app.commit(move |tx, _| attempted(tx, &claimed, &stored)).await else { return Ok(()) };
+            let is_in_time = outcome == MailAttempted::Accepted || monotonic::now() + pause < self.until;
+            if !failure.passes() || !is_in_time {
+                return Err(failure);
+            }
+            tracing::warn!(mail = %self.claimed.mail.id, %failure, "what came of a mail can't be stored yet");
+            tokio::time::sleep(pause).await;
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+}
