@@ -1,5 +1,5 @@
-//! Mails to customers, and to merchants of what they have to know: owed in the transaction of what they are about, written when they are sent, so that they say what
-//! is true then, and repeated until the mail server has them or refuses them for good.
+//! Mails to customers, and to merchants of what they have to know: owed in the transaction of what they are about, written when
+//! they are sent, so that they say what is true then, and repeated until the mail server has them or refuses them for good.
 
 mod held;
 
