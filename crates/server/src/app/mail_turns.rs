@@ -14,6 +14,7 @@ use crate::error::Failure;
 #[derive(Debug, Clone, Default)]
 pub struct Turns {
     in_hand: BTreeMap<Id<Mail>, InHand>,
+    owed: Vec<Owed>,
     /// The number of the last turn, of those who have been owed mails ever since.
     last: BTreeMap<(Scope, MailKind), u64>,
     count: u64,
@@ -27,6 +28,17 @@ struct InHand {
 }
 
 impl Turns {
+    /// Of a process that has nothing in its hands.
+    pub fn begin(tx: &mut Tx<'_>) -> Result<Self, Failure> {
+        let (_, owed) = mails::look(tx, &[Mode::Live, Mode::Test])?;
+        Ok(Self { owed, ..Self::default() })
+    }
+
+    /// Who is owed mails: looked for beforehand, because a claim holds up whoever writes.
+    pub fn know(&mut self, owed: Vec<Owed>) {
+        self.owed = owed;
+    }
+
     /// Mails of a mode under way.
     pub fn taken(&self, mode: Mode) -> usize {
         self.under_way().filter(|scope| scope.mode == mode).count()
@@ -84,7 +96,7 @@ impl Turns {
     }
 }
 
-/// Up to `limit` due mails of a mode, turn by turn, held until `lease_until`.
+/// Up to `limit` due mails of a mode, turn by turn, held until `lease_until`: of those who were known to be owed some.
 pub fn claim(
     tx: &mut Tx<'_>,
     mode: Mode,
@@ -96,8 +108,9 @@ pub fn claim(
     if limit == 0 {
         return Ok(claimed);
     }
-    let mut owed = mails::owed(tx, mode)?;
-    owed.retain(|owed| owed.due_at <= tx.now());
+    let now = tx.now();
+    let is_due = |owed: &&Owed| owed.scope.mode == mode && owed.due_at <= now;
+    let mut owed: Vec<_> = turns.owed.iter().filter(is_due).copied().collect();
     turns.forget_others(mode, &owed);
     while claimed.len() < limit
         && let Some(index) = turns.next(&owed)

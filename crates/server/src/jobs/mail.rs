@@ -42,7 +42,9 @@ impl Queue for Mails {
 
     fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
         let modes: &[Mode] = if self.free_for_test() > 0 { &[Mode::Live, Mode::Test] } else { &[Mode::Live] };
-        Ok(mails::next_due(tx, modes)?)
+        let (next, owed) = mails::look(tx, modes)?;
+        self.turns().know(owed);
+        Ok(next)
     }
 
     async fn claim(&self, app: &App, limit: usize) -> Result<Vec<HeldMail>, Failure> {

@@ -65,8 +65,8 @@ impl World {
     async fn hold_mail(&self) -> HeldMail {
         let since = monotonic::now();
         let claimed = self.app.commit(|tx, _| {
-            let until = tx.now().plus(LEASE);
-            mail_turns::claim(tx, Mode::Test, 1, until, &mut Turns::default())
+            let (until, mut turns) = (tx.now().plus(LEASE), Turns::begin(tx)?);
+            mail_turns::claim(tx, Mode::Test, 1, until, &mut turns)
         });
         HeldMail::new(claimed.await.unwrap().pop().unwrap(), since)
     }

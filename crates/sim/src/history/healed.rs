@@ -95,8 +95,9 @@ impl History {
         let claimed = self.world.app.commit(move |tx, _| {
             let until = domain::Timestamp::from_micros(tx.now_us() + LEASE);
             dalasi::app::webhooks::claim(tx, most, until, &mut Places::default())?;
+            let mut turns = Turns::begin(tx)?;
             for mode in [Mode::Live, Mode::Test] {
-                mail_turns::claim(tx, mode, most, until, &mut Turns::default())?;
+                mail_turns::claim(tx, mode, most, until, &mut turns)?;
             }
             Ok(())
         });

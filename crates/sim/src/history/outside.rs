@@ -371,7 +371,7 @@ impl History {
         let app = self.world.app.clone();
         let until = |tx: &store::Tx<'_>| Timestamp::from_micros(tx.now_us() + LEASE_US);
         let claimed = app.store().write::<_, Failure, _>(move |tx| {
-            let (until, mut turns) = (until(tx), Turns::default());
+            let (until, mut turns) = (until(tx), Turns::begin(tx)?);
             let mut claimed = mail_turns::claim(tx, Mode::Live, 8, until, &mut turns)?;
             claimed.extend(mail_turns::claim(tx, Mode::Test, 8, until, &mut turns)?);
             Ok(claimed)

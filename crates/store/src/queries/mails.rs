@@ -223,18 +223,28 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedMail) -> Result<bool, Error> {
 
 /// Of the modes that are asked for.
 pub fn next_due(tx: &mut Tx<'_>, modes: &[Mode]) -> Result<Option<Timestamp>, Error> {
+    Ok(look(tx, modes)?.0)
+}
+
+/// The same, and who is owed mails in the modes in which something is due.
+pub fn look(tx: &mut Tx<'_>, modes: &[Mode]) -> Result<(Option<Timestamp>, Vec<Owed>), Error> {
     let mut next: Option<Timestamp> = None;
+    let mut all = Vec::new();
     for mode in modes {
         let row = tx.query_opt(NEXT_DUE, &of_mode(tx, *mode))?;
         let first = row.map(|row| row.get("due_at")).transpose()?.map(Timestamp::from_micros);
         let due_at = match first {
             // Not one that [`owed`] passes over: a claim would find nothing, as often as it is told that there is something.
-            Some(first) if first <= tx.now() => owed(tx, *mode)?.iter().map(|owed| owed.due_at).min(),
+            Some(first) if first <= tx.now() => {
+                let owed = owed(tx, *mode)?;
+                all.extend_from_slice(&owed);
+                owed.iter().map(|owed| owed.due_at).min()
+            }
             later => later,
         };
         next = next.into_iter().chain(due_at).min();
     }
-    Ok(next)
+    Ok((next, all))
 }
 
 fn of_mode(tx: &Tx<'_>, mode: Mode) -> [Value; 3] {

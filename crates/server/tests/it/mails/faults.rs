@@ -166,7 +166,8 @@ async fn a_process_does_not_take_from_itself() {
         });
         claimed.await.unwrap()
     };
-    let (claimed, mut turns) = claim(Turns::default()).await;
+    let turns = world.app.read(|tx, _| Turns::begin(tx)).await.unwrap();
+    let (claimed, mut turns) = claim(turns).await;
     assert_eq!(claimed.len(), 1);
     let (mail, outcome) = (claimed[0].clone(), MailAttempted::Failed { error: "421".into() });
     turns.give_back(mail.mail.id);
