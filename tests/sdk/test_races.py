@@ -52,10 +52,14 @@ def test_pays_against_cancels(server, sdk):
 
         def settled(checkout=checkout, started=started):
             found = ok(sdk.checkouts.get(checkout["id"]))
-            waiting = started and (found["transaction"] or {}).get("status") not in ("completed", "cancelled")
+            attempt = (found["transaction"] or {}).get("status")
+            waiting = started and attempt not in ("completed", "cancelled", "failed")
             return None if found["status"] == "pending" or waiting else found
 
         found = eventually(settled)
+        if started and found["transaction"]["status"] == "failed":
+            why = ok(sdk.transactions.get(found["transaction"]["id"]))["failure_reason"]
+            assert cancelled and why == "cancelled", "the cancel came before the call, which was not made"
         if cancelled:
             assert found["status"] == "cancelled", "money that comes after is recorded, the end stays what it was"
         else:
