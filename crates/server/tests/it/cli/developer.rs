@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 use std::time::Duration;
 
+use dalasi::monotonic;
 use serde_json::Value;
 
 use super::on_both;
@@ -114,9 +115,10 @@ async fn the_events_of_some_time_are_sent_again(place: &Place) {
         cancelled.insert(text(&made, "/data/id").to_owned());
         tokio::time::sleep(Duration::from_millis(12)).await;
     }
+    let url = server.url.clone();
     let resend = |more: &[&str]| {
         let mut command = place.command(&[&["events", "resend"], more].concat());
-        Ran::of(command.env("DALASI_API_KEY", key).env("DALASI_API_URL", &server.url).output().unwrap())
+        Ran::of(command.env("DALASI_API_KEY", key).env("DALASI_API_URL", &url).output().unwrap())
     };
     let all: &[&str] = &["--since", "2020-01-01", "--yes"];
     let nobody = resend(all);
@@ -181,6 +183,11 @@ async fn the_events_of_some_time_are_sent_again(place: &Place) {
     endpoint.until(2 * MANY + 4).await;
     assert_eq!(resend(&["--since", "2020-01-01", "--missed", "--yes"]).data, "", "now it has them");
     assert_eq!(server.stop(), 0);
+    assert_eq!(endpoint.got().len(), 2 * MANY + 4, "and nothing was sent that nobody asked for");
+    let begun = monotonic::now();
+    let away = resend(all);
+    assert_eq!((away.code, away.data.as_str()), (1, ""), "{away:?}");
+    assert!(away.messages.contains("can't be reached") && begun.elapsed() < Duration::from_secs(15), "{away:?}");
     place.has_clean_books();
 }
 
