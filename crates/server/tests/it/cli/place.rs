@@ -32,6 +32,11 @@ impl Place {
         Self { folder, database: None }
     }
 
+    /// One for each database that is there.
+    pub(crate) async fn each(test: &str) -> impl Iterator<Item = Self> {
+        [Some(Self::sqlite()), Self::postgres(test).await].into_iter().flatten()
+    }
+
     pub(crate) async fn postgres(test: &str) -> Option<Self> {
         let Ok(admin) = std::env::var("DALASI_TEST_POSTGRES_URL") else {
             #[expect(clippy::print_stderr, reason = "a test that does not run says so")]

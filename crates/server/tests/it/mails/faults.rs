@@ -69,9 +69,7 @@ impl Sink {
 
 /// On both databases side by side.
 async fn on_each<F: Future<Output = ()>>(test: &'static str, attack: impl Fn(Place) -> F) {
-    let mut places = vec![Place::sqlite()];
-    places.extend(Place::postgres(test).await);
-    futures_util::future::join_all(places.into_iter().map(attack)).await;
+    futures_util::future::join_all(Place::each(test).await.map(attack)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

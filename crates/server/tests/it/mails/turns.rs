@@ -41,9 +41,7 @@ impl World {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_merchants_many_keep_nobody_else_waiting() {
-    let mut places = vec![Place::sqlite()];
-    places.extend(Place::postgres("one merchant's many keep nobody else waiting").await);
-    for place in places {
+    for place in Place::each("one merchant's many keep nobody else waiting").await {
         let sink = Sink::start(Script { greeting: "later 220 sink", ..Script::default() }).await;
         let mut world = World::mailing_on(place.settings(), &sink.url()).await;
         world.scope.mode = Mode::Live;

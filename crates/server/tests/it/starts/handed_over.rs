@@ -86,9 +86,7 @@ async fn cash_leaves_what_is_being_handed_over() {
 /// Contract §1.8: the word knows of no way on, and who asks again is told what was told first.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_word_that_overtakes_the_call_does_not_answer_for_it() {
-    let mut places = vec![Place::sqlite()];
-    places.extend(Place::postgres("a word that overtakes the call does not answer for it").await);
-    for place in places {
+    for place in Place::each("a word that overtakes the call does not answer for it").await {
         let (world, rail) = behind_on(place.settings(), Trouble::Slow(Notify::new()), true).await;
         let merchant = Merchant::of(&world).await;
         let (_, mut order) = invoice(&merchant).await;
@@ -114,9 +112,7 @@ async fn a_word_that_overtakes_the_call_does_not_answer_for_it() {
 /// Contract §4.2: it is with its rail until its call is over, and the payer who typed it is told what became of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_word_from_before_a_code_does_not_answer_for_it() {
-    let mut places = vec![Place::sqlite()];
-    places.extend(Place::postgres("a word from before a code does not answer for it").await);
-    for place in places {
+    for place in Place::each("a word from before a code does not answer for it").await {
         let trouble = Trouble::SlowCode { go_on: Notify::new(), is_refused: false };
         let (world, rail) = behind_on(place.settings(), trouble, true).await;
         let merchant = Merchant::of(&world).await;

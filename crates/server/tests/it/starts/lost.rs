@@ -156,9 +156,7 @@ async fn a_payment_is_answered_in_time_though_the_database_hangs() {
 /// Without a key nobody can ask again: whoever was told of a fault would begin a second payment.
 #[tokio::test]
 async fn a_payment_that_is_committed_is_answered_as_it_stands() {
-    let mut places = vec![Place::sqlite()];
-    places.extend(Place::postgres("a payment that is committed is answered as it stands").await);
-    for place in places {
+    for place in Place::each("a payment that is committed is answered as it stands").await {
         let (world, rail) = behind_on(place.settings(), Trouble::StoreGone(OnceLock::new()), true).await;
         let Trouble::StoreGone(app) = &rail.trouble else { unreachable!() };
         app.set(world.app.clone()).ok().unwrap();
