@@ -4,6 +4,8 @@
 //! COMMIT behind them. A guarded update is wrapped so that touching no row is an *error*, because PostgreSQL would commit
 //! what stands beside a miss.
 
+mod prepared;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::rc::Rc;
@@ -12,8 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::Client;
 
+use self::prepared::Prepared;
 use super::connect::Link;
 use super::fault::{self, Cause, Fault};
 use super::merge;
@@ -45,7 +48,6 @@ macro_rules! unhurried {
 /// gives up before ([`WRITE`]), so that whoever hears nothing more leaves nothing behind that waits or holds.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(25);
 const UNHURRIED_LIMIT: Duration = Duration::from_secs(6 * 3600);
-const STATEMENTS: usize = 512;
 /// More than this is sent before the closure ends, so that the memory of a large load is bounded.
 const COLLECTED: usize = 256;
 
@@ -97,12 +99,6 @@ pub(crate) enum State {
     Sound,
     Stale,
     Lost,
-}
-
-#[derive(Clone)]
-pub(super) struct Prepared {
-    pub(super) statement: Statement,
-    columns: Arc<[String]>,
 }
 
 pub(super) enum Collected {
@@ -355,72 +351,6 @@ impl Connection {
         // Also when it fails: it may have begun and be refused what comes behind.
         self.begun = true;
         self.send(&[Step::Command(text)], &[]).map(drop)
-    }
-
-    fn text<'a>(&self, sql: &'a str) -> Text<'a> {
-        match self.statements.get(sql) {
-            Some(prepared) => Text::Prepared(prepared.statement.clone()),
-            None => Text::Unprepared(sql),
-        }
-    }
-
-    /// Makes sure that the values can be sent. Returns the columns, unless nothing is prepared.
-    fn prepare(&mut self, sql: &str, values: &[Value]) -> Result<Option<Arc<[String]>>, Error> {
-        let Some(prepared) = self.prepared(sql)? else { return Ok(None) };
-        value::check(values, prepared.statement.params(), sql)?;
-        Ok(Some(Arc::clone(&prepared.columns)))
-    }
-
-    /// `None` where nothing is prepared.
-    pub(super) fn prepared(&mut self, sql: &str) -> Result<Option<&Prepared>, Error> {
-        if self.unprepared.load(Ordering::Relaxed) {
-            self.statements.clear();
-            return Ok(None);
-        }
-        if !self.statements.contains_key(sql) {
-            let statement = self.prepare_anew(sql)?;
-            let columns = value::columns_of(statement.columns());
-            self.statements.insert(sql.to_owned(), Prepared { statement, columns });
-        }
-        Ok(self.statements.get(sql))
-    }
-
-    /// Within the transaction, whose limits then hold for this wait as well: BEGIN goes out in front of it.
-    fn prepare_anew(&mut self, sql: &str) -> Result<Statement, Error> {
-        let begin = (!self.begun).then(|| self.begin_text());
-        self.begun = true;
-        let client = &self.client;
-        let begun = async {
-            match begin {
-                Some(text) => client.batch_execute(text).await,
-                None => Ok(()),
-            }
-        };
-        // The first one is sent first.
-        let answered = self.wait(async { tokio::join!(begun, client.prepare(sql)) });
-        match answered {
-            Ok((Ok(()), Ok(statement))) => Ok(statement),
-            Ok((Err(error), _) | (Ok(()), Err(error))) => {
-                let fault = fault::classify(&error);
-                match fault.cause {
-                    Cause::Statement | Cause::Consequence => {}
-                    Cause::Stale => self.state = State::Stale,
-                    Cause::Ended | Cause::Lost => self.state = State::Lost,
-                }
-                Err(fault.error)
-            }
-            Err(error) => {
-                self.state = State::Lost;
-                Err(error)
-            }
-        }
-    }
-
-    /// Between transactions, so that no statement is closed that a pipeline still needs.
-    pub(crate) fn trim(&mut self) {
-        if self.statements.len() > STATEMENTS {
-            self.statements.clear();
-        }
     }
 
     fn collect(&mut self, table: &str, sql: String, values: &[Value], guarded: bool) -> Result<(), Error> {
