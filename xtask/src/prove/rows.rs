@@ -577,20 +577,6 @@ pub(crate) const ROWS: &[Row] = &[
     },
 ];
 
-/// Rows of the programme that nothing proves yet, each with the reason.
-pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
-    (
-        "B9",
-        "an ordinary test: schemas 2 to 8 with rows, half steps and power cuts; there is no release yet whose golden files it could have",
-    ),
-    (
-        "C2",
-        "A1 plays it, a word before the answer, of another currency and about an unknown payment as well; over HTTP no rail speaks by \
-         itself yet, so that there is no signature to replay",
-    ),
-    ("D7.races", "ThreadSanitizer and Miri need a nightly compiler with its sources"),
-];
-
 /// They look at how long something takes: nothing else runs meanwhile.
 pub(crate) const ALONE: &[&str] =
     &["C3", "C4", "C6", "C7", "C8", "C8.standby", "C8.failover", "C8.frozen", "D6", "D11", "D12"];
@@ -602,29 +588,4 @@ pub(crate) fn ids() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_row_has_a_name_of_its_own_and_grows_with_the_tiers() {
-        let mut names = BTreeSet::new();
-        for row in ROWS {
-            // What is asked for may be another number for each database.
-            for database in if row.databases.is_empty() { &[""] } else { row.databases } {
-                assert!(names.insert((row.id, *database)), "{} stands twice", row.id);
-            }
-            let [gate, nightly, release] = row.counts;
-            assert!(gate <= nightly && nightly <= release && 0 < release, "{}", row.id);
-            assert!(0 < gate || !row.is_gate_step, "{}", row.id);
-        }
-        for id in ALONE {
-            assert!(ROWS.iter().any(|row| row.id == *id), "no row is called {id}");
-        }
-        for (id, reason) in NOT_BUILT {
-            assert!(ROWS.iter().all(|row| row.id != *id), "{id} is built");
-            assert!(!reason.is_empty(), "{id}");
-        }
-    }
-}
+mod tests;

@@ -1,9 +1,22 @@
 //! What was reached, row by row: for a terminal, and as a page of the documentation.
 
 use super::record::{Key, Reached, Record};
-use super::rows::NOT_BUILT;
 use super::{Task, Tier};
 use crate::Result;
+
+/// Rows of the programme that nothing proves yet, each with the reason.
+pub(super) const NOT_BUILT: &[(&str, &str)] = &[
+    (
+        "B9",
+        "an ordinary test: schemas 2 to 8 with rows, half steps and power cuts; there is no release yet whose golden files it could have",
+    ),
+    (
+        "C2",
+        "A1 plays it, a word before the answer, of another currency and about an unknown payment as well; over HTTP no rail speaks by \
+         itself yet, so that there is no signature to replay",
+    ),
+    ("D7.races", "ThreadSanitizer and Miri need a nightly compiler with its sources"),
+];
 
 pub(crate) struct Table {
     tier: Tier,

@@ -1,0 +1,27 @@
+//! What holds of every row.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::prove::table::NOT_BUILT;
+
+#[test]
+fn every_row_has_a_name_of_its_own_and_grows_with_the_tiers() {
+    let mut names = BTreeSet::new();
+    for row in ROWS {
+        // What is asked for may be another number for each database.
+        for database in if row.databases.is_empty() { &[""] } else { row.databases } {
+            assert!(names.insert((row.id, *database)), "{} stands twice", row.id);
+        }
+        let [gate, nightly, release] = row.counts;
+        assert!(gate <= nightly && nightly <= release && 0 < release, "{}", row.id);
+        assert!(0 < gate || !row.is_gate_step, "{}", row.id);
+    }
+    for id in ALONE {
+        assert!(ROWS.iter().any(|row| row.id == *id), "no row is called {id}");
+    }
+    for (id, reason) in NOT_BUILT {
+        assert!(ROWS.iter().all(|row| row.id != *id), "{id} is built");
+        assert!(!reason.is_empty(), "{id}");
+    }
+}
