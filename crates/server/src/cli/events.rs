@@ -204,6 +204,7 @@ async fn resend_range(client: &Client, range: &Range, format: &Format) -> Result
     let row = |event: &&ListedEvent| vec![event.id.to_string(), event.kind.clone(), event.created_at.clone()];
     output::table(&["event", "type", "happened"], &resent.iter().map(row).collect::<Vec<_>>())?;
     output::message(&match unwanted {
+        0 if count == 0 => "Nothing is there to be sent again.".to_owned(),
         0 => format!("{} sent again now.", events(resent.len())),
         _ => format!("{} sent again now; no active endpoint wants the other {unwanted}.", events(resent.len())),
     });
