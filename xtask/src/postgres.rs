@@ -5,7 +5,7 @@
 //! stops the cluster and removes the folder. An orderly stop takes the same way.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -105,6 +105,25 @@ pub(crate) fn foreground() -> Result<()> {
     }
 }
 
+/// Whether somebody listens at a cluster's address: hundreds of tests would each say that nobody does.
+pub(crate) fn answers(url: &str) -> Result<()> {
+    let Some(address) = address(url) else { return Ok(()) };
+    TcpStream::connect(&address).map(drop).map_err(|error| format!("nobody answers at {address} ({error})"))
+}
+
+/// Host and port, where a URL names one of each.
+fn address(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?']).next()?;
+    let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    // A folder of sockets is written with `%2F`.
+    if host.is_empty() || host.contains(['%', ',']) {
+        return None;
+    }
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    Some(if has_port { host.to_owned() } else { format!("{host}:5432") })
+}
+
 /// Who runs the cluster: PostgreSQL refuses root.
 enum Account {
     Ourselves,
@@ -191,4 +210,34 @@ fn free_port() -> Result<u16> {
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
         .map_err(|error| format!("no free port on 127.0.0.1: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_from_a_url() {
+        for (url, wanted) in [
+            ("postgres://postgres@127.0.0.1:34319/postgres", Some("127.0.0.1:34319")),
+            ("postgresql://me:se@cret@db.example/shop?sslmode=require", Some("db.example:5432")),
+            ("postgres://[::1]/shop", Some("[::1]:5432")),
+            ("postgres://[::1]:6000", Some("[::1]:6000")),
+            ("postgres://me@%2Frun%2Fpostgresql/shop", None),
+            ("postgres:///shop?host=/run", None),
+            ("postgres://a:1,b:2/shop", None),
+            ("host=localhost", None),
+        ] {
+            assert_eq!(address(url).as_deref(), wanted, "{url}");
+        }
+    }
+
+    #[test]
+    fn who_is_gone_does_not_answer() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("postgres://postgres@{}/postgres", listener.local_addr().unwrap());
+        assert_eq!(answers(&url), Ok(()));
+        drop(listener);
+        assert!(answers(&url).is_err_and(|why| why.contains("nobody answers at 127.0.0.1:")));
+    }
 }

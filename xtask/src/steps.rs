@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::postgres::Cluster;
+use crate::postgres::{self, Cluster};
 use crate::{Result, command, install, prove};
 
 pub(crate) struct Step {
@@ -86,6 +86,9 @@ impl Machine {
     /// A database that is already there (`DALASI_TEST_POSTGRES_URL`) is used as it is.
     pub(crate) fn postgres_url(&mut self) -> Result<String> {
         if let Ok(url) = std::env::var("DALASI_TEST_POSTGRES_URL") {
+            postgres::answers(&url).map_err(|why| {
+                format!("DALASI_TEST_POSTGRES_URL: {why}; without it `cargo xtask` starts a cluster of its own")
+            })?;
             return Ok(url);
         }
         let cluster = match self.cluster.take() {
