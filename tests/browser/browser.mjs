@@ -147,7 +147,8 @@ async function travel(go, tries = 3) {
   try {
     return await go()
   } catch (error) {
-    if (tries === 1 || !/ERR_ABORTED|interrupted by another navigation/.test(error.message)) throw error
+    const isAborted = /ERR_ABORTED|interrupted by another navigation|Not attached to an active page/.test(error.message)
+    if (tries === 1 || !isAborted) throw error
     await new Promise(resolve => setTimeout(resolve, 300))
     return travel(go, tries - 1)
   }
