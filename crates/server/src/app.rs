@@ -7,6 +7,7 @@ pub mod attempts;
 pub mod balance;
 pub mod checkouts;
 pub mod customers;
+pub mod delivery_outcomes;
 pub mod delivery_places;
 pub mod documents;
 pub mod endpoint_tests;
@@ -45,7 +46,7 @@ use domain::organization::Organization;
 use domain::payment::Transaction;
 use domain::rail::Capability;
 use domain::{Currency, Id, Method, Mode, Refusal, Scope};
-use store::{Entity, Store, Tx};
+use store::{Entity, Store, Tx, Worker};
 use tokio::sync::{broadcast, watch};
 
 use crate::background::Background;
@@ -176,7 +177,8 @@ struct Inner {
     rails: Rails,
     egress: Egress,
     mailer: Option<Mailer>,
-    bell: watch::Sender<u64>,
+    /// By [`Worker::place`].
+    bells: [watch::Sender<u64>; Worker::ALL.len()],
     changes: broadcast::Sender<String>,
     invariants: invariants::LatestInvariants,
     renderings: renderings::Renderings,
@@ -196,7 +198,7 @@ impl App {
             rails,
             egress,
             mailer,
-            bell: watch::Sender::new(0),
+            bells: std::array::from_fn(|_| watch::Sender::new(0)),
             changes,
             invariants: invariants::LatestInvariants::default(),
             renderings: renderings::Renderings::default(),
@@ -260,16 +262,19 @@ impl App {
         &self.inner.key_uses
     }
 
-    /// One transaction; afterwards the worker looks for what it owes.
+    /// One transaction; afterwards those workers are called to which it leaves something to do.
     pub async fn commit<T, F>(&self, command: F) -> Result<T, Failure>
     where
         F: Fn(&mut Tx<'_>, &Context) -> Result<T, Failure> + Send + Sync + 'static,
         T: Send + 'static,
     {
         let context = Arc::clone(&self.inner.context);
-        let result = self.inner.store.write(move |tx| command(tx, &context)).await;
-        self.inner.bell.send_modify(|rings| *rings += 1);
-        result
+        let write = move |tx: &mut Tx<'_>| command(tx, &context).map(|result| (result, tx.calls()));
+        let (result, calls) = self.inner.store.write(write).await?;
+        for worker in Worker::ALL.into_iter().filter(|worker| calls.has(*worker)) {
+            self.inner.bells[worker.place()].send_modify(|rings| *rings += 1);
+        }
+        Ok(result)
     }
 
     /// The same, for a command that only adds: see [`store::Store::add`]. What is new owes nothing before the worker looks by itself.
@@ -301,9 +306,9 @@ impl App {
         self.inner.store.look(move |tx| query(tx, &context)).await
     }
 
-    /// Rings after every commit but an addition's, which owes nothing yet: the worker looks for what it owes.
-    pub fn bell(&self) -> watch::Receiver<u64> {
-        self.inner.bell.subscribe()
+    /// Rings when a commit of this process has left `worker` something to do, an addition's aside, which owes nothing yet.
+    pub fn bell(&self, worker: Worker) -> watch::Receiver<u64> {
+        self.inner.bells[worker.place()].subscribe()
     }
 
     /// Tells open pages that an object changed: its public id, nothing else.

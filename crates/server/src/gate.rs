@@ -115,8 +115,10 @@ impl Gate {
         let is_write = is_of_programs(request) && !reads;
         let is_full =
             all.load(Ordering::Relaxed) >= *most || (is_write && writes.load(Ordering::Relaxed) >= *most_writes);
-        // Whoever asks whether the service is well is told.
-        if is_full && !matches!(request.uri().path(), "/health" | "/v1/health") {
+        // Whoever asks whether the service is well is told, and so is a browser that asks whether it may ask: it tells its page
+        // nothing of a refusal, and the answer costs no more than one.
+        let is_told = matches!(request.uri().path(), "/health" | "/v1/health") || request.method() == Method::OPTIONS;
+        if is_full && !is_told {
             return Err(self.refuse(if is_write { "write" } else { "other" }));
         }
         let (is_taken, bytes) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -248,6 +250,7 @@ mod tests {
         assert!(second.is_ok(), "a payer");
         assert!(gate.enter(&read).is_err(), "two requests at once");
         assert!(gate.enter(&request(Method::GET, "/health", Body::empty())).is_ok());
+        assert!(gate.enter(&request(Method::OPTIONS, "/v1/checkouts", Body::empty())).is_ok(), "a preflight");
         drop((first, second));
         assert!(gate.enter(&write).is_ok(), "a place is free again");
         assert_eq!(gate.0.refused.lock().unwrap().unsaid, 1, "the first was said at once");

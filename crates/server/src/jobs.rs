@@ -20,8 +20,8 @@ use std::time::Duration;
 use domain::job::{ClaimedJob, Job, Lane};
 use domain::webhook::WebhookEndpoint;
 use domain::{Id, Timestamp};
-use store::Tx;
 use store::queries::jobs;
+use store::{Tx, Worker};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -68,6 +68,7 @@ impl Queue for Prompt {
     type Claimed = ClaimedJob;
 
     const NAME: &'static str = "jobs";
+    const WORKER: Worker = Worker::Jobs(Lane::Prompt);
     const CONCURRENCY: usize = 64;
 
     fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
@@ -90,6 +91,7 @@ impl Queue for Ahead {
     type Claimed = ClaimedJob;
 
     const NAME: &'static str = "jobs ahead";
+    const WORKER: Worker = Worker::Jobs(Lane::Ahead);
     /// One is made and the next is at hand.
     const CONCURRENCY: usize = 2;
 

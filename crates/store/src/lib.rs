@@ -6,6 +6,7 @@
 //! Not here: rules. What a row means is decided in `domain`; this crate remembers it, whole or not at all.
 
 mod backup;
+mod calls;
 mod check;
 mod clock;
 mod condition;
@@ -33,6 +34,7 @@ mod tx;
 pub const EXIT_SYNC_FAILED: i32 = 74;
 
 pub use backup::{Summary, backup};
+pub use calls::{Calls, LONGEST_SLEEP, Worker};
 pub use check::{check_backup, is_backup};
 pub use clock::{Clock, EntropySource};
 pub use condition::{Condition, Server};

@@ -266,6 +266,17 @@ pub fn unless_damaged<T>(read: Result<T, Error>, what: &str) -> Result<Option<T>
     }
 }
 
+/// Placeholders from `$first` on for a list that is not empty, and its values. The last is repeated up to a power of two, so that
+/// lists of many lengths are few statements.
+pub(crate) fn listed(first: usize, values: impl ExactSizeIterator<Item = String>) -> (String, Vec<Value>) {
+    let count = values.len().next_power_of_two();
+    let mut values: Vec<Value> = values.map(Value::from).collect();
+    let last = values.last().expect("a list of something").clone();
+    values.resize(count, last);
+    let placeholders: Vec<String> = (first..first + count).map(|number| format!("${number}")).collect();
+    (placeholders.join(", "), values)
+}
+
 /// The database's plan for a statement.
 pub(crate) fn explained(tx: &mut Tx<'_>, sql: &str, values: &[Value]) -> Result<String, Error> {
     let (explain, column) = match tx.dialect() {

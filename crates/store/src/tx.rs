@@ -5,6 +5,7 @@
 
 use domain::Entropy;
 
+use crate::calls::{Calls, Worker};
 use crate::error::{Error, SqlKind};
 use crate::settings::Dialect;
 use crate::settled::Settled;
@@ -60,6 +61,7 @@ pub struct Tx<'c> {
     entropy: Entropy,
     doom: Option<Error>,
     depth: u32,
+    calls: Calls,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +72,16 @@ pub(crate) enum Access {
 
 impl<'c> Tx<'c> {
     pub(crate) fn new(conn: &'c mut dyn Conn, access: Access, now_us: i64, seed: [u8; 32]) -> Self {
-        Self { conn, access, now_us, seed, entropy: Entropy::from_seed(seed), doom: None, depth: 0 }
+        Self {
+            conn,
+            access,
+            now_us,
+            seed,
+            entropy: Entropy::from_seed(seed),
+            doom: None,
+            depth: 0,
+            calls: Calls::default(),
+        }
     }
 
     /// Business time in microseconds since the epoch: one reading for the whole run of the closure.
@@ -92,6 +103,17 @@ impl<'c> Tx<'c> {
     pub fn entropy(&mut self) -> &mut Entropy {
         assert_eq!(self.access, Access::Write, "a read makes nothing");
         &mut self.entropy
+    }
+
+    /// There is something to do for `worker`, if this is committed.
+    pub(crate) fn call(&mut self, worker: Worker) {
+        self.calls.add(worker);
+    }
+
+    /// For whom this transaction left something to do, or undid it.
+    #[must_use]
+    pub fn calls(&self) -> Calls {
+        self.calls
     }
 
     #[must_use]

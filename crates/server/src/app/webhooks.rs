@@ -180,7 +180,7 @@ pub fn give_up_part(tx: &mut Tx<'_>, claimed: &ClaimedJob, id: Id<WebhookEndpoin
 
 /// Whether an open delivery is only not marked yet as one that is not sent any more. `endpoint` is the one that it is for,
 /// unless that is deleted.
-fn is_given_up(
+pub(super) fn is_given_up(
     tx: &mut Tx<'_>,
     endpoint: Option<&WebhookEndpoint>,
     scope: Scope,
@@ -320,33 +320,34 @@ pub fn claim(
     loop {
         let full = places.full();
         let wanted = limit.saturating_sub(dispatches.len());
-        for due in deliveries::due(tx, wanted, &full)? {
-            let (scope, id) = (due.scope, due.event);
+        for mut due in deliveries::due(tx, wanted, &full)? {
             if let Entry::Vacant(unknown) = endpoints.entry(due.endpoint) {
                 let found =
-                    unless_damaged(tx.peek::<WebhookEndpoint>(scope, due.endpoint), "the endpoint of a delivery")?;
+                    unless_damaged(tx.peek::<WebhookEndpoint>(due.scope, due.endpoint), "the endpoint of a delivery")?;
                 unknown.insert(found.map(|endpoint| endpoint.filter(WebhookEndpoint::is_active)));
             }
             let known = endpoints.get(&due.endpoint).cloned().flatten();
             let (can_be_read, endpoint) = (known.is_some(), known.flatten());
-            if !places.take(due.endpoint, endpoint.as_ref()) {
-                continue;
+            due.events.retain(|_| places.take(due.endpoint, endpoint.as_ref()));
+            let taken = dispatches.len() + due.events.len();
+            let held = if due.events.is_empty() { Vec::new() } else { deliveries::lease(tx, &due, lease_until)? };
+            let ids: Vec<_> = held.iter().map(|claimed| claimed.delivery.event).collect();
+            let mut events = if ids.is_empty() { Vec::new() } else { events::some(tx, due.scope, &ids)? };
+            for claimed in held {
+                let id = claimed.delivery.event;
+                let found = events.iter().position(|event| event.id == id).map(|place| events.swap_remove(place));
+                if found.is_none() {
+                    tracing::error!(event = %id, "the event of a delivery is not there or can't be read: it is passed over");
+                }
+                // It is left until its lease ends.
+                let Some(event) = found.filter(|_| can_be_read) else { continue };
+                let given_up = is_given_up(tx, endpoint.as_ref(), due.scope, id)?;
+                let endpoint = endpoint.clone().filter(|_| !given_up);
+                dispatches.push(Dispatch { claimed, event, endpoint });
             }
-            let Some(claimed) = deliveries::lease(tx, &due, lease_until)? else {
+            for _ in dispatches.len()..taken {
                 places.give_back(due.endpoint);
-                continue;
-            };
-            let found = events::find(tx, scope, id);
-            let lost = || store::Error::Corrupt(format!("{id} is not there"));
-            let event = unless_damaged(found.and_then(|event| event.ok_or_else(lost)), "the event of a delivery")?;
-            // It is left until its lease ends.
-            let Some(event) = event.filter(|_| can_be_read) else {
-                places.give_back(due.endpoint);
-                continue;
-            };
-            let given_up = is_given_up(tx, endpoint.as_ref(), scope, id)?;
-            let endpoint = endpoint.filter(|_| !given_up);
-            dispatches.push(Dispatch { claimed, event, endpoint });
+            }
         }
         // Behind those of an endpoint that turned out to be full there may be others'.
         if dispatches.len() >= limit || places.full() == full {
@@ -360,59 +361,6 @@ pub fn claim(
 pub struct Posted {
     pub url: String,
     pub outcome: Attempted,
-}
-
-/// Stores what an attempt brought: done, again later, or given up. A holder that was overtaken stores nothing.
-pub fn attempted(
-    tx: &mut Tx<'_>,
-    context: &Context,
-    claimed: &ClaimedDelivery,
-    posted: Option<&Posted>,
-) -> Result<(), Failure> {
-    let now = tx.now();
-    let mut claimed = claimed.clone();
-    let jitter = tx.entropy().below(2_001);
-    // Locked before the delivery, as by whoever makes it inactive.
-    let endpoint = tx.find::<WebhookEndpoint>(claimed.delivery.scope, claimed.delivery.endpoint)?;
-    let mut posted = posted.cloned();
-    let is_there = |posted: &Posted| endpoint.as_ref().is_none_or(|endpoint| endpoint.url == posted.url);
-    let counts = posted.as_ref().is_some_and(is_there);
-    match &mut posted {
-        Some(Posted { outcome, .. }) => {
-            // The address of before says nothing of the endpoint, not even that it is gone.
-            if let (Attempted::Failed { gone, .. }, false) = (&mut *outcome, counts) {
-                *gone = false;
-            }
-            claimed.delivery.attempted(outcome, now, jitter);
-        }
-        None => claimed.delivery.give_up(now),
-    }
-    if is_given_up(tx, endpoint.as_ref(), claimed.delivery.scope, claimed.delivery.event)? {
-        claimed.delivery.give_up(now);
-    }
-    let delivery = claimed.delivery.clone();
-    if !finish(tx, claimed)? {
-        return Ok(());
-    }
-    // Only one that failed before has put others off. What is being given up is looked for by the times of its next tries:
-    // they stay as they are.
-    let is_giving_up = endpoint.as_ref().is_some_and(|endpoint| endpoint.giving_up.is_some());
-    if delivery.status != DeliveryStatus::Pending && delivery.attempts > 1 && !is_giving_up {
-        deliveries::call_next(tx, &delivery)?;
-    }
-    match (endpoint, posted.filter(|_| counts)) {
-        (Some(endpoint), Some(posted)) => count(tx, context, endpoint, &posted.outcome),
-        (None, _) | (_, None) => Ok(()),
-    }
-}
-
-/// `false` when it was overtaken. What was given up meanwhile stays so, though the endpoint is active again.
-fn finish(tx: &mut Tx<'_>, mut claimed: ClaimedDelivery) -> Result<bool, Failure> {
-    if deliveries::finish(tx, &claimed)? {
-        return Ok(true);
-    }
-    claimed.delivery.give_up(tx.now());
-    Ok(deliveries::finish(tx, &claimed)?)
 }
 
 /// What an attempt did to the endpoint, if its address is still that to which it was `posted`.
@@ -430,7 +378,7 @@ pub fn standing(
 }
 
 /// The endpoint's counters; what it is still owed is given up when this attempt disabled it, and its merchant told.
-fn count(
+pub(super) fn count(
     tx: &mut Tx<'_>,
     context: &Context,
     mut endpoint: WebhookEndpoint,

@@ -94,7 +94,7 @@ pub(super) async fn proof(State(api): State<Api>, caller: Caller, mut query: Que
     let transaction = transaction.optional();
     let from = query.integer("from_batch", 1..=i64::MAX).optional();
     let limit = query.page().limit.min(MOST_BATCHES);
-    query.finish()?;
+    query.finish_ignoring_unknown()?;
     let view = api
         .app
         .read(move |tx, context| {

@@ -1,17 +1,21 @@
 //! Sends webhooks: claim, sign, post, store the outcome. The bytes of an event never change between attempts.
 
+mod lines;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::webhook::WebhookEndpoint;
 use domain::{Id, Timestamp};
-use store::Tx;
 use store::queries::deliveries;
+use store::{Tx, Worker};
 use tokio::time::Instant;
 
+use self::lines::Lines;
 use super::queue::Queue;
 use crate::app::App;
+use crate::app::delivery_outcomes::Ended;
 use crate::app::delivery_places::{PLACES, Places};
 use crate::app::webhooks::{self, Dispatch, Posted};
 use crate::error::Failure;
@@ -26,6 +30,8 @@ const LATEST_BEGINNING: Duration = Duration::from_secs(14);
 #[derive(Clone, Default)]
 pub(super) struct Deliveries {
     places: Arc<Mutex<Places>>,
+    /// What attempts brought and is not stored yet.
+    ended: Lines<Id<WebhookEndpoint>, Ended>,
 }
 
 impl Deliveries {
@@ -45,6 +51,7 @@ impl Queue for Deliveries {
     type Claimed = Held;
 
     const NAME: &'static str = "webhook deliveries";
+    const WORKER: Worker = Worker::Deliveries;
     const CONCURRENCY: usize = PLACES;
 
     fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
@@ -75,9 +82,24 @@ impl Queue for Deliveries {
 
     async fn work(&self, app: &App, held: Held) {
         let place = Place { of: self.clone(), endpoint: held.dispatch.claimed.delivery.endpoint };
-        if let Err(failure) = attempt(app, held, place).await {
-            tracing::error!(%failure, "a webhook attempt can't be stored");
+        match attempt(app, held, place).await {
+            Ok(Some(ended)) => self.store(app, ended).await,
+            Ok(None) => {}
+            Err(failure) => tracing::error!(%failure, "a webhook can't be sent"),
         }
+    }
+}
+
+impl Deliveries {
+    /// With those to the same endpoint that end meanwhile.
+    async fn store(&self, app: &App, ended: Ended) {
+        let endpoint = ended.claimed.delivery.endpoint;
+        let store = async |ended| {
+            if let Err(failure) = app.store_attempts(endpoint, ended).await {
+                tracing::error!(%failure, %endpoint, "what came of a webhook can't be stored");
+            }
+        };
+        self.ended.take_along(endpoint, ended, store).await;
     }
 }
 
@@ -93,21 +115,16 @@ impl Drop for Place {
     }
 }
 
-async fn attempt(app: &App, held: Held, place: Place) -> Result<(), Failure> {
+/// Nothing where it was not begun. The place is given back before what came of it is stored, which wakes whoever waits for it.
+async fn attempt(app: &App, held: Held, place: Place) -> Result<Option<Ended>, Failure> {
     let Held { dispatch: Dispatch { claimed, event, endpoint }, since } = held;
-    let posted = match &endpoint {
-        None => None,
-        Some(endpoint) => {
-            let now = app.look(|tx, _| Ok(tx.now())).await?;
-            if monotonic::now() - since > LATEST_BEGINNING {
-                tracing::warn!(event = %event.id, "the database took so long that this webhook is left to the next claim");
-                return Ok(());
-            }
-            let outcome = app.post_event(endpoint, &event.id.to_string(), event.kind, &event.body, now).await?;
-            Some(Posted { url: endpoint.url.clone(), outcome })
-        }
-    };
-    // Before the commit, which wakes whoever waits for the place.
+    let Some(endpoint) = endpoint else { return Ok(Some(Ended { claimed, posted: None })) };
+    let now = app.look(|tx, _| Ok(tx.now())).await?;
+    if monotonic::now() - since > LATEST_BEGINNING {
+        tracing::warn!(event = %event.id, "the database took so long that this webhook is left to the next claim");
+        return Ok(None);
+    }
+    let outcome = app.post_event(&endpoint, &event.id.to_string(), event.kind, &event.body, now).await?;
     drop(place);
-    app.commit(move |tx, context| webhooks::attempted(tx, context, &claimed, posted.as_ref())).await
+    Ok(Some(Ended { claimed, posted: Some(Posted { url: endpoint.url, outcome }) }))
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::mail::Mail;
 use domain::{Id, Mode, Timestamp};
-use store::Tx;
 use store::queries::mails;
+use store::{Tx, Worker};
 
 use super::queue::Queue;
 use crate::app::App;
@@ -38,6 +38,7 @@ impl Queue for Mails {
     type Claimed = HeldMail;
 
     const NAME: &'static str = "mails";
+    const WORKER: Worker = Worker::Mails;
     const CONCURRENCY: usize = PLACES;
 
     fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::Timestamp;
-use store::Tx;
+use store::{LONGEST_SLEEP, Tx, Worker};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -11,8 +11,6 @@ use crate::app::App;
 use crate::error::Failure;
 
 const CLAIM_LIMIT: usize = 32;
-/// Without a signal the worker looks this often.
-pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
 /// After a signal: one look for the commits of a moment, not one for each.
 const MOMENT: Duration = Duration::from_millis(5);
@@ -22,6 +20,7 @@ pub(super) trait Queue: Clone + Send + Sync + 'static {
     type Claimed: Send + 'static;
 
     const NAME: &'static str;
+    const WORKER: Worker;
     /// Under way at a time in one process.
     const CONCURRENCY: usize;
 
@@ -37,7 +36,7 @@ pub(super) trait Queue: Clone + Send + Sync + 'static {
 /// Until `stop` says true; then it ends what it has begun.
 pub(super) async fn run<Q: Queue>(queue: Q, app: App, mut stop: watch::Receiver<bool>) {
     let mut running = JoinSet::new();
-    let mut bell = app.bell();
+    let mut bell = app.bell(Q::WORKER);
     while !*stop.borrow() {
         while running.try_join_next().is_some() {}
         let free = Q::CONCURRENCY.saturating_sub(running.len());

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use domain::Scope;
-use store::lease;
+use store::{LONGEST_SLEEP, lease};
 use tokio::sync::watch;
 
-use super::queue::LONGEST_SLEEP;
 use super::sequence;
 use crate::app::{App, ledger};
 use crate::error::Failure;

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use store::lease;
 use store::queries::events;
+use store::{LONGEST_SLEEP, Worker, lease};
 use tokio::sync::watch;
 
-use super::queue::LONGEST_SLEEP;
 use crate::app::App;
 use crate::error::Failure;
 
@@ -17,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
     let holder = holder();
-    let mut bell = app.bell();
+    let mut bell = app.bell(Worker::Sequencer);
     while !*stop.borrow() {
         match number(&app, &holder).await {
             Ok(BATCH..) => continue,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use dalasi::app::delivery_outcomes::Ended;
 use dalasi::app::delivery_places::Places;
 use dalasi::app::webhooks::{self, EndpointChange, NewEndpoint, Posted};
 use dalasi::jobs;
@@ -179,8 +180,8 @@ async fn what_the_address_of_before_answers_disables_nothing() {
     let posted = Posted { url: claimed.endpoint.unwrap().url, outcome: gone };
     let change = EndpointChange { url: Some("https://hooks.shop.example/new".into()), ..EndpointChange::default() };
     world.app.commit(move |tx, _| webhooks::update(tx, scope, endpoint, &change)).await.unwrap();
-    let (held, answered) = (claimed.claimed.clone(), posted.clone());
-    world.app.commit(move |tx, context| webhooks::attempted(tx, context, &held, Some(&answered))).await.unwrap();
+    let ended = Ended { claimed: claimed.claimed.clone(), posted: Some(posted.clone()) };
+    world.app.store_attempts(endpoint, vec![ended]).await.unwrap();
     let tested = posted.clone();
     world.app.commit(move |tx, context| webhooks::standing(tx, context, scope, endpoint, &tested)).await.unwrap();
     let stored = async || {
@@ -199,6 +200,51 @@ async fn what_the_address_of_before_answers_disables_nothing() {
     assert!(disabled.updated_at > moved.updated_at, "it is another one by now");
     assert_eq!(status(&world, event).await, "failed");
     world.app.store().close().await;
+}
+
+/// What arrived at once changes its endpoint once; what failed, and what arrived at an address of before, each for itself.
+#[tokio::test]
+async fn what_arrived_at_one_endpoint_is_stored_together() {
+    for place in Place::each("what arrived at one endpoint is stored together").await {
+        let world = World::complete(place.settings()).await;
+        world.rest().await;
+        let (scope, id) = (world.scope, endpoint(&world).await);
+        let owed = owe(&world, id, 9).await;
+        let claimed = world.app.commit(|tx, _| {
+            let until = tx.now().plus(Duration::from_secs(30));
+            webhooks::claim(tx, 10, until, &mut Places::default())
+        });
+        let mut statuses = [200, 204, 200, 204, 200, 200, 200, 500, 410].into_iter();
+        let ended = claimed.await.unwrap().into_iter().map(|dispatch| {
+            let outcome = match statuses.next().unwrap() {
+                status @ (200 | 204) => Attempted::Succeeded { status },
+                status => Attempted::Failed {
+                    status: Some(status),
+                    error: "no".into(),
+                    retry_after: None,
+                    gone: status == 410,
+                },
+            };
+            let url = dispatch.endpoint.unwrap().url;
+            Ended { claimed: dispatch.claimed, posted: Some(Posted { url, outcome }) }
+        });
+        let mut ended: Vec<_> = ended.collect();
+        ended[6].posted.as_mut().unwrap().url = "https://hooks.shop.example/before".into();
+        world.app.store_attempts(id, ended).await.unwrap();
+        let stored = world.app.read(move |tx, _| Ok(tx.find::<WebhookEndpoint>(scope, id)?)).await.unwrap().unwrap();
+        assert_eq!((stored.version, stored.status), (4, EndpointStatus::Inactive), "made, arrived, failed, gone");
+        let mut told = Vec::new();
+        for event in owed {
+            told.push(status(&world, event).await);
+        }
+        let delivered = "delivered".to_owned();
+        assert_eq!(
+            (&told[..7], &told[7..]),
+            (&vec![delivered; 7][..], &["failed".to_owned(), "failed".to_owned()][..])
+        );
+        world.app.store().close().await;
+        place.end().await;
+    }
 }
 
 async fn endpoint(world: &World) -> Id<WebhookEndpoint> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dalasi::app::delivery_outcomes::Ended;
 use dalasi::app::delivery_places::Places;
 use dalasi::app::mail_turns::{self, Turns};
 use dalasi::app::webhooks::{self, Posted};
@@ -447,12 +448,9 @@ impl History {
                 self.note(|| format!("{} is told {} {}, {is_taken}", delivery.endpoint, told.id, told.body));
                 self.arm();
             }
-            let (claimed, posted) = (dispatch.claimed.clone(), Posted { url: endpoint.url.clone(), outcome });
-            let stored = self
-                .world
-                .app
-                .commit(move |tx, context| webhooks::attempted(tx, context, &claimed, Some(&posted)))
-                .await;
+            let posted = Some(Posted { url: endpoint.url.clone(), outcome });
+            let ended = Ended { claimed: dispatch.claimed.clone(), posted };
+            let stored = self.world.app.store_attempts(endpoint.id, vec![ended]).await;
             self.calm();
             if stored.is_err() {
                 if !self.may_fail() {

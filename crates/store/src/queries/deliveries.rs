@@ -9,7 +9,8 @@ use domain::organization::Organization;
 use domain::webhook::{Delivery, DeliveryStatus, WebhookEndpoint};
 use domain::{Id, Mode, Scope, Timestamp};
 
-use super::{explained, read_id, scope_of, unless_damaged};
+use super::{explained, listed, read_id, scope_of, unless_damaged};
+use crate::calls::Worker;
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::{Row, Value};
@@ -91,13 +92,25 @@ select due.next_retry_at as due_at
 order by due.next_retry_at
 limit 1";
 
+/// Each by its whole key: whatever a database knows of its rows, it reads no other that waits for the endpoint.
 const LEASE: &str = "\
 update webhook_deliveries
-set lease_until = $5, lease_token = lease_token + 1
-where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and status = 'pending'
-    and (lease_until <= $6 or lease_until > $7)
+set lease_until = $4, lease_token = lease_token + 1
+where organization_id = $1 and mode = $2 and endpoint_id = $3 and status = 'pending'
+    and (lease_until <= $5 or lease_until > $6) and event_id in ({events})
 returning organization_id, mode, event_id, endpoint_id, object_id, sequence, status, attempts, round_attempts, next_retry_at,
     last_status_code, last_error, updated_at, lease_token";
+
+const HELD: &str = "\
+select event_id, lease_token
+from webhook_deliveries
+where organization_id = $1 and mode = $2 and endpoint_id = $3 and status = 'pending' and event_id in ({events})";
+
+const DELIVERED: &str = "\
+update webhook_deliveries
+set status = 'delivered', attempts = attempts + 1, round_attempts = round_attempts + 1, next_retry_at = null,
+    last_status_code = $4, last_error = null, updated_at = case when updated_at > $5 then updated_at else $5 end, lease_until = 0
+where organization_id = $1 and mode = $2 and endpoint_id = $3 and event_id in ({events})";
 
 /// What was given up while the attempt was under way is not open again.
 const FINISH: &str = "\
@@ -191,6 +204,7 @@ fn add(tx: &mut Tx<'_>, delivery: &Delivery, by_hand: bool, due_at: &str) -> Res
         delivery.last_error.clone().into(),
         delivery.updated_at.map(Timestamp::micros).into(),
     ]);
+    tx.call(Worker::Deliveries);
     tx.append(TABLE, &INSERT.replace("{due_at}", due_at), &values)
 }
 
@@ -199,32 +213,34 @@ pub fn of_event(tx: &mut Tx<'_>, scope: Scope, event: Id<Event>) -> Result<Vec<D
     tx.query(&sql, &key(scope, &event.to_string()))?.iter().map(read).collect()
 }
 
-/// A delivery whose time has come.
+/// Deliveries to one endpoint whose time has come, the longest due first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DueDelivery {
+pub struct Due {
     pub scope: Scope,
-    pub event: Id<Event>,
     pub endpoint: Id<WebhookEndpoint>,
+    pub events: Vec<Id<Event>>,
 }
 
-/// What is due and waits for no other, up to `limit`: endpoint by endpoint, the one that waits longest first, and of each
-/// the longest due first; nothing of the endpoints of `but`.
-pub fn due(tx: &mut Tx<'_>, limit: usize, but: &[Id<WebhookEndpoint>]) -> Result<Vec<DueDelivery>, Error> {
+/// What is due and waits for no other, up to `limit`: endpoint by endpoint, the one that waits longest first; nothing of the
+/// endpoints of `but`.
+pub fn due(tx: &mut Tx<'_>, limit: usize, but: &[Id<WebhookEndpoint>]) -> Result<Vec<Due>, Error> {
     let now = tx.now();
     let sql = format!("{}{}", ready(DUE), tx.skip_locked_suffix());
-    let mut all = Vec::new();
+    let (mut all, mut room): (Vec<Due>, _) = (Vec::new(), limit);
     for (endpoint, _) in owed(tx, but)?.into_iter().take_while(|(_, due_at)| *due_at <= now) {
-        let room = limit - all.len();
         if room == 0 {
             break;
         }
-        let room = i64::try_from(room).unwrap_or(i64::MAX);
+        let most = i64::try_from(room).unwrap_or(i64::MAX);
         let [endpoint_id, now, latest] = of_endpoint(endpoint, now);
-        let due = |row: &Row| {
-            Ok(DueDelivery { scope: scope_of(row)?, event: read_id(&row.get::<String>("event_id")?)?, endpoint })
-        };
-        for row in &tx.query(&sql, &[endpoint_id, now, latest, room.into()])? {
-            all.extend(unless_damaged(due(row), "a delivery")?);
+        let due = |row: &Row| Ok((scope_of(row)?, read_id(&row.get::<String>("event_id")?)?));
+        for row in &tx.query(&sql, &[endpoint_id, now, latest, most.into()])? {
+            let Some((scope, event)) = unless_damaged(due(row), "a delivery")? else { continue };
+            match all.last_mut().filter(|last| (last.scope, last.endpoint) == (scope, endpoint)) {
+                Some(last) => last.events.push(event),
+                None => all.push(Due { scope, endpoint, events: vec![event] }),
+            }
+            room -= 1;
         }
     }
     Ok(all)
@@ -257,15 +273,54 @@ fn ready(sql: &str) -> String {
     sql.replace("{ready}", &ready)
 }
 
-/// Holds a due delivery until `lease_until`; `None` when another worker was faster.
-pub fn lease(tx: &mut Tx<'_>, due: &DueDelivery, lease_until: Timestamp) -> Result<Option<ClaimedDelivery>, Error> {
-    let mut values = Vec::from(key(due.scope, &due.event.to_string()));
-    let [endpoint, now, latest] = of_endpoint(due.endpoint, tx.now());
-    values.extend([endpoint, lease_until.micros().into(), now, latest]);
-    // By the whole key: without the scope it would read everything that waits for the endpoint.
-    let row = tx.query_opt(LEASE, &values)?;
+/// Holds what is due until `lease_until`, in the order in which it is named; not what another worker was faster to hold.
+pub fn lease(tx: &mut Tx<'_>, due: &Due, lease_until: Timestamp) -> Result<Vec<ClaimedDelivery>, Error> {
+    let (events, ids) = listed(7, due.events.iter().map(Id::to_string));
+    let [organization, mode, endpoint] = key(due.scope, &due.endpoint.to_string());
+    let [_, now, latest] = of_endpoint(due.endpoint, tx.now());
+    let mut values = vec![organization, mode, endpoint, lease_until.micros().into(), now, latest];
+    values.extend(ids);
     let claimed = |row: &Row| Ok(ClaimedDelivery { delivery: read(row)?, lease_token: row.get("lease_token")? });
-    row.map_or(Ok(None), |row| unless_damaged(claimed(&row), "a delivery"))
+    let mut all = Vec::with_capacity(due.events.len());
+    for row in &tx.query(&LEASE.replace("{events}", &events), &values)? {
+        all.extend(unless_damaged(claimed(row), "a delivery")?);
+    }
+    all.sort_by_key(|held| due.events.iter().position(|event| *event == held.delivery.event));
+    Ok(all)
+}
+
+/// Stores that deliveries to one endpoint arrived, each at its first try, with an answer of `status_code`. Gives those for
+/// which that is all there was to do: not what another worker holds by now, what was given up, or what somebody else is just
+/// about to change, which is waited for by nobody here: it could be waiting in its turn.
+pub fn delivered(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    endpoint: Id<WebhookEndpoint>,
+    status_code: u16,
+    claimed: &[&ClaimedDelivery],
+) -> Result<Vec<Id<Event>>, Error> {
+    let [organization, mode, endpoint] = key(scope, &endpoint.to_string());
+    let (events, ids) = listed(4, claimed.iter().map(|held| held.delivery.event.to_string()));
+    let sql = format!("{}{}", HELD.replace("{events}", &events), tx.skip_locked_suffix());
+    let mut values = vec![organization.clone(), mode.clone(), endpoint.clone()];
+    values.extend(ids);
+    let mut held = Vec::with_capacity(claimed.len());
+    for row in &tx.query(&sql, &values)? {
+        let (event, token) = (read_id(&row.get::<String>("event_id")?)?, row.get::<i64>("lease_token")?);
+        if claimed.iter().any(|one| (one.delivery.event, one.lease_token) == (event, token)) {
+            held.push(event);
+        }
+    }
+    if held.is_empty() {
+        return Ok(held);
+    }
+    let (events, ids) = listed(6, held.iter().map(Id::to_string));
+    let mut values = vec![organization, mode, endpoint, i64::from(status_code).into(), tx.now().micros().into()];
+    values.extend(ids);
+    tx.execute(&DELIVERED.replace("{events}", &events), &values)?;
+    // There are places for the next, of the same objects or others.
+    tx.call(Worker::Deliveries);
+    Ok(held)
 }
 
 /// Stores what an attempt brought, and puts off those that wait for it; `false` when the lease had passed to another worker,
@@ -285,6 +340,7 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error>
         delivery.updated_at.map(Timestamp::micros).into(),
     ]);
     let Some(finished) = tx.query_opt(FINISH, &values)? else { return Ok(false) };
+    tx.call(Worker::Deliveries);
     // Nobody waits for what is sent by hand.
     if let (Some(again), 0) = (delivery.next_retry_at, finished.get::<i64>("by_hand")?) {
         let mut values = of_object(delivery);
@@ -333,6 +389,7 @@ pub fn retry(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
         delivery.next_retry_at.map(Timestamp::micros).into(),
         delivery.updated_at.map(Timestamp::micros).into(),
     ]);
+    tx.call(Worker::Deliveries);
     tx.guarded(TABLE, RETRY, &values)
 }
 

@@ -3,7 +3,8 @@
 use domain::event::{Event, EventType};
 use domain::{Id, Scope, Timestamp};
 
-use super::{Filter, Page, PageRequest, explained, joined_in_order, read_id, scope_of, unless_damaged};
+use super::{Filter, Page, PageRequest, explained, joined_in_order, listed, read_id, scope_of, unless_damaged};
+use crate::calls::Worker;
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::Row;
@@ -23,6 +24,11 @@ const SELECT: &str = "\
 select organization_id, mode, id, type, object_id, sequence, body, created_at
 from events
 where organization_id = $1 and mode = $2 and id = $3";
+
+const SELECT_SOME: &str = "\
+select organization_id, mode, id, type, object_id, sequence, body, created_at
+from events
+where organization_id = $1 and mode = $2 and id in ({events})";
 
 const SELECT_UNLOGGED: &str = "\
 select organization_id, mode, id
@@ -132,6 +138,7 @@ pub fn append(tx: &mut Tx<'_>, event: &Event) -> Result<(), Error> {
         event.created_at.micros().into(),
     ]);
     tx.append("events", INSERT, &values)?;
+    tx.call(Worker::Sequencer);
     tx.append("events_unlogged", INSERT_UNLOGGED, &key(event.scope, &event.id.to_string()))
 }
 
@@ -144,6 +151,19 @@ pub fn newest_at(tx: &mut Tx<'_>, scope: Scope) -> Result<Option<Timestamp>, Err
 
 pub fn find(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<Option<Event>, Error> {
     tx.query_opt(SELECT, &key(scope, &id.to_string()))?.as_ref().map(read).transpose()
+}
+
+/// Those of `ids` that are there and can be read, in any order.
+pub fn some(tx: &mut Tx<'_>, scope: Scope, ids: &[Id<Event>]) -> Result<Vec<Event>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    let (events, ids) = listed(3, ids.iter().map(Id::to_string));
+    let mut values = vec![organization, mode];
+    values.extend(ids);
+    let mut found = Vec::with_capacity(values.len());
+    for row in &tx.query(&SELECT_SOME.replace("{events}", &events), &values)? {
+        found.extend(unless_damaged(read(row), "an event")?);
+    }
+    Ok(found)
 }
 
 /// Newest first.

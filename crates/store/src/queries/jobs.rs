@@ -8,6 +8,7 @@ use domain::job::{ClaimedJob, Job, Lane};
 use domain::{Scope, Timestamp};
 
 use super::{scope_of, unless_damaged};
+use crate::calls::{LONGEST_SLEEP, Worker};
 use crate::error::Error;
 use crate::settings::Dialect;
 use crate::sql::{Row, Value};
@@ -89,7 +90,16 @@ pub fn schedule(tx: &mut Tx<'_>, scope: Scope, job: Job, due_at: Timestamp) -> R
         due_at.micros().into(),
         job.lane().number().into(),
     ];
-    tx.append("jobs", SCHEDULE, &values)
+    tx.append("jobs", SCHEDULE, &values)?;
+    call(tx, job, due_at);
+    Ok(())
+}
+
+/// What is due later is found without being told: nobody sleeps for so long.
+fn call(tx: &mut Tx<'_>, job: Job, due_at: Timestamp) {
+    if due_at < tx.now().plus(LONGEST_SLEEP) {
+        tx.call(Worker::Jobs(job.lane()));
+    }
 }
 
 /// Owes `job` now and holds it at once: for whoever runs it inline. If they die, the worker takes over.
@@ -157,6 +167,7 @@ pub fn done(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<(), Error> {
     let is_owed_again = domain::planted!(Defect::JobNeverDone) || tx.execute(DONE, &with_time)? == 0;
     if is_owed_again && !domain::planted!(Defect::LeaseNeverReleased) {
         tx.execute(RELEASE, &key)?;
+        tx.call(Worker::Jobs(claimed.job.lane()));
     }
     Ok(())
 }
@@ -178,7 +189,9 @@ pub fn again(tx: &mut Tx<'_>, claimed: &ClaimedJob, due_at: Timestamp) -> Result
     if domain::planted!(Defect::FailedJobForgotten) {
         return cancel(tx, claimed.job);
     }
-    tx.execute(AGAIN, &let_go(claimed, due_at)).map(drop)
+    tx.execute(AGAIN, &let_go(claimed, due_at))?;
+    call(tx, claimed.job, due_at);
+    Ok(())
 }
 
 /// Not begun, let go, and owed at `due_at`: as if it had not been claimed.

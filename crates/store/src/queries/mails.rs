@@ -9,6 +9,7 @@ use domain::mail::{Mail, MailKind, MailStatus};
 use domain::{Mode, Scope, Timestamp};
 
 use super::{explained, read_id, scope_of, unless_damaged};
+use crate::calls::Worker;
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::{Row, Value};
@@ -125,6 +126,7 @@ pub fn insert(tx: &mut Tx<'_>, mail: &Mail) -> Result<(), Error> {
         mail.sent_at.map(Timestamp::micros).into(),
         mail.created_at.micros().into(),
     ]);
+    tx.call(Worker::Mails);
     tx.append(TABLE, INSERT, &values)
 }
 
@@ -218,6 +220,8 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedMail) -> Result<bool, Error> {
         mail.sent_at.map(Timestamp::micros).into(),
         claimed.lease_token.into(),
     ]);
+    // There is a place for the next.
+    tx.call(Worker::Mails);
     Ok(tx.execute(FINISH, &values)? == 1)
 }
 

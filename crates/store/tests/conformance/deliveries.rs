@@ -16,6 +16,8 @@ use crate::world::{World, count_rows};
 on_both!(
     a_delivery_is_held_by_one_worker,
     a_silent_workers_delivery_goes_to_another,
+    what_arrived_together_is_stored_together,
+    what_another_is_changing_is_not_waited_for,
     what_was_given_up_under_way_is_not_open_again,
     what_is_sent_by_hand_holds_up_nothing,
     a_retry_leaves_the_order_only_where_it_waits,
@@ -86,6 +88,74 @@ async fn a_silent_workers_delivery_goes_to_another(world: &World) {
     // Whoever was overtaken stores nothing.
     let overtaken = silent[0].clone();
     assert!(!store.write(move |tx| deliveries::finish(tx, &overtaken)).await.unwrap());
+    store.close().await;
+}
+
+/// Of one endpoint; gives the objects for which it was stored.
+async fn delivered(store: &Store, held: Vec<ClaimedDelivery>) -> Vec<String> {
+    let stored = store.write(move |tx| {
+        let (scope, endpoint) = (held[0].delivery.scope, held[0].delivery.endpoint);
+        let stored = deliveries::delivered(tx, scope, endpoint, 204, &held.iter().collect::<Vec<_>>())?;
+        let of = |event: &Id<Event>| held.iter().find(|held| held.delivery.event == *event).unwrap();
+        Ok::<_, Error>(stored.iter().map(|event| of(event).delivery.object_id.clone()).collect::<Vec<_>>())
+    });
+    let mut stored = stored.await.unwrap();
+    stored.sort();
+    stored
+}
+
+async fn what_arrived_together_is_stored_together(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    owe(&store).await;
+    let silent = claim(&store, Duration::ZERO).await;
+    let held = claim(&store, LEASE).await;
+    assert_eq!(delivered(&store, silent).await, [""; 0], "whoever was overtaken stores nothing");
+    assert_eq!(delivered(&store, held.clone()).await, ["cs_one", "cs_two"]);
+    for held in &held {
+        let (scope, event) = (held.delivery.scope, held.delivery.event);
+        let stored = store.read(move |tx| deliveries::of_event(tx, scope, event)).await.unwrap().remove(0);
+        let mut expected = held.delivery.clone();
+        expected.attempted(&SUCCEEDED, stored.updated_at.expect("it has changed"), 1000);
+        assert_eq!(stored, expected, "as if it had been stored alone");
+    }
+    assert_eq!(delivered(&store, held).await, [""; 0], "once");
+    let second = claim(&store, LEASE).await;
+    assert_eq!(names(&second), [("cs_one".to_owned(), 2)]);
+    store.write(|tx| tx.execute(GIVE_UP, &[])).await.unwrap();
+    assert_eq!(delivered(&store, second).await, [""; 0], "what was given up meanwhile is somebody else's to decide");
+    store.close().await;
+}
+
+const LOCK: &str = "select sequence from webhook_deliveries where object_id = 'cs_two'";
+
+/// It may be waiting for what this one holds.
+async fn what_another_is_changing_is_not_waited_for(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    owe(&store).await;
+    let held = claim(&store, LEASE).await;
+    if world.dialect() == Dialect::Postgres {
+        let (locked, is_locked) = tokio::sync::oneshot::channel();
+        let (go_on, goes_on) = std::sync::mpsc::channel::<()>();
+        let inside = std::sync::Mutex::new((Some(locked), goes_on));
+        let other = tokio::spawn({
+            let store = store.clone();
+            async move {
+                let hold = move |tx: &mut Tx<'_>| {
+                    tx.query(&format!("{LOCK}{}", tx.lock_suffix()), &[])?;
+                    let mut inside = inside.lock().unwrap();
+                    inside.0.take().unwrap().send(()).unwrap();
+                    inside.1.recv().unwrap();
+                    Ok::<_, Error>(())
+                };
+                store.write(hold).await.unwrap();
+            }
+        });
+        is_locked.await.unwrap();
+        assert_eq!(delivered(&store, held.clone()).await, ["cs_one"]);
+        go_on.send(()).unwrap();
+        other.await.unwrap();
+        assert_eq!(delivered(&store, held).await, ["cs_two"]);
+    }
     store.close().await;
 }
 
@@ -237,7 +307,7 @@ async fn the_others_are_found_behind_a_full_endpoint(world: &World) {
         let look =
             store.write(move |tx| Ok::<_, Error>((deliveries::next_due(tx, &but)?, deliveries::due(tx, 32, &but)?)));
         let (next, due) = look.await.unwrap();
-        (next, due.into_iter().map(|due| due.endpoint).collect::<Vec<_>>())
+        (next, due.into_iter().flat_map(|due| vec![due.endpoint; due.events.len()]).collect::<Vec<_>>())
     };
     assert_eq!(look(Vec::new()).await, (Some(first), vec![dead; 32]));
     assert_eq!(look(vec![dead]).await, (Some(ninety), vec![well; 2]));
