@@ -40,11 +40,12 @@ pub(crate) fn require(path: &Path) -> Result<(), Error> {
     Err(Error::Unavailable(format!("there is no database at {}", path.display())))
 }
 
-/// Held until the last clone is dropped. The system releases it when the process ends, however it ends.
+/// Of the file that is there, by whatever links it is named. Held until the last clone is dropped; the system releases it when the
+/// process ends, however it ends.
 pub(crate) fn lock(path: &Path) -> Result<Arc<File>, Error> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
     let failed = |error: io::Error| Error::Unavailable(format!("{} can't be locked: {error}", path.display()));
+    let mut name = fs::canonicalize(path).map_err(failed)?.into_os_string();
+    name.push(".lock");
     let file = OpenOptions::new()
         .read(true)
         .write(true)

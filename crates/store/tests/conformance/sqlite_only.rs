@@ -225,6 +225,12 @@ async fn one_process_serves_a_file() {
     let store = world.open().await;
     let refused = world.try_open(schema()).await.err();
     assert!(matches!(&refused, Some(Error::InUse(_))), "{refused:?}");
+    // By another name: what a second one believed to be served by nobody it would take out of the first one's hands.
+    let link = world.path().with_file_name("link.sqlite");
+    std::os::unix::fs::symlink(world.path(), &link).unwrap();
+    let settings = Settings::new(Database::Sqlite { path: link });
+    let refused = Store::open_with(settings, schema(), Arc::new(System), entropy()).await.err();
+    assert!(matches!(&refused, Some(Error::InUse(_))), "{refused:?}");
     store.close().await;
     world.open().await.close().await;
     world.end().await;
