@@ -73,6 +73,7 @@ const MIGRATIONS: &[Migration] = &[
         text: include_str!("../migrations/0021_mails_to_merchants.sql"),
     },
     Migration { number: 22, name: "mails_by_merchant", text: include_str!("../migrations/0022_mails_by_merchant.sql") },
+    Migration { number: 23, name: "due_in_order", text: include_str!("../migrations/0023_due_in_order.sql") },
 ];
 
 /// Merged from several sides, they may come out of order.

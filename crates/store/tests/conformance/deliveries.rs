@@ -350,6 +350,9 @@ async fn a_look_passes_over_no_other_endpoint(world: &World) {
             Dialect::Postgres => ("Seq Scan", "using webhook_deliveries_due on"),
         };
         assert!(plan.contains(way) && !plan.contains(scan) && !plan.contains("SCAN webhook"), "{what}:\n{plan}");
+        // Many may be due since the same moment, as after a retry by hand of all that failed.
+        let sorts = plan.contains("TEMP B-TREE") || plan.contains("Sort");
+        assert!(what == "owed" || !sorts, "{what}:\n{plan}");
     }
     store.close().await;
 }

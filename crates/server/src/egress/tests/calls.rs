@@ -379,6 +379,37 @@ async fn a_connection_is_kept_and_made_to_a_checked_address() {
     assert_eq!(kind(egress.post(&url, HeaderMap::new(), Bytes::new(), true).await), FailureKind::Forbidden);
 }
 
+/// As deliveries to one endpoint do.
+#[tokio::test]
+async fn calls_that_come_and_end_together_leave_their_connections_to_the_next() {
+    const TOGETHER: usize = 32;
+    let socket = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = socket.local_addr().expect("bound").port();
+    let (made, all_are_here) = (Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Barrier::new(TOGETHER)));
+    let count = Arc::clone(&made);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = socket.accept().await {
+            count.fetch_add(1, Ordering::SeqCst);
+            let all_are_here = Arc::clone(&all_are_here);
+            tokio::spawn(async move {
+                let mut request = [0; 4096];
+                while stream.read(&mut request).await.is_ok_and(|length| length > 0) {
+                    all_are_here.wait().await;
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+                }
+            });
+        }
+    });
+    let (egress, url) = (local(), format!("http://localhost:{port}/"));
+    for _ in 0..3 {
+        let calls = (0..TOGETHER).map(|_| post(&egress, &url));
+        assert!(futures_util::future::join_all(calls).await.iter().all(Result::is_ok));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let made = made.load(Ordering::SeqCst);
+    assert!(made < TOGETHER * 3 / 2, "{made} connections for {} calls", TOGETHER * 3);
+}
+
 #[tokio::test]
 async fn retry_after_is_read_in_both_forms() {
     for (header, expected) in [
