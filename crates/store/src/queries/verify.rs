@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use domain::Scope;
 
-use super::explained;
+use super::{explained, listed};
 use crate::entity::{Entity, key, values};
 use crate::error::Error;
 use crate::settings::Dialect;
@@ -203,10 +203,9 @@ pub fn owed(tx: &mut Tx<'_>, scope: Scope, kinds: &[&str], ids: &[String]) -> Re
 /// Each kind is named, because the key begins with it.
 fn owed_statement(scope: Scope, kinds: &[&str], ids: &[String]) -> (String, Vec<Value>) {
     let (sql, mut values) = statement_with(scope, "jobs", &["object_id"], "object_id", ids);
-    let first = values.len() + 1;
-    values.extend(kinds.iter().map(|kind| Value::from(*kind)));
-    let placeholders: Vec<String> = (first..first + kinds.len()).map(|number| format!("${number}")).collect();
-    (format!("{sql}\nand kind in ({})", placeholders.join(", ")), values)
+    let (listed_kinds, kinds) = listed(values.len() + 1, kinds.iter().map(ToString::to_string));
+    values.extend(kinds);
+    (format!("{sql}\nand kind in ({listed_kinds})"), values)
 }
 
 /// How the database would go about [`owed`]: its plan, for whoever checks that it doesn't read all work that is owed.
@@ -475,16 +474,12 @@ fn rows_with(
 fn statement_with(scope: Scope, table: &str, columns: &[&str], id: &str, ids: &[String]) -> (String, Vec<Value>) {
     assert!(ids.len() <= PAGE, "a look-up is bounded");
     let [organization, mode, _] = key(scope, "");
-    let mut values = vec![organization, mode];
-    // One statement whatever the number of ids: the last is repeated.
-    values.extend(ids.iter().chain(ids.last().into_iter().cycle()).take(PAGE).map(|id| Value::from(id.as_str())));
-    let placeholders: Vec<String> = (3..PAGE + 3).map(|number| format!("${number}")).collect();
+    let (listed_ids, ids) = listed(3, ids.iter().cloned());
     let sql = format!(
-        "select {}\nfrom {table}\nwhere organization_id = $1 and mode = $2 and {id} in ({})",
-        columns.join(", "),
-        placeholders.join(", ")
+        "select {}\nfrom {table}\nwhere organization_id = $1 and mode = $2 and {id} in ({listed_ids})",
+        columns.join(", ")
     );
-    (sql, values)
+    (sql, [vec![organization, mode], ids].concat())
 }
 
 /// A page in the order of `keys`, the first of which is bounded by the span. `cursor` is where the last page ended.
