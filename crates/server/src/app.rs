@@ -262,16 +262,16 @@ impl App {
         &self.inner.key_uses
     }
 
-    /// One transaction; afterwards those workers are called to which it leaves something to do.
+    /// One transaction; afterwards those workers are woken to which it leaves something to do.
     pub async fn commit<T, F>(&self, command: F) -> Result<T, Failure>
     where
         F: Fn(&mut Tx<'_>, &Context) -> Result<T, Failure> + Send + Sync + 'static,
         T: Send + 'static,
     {
         let context = Arc::clone(&self.inner.context);
-        let write = move |tx: &mut Tx<'_>| command(tx, &context).map(|result| (result, tx.calls()));
-        let (result, calls) = self.inner.store.write(write).await?;
-        for worker in Worker::ALL.into_iter().filter(|worker| calls.has(*worker)) {
+        let write = move |tx: &mut Tx<'_>| command(tx, &context).map(|result| (result, tx.wakes()));
+        let (result, wakes) = self.inner.store.write(write).await?;
+        for worker in Worker::ALL.into_iter().filter(|worker| wakes.has(*worker)) {
             self.inner.bells[worker.place()].send_modify(|rings| *rings += 1);
         }
         Ok(result)

@@ -6,7 +6,6 @@
 //! Not here: rules. What a row means is decided in `domain`; this crate remembers it, whole or not at all.
 
 mod backup;
-mod calls;
 mod check;
 mod clock;
 mod condition;
@@ -28,13 +27,13 @@ mod store;
 mod thread;
 mod totals;
 mod tx;
+mod wakes;
 
 /// The exit code of a process whose disk failed to sync: what it holds in memory is no longer known to be on the disk, and
 /// the restart recovers. The customary one for errors of input and output.
 pub const EXIT_SYNC_FAILED: i32 = 74;
 
 pub use backup::{Summary, backup};
-pub use calls::{Calls, LONGEST_SLEEP, Worker};
 pub use check::{check_backup, is_backup};
 pub use clock::{Clock, EntropySource};
 pub use condition::{Condition, Server};
@@ -48,3 +47,4 @@ pub use settings::{Database, Dialect, Settings};
 pub use sql::{ColumnName, FromValue, Row, Value};
 pub use store::Store;
 pub use tx::Tx;
+pub use wakes::{LONGEST_SLEEP, Wakes, Worker};

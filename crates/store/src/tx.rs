@@ -5,13 +5,13 @@
 
 use domain::Entropy;
 
-use crate::calls::{Calls, Worker};
 use crate::error::{Error, SqlKind};
 use crate::settings::Dialect;
 use crate::settled::Settled;
 use crate::sql::{Row, Value};
 use crate::sqlite::key_index::KeyIndex;
 use crate::totals::{Mark, Total, Totals};
+use crate::wakes::{Wakes, Worker};
 
 /// The whole driver interface. Begin and commit belong to the driver's own thread.
 pub(crate) trait Conn {
@@ -61,7 +61,7 @@ pub struct Tx<'c> {
     entropy: Entropy,
     doom: Option<Error>,
     depth: u32,
-    calls: Calls,
+    wakes: Wakes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl<'c> Tx<'c> {
             entropy: Entropy::from_seed(seed),
             doom: None,
             depth: 0,
-            calls: Calls::default(),
+            wakes: Wakes::default(),
         }
     }
 
@@ -106,14 +106,14 @@ impl<'c> Tx<'c> {
     }
 
     /// There is something to do for `worker`, if this is committed.
-    pub(crate) fn call(&mut self, worker: Worker) {
-        self.calls.add(worker);
+    pub(crate) fn wake(&mut self, worker: Worker) {
+        self.wakes.add(worker);
     }
 
     /// For whom this transaction left something to do, or undid it.
     #[must_use]
-    pub fn calls(&self) -> Calls {
-        self.calls
+    pub fn wakes(&self) -> Wakes {
+        self.wakes
     }
 
     #[must_use]

@@ -1,6 +1,6 @@
 //! Sends webhooks: claim, sign, post, store the outcome. The bytes of an event never change between attempts.
 
-mod lines;
+mod batches;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use store::queries::deliveries;
 use store::{Tx, Worker};
 use tokio::time::Instant;
 
-use self::lines::Lines;
+use self::batches::Batches;
 use super::queue::Queue;
 use crate::app::App;
 use crate::app::delivery_outcomes::Ended;
@@ -31,7 +31,7 @@ const LATEST_BEGINNING: Duration = Duration::from_secs(14);
 pub(super) struct Deliveries {
     places: Arc<Mutex<Places>>,
     /// What attempts brought and is not stored yet.
-    ended: Lines<Id<WebhookEndpoint>, Ended>,
+    ended: Batches<Id<WebhookEndpoint>, Ended>,
 }
 
 impl Deliveries {
@@ -99,7 +99,7 @@ impl Deliveries {
                 tracing::error!(%failure, %endpoint, "what came of a webhook can't be stored");
             }
         };
-        self.ended.take_along(endpoint, ended, store).await;
+        self.ended.join(endpoint, ended, store).await;
     }
 }
 

@@ -10,11 +10,11 @@ use domain::webhook::{Delivery, DeliveryStatus, WebhookEndpoint};
 use domain::{Id, Mode, Scope, Timestamp};
 
 use super::{explained, listed, read_id, scope_of, unless_damaged};
-use crate::calls::Worker;
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::{Row, Value};
 use crate::tx::Tx;
+use crate::wakes::Worker;
 
 const TABLE: &str = "webhook_deliveries";
 
@@ -204,7 +204,7 @@ fn add(tx: &mut Tx<'_>, delivery: &Delivery, by_hand: bool, due_at: &str) -> Res
         delivery.last_error.clone().into(),
         delivery.updated_at.map(Timestamp::micros).into(),
     ]);
-    tx.call(Worker::Deliveries);
+    tx.wake(Worker::Deliveries);
     tx.append(TABLE, &INSERT.replace("{due_at}", due_at), &values)
 }
 
@@ -319,7 +319,7 @@ pub fn delivered(
     values.extend(ids);
     tx.execute(&DELIVERED.replace("{events}", &events), &values)?;
     // There are places for the next, of the same objects or others.
-    tx.call(Worker::Deliveries);
+    tx.wake(Worker::Deliveries);
     Ok(held)
 }
 
@@ -340,7 +340,7 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error>
         delivery.updated_at.map(Timestamp::micros).into(),
     ]);
     let Some(finished) = tx.query_opt(FINISH, &values)? else { return Ok(false) };
-    tx.call(Worker::Deliveries);
+    tx.wake(Worker::Deliveries);
     // Nobody waits for what is sent by hand.
     if let (Some(again), 0) = (delivery.next_retry_at, finished.get::<i64>("by_hand")?) {
         let mut values = of_object(delivery);
@@ -389,7 +389,7 @@ pub fn retry(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
         delivery.next_retry_at.map(Timestamp::micros).into(),
         delivery.updated_at.map(Timestamp::micros).into(),
     ]);
-    tx.call(Worker::Deliveries);
+    tx.wake(Worker::Deliveries);
     tx.guarded(TABLE, RETRY, &values)
 }
 

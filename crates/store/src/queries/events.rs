@@ -4,11 +4,11 @@ use domain::event::{Event, EventType};
 use domain::{Id, Scope, Timestamp};
 
 use super::{Filter, Page, PageRequest, explained, joined_in_order, listed, read_id, scope_of, unless_damaged};
-use crate::calls::Worker;
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::Row;
 use crate::tx::Tx;
+use crate::wakes::Worker;
 
 const INSERT: &str = "\
 insert into events (organization_id, mode, id, type, object_id, sequence, body, created_at)
@@ -138,7 +138,7 @@ pub fn append(tx: &mut Tx<'_>, event: &Event) -> Result<(), Error> {
         event.created_at.micros().into(),
     ]);
     tx.append("events", INSERT, &values)?;
-    tx.call(Worker::Sequencer);
+    tx.wake(Worker::Sequencer);
     tx.append("events_unlogged", INSERT_UNLOGGED, &key(event.scope, &event.id.to_string()))
 }
 

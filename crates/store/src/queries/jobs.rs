@@ -8,11 +8,11 @@ use domain::job::{ClaimedJob, Job, Lane};
 use domain::{Scope, Timestamp};
 
 use super::{scope_of, unless_damaged};
-use crate::calls::{LONGEST_SLEEP, Worker};
 use crate::error::Error;
 use crate::settings::Dialect;
 use crate::sql::{Row, Value};
 use crate::tx::Tx;
+use crate::wakes::{LONGEST_SLEEP, Worker};
 
 const SCHEDULE: &str = "\
 insert into jobs (kind, object_id, organization_id, mode, due_at, lane, attempts, lease_until, lease_token)
@@ -91,14 +91,14 @@ pub fn schedule(tx: &mut Tx<'_>, scope: Scope, job: Job, due_at: Timestamp) -> R
         job.lane().number().into(),
     ];
     tx.append("jobs", SCHEDULE, &values)?;
-    call(tx, job, due_at);
+    wake(tx, job, due_at);
     Ok(())
 }
 
 /// What is due later is found without being told: nobody sleeps for so long.
-fn call(tx: &mut Tx<'_>, job: Job, due_at: Timestamp) {
+fn wake(tx: &mut Tx<'_>, job: Job, due_at: Timestamp) {
     if due_at < tx.now().plus(LONGEST_SLEEP) {
-        tx.call(Worker::Jobs(job.lane()));
+        tx.wake(Worker::Jobs(job.lane()));
     }
 }
 
@@ -167,7 +167,7 @@ pub fn done(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<(), Error> {
     let is_owed_again = domain::planted!(Defect::JobNeverDone) || tx.execute(DONE, &with_time)? == 0;
     if is_owed_again && !domain::planted!(Defect::LeaseNeverReleased) {
         tx.execute(RELEASE, &key)?;
-        tx.call(Worker::Jobs(claimed.job.lane()));
+        tx.wake(Worker::Jobs(claimed.job.lane()));
     }
     Ok(())
 }
@@ -190,7 +190,7 @@ pub fn again(tx: &mut Tx<'_>, claimed: &ClaimedJob, due_at: Timestamp) -> Result
         return cancel(tx, claimed.job);
     }
     tx.execute(AGAIN, &let_go(claimed, due_at))?;
-    call(tx, claimed.job, due_at);
+    wake(tx, claimed.job, due_at);
     Ok(())
 }
 

@@ -9,11 +9,11 @@ use domain::mail::{Mail, MailKind, MailStatus};
 use domain::{Mode, Scope, Timestamp};
 
 use super::{explained, read_id, scope_of, unless_damaged};
-use crate::calls::Worker;
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::{Row, Value};
 use crate::tx::Tx;
+use crate::wakes::Worker;
 
 const TABLE: &str = "mails";
 
@@ -126,7 +126,7 @@ pub fn insert(tx: &mut Tx<'_>, mail: &Mail) -> Result<(), Error> {
         mail.sent_at.map(Timestamp::micros).into(),
         mail.created_at.micros().into(),
     ]);
-    tx.call(Worker::Mails);
+    tx.wake(Worker::Mails);
     tx.append(TABLE, INSERT, &values)
 }
 
@@ -221,7 +221,7 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedMail) -> Result<bool, Error> {
         claimed.lease_token.into(),
     ]);
     // There is a place for the next.
-    tx.call(Worker::Mails);
+    tx.wake(Worker::Mails);
     Ok(tx.execute(FINISH, &values)? == 1)
 }
 

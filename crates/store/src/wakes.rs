@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::job::Lane;
 
-/// Without being called, a worker looks this often.
+/// Without being woken, a worker looks this often.
 pub const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// Who looks for what is owed.
@@ -36,9 +36,9 @@ impl Worker {
 
 /// A set of workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Calls([bool; Worker::ALL.len()]);
+pub struct Wakes([bool; Worker::ALL.len()]);
 
-impl Calls {
+impl Wakes {
     pub(crate) fn add(&mut self, worker: Worker) {
         self.0[worker.place()] = true;
     }
@@ -57,9 +57,9 @@ mod tests {
     fn each_worker_has_a_place_of_its_own() {
         for (place, worker) in Worker::ALL.into_iter().enumerate() {
             assert_eq!(worker.place(), place);
-            let mut calls = Calls::default();
-            calls.add(worker);
-            assert!(Worker::ALL.into_iter().all(|one| calls.has(one) == (one == worker)));
+            let mut wakes = Wakes::default();
+            wakes.add(worker);
+            assert!(Worker::ALL.into_iter().all(|one| wakes.has(one) == (one == worker)));
         }
     }
 }
