@@ -168,6 +168,8 @@ pub(crate) async fn migrate(store: &Store, schema: &Schema, secondary: bool) -> 
     if pending(schema, &applied)?.is_empty() {
         return Ok(());
     }
+    // Nobody asks how the tables of a new installation came about.
+    let is_told = applied.len() > 1;
     let holder = match store.dialect() {
         // Whoever has the lock of the file is alone: one that died while it migrated isn't waited for.
         Dialect::Sqlite => OWNER.to_owned(),
@@ -175,7 +177,7 @@ pub(crate) async fn migrate(store: &Store, schema: &Schema, secondary: bool) -> 
     };
     // Overtaken: a migration took longer than the lease. What is left is the other's, or its turn comes again.
     while let Some(token) = take_lease(store, schema, &holder).await? {
-        let migrated = apply_all(store, rest, &holder, token).await;
+        let migrated = apply_all(store, rest, &holder, token, is_told).await;
         // Also after a failure: the next one to try needn't wait for the lease to run out.
         let holder = holder.clone();
         let released = store.write(move |tx| lease::release(tx, LEASE, &holder, token)).await;
@@ -198,9 +200,10 @@ async fn apply_all(
     migrations: &'static [Migration],
     holder: &str,
     token: Token,
+    is_told: bool,
 ) -> Result<Ended, Error> {
     for migration in migrations {
-        if let Ended::Overtaken = apply(store, migration, holder, token).await? {
+        if let Ended::Overtaken = apply(store, migration, holder, token, is_told).await? {
             return Ok(Ended::Overtaken);
         }
     }
@@ -264,15 +267,23 @@ async fn take_lease(store: &Store, schema: &Schema, holder: &str) -> Result<Opti
     Err(Error::Unavailable("another node has been migrating this database for too long".to_owned()))
 }
 
-async fn apply(store: &Store, migration: &'static Migration, holder: &str, token: Token) -> Result<Ended, Error> {
+async fn apply(
+    store: &Store,
+    migration: &'static Migration,
+    holder: &str,
+    token: Token,
+    is_told: bool,
+) -> Result<Ended, Error> {
     let mut tries = 0;
     loop {
         let waits_for_locks = Arc::new(AtomicBool::new(false));
         let (holder, waits) = (holder.to_owned(), Arc::clone(&waits_for_locks));
         let applied = store.write(move |tx| apply_once(tx, migration, &holder, token, &waits)).await;
         match applied {
-            Ok(Some(true)) => tracing::info!(number = migration.number, name = migration.name, "migrated"),
-            Ok(Some(false)) => {}
+            Ok(Some(true)) if is_told => {
+                tracing::info!(number = migration.number, name = migration.name, "migrated");
+            }
+            Ok(Some(_)) => {}
             Ok(None) => return Ok(Ended::Overtaken),
             // Somebody works with them. Those who came behind have their turn, before it is tried again.
             Err(Error::Unavailable(_) | Error::Conflict)
