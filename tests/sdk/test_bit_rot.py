@@ -116,7 +116,7 @@ def log_of(store):
 
 
 def test_a_flipped_bit_is_found_or_harmless(kept, tmp_path):
-    proof = Proof("B7", "sqlite", gate_count=8)
+    proof = Proof("B7", "sqlite", gate_count=20)
     for seed, random in proof.cases():
         folder = tmp_path / str(seed)
         folder.mkdir()

@@ -96,7 +96,7 @@ def play(prepared, folder, what, random):
 
 
 def test_a_failed_call_is_never_acknowledged(prepared, tmp_path):
-    proof = Proof("B5", "sqlite", gate_count=5)
+    proof = Proof("B5", "sqlite", gate_count=20)
     if reason := why_not():
         return proof.not_run(reason)
     ended = 0

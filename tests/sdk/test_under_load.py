@@ -70,7 +70,7 @@ def verified(store):
 
 def test_a_kill_at_any_moment(busy, database, new_store, tmp_path):
     """B1: every acknowledged answer, key and event is there once, and the server is ready again at once."""
-    proof = Proof("B1", database, gate_count=2)
+    proof = Proof("B1", database, gate_count=5)
     prepared = new_store()
     keys = prepared.init()["keys"]
     machine = Machine()
@@ -126,7 +126,7 @@ def older_books_are_seen(busy, new_store, folder, machine):
 
 def test_a_graceful_stop_resets_nothing(busy, database):
     """B10: what was accepted is answered, without a 5xx, within 25 s and with exit code 0."""
-    proof = Proof("B10", database, gate_count=2)
+    proof = Proof("B10", database, gate_count=3)
     for seed, random in proof.cases():
         server, load = busy(random)
         load.until(random.randrange(5, 120))

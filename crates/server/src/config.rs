@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use url::Url;
@@ -19,6 +20,8 @@ pub use arguments::{BesideArguments, MailArguments, ServeArguments, StoreArgumen
 const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 const DEFAULT_DATA_DIR: &str = "./dalasi-data";
 const DEFAULT_RATE_PER_SECOND: u32 = 100;
+/// More than this a PostgreSQL as it comes does not grant to all its clients together.
+const MOST_CONNECTIONS: usize = 90;
 
 /// Settings of `dalasi serve` that fit together.
 #[derive(Debug, Clone)]
@@ -33,6 +36,8 @@ pub struct ServeSettings {
     pub roles: Roles,
     /// Database settings that can lose acknowledged writes are accepted.
     pub allow_unsafe_database: bool,
+    /// How many connections are kept to PostgreSQL. Each carries one transaction at a time.
+    pub database_connections: NonZeroUsize,
     pub log_format: LogFormat,
     /// Nothing: no mail is sent.
     pub mail: Option<MailSettings>,
@@ -147,22 +152,28 @@ impl ServeSettings {
         let store = store.map_err(|SettingsFaults(more)| faults.extend(more)).ok();
         let mail = MailSettings::check(given.smtp_url, given.smtp_password_file, given.mail_from);
         let mail = mail.map_err(|more| faults.extend(more)).ok();
-        match (listen, store, tls, roles, mail) {
-            (Some(listen), Some(store), Some(tls), Some(roles), Some(mail)) if faults.is_empty() => Ok(Self {
-                listen,
-                store,
-                tls,
-                trusted_proxies: given.trusted_proxies.unwrap_or(0).into(),
-                allow_loopback_webhooks: given.allow_loopback_webhooks.unwrap_or(false),
-                rate: Rate::new(given.rate_limit.unwrap_or(DEFAULT_RATE_PER_SECOND)),
-                roles,
-                allow_unsafe_database: given.allow_unsafe.unwrap_or(false),
-                log_format: given.log_format.unwrap_or_default(),
-                mail,
-                public_url,
-                pay_url,
-                donate_url,
-            }),
+        let connections = keep(&mut faults, database_connections(given.database_connections));
+        match (listen, store, tls, roles, mail, connections) {
+            (Some(listen), Some(store), Some(tls), Some(roles), Some(mail), Some(database_connections))
+                if faults.is_empty() =>
+            {
+                Ok(Self {
+                    listen,
+                    store,
+                    tls,
+                    trusted_proxies: given.trusted_proxies.unwrap_or(0).into(),
+                    allow_loopback_webhooks: given.allow_loopback_webhooks.unwrap_or(false),
+                    rate: Rate::new(given.rate_limit.unwrap_or(DEFAULT_RATE_PER_SECOND)),
+                    roles,
+                    allow_unsafe_database: given.allow_unsafe.unwrap_or(false),
+                    database_connections,
+                    log_format: given.log_format.unwrap_or_default(),
+                    mail,
+                    public_url,
+                    pay_url,
+                    donate_url,
+                })
+            }
             _ => Err(SettingsFaults(faults)),
         }
     }
@@ -289,6 +300,15 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!("listen: {text:?} is not an address and a port, such as 127.0.0.1:8080, 0.0.0.0:80 or [::]:8080.")
     })
+}
+
+/// By default as many as keep every core busy while half of them wait for the disk.
+fn database_connections(given: Option<u16>) -> Result<NonZeroUsize, String> {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted = given.map_or_else(|| (2 * cores()).clamp(4, 16), usize::from);
+    NonZeroUsize::new(wanted)
+        .filter(|wanted| wanted.get() <= MOST_CONNECTIONS)
+        .ok_or_else(|| format!("database-connections: it must be 1 to {MOST_CONNECTIONS}; {wanted} was given."))
 }
 
 /// Where a browser on this machine finds what listens there.

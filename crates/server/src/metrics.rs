@@ -10,6 +10,8 @@ use metrics::{
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
+use store::Store;
+
 use crate::clock::CLOCK_JUMPS_METRIC;
 
 const REQUESTS: &str = "dalasi_http_requests_total";
@@ -22,6 +24,7 @@ const SHED: &str = "dalasi_requests_shed_total";
 const RATE_LIMITED: &str = "dalasi_rate_limited_total";
 const INVARIANT_FAULTS: &str = "dalasi_invariant_faults";
 const BACKLOG: &str = "dalasi_backlog_seconds";
+const DATABASE_CALLS: &str = "dalasi_database_calls";
 const LOG_LINES_DROPPED: &str = "dalasi_log_lines_dropped_total";
 
 /// Why connections are refused or cut, and what is limited: each is counted from 0, so that the first one is an increase.
@@ -63,8 +66,13 @@ pub fn install() -> &'static Metrics {
 pub struct Metrics(PrometheusHandle);
 
 impl Metrics {
-    /// The Prometheus text format, served as `text/plain; version=0.0.4`.
-    pub fn render(&self) -> String {
+    /// The Prometheus text format, served as `text/plain; version=0.0.4`, with how things stand at the store.
+    pub fn render(&self, store: &Store) -> String {
+        database_calls(store.calls());
+        self.text()
+    }
+
+    fn text(&self) -> String {
         self.0.run_upkeep();
         self.0.render()
     }
@@ -100,6 +108,7 @@ fn describe() {
         Unit::Seconds,
         "How long the oldest work that is due has been waiting, by queue: jobs, jobs_ahead (files that are made before somebody asks), webhooks or mails. From workers only."
     );
+    describe_gauge!(DATABASE_CALLS, "Transactions that somebody waits for now, under way or in line for a connection.");
     describe_counter!(CLOCK_JUMPS_METRIC, "Jumps of the wall clock by more than a minute.");
     describe_counter!(LOG_LINES_DROPPED, "Log lines that were dropped because standard error took none for a while.");
     describe_counter!(
@@ -196,6 +205,13 @@ pub fn backlog(queue: &'static str, late: Duration) {
     gauge!(BACKLOG, "queue" => queue).set(late.as_secs_f64());
 }
 
+/// So many transactions are waited for.
+fn database_calls(calls: usize) {
+    // There are never so many that a float would not hold their number.
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+    gauge!(DATABASE_CALLS).set(calls as f64);
+}
+
 pub fn request_shed(kind: &'static str) {
     counter!(SHED, "kind" => kind).increment(1);
 }
@@ -229,7 +245,7 @@ mod tests {
             log_line_dropped();
             connection_closed();
         });
-        let text = metrics.render();
+        let text = metrics.text();
         for line in [
             "dalasi_http_requests_total{route=\"/v1/checkouts/{id}\",method=\"GET\",status=\"200\"} 1",
             "dalasi_http_requests_total{route=\"unmatched\",method=\"other\",status=\"404\"} 1",

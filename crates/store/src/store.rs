@@ -1,5 +1,6 @@
 //! The handle that the rest of the program holds: it hands closures to the driver's threads and waits for their answers.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -31,6 +32,7 @@ struct Shared {
     queues: RwLock<Option<Queues>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     changes: watch::Receiver<u64>,
+    calls: AtomicUsize,
     _folder: Option<sqlite::TemporaryFolder>,
     #[cfg(feature = "inline")]
     clock: Arc<Monotone>,
@@ -120,6 +122,7 @@ impl Store {
                 queues: RwLock::new(Some(started.queues)),
                 threads: Mutex::new(started.threads),
                 changes: started.changes,
+                calls: AtomicUsize::new(0),
                 _folder: started.folder,
                 #[cfg(feature = "inline")]
                 clock: clock_of_histories,
@@ -156,6 +159,7 @@ impl Store {
                 queues: RwLock::new(Some(Queues::Inline(inline))),
                 threads: Mutex::new(Vec::new()),
                 changes,
+                calls: AtomicUsize::new(0),
                 _folder: None,
                 clock,
             }),
@@ -223,6 +227,7 @@ impl Store {
             self.shared.entropy.fill(&mut seed);
         }
         let (call, answer) = Call::new(closure, seed);
+        let _awaited = Awaited::among(&self.shared.calls);
         self.submit(order, Box::new(call))?;
         answer.await.unwrap_or_else(|_| Err(E::from(unanswered)))
     }
@@ -283,6 +288,12 @@ impl Store {
         self.shared.changes.clone()
     }
 
+    /// How many transactions somebody waits for now, under way or in line.
+    #[must_use]
+    pub fn calls(&self) -> usize {
+        self.shared.calls.load(Ordering::Relaxed)
+    }
+
     #[must_use]
     pub fn dialect(&self) -> Dialect {
         self.shared.dialect
@@ -290,6 +301,22 @@ impl Store {
 
     pub(crate) fn schema(&self) -> &Schema {
         &self.shared.schema
+    }
+}
+
+/// Counts a call for as long as its caller waits.
+struct Awaited<'a>(&'a AtomicUsize);
+
+impl<'a> Awaited<'a> {
+    fn among(calls: &'a AtomicUsize) -> Self {
+        calls.fetch_add(1, Ordering::Relaxed);
+        Self(calls)
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

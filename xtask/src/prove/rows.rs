@@ -178,7 +178,7 @@ pub(crate) const ROWS: &[Row] = &[
         databases: &["sqlite"],
         runner: KILLS,
         unit: "kills",
-        counts: [2, 2_000, 2_000],
+        counts: [5, 2_000, 2_000],
         is_gate_step: false,
     },
     Row {
@@ -187,7 +187,7 @@ pub(crate) const ROWS: &[Row] = &[
         databases: &["postgres"],
         runner: KILLS,
         unit: "kills",
-        counts: [2, 1_000, 1_000],
+        counts: [5, 1_000, 1_000],
         is_gate_step: false,
     },
     Row {
@@ -222,7 +222,7 @@ pub(crate) const ROWS: &[Row] = &[
         databases: &["sqlite"],
         runner: Runner::Pytest(&["test_io_errors.py::test_a_failed_call_is_never_acknowledged"]),
         unit: "points",
-        counts: [5, 5_000, 5_000],
+        counts: [20, 5_000, 5_000],
         is_gate_step: false,
     },
     Row {
@@ -240,7 +240,7 @@ pub(crate) const ROWS: &[Row] = &[
         databases: &["sqlite"],
         runner: Runner::Pytest(&["test_bit_rot.py"]),
         unit: "flips",
-        counts: [8, 10_000, 10_000],
+        counts: [20, 10_000, 10_000],
         is_gate_step: false,
     },
     Row {
@@ -258,7 +258,7 @@ pub(crate) const ROWS: &[Row] = &[
         databases: BOTH,
         runner: Runner::Pytest(&["test_under_load.py::test_a_graceful_stop_resets_nothing"]),
         unit: "stops",
-        counts: [2, 500, 500],
+        counts: [3, 500, 500],
         is_gate_step: false,
     },
     Row {

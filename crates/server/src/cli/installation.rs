@@ -2,6 +2,7 @@
 
 use std::fs::{DirBuilder, File};
 use std::io;
+use std::num::NonZeroUsize;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub(super) const DATABASE_FILE: &str = "dalasi.db";
 pub(super) enum Part {
     /// It makes the database where it is missing, migrates it and, embedded, is the only one to serve it.
     Owner { allow_unsafe: bool },
+    /// The same, and it serves: with so many connections to PostgreSQL.
+    Server { allow_unsafe: bool, connections: NonZeroUsize },
     /// It looks or changes a little, beside a server or without one.
     Guest,
 }
@@ -34,7 +37,7 @@ pub(super) enum Part {
 pub(super) fn store_settings(settings: &StoreSettings, part: Part) -> Result<store::Settings, Problem> {
     let database = match &settings.database {
         Database::Sqlite { data_dir } => {
-            if let Part::Owner { .. } = part {
+            if part != Part::Guest {
                 create_folder(data_dir)?;
             }
             store::Database::Sqlite { path: data_dir.join(DATABASE_FILE) }
@@ -44,6 +47,12 @@ pub(super) fn store_settings(settings: &StoreSettings, part: Part) -> Result<sto
     let mut opened = store::Settings::new(database);
     match part {
         Part::Owner { allow_unsafe } => opened.allow_unsafe = allow_unsafe,
+        Part::Server { allow_unsafe, connections } => {
+            opened.allow_unsafe = allow_unsafe;
+            if let Database::Postgres { .. } = settings.database {
+                opened.connections = connections.get();
+            }
+        }
         Part::Guest => {
             // The settings of the database are the server's concern: a guest must be able to repair and look.
             opened.allow_unsafe = true;

@@ -73,9 +73,9 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Problem> {
     let served = runtime.block_on(async {
         // From here on a signal ends the server in good order, however far it has come.
         let stop = stop_signal()?;
-        let store =
-            installation::open_store(&settings.store, Part::Owner { allow_unsafe: settings.allow_unsafe_database })
-                .await?;
+        let part =
+            Part::Server { allow_unsafe: settings.allow_unsafe_database, connections: settings.database_connections };
+        let store = installation::open_store(&settings.store, part).await?;
         let served = serve(&settings, &store, stop).await;
         closed(&store).await;
         logging::flush();
@@ -217,7 +217,9 @@ fn watched(app: &App, recorded: &'static Metrics) -> Router {
         };
         (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
     };
-    let shown = async || ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], recorded.render());
+    let shown = async |State(app): State<App>| {
+        ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], recorded.render(app.store()))
+    };
     Router::new().route("/health", get(health)).route("/metrics", get(shown)).with_state(app.clone())
 }
 

@@ -30,6 +30,10 @@ pub struct ServeArguments {
     #[arg(long, env = "DALASI_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub database_url: Option<String>,
 
+    /// How many connections to keep to PostgreSQL [default: two for each core, 4 to 16]
+    #[arg(long, env = "DALASI_DATABASE_CONNECTIONS", value_name = "N")]
+    pub database_connections: Option<u16>,
+
     /// The master key; required with PostgreSQL [default: FOLDER/master.key]
     #[arg(long, env = "DALASI_KEY_FILE", value_name = "FILE")]
     pub key_file: Option<PathBuf>,
@@ -118,6 +122,7 @@ impl ServeArguments {
             listen: text(self.listen).or(text(below.listen)),
             data_dir: path(self.data_dir).or(path(below.data_dir)),
             database_url: text(self.database_url).or(text(below.database_url)),
+            database_connections: self.database_connections.or(below.database_connections),
             key_file: path(self.key_file).or(path(below.key_file)),
             public_url: text(self.public_url).or(text(below.public_url)),
             pay_url: text(self.pay_url).or(text(below.pay_url)),

@@ -33,6 +33,7 @@ fn the_defaults_are_the_documented_ones() {
     assert_eq!(settings.roles, Roles { api: true, worker: true });
     assert!(settings.tls.is_none() && settings.trusted_proxies == 0);
     assert!(!settings.allow_loopback_webhooks && !settings.allow_unsafe_database);
+    assert!((4..=16).contains(&settings.database_connections.get()), "{}", settings.database_connections);
     let addresses = settings.addresses("127.0.0.1:4321".parse().expect("an address"));
     assert_eq!(addresses.public_url, "http://127.0.0.1:4321");
     assert_eq!(addresses.pay_url, addresses.public_url);
@@ -93,9 +94,10 @@ fn all_faults_come_at_once() {
         "--tls-cert=a.pem",
         "--role=api",
         "--data-dir=/d",
+        "--database-connections=0",
     ]));
     let names: Vec<_> = found.iter().filter_map(|fault| fault.split(':').next()).collect();
-    assert_eq!(names, ["listen", "public-url", "pay-url", "donate-url", "tls-key", "role"]);
+    assert_eq!(names, ["listen", "public-url", "pay-url", "donate-url", "tls-key", "role", "database-connections"]);
     assert!(found[1].contains("use https://a.example."), "{}", found[1]);
     assert!(found[5].contains("PostgreSQL only"));
 }
@@ -107,8 +109,14 @@ fn postgres_needs_a_key_file_and_allows_split_roles() {
     assert_eq!(names, ["role", "data-dir, database-url", "database-url", "key-file"]);
     assert!(!found.concat().contains("hunter2"));
 
-    let given = arguments(&["--database-url=postgres://u:hunter2@h/d", "--key-file=/k", "--role=worker"]);
+    let given = arguments(&[
+        "--database-url=postgres://u:hunter2@h/d",
+        "--key-file=/k",
+        "--role=worker",
+        "--database-connections=7",
+    ]);
     let settings = ServeSettings::check(given).expect("sound");
+    assert_eq!(settings.database_connections.get(), 7);
     assert_eq!(settings.roles, Roles { api: false, worker: true });
     assert!(!format!("{settings:?}").contains("hunter2"));
     let Database::Postgres { url } = settings.store.database else { panic!("PostgreSQL") };
@@ -170,6 +178,7 @@ fn the_sample_shows_every_setting() {
         listen: Some(_),
         data_dir: Some(_),
         database_url: Some(_),
+        database_connections: Some(4),
         key_file: Some(_),
         public_url: Some(_),
         pay_url: Some(_),

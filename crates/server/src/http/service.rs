@@ -83,5 +83,6 @@ pub(super) fn router() -> Router<Api> {
 }
 
 async fn metrics(State(api): State<Api>) -> Response {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], api.metrics.render()).into_response()
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], api.metrics.render(api.app.store()))
+        .into_response()
 }

@@ -30,9 +30,11 @@ async fn a_read_sees_one_snapshot(world: &World) {
         }
     });
     tokio::task::spawn_blocking(move || wait_reached.recv().unwrap()).await.unwrap();
+    assert_eq!(store.calls(), 1, "somebody waits for it");
     store.write(|tx| add_posting(tx, "b")).await.unwrap();
     go_on.send(()).unwrap();
     assert_eq!(reading.await.unwrap(), Ok((1, 1)));
+    assert_eq!(store.calls(), 0);
     assert_eq!(world.count("postings").await, 2);
     store.close().await;
 }

@@ -170,15 +170,27 @@ async fn a_term_signal_ends_it_in_order(place: &Place) {
 async fn a_database_that_hangs_holds_up_no_stop() {
     let Some(place) = Place::postgres("a database that hangs holds up no stop").await else { return };
     let keys = place.init();
-    let server = Server::start(&place);
+    let server = Server::start_with(&place, &["--database-connections", "7"]);
     let (status, _) = server.call("GET", "/v1/checkouts", text(&keys, "/keys/test/secret"), Value::Null).await;
     assert_eq!(status, 200);
     let holder = place.raw_postgres().await;
+    keeps_connections(&holder, 7).await;
     holder.batch_execute("begin; lock table api_keys in access exclusive mode").await.unwrap();
     let stopped = tokio::time::timeout(Duration::from_secs(10), tokio::task::spawn_blocking(|| server.stop()));
     assert_eq!(stopped.await.expect("it ends in time").unwrap(), 0);
     drop(holder);
     place.end().await;
+}
+
+async fn keeps_connections(database: &tokio_postgres::Client, wanted: i64) {
+    let ours =
+        "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'dalasi'";
+    let kept = async {
+        while database.query_one(ours, &[]).await.unwrap().get::<_, i64>(0) != wanted {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), kept).await.expect("as many connections as were asked for");
 }
 
 async fn a_worker_serves_nobody_but_can_be_watched(place: &Place) {
