@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::postgres::{self, Cluster};
-use crate::{Result, command, install, prove};
+use crate::{Result, command, install, prove, supply_chain};
 
 pub(crate) struct Step {
     pub(crate) name: &'static str,
@@ -245,7 +245,8 @@ fn deny(machine: &mut Machine, arguments: &[String]) -> Result<()> {
             .args(arguments)
             .args(["bans", "licenses", "sources"])
             .current_dir(&machine.root),
-    )
+    )?;
+    supply_chain::counted(machine)
 }
 
 fn openapi(machine: &mut Machine, _arguments: &[String]) -> Result<()> {

@@ -47,10 +47,8 @@ pub(crate) fn run() -> Result<()> {
     for missing in made_of.difference(&billed) {
         proof.violation(format!("{missing} goes into the program and is not in the bill of materials"));
     }
-    let numbers = numbers(&machine, &made_of)?;
-    let text = read(&machine.root().join(WRITTEN_DOWN))?;
-    if !text.contains(&numbers) {
-        proof.violation(format!("{WRITTEN_DOWN} has not: {numbers}"));
+    if let Err(wrong) = are_written_down(&machine, &made_of) {
+        proof.violation(wrong);
     }
     billed.pop_first();
     proof.control("a_crate_left_out_of_the_bill", made_of != billed);
@@ -155,6 +153,17 @@ fn billed(bill: &Value) -> Result<BTreeSet<String>> {
 fn named(component: &Value) -> Result<String> {
     let text = |field: &str| component[field].as_str().ok_or_else(|| format!("{BILL}: no {field}: {component}"));
     Ok(format!("{} {}", text("name")?, text("version")?))
+}
+
+/// Whether it is written down how many crates the program is made of.
+pub(crate) fn counted(machine: &Machine) -> Result<()> {
+    are_written_down(machine, &made_of(machine)?)
+}
+
+fn are_written_down(machine: &Machine, made_of: &BTreeSet<String>) -> Result<()> {
+    let numbers = numbers(machine, made_of)?;
+    let text = read(&machine.root().join(WRITTEN_DOWN))?;
+    if text.contains(&numbers) { Ok(()) } else { Err(format!("{WRITTEN_DOWN} has not: {numbers}")) }
 }
 
 /// As they stand where they are written down.

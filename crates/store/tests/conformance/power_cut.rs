@@ -29,6 +29,10 @@ const IMAGES_OF_A_CONTROL: usize = 200;
 /// Of so many syncs one has to be missed: on a busy machine every answer may be heard after the next commit's sync, on
 /// which it does not hang.
 const SYNCS_OF_A_CONTROL: u64 = 20;
+/// In one of so many records what was planted has to be seen: on a busy machine every answer of one may be heard after the
+/// checkpoint's sync, which saves it.
+#[cfg(feature = "planted")]
+const RECORDS_OF_A_CONTROL: u64 = 20;
 const WORKERS: usize = 2;
 
 #[test]
@@ -69,9 +73,13 @@ fn planted(proof: &mut Proof) {
     use domain::planted::{Defect, plant};
 
     for defect in [Defect::SynchronousNormal, Defect::SynchronousOff, Defect::AnswerBeforeCommit] {
-        let recorded = workload::record(proof.seed, || plant(Some(defect)));
-        plant(None);
-        proof.control(defect.as_str(), loses(&recorded, 0..recorded.steps.len() + 1, proof.seed));
+        let is_seen = (0..RECORDS_OF_A_CONTROL).any(|number| {
+            let seed = proof.seed + number;
+            let recorded = workload::record(seed, || plant(Some(defect)));
+            plant(None);
+            loses(&recorded, 0..recorded.steps.len() + 1, seed)
+        });
+        proof.control(defect.as_str(), is_seen);
     }
 }
 
