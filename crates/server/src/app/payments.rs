@@ -190,6 +190,12 @@ fn load_target(
         Some(id) => Some(sessions::load_payment(tx, scope, id)?),
         None => None,
     };
+    if let (Target::Session(id), Some(current)) = (target, &current)
+        && current.session.id == id
+    {
+        // Another request may have closed it between the look above and the lock.
+        current.session.refuse_if_closed()?;
+    }
     let ends_attempt = has_code && current.as_ref().is_some_and(|current| current.transaction.is_some());
     object.refuse_unless_payable(ends_attempt, now)?;
     // One payment of several is over; the next one is another.

@@ -153,6 +153,42 @@ async fn a_payment_is_answered_in_time_though_the_database_hangs() {
     place.end().await;
 }
 
+/// On a database with more than one writer a session may be closed between the look at it and the lock of what is paid.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_another_request_just_closed_opens_no_other() {
+    let Some(place) = Place::postgres("a session that another request just closed opens no other").await else {
+        return;
+    };
+    let (world, rail) = behind_on(place.settings(), Trouble::Lost(0), true).await;
+    let merchant = Merchant::of(&world).await;
+    let (_, link) = merchant.ask("POST", "/v1/pay/payment-links", json!({ "title": "Tea", "amount": "25.00" })).await;
+    let object = json!({ "object_type": "payment_link", "object_id": link["data"]["id"] });
+    let (_, open) = merchant.pay(&object, "wave", "+2207000000").await;
+    let session = json!({ "session_id": open["data"]["id"] });
+    let (holder, watcher) = (place.raw_postgres().await, place.raw_postgres().await);
+    holder.batch_execute("begin; select id from payment_links for update").await.unwrap();
+    let both_wait = async {
+        let waiting =
+            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        while watcher.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        holder.batch_execute("rollback").await.unwrap();
+    };
+    let (first, second, released) = tokio::join!(
+        merchant.pay(&session, "afrimoney", "+2207654321"),
+        merchant.pay(&session, "afrimoney", "+2207654321"),
+        tokio::time::timeout(PATIENCE, both_wait),
+    );
+    released.expect("both have seen the session open");
+    let (begun, refused) = if first.0 == 200 { (first, second) } else { (second, first) };
+    assert_eq!((begun.0, refused.0), (200, 400), "{begun:?} {refused:?}");
+    assert_eq!(refused.1["code"], "payment_session_closed", "{refused:?}");
+    assert_eq!(rail.starts.load(Ordering::SeqCst), 2, "by Wave, and once by Afrimoney");
+    world.app.store().close().await;
+    place.end().await;
+}
+
 /// Without a key nobody can ask again: whoever was told of a fault would begin a second payment.
 #[tokio::test]
 async fn a_payment_that_is_committed_is_answered_as_it_stands() {
