@@ -60,16 +60,14 @@ impl App {
         };
         let scope = claimed.scope;
         let order = self.refund_order(scope, id).await?;
-        // What was lost on the way may never have arrived: a rail that knows the second call for the first gets it again.
-        let may_be_sent_again = order.refund.step() == Step::Unknown
-            && !self.invariants().are_in_doubt(scope)
-            && (self.refunds_once(&order) || domain::planted!(Defect::RefundSentAgain));
         let report = match self.rail_of(&order.refund) {
             None => RefundReport::NotFound,
             Some(rail) => match in_time(rail.query_refund(order.clone())).await {
-                Called::Answered(RefundReport::NotFound) if may_be_sent_again => {
-                    known(in_time(rail.refund(order)).await)
-                }
+                // As it stands now: whoever looked it up may have decided while the rail was asked.
+                Called::Answered(RefundReport::NotFound) => match self.refund_order(scope, id).await? {
+                    order if self.may_be_sent_again(&order) => known(in_time(rail.refund(order)).await),
+                    _ => RefundReport::NotFound,
+                },
                 called => known(called),
             },
         };
@@ -77,6 +75,15 @@ impl App {
             Ok(refund.reported(transaction, &report, now))
         })
         .await
+    }
+
+    /// What was lost on the way may never have arrived: a rail that knows the second call for the first gets it again, unless
+    /// a person has to look at it.
+    fn may_be_sent_again(&self, order: &RefundOrder) -> bool {
+        order.refund.step() == Step::Unknown
+            && order.refund.parked.is_none()
+            && !self.invariants().are_in_doubt(order.refund.scope)
+            && (self.refunds_once(order) || domain::planted!(Defect::RefundSentAgain))
     }
 
     /// A rail's verified word about a refund, by callback.

@@ -202,12 +202,14 @@ async fn nothing_goes_out_while_the_books_are_in_doubt() {
 #[tokio::test]
 async fn whatever_is_lost_is_paid_back_once_at_most() {
     use Fault::{LostAfter, LostBefore, Refused, WrongAmount};
-    let cases: [(bool, &[Fault], RefundStatus, u32); 8] = [
+    let cases: [(bool, &[Fault], RefundStatus, u32); 9] = [
         (true, &[], RefundStatus::Completed, 1),
         (true, &[LostAfter], RefundStatus::Completed, 1),
         // The rail has never heard of it, and would know a second call for the first: it is sent again.
         (true, &[LostBefore], RefundStatus::Completed, 1),
         (true, &[Refused], RefundStatus::Failed, 0),
+        // A person has to look at it, whatever the rail knows of it later.
+        (true, &[WrongAmount], RefundStatus::Processing, 1),
         (false, &[], RefundStatus::Completed, 1),
         (false, &[LostAfter], RefundStatus::Completed, 1),
         (false, &[LostBefore], RefundStatus::Processing, 0),
