@@ -47,7 +47,23 @@ pub fn is_mailable(address: &str) -> bool {
 pub(super) fn parse_address(address: &str) -> Option<Address> {
     let is_plain =
         !address.chars().any(|letter| letter.is_control() || letter.is_whitespace() || "\"<>".contains(letter));
-    if is_plain { address.parse().ok() } else { None }
+    if is_plain { in_dns(address.parse().ok()?) } else { None }
+}
+
+/// A host beyond ASCII is written as the DNS has it, which every mail server takes (RFC 5891).
+pub(super) fn in_dns(address: Address) -> Option<Address> {
+    if address.domain().is_ascii() {
+        return Some(address);
+    }
+    match url::Host::parse(address.domain()).ok()? {
+        url::Host::Domain(host) => Address::new(address.user(), host).ok(),
+        url::Host::Ipv4(_) | url::Host::Ipv6(_) => None,
+    }
+}
+
+/// Whether only a mail server that knows SMTPUTF8 takes it (RFC 6531).
+pub(super) fn is_beyond_ascii(address: &Address) -> bool {
+    !address.user().is_ascii() || !address.domain().is_ascii()
 }
 
 impl Message {
@@ -68,12 +84,15 @@ impl Message {
             // A machine wrote it: no machine is to answer (RFC 3834).
             .raw_header(header("Auto-Submitted", "auto-generated"))
             .raw_header(header("Content-Language", self.language));
-        if let Some(reply_to) = self.reply_to.as_deref().and_then(parse_address) {
+        // A merchant's address is no reason for a server to refuse what a customer is owed.
+        let reply_to = self.reply_to.as_deref().and_then(parse_address).filter(|address| !is_beyond_ascii(address));
+        if let Some(reply_to) = reply_to {
             builder = builder.reply_to(mailbox(self.from_name.as_ref(), &reply_to));
         }
         let message = builder.multipart(self.body()).map_err(|error| refuse(&error.to_string()))?;
         let bytes = message.formatted();
-        assert!(bytes.is_ascii(), "every part is encoded, so that no server has to know more than ASCII");
+        let is_utf8 = is_beyond_ascii(&from.address) || is_beyond_ascii(&to);
+        assert!(is_utf8 || bytes.is_ascii(), "every part is encoded, so that no server has to know more than ASCII");
         Ok(Written { from: from.address.clone(), to, bytes })
     }
 

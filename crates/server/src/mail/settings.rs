@@ -8,6 +8,7 @@ use percent_encoding::percent_decode_str;
 use rustls::pki_types::ServerName;
 use url::Url;
 
+use super::message::in_dns;
 use crate::secrets::SecretText;
 
 const SUBMISSION_PORT: u16 = 587;
@@ -198,5 +199,5 @@ fn parse_from(text: &str) -> Option<From> {
     let mut all = mailboxes.into_iter();
     let (Some(only), None) = (all.next(), all.next()) else { return None };
     let name = only.name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
-    Some(From { name, address: only.email })
+    Some(From { name, address: in_dns(only.email)? })
 }

@@ -5,15 +5,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lettre::Address;
 use lettre::transport::smtp::Error;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
-use lettre::transport::smtp::extension::{ClientId, Extension, MailParameter};
+use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
 
 use super::fault::{Finality, MailFault, SendFault, Step, innermost};
-use super::message::{Message, Written};
+use super::message::{Message, Written, is_beyond_ascii};
 use super::settings::{From, Login, MailSettings, Password, Security, is_loopback};
 
 const CONNECT: Duration = Duration::from_secs(30);
@@ -138,14 +137,14 @@ async fn hand_over(
     last_line: &LastLine,
 ) -> Result<(), SendFault> {
     let Written { from, to, bytes } = written;
-    let is_ascii = |address: &Address| address.to_string().is_ascii();
     let mut parameters = Vec::new();
-    if !is_ascii(from) || !is_ascii(to) {
+    if is_beyond_ascii(from) || is_beyond_ascii(to) {
         if !connection.server_info().supports_feature(Extension::SmtpUtfEight) {
             let cause = "the address has letters beyond ASCII, which this mail server does not take";
             return Err(SendFault::new(Step::Recipient, Finality::ForGood, None, cause));
         }
-        parameters.push(MailParameter::SmtpUtfEight);
+        // Whoever takes the first takes the second (RFC 6531, 3.1).
+        parameters.extend([MailParameter::SmtpUtfEight, MailParameter::Body(MailBodyParameter::EightBitMime)]);
     }
     step(Step::Sender, COMMAND, connection.command(Mail::new(Some(from.clone()), parameters))).await?;
     step(Step::Recipient, COMMAND, connection.command(Rcpt::new(to.clone(), Vec::new()))).await?;

@@ -19,7 +19,7 @@ const HOSTILE: [&str; 9] = [
 fn written(message: &Message, from_name: Option<&str>) -> String {
     let address = "bills@shop.example".parse().expect("an address");
     let from = From { name: from_name.map(str::to_owned), address };
-    String::from_utf8(message.write(&from).expect("written").bytes).expect("ASCII")
+    String::from_utf8(message.write(&from).expect("written").bytes).expect("text")
 }
 
 /// The names of the headers, continuation lines left out.
@@ -93,6 +93,24 @@ fn no_address_can_hold_a_command() {
     ] {
         assert!(!is_mailable(address), "{address:?}");
     }
+}
+
+/// A server that knows nothing of such letters gets none where that can be helped.
+#[test]
+fn a_host_beyond_ascii_is_written_as_the_dns_has_it() {
+    let mut message = message();
+    message.to = "fatou@münchen.example".into();
+    message.reply_to = Some("info@bücher.example".into());
+    let bytes = written(&message, None);
+    assert!(bytes.is_ascii(), "{bytes}");
+    assert!(bytes.contains("<fatou@xn--mnchen-3ya.example>\r\n"), "{bytes}");
+    assert!(bytes.contains("\r\nReply-To: \"Kairaba Books\" <info@xn--bcher-kva.example>\r\n"), "{bytes}");
+    // Before the host there is no other way to write it.
+    message.reply_to = Some("äwa@kairaba.example".into());
+    let bytes = written(&message, None);
+    assert!(bytes.is_ascii() && !bytes.contains("Reply-To"), "{bytes}");
+    message.to = "äwa@bücher.example".into();
+    assert!(written(&message, None).contains("<äwa@xn--bcher-kva.example>\r\n"));
 }
 
 #[test]

@@ -66,6 +66,25 @@ async fn a_message_is_handed_over_whole() {
     "#);
 }
 
+/// Before the host there is no way to write it in ASCII.
+#[tokio::test]
+async fn letters_beyond_ascii_go_to_a_server_that_knows_them() {
+    let mut message = message();
+    message.to = "äwa@bücher.example".into();
+    let sink = Sink::start(Script { hello: "250-sink\r\n250-8BITMIME\r\n250 SMTPUTF8", ..Script::default() }).await;
+    mailer(&sink.url()).send(&message).await.expect("taken");
+    let (commands, messages) = sink.heard(|heard| (heard.commands.clone(), heard.messages.concat()));
+    assert_eq!(
+        commands[1..3],
+        ["MAIL FROM:<bills@shop.example> SMTPUTF8 BODY=8BITMIME", "RCPT TO:<äwa@xn--bcher-kva.example>"]
+    );
+    assert!(messages.contains("<äwa@xn--bcher-kva.example>"), "{messages}");
+
+    let sink = Sink::start(Script::default()).await;
+    let refused = mailer(&sink.url()).send(&message).await.expect_err("it knows no such letters");
+    assert_eq!((refused.step, refused.finality), (Step::Recipient, Finality::ForGood));
+}
+
 #[tokio::test]
 async fn the_same_message_has_the_same_bytes() {
     let sink = Sink::start(Script::default()).await;
