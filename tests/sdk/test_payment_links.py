@@ -327,6 +327,19 @@ class TestQuestions:
         assert refused == {"custom_field_values.agreed": "required"}, "what was answered stays answered"
         data(api.post("/v1/pay/initialize", {**go_on, "custom_field_values": {"agreed": True}}))
 
+    def test_an_answer_can_be_taken_back(self, sdk, api, link, succeeds):
+        asked = link(custom_fields=list(self.FIELDS))
+        session = data(self.begin(api, asked, {"pupil": "Awa", "age": 7, "agreed": True}))
+        go_on = {"session_id": session["id"]}
+        data(api.post("/v1/pay/initialize", {**go_on, "custom_field_values": {"agreed": False, "age": None}}))
+        go_on["payment_method"] = "wave"
+        assert faults(api.post("/v1/pay/initialize", go_on)) == {"custom_field_values.agreed": "required"}
+        go_on["customer_phone"] = "7000000"
+        started = data(api.post("/v1/pay/initialize", {**go_on, "custom_field_values": {"agreed": True}}))
+        metadata = ok(sdk.transactions.get(succeeds(started)["transaction_id"]))["metadata"]
+        assert (metadata["pupil"], metadata["agreed"]) == ("Awa", "true")
+        assert "age" not in metadata
+
     def test_a_checkout_asks_nothing(self, sdk, api):
         checkout = ok(sdk.checkouts.create(amount="1.00"))
         body = {"client_secret": checkout["client_secret"], "custom_field_values": {"pupil": "Awa"}}

@@ -73,7 +73,9 @@ pub(in crate::app) fn join(
         faults.push(Fault::new(path.clone(), FaultCode::Required, format!("`{path}` is required: {}", field.label)));
     }
     let texts: Vec<(String, String)> = texts.into_iter().collect();
-    let joined = sent.unwrap_or(known).with_texts(&texts);
+    // What was taken back is not kept from before.
+    let beside = sent.unwrap_or(known).members().into_iter().filter(|(name, _)| field_of(name).is_none());
+    let joined = Metadata::of_members(beside).with_texts(&texts);
     if joined.members().len() > MOST_KEYS {
         let message = format!("`metadata` and the answers must have at most {MOST_KEYS} keys together.");
         faults.push(Fault::new("metadata", FaultCode::TooLong, message));
