@@ -118,7 +118,7 @@ fn parse_settings(body: &Body) -> Result<SettingsChange, Problem> {
         }
     });
     let enabled_methods = enabled_methods.change();
-    let name = fields.text("name").min(1).max(200).change();
+    let name = fields.text("name").min(1).max(200).check(name).change();
     let logo_url = fields.text("logo_url").url().clearable();
     let accent_color = fields.text("accent_color").check(accent_color).clearable();
     let address = fields.text("address").max(2000).clearable();
@@ -145,6 +145,15 @@ fn parse_settings(body: &Body) -> Result<SettingsChange, Problem> {
         allow_negative_balance,
         fees: Vec::new(),
     })
+}
+
+/// It stands on every receipt.
+fn name(text: String) -> Result<String, (FaultCode, String)> {
+    if text.trim().is_empty() {
+        Err((FaultCode::TooShort, "`name` must be more than blanks.".into()))
+    } else {
+        Ok(text)
+    }
 }
 
 fn accent_color(text: String) -> Result<String, (FaultCode, String)> {
