@@ -101,6 +101,13 @@ impl Cluster {
         assert!(stopped.status.success(), "{stopped:?}");
     }
 
+    /// Comes back as a standby of nobody: it takes no writes until it is promoted.
+    pub(crate) fn demote(&self) {
+        self.stop(Stop::Fast);
+        fs::write(self.data().join("standby.signal"), "").unwrap();
+        self.begin();
+    }
+
     pub(crate) fn promote(&self) {
         let promoted = self.run("pg_ctl", &["promote", "-w", "-t", "60", "-D"]);
         assert!(promoted.status.success(), "{promoted:?}");

@@ -357,6 +357,31 @@ async fn a_commit_that_waits_for_its_standby_is_not_denied() {
     panic!("the commit that waited is not there: {body}");
 }
 
+/// Where the address is that of one server, which is no primary any more, or a pooler's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_became_a_standby_is_away_and_not_at_fault() {
+    let programs = match programs() {
+        Ok(programs) => programs,
+        Err(why) => return not_run("a server that became a standby", why),
+    };
+    let cluster = Cluster::start(&programs, "");
+    let scene = Scene::start(&cluster.url(), &["api"]).await;
+    let url = format!("{}/v1/checkouts", scene.fleet.addresses()[0]);
+    let order = async || scene.load.post(&url, None, &json!({ "amount": "1.00" })).await.map(|(status, ..)| status);
+    assert_eq!(order().await, Some(201));
+    cluster.demote();
+    for _ in 0..20 {
+        assert_eq!(order().await, Some(503));
+    }
+    cluster.promote();
+    let deadline = async {
+        while order().await != Some(201) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(BACK * 4, deadline).await.expect("it takes writes again");
+}
+
 /// A setting takes effect a while after it was reloaded.
 async fn until_commits_wait(cluster: &Cluster) {
     for number in 0..200 {

@@ -36,6 +36,7 @@ pub(crate) fn classify(error: &tokio_postgres::Error) -> Fault {
         "25P02" => (Error::sql(SqlKind::Other, message), Cause::Consequence),
         "26000" | "42P05" => (Error::Unavailable(message), Cause::Stale),
         "0A000" if message.contains("cached plan") => (Error::Unavailable(message), Cause::Stale),
+        "0A000" if is_of_a_standby(error) => (Error::Unavailable(message), Cause::Ended),
         "23505" => (Error::sql(SqlKind::Unique, message), Cause::Statement),
         "23514" => (Error::sql(SqlKind::Check, message), Cause::Statement),
         "23503" => (Error::sql(SqlKind::ForeignKey, message), Cause::Statement),
@@ -57,6 +58,12 @@ pub(crate) fn classify(error: &tokio_postgres::Error) -> Fault {
         },
     };
     Fault { error, cause }
+}
+
+/// BEGIN of a transaction that writes, refused by a server that has become a standby. Told by the server's own name for the
+/// place: the sentence is in the server's language, and the code is that of all that isn't supported.
+fn is_of_a_standby(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().and_then(DbError::routine) == Some("call_bool_check_hook")
 }
 
 /// Division by zero in the wrapper of a guarded update: it touched no row.

@@ -184,9 +184,13 @@ pub fn insert_behind(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> 
     add(tx, delivery, false, &due_at)
 }
 
-/// To an endpoint that wasn't owed the event: out of the order, as in [`retry`].
+/// To an endpoint that wasn't owed the event: out of the order, as in [`retry`]. Whoever did the same meanwhile makes the closure
+/// run again, and find it.
 pub fn insert_by_hand(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
-    add(tx, delivery, true, "$11")
+    match add(tx, delivery, true, "$11").and_then(|()| tx.flush()) {
+        Err(error) if error.is_unique_violation() => Err(tx.conflict()),
+        added => added,
+    }
 }
 
 fn add(tx: &mut Tx<'_>, delivery: &Delivery, by_hand: bool, due_at: &str) -> Result<(), Error> {

@@ -190,7 +190,8 @@ fn claim_among_others(tx: &mut Tx<'_>, key: &IdempotencyKey, longest: Option<Dur
         return Ok(Claimed::First);
     }
     let sql = format!("{SELECT}{}", tx.lock_suffix());
-    let row = tx.query_one(&sql, &columns(key))?;
+    // Whoever had it may have given it back meanwhile.
+    let Some(row) = tx.query(&sql, &columns(key))?.into_iter().next() else { return Err(tx.conflict()) };
     let claimed = claimed(tx, key, &row, longest)?;
     if claimed == Claimed::First {
         values.push(row.get("created_at")?);
