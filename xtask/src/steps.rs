@@ -21,7 +21,12 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "test", title: "unit and API tests, on SQLite and PostgreSQL", run: test, subject: None },
     Step { name: "doctest", title: "examples in the documentation", run: doctest, subject: None },
     Step { name: "rustdoc", title: "documentation, warnings denied", run: rustdoc, subject: None },
-    Step { name: "deny", title: "dependencies: bans, licences, sources", run: deny, subject: Some("deny.toml") },
+    Step {
+        name: "deny",
+        title: "dependencies: bans, licences, sources, and how many there are",
+        run: deny,
+        subject: Some("deny.toml"),
+    },
     Step { name: "openapi", title: "openapi.json is what the routes say", run: openapi, subject: Some("openapi.json") },
     Step {
         name: "sdk",
