@@ -14,6 +14,7 @@ use store::queries::jobs;
 use tokio::sync::oneshot;
 
 use super::idempotency::{self, Outcome, Reply, Run};
+use super::insist::LONGEST_STORING;
 use super::paid_object::PaidObject;
 use super::payments::{self, Begun, Initialize, Target};
 use super::sessions::{self, Payment};
@@ -363,8 +364,9 @@ impl App {
         + Sync
         + 'static,
     ) -> Result<Ended, Failure> {
+        let until = Some(monotonic::now() + LONGEST_STORING);
         let ended = self
-            .commit(move |tx, context| {
+            .commit_until(until, move |tx, context| {
                 let mut payment = settle(tx, context, scope, id, &apply)?;
                 if let Heard::Start(claimed) | Heard::Word(Some(claimed)) = &heard {
                     jobs::done(tx, claimed)?;

@@ -112,7 +112,8 @@ impl History {
         let is_lost = match &answer {
             None if self.fault == Fault::CrashInCall => true,
             None => return Err("a payment was not answered".to_owned()),
-            Some(answer) if tells_no_more(answer) && self.may_fail() => true,
+            // What was heard is stored again, so one fault of the storage keeps it from nobody.
+            Some(answer) if tells_no_more(answer) && self.may_fail() && heard.is_empty() => true,
             Some(answer) if tells_no_more(answer) => {
                 return Err(format!("a payment was answered {} {}", answer.status, answer.body));
             }

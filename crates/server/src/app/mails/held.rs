@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::attempted;
 use crate::app::App;
+use crate::app::insist::{LONGEST_PAUSE, PAUSE};
 use crate::error::Failure;
 use crate::mail::LastLine;
 use crate::monotonic;
@@ -16,9 +17,6 @@ use crate::monotonic;
 /// After so long a silent worker's mail goes to another; one that works on says so in time.
 pub const LEASE: Duration = Duration::from_secs(30);
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
-/// Before the next try, where the database didn't take one.
-const PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// A mail that was claimed.
 pub struct HeldMail {
@@ -91,17 +89,7 @@ impl HeldMail {
     /// What came of the attempt, as often as it takes where the fault passes: until the lease ends, or, of a message that the mail
     /// server has taken, for as long as this process lives.
     pub(super) async fn store(self, app: &App, outcome: MailAttempted) -> Result<(), Failure> {
-        let mut pause = PAUSE;
-        loop {
-            let (claimed, stored) = (self.claimed.clone(), outcome.clone());
-            let Err(failure) = app.commit(move |tx, _| attempted(tx, &claimed, &stored)).await else { return Ok(()) };
-            let is_in_time = outcome == MailAttempted::Accepted || monotonic::now() + pause < self.until;
-            if !failure.passes() || !is_in_time {
-                return Err(failure);
-            }
-            tracing::warn!(mail = %self.claimed.mail.id, %failure, "what came of a mail can't be stored yet");
-            tokio::time::sleep(pause).await;
-            pause = LONGEST_PAUSE.min(pause * 2);
-        }
+        let until = (outcome != MailAttempted::Accepted).then_some(self.until);
+        app.commit_until(until, move |tx, _| attempted(tx, &self.claimed, &outcome)).await
     }
 }
