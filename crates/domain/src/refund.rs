@@ -193,6 +193,14 @@ impl Refund {
     pub fn sent(&mut self, transaction: &mut Transaction, called: Called<RefundReport>, now: Timestamp) -> RefundMoved {
         self.assert_of(transaction);
         match (self.step, called) {
+            // Who sends it once more says by `reported` what came of that.
+            (Step::Sending, Called::Answered(RefundReport::NotFound) | Called::Refused(_) | Called::Lost(_))
+                if self.is_sent_again() =>
+            {
+                RefundMoved::Nowhere
+            }
+            // It was asked for, and the rail says that it has not heard of it.
+            (Step::Sending, Called::Answered(RefundReport::NotFound)) => self.lose(now),
             (_, Called::Answered(report)) => self.reported(transaction, &report, now),
             (Step::Sending, Called::Refused(reason)) => self.fail(transaction, reason, now),
             (Step::Sending, Called::Lost(_)) if crate::planted!(Defect::LostRefundFails) => {
@@ -204,6 +212,26 @@ impl Refund {
                 RefundMoved::Nowhere
             }
         }
+    }
+
+    /// A call that was lost is made once more, of a rail that knows the second for the first. Until it has ended nobody else
+    /// decides. Whether it may be.
+    pub fn send_again(&mut self) -> bool {
+        let may_be = match self.step {
+            Step::Unknown => self.parked.is_none(),
+            // The last such call never ended.
+            Step::Sending => self.is_sent_again(),
+            Step::Waiting | Step::Settled => false,
+        };
+        if may_be {
+            self.step = Step::Sending;
+        }
+        may_be
+    }
+
+    /// Whether a call after the first is under way, or was when its process died.
+    fn is_sent_again(&self) -> bool {
+        self.step == Step::Sending && self.status == RefundStatus::Processing
     }
 
     /// The rail's verified word. The last verified word wins, but what is paid back stays so.
@@ -243,6 +271,7 @@ impl Refund {
                     self.process(now)
                 }
             },
+            RefundReport::NotFound if self.is_sent_again() => self.lose(now),
             // No proof that the lost call will not take effect yet.
             RefundReport::NotFound => RefundMoved::Nowhere,
         }
@@ -256,8 +285,9 @@ impl Refund {
         now: Timestamp,
     ) -> Result<RefundMoved, Refusal> {
         self.assert_of(transaction);
-        let is_undecided =
-            self.step == Step::Unknown || self.parked.is_some() || self.status == RefundStatus::Processing;
+        let is_undecided = self.step == Step::Unknown
+            || self.parked.is_some()
+            || (self.status == RefundStatus::Processing && !self.is_sent_again());
         if !is_undecided {
             return Err(Refusal::RefundNotUnknown { status: self.status.as_str() });
         }

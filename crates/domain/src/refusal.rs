@@ -222,7 +222,11 @@ impl fmt::Display for Refusal {
                 write!(f, "This needs {required} {currency}, and {available} {currency} is available.")
             }
             Refusal::RefundNotUnknown { status } => {
-                write!(f, "This refund is {status}: only one whose outcome is unknown can be decided by hand.")
+                write!(
+                    f,
+                    "This refund is {status}: only one whose outcome is unknown, and which is not being sent again at this \
+                     moment, can be decided by hand."
+                )
             }
         }
     }

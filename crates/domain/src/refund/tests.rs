@@ -66,11 +66,13 @@ fn refund(name: &str) -> (Refund, Transaction) {
         "pending" => RefundMoved::Nowhere,
         "processing" => answer(Called::Answered(PROCESSING)),
         "processing, lost" => answer(Called::Lost("a timeout".into())),
+        "processing, sent again" => answer(Called::Lost("a timeout".into())),
         "processing, parked" => answer(Called::Answered(completed_with(3_999))),
         "completed" => answer(Called::Answered(completed_with(4_000))),
         "failed" => answer(Called::Refused(FailureReason::InsufficientFunds)),
         other => unreachable!("{other}"),
     };
+    assert!(name != "processing, sent again" || refund.send_again());
     (refund, transaction)
 }
 
@@ -79,6 +81,7 @@ enum Act {
     Sent(Called<RefundReport>),
     Reported(RefundReport),
     Resolved(bool),
+    SentAgain,
 }
 
 fn cell((before, of): &(Refund, Transaction), act: &Act) -> String {
@@ -87,6 +90,7 @@ fn cell((before, of): &(Refund, Transaction), act: &Act) -> String {
         Act::Sent(called) => Ok(refund.sent(&mut transaction, called.clone(), seconds(6))),
         Act::Reported(report) => Ok(refund.reported(&mut transaction, report, seconds(6))),
         Act::Resolved(is_completed) => refund.resolved(&mut transaction, *is_completed, seconds(6)),
+        Act::SentAgain => return if refund.send_again() { "yes" } else { "no" }.into(),
     };
     let moved = match moved {
         Ok(moved) => moved,
@@ -108,7 +112,15 @@ fn cell((before, of): &(Refund, Transaction), act: &Act) -> String {
 
 #[test]
 fn refunds_go_as_the_contract_says() {
-    let names = ["pending", "processing", "processing, lost", "processing, parked", "completed", "failed"];
+    let names = [
+        "pending",
+        "processing",
+        "processing, lost",
+        "processing, sent again",
+        "processing, parked",
+        "completed",
+        "failed",
+    ];
     let states = names.map(|name| (name, refund(name)));
     let sent = |called| Act::Sent(called);
     let actions = [
@@ -121,15 +133,17 @@ fn refunds_go_as_the_contract_says() {
         ("another amount", Act::Reported(completed_with(4_001))),
         ("resolved: completed", Act::Resolved(true)),
         ("resolved: failed", Act::Resolved(false)),
+        ("may be sent again", Act::SentAgain),
     ];
     insta::assert_snapshot!(table(&states, &actions, cell), @r"
-                       | accepted   | refused | answer lost         | success               | failure | silent | another amount              | resolved: completed | resolved: failed
-    pending            | processing | failed  | processing, unknown | completed             | failed  | =      | processing, unknown, parked | refund_not_unknown  | refund_not_unknown
-    processing         | =          | =       | =                   | completed             | failed  | =      | =, unknown, parked          | completed           | failed
-    processing, lost   | =          | =       | =                   | completed             | failed  | =      | =, unknown, parked          | completed           | failed
-    processing, parked | =          | =       | =                   | completed             | failed  | =      | =, unknown, parked          | completed           | failed
-    completed          | –          | –       | –                   | –                     | –       | –      | –                           | refund_not_unknown  | refund_not_unknown
-    failed             | –          | –       | –                   | completed, correction | –       | –      | =, parked                   | refund_not_unknown  | refund_not_unknown
+                           | accepted   | refused | answer lost         | success               | failure | silent     | another amount              | resolved: completed | resolved: failed   | may be sent again
+    pending                | processing | failed  | processing, unknown | completed             | failed  | =          | processing, unknown, parked | refund_not_unknown  | refund_not_unknown | no
+    processing             | =          | =       | =                   | completed             | failed  | =          | =, unknown, parked          | completed           | failed             | no
+    processing, lost       | =          | =       | =                   | completed             | failed  | =          | =, unknown, parked          | completed           | failed             | yes
+    processing, sent again | =          | =       | =                   | completed             | failed  | =, unknown | =, unknown, parked          | refund_not_unknown  | refund_not_unknown | yes
+    processing, parked     | =          | =       | =                   | completed             | failed  | =          | =, unknown, parked          | completed           | failed             | no
+    completed              | –          | –       | –                   | –                     | –       | –          | –                           | refund_not_unknown  | refund_not_unknown | no
+    failed                 | –          | –       | –                   | completed, correction | –       | –          | =, parked                   | refund_not_unknown  | refund_not_unknown | no
     ");
 }
 

@@ -12,8 +12,10 @@ use domain::{Id, Scope, Timestamp};
 use store::Tx;
 use store::queries::jobs;
 
-use super::{App, look_up, refunds};
+use super::insist::LONGEST_STORING;
+use super::{App, load, look_up, refunds};
 use crate::error::Failure;
+use crate::monotonic;
 use crate::rails::{Rail, RefundOrder};
 
 /// A rail that says nothing for so long has lost the call.
@@ -63,11 +65,9 @@ impl App {
         let report = match self.rail_of(&order.refund) {
             None => RefundReport::NotFound,
             Some(rail) => match in_time(rail.query_refund(order.clone())).await {
-                // As it stands now: whoever looked it up may have decided while the rail was asked.
-                Called::Answered(RefundReport::NotFound) => match self.refund_order(scope, id).await? {
-                    order if self.may_be_sent_again(&order) => known(in_time(rail.refund(order)).await),
-                    _ => RefundReport::NotFound,
-                },
+                Called::Answered(RefundReport::NotFound) if self.send_again(&order).await? => {
+                    known(in_time(rail.refund(order)).await)
+                }
                 called => known(called),
             },
         };
@@ -78,12 +78,22 @@ impl App {
     }
 
     /// What was lost on the way may never have arrived: a rail that knows the second call for the first gets it again, unless
-    /// a person has to look at it.
-    fn may_be_sent_again(&self, order: &RefundOrder) -> bool {
-        order.refund.step() == Step::Unknown
-            && order.refund.parked.is_none()
-            && !self.invariants().are_in_doubt(order.refund.scope)
-            && (self.refunds_once(order) || domain::planted!(Defect::RefundSentAgain))
+    /// a person has to look at it or has decided. Commits the intent, so that nobody decides while the rail is called.
+    async fn send_again(&self, order: &RefundOrder) -> Result<bool, Failure> {
+        let (scope, id) = (order.refund.scope, order.refund.id);
+        let knows_again = self.refunds_once(order) || domain::planted!(Defect::RefundSentAgain);
+        if !knows_again || self.invariants().are_in_doubt(scope) {
+            return Ok(false);
+        }
+        self.commit(move |tx, _| {
+            let mut refund = load::<Refund>(tx, scope, id)?;
+            let is_sent = refund.send_again();
+            if is_sent {
+                tx.save(&mut refund)?;
+            }
+            Ok(is_sent)
+        })
+        .await
     }
 
     /// A rail's verified word about a refund, by callback.
@@ -104,7 +114,9 @@ impl App {
         + Sync
         + 'static,
     ) -> Result<(), Failure> {
-        let settled = self.commit(move |tx, _| refunds::settle(tx, scope, id, claimed.as_ref(), &apply)).await?;
+        let until = Some(monotonic::now() + LONGEST_STORING);
+        let settled =
+            self.commit_until(until, move |tx, _| refunds::settle(tx, scope, id, claimed.as_ref(), &apply)).await?;
         self.tell(settled.object_id);
         Ok(())
     }

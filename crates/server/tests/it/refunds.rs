@@ -9,7 +9,7 @@ use dalasi::app::invariants::{Doubt, Invariants};
 use dalasi::app::invoices::{self, NewInvoice, NewPayment};
 use dalasi::app::organizations::SettingsChange;
 use dalasi::app::products::NewItem;
-use dalasi::app::{balance, look_up, organizations, receipts};
+use dalasi::app::{balance, look_up, organizations, receipts, refunds};
 use dalasi::error::Failure;
 use dalasi::rails::{Order, Rail, RefundOrder, Simulator};
 use domain::invoice::Invoice;
@@ -21,7 +21,9 @@ use domain::refund::{Refund, RefundStatus, Source};
 use domain::{Currency, Id, Metadata, Method, Money, OfflineMethod, Refusal, TaxRate};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use store::Tx;
 use store::queries::{jobs, transactions};
+use tokio::sync::Notify;
 
 use crate::world::World;
 
@@ -37,6 +39,14 @@ struct TestRail {
     paid_back: Mutex<BTreeMap<Id<Refund>, u32>>,
     /// A query finds what was paid back.
     answers_questions: bool,
+    /// Calls that no fault is left for say that they have begun, and wait.
+    held: Option<Arc<Held>>,
+}
+
+#[derive(Default)]
+struct Held {
+    began: Notify,
+    goes_on: Notify,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +67,7 @@ impl TestRail {
             faults: Mutex::new(faults.to_vec()),
             paid_back: Mutex::default(),
             answers_questions: true,
+            held: None,
         }
     }
 
@@ -113,7 +124,14 @@ impl Rail for TestRail {
         self.simulator.withdraw(order)
     }
     fn refund(&self, order: RefundOrder) -> BoxFuture<'_, Called<RefundReport>> {
-        async move { self.call(&order.refund) }.boxed()
+        async move {
+            if let Some(held) = self.held.as_ref().filter(|_| self.faults.lock().unwrap().is_empty()) {
+                held.began.notify_one();
+                held.goes_on.notified().await;
+            }
+            self.call(&order.refund)
+        }
+        .boxed()
     }
     fn query_refund(&self, order: RefundOrder) -> BoxFuture<'_, Called<RefundReport>> {
         let was_paid_back = self.answers_questions && self.times(order.refund.id) > 0;
@@ -240,6 +258,35 @@ async fn whatever_is_lost_is_paid_back_once_at_most() {
         assert_eq!(left, if wanted == RefundStatus::Failed { 10_000 } else { 6_000 }, "{is_idempotent} {faults:?}");
         world.has_clean_books().await;
     }
+}
+
+/// Whoever looks a lost refund up at the wallet may see nothing, while the call that is made once more is on its way.
+#[tokio::test]
+async fn nobody_decides_while_a_refund_is_sent_again() {
+    let held = Arc::new(Held::default());
+    let (world, rail) = behind(|simulator| TestRail {
+        held: Some(Arc::clone(&held)),
+        ..TestRail::made_of(simulator, true, &[Fault::LostBefore])
+    })
+    .await;
+    let paid = world.paid(10_000).await;
+    let refund = world.refund(paid, Some(4_000)).await.unwrap();
+    held.began.notified().await;
+    let (scope, id) = (world.scope, refund.id);
+    let decided = world
+        .app
+        .commit(move |tx, _| {
+            let resolve = |_: &mut Tx<'_>, refund: &mut Refund, transaction: &mut Transaction, now| {
+                Ok(refund.resolved(transaction, false, now)?)
+            };
+            refunds::settle(tx, scope, id, None, resolve).map(drop)
+        })
+        .await;
+    assert_eq!(decided, Err(Failure::Refused(Refusal::RefundNotUnknown { status: "processing" })));
+    held.goes_on.notify_one();
+    let found = until(&world, id, is_over).await;
+    assert_eq!((found.status(), rail.times(id)), (RefundStatus::Completed, 1));
+    world.has_clean_books().await;
 }
 
 /// The process died between the call and its outcome; the next one finds the intent, and an effect or none.

@@ -45,7 +45,7 @@ impl World {
                 Phase::Has(Brought::Lost)
             }
             (Work::Send, Step::Sending) => Phase::Calls { is_rerun },
-            (Work::Ask, Step::Unknown) if idempotent => Phase::Asks,
+            (Work::Ask, Step::Unknown | Step::Sending) if idempotent => Phase::Asks,
             // A question moves nothing at the rail, so only one that leads to more takes its time.
             (Work::Ask, _) => Phase::Has(Brought::Said(row.order.word())),
         };
@@ -78,6 +78,14 @@ impl World {
             jobs::done(self.job(run.place, run.work));
         }
         Some(())
+    }
+
+    pub(crate) fn send_again(&mut self, place: usize) -> bool {
+        let row = &mut self.refunds[place];
+        let mut refund = row.refund.load();
+        let is_sent = refund.send_again();
+        row.refund = keep(refund);
+        is_sent
     }
 
     pub(crate) fn report(&mut self, place: usize, word: Word) {

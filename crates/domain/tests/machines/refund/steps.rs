@@ -173,7 +173,8 @@ impl World {
         let run = self.runs[number];
         self.runs[number].phase = match run.phase {
             Phase::Asks => match self.refunds[run.place].order.word() {
-                Word::NotFound => Phase::Calls { is_rerun: true },
+                // The intent is committed before the call.
+                Word::NotFound if self.send_again(run.place) => Phase::Calls { is_rerun: true },
                 word => Phase::Has(Brought::Said(word)),
             },
             Phase::Calls { is_rerun } => {
