@@ -38,6 +38,8 @@ pub(crate) struct Common {
     pub(crate) target: connect::Target,
     pub(crate) clock: Arc<Monotone>,
     pub(crate) waiting: Mutex<mpsc::Receiver<Message>>,
+    /// To the end of what is waiting, until the store is closed.
+    pub(crate) messages: mpsc::WeakSender<Message>,
     pub(crate) connected: AtomicUsize,
     /// There is a pooler in between, or prepared statements got lost as if there were: go on without.
     pub(crate) unprepared: Arc<AtomicBool>,
@@ -64,7 +66,8 @@ impl Queue {
             Order::Add if !self.additions.is_careful() => {
                 self.additions.push(job, Error::Busy, || send(Message::Additions))
             }
-            Order::Add | Order::Write => send(Message::One(Access::Write, job)),
+            Order::Add => send(Message::Addition(job)),
+            Order::Write => send(Message::One(Access::Write, job)),
         }
     }
 }
@@ -80,6 +83,7 @@ pub(crate) async fn start(settings: &Settings, url: &str, clock: Arc<Monotone>) 
         target,
         clock,
         waiting: Mutex::new(waiting),
+        messages: messages.downgrade(),
         connected: AtomicUsize::new(0),
         unprepared: Arc::new(AtomicBool::new(false)),
         stale: AtomicUsize::new(0),

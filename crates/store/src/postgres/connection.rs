@@ -30,9 +30,12 @@ use crate::totals::{Mark, Totals};
 use crate::tx::{Access, Conn};
 
 macro_rules! hurried {
-    () => {
-        "set local lock_timeout = '15s'; set local statement_timeout = '20s'; \
-         set local idle_in_transaction_session_timeout = '60s'"
+    ($lock:literal) => {
+        concat!(
+            "set local lock_timeout = '",
+            $lock,
+            "'; set local statement_timeout = '20s'; set local idle_in_transaction_session_timeout = '60s'"
+        )
     };
 }
 
@@ -54,8 +57,9 @@ const COLLECTED: usize = 256;
 /// How a transaction begins. What ends a wait for a lock, a statement, or a transaction whose client is gone without a word is
 /// said to the server each time and for this transaction alone, because a pooler doesn't keep what a session was told. No
 /// COMMIT is cut short by it: it is no statement any more when it waits for a standby.
-const WRITE: &str = concat!("begin isolation level read committed read write; ", hurried!());
-const READ: &str = concat!("begin isolation level repeatable read read only; ", hurried!());
+const WRITE: &str = concat!("begin isolation level read committed read write; ", hurried!("15s"));
+const BRIEF_WRITE: &str = concat!("begin isolation level read committed read write; ", hurried!("100ms"));
+const READ: &str = concat!("begin isolation level repeatable read read only; ", hurried!("15s"));
 const UNHURRIED_WRITE: &str = concat!("begin isolation level read committed read write; ", unhurried!());
 const UNHURRIED_READ: &str = concat!("begin isolation level repeatable read read only; ", unhurried!());
 const UNHURRIED: &str = unhurried!();
@@ -82,16 +86,28 @@ pub(crate) struct Connection {
     unprepared: Arc<AtomicBool>,
     pub(super) collected: Vec<Collected>,
     access: Access,
+    patience: Patience,
     /// While the transaction is one of several closures.
     pub(super) shared: Option<Shared>,
     pub(super) begun: bool,
     pub(super) wrote: bool,
     limit: Duration,
+    /// The transaction waited for another as long as it may.
+    pub(crate) is_blocked: bool,
     /// What the worker has to do about this connection.
     pub(crate) state: State,
     /// Asked when it is wanted first.
     has_marks: Option<bool>,
     totals: Totals,
+}
+
+/// How long a transaction waits for what another one holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Nobody else waits for it, or it has a place in the server's line for a row.
+    Long,
+    /// Others wait for it that need nothing of what is held. Most that wait for a key do so in vain: it is taken then.
+    Brief,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,10 +153,12 @@ impl Connection {
             unprepared,
             collected: Vec::new(),
             access: Access::Read,
+            patience: Patience::Long,
             shared: None,
             begun: false,
             wrote: false,
             limit: STATEMENT_LIMIT,
+            is_blocked: false,
             state: State::Sound,
             has_marks: None,
             totals: Totals::new(),
@@ -152,10 +170,10 @@ impl Connection {
     }
 
     /// Nothing is sent yet: BEGIN goes out with the first statement.
-    pub(crate) fn begin(&mut self, access: Access) {
+    pub(crate) fn begin(&mut self, access: Access, patience: Patience) {
         self.collected.clear();
         (self.access, self.begun, self.wrote, self.limit) = (access, false, false, STATEMENT_LIMIT);
-        self.shared = None;
+        (self.patience, self.is_blocked, self.shared) = (patience, false, None);
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), Error> {
@@ -313,11 +331,7 @@ impl Connection {
             } else {
                 fault::classify(&error)
             };
-            match fault.cause {
-                Cause::Statement | Cause::Consequence => {}
-                Cause::Stale => self.state = State::Stale,
-                Cause::Ended | Cause::Lost => self.state = State::Lost,
-            }
+            self.note(fault.cause);
             // A statement that the server answered with an error ended the transaction before COMMIT was reached.
             let is_commit = commits && index + 1 == count;
             let certain = if is_commit {
@@ -337,12 +351,22 @@ impl Connection {
         }
     }
 
+    fn note(&mut self, cause: Cause) {
+        match cause {
+            Cause::Statement | Cause::Consequence => {}
+            Cause::Blocked => self.is_blocked = true,
+            Cause::Stale => self.state = State::Stale,
+            Cause::Ended | Cause::Lost => self.state = State::Lost,
+        }
+    }
+
     fn begin_text(&self) -> &'static str {
-        match (self.access, self.limit == UNHURRIED_LIMIT) {
-            (Access::Write, false) => WRITE,
-            (Access::Read, false) => READ,
-            (Access::Write, true) => UNHURRIED_WRITE,
-            (Access::Read, true) => UNHURRIED_READ,
+        match (self.access, self.patience, self.limit == UNHURRIED_LIMIT) {
+            (Access::Write, Patience::Long, false) => WRITE,
+            (Access::Write, Patience::Brief, false) => BRIEF_WRITE,
+            (Access::Read, _, false) => READ,
+            (Access::Write, _, true) => UNHURRIED_WRITE,
+            (Access::Read, _, true) => UNHURRIED_READ,
         }
     }
 

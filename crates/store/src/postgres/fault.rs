@@ -16,6 +16,8 @@ pub(crate) struct Fault {
 pub(crate) enum Cause {
     /// The server refused one statement and the transaction with it; the connection is fine.
     Statement,
+    /// The same, because another transaction held for too long what it needs.
+    Blocked,
     /// The server had refused an earlier statement.
     Consequence,
     /// The server forgot a prepared statement, or its plan no longer fits: another connection is needed.
@@ -46,6 +48,7 @@ pub(crate) fn classify(error: &tokio_postgres::Error) -> Fault {
         "XX001" | "XX002" => (Error::Corrupt(message), Cause::Statement),
         // A statement that took too long, and whoever asks again at once makes it longer; the connection is fine.
         "57014" => (Error::Unavailable(message), Cause::Statement),
+        "55P03" => (Error::Unavailable(message), Cause::Blocked),
         // A server that became a standby: the next connection may find the new primary. And a transaction that took too long.
         "25006" | "25P03" | "25P04" => (Error::Unavailable(message), Cause::Ended),
         other => match &other[..2] {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::connection::{Collected, Connection};
+use super::connection::{Collected, Connection, Patience};
 use super::merge;
 use super::pipeline::{Step, Text};
 use super::value;
@@ -42,7 +42,7 @@ struct Group<'a> {
 
 impl Connection {
     pub(crate) fn begin_shared(&mut self) {
-        self.begin(Access::Write);
+        self.begin(Access::Write, Patience::Brief);
         self.shared = Some(Shared::default());
     }
 

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
 
 use super::Common;
 use super::connect::CONNECT_LIMIT;
-use super::connection::{Connection, State};
+use super::connection::{Connection, Patience, State};
 use super::pooler;
 use crate::error::Error;
 use crate::job::{Job, MAX_RUNS, Verdict};
@@ -18,6 +18,10 @@ use crate::tx::{Access, Tx};
 
 pub(crate) enum Message {
     One(Access, Box<dyn Job>),
+    /// A closure that only adds, with a transaction of its own.
+    Addition(Box<dyn Job>),
+    /// One that another transaction kept waiting: when it was begun first, and what it is told if it can't be begun any more.
+    Again(Box<dyn Job>, i64, Error),
     /// Closures wait to share a transaction.
     Additions,
 }
@@ -73,9 +77,14 @@ impl Running {
             let next = self.runtime.block_on(async { self.common.waiting.lock().await.recv().await });
             match next {
                 None => return,
-                Some(Message::One(_, job)) if job.abandoned() => {}
-                Some(Message::One(Access::Write, job)) => self.write(job),
+                Some(Message::One(_, job) | Message::Addition(job) | Message::Again(job, ..)) if job.abandoned() => {}
+                Some(Message::One(Access::Write, job)) => self.write(job, Patience::Long),
                 Some(Message::One(Access::Read, job)) => self.read(job),
+                Some(Message::Addition(job)) => self.write(job, Patience::Brief),
+                Some(Message::Again(job, begun_us, error)) => match self.is_late(begun_us) {
+                    true => job.refuse(error),
+                    false => self.write_since(job, begun_us, Patience::Brief),
+                },
                 Some(Message::Additions) => self.add(),
             }
         }
@@ -115,7 +124,9 @@ impl Running {
                 return false;
             }
             match waiting.try_recv() {
-                Ok(Message::One(_, job)) => job.refuse(error.clone()),
+                Ok(Message::One(_, job) | Message::Addition(job) | Message::Again(job, ..)) => {
+                    job.refuse(error.clone());
+                }
                 Ok(Message::Additions) => loop {
                     let jobs = self.common.additions.next();
                     if jobs.is_empty() {
@@ -129,33 +140,56 @@ impl Running {
         }
     }
 
-    fn write(&mut self, job: Box<dyn Job>) {
-        self.write_since(job, self.common.clock.now_us());
+    fn write(&mut self, job: Box<dyn Job>, patience: Patience) {
+        self.write_since(job, self.common.clock.now_us(), patience);
     }
 
     /// Begun at `begun_us`, perhaps together with others.
-    fn write_since(&mut self, mut job: Box<dyn Job>, begun_us: i64) {
+    fn write_since(&mut self, mut job: Box<dyn Job>, begun_us: i64, patience: Patience) {
         let mut reconnections = 0;
         let mut conflicts = 0;
         loop {
-            let error = match self.run_once(job.as_mut(), Access::Write) {
+            let error = match self.run_once(job.as_mut(), Access::Write, patience) {
                 Ok(Ended::Answer) => return job.answer(),
                 Ok(Ended::Failed(error)) | Err(error) => error,
             };
             let sound = self.connection.as_ref().is_some_and(Connection::is_usable);
-            let is_late = self.common.clock.now_us() - begun_us > LAST_START_US || job.abandoned();
+            let is_late = self.is_late(begun_us) || job.abandoned();
             if error == Error::Conflict {
                 conflicts += 1;
                 if conflicts == MAX_RUNS || is_late {
                     return job.refuse(error);
                 }
                 self.sleep(pause_after(conflicts, job.seed()));
+            } else if patience == Patience::Brief && self.was_blocked() && error != Error::UnknownCommit && !is_late {
+                return self.line_up_again(job, begun_us, error);
             } else if error == Error::UnknownCommit || sound || is_late || reconnections == RECONNECTIONS {
                 return job.refuse(error);
             } else {
                 reconnections += 1;
             }
         }
+    }
+
+    /// Behind whoever waits already, so that those who hold nothing up never wait long for one that is held up: each time it
+    /// is for a tenth of a second.
+    fn line_up_again(&self, job: Box<dyn Job>, begun_us: i64, error: Error) {
+        let again = Message::Again(job, begun_us, error);
+        let refused = match self.common.messages.upgrade() {
+            Some(messages) => messages.try_send(again).map_err(TrySendError::into_inner),
+            None => Err(again),
+        };
+        if let Err(Message::Again(job, _, error)) = refused {
+            job.refuse(error);
+        }
+    }
+
+    fn is_late(&self, begun_us: i64) -> bool {
+        self.common.clock.now_us() - begun_us > LAST_START_US
+    }
+
+    fn was_blocked(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.is_blocked)
     }
 
     fn add(&mut self) {
@@ -167,7 +201,7 @@ impl Running {
             jobs.retain(|job| !job.abandoned());
             match jobs.len() {
                 0 => {}
-                1 => jobs.into_iter().for_each(|job| self.write(job)),
+                1 => jobs.into_iter().for_each(|job| self.write(job, Patience::Brief)),
                 _ => self.write_together(jobs),
             }
         }
@@ -184,8 +218,7 @@ impl Running {
         let mut refusal = None;
         for job in jobs {
             // Those before it may have taken as long as anybody waits.
-            let is_late = self.common.clock.now_us() - begun_us > LAST_START_US;
-            if is_late || error == Error::UnknownCommit {
+            if self.is_late(begun_us) || error == Error::UnknownCommit {
                 refusal = Some(error.clone());
             }
             // Without a connection each of them would wait for one in vain, and the last the longest.
@@ -193,7 +226,7 @@ impl Running {
             match &refusal {
                 Some(error) => job.refuse(error.clone()),
                 None if job.abandoned() => {}
-                None => self.write_since(job, begun_us),
+                None => self.write_since(job, begun_us, Patience::Brief),
             }
         }
     }
@@ -220,7 +253,7 @@ impl Running {
     fn read(&mut self, mut job: Box<dyn Job>) {
         let begun_us = self.common.clock.now_us();
         for reconnections in 0..=RECONNECTIONS {
-            let error = match self.run_once(job.as_mut(), Access::Read) {
+            let error = match self.run_once(job.as_mut(), Access::Read, Patience::Long) {
                 Ok(Ended::Answer) => {
                     // The answer doesn't depend on how the snapshot ends.
                     job.answer();
@@ -231,7 +264,7 @@ impl Running {
                 }
                 Ok(Ended::Failed(error)) | Err(error) => error,
             };
-            let is_late = self.common.clock.now_us() - begun_us > LAST_START_US || job.abandoned();
+            let is_late = self.is_late(begun_us) || job.abandoned();
             let sound = self.connection.as_ref().is_some_and(Connection::is_usable);
             if reconnections == RECONNECTIONS || is_late || sound {
                 return job.refuse(error);
@@ -239,11 +272,11 @@ impl Running {
         }
     }
 
-    fn run_once(&mut self, job: &mut dyn Job, access: Access) -> Result<Ended, Error> {
+    fn run_once(&mut self, job: &mut dyn Job, access: Access, patience: Patience) -> Result<Ended, Error> {
         let (now_us, seed) = (self.common.clock.now_us(), job.seed());
         let connection = self.connect()?;
         connection.trim();
-        connection.begin(access);
+        connection.begin(access, patience);
         let verdict = job.run(&mut Tx::new(connection, access, now_us, seed));
         let ended = match (verdict, access) {
             (Verdict::Commit | Verdict::RollBack, Access::Read) => return Ok(Ended::Answer),

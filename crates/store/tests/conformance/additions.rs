@@ -13,7 +13,7 @@ use crate::world::World;
 use crate::writes::add_posting;
 
 /// Enough for tasks that were begun to stand where they wait.
-const A_MOMENT: Duration = Duration::from_millis(100);
+pub(crate) const A_MOMENT: Duration = Duration::from_millis(100);
 
 on_both!(
     together_they_are_all_stored,

@@ -2,13 +2,18 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use store::{Clock, Database, Error, Settings, Store, Tx};
+use tokio::task::JoinHandle;
 
-use crate::additions::Held;
+use crate::additions::{A_MOMENT, Held};
 use crate::world::{System, World, entropy, raw_postgres, schema};
 use crate::writes::add_posting;
+
+/// What is done at once takes, on a machine that has much else to do; far less than a key is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_that_lose_writes_are_refused() {
@@ -102,6 +107,72 @@ async fn nothing_is_begun_anew_when_its_caller_may_be_gone() {
     assert_eq!(world.count("postings").await, 1);
     store.close().await;
     world.end().await;
+}
+
+/// A process that went away without a word holds a key, for as long as the server waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_key_holds_up_nobody_else() {
+    let Some(world) = World::postgres("a_held_key_holds_up_nobody_else").await else { return };
+    let settings = Settings { connections: 2, ..world.settings.clone() };
+    let open = || Store::open_with(settings.clone(), schema(), Arc::new(System), entropy());
+    let (first, second) = (open().await.unwrap(), open().await.unwrap());
+    let holder = raw_postgres(world.url()).await;
+    holder.batch_execute("begin; insert into postings (id, note) values ('held', '')").await.unwrap();
+
+    // As many want it as there are threads, each by itself, and others come behind them.
+    let mut waiting: Vec<_> = (0..2).map(|_| add(&first, "held".to_owned())).collect();
+    tokio::time::sleep(A_MOMENT).await;
+    let others = join_all((0..20).map(|number| add(&first, format!("behind{number}"))));
+    let answers = tokio::time::timeout(PATIENCE, others).await.expect("they wait for the key as well");
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Ok(())))), "{answers:?}");
+
+    // One wants it in the midst of a transaction that it shares with others.
+    let threads = Held::of(&second, 2).await;
+    let others: Vec<_> = (0..60)
+        .map(|number| {
+            if number == 30 {
+                waiting.push(add(&second, "held".to_owned()));
+            }
+            add(&second, format!("beside{number}"))
+        })
+        .collect();
+    threads.let_go().await;
+    let answers = tokio::time::timeout(PATIENCE, join_all(others)).await.expect("they wait for the key as well");
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Ok(())))), "{answers:?}");
+    for store in [&first, &second] {
+        let read = store.read(|tx| tx.query("select id from postings", &[]));
+        assert_eq!(tokio::time::timeout(PATIENCE, read).await.expect("no thread is free").unwrap().len(), 80);
+    }
+
+    // Whoever wants it waits on, and one of them gets it.
+    assert!(waiting.iter().all(|add| !add.is_finished()));
+    holder.batch_execute("rollback").await.unwrap();
+    let answers = tokio::time::timeout(PATIENCE, join_all(waiting)).await.expect("nobody holds it");
+    assert_eq!(answers.iter().filter(|answer| matches!(answer, Ok(Ok(())))).count(), 1, "{answers:?}");
+    assert_eq!(world.count("postings").await, 81);
+    first.close().await;
+    second.close().await;
+    world.end().await;
+}
+
+/// Who gets nothing is told so in time, and nothing of it is left waiting.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stays_held_is_refused() {
+    let Some(world) = World::postgres("what_stays_held_is_refused").await else { return };
+    let store = world.open().await;
+    let holder = raw_postgres(world.url()).await;
+    holder.batch_execute("begin; insert into postings (id, note) values ('held', '')").await.unwrap();
+    let answer = tokio::time::timeout(3 * PATIENCE, add(&store, "held".to_owned())).await.expect("an answer").unwrap();
+    assert!(matches!(&answer, Err(Error::Unavailable(why)) if why.contains("55P03")), "{answer:?}");
+    holder.batch_execute("rollback").await.unwrap();
+    store.close().await;
+    assert_eq!(world.count("postings").await, 0);
+    world.end().await;
+}
+
+fn add(store: &Store, id: String) -> JoinHandle<Result<(), Error>> {
+    let store = store.clone();
+    tokio::spawn(async move { store.add(move |tx| add_posting(tx, &id)).await })
 }
 
 /// The real interleaving: the other connection commits between the reading and the writing of this transaction.
@@ -301,6 +372,7 @@ async fn every_transaction_has_limits_on_the_server() {
         Ok::<_, Error>([row.get::<String>(0)?, row.get(1)?, row.get(2)?])
     };
     let (hurried, unhurried) = (["15s", "20s", "1min"], ["10min", "6h", "1h"]);
+    let brief = ["100ms", "20s", "1min"];
     for round in 0..2 {
         assert_eq!(store.read(limits).await.unwrap(), hurried, "{round}");
         assert_eq!(store.write(limits).await.unwrap(), hurried, "{round}");
@@ -309,6 +381,7 @@ async fn every_transaction_has_limits_on_the_server() {
             limits(tx)
         };
         assert_eq!(store.write(insert).await.unwrap(), hurried, "{round}");
+        assert_eq!(store.add(limits).await.unwrap(), brief, "{round}");
         let late = move |tx: &mut Tx<'_>| {
             assert_eq!(limits(tx)?, hurried);
             tx.unhurried();

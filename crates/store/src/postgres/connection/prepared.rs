@@ -7,7 +7,7 @@ use tokio_postgres::Statement;
 
 use super::{Connection, State};
 use crate::error::Error;
-use crate::postgres::fault::{self, Cause};
+use crate::postgres::fault;
 use crate::postgres::pipeline::Text;
 use crate::postgres::value;
 use crate::sql::Value;
@@ -67,11 +67,7 @@ impl Connection {
             Ok((Ok(()), Ok(statement))) => Ok(statement),
             Ok((Err(error), _) | (Ok(()), Err(error))) => {
                 let fault = fault::classify(&error);
-                match fault.cause {
-                    Cause::Statement | Cause::Consequence => {}
-                    Cause::Stale => self.state = State::Stale,
-                    Cause::Ended | Cause::Lost => self.state = State::Lost,
-                }
+                self.note(fault.cause);
                 Err(fault.error)
             }
             Err(error) => {
