@@ -353,6 +353,21 @@ class TestList:
     def test_a_large_limit_is_clamped(self, api):
         assert data(api.get("/v1/pay/invoices", params={"limit": 1000}))["limit"] == 100
 
+    def test_a_page_of_large_ones_is_shorter_and_says_so(self, api, bill):
+        lines = [{"description": f"{number} " + "x" * 1900, "quantity": 1, "unit_price": "1.00"} for number in range(200)]
+        customer = bill(customer_email="large@example.gm", items=lines)["customer_id"]
+        for _ in range(14):
+            bill(customer_id=customer, customer_email=None, items=lines)
+        query, walked, limits = {"customer_id": customer, "limit": 20}, [], []
+        while not limits or page["has_more"]:
+            page = data(api.get("/v1/pay/invoices", params=query | {"offset": len(walked)}))
+            walked += [item["id"] for item in page["items"]]
+            limits.append(page["limit"])
+            assert page["total"] == 15
+            assert page["limit"] == (len(page["items"]) if page["has_more"] else 20)
+        assert len(set(walked)) == len(walked) == 15
+        assert (len(limits), 5 < limits[0] < 15) == (2, True)
+
     @pytest.mark.parametrize(
         ("parameter", "value", "code"),
         [("limit", "0", "out_of_range"), ("limit", "ten", "invalid_format"), ("offset", "-1", "out_of_range"),

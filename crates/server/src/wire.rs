@@ -76,6 +76,8 @@ pub struct List<T> {
     /// Exact up to 100 000.
     pub total: i64,
     pub offset: i64,
+    /// As many records as were asked for, at most 100; fewer where they are so large that one answer does not hold them. The next
+    /// page begins `limit` records further, or behind the last one of these (`after`).
     pub limit: i64,
     pub has_more: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -89,7 +91,7 @@ impl<T> List<T> {
             count: page.total,
             total: page.total,
             offset: request.offset,
-            limit: request.limit,
+            limit: page.limit,
             has_more: page.has_more,
             total_is_capped: page.total_is_capped,
         }

@@ -12,7 +12,7 @@ use crate::job::{Job, MAX_RUNS, Verdict};
 use crate::lease;
 use crate::settings::Dialect;
 use crate::settled::Settled;
-use crate::sql::{Row, Value};
+use crate::sql::{Part, Row, Value};
 use crate::sqlite::InlineConnection as Connection;
 use crate::sqlite::key_index::{self, KeyIndex};
 use crate::totals::{Mark, Totals};
@@ -183,6 +183,10 @@ impl Conn for Struck<'_> {
 
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
         self.statement()?.query(sql, values)
+    }
+
+    fn query_part(&mut self, sql: &str, values: &[Value], most_bytes: usize) -> Result<Part, Error> {
+        self.statement()?.query_part(sql, values, most_bytes)
     }
 
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Error> {

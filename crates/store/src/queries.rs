@@ -37,12 +37,15 @@ use domain::{Scope, Timestamp};
 use crate::entity::{Entity, parse};
 use crate::error::Error;
 use crate::settings::Dialect;
-use crate::sql::{Row, Value};
+use crate::sql::{Part, Row, Value};
 use crate::totals::Total;
 use crate::tx::Tx;
 
 /// Totals are exact up to here (contract §1.5).
 const MAX_TOTAL: i64 = 100_000;
+/// A page has no more rows than so many bytes hold, and at least one. A row is a megabyte at most and seldom a thousandth of it;
+/// a hundred of the largest, read, understood and written out, would be more memory than the service has.
+const MOST_PAGE_BYTES: usize = 4 << 20;
 
 /// Which part of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,13 +62,21 @@ pub struct Page<T> {
     /// Matching records, at most 100 000.
     pub total: i64,
     pub total_is_capped: bool,
+    /// As many were asked for, or fewer where their size is the limit.
+    pub limit: i64,
     pub has_more: bool,
 }
 
 impl<T> Page<T> {
     pub fn map<U>(self, f: impl FnMut(T) -> U) -> Page<U> {
-        let Page { items, total, total_is_capped, has_more } = self;
-        Page { items: items.into_iter().map(f).collect(), total, total_is_capped, has_more }
+        let Page { items, total, total_is_capped, limit, has_more } = self;
+        Page { items: items.into_iter().map(f).collect(), total, total_is_capped, limit, has_more }
+    }
+
+    pub fn try_map<U, E>(self, f: impl FnMut(T) -> Result<U, E>) -> Result<Page<U>, E> {
+        let Page { items, total, total_is_capped, limit, has_more } = self;
+        let items = items.into_iter().map(f).collect::<Result<_, E>>()?;
+        Ok(Page { items, total, total_is_capped, limit, has_more })
     }
 }
 
@@ -165,11 +176,11 @@ impl Filter {
         let by_clock = self.by_clock;
         let [(count, of_count), (sql, values)] = self.statements(tx.dialect(), table, columns, request);
         let total = total(tx, by_clock, &count, &of_count)?;
-        let mut items = tx.query(&sql, &values)?;
-        let limit = usize::try_from(request.limit).unwrap_or(0);
-        let has_more = items.len() > limit;
-        items.truncate(limit);
-        Ok(Page { items, total: total.min(MAX_TOTAL), total_is_capped: total > MAX_TOTAL, has_more })
+        let Part { rows: mut items, is_cut } = tx.query_part(&sql, &values, MOST_PAGE_BYTES)?;
+        let limit = limit_of(request.limit, &items, is_cut);
+        let has_more = is_cut || items.len() > usize::try_from(limit).unwrap_or(0);
+        items.truncate(usize::try_from(limit).unwrap_or(0));
+        Ok(Page { items, total: total.min(MAX_TOTAL), total_is_capped: total > MAX_TOTAL, limit, has_more })
     }
 
     /// What counts the matches, and what reads a part of them, with their values.
@@ -215,10 +226,13 @@ impl Filter {
     }
 
     pub(crate) fn entities<E: Entity>(self, tx: &mut Tx<'_>, request: &PageRequest) -> Result<Page<E>, Error> {
-        let Page { items, total, total_is_capped, has_more } = self.page(tx, E::TABLE, "version, doc", request)?;
-        let items = items.iter().map(parse).collect::<Result<_, _>>()?;
-        Ok(Page { items, total, total_is_capped, has_more })
+        self.page(tx, E::TABLE, "version, doc", request)?.try_map(|row| parse(&row))
     }
+}
+
+/// How many rows a page has at most for which `limit` were asked for and these were read, all or a part.
+fn limit_of(limit: i64, rows: &[Row], is_cut: bool) -> i64 {
+    if is_cut { limit.min(i64::try_from(rows.len()).unwrap_or(i64::MAX)) } else { limit }
 }
 
 /// Counts, or knows from before.

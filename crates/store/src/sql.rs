@@ -159,6 +159,43 @@ impl Row {
     pub fn values(&self) -> &[Value] {
         &self.values
     }
+
+    /// What it takes, but for what every row takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_value = |value: &Value| match value {
+            Value::Null | Value::Integer(_) => 8,
+            Value::Text(text) => text.len(),
+            Value::Blob(bytes) => bytes.len(),
+        };
+        self.values.iter().map(of_value).sum()
+    }
+}
+
+/// The first rows of a query, as many as a bound on their bytes lets be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) rows: Vec<Row>,
+    /// There is at least one more.
+    pub(crate) is_cut: bool,
+}
+
+/// For rows of so many bytes together, and for one of any size.
+pub(crate) struct Room {
+    most: usize,
+    taken: usize,
+}
+
+impl Room {
+    pub(crate) fn of(most: usize) -> Self {
+        Self { most, taken: 0 }
+    }
+
+    pub(crate) fn takes(&mut self, bytes: usize) -> bool {
+        let fits = self.taken == 0 || bytes <= self.most.saturating_sub(self.taken);
+        // Nothing comes behind what didn't fit.
+        self.taken = if fits { self.taken.saturating_add(bytes.max(1)) } else { usize::MAX };
+        fits
+    }
 }
 
 pub trait ColumnName {
@@ -196,6 +233,18 @@ mod tests {
         assert_eq!(row().get::<i64>(0), Ok(7));
         assert_eq!(row().get::<String>("name"), Ok("Ada".to_owned()));
         assert_eq!(row().get::<Option<String>>("note"), Ok(None));
+    }
+
+    #[test]
+    fn there_is_room_for_one_and_then_for_what_fits() {
+        let takes = |bytes: &[usize]| {
+            let mut room = Room::of(100);
+            bytes.iter().map(|bytes| room.takes(*bytes)).collect::<Vec<_>>()
+        };
+        assert_eq!(takes(&[60, 40, 1]), [true, true, false]);
+        assert_eq!(takes(&[60, 41, 1]), [true, false, false]);
+        assert_eq!(takes(&[1000, 1]), [true, false]);
+        assert_eq!(takes(&[0, 1000]), [true, false]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use domain::Entropy;
 use crate::error::{Error, SqlKind};
 use crate::settings::Dialect;
 use crate::settled::Settled;
-use crate::sql::{Row, Value};
+use crate::sql::{Part, Row, Value};
 use crate::sqlite::key_index::KeyIndex;
 use crate::totals::{Mark, Total, Totals};
 use crate::wakes::{Wakes, Worker};
@@ -17,6 +17,8 @@ use crate::wakes::{Wakes, Worker};
 pub(crate) trait Conn {
     fn dialect(&self) -> Dialect;
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error>;
+    /// A `select`, of which no more is read than rows of so many bytes.
+    fn query_part(&mut self, sql: &str, values: &[Value], most_bytes: usize) -> Result<Part, Error>;
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Error>;
     fn append(&mut self, table: &str, sql: &str, values: &[Value]) -> Result<(), Error>;
     fn guarded(&mut self, table: &str, sql: &str, values: &[Value]) -> Result<(), Error>;
@@ -148,6 +150,11 @@ impl<'c> Tx<'c> {
 
     pub fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
         self.attempt(values, |conn| conn.query(sql, values))
+    }
+
+    /// The first rows of a `select`, at least one and as many as so many bytes hold: what is behind them is never in memory.
+    pub(crate) fn query_part(&mut self, sql: &str, values: &[Value], most_bytes: usize) -> Result<Part, Error> {
+        self.attempt(values, |conn| conn.query_part(sql, values, most_bytes))
     }
 
     pub fn query_opt(&mut self, sql: &str, values: &[Value]) -> Result<Option<Row>, Error> {

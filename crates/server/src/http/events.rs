@@ -92,10 +92,8 @@ fn no_such_event() -> Fault {
 }
 
 fn views(tx: &mut Tx<'_>, scope: Scope, page: Page<Event>, request: &PageRequest) -> Result<List<EventView>, Failure> {
-    let Page { items, total, total_is_capped, has_more } = page;
     let active = endpoints::active(tx, scope)?;
-    let items = items.iter().map(|event| webhooks::shown(tx, event, &active)).collect::<Result<_, Failure>>()?;
-    Ok(List::of(Page { items, total, total_is_capped, has_more }, request))
+    Ok(List::of(page.try_map(|event| webhooks::shown(tx, &event, &active))?, request))
 }
 
 /// Deliver an event again.

@@ -57,13 +57,9 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
     let list = api
         .app
         .read(move |tx, _| {
-            let mut found = queries::list(tx, scope, &filter, &page)?;
-            let transactions = std::mem::take(&mut found.items);
-            let views: Result<Vec<_>, Failure> =
-                transactions.into_iter().map(|stored| Ok(TransactionView::of(&sessions::shown(tx, stored)?))).collect();
-            let mut list = List::of(found.map(|_| unreachable!("its items were taken")), &page);
-            list.items = views?;
-            Ok(list)
+            let found = queries::list(tx, scope, &filter, &page)?;
+            let views = found.try_map(|stored| Ok::<_, Failure>(TransactionView::of(&sessions::shown(tx, stored)?)))?;
+            Ok(List::of(views, &page))
         })
         .await?;
     Ok(Answer::ok(&list))

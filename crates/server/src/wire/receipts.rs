@@ -166,6 +166,8 @@ pub struct ReceiptList {
     /// Exact up to 100 000.
     pub total: i64,
     pub offset: i64,
+    /// As many records as were asked for, at most 100; fewer where they are so large that one answer does not hold them. The next
+    /// page begins `limit` records further, or behind the last one of these (`after`).
     pub limit: i64,
     pub has_more: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]

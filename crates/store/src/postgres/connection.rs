@@ -25,7 +25,7 @@ use super::shared::Shared;
 use super::value;
 use crate::error::{Error, SqlKind};
 use crate::settings::Dialect;
-use crate::sql::{Row, Value};
+use crate::sql::{Part, Row, Value};
 use crate::totals::{Mark, Totals};
 use crate::tx::{Access, Conn};
 
@@ -133,6 +133,7 @@ impl Collected {
 enum Last<'a> {
     Nothing,
     Query(&'a str, &'a [Value]),
+    Part(&'a str, &'a [Value], usize),
     Execute(&'a str, &'a [Value]),
     Commit,
 }
@@ -140,6 +141,7 @@ enum Last<'a> {
 enum Output {
     Nothing,
     Rows(Vec<Row>),
+    Part(Part),
     Touched(u64),
 }
 
@@ -236,7 +238,9 @@ impl Connection {
             Collected::Savepoint { .. } | Collected::Command(_) => None,
         });
         let last_statement = match last {
-            Last::Query(sql, values) | Last::Execute(sql, values) => Some((collected.len(), *sql, *values)),
+            Last::Query(sql, values) | Last::Part(sql, values, _) | Last::Execute(sql, values) => {
+                Some((collected.len(), *sql, *values))
+            }
             Last::Nothing | Last::Commit => None,
         };
         let mut columns = None;
@@ -260,7 +264,8 @@ impl Connection {
         columns: Option<Arc<[String]>>,
     ) -> Result<Output, Error> {
         // Were BEGIN refused, everything behind it would commit piece by piece. So writes wait for its answer; a query needn't.
-        let pipelined = collected.is_empty() && matches!(last, Last::Query(sql, _) if only_reads(sql));
+        let pipelined =
+            collected.is_empty() && matches!(last, Last::Query(sql, _) | Last::Part(sql, ..) if only_reads(sql));
         if !self.begun && !pipelined {
             self.send_begin()?;
         }
@@ -283,18 +288,21 @@ impl Connection {
         }
         match last {
             Last::Query(sql, values) => steps.push(Step::Query(self.text(sql), values)),
+            Last::Part(sql, values, most_bytes) => steps.push(Step::Part(self.text(sql), values, *most_bytes)),
             Last::Execute(sql, values) => steps.push(Step::Execute(self.text(sql), values)),
             Last::Commit => steps.push(Step::Command("commit")),
             Last::Nothing => {}
         }
         let replied = self.send_ending(&steps, &guards, matches!(last, Last::Commit));
         self.begun = !matches!(last, Last::Commit);
+        let read = |found: Vec<tokio_postgres::Row>| {
+            let columns =
+                columns.unwrap_or_else(|| found.first().map_or([].into(), |row| value::columns_of(row.columns())));
+            value::rows(&found, &columns)
+        };
         match replied? {
-            Some(Reply::Rows(found)) => {
-                let columns =
-                    columns.unwrap_or_else(|| found.first().map_or([].into(), |row| value::columns_of(row.columns())));
-                Ok(Output::Rows(value::rows(&found, &columns)?))
-            }
+            Some(Reply::Rows(found)) => Ok(Output::Rows(read(found)?)),
+            Some(Reply::Part(found, is_cut)) => Ok(Output::Part(Part { rows: read(found)?, is_cut })),
             Some(Reply::Touched(count)) => Ok(Output::Touched(count)),
             Some(Reply::Done) | None => Ok(Output::Nothing),
         }
@@ -418,8 +426,17 @@ impl Conn for Connection {
                 }
                 Ok(rows)
             }
-            Output::Nothing | Output::Touched(_) => {
+            Output::Nothing | Output::Part(_) | Output::Touched(_) => {
                 Err(Error::sql(SqlKind::Other, format!("no rows came from: {sql}")))
+            }
+        }
+    }
+
+    fn query_part(&mut self, sql: &str, values: &[Value], most_bytes: usize) -> Result<Part, Error> {
+        match self.round_trip(Last::Part(sql, values, most_bytes))? {
+            Output::Part(part) => Ok(part),
+            Output::Nothing | Output::Rows(_) | Output::Touched(_) => {
+                Err(Error::sql(SqlKind::Other, format!("no part came from: {sql}")))
             }
         }
     }
@@ -429,7 +446,9 @@ impl Conn for Connection {
         self.changed_rows();
         match self.round_trip(Last::Execute(sql, values))? {
             Output::Touched(count) => Ok(count),
-            Output::Nothing | Output::Rows(_) => Err(Error::sql(SqlKind::Other, format!("no count came from: {sql}"))),
+            Output::Nothing | Output::Rows(_) | Output::Part(_) => {
+                Err(Error::sql(SqlKind::Other, format!("no count came from: {sql}")))
+            }
         }
     }
 

@@ -1,20 +1,23 @@
 //! Several statements in one round trip: all are sent before the first answer is waited for.
 
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 
+use futures_util::TryStreamExt as _;
 use futures_util::future::maybe_done;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::{Client, RowStream, Statement};
 
 use super::value::natural_type;
-use crate::sql::Value;
+use crate::sql::{Room, Value};
 
 pub(crate) enum Step<'a> {
     /// Begin, commit, savepoints: no values, no rows.
     Command(&'a str),
     Query(Text<'a>, &'a [Value]),
+    /// A query, of which no more is kept than rows of so many bytes.
+    Part(Text<'a>, &'a [Value], usize),
     Execute(Text<'a>, &'a [Value]),
     /// Of a statement for many rows: for each placeholder the values of all rows.
     Many(Statement, Vec<Vec<&'a Value>>),
@@ -29,6 +32,7 @@ pub(crate) enum Text<'a> {
 pub(crate) enum Reply {
     Done,
     Rows(Vec<tokio_postgres::Row>),
+    Part(Vec<tokio_postgres::Row>, bool),
     Touched(u64),
 }
 
@@ -43,6 +47,13 @@ async fn send_one(client: &Client, step: &Step<'_>) -> Result<Reply, tokio_postg
             client.query(statement, &untyped(values)).await.map(Reply::Rows)
         }
         Step::Query(Text::Unprepared(sql), values) => client.query_typed(sql, &typed(values)).await.map(Reply::Rows),
+        Step::Part(Text::Prepared(statement), values, most_bytes) => {
+            part(client.query_raw(statement, values.iter()).await?, *most_bytes).await
+        }
+        Step::Part(Text::Unprepared(sql), values, most_bytes) => {
+            let values = values.iter().map(|value| (value, natural_type(value)));
+            part(client.query_typed_raw(sql, values).await?, *most_bytes).await
+        }
         Step::Execute(Text::Prepared(statement), values) => {
             client.execute(statement, &untyped(values)).await.map(Reply::Touched)
         }
@@ -54,6 +65,19 @@ async fn send_one(client: &Client, step: &Step<'_>) -> Result<Reply, tokio_postg
             client.query(statement, &columns).await.map(Reply::Rows)
         }
     }
+}
+
+/// What comes behind it is read off the connection as it arrives, before the next answer, and not kept.
+async fn part(rows: RowStream, most_bytes: usize) -> Result<Reply, tokio_postgres::Error> {
+    let mut rows = pin!(rows);
+    let (mut kept, mut room) = (Vec::new(), Room::of(most_bytes));
+    while let Some(row) = rows.try_next().await? {
+        if !room.takes(row.raw_size_bytes()) {
+            return Ok(Reply::Part(kept, true));
+        }
+        kept.push(row);
+    }
+    Ok(Reply::Part(kept, false))
 }
 
 fn untyped(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {

@@ -3,10 +3,13 @@
 use domain::event::{Event, EventType};
 use domain::{Id, Scope, Timestamp};
 
-use super::{Filter, Page, PageRequest, explained, joined_in_order, listed, read_id, scope_of, unless_damaged};
+use super::{
+    Filter, MOST_PAGE_BYTES, Page, PageRequest, explained, joined_in_order, limit_of, listed, read_id, scope_of,
+    unless_damaged,
+};
 use crate::entity::key;
 use crate::error::Error;
-use crate::sql::Row;
+use crate::sql::{Part, Row};
 use crate::tx::Tx;
 use crate::wakes::Worker;
 
@@ -173,9 +176,7 @@ pub fn list(tx: &mut Tx<'_>, scope: Scope, filter: &EventsFilter, page: &PageReq
         conditions.and("type = {}", [kind.as_str().into()]);
     }
     conditions.made_between::<Event>(filter.from, filter.until);
-    let Page { items, total, total_is_capped, has_more } = conditions.page(tx, "events", COLUMNS, page)?;
-    let items = items.iter().map(read).collect::<Result<_, _>>()?;
-    Ok(Page { items, total, total_is_capped, has_more })
+    conditions.page(tx, "events", COLUMNS, page)?.try_map(|row| read(&row))
 }
 
 /// In the order of the log, behind `after`: a row that commits late is not skipped, because a place is given only after
@@ -187,15 +188,19 @@ pub fn follow(tx: &mut Tx<'_>, scope: Scope, after: Option<&str>, limit: i64) ->
             Some(row) => row.get("log_no")?,
             None if tx.query_opt(SELECT, &key(scope, id))?.is_none() => return Ok(None),
             // Without a place yet, it is behind all that have one.
-            None => return Ok(Some(Page { items: Vec::new(), total: 0, total_is_capped: false, has_more: false })),
+            None => {
+                return Ok(Some(Page { items: Vec::new(), total: 0, total_is_capped: false, limit, has_more: false }));
+            }
         },
     };
     let [organization, mode, _] = key(scope, "");
     let total: i64 = tx.query_one(COUNT_AFTER, &[organization.clone(), mode.clone(), after.into()])?.get("total")?;
-    let rows = tx.query(FOLLOW, &[organization, mode, after.into(), limit.into()])?;
+    let values = [organization, mode, after.into(), limit.into()];
+    let Part { rows, is_cut } = tx.query_part(FOLLOW, &values, MOST_PAGE_BYTES)?;
     let items = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let has_more = total > i64::try_from(items.len()).unwrap_or(i64::MAX);
-    Ok(Some(Page { items, total: total.min(100_000), total_is_capped: total > 100_000, has_more }))
+    let limit = limit_of(limit, &rows, is_cut);
+    Ok(Some(Page { items, total: total.min(100_000), total_is_capped: total > 100_000, limit, has_more }))
 }
 
 pub fn any_unlogged(tx: &mut Tx<'_>) -> Result<bool, Error> {

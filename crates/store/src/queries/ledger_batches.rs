@@ -231,13 +231,13 @@ pub fn entries(
     request: &PageRequest,
 ) -> Result<Page<EntryRow>, Error> {
     let page = conditions(scope, filter).page(tx, ENTRIES, "id", request)?;
-    let Page { items, total, total_is_capped, has_more } = page;
+    let Page { items, total, total_is_capped, limit, has_more } = page;
     let mut found = Vec::with_capacity(items.len());
     for row in &items {
         let id: String = row.get("id")?;
         found.extend(read_entries(&tx.query(ENTRY, &key(scope, &id))?)?);
     }
-    Ok(Page { items: found, total, total_is_capped, has_more })
+    Ok(Page { items: found, total, total_is_capped, limit, has_more })
 }
 
 fn conditions(scope: Scope, filter: &EntryFilter) -> Filter {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::Write as _;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::error::{Error, SqlKind};
 use crate::settings::Dialect;
 use crate::settled::Settled;
 use crate::sql::text::numbered_placeholders;
-use crate::sql::{Row, Value};
+use crate::sql::{Part, Room, Row, Value};
 use crate::sqlite::key_index::KeyIndex;
 use crate::totals::{Mark, Totals};
 use crate::tx::Conn;
@@ -169,7 +170,7 @@ impl Connection {
         values: &[Value],
         damaged: Damaged,
         page: usize,
-        each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
+        each: &mut dyn FnMut(Vec<Row>) -> Result<ControlFlow<()>, Error>,
     ) -> Result<(), Error> {
         // Some give back what they have changed.
         if !sql.starts_with("select") {
@@ -193,11 +194,11 @@ impl Connection {
                 .map(|index| value(found.get_ref(index).map_err(error)?, damaged))
                 .collect::<Result<_, _>>()?;
             rows.push(Row::new(Arc::clone(&columns), values));
-            if rows.len() == page {
-                each(std::mem::take(&mut rows))?;
+            if rows.len() == page && each(std::mem::take(&mut rows))?.is_break() {
+                return Ok(());
             }
         }
-        if rows.is_empty() { Ok(()) } else { each(rows) }
+        if rows.is_empty() { Ok(()) } else { each(rows).map(drop) }
     }
 }
 
@@ -222,9 +223,22 @@ impl Conn for Connection {
         let mut all = Vec::new();
         self.rows(sql, values, Damaged::AsBytes, usize::MAX, &mut |rows| {
             all = rows;
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
         Ok(all)
+    }
+
+    fn query_part(&mut self, sql: &str, values: &[Value], most_bytes: usize) -> Result<Part, Error> {
+        let (mut part, mut room) = (Part::default(), Room::of(most_bytes));
+        self.rows(sql, values, Damaged::AsBytes, 1, &mut |mut rows| {
+            part.is_cut = !rows.iter().all(|row| room.takes(row.bytes()));
+            if part.is_cut {
+                return Ok(ControlFlow::Break(()));
+            }
+            part.rows.append(&mut rows);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(part)
     }
 
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Error> {
@@ -261,7 +275,7 @@ impl Conn for Connection {
         page: usize,
         each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.rows(sql, &[], Damaged::IsError, page, each)
+        self.rows(sql, &[], Damaged::IsError, page, &mut |rows| each(rows).map(ControlFlow::Continue))
     }
 
     fn unhurried(&mut self) {

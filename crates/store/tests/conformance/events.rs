@@ -1,11 +1,13 @@
 //! Events get their places in the log after their commit: in the order of their time, and each object's in theirs.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use domain::event::{Event, EventType};
 use domain::organization::Organization;
 use domain::{Id, Mode, Scope};
-use store::queries::events;
+use store::queries::events::{self, EventsFilter};
+use store::queries::{Page, PageRequest};
 use store::{Error, Schema};
 
 use crate::on_both;
@@ -14,6 +16,7 @@ use crate::world::{World, raw_postgres};
 on_both!(
     an_objects_events_keep_their_order_whatever_the_clocks_said,
     an_event_that_cannot_be_read_keeps_no_other_from_its_place,
+    a_page_of_large_events_is_shorter_and_leaves_none_out,
 );
 
 /// One process said what happened first, and its clock was ahead of that of the process which said what came behind.
@@ -54,6 +57,47 @@ async fn an_objects_events_keep_their_order_whatever_the_clocks_said(world: &Wor
             assert!(own.is_sorted(), "{limit}: {order:?}");
         }
         assert!(store.read(events::any_unlogged).await.is_ok_and(|any| !any), "{limit}");
+    }
+    store.close().await;
+}
+
+/// Of a megabyte each, which is as large as they become: no more of them are read at once than four hold.
+async fn a_page_of_large_events_is_shorter_and_leaves_none_out(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let appended = store.write(|tx| {
+        let now = tx.now();
+        let scope = Scope { organization: tx.entropy().id(now), mode: Mode::Test };
+        for sequence in 1..=11 {
+            let (id, kind, body) = (tx.entropy().id(now), EventType::CheckoutCancelled, "x".repeat(1_000_000));
+            let object_id = "cs_one".to_owned();
+            events::append(tx, &Event { id, scope, kind, object_id, sequence, body, created_at: now })?;
+        }
+        Ok::<_, Error>(scope)
+    });
+    let scope = appended.await.unwrap();
+    while store.write(|tx| events::number(tx, 100)).await.unwrap() > 0 {}
+    let list = async |offset, after| {
+        let request = PageRequest { offset, limit: 10, after };
+        let listed = store.read(move |tx| events::list(tx, scope, &EventsFilter::default(), &request));
+        listed.await.unwrap()
+    };
+    let follow = async |after: Option<String>| {
+        let followed = store.read(move |tx| events::follow(tx, scope, after.as_deref(), 10));
+        followed.await.unwrap().unwrap()
+    };
+    let mut walks: [Vec<String>; 3] = Default::default();
+    // So many are on a page, of so many that it has at most, and whether there are more.
+    for wanted in [(4, 4, true), (4, 4, true), (3, 10, false)] {
+        let [skipped, behind, followed] = &walks;
+        let skipped = list(i64::try_from(skipped.len()).unwrap(), None).await;
+        let pages = [skipped, list(0, behind.last().cloned()).await, follow(followed.last().cloned()).await];
+        for (walk, Page { items, limit, has_more, total, .. }) in walks.iter_mut().zip(pages) {
+            assert_eq!((items.len(), limit, has_more), wanted, "{total}");
+            walk.extend(items.iter().map(|event| event.id.to_string()));
+        }
+    }
+    for walk in walks {
+        assert_eq!(BTreeSet::from_iter(walk).len(), 11);
     }
     store.close().await;
 }
