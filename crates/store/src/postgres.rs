@@ -36,6 +36,7 @@ use crate::tx::Access;
 /// What the threads know of one another.
 pub(crate) struct Common {
     pub(crate) target: connect::Target,
+    pub(crate) allow_unsafe: bool,
     pub(crate) clock: Arc<Monotone>,
     pub(crate) waiting: Mutex<mpsc::Receiver<Message>>,
     /// To the end of what is waiting, until the store is closed.
@@ -75,12 +76,13 @@ impl Queue {
 pub(crate) async fn start(settings: &Settings, url: &str, clock: Arc<Monotone>) -> Result<Started, Error> {
     let target = connect::Target::parse(url)?;
     // Said before anything is written, and with the reason why it can't connect if it can't.
-    connect::check_settings(&target, settings.allow_unsafe).await?;
+    connect::check_settings(&target.connect().await?.client, settings.allow_unsafe).await?;
 
     let (messages, waiting) = mpsc::channel(QUEUE_LIMIT);
     let additions = Arc::new(Additions::default());
     let common = Arc::new(Common {
         target,
+        allow_unsafe: settings.allow_unsafe,
         clock,
         waiting: Mutex::new(waiting),
         messages: messages.downgrade(),

@@ -270,8 +270,9 @@ select
     current_setting('full_page_writes'),
     current_setting('server_encoding')";
 
-pub(crate) async fn check_settings(target: &Target, allow_unsafe: bool) -> Result<(), Error> {
-    let client = target.connect().await?.client;
+/// Of the server that is found now. After a failover it is another one, and what is set for the role or the database holds for
+/// connections that are made later.
+pub(crate) async fn check_settings(client: &Client, allow_unsafe: bool) -> Result<(), Error> {
     let rows = client.query_typed(SETTINGS, &[]).await.map_err(|error| Error::Unavailable(fault::describe(&error)))?;
     let row = rows.first().ok_or_else(|| Error::Corrupt("the server doesn't know its settings".to_owned()))?;
     let setting = |index| row.try_get::<_, &str>(index).map_err(|error| Error::Corrupt(fault::describe(&error)));

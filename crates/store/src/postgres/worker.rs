@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
 
 use super::Common;
-use super::connect::CONNECT_LIMIT;
+use super::connect::{self, CONNECT_LIMIT};
 use super::connection::{Connection, Patience, State};
 use super::pooler;
 use crate::error::Error;
@@ -98,12 +98,19 @@ impl Running {
         if self.connection.is_none() {
             let connecting = async {
                 let link = self.common.target.connect().await?;
-                let pooled = pooler::is_between(&link.client);
-                let pooled = tokio::time::timeout(CONNECT_LIMIT, pooled).await;
+                let asking = async {
+                    connect::check_settings(&link.client, self.common.allow_unsafe).await?;
+                    pooler::is_between(&link.client).await
+                };
+                let asked = tokio::time::timeout(CONNECT_LIMIT, asking).await;
                 let unanswered = |_| Error::Unavailable("the new connection gave no answer".to_owned());
-                Ok::<_, Error>((link, pooled.map_err(unanswered)??))
+                Ok::<_, Error>((link, asked.map_err(unanswered)??))
             };
-            let (link, pooled) = self.runtime.block_on(connecting)?;
+            // What was there at the start may be mended, and is looked for again.
+            let (link, pooled) = self.runtime.block_on(connecting).map_err(|error| match error {
+                Error::Unsafe(sentence) => Error::Unavailable(sentence),
+                error => error,
+            })?;
             if pooled && !self.common.unprepared.swap(true, Ordering::Relaxed) {
                 tracing::info!(
                     "a connection pooler is in between: statements are not prepared, which costs some speed"

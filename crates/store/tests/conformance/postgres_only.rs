@@ -30,6 +30,32 @@ async fn settings_that_lose_writes_are_refused() {
     world.end().await;
 }
 
+/// Another server after a failover may be set otherwise than the one before.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_written_where_it_can_be_lost_after_the_start_either() {
+    let Some(world) = World::postgres("nothing_is_written_where_it_can_be_lost").await else { return };
+    let (store, lenient) = (world.open().await, Settings { allow_unsafe: true, ..world.settings.clone() });
+    let lenient = Store::open_with(lenient, schema(), Arc::new(System), entropy()).await.unwrap();
+    let lose_all = "select pg_terminate_backend(pid, 5000) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()";
+    world.alter("synchronous_commit = off").await;
+    raw_postgres(world.url()).await.batch_execute(lose_all).await.unwrap();
+    let refused = store.write(|tx| add_posting(tx, "refused")).await;
+    assert!(matches!(&refused, Err(Error::Unavailable(why)) if why.contains("synchronous_commit=off")), "{refused:?}");
+    lenient.write(|tx| add_posting(tx, "allowed")).await.unwrap();
+    world.alter("synchronous_commit = on").await;
+    let stored = async {
+        while store.write(|tx| add_posting(tx, "stored")).await.is_err() {
+            tokio::time::sleep(A_MOMENT).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, stored).await.expect("it is as it was");
+    assert_eq!(world.count("postings").await, 2);
+    store.close().await;
+    lenient.close().await;
+    world.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_not_there_is_said_so() {
     let settings = Settings::new(Database::Postgres { url: "postgres://nobody@127.0.0.1:1/none".to_owned() });
