@@ -341,8 +341,8 @@ fn page<E: Entity>(
     each: impl FnOnce(&mut Tx<'_>, &mut Report, Vec<E>, stored::Span<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let after = &mut place.after.0;
-    let rows = stored::documents::<E>(tx, scope, after)?;
-    let last = (rows.len() == stored::PAGE).then(|| rows.last().map(|row| row.id.clone())).flatten();
+    let (rows, may_have_more) = stored::documents::<E>(tx, scope, after)?;
+    let last = may_have_more.then(|| rows.last().map(|row| row.id.clone())).flatten();
     let readable = report.readable(rows);
     each(tx, report, readable, stored::Span { after, until: last.as_deref() })?;
     match last {

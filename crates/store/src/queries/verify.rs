@@ -7,15 +7,15 @@ use std::collections::BTreeSet;
 
 use domain::Scope;
 
-use super::{explained, listed};
+use super::{MOST_PAGE_BYTES, explained, listed};
 use crate::entity::{Entity, key, values};
 use crate::error::Error;
 use crate::settings::Dialect;
-use crate::sql::{FromValue, Row, Value};
+use crate::sql::{FromValue, Part, Row, Value};
 use crate::sqlite::key_index;
 use crate::tx::Tx;
 
-/// Rows of a page, and ids of a look-up.
+/// Rows of a page at most, and ids of a look-up.
 pub const PAGE: usize = 200;
 /// Further rows of the same kind tell nothing new.
 const MOST_STRAYS: i64 = 100;
@@ -35,14 +35,19 @@ pub fn take_time(tx: &mut Tx<'_>) {
     tx.unhurried();
 }
 
-/// The documents of one kind behind the id `after`, in the database's order.
-pub fn documents<E: Entity>(tx: &mut Tx<'_>, scope: Scope, after: &str) -> Result<Vec<Stored<E>>, Error> {
+/// The documents of one kind behind the id `after`, in the database's order, and whether there may be more.
+pub fn documents<E: Entity>(tx: &mut Tx<'_>, scope: Scope, after: &str) -> Result<(Vec<Stored<E>>, bool), Error> {
     let (columns, id) = (columns::<E>().join(", "), id_column::<E>());
     let sql = format!(
         "select {columns}\nfrom {}\nwhere organization_id = $1 and mode = $2 and {id} > $3\norder by {id}\nlimit {PAGE}",
         E::TABLE
     );
-    Ok(tx.query(&sql, &key(scope, after))?.iter().map(stored).collect())
+    let page = tx.query_part(&sql, &key(scope, after), MOST_PAGE_BYTES)?;
+    Ok((page.rows.iter().map(stored).collect(), may_have_more(&page)))
+}
+
+fn may_have_more(page: &Part) -> bool {
+    page.is_cut || page.rows.len() == PAGE
 }
 
 /// The documents with these ids, at most a page.
@@ -245,7 +250,11 @@ pub type ReadKey = (IdempotencyName, Result<IdempotencyRow, Error>, bool);
 
 /// Where the next page of keys begins.
 #[derive(Debug, Clone, Default)]
-pub struct KeyPlace(Vec<Value>);
+pub struct KeyPlace {
+    behind: Vec<Value>,
+    /// The last page was the last one.
+    pub is_end: bool,
+}
 
 /// Of all organizations: where keys are kept in the order in which they came, nothing finds those of one.
 pub fn idempotency_keys(tx: &mut Tx<'_>, place: &mut KeyPlace) -> Result<Vec<ReadKey>, Error> {
@@ -254,9 +263,11 @@ pub fn idempotency_keys(tx: &mut Tx<'_>, place: &mut KeyPlace) -> Result<Vec<Rea
         Dialect::Sqlite => (IDEMPOTENCY_AT, &[Value::Integer(0)]),
         Dialect::Postgres => (IDEMPOTENCY, &[const { Value::Text(String::new()) }; 4]),
     };
-    let mut values = if place.0.is_empty() { start.to_vec() } else { place.0.clone() };
+    let mut values = if place.behind.is_empty() { start.to_vec() } else { place.behind.clone() };
     values.push(i64::try_from(PAGE).unwrap_or(i64::MAX).into());
-    let rows = tx.query(sql, &values)?;
+    let page = tx.query_part(sql, &values, MOST_PAGE_BYTES)?;
+    place.is_end = !may_have_more(&page);
+    let rows = page.rows;
     let unfound = match dialect {
         Dialect::Sqlite => {
             let named = |row: &Row| Ok((row.values()[..4].to_vec(), row.get("sequence")?));
@@ -265,7 +276,7 @@ pub fn idempotency_keys(tx: &mut Tx<'_>, place: &mut KeyPlace) -> Result<Vec<Rea
         Dialect::Postgres => BTreeSet::new(),
     };
     if let Some(last) = rows.last() {
-        place.0 = match dialect {
+        place.behind = match dialect {
             Dialect::Sqlite => vec![last.get("sequence")?],
             Dialect::Postgres => last.values()[..4].to_vec(),
         };
@@ -510,8 +521,8 @@ fn between(
         sql.push_str(&format!(" and {by} <= ${}", values.len()));
     }
     sql.push_str(&format!("\norder by {order}\nlimit {PAGE}"));
-    let rows = tx.query(&sql, &values)?;
-    if let (true, Some(last)) = (rows.len() == PAGE, rows.last()) {
+    let page = tx.query_part(&sql, &values, MOST_PAGE_BYTES)?;
+    if let (true, Some(last)) = (may_have_more(&page), page.rows.last()) {
         let behind = last.values()[columns.len()..].to_vec();
         // Bytes come behind every text: the walk would end there.
         if behind.iter().any(|value| matches!(value, Value::Blob(_))) {
@@ -519,7 +530,7 @@ fn between(
         }
         *cursor = Some(behind);
     }
-    Ok(rows)
+    Ok(page.rows)
 }
 
 fn first_column(rows: &[Row]) -> Result<Vec<String>, Error> {

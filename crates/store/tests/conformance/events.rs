@@ -7,6 +7,7 @@ use domain::event::{Event, EventType};
 use domain::organization::Organization;
 use domain::{Id, Mode, Scope};
 use store::queries::events::{self, EventsFilter};
+use store::queries::verify::{self, Span};
 use store::queries::{Page, PageRequest};
 use store::{Error, Schema};
 
@@ -99,6 +100,18 @@ async fn a_page_of_large_events_is_shorter_and_leaves_none_out(world: &World) {
     for walk in walks {
         assert_eq!(BTreeSet::from_iter(walk).len(), 11);
     }
+    // And where the books are checked.
+    let walked = store.read(move |tx| {
+        let (mut cursor, mut counts) = (None, Vec::new());
+        loop {
+            let span = Span { after: "", until: None };
+            counts.push(verify::events(tx, scope, span, &mut cursor)?.iter().filter(|row| row.is_ok()).count());
+            if cursor.is_none() {
+                return Ok::<_, Error>(counts);
+            }
+        }
+    });
+    assert_eq!(walked.await.unwrap(), [4, 4, 3]);
     store.close().await;
 }
 

@@ -20,6 +20,7 @@ on_both!(
     runs_go_with_their_keys,
     what_is_forgotten_in_vain_is_known,
     a_key_that_would_not_be_found_is_told,
+    large_answers_are_looked_through_in_parts,
 );
 
 /// Keys of a run on SQLite, when it is made and when it is long.
@@ -255,6 +256,33 @@ async fn unfound(store: &Store) -> Vec<String> {
         }
     });
     walked.await.unwrap()
+}
+
+/// Of a megabyte each: no more of them are read at once than four hold.
+async fn large_answers_are_looked_through_in_parts(world: &World) {
+    let store = open(world).await;
+    let counts = async || {
+        let walked = store.read(|tx| {
+            let (mut place, mut counts) = (KeyPlace::default(), Vec::new());
+            while !place.is_end {
+                counts.push(verify::idempotency_keys(tx, &mut place)?.len());
+            }
+            Ok::<_, Error>(counts)
+        });
+        walked.await.unwrap()
+    };
+    assert_eq!(counts().await, [0]);
+    let kept = store.write(|tx| {
+        for number in 0..6 {
+            let key = key(&format!("large{number}"));
+            assert_eq!(idempotency::claim(tx, &key)?, Claimed::First);
+            idempotency::finish(tx, &key, 201, Some(vec![1; 1_000_000]))?;
+        }
+        Ok::<_, Error>(())
+    });
+    kept.await.unwrap();
+    assert_eq!(counts().await, [4, 2]);
+    store.close().await;
 }
 
 async fn a_key_that_would_not_be_found_is_told(world: &World) {

@@ -25,6 +25,8 @@ const POSTINGS: &str = "ledger_postings";
 const MOST_POSTINGS_KEPT: usize = 16;
 /// Asked, failed, and gone through after all.
 const MOST_POSTINGS_OF_REFUND: usize = 6;
+/// What is paid may be as large as a request: so many of them are looked at together.
+const MOST_PAID_OBJECTS: usize = 16;
 
 pub(super) fn sessions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place: &mut Place) -> Result<(), Failure> {
     let ends = Ends::of::<PaymentSession>();
@@ -32,44 +34,46 @@ pub(super) fn sessions(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place
         let ids: Vec<String> =
             sessions.iter().filter_map(|session| session.transaction).map(|id| id.to_string()).collect();
         let transactions = by_id::<Transaction>(tx, scope, &ids)?;
-        let paid: Vec<String> = sessions.iter().map(|session| session.payable.object_id()).collect();
-        let checkouts = by_id::<Checkout>(tx, scope, &paid)?;
-        let invoices = by_id::<Invoice>(tx, scope, &paid)?;
-        let links = by_id::<PaymentLink>(tx, scope, &paid)?;
         let timed = sessions.iter().filter(|session| is_timed(session)).map(|session| session.id.to_string());
         let timed: Vec<String> = timed.collect();
         let owed: HashSet<String> = stored::owed(tx, scope, &["expire_session"], &timed)?.into_iter().collect();
-        for session in &sessions {
-            let id = session.id.to_string();
-            let object = session.payable.object_id();
-            let is_there = match session.payable {
-                Payable::Checkout(_) => {
-                    checkouts.get(&object).map(|checkout| of_checkout(report, session, checkout)).is_some()
+        for some in sessions.chunks(MOST_PAID_OBJECTS) {
+            let paid: Vec<String> = some.iter().map(|session| session.payable.object_id()).collect();
+            let checkouts = by_id::<Checkout>(tx, scope, &paid)?;
+            let invoices = by_id::<Invoice>(tx, scope, &paid)?;
+            let links = by_id::<PaymentLink>(tx, scope, &paid)?;
+            for session in some {
+                let id = session.id.to_string();
+                let object = session.payable.object_id();
+                let is_there = match session.payable {
+                    Payable::Checkout(_) => {
+                        checkouts.get(&object).map(|checkout| of_checkout(report, session, checkout)).is_some()
+                    }
+                    Payable::Invoice(_) => {
+                        invoices.get(&object).map(|invoice| of_invoice(report, session, invoice)).is_some()
+                    }
+                    Payable::PaymentLink(_) => links.contains_key(&object),
+                };
+                report.expect(!is_timed(session) || owed.contains(&id), SESSIONS, &id, || {
+                    "it is pending and no timer will close it".into()
+                });
+                let counts = session.event_sequence > 0;
+                report.expect(!counts || counts_on_session(session.payable), SESSIONS, &id, || {
+                    format!("it counts events, which {object} does")
+                });
+                report.expect(is_there, SESSIONS, &id, || format!("it pays {object}, which is not there"));
+                match session.transaction {
+                    None => {
+                        let idle = matches!(session.status(), SessionStatus::Pending | SessionStatus::Cancelled);
+                        report.expect(idle, SESSIONS, &id, || {
+                            format!("it is {} without a transaction", session.status().as_str())
+                        });
+                    }
+                    Some(named) => match transactions.get(&named.to_string()) {
+                        None => report.fault(SESSIONS, id.as_str(), format!("its transaction {named} is not there")),
+                        Some(transaction) => of_transaction(report, session, transaction),
+                    },
                 }
-                Payable::Invoice(_) => {
-                    invoices.get(&object).map(|invoice| of_invoice(report, session, invoice)).is_some()
-                }
-                Payable::PaymentLink(_) => links.contains_key(&object),
-            };
-            report.expect(!is_timed(session) || owed.contains(&id), SESSIONS, &id, || {
-                "it is pending and no timer will close it".into()
-            });
-            let counts = session.event_sequence > 0;
-            report.expect(!counts || counts_on_session(session.payable), SESSIONS, &id, || {
-                format!("it counts events, which {object} does")
-            });
-            report.expect(is_there, SESSIONS, &id, || format!("it pays {object}, which is not there"));
-            match session.transaction {
-                None => {
-                    let idle = matches!(session.status(), SessionStatus::Pending | SessionStatus::Cancelled);
-                    report.expect(idle, SESSIONS, &id, || {
-                        format!("it is {} without a transaction", session.status().as_str())
-                    });
-                }
-                Some(named) => match transactions.get(&named.to_string()) {
-                    None => report.fault(SESSIONS, id.as_str(), format!("its transaction {named} is not there")),
-                    Some(transaction) => of_transaction(report, session, transaction),
-                },
             }
         }
         let subjects = sessions.iter().filter(|session| counts_on_session(session.payable)).map(|session| {

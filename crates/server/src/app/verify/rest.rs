@@ -24,7 +24,7 @@ pub(super) fn idempotency_keys(tx: &mut Tx<'_>, report: &mut Report, place: &mut
     const TABLE: &str = "idempotency_keys";
     let rows = stored::idempotency_keys(tx, &mut place.keys)?;
     report.count(TABLE, rows.len());
-    place.is_end = rows.len() < stored::PAGE;
+    place.is_end = place.keys.is_end;
     for (key, row, is_found) in rows {
         let (name, is_ours) = (format!("{} {}", key.0, key.1), key.0 == IdempotencyKey::OWN_SPACE);
         report.expect(is_found, TABLE, &name, || "a request with it would not find it".into());
