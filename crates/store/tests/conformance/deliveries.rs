@@ -433,6 +433,56 @@ async fn what_comes_behind_one_that_fails_waits_with_it(world: &World) {
     store.close().await;
 }
 
+/// It goes by the time of the one before it, which is just being called.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_being_published_is_called_with_the_one_before_it() {
+    let Some(world) = World::postgres("what_is_being_published_is_called_with_the_one_before_it").await else { return };
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let endpoint = owe(&store).await;
+    let first = of_one(claim(&store, LEASE).await).remove(0);
+    assert!(finish(&store, first.clone(), failed()).await);
+    let put_off = due_times(&store).await[1];
+    retry(&store, &first.delivery).await;
+    let again = of_one(claim(&store, LEASE).await).remove(0);
+
+    let (holder, watcher) = (raw_postgres(world.url()).await, raw_postgres(world.url()).await);
+    holder
+        .batch_execute("begin; select 1 from webhook_deliveries where object_id = 'cs_two' for update")
+        .await
+        .unwrap();
+    let waiting = async |count: i64| {
+        let sql =
+            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        while watcher.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) < count {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let scope = first.delivery.scope;
+    let published = store.write(move |tx| {
+        let (now, third) = (tx.now(), event(tx, scope, "cs_one", 3));
+        deliveries::insert_behind(tx, &Delivery::owed(&third, endpoint, now))?;
+        // It is there, and its transaction goes on for a while.
+        tx.execute("update webhook_deliveries set sequence = 1 where object_id = 'cs_two'", &[])
+    });
+    let finished = async {
+        waiting(1).await;
+        finish(&store, again, SUCCEEDED).await
+    };
+    let released = async {
+        waiting(2).await;
+        holder.batch_execute("rollback").await.unwrap();
+    };
+    let all = async { tokio::join!(published, finished, released) };
+    let (published, is_finished, ()) =
+        tokio::time::timeout(Duration::from_secs(14), all).await.expect("each has waited");
+    assert_eq!((published.unwrap(), is_finished), (1, true));
+    let due = due_times(&store).await;
+    assert!(due.len() == 2 && due.iter().all(|at| *at < put_off), "both are called: {due:?}, put off to {put_off}");
+    drop((holder, watcher));
+    store.close().await;
+    world.end().await;
+}
+
 /// However many there are: once for each, the database would read all before it, in the one transaction that writes.
 async fn who_calls_those_behind_reads_each_once(world: &World) {
     let store = world.try_open(Schema::product()).await.unwrap();
