@@ -272,9 +272,7 @@ impl App {
         let context = Arc::clone(&self.inner.context);
         let write = move |tx: &mut Tx<'_>| command(tx, &context).map(|result| (result, tx.wakes()));
         let (result, wakes) = self.inner.store.write(write).await?;
-        for worker in Worker::ALL.into_iter().filter(|worker| wakes.has(*worker)) {
-            self.inner.bells[worker.place()].send_modify(|rings| *rings += 1);
-        }
+        Worker::ALL.into_iter().filter(|worker| wakes.has(*worker)).for_each(|worker| self.ring(worker));
         Ok(result)
     }
 
@@ -305,6 +303,11 @@ impl App {
     {
         let context = Arc::clone(&self.inner.context);
         self.inner.store.look(move |tx| query(tx, &context)).await
+    }
+
+    /// There is something to do for `worker` that no commit tells: it has a place for the next.
+    pub fn ring(&self, worker: Worker) {
+        self.inner.bells[worker.place()].send_modify(|rings| *rings += 1);
     }
 
     /// Rings when a commit of this process has left `worker` something to do, an addition's aside, which owes nothing yet.

@@ -23,25 +23,25 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// The status of an answer that says that it arrived, at the first try: nobody waits for longer because of what came before.
-    fn arrived_at_once(&self) -> Option<u16> {
+    /// The status of an answer that says that it arrived.
+    fn arrived(&self) -> Option<u16> {
         match self.posted.as_ref()?.outcome {
-            Attempted::Succeeded { status } if self.claimed.delivery.attempts == 0 => Some(status),
-            Attempted::Succeeded { .. } | Attempted::Failed { .. } => None,
+            Attempted::Succeeded { status } => Some(status),
+            Attempted::Failed { .. } => None,
         }
     }
 }
 
 impl App {
-    /// Stores what attempts at one endpoint brought. What arrived at the first try is one transaction; each of the others has its
-    /// own, so that none holds what concerns one object while it waits for what concerns another.
+    /// Stores what attempts at one endpoint brought. What arrived and kept nobody waiting is one transaction; each of the others
+    /// has its own, so that none holds what concerns one object while it waits for what concerns another.
     ///
     /// # Errors
     /// The first of those that kept something from being stored. Its lease runs out, and it is sent once more.
     pub async fn store_attempts(&self, endpoint: Id<WebhookEndpoint>, mut ended: Vec<Ended>) -> Result<(), Failure> {
-        let at_once: Vec<Ended> = ended.iter().filter(|ended| ended.arrived_at_once().is_some()).cloned().collect();
-        if !at_once.is_empty() {
-            let stored = self.commit(move |tx, context| arrived(tx, context, endpoint, &at_once)).await;
+        let there: Vec<Ended> = ended.iter().filter(|ended| ended.arrived().is_some()).cloned().collect();
+        if !there.is_empty() {
+            let stored = self.commit(move |tx, context| arrived(tx, context, endpoint, &there)).await;
             match stored {
                 Ok(stored) => ended.retain(|ended| !stored.contains(&ended.claimed.delivery.event)),
                 // Each would wait for the database in vain.
@@ -58,7 +58,7 @@ impl App {
     }
 }
 
-/// Stores that events arrived at an active endpoint, each at the first try; gives those for which that was all there was to do.
+/// Stores that events arrived at an active endpoint; gives those for which that was all there was to do.
 fn arrived(
     tx: &mut Tx<'_>,
     context: &Context,
@@ -73,8 +73,7 @@ fn arrived(
     let mut by_status: BTreeMap<u16, Vec<&ClaimedDelivery>> = BTreeMap::new();
     for ended in ended {
         let is_there = ended.posted.as_ref().is_some_and(|posted| posted.url == endpoint.url);
-        if let (Some(status), true, false) =
-            (ended.arrived_at_once(), is_there, endpoint.gave_up(ended.claimed.delivery.event))
+        if let (Some(status), true, false) = (ended.arrived(), is_there, endpoint.gave_up(ended.claimed.delivery.event))
         {
             by_status.entry(status).or_default().push(&ended.claimed);
         }

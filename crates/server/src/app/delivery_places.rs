@@ -44,6 +44,11 @@ pub fn failing(tx: &mut Tx<'_>) -> Result<Vec<Id<WebhookEndpoint>>, Failure> {
     Ok(failing)
 }
 
+/// Whether who holds `held` of `taken` places finds one more of `most`: the last `kept` are for whoever has none.
+pub(super) fn is_free(taken: usize, held: usize, most: usize, kept: usize) -> bool {
+    taken + if held == 0 { 0 } else { kept } < most
+}
+
 /// Places taken, by endpoint.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
@@ -54,8 +59,7 @@ pub struct Places {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Held {
-    /// Unknown of one that is gone, which costs no time.
-    scope: Option<Scope>,
+    scope: Scope,
     count: usize,
     most: usize,
 }
@@ -80,7 +84,7 @@ impl Places {
             .iter()
             .flat_map(|(mode, owed)| owed.iter().map(move |(id, organization)| (id, *organization, *mode)));
         let unseen = unseen.filter(|(id, organization, mode)| {
-            let scope = Some(Scope { organization: *organization, mode: *mode });
+            let scope = Scope { organization: *organization, mode: *mode };
             !self.held.contains_key(id) && self.is_full(&Held { scope, count: 0, most: MOST_OF_ONE })
         });
         let passed_over: BTreeSet<_> = full.chain(unseen.map(|(id, _, _)| *id)).collect();
@@ -88,29 +92,25 @@ impl Places {
     }
 
     fn is_full(&self, held: &Held) -> bool {
-        let kept_for_others = |count| if count == 0 { 0 } else { FOR_WHO_HAS_NONE };
-        let is_crowded = |scope: Scope| {
-            let of_merchant = self.taken_by(scope);
-            self.taken(scope.mode) + kept_for_others(of_merchant) >= MOST_OF_A_MODE
-                || of_merchant + kept_for_others(held.count) >= MOST_OF_A_MERCHANT
-        };
-        held.count >= held.most || held.scope.is_some_and(is_crowded)
+        let (of_mode, of_merchant) = (self.taken(held.scope.mode), self.taken_by(held.scope));
+        held.count >= held.most
+            || !is_free(of_mode, of_merchant, MOST_OF_A_MODE, FOR_WHO_HAS_NONE)
+            || !is_free(of_merchant, held.count, MOST_OF_A_MERCHANT, FOR_WHO_HAS_NONE)
     }
 
     fn taken(&self, mode: Mode) -> usize {
-        let of_mode = self.held.values().filter(|held| held.scope.is_some_and(|scope| scope.mode == mode));
-        of_mode.map(|held| held.count).sum()
+        self.held.values().filter(|held| held.scope.mode == mode).map(|held| held.count).sum()
     }
 
     fn taken_by(&self, scope: Scope) -> usize {
-        self.held.values().filter(|held| held.scope == Some(scope)).map(|held| held.count).sum()
+        self.held.values().filter(|held| held.scope == scope).map(|held| held.count).sum()
     }
 
-    /// Whether there was one more for an endpoint. One that is gone costs no time.
-    pub(super) fn take(&mut self, id: Id<WebhookEndpoint>, endpoint: Option<&WebhookEndpoint>) -> bool {
+    /// Whether there was one more for an endpoint, also for one that is gone: what it was owed has to be ended.
+    pub(super) fn take(&mut self, id: Id<WebhookEndpoint>, scope: Scope, endpoint: Option<&WebhookEndpoint>) -> bool {
         let most = if endpoint.is_some_and(is_failing) { MOST_OF_A_FAILING } else { MOST_OF_ONE };
-        let (count, known) = self.held.get(&id).map_or((0, None), |held| (held.count, held.scope));
-        let mut held = Held { scope: endpoint.map(|endpoint| endpoint.scope).or(known), count, most };
+        let count = self.held.get(&id).map_or(0, |held| held.count);
+        let mut held = Held { scope, count, most };
         let is_free = !self.is_full(&held);
         held.count += usize::from(is_free);
         // One that gets none is kept too: it is full.
@@ -178,7 +178,7 @@ mod tests {
 
     /// How many it gets, if it asks for all there are.
     fn most_of(places: &mut Places, endpoint: &WebhookEndpoint) -> usize {
-        (0..PLACES).filter(|_| places.take(endpoint.id, Some(endpoint))).count()
+        (0..PLACES).filter(|_| places.take(endpoint.id, endpoint.scope, Some(endpoint))).count()
     }
 
     #[test]
@@ -212,8 +212,9 @@ mod tests {
         assert!(most_of(&mut places, &one) >= PLACES - MOST_OF_A_MODE);
         places.give_back(hanging[0].id);
         assert!(!places.full().contains(&unseen.id) && most_of(&mut places, &unseen) == 1);
-        // What costs no time is held up by nobody.
-        assert!(places.take(endpoint(203, 0).id, None));
+        // What is only to be ended for one that is gone takes up the worker as well.
+        let gone = endpoint(203, 0);
+        assert!(!places.take(gone.id, gone.scope, None));
     }
 
     #[test]
@@ -253,10 +254,10 @@ mod tests {
     #[test]
     fn what_ended_during_a_claim_is_not_counted() {
         let (mut shared, well) = (Places::default(), endpoint(1, 0));
-        assert!(shared.take(well.id, Some(&well)));
+        assert!(shared.take(well.id, well.scope, Some(&well)));
         let before = shared.clone();
         let mut after = before.clone();
-        assert!(after.take(well.id, Some(&well)) && after.take(well.id, Some(&well)));
+        assert_eq!((0..2).filter(|_| after.take(well.id, well.scope, Some(&well))).count(), 2);
         shared.give_back(well.id);
         shared.add(&before, &after);
         assert_eq!(shared.held[&well.id].count, 2);
@@ -264,7 +265,7 @@ mod tests {
         let failing = WebhookEndpoint { consecutive_failures: FAILING, ..well };
         let before = shared.clone();
         let mut after = before.clone();
-        assert!(!after.take(failing.id, Some(&failing)));
+        assert!(!after.take(failing.id, failing.scope, Some(&failing)));
         shared.add(&before, &after);
         assert_eq!(shared.full(), [failing.id]);
     }

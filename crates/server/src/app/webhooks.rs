@@ -328,7 +328,7 @@ pub fn claim(
             }
             let known = endpoints.get(&due.endpoint).cloned().flatten();
             let (can_be_read, endpoint) = (known.is_some(), known.flatten());
-            due.events.retain(|_| places.take(due.endpoint, endpoint.as_ref()));
+            due.events.retain(|_| places.take(due.endpoint, due.scope, endpoint.as_ref()));
             let taken = dispatches.len() + due.events.len();
             let held = if due.events.is_empty() { Vec::new() } else { deliveries::lease(tx, &due, lease_until)? };
             let ids: Vec<_> = held.iter().map(|claimed| claimed.delivery.event).collect();

@@ -82,11 +82,14 @@ impl Queue for Deliveries {
 
     async fn work(&self, app: &App, held: Held) {
         let place = Place { of: self.clone(), endpoint: held.dispatch.claimed.delivery.endpoint };
-        match attempt(app, held, place).await {
+        match attempt(app, held).await {
             Ok(Some(ended)) => self.store(app, ended).await,
             Ok(None) => {}
             Err(failure) => tracing::error!(%failure, "a webhook can't be sent"),
         }
+        // Not before: what waits for the database takes up as much of the worker as what waits for an endpoint.
+        drop(place);
+        app.ring(Self::WORKER);
     }
 }
 
@@ -115,8 +118,8 @@ impl Drop for Place {
     }
 }
 
-/// Nothing where it was not begun. The place is given back before what came of it is stored, which wakes whoever waits for it.
-async fn attempt(app: &App, held: Held, place: Place) -> Result<Option<Ended>, Failure> {
+/// Nothing where it was not begun.
+async fn attempt(app: &App, held: Held) -> Result<Option<Ended>, Failure> {
     let Held { dispatch: Dispatch { claimed, event, endpoint }, since } = held;
     let Some(endpoint) = endpoint else { return Ok(Some(Ended { claimed, posted: None })) };
     let now = app.look(|tx, _| Ok(tx.now())).await?;
@@ -125,6 +128,5 @@ async fn attempt(app: &App, held: Held, place: Place) -> Result<Option<Ended>, F
         return Ok(None);
     }
     let outcome = app.post_event(&endpoint, &event.id.to_string(), event.kind, &event.body, now).await?;
-    drop(place);
     Ok(Some(Ended { claimed, posted: Some(Posted { url: endpoint.url, outcome }) }))
 }

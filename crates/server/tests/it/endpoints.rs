@@ -1,9 +1,13 @@
 //! What an endpoint is owed that is made inactive: any number, so that it is given up by parts.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::Router;
+use axum::http::{StatusCode, Uri};
 use dalasi::app::delivery_outcomes::Ended;
-use dalasi::app::delivery_places::Places;
+use dalasi::app::delivery_places::{PLACES, Places};
 use dalasi::app::webhooks::{self, EndpointChange, NewEndpoint, Posted};
 use dalasi::jobs;
 use domain::event::{Event, EventType};
@@ -12,12 +16,14 @@ use domain::webhook::{Attempted, Delivery, EndpointStatus, EventFilter, WebhookE
 use domain::{Id, Metadata};
 use store::queries::{deliveries, events};
 use store::{Database, Dialect};
+use tokio::net::TcpListener;
 
 use crate::cli::place::Place;
 use crate::world::World;
 
 /// More than two parts.
 const OWED: i64 = 1_200;
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn what_is_owed_to_an_endpoint_is_given_up_by_parts() {
@@ -247,10 +253,147 @@ async fn what_arrived_at_one_endpoint_is_stored_together() {
     }
 }
 
+/// An endpoint that comes back takes what it missed: one transaction for each would wait for the one before it.
+#[tokio::test]
+async fn what_arrives_at_a_later_try_is_stored_together_too() {
+    for place in Place::each("what arrives at a later try is stored together too").await {
+        let world = World::complete(place.settings()).await;
+        world.rest().await;
+        let (scope, id) = (world.scope, endpoint(&world).await);
+        let owed = owe(&world, id, 4).await;
+        let version = async || {
+            let found = world.app.read(move |tx, _| Ok(tx.find::<WebhookEndpoint>(scope, id)?)).await;
+            found.unwrap().unwrap().version
+        };
+        let attempt = async |outcome: Attempted| {
+            let claimed = world.app.commit(|tx, _| {
+                let until = tx.now().plus(Duration::from_secs(30));
+                webhooks::claim(tx, 10, until, &mut Places::default())
+            });
+            let ended = claimed.await.unwrap().into_iter().map(|dispatch| {
+                let posted = Posted { url: dispatch.endpoint.unwrap().url, outcome: outcome.clone() };
+                Ended { claimed: dispatch.claimed, posted: Some(posted) }
+            });
+            let ended: Vec<_> = ended.collect();
+            assert_eq!(ended.len(), owed.len());
+            let before = version().await;
+            world.app.store_attempts(id, ended).await.unwrap();
+            version().await - before
+        };
+        let failed = Attempted::Failed { status: Some(503), error: "no".into(), retry_after: None, gone: false };
+        assert_eq!(attempt(failed).await, 4);
+        world.clock.advance(Duration::from_secs(10));
+        assert_eq!(attempt(Attempted::Succeeded { status: 204 }).await, 1);
+        for event in &owed {
+            assert_eq!(status(&world, *event).await, "delivered");
+        }
+        world.app.store().close().await;
+        place.end().await;
+    }
+}
+
+/// Takes everything; gives its address, and how often each path was asked.
+async fn receiver() -> (String, Arc<Mutex<BTreeMap<String, usize>>>) {
+    let heard: Arc<Mutex<BTreeMap<String, usize>>> = Arc::default();
+    let counted = Arc::clone(&heard);
+    let take = move |uri: Uri| async move {
+        *counted.lock().unwrap().entry(uri.path().to_owned()).or_default() += 1;
+        StatusCode::NO_CONTENT
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(take)).await });
+    (address, heard)
+}
+
+/// It would take up all of the worker, which has to wait for the database with each.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_stored_yet_keeps_no_other_endpoint_waiting() {
+    let Some(place) = Place::postgres("what cannot be stored yet keeps no other endpoint waiting").await else {
+        return;
+    };
+    let world = World::complete(place.settings()).await;
+    let (address, heard) = receiver().await;
+    let count = |path: &str| heard.lock().unwrap().get(path).copied().unwrap_or_default();
+    let stuck = endpoint_at(&world, format!("{address}/stuck")).await;
+    let other = endpoint_at(&world, format!("{address}/other")).await;
+    let holder = place.raw_postgres().await;
+    let lock = format!("begin; select id from webhook_endpoints where id = '{stuck}' for update");
+    holder.batch_execute(&lock).await.unwrap();
+    owe(&world, stuck, 300).await;
+    // As many as it gets: no more come for a while.
+    let all = async {
+        let mut before = 0;
+        while before == 0 || count("/stuck") > before {
+            before = count("/stuck");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, all).await.expect("they are sent");
+    assert!(count("/stuck") < PLACES / 2, "one endpoint has taken {} of {PLACES}", count("/stuck"));
+    owe(&world, other, 1).await;
+    let arrives = async {
+        while count("/other") == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    // Sooner than the wait for the lock is given up.
+    tokio::time::timeout(Duration::from_secs(5), arrives).await.expect("there is a place for it");
+    holder.batch_execute("rollback").await.unwrap();
+    let stored = async {
+        while open(&world, stuck).await + open(&world, other).await > 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, stored).await.expect("all of it is stored");
+    assert_eq!((count("/stuck"), count("/other")), (300, 1), "each once");
+    world.close().await;
+    place.end().await;
+}
+
+/// Each has its place from the one before it, and is looked for as soon as that one is stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_objects_events_follow_each_other_without_a_pause() {
+    for place in Place::each("one object's events follow each other without a pause").await {
+        let world = World::complete(place.settings()).await;
+        let (address, _) = receiver().await;
+        let id = endpoint_at(&world, address).await;
+        let scope = world.scope;
+        let owed = world.app.commit(move |tx, _| {
+            let now = tx.now();
+            let object_id = tx.entropy().id::<domain::checkout::Checkout>(now).to_string();
+            for sequence in 1..=30 {
+                let (event, object_id) = (tx.entropy().id(now), object_id.clone());
+                let (kind, body) = (EventType::CheckoutCancelled, r#"{"data":{}}"#.to_owned());
+                let event = Event { id: event, scope, kind, object_id, sequence, body, created_at: now };
+                events::append(tx, &event)?;
+                deliveries::insert(tx, &Delivery::owed(&event, id, now))?;
+            }
+            Ok(())
+        });
+        owed.await.unwrap();
+        let all = async {
+            while open(&world, id).await > 0 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        // A worker that nobody wakes looks once in a second.
+        tokio::time::timeout(Duration::from_secs(15), all)
+            .await
+            .expect("each is sent when the one before it has arrived");
+        world.close().await;
+        place.end().await;
+    }
+}
+
 async fn endpoint(world: &World) -> Id<WebhookEndpoint> {
+    endpoint_at(world, "http://127.0.0.1:9/hook".into()).await
+}
+
+async fn endpoint_at(world: &World, url: String) -> Id<WebhookEndpoint> {
     let scope = world.scope;
     let new = NewEndpoint {
-        url: "http://127.0.0.1:9/hook".into(),
+        url,
         enabled_events: vec![EventFilter::parse("*").unwrap()],
         description: None,
         metadata: Metadata::default(),

@@ -107,6 +107,22 @@ select event_id, lease_token
 from webhook_deliveries
 where organization_id = $1 and mode = $2 and endpoint_id = $3 and status = 'pending' and event_id in ({events})";
 
+/// Those before others of their object that are put off. Asked when all of them are locked: whoever is publishing such a one waits
+/// for them, or was there before.
+const WAITED_FOR: &str = "\
+select tried.event_id
+from webhook_deliveries as tried
+where tried.organization_id = $1 and tried.mode = $2 and tried.endpoint_id = $3 and tried.event_id in ({events})
+and exists (
+    select 1
+    from webhook_deliveries as waiting
+    where waiting.endpoint_id = $3
+    and waiting.object_id = tried.object_id
+    and waiting.status = 'pending'
+    and waiting.by_hand = 0
+    and waiting.attempts = 0
+    and +waiting.next_retry_at > $4)";
+
 const DELIVERED: &str = "\
 update webhook_deliveries
 set status = 'delivered', attempts = attempts + 1, round_attempts = round_attempts + 1, next_retry_at = null,
@@ -294,9 +310,9 @@ pub fn lease(tx: &mut Tx<'_>, due: &Due, lease_until: Timestamp) -> Result<Vec<C
     Ok(all)
 }
 
-/// Stores that deliveries to one endpoint arrived, each at its first try, with an answer of `status_code`. Gives those for
-/// which that is all there was to do: not what another worker holds by now, what was given up, or what somebody else is just
-/// about to change, which is waited for by nobody here: it could be waiting in its turn.
+/// Stores that deliveries to one endpoint arrived, with an answer of `status_code`. Gives those for which that is all there was to
+/// do: not what another worker holds by now, what was given up, what kept others of its object waiting, or what somebody else
+/// is just about to change, which is waited for by nobody here: it could be waiting in its turn.
 pub fn delivered(
     tx: &mut Tx<'_>,
     scope: Scope,
@@ -309,11 +325,22 @@ pub fn delivered(
     let sql = format!("{}{}", HELD.replace("{events}", &events), tx.skip_locked_suffix());
     let mut values = vec![organization.clone(), mode.clone(), endpoint.clone()];
     values.extend(ids);
-    let mut held = Vec::with_capacity(claimed.len());
+    let (mut held, mut tried) = (Vec::with_capacity(claimed.len()), Vec::new());
     for row in &tx.query(&sql, &values)? {
         let (event, token) = (read_id(&row.get::<String>("event_id")?)?, row.get::<i64>("lease_token")?);
-        if claimed.iter().any(|one| (one.delivery.event, one.lease_token) == (event, token)) {
+        if let Some(one) = claimed.iter().find(|one| (one.delivery.event, one.lease_token) == (event, token)) {
             held.push(event);
+            tried.extend((one.delivery.attempts > 0).then_some(event));
+        }
+    }
+    // Only what failed before has put others off.
+    if !tried.is_empty() {
+        let (events, ids) = listed(5, tried.iter().map(Id::to_string));
+        let mut values = vec![organization.clone(), mode.clone(), endpoint.clone(), tx.now().micros().into()];
+        values.extend(ids);
+        for row in &tx.query(&WAITED_FOR.replace("{events}", &events), &values)? {
+            let waited_for: Id<Event> = read_id(&row.get::<String>("event_id")?)?;
+            held.retain(|event| *event != waited_for);
         }
     }
     if held.is_empty() {
@@ -323,8 +350,6 @@ pub fn delivered(
     let mut values = vec![organization, mode, endpoint, i64::from(status_code).into(), tx.now().micros().into()];
     values.extend(ids);
     tx.execute(&DELIVERED.replace("{events}", &events), &values)?;
-    // There are places for the next, of the same objects or others.
-    tx.wake(Worker::Deliveries);
     Ok(held)
 }
 
@@ -345,7 +370,6 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error>
         delivery.updated_at.map(Timestamp::micros).into(),
     ]);
     let Some(finished) = tx.query_opt(FINISH, &values)? else { return Ok(false) };
-    tx.wake(Worker::Deliveries);
     // Nobody waits for what is sent by hand.
     if let (Some(again), 0) = (delivery.next_retry_at, finished.get::<i64>("by_hand")?) {
         let mut values = of_object(delivery);

@@ -17,6 +17,7 @@ on_both!(
     a_delivery_is_held_by_one_worker,
     a_silent_workers_delivery_goes_to_another,
     what_arrived_together_is_stored_together,
+    what_arrived_at_a_later_try_is_stored_with_the_others_unless_it_kept_somebody_waiting,
     what_was_given_up_under_way_is_not_open_again,
     what_is_sent_by_hand_holds_up_nothing,
     a_retry_leaves_the_order_only_where_it_waits,
@@ -122,6 +123,22 @@ async fn what_arrived_together_is_stored_together(world: &World) {
     assert_eq!(names(&second), [("cs_one".to_owned(), 2)]);
     store.write(|tx| tx.execute(GIVE_UP, &[])).await.unwrap();
     assert_eq!(delivered(&store, second).await, [""; 0], "what was given up meanwhile is somebody else's to decide");
+    store.close().await;
+}
+
+async fn what_arrived_at_a_later_try_is_stored_with_the_others_unless_it_kept_somebody_waiting(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    owe(&store).await;
+    for held in claim(&store, LEASE).await {
+        assert!(finish(&store, held.clone(), failed()).await);
+        retry(&store, &held.delivery).await;
+    }
+    let again = claim(&store, LEASE).await;
+    assert_eq!(names(&again), [("cs_one".to_owned(), 1), ("cs_two".to_owned(), 1)]);
+    assert!(again.iter().all(|held| held.delivery.attempts == 1), "{again:?}");
+    assert_eq!(delivered(&store, again.clone()).await, ["cs_two"], "the second of the other is still to be called");
+    assert!(finish(&store, of_one(again).remove(0), SUCCEEDED).await);
+    assert_eq!(names(&claim(&store, LEASE).await), [("cs_one".to_owned(), 2)]);
     store.close().await;
 }
 
