@@ -8,29 +8,31 @@ use domain::{Id, Mode, Scope, Timestamp};
 use store::Tx;
 use store::queries::mails::{self, ClaimedMail, Owed};
 
+use super::delivery_places::is_free;
 use crate::error::Failure;
+
+/// Connections to the mail server: most allow few.
+pub const PLACES: usize = 4;
+/// Of them for test mode.
+const MOST_OF_TEST: usize = PLACES / 2;
+/// The last, of all and of test mode's, is for a merchant that has none: one whose mails take long leaves it to whoever comes later.
+const FOR_WHO_HAS_NONE: usize = 1;
 
 /// What this process has in its hands, and who had a turn when.
 #[derive(Debug, Clone, Default)]
 pub struct Turns {
-    in_hand: BTreeMap<Id<Mail>, InHand>,
+    /// Until what came of it is stored.
+    in_hand: BTreeMap<Id<Mail>, Scope>,
     owed: Vec<Owed>,
     /// The number of the last turn, of those who have been owed mails ever since.
     last: BTreeMap<(Scope, MailKind), u64>,
     count: u64,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct InHand {
-    scope: Scope,
-    /// Or what came of it is all there is to do.
-    is_under_way: bool,
-}
-
 impl Turns {
     /// Of a process that has nothing in its hands.
     pub fn begin(tx: &mut Tx<'_>) -> Result<Self, Failure> {
-        let (_, owed) = mails::look(tx, &[Mode::Live, Mode::Test])?;
+        let (_, owed) = mails::look(tx, &[Mode::Live, Mode::Test], |_| true)?;
         Ok(Self { owed, ..Self::default() })
     }
 
@@ -39,13 +41,25 @@ impl Turns {
         self.owed = owed;
     }
 
-    /// Mails of a mode under way.
-    pub fn taken(&self, mode: Mode) -> usize {
-        self.under_way().filter(|scope| scope.mode == mode).count()
+    /// The modes of which somebody may find a place.
+    pub fn modes(&self) -> Vec<Mode> {
+        let may_find = |mode: &Mode| self.has_place(*mode, 0);
+        [Mode::Live, Mode::Test].into_iter().filter(may_find).collect()
     }
 
-    fn under_way(&self) -> impl Iterator<Item = Scope> {
-        self.in_hand.values().filter(|one| one.is_under_way).map(|one| one.scope)
+    pub fn finds_place(&self, scope: Scope) -> bool {
+        self.has_place(scope.mode, self.taken_by(scope))
+    }
+
+    /// For a merchant that has `held`.
+    fn has_place(&self, mode: Mode, held: usize) -> bool {
+        let of_test = self.in_hand.values().filter(|scope| !scope.mode.is_live()).count();
+        is_free(self.in_hand.len(), held, PLACES, FOR_WHO_HAS_NONE)
+            && (mode.is_live() || is_free(of_test, held, MOST_OF_TEST, FOR_WHO_HAS_NONE))
+    }
+
+    fn taken_by(&self, scope: Scope) -> usize {
+        self.in_hand.values().filter(|one| **one == scope).count()
     }
 
     /// Adds what a claim took that began with a copy of these; others may have ended since.
@@ -56,28 +70,20 @@ impl Turns {
     }
 
     fn hold(&mut self, mail: &Mail) {
-        self.in_hand.insert(mail.id, InHand { scope: mail.scope, is_under_way: true });
-    }
-
-    /// It was attempted, and what came of it is to be stored.
-    pub fn give_back(&mut self, id: Id<Mail>) {
-        if let Some(one) = self.in_hand.get_mut(&id) {
-            one.is_under_way = false;
-        }
+        self.in_hand.insert(mail.id, mail.scope);
     }
 
     pub fn ended(&mut self, id: Id<Mail>) {
         self.in_hand.remove(&id);
     }
 
-    /// Whose turn it is: of those who have the fewest under way who has waited longest for a turn, and the same among what it
+    /// Whose turn it is: of those who have the fewest in hand who has waited longest for a turn, and the same among what it
     /// is owed. Whoever has not had one comes before those, by the time at which its first mail was due.
     fn next(&self, owed: &[Owed]) -> Option<usize> {
         let last = |scope, kind| self.last.get(&(scope, kind)).copied().unwrap_or_default();
         let rank = |owed: &Owed| {
-            let under_way = self.under_way().filter(|scope| *scope == owed.scope).count();
             let last_of_all = MailKind::ALL.into_iter().map(|kind| last(owed.scope, kind)).max();
-            (under_way, last_of_all, last(owed.scope, owed.kind), owed.due_at, owed.scope, owed.kind)
+            (self.taken_by(owed.scope), last_of_all, last(owed.scope, owed.kind), owed.due_at, owed.scope, owed.kind)
         };
         (0..owed.len()).min_by_key(|index| rank(&owed[*index]))
     }
@@ -96,7 +102,8 @@ impl Turns {
     }
 }
 
-/// Up to `limit` due mails of a mode, turn by turn, held until `lease_until`: of those who were known to be owed some.
+/// Up to `limit` due mails of a mode, turn by turn, held until `lease_until`: of those who were known to be owed some, as far as
+/// they find places.
 pub fn claim(
     tx: &mut Tx<'_>,
     mode: Mode,
@@ -116,6 +123,10 @@ pub fn claim(
         && let Some(index) = turns.next(&owed)
     {
         let Owed { scope, kind, .. } = owed[index];
+        if !turns.finds_place(scope) {
+            owed.swap_remove(index);
+            continue;
+        }
         match mails::claim(tx, scope, kind, 1, lease_until)?.pop() {
             // Its lease ran out while this process still answers for it, and nobody else begins anew before another has.
             Some(one) if turns.in_hand.contains_key(&one.mail.id) => {
@@ -159,7 +170,7 @@ mod tests {
                 let mail = Mail::owed(id, scope, kind, "inv_1".into(), "awa@example.org".into(), due_at);
                 turns.take(&ClaimedMail { mail, lease_token: 1 });
                 if ends {
-                    turns.give_back(id);
+                    turns.ended(id);
                 }
                 (owed.iter().position(|owed| owed.scope == scope).unwrap(), kind)
             })
@@ -183,6 +194,24 @@ mod tests {
         // With two under way it gets none, for as long as others have fewer.
         let order = order(&mut turns, &[slow, quick], 6, true);
         assert!(order.iter().all(|(index, _)| *index == 1), "{order:?}");
+    }
+
+    #[test]
+    fn the_last_place_is_for_whoever_has_none() {
+        let (slow, other, late) = (owed(1, Invoice, 10), owed(2, Invoice, 20), owed(3, Invoice, 30));
+        let of_test = [slow, other].map(|one| Scope { mode: Mode::Test, ..one.scope });
+        let mut turns = Turns::default();
+        order(&mut turns, &[slow], PLACES - 1, false);
+        assert_eq!([slow, other].map(|one| turns.finds_place(one.scope)), [false, true]);
+        assert_eq!(turns.modes(), [Mode::Live, Mode::Test], "in whichever mode");
+        order(&mut turns, &[other], 1, false);
+        assert_eq!((turns.finds_place(late.scope), turns.modes()), (false, Vec::new()));
+        let mut turns = Turns::default();
+        order(&mut turns, &[Owed { scope: of_test[0], ..slow }], 1, false);
+        assert_eq!(of_test.map(|scope| turns.finds_place(scope)), [false, true]);
+        order(&mut turns, &[Owed { scope: of_test[1], ..other }], 1, false);
+        assert_eq!(turns.modes(), [Mode::Live], "test mode leaves some");
+        assert!([slow, late].iter().all(|one| turns.finds_place(one.scope)));
     }
 
     #[test]
@@ -219,6 +248,6 @@ mod tests {
         let mail = Mail::owed(id, scope(1), Invoice, "inv_1".into(), "awa@example.org".into(), due_at);
         shared.ended(ended);
         shared.add(after, &[ClaimedMail { mail, lease_token: 1 }]);
-        assert_eq!((shared.taken(Mode::Live), shared.taken(Mode::Test), shared.count), (1, 0, 2));
+        assert_eq!((shared.taken_by(scope(1)), shared.in_hand.len(), shared.count), (1, 1, 2));
     }
 }

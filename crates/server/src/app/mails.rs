@@ -177,19 +177,12 @@ fn id_of<T: domain::Object>(mail: &Mail) -> Result<domain::Id<T>, Failure> {
 }
 
 impl App {
-    /// One attempt to send a mail that this worker holds, outside any transaction. Its place is given back before the commit,
-    /// which wakes whoever waits for it.
-    pub async fn send_mail(
-        &self,
-        mailer: &Mailer,
-        mut held: HeldMail,
-        give_back: impl FnOnce() + Send,
-    ) -> Result<(), Failure> {
+    /// One attempt to send a mail that this worker holds, outside any transaction.
+    pub async fn send_mail(&self, mailer: &Mailer, mut held: HeldMail) -> Result<(), Failure> {
         let Some(outcome) = self.attempt_mail(mailer, &mut held).await else {
             tracing::warn!(mail = %held.mail().id, "a mail is left to the next claim, which may be another worker's");
             return Ok(());
         };
-        give_back();
         held.store(self, outcome).await
     }
 

@@ -10,14 +10,10 @@ use store::{Tx, Worker};
 
 use super::queue::Queue;
 use crate::app::App;
-use crate::app::mail_turns::{self, Turns};
+use crate::app::mail_turns::{self, PLACES, Turns};
 use crate::app::mails::{HeldMail, LEASE};
 use crate::error::Failure;
 use crate::monotonic;
-
-/// Connections to the mail server: most allow few.
-const PLACES: usize = 4;
-const MOST_OF_TEST: usize = PLACES / 2;
 
 #[derive(Clone, Default)]
 pub(super) struct Mails {
@@ -27,10 +23,6 @@ pub(super) struct Mails {
 impl Mails {
     fn turns(&self) -> MutexGuard<'_, Turns> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn free_for_test(&self) -> usize {
-        MOST_OF_TEST.saturating_sub(self.turns().taken(Mode::Test))
     }
 }
 
@@ -42,19 +34,19 @@ impl Queue for Mails {
     const CONCURRENCY: usize = PLACES;
 
     fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
-        let modes: &[Mode] = if self.free_for_test() > 0 { &[Mode::Live, Mode::Test] } else { &[Mode::Live] };
-        let (next, owed) = mails::look(tx, modes)?;
+        let turns = self.turns().clone();
+        let (next, owed) = mails::look(tx, &turns.modes(), |scope| turns.finds_place(scope))?;
         self.turns().know(owed);
         Ok(next)
     }
 
     async fn claim(&self, app: &App, limit: usize) -> Result<Vec<HeldMail>, Failure> {
         let since = monotonic::now();
-        let (for_test, before) = (self.free_for_test(), self.turns().clone());
+        let before = self.turns().clone();
         let claimed = app.store().write(move |tx| {
             let (mut turns, until) = (before.clone(), tx.now().plus(LEASE));
             let mut claimed = mail_turns::claim(tx, Mode::Live, limit, until, &mut turns)?;
-            let left = limit.saturating_sub(claimed.len()).min(for_test);
+            let left = limit.saturating_sub(claimed.len());
             claimed.extend(mail_turns::claim(tx, Mode::Test, left, until, &mut turns)?);
             Ok::<_, Failure>((claimed, turns))
         });
@@ -66,10 +58,12 @@ impl Queue for Mails {
     async fn work(&self, app: &App, held: HeldMail) {
         let in_hand = InHand { of: self.clone(), mail: held.mail().id };
         let Some(mailer) = app.mailer() else { return };
-        if let Err(failure) = app.send_mail(mailer, held, || in_hand.give_back()).await {
+        if let Err(failure) = app.send_mail(mailer, held).await {
             // The lease runs out, and it is tried again.
             tracing::error!(mail = %in_hand.mail, %failure, "what came of a mail can't be stored");
         }
+        drop(in_hand);
+        app.ring(Self::WORKER);
     }
 }
 
@@ -77,12 +71,6 @@ impl Queue for Mails {
 struct InHand {
     of: Mails,
     mail: Id<Mail>,
-}
-
-impl InHand {
-    fn give_back(&self) {
-        self.of.turns().give_back(self.mail);
-    }
 }
 
 impl Drop for InHand {

@@ -74,7 +74,7 @@ impl World {
     /// As it sends it.
     fn sends(&self, held: HeldMail) -> JoinHandle<Result<(), Failure>> {
         let app = self.app.clone();
-        tokio::spawn(async move { app.send_mail(app.mailer().unwrap(), held, || ()).await })
+        tokio::spawn(async move { app.send_mail(app.mailer().unwrap(), held).await })
     }
 
     async fn mails_of(&self, about: impl fmt::Display) -> Vec<Mail> {

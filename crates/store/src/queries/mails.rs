@@ -220,18 +220,20 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedMail) -> Result<bool, Error> {
         mail.sent_at.map(Timestamp::micros).into(),
         claimed.lease_token.into(),
     ]);
-    // There is a place for the next.
-    tx.wake(Worker::Mails);
     Ok(tx.execute(FINISH, &values)? == 1)
 }
 
 /// Of the modes that are asked for.
 pub fn next_due(tx: &mut Tx<'_>, modes: &[Mode]) -> Result<Option<Timestamp>, Error> {
-    Ok(look(tx, modes)?.0)
+    Ok(look(tx, modes, |_| true)?.0)
 }
 
-/// The same, and who is owed mails in the modes in which something is due.
-pub fn look(tx: &mut Tx<'_>, modes: &[Mode]) -> Result<(Option<Timestamp>, Vec<Owed>), Error> {
+/// The same, but for what is due to those who find no place; and who is owed mails in the modes in which something is due.
+pub fn look(
+    tx: &mut Tx<'_>,
+    modes: &[Mode],
+    finds_place: impl Fn(Scope) -> bool,
+) -> Result<(Option<Timestamp>, Vec<Owed>), Error> {
     let mut next: Option<Timestamp> = None;
     let mut all = Vec::new();
     for mode in modes {
@@ -242,7 +244,7 @@ pub fn look(tx: &mut Tx<'_>, modes: &[Mode]) -> Result<(Option<Timestamp>, Vec<O
             Some(first) if first <= tx.now() => {
                 let owed = owed(tx, *mode)?;
                 all.extend_from_slice(&owed);
-                owed.iter().map(|owed| owed.due_at).min()
+                owed.iter().filter(|owed| finds_place(owed.scope)).map(|owed| owed.due_at).min()
             }
             later => later,
         };

@@ -73,3 +73,27 @@ async fn one_merchants_many_keep_nobody_else_waiting() {
         place.end().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mails_of_one_merchant_that_take_long_leave_a_place_to_the_others() {
+    for place in Place::each("mails of one merchant that take long leave a place to the others").await {
+        // A greeting without an end: it is waited for.
+        let sink = Sink::start(Script { greeting: "220-one moment", ..Script::default() }).await;
+        let mut world = World::mailing_on(place.settings(), &sink.url()).await;
+        world.scope.mode = Mode::Live;
+        for _ in 0..8 {
+            let invoice = world.bill(|_| ()).await;
+            world.send_invoice(invoice.id).await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        sink.speak(Script::default());
+        world.scope = Scope { organization: world.another().await, mode: Mode::Live };
+        for _ in 0..3 {
+            let invoice = world.bill(|_| ()).await;
+            world.send_invoice(invoice.id).await.unwrap();
+            world.mail_that(invoice.id, "is sent", |mail| mail.status == MailStatus::Sent).await;
+        }
+        sink.heard(|heard| assert_eq!(heard.messages.len(), 3, "and the first merchant's wait for those that hang"));
+        place.end().await;
+    }
+}
