@@ -7,7 +7,7 @@ use domain::webhook::WebhookEndpoint;
 use domain::{Id, Mode, Scope};
 use store::Tx;
 use store::queries::deliveries::Owed;
-use store::queries::{endpoints, organizations, unless_damaged};
+use store::queries::{endpoints, organizations};
 
 use crate::error::Failure;
 
@@ -37,9 +37,9 @@ fn is_failing(endpoint: &WebhookEndpoint) -> bool {
 pub fn failing(tx: &mut Tx<'_>) -> Result<Vec<Id<WebhookEndpoint>>, Failure> {
     let mut failing = Vec::new();
     for scope in organizations::scopes(tx)? {
-        // One that can't be read hides what its merchant has, and nothing of others.
-        let active = unless_damaged(endpoints::active(tx, scope), "an endpoint")?.unwrap_or_default();
-        failing.extend(active.iter().filter(|endpoint| is_failing(endpoint)).map(|one| one.id));
+        failing.extend(
+            endpoints::active(tx, scope)?.endpoints.iter().filter(|endpoint| is_failing(endpoint)).map(|one| one.id),
+        );
     }
     Ok(failing)
 }

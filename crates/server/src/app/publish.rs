@@ -172,8 +172,8 @@ fn publish<T: Serialize>(
     data: &T,
 ) -> Result<(), Failure> {
     let now = tx.now();
-    let endpoints = endpoints::active(tx, scope)?;
-    let wanting = endpoints.iter().filter(|endpoint| endpoint.wants(kind));
+    let active = endpoints::active(tx, scope)?;
+    let wanting = active.endpoints.iter().filter(|endpoint| endpoint.wants(kind));
     let given_up = wanting.clone().filter_map(|endpoint| endpoint.giving_up).max();
     let created_at = now.max(updated_at).max(given_up.map_or(now, |until| until.plus(MOMENT)));
     let id: Id<Event> = tx.entropy().id(created_at);
@@ -189,6 +189,10 @@ fn publish<T: Serialize>(
                 None => deliveries::insert_behind(tx, &delivery)?,
             }
         }
+    }
+    // Whether something of theirs is to be given up can't be read.
+    for endpoint in active.unreadable.iter().filter(|endpoint| endpoint.wants(kind)) {
+        deliveries::insert(tx, &Delivery::owed(&event, endpoint.id, now))?;
     }
     Ok(())
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use domain::event::{Event, EventType};
 use domain::job::{ClaimedJob, Job};
-use domain::webhook::{Attempted, DeliveryStatus, EndpointStatus, EventFilter, WebhookEndpoint};
+use domain::webhook::{Attempted, Delivery, DeliveryStatus, EndpointStatus, EventFilter, WebhookEndpoint};
 use domain::{Id, Metadata, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::deliveries::{self, ClaimedDelivery};
+use store::queries::endpoints::Active;
 use store::queries::{endpoints, events, jobs, unless_damaged};
 
 use super::delivery_places::Places;
@@ -46,7 +47,7 @@ impl WithSecret {
 pub const MOST_ACTIVE: usize = 200;
 
 fn check_room(tx: &mut Tx<'_>, scope: Scope) -> Result<(), Failure> {
-    if endpoints::active(tx, scope)?.len() >= MOST_ACTIVE {
+    if endpoints::active(tx, scope)?.count() >= MOST_ACTIVE {
         return Err(Refusal::TooManyActiveEndpoints { most: MOST_ACTIVE }.into());
     }
     Ok(())
@@ -252,16 +253,23 @@ pub fn event(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<EventView, 
 }
 
 /// An event among whose endpoints these are active.
-pub fn shown(tx: &mut Tx<'_>, event: &Event, active: &[WebhookEndpoint]) -> Result<EventView, Failure> {
+pub fn shown(tx: &mut Tx<'_>, event: &Event, active: &Active) -> Result<EventView, Failure> {
     let mut deliveries = deliveries::of_event(tx, event.scope, event.id)?;
     for delivery in deliveries.iter_mut().filter(|delivery| delivery.status == DeliveryStatus::Pending) {
-        let endpoint = active.iter().find(|endpoint| endpoint.id == delivery.endpoint);
-        if is_given_up(tx, endpoint, event.scope, event.id)? {
+        if is_given_up_among(tx, active, delivery)? {
             // Its time moves when that is written down.
             delivery.give_up(delivery.updated_at.unwrap_or(event.created_at));
         }
     }
     Ok(EventView::of(event, &deliveries))
+}
+
+/// The same, among those that are active. Of one that can't be read nobody knows that it gave up anything.
+fn is_given_up_among(tx: &mut Tx<'_>, active: &Active, delivery: &Delivery) -> Result<bool, Failure> {
+    if active.is_unreadable(delivery.endpoint) {
+        return Ok(false);
+    }
+    is_given_up(tx, active.find(delivery.endpoint), delivery.scope, delivery.event)
 }
 
 /// Sends an event again to every active endpoint that it was owed to, or that wants it now.
@@ -272,20 +280,19 @@ pub fn retry(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<EventView, 
     let mut known = deliveries::of_event(tx, scope, id)?;
     let mut reopened = 0;
     for delivery in &mut known {
-        let endpoint = active.iter().find(|endpoint| endpoint.id == delivery.endpoint);
-        if delivery.status == DeliveryStatus::Pending && is_given_up(tx, endpoint, scope, id)? {
+        if delivery.status == DeliveryStatus::Pending && is_given_up_among(tx, &active, delivery)? {
             delivery.give_up(now);
             endpoints::give_up_one(tx, delivery)?;
         }
-        if endpoint.is_some() {
+        if active.find(delivery.endpoint).is_some() || active.is_unreadable(delivery.endpoint) {
             delivery.retry(now);
             deliveries::retry(tx, delivery)?;
             reopened += 1;
         }
     }
-    for endpoint in active.iter().filter(|endpoint| endpoint.wants(event.kind)) {
-        if known.iter().all(|delivery| delivery.endpoint != endpoint.id) {
-            let mut delivery = domain::webhook::Delivery::owed(&event, endpoint.id, now);
+    for endpoint in active.wanting(event.kind) {
+        if known.iter().all(|delivery| delivery.endpoint != endpoint) {
+            let mut delivery = Delivery::owed(&event, endpoint, now);
             delivery.retry(now);
             deliveries::insert_by_hand(tx, &delivery)?;
             known.push(delivery);
@@ -317,10 +324,11 @@ pub fn claim(
     let mut dispatches = Vec::new();
     // Those that can't be read, and of the others those that are there and active.
     let mut endpoints: BTreeMap<Id<WebhookEndpoint>, Option<Option<WebhookEndpoint>>> = BTreeMap::new();
+    let mut unreadable = Vec::new();
     loop {
         let full = places.full();
-        let wanted = limit.saturating_sub(dispatches.len());
-        for mut due in deliveries::due(tx, wanted, &full)? {
+        let (wanted, passed_over) = (limit.saturating_sub(dispatches.len()), [&*full, &*unreadable].concat());
+        for mut due in deliveries::due(tx, wanted, &passed_over)? {
             if let Entry::Vacant(unknown) = endpoints.entry(due.endpoint) {
                 let found =
                     unless_damaged(tx.peek::<WebhookEndpoint>(due.scope, due.endpoint), "the endpoint of a delivery")?;
@@ -328,6 +336,9 @@ pub fn claim(
             }
             let known = endpoints.get(&due.endpoint).cloned().flatten();
             let (can_be_read, endpoint) = (known.is_some(), known.flatten());
+            if !can_be_read {
+                unreadable.push(due.endpoint);
+            }
             due.events.retain(|_| places.take(due.endpoint, due.scope, endpoint.as_ref()));
             let taken = dispatches.len() + due.events.len();
             let held = if due.events.is_empty() { Vec::new() } else { deliveries::lease(tx, &due, lease_until)? };
@@ -349,8 +360,8 @@ pub fn claim(
                 places.give_back(due.endpoint);
             }
         }
-        // Behind those of an endpoint that turned out to be full there may be others'.
-        if dispatches.len() >= limit || places.full() == full {
+        // Behind those of an endpoint that turned out to be full, or that can't be read, there may be others'.
+        if dispatches.len() >= limit || [places.full(), unreadable.clone()].concat() == passed_over {
             return Ok(dispatches);
         }
     }

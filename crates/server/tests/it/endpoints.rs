@@ -8,13 +8,14 @@ use axum::Router;
 use axum::http::{StatusCode, Uri};
 use dalasi::app::delivery_outcomes::Ended;
 use dalasi::app::delivery_places::{PLACES, Places};
+use dalasi::app::verify::{self, Progress};
 use dalasi::app::webhooks::{self, EndpointChange, NewEndpoint, Posted};
 use dalasi::jobs;
 use domain::event::{Event, EventType};
 use domain::job::Job;
 use domain::webhook::{Attempted, Delivery, EndpointStatus, EventFilter, WebhookEndpoint};
 use domain::{Id, Metadata};
-use store::queries::{deliveries, events};
+use store::queries::{deliveries, endpoints, events};
 use store::{Database, Dialect};
 use tokio::net::TcpListener;
 
@@ -154,11 +155,6 @@ async fn nobody_waits_for_what_cannot_be_read(database: Database) {
     });
     changed.await.unwrap();
     assert_eq!(claim(&world).await, [(owed[3], true)], "and not {of_damaged:?}");
-    // Its own merchant's events ask who wants them.
-    let gone = move |tx: &mut store::Tx<'_>, _: &dalasi::app::Context| {
-        Ok(tx.execute("delete from webhook_endpoints where id = $1", &[other.to_string().into()])?)
-    };
-    assert_eq!(world.app.commit(gone).await.unwrap(), 1);
 
     world.clock.advance(Duration::from_secs(90_000));
     let mut ran = Vec::new();
@@ -168,6 +164,57 @@ async fn nobody_waits_for_what_cannot_be_read(database: Database) {
     }
     assert_eq!(ran, [Job::ExpireCheckout(checkout.id)]);
     world.app.store().close().await;
+}
+
+#[tokio::test]
+async fn an_endpoint_that_cannot_be_read_is_owed_what_it_wants() {
+    for place in Place::each("an endpoint that cannot be read is owed what it wants").await {
+        let world = World::complete(place.settings()).await;
+        world.rest().await;
+        let (lost, later, other) = (endpoint(&world).await, endpoint(&world).await, endpoint(&world).await);
+        let before = owe(&world, lost, 40).await;
+        let kept = world.app.commit(move |tx, _| {
+            let kept = tx.query_one("select doc from webhook_endpoints where id = $1", &[lost.to_string().into()])?;
+            tx.execute("update webhook_endpoints set doc = '{}' where id = $1", &[lost.to_string().into()])?;
+            // As a later version may write it.
+            let changed = "update webhook_endpoints set doc = replace(replace(doc, '\"*\"', '\"invoice.*\"'), \
+                '\"status\":\"active\"', '\"status\":\"resting\"') where id = $1";
+            assert_eq!(tx.execute(changed, &[later.to_string().into()])?, 1);
+            Ok(kept.get::<String>("doc")?)
+        });
+        let kept = kept.await.unwrap();
+
+        world.clock.advance(Duration::from_secs(1));
+        let checkout = world.create(|_| {}).await;
+        world.cancel(checkout.id).await;
+        let owed = [open(&world, lost).await, open(&world, later).await, open(&world, other).await];
+        assert_eq!(owed, [41, 0, 1], "rather too much than nothing, where what it wants can't be read either");
+        let scope = world.scope;
+        let listed = world.app.read(move |tx, _| Ok(endpoints::active(tx, scope)?.count())).await.unwrap();
+        assert_eq!(listed, 3);
+        assert_eq!(status(&world, before[0]).await, "pending");
+        let again = before[0];
+        world.app.commit(move |tx, _| webhooks::retry(tx, scope, again)).await.unwrap();
+        let report = world.app.read(|tx, _| verify::everything(tx, &Progress::default())).await.unwrap();
+        let faults = format!("{:?}", report.faults);
+        assert!([lost, later].iter().all(|one| faults.contains(&one.to_string())), "{faults}");
+
+        // What is owed to it for longer takes nobody's turn.
+        let claimed = world.app.commit(|tx, _| {
+            let until = tx.now().plus(Duration::from_millis(1));
+            Ok(webhooks::claim(tx, 32, until, &mut Places::default())?.len())
+        });
+        assert_eq!(claimed.await.unwrap(), 1 + 1, "the other's, and the retry to the other");
+        world.clock.advance(Duration::from_secs(1));
+        let mend = move |tx: &mut store::Tx<'_>, _: &dalasi::app::Context| {
+            let values = [lost.to_string().into(), kept.as_str().into()];
+            Ok(tx.execute("update webhook_endpoints set doc = $2 where id = $1", &values)?)
+        };
+        assert_eq!(world.app.commit(mend).await.unwrap(), 1);
+        assert_eq!(claim(&world).await.len(), 41 + 2, "nothing is lost");
+        world.app.store().close().await;
+        place.end().await;
+    }
 }
 
 /// The merchant has moved it since the attempt began: what the address of before answers says nothing of the endpoint.

@@ -1,16 +1,18 @@
 //! Webhook endpoints of one organization and mode.
 
-use domain::event::Event;
-use domain::webhook::{Delivery, LookedAt, WebhookEndpoint};
+use domain::event::{Event, EventType};
+use domain::webhook::{Delivery, EventFilter, LookedAt, WebhookEndpoint};
 use domain::{Id, Scope, Timestamp};
+use serde::Deserialize;
 
-use super::{Filter, Page, PageRequest};
+use super::{Filter, Page, PageRequest, read_id, unless_damaged};
 use crate::entity::{key, parse};
 use crate::error::Error;
+use crate::sql::Row;
 use crate::tx::Tx;
 
 const SELECT_ACTIVE: &str = "\
-select version, doc
+select version, doc, id
 from webhook_endpoints
 where organization_id = $1 and mode = $2 and status = $3
 order by id";
@@ -38,8 +40,70 @@ and by_hand <= $5";
 /// Of an endpoint's open deliveries, in one transaction.
 const PART: i64 = 500;
 
-pub fn active(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<WebhookEndpoint>, Error> {
-    tx.query(SELECT_ACTIVE, &key(scope, "active"))?.iter().map(parse).collect()
+/// To which events are owed.
+#[derive(Debug, Clone, Default)]
+pub struct Active {
+    pub endpoints: Vec<WebhookEndpoint>,
+    /// Written by a later version that runs beside this one, or damaged: they keep nothing of their merchant's from happening, and
+    /// what they are owed waits for whoever can read them.
+    pub unreadable: Vec<Unreadable>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Unreadable {
+    pub id: Id<WebhookEndpoint>,
+    /// Nothing: not even that can be read.
+    enabled_events: Option<Vec<EventFilter>>,
+}
+
+impl Unreadable {
+    /// Rather one event too many than one that is lost.
+    pub fn wants(&self, kind: EventType) -> bool {
+        self.enabled_events.as_ref().is_none_or(|filters| filters.iter().any(|filter| filter.matches(kind)))
+    }
+}
+
+impl Active {
+    pub fn count(&self) -> usize {
+        self.endpoints.len() + self.unreadable.len()
+    }
+
+    pub fn find(&self, id: Id<WebhookEndpoint>) -> Option<&WebhookEndpoint> {
+        self.endpoints.iter().find(|endpoint| endpoint.id == id)
+    }
+
+    pub fn is_unreadable(&self, id: Id<WebhookEndpoint>) -> bool {
+        self.unreadable.iter().any(|one| one.id == id)
+    }
+
+    /// To whom such an event is owed.
+    pub fn wanting(&self, kind: EventType) -> impl Iterator<Item = Id<WebhookEndpoint>> {
+        let known = self.endpoints.iter().filter(move |endpoint| endpoint.wants(kind)).map(|endpoint| endpoint.id);
+        known.chain(self.unreadable.iter().filter(move |one| one.wants(kind)).map(|one| one.id))
+    }
+}
+
+pub fn active(tx: &mut Tx<'_>, scope: Scope) -> Result<Active, Error> {
+    let mut active = Active::default();
+    for row in &tx.query(SELECT_ACTIVE, &key(scope, "active"))? {
+        match parse(row) {
+            Ok(endpoint) => active.endpoints.push(endpoint),
+            Err(Error::Corrupt(why)) => active.unreadable.extend(unless_damaged(unreadable(row, &why), "an endpoint")?),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(active)
+}
+
+fn unreadable(row: &Row, why: &str) -> Result<Unreadable, Error> {
+    #[derive(Deserialize)]
+    struct Wanted {
+        enabled_events: Vec<EventFilter>,
+    }
+    let id = read_id(&row.get::<String>("id")?)?;
+    tracing::error!(endpoint = %id, why, "an endpoint can't be read: what it is owed waits until it can");
+    let wanted = row.get::<String>("doc").ok().and_then(|doc| serde_json::from_str::<Wanted>(&doc).ok());
+    Ok(Unreadable { id, enabled_events: wanted.map(|wanted| wanted.enabled_events) })
 }
 
 pub fn list(tx: &mut Tx<'_>, scope: Scope, page: &PageRequest) -> Result<Page<WebhookEndpoint>, Error> {

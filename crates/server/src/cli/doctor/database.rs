@@ -192,7 +192,8 @@ async fn known(
 fn read(tx: &mut Tx<'_>) -> Result<Known, store::Error> {
     let mut known = Known { organizations: organizations::all(tx)?, ..Known::default() };
     for scope in organizations::scopes(tx)? {
-        known.endpoints.extend(stored_endpoints::active(tx, scope)?);
+        // What can't be read is a fault of the books.
+        known.endpoints.extend(stored_endpoints::active(tx, scope)?.endpoints);
         let newest = events::newest_at(tx, scope)?.max(audit::newest_at(tx, scope)?);
         known.newest = known.newest.max(newest);
     }
