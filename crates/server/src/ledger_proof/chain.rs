@@ -80,7 +80,7 @@ impl Chain {
     fn succeeds(&self, statement: &Statement) -> Result<(), String> {
         let expected = match &self.last {
             None => (1, 1, None),
-            Some((last, hash)) => (last.batch + 1, last.last + 1, Some(hash)),
+            Some((last, hash)) => (behind(last, last.batch)?, behind(last, last.last)?, Some(hash)),
         };
         let (batch, first, previous) = expected;
         if statement.batch != batch {
@@ -130,6 +130,13 @@ impl Chain {
         let root = merkle::root_by_path(entry.hash(), index, size + 1, &path.ok_or_else(wrong)?).ok_or_else(wrong)?;
         if hex(&root) == statement.root { Ok(statement) } else { Err(wrong()) }
     }
+}
+
+/// The number behind one of a statement's. Whoever forges a file may have written the largest there is.
+fn behind(statement: &Statement, number: i64) -> Result<i64, String> {
+    number
+        .checked_add(1)
+        .ok_or_else(|| format!("batch {} has numbers behind which nothing can follow", statement.batch))
 }
 
 fn whole(number: i64) -> Option<usize> {

@@ -217,3 +217,41 @@ fn sums_may_be_larger_than_any_amount() {
     totals.post("fees", "GMD", Side::Debit, MOST).expect("the most");
     totals.post("fees", "GMD", Side::Debit, 1).expect_err("more than there is");
 }
+
+/// Whoever has a key may sign what never was. An answer of the API may begin with any batch.
+#[test]
+fn numbers_behind_which_there_are_none_are_refused() {
+    let forged = |batch: i64, first: i64, last: i64, previous: Option<String>| {
+        let statement = Statement { batch, first, last, previous, ..chain(1)[0].0.statement().unwrap() };
+        let statement = serde_json::to_string(&statement).unwrap();
+        let signature = hex(&key(1).sign(PURPOSE, statement.as_bytes()));
+        SealedBatch { statement, signature }
+    };
+    for (batch, last) in [(i64::MAX, 1), (1, i64::MAX), (i64::MAX, i64::MAX)] {
+        let end = forged(batch, 1, last, None);
+        for next in [i64::MIN, 1, i64::MAX] {
+            let behind = forged(next, next, next, Some(end.hash()));
+            let mut verifier = Chain::new(trusted());
+            verifier.link(&end).expect("it says nothing of what comes behind it");
+            let fault = verifier.link(&behind).expect_err("nothing can come behind it");
+            assert_eq!(fault, format!("batch {batch} has numbers behind which nothing can follow"));
+            let answer = json!({
+                "trial_balance": { "sealed": [] }, "batch_count": next, "sealed_entries": next, "unsealed_entries": 0,
+                "batches": [end, behind], "keys": { "keys": [key(1).public().jwk()] }, "transaction": null,
+            });
+            for trusted in [Some(trusted()), None] {
+                let fault = check(answer.to_string().as_bytes(), trusted).expect_err("nothing can come behind it");
+                assert!(matches!(fault, Fault::Unsound(_)), "{fault:?}");
+            }
+        }
+    }
+    // A single proof from a batch that has all places there are.
+    for (first, last) in [(i64::MIN, i64::MAX), (0, i64::MAX), (i64::MAX, i64::MIN)] {
+        let batch = forged(1, first, last, None);
+        for log_no in [i64::MIN, 0, 1, i64::MAX] {
+            let entry = SealedEntry { log_no, ..entry(1, 100) };
+            let inclusion = Inclusion { entry, batch: batch.clone(), path: vec!["0".repeat(64); 64] };
+            Chain::new(trusted()).includes(&inclusion).expect_err("it is not in there");
+        }
+    }
+}

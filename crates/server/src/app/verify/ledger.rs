@@ -48,7 +48,7 @@ pub(super) fn seals(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place: &
         }
         looked_at += 1;
         entries = entries.saturating_add(row.last_log_no.saturating_sub(row.first_log_no)).saturating_add(1);
-        seals.next = row.batch_no + 1;
+        seals.next = row.batch_no.saturating_add(1);
         seals.sealed = row.last_log_no;
         // Behind a batch that is not right nothing can be told of the rest.
         if seals.is_whole
