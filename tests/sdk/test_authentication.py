@@ -76,6 +76,10 @@ class TestPublishableKeys:
             ("GET", "/v1/events", None),
             ("POST", "/v1/auth/token", {}),
             ("POST", "/v1/pay/initialize", {"object_type": "checkout", "object_id": checkout["id"]}),
+            # Whatever else is wrong with it.
+            ("POST", "/v1/pay/initialize", {"object_type": "checkout", "object_id": checkout["id"], "amount": 1}),
+            ("POST", "/v1/pay/initialize", {"object_id": "nonsense", "colour": "red"}),
+            ("POST", "/v1/pay/initialize", {}),
         ]:
             refusal(publishable.request(method, path, body), 403, "secret_key_required")
         assert data(api.get(f"/v1/checkouts/{checkout['id']}"))["status"] == "pending"

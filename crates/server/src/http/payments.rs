@@ -6,6 +6,7 @@ use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::payment::{Payable, Payer, PaymentSession};
 use domain::{Currency, Metadata, Method, Refusal};
+use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use store::queries::idempotency::IdempotencyKey;
 use utoipa::ToSchema;
@@ -108,10 +109,11 @@ struct Parsed {
 )]
 pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
     let scope = caller.require_or_publishable(Right::write(Area::Payments))?;
-    let parsed = parse(&body, caller.is_publishable())?;
-    if caller.is_publishable() && parsed.names.client_secret.is_none() && parsed.names.session_id.is_none() {
-        return Err(caller.require(Right::write(Area::Payments)).err().unwrap_or_else(Problem::internal_error));
+    // What it names is what it may do: asked before anything is said of the rest.
+    if caller.is_publishable() && !is_named_by_secret_or_session(&body) {
+        return Err(other_name_needs_secret_key());
     }
+    let parsed = parse(&body, caller.is_publishable())?;
     if scope.mode.is_live()
         && let Some(field) = card_guard::find(&body.value, &["customer_phone", "customer_pin"])
     {
@@ -144,6 +146,21 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
     let view = move |payment: &Payment| session_view(payment, &context, is_publishable);
     let render = caller.renderer(200, view);
     Ok(api.app.initialize(scope, request, parsed.code, key, render).await?.into())
+}
+
+/// The names that a publishable key may pay by (contract §1.2), right or wrong.
+fn is_named_by_secret_or_session(body: &Body) -> bool {
+    let fields = Fields::new(body);
+    fields.has("client_secret") || fields.has("session_id")
+}
+
+pub(super) fn other_name_needs_secret_key() -> Problem {
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        "secret_key_required",
+        "With a publishable key, name what is paid by `client_secret` or `session_id`. Any other name needs a secret key \
+         (sk_…), used on your server only.",
+    )
 }
 
 /// What is no amount of any currency is told beside the other faults; the rest when it is known what is paid.

@@ -90,3 +90,32 @@ async fn a_phone_is_shut_out_by_nothing_that_never_began() {
     let theirs = Merchant::new(&world, &router, scope).await;
     assert_eq!(theirs.pay(&by_afrimoney(&theirs.opened().await)).await, 200, "another merchant's link");
 }
+
+/// Contract §1.2: what it may not do comes before what is wrong with it.
+#[tokio::test]
+async fn a_page_is_told_first_of_what_it_may_not_pay() {
+    let world = World::new().await;
+    let merchant = Merchant::new(&world, &router(&world), world.scope).await;
+    let link = &merchant.link["object_id"];
+    for body in [
+        merchant.link.clone(),
+        json!({"object_type": "payment_link", "object_id": link, "amount": 1}),
+        json!({"object_type": "teapot", "object_id": link, "colour": "red"}),
+        json!({"object_id": 1, "client_secret": null}),
+        json!({"plan_id": "plan_1"}),
+        json!({}),
+    ] {
+        let answer = merchant.post(&merchant.publishable, "/v1/pay/initialize", &body).await;
+        assert_eq!((answer.status.as_u16(), &answer.json()["code"]), (403, &json!("secret_key_required")), "{body}");
+        let answer = merchant.post(&merchant.secret, "/v1/pay/initialize", &body).await;
+        assert_eq!(answer.status.as_u16(), if body == merchant.link { 200 } else { 400 }, "{body}");
+    }
+    for body in [
+        json!({"client_secret": "csec_of_nobody"}),
+        json!({"client_secret": 1}),
+        json!({"session_id": "", "object_id": link, "colour": "red"}),
+    ] {
+        let answer = merchant.post(&merchant.publishable, "/v1/pay/initialize", &body).await;
+        assert_eq!((answer.status.as_u16(), &answer.json()["code"]), (400, &json!("validation_failed")), "{body}");
+    }
+}

@@ -19,7 +19,7 @@ use super::{answers, examples, parameters, samples};
 use crate::app::webhooks::MOST_ACTIVE;
 use crate::fault::FaultCode;
 use crate::http::answer::Problem;
-use crate::http::caller;
+use crate::http::payments;
 
 struct Notes {
     access: Access,
@@ -442,7 +442,7 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::PaymentLinkInactive),
             refused(Refusal::not_found::<PaymentLink>()),
             Problem::card_data_not_allowed("customer_name"),
-            caller::secret_key_required(),
+            payments::other_name_needs_secret_key(),
         ],
         "get_payment_status" | "get_payment_session" => vec![refused(Refusal::not_found::<PaymentSession>())],
         "update_payment_settings" => vec![
