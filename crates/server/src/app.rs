@@ -101,6 +101,7 @@ pub struct Context {
     pub form_token_key: Subkey,
     pub page_token_key: Subkey,
     pub kept_answer_key: Subkey,
+    pub fingerprint_key: Arc<Subkey>,
     /// Mails are owed only where some process can send them.
     pub sends_mail: bool,
     offers: Vec<Offer>,
@@ -124,6 +125,7 @@ impl Context {
             form_token_key: master.subkey(Purpose::FormToken),
             page_token_key: master.subkey(Purpose::PageToken),
             kept_answer_key: master.subkey(Purpose::KeptAnswer),
+            fingerprint_key: Arc::new(master.subkey(Purpose::RequestFingerprint)),
             master,
             sends_mail: false,
             offers,

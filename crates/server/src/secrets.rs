@@ -46,6 +46,8 @@ pub enum Purpose {
     PageToken,
     /// Answers that are kept for a retry.
     KeptAnswer,
+    /// The fingerprints of requests that came with an idempotency key.
+    RequestFingerprint,
 }
 
 /// A key for one purpose, made ready for HMAC-SHA256 once.
@@ -82,6 +84,7 @@ impl MasterKey {
             Purpose::FormToken => "dalasi form token v1",
             Purpose::PageToken => "dalasi page token v1",
             Purpose::KeptAnswer => "dalasi kept answer v1",
+            Purpose::RequestFingerprint => "dalasi request fingerprint v1",
         };
         Subkey(hmac::Key::new(hmac::HMAC_SHA256, &*expand(&self.bytes, label)))
     }
@@ -135,7 +138,12 @@ impl MasterKey {
 impl Subkey {
     /// 32 bytes that belong to `label` and nobody without the key can tell.
     pub fn derive(&self, label: &str) -> [u8; 32] {
-        let tag = hmac::sign(&self.0, label.as_bytes());
+        self.tag(label.as_bytes())
+    }
+
+    /// The same for what is no text.
+    pub fn tag(&self, content: &[u8]) -> [u8; 32] {
+        let tag = hmac::sign(&self.0, content);
         tag.as_ref().try_into().expect("HMAC-SHA256 has 32 bytes")
     }
 

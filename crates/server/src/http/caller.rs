@@ -23,6 +23,7 @@ use crate::app::{Actor, Credential};
 use crate::error::Failure;
 use crate::listener::ClientAddress;
 use crate::rate_limit::{Budget, RateLimits};
+use crate::secrets::Subkey;
 use crate::wire;
 
 /// Whoever sent this request, known and within the rate limit.
@@ -34,6 +35,7 @@ pub struct Caller {
     path: String,
     /// A malformed one is a fault where a key is used, and nowhere else.
     header_key: Result<Option<String>, MalformedKey>,
+    fingerprint_key: Arc<Subkey>,
     /// Whether a write without a key gets one of ours, by which a commit of unknown outcome is settled.
     needs_key: bool,
 }
@@ -107,6 +109,7 @@ impl FromRequestParts<Api> for Caller {
             verb: parts.method.to_string(),
             path: parts.uri.path().to_owned(),
             header_key: idempotency_header(&parts.headers),
+            fingerprint_key: Arc::clone(&api.app.context().fingerprint_key),
             needs_key: api.app.store().dialect() == Dialect::Postgres,
         })
     }
@@ -171,7 +174,7 @@ impl Caller {
         }
     }
 
-    /// The key of header or body, with the fingerprint of this request.
+    /// The key of header or body, with the fingerprint of this request: keyed, since a one-time code may be in its body.
     ///
     /// `space` keeps the keys of a page's visitors apart from the merchant's.
     pub fn idempotency_key(
@@ -195,15 +198,18 @@ impl Caller {
         }
         let canonical = body.value.to_canonical_text("idempotency_key");
         let text = format!("{}\n{}\n{canonical}", self.verb, self.path);
-        let fingerprint = digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec();
-        Ok(Some(IdempotencyKey { scope: self.scope(), space: space.to_owned(), key, fingerprint }))
+        let plain = digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec();
+        let fingerprint = self.fingerprint_key.tag(&plain).to_vec();
+        let (scope, space) = (self.scope(), space.to_owned());
+        Ok(Some(IdempotencyKey { scope, space, key, fingerprint, former_fingerprint: Some(plain) }))
     }
 
     /// The key of a request that brought none: nobody else can use it.
     fn own_key(&self) -> IdempotencyKey {
         let key = self.request_id.to_string();
         let fingerprint = digest::digest(&digest::SHA256, key.as_bytes()).as_ref().to_vec();
-        IdempotencyKey { scope: self.scope(), space: IdempotencyKey::OWN_SPACE.into(), key, fingerprint }
+        let (scope, space) = (self.scope(), IdempotencyKey::OWN_SPACE.into());
+        IdempotencyKey { scope, space, key, fingerprint, former_fingerprint: None }
     }
 
     /// The merchant's own keys.

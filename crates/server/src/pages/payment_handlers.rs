@@ -365,7 +365,7 @@ fn key_of(call: &Call, key: String) -> IdempotencyKey {
     let fingerprint = hash(&SHA256, key.as_bytes()).as_ref().to_vec();
     // Apart from the keys that callers with a publishable key choose.
     let space = format!("{}:form", IdempotencyKey::page_space(&call.place.id()));
-    IdempotencyKey { scope: call.hosted.scope(), space, key, fingerprint }
+    IdempotencyKey { scope: call.hosted.scope(), space, key, fingerprint, former_fingerprint: None }
 }
 
 /// What is kept of an answer, as JSON like every kept answer: the page is drawn from the state in any case.

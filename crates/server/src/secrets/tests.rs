@@ -83,6 +83,7 @@ fn every_purpose_has_a_key_of_its_own() {
         Purpose::FormToken,
         Purpose::PageToken,
         Purpose::KeptAnswer,
+        Purpose::RequestFingerprint,
     ];
     let mut seen = std::collections::BTreeSet::new();
     for master in [key(1), key(2)] {

@@ -2,6 +2,7 @@
 
 mod handed_over;
 mod lost;
+mod same_key;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};

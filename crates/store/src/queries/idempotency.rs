@@ -104,8 +104,11 @@ pub struct IdempotencyKey {
     /// Whose keys they are.
     pub space: String,
     pub key: String,
-    /// SHA-256 over verb, path and canonical body without the key.
+    /// Of verb, path and canonical body without the key. The caller keys it: a body may hold a code of a few digits, which whoever
+    /// reads the database could find by trying all of them.
     pub fingerprint: Vec<u8>,
+    /// The same as versions stored it that did not key it, to be told from another request's in their rows. It is never stored.
+    pub former_fingerprint: Option<Vec<u8>>,
 }
 
 impl IdempotencyKey {
@@ -124,6 +127,10 @@ impl IdempotencyKey {
     #[must_use]
     pub fn is_of_page(&self) -> bool {
         self.space.starts_with(Self::PAGE_SPACES)
+    }
+
+    fn is_of_request(&self, stored: &[u8]) -> bool {
+        stored == self.fingerprint || self.former_fingerprint.as_deref() == Some(stored)
     }
 
     /// Nobody else knows it, so nobody asks for its answer again.
@@ -208,7 +215,7 @@ fn claimed(tx: &Tx<'_>, key: &IdempotencyKey, row: &Row, longest: Option<Duratio
     if age >= WINDOW && !is_running {
         return Ok(Claimed::First);
     }
-    if row.get::<Vec<u8>>("fingerprint")? != key.fingerprint && !domain::planted!(Defect::FingerprintIgnored) {
+    if !key.is_of_request(&row.get::<Vec<u8>>("fingerprint")?) && !domain::planted!(Defect::FingerprintIgnored) {
         return Ok(Claimed::Reused);
     }
     match is_running {

@@ -12,7 +12,8 @@ use crate::world::{World, count_rows};
 on_both!(
     old_keys_go_by_parts_and_what_runs_stays,
     no_look_for_old_keys_reads_others,
-    what_died_with_its_process_is_begun_anew
+    what_died_with_its_process_is_begun_anew,
+    a_request_is_known_by_either_fingerprint
 );
 
 /// `$4` keys that ended `$5` microseconds after 1970.
@@ -29,7 +30,7 @@ pub(crate) fn scope() -> Scope {
 
 pub(crate) fn key(name: &str) -> IdempotencyKey {
     let space = IdempotencyKey::MERCHANT_SPACE.to_owned();
-    IdempotencyKey { scope: scope(), space, key: name.to_owned(), fingerprint: vec![7; 32] }
+    IdempotencyKey { scope: scope(), space, key: name.to_owned(), fingerprint: vec![7; 32], former_fingerprint: None }
 }
 
 /// Named `name` and the numbers from 100001.
@@ -108,6 +109,33 @@ async fn what_died_with_its_process_is_begun_anew(world: &World) {
     });
     again.await.unwrap();
     assert_eq!(claim().await, Claimed::Running, "its time begins anew");
+    store.close().await;
+}
+
+/// Rows of versions before hold the former one, and what is stored now is the other.
+async fn a_request_is_known_by_either_fingerprint(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let former = IdempotencyKey { fingerprint: vec![8; 32], ..key("upgraded") };
+    let keyed = IdempotencyKey { fingerprint: vec![9; 32], former_fingerprint: Some(vec![8; 32]), ..key("upgraded") };
+    let claim = async |key: &IdempotencyKey| {
+        let key = key.clone();
+        let claimed = store.write(move |tx| {
+            let claimed = idempotency::claim(tx, &key)?;
+            if claimed == Claimed::First {
+                idempotency::finish(tx, &key, 200, Some(vec![1]))?;
+            }
+            Ok::<_, store::Error>(claimed)
+        });
+        claimed.await.unwrap()
+    };
+    assert_eq!(claim(&former).await, Claimed::First);
+    assert!(matches!(claim(&keyed).await, Claimed::Finished { .. }));
+    let other = IdempotencyKey { former_fingerprint: Some(vec![7; 32]), ..keyed.clone() };
+    assert_eq!(claim(&other).await, Claimed::Reused);
+    let new = |key: &IdempotencyKey| IdempotencyKey { key: "new".to_owned(), ..key.clone() };
+    assert_eq!(claim(&new(&keyed)).await, Claimed::First);
+    assert!(matches!(claim(&new(&other)).await, Claimed::Finished { .. }));
+    assert_eq!(claim(&new(&former)).await, Claimed::Reused, "the former one is never stored");
     store.close().await;
 }
 

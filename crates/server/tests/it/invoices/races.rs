@@ -99,6 +99,7 @@ async fn numbers_of_64_creates_have_no_gap(world: &World) {
             space: "secret".into(),
             key: format!("order-{}", if run % 4 == 3 { run - 1 } else { run }),
             fingerprint: vec![7; 32],
+            former_fingerprint: None,
         };
         let mut new = rice(world);
         if run % 4 == 1 {

@@ -1,0 +1,51 @@
+//! Requests that come with one key: whose they are.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use serde_json::json;
+
+use super::{Merchant, invoice};
+use crate::cli::place::Place;
+use crate::world::World;
+
+/// Contract §2.2 rule 4: a code is never stored. It is in the body, and whoever has the database could hash a body with each of a
+/// million codes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_is_not_found_by_the_fingerprint_of_its_request() {
+    for place in Place::each("a code is not found by the fingerprint of its request").await {
+        let world = World::on(place.settings()).await;
+        let merchant = Merchant::of(&world).await;
+        let (_, object) = invoice(&merchant).await;
+        let (_, begun) = merchant.pay(&object, "qmoney", "+2207000000").await;
+        let body = json!({ "session_id": begun["data"]["id"], "customer_pin": "000000" });
+        let submit = || merchant.ask_with_key(Some("once"), "POST", "/v1/pay/initialize", body.clone());
+        let first = submit().await;
+        assert_eq!((first.0, first.1["data"]["next_action"]["attempts_left"].as_u64()), (200, Some(2)), "{}", first.1);
+
+        let canonical = format!(r#"{{"customer_pin":"000000","session_id":{}}}"#, body["session_id"]);
+        let plain = digest(&SHA256, format!("POST\n/v1/pay/initialize\n{canonical}").as_bytes()).as_ref().to_vec();
+        let stored = fingerprint(&world).await;
+        assert_eq!(stored.len(), plain.len());
+        assert_ne!(stored, plain);
+        assert_eq!(submit().await, first, "a retry is told from another request all the same");
+        // The versions before stored that, and may still do so in a process beside this one.
+        store(&world, plain).await;
+        assert_eq!(submit().await, first);
+        store(&world, vec![7; 32]).await;
+        let (status, refused) = submit().await;
+        assert_eq!((status, refused["code"].as_str()), (400, Some("idempotency_key_reused")), "{refused}");
+        world.has_clean_books().await;
+        world.close().await;
+        place.end().await;
+    }
+}
+
+async fn fingerprint(world: &World) -> Vec<u8> {
+    const READ: &str = "select fingerprint from idempotency_keys where idempotency_key = 'once'";
+    world.app.read(|tx, _| Ok(tx.query_one(READ, &[])?.get("fingerprint")?)).await.unwrap()
+}
+
+async fn store(world: &World, fingerprint: Vec<u8>) {
+    const WRITE: &str = "update idempotency_keys set fingerprint = $1 where idempotency_key = 'once'";
+    let written = world.app.commit(move |tx, _| Ok(tx.execute(WRITE, &[fingerprint.as_slice().into()])?)).await;
+    assert_eq!(written, Ok(1));
+}
