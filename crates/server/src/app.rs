@@ -189,6 +189,7 @@ struct Inner {
     starts: Arc<starts::Starts>,
     dashboards: shared_answers::SharedAnswers<Scope, PayDashboard>,
     endpoint_tests: endpoint_tests::EndpointTests,
+    key_waits: idempotency::KeyWaits,
     key_uses: key_uses::KeyUses,
 }
 
@@ -209,6 +210,7 @@ impl App {
             starts: Arc::default(),
             dashboards: shared_answers::SharedAnswers::default(),
             endpoint_tests: endpoint_tests::EndpointTests::default(),
+            key_waits: idempotency::KeyWaits::default(),
             key_uses: key_uses::KeyUses::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -265,15 +267,18 @@ impl App {
         &self.inner.key_uses
     }
 
-    /// One transaction; afterwards those workers are woken to which it leaves something to do.
+    /// One transaction; afterwards those workers are woken to which it leaves something to do, and who waits for a request that it
+    /// ended.
     pub async fn commit<T, F>(&self, command: F) -> Result<T, Failure>
     where
         F: Fn(&mut Tx<'_>, &Context) -> Result<T, Failure> + Send + Sync + 'static,
         T: Send + 'static,
     {
         let context = Arc::clone(&self.inner.context);
-        let write = move |tx: &mut Tx<'_>| command(tx, &context).map(|result| (result, tx.wakes()));
-        let (result, wakes) = self.inner.store.write(write).await?;
+        let write =
+            move |tx: &mut Tx<'_>| command(tx, &context).map(|result| (result, tx.wakes(), tx.take_ended_keys()));
+        let (result, wakes, ended_keys) = self.inner.store.write(write).await?;
+        self.inner.key_waits.tell(&ended_keys);
         Worker::ALL.into_iter().filter(|worker| wakes.has(*worker)).for_each(|worker| self.ring(worker));
         Ok(result)
     }

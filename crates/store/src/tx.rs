@@ -64,6 +64,7 @@ pub struct Tx<'c> {
     doom: Option<Error>,
     depth: u32,
     wakes: Wakes,
+    ended_keys: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +84,7 @@ impl<'c> Tx<'c> {
             doom: None,
             depth: 0,
             wakes: Wakes::default(),
+            ended_keys: Vec::new(),
         }
     }
 
@@ -116,6 +118,16 @@ impl<'c> Tx<'c> {
     #[must_use]
     pub fn wakes(&self) -> Wakes {
         self.wakes
+    }
+
+    /// The request that ran under the idempotency key of this name has ended, if this is committed.
+    pub(crate) fn end_key(&mut self, name: String) {
+        self.ended_keys.push(name);
+    }
+
+    /// The keys whose requests this transaction ended, or undid that: who waits for one looks again.
+    pub fn take_ended_keys(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.ended_keys)
     }
 
     #[must_use]

@@ -1,18 +1,26 @@
 //! One request, one effect: the key, the effect and the stored answer commit together (contract §1.8).
 
+mod waits;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use store::Tx;
 use store::queries::idempotency::{self, Claimed, IdempotencyKey, KeptBody};
+use store::{Dialect, Tx};
+use tokio::time::Instant;
 
 use super::{App, Context};
 use crate::error::Failure;
 use crate::monotonic;
 
+pub(super) use waits::KeyWaits;
+use waits::Wait;
+
 /// A second request with the same key waits so long for the first.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-const WAIT_STEP: Duration = Duration::from_millis(50);
+/// How soon it looks whether another process, which tells it nothing, has ended the first; later it looks less often.
+const FIRST_LOOK: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// After so long nobody waits for an answer any more; until then a commit of unknown outcome is looked for.
 pub(super) const LONGEST_ANSWER: Duration = Duration::from_secs(28);
 const SETTLE_STEP: Duration = Duration::from_millis(250);
@@ -132,6 +140,7 @@ impl App {
         let deadline = begun + LONGEST_WAIT;
         // The last one, whose commit may be the unknown one.
         let last = Arc::new(Mutex::new(None));
+        let mut waiting: Option<Wait> = None;
         loop {
             let (key_again, command, render) = (key.clone(), command.clone(), render.clone());
             let kept = Arc::clone(&last);
@@ -159,10 +168,41 @@ impl App {
                 }
                 (run, _) => run?,
             };
-            match run {
-                Run::Wait if monotonic::now() < deadline => tokio::time::sleep(WAIT_STEP).await,
-                run => return Ok(run),
+            let (Run::Wait, Some(key), true) = (&run, &key, monotonic::now() < deadline) else { return Ok(run) };
+            let wait = match waiting.take() {
+                Some(wait) => wait,
+                None => self.inner.key_waits.begin(key.name()).ok_or(Failure::KeyInUse)?,
+            };
+            self.wait_for_end(key, &wait, deadline).await?;
+            waiting = Some(wait);
+        }
+    }
+
+    /// Until the request that runs under the key has ended, or until then. In this process it is told. What ends elsewhere, or
+    /// without anybody's knowing, is seen by looking.
+    async fn wait_for_end(&self, key: &IdempotencyKey, wait: &Wait, deadline: Instant) -> Result<(), Failure> {
+        let mut pause = FIRST_LOOK;
+        loop {
+            // From before the look, which may miss what ends meanwhile.
+            let end = wait.end();
+            let Ok(is_running) = tokio::time::timeout_at(deadline, self.is_running(key)).await else { return Ok(()) };
+            if !is_running? {
+                return Ok(());
             }
+            let next_look = deadline.min(monotonic::now() + pause);
+            if tokio::time::timeout_at(next_look, end).await.is_ok() || next_look == deadline {
+                return Ok(());
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn is_running(&self, key: &IdempotencyKey) -> Result<bool, Failure> {
+        let key = key.clone();
+        let look = move |tx: &mut Tx<'_>, _: &Context| Ok(idempotency::is_running(tx, &key)?);
+        match self.inner.store.dialect() {
+            Dialect::Sqlite => self.commit(look).await,
+            Dialect::Postgres => self.look(look).await,
         }
     }
 }
@@ -253,12 +293,7 @@ pub(super) fn finish_left(
 }
 
 fn sealed(context: &Context, key: &IdempotencyKey, reply: &Reply) -> Option<Vec<u8>> {
-    (!key.is_own()).then(|| context.kept_answer_key.seal(&label(key), reply.body.as_bytes()))
-}
-
-/// Names the row that a sealed answer belongs to. None of its parts has a line break in it.
-fn label(key: &IdempotencyKey) -> String {
-    format!("{}\n{}\n{}\n{}", key.scope.organization, key.scope.mode.as_str(), key.space, key.key)
+    (!key.is_own()).then(|| context.kept_answer_key.seal(&key.name(), reply.body.as_bytes()))
 }
 
 fn answered(context: &Context, key: &IdempotencyKey, claimed: Claimed) -> Result<Reply, Failure> {
@@ -269,7 +304,7 @@ fn answered(context: &Context, key: &IdempotencyKey, claimed: Claimed) -> Result
                 KeptBody::Plain(body) => Some(body),
                 KeptBody::Gone => None,
                 KeptBody::Sealed(sealed) => {
-                    let opened = context.kept_answer_key.open(&label(key), &sealed).ok();
+                    let opened = context.kept_answer_key.open(&key.name(), &sealed).ok();
                     opened.and_then(|body| String::from_utf8(body).ok())
                 }
             };

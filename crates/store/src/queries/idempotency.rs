@@ -129,6 +129,12 @@ impl IdempotencyKey {
         self.space.starts_with(Self::PAGE_SPACES)
     }
 
+    /// Tells it from all others. None of its parts has a line break in it. Stored answers are sealed with it: it never changes.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}\n{}\n{}\n{}", self.scope.organization, self.scope.mode.as_str(), self.space, self.key)
+    }
+
     fn is_of_request(&self, stored: &[u8]) -> bool {
         stored == self.fingerprint || self.former_fingerprint.as_deref() == Some(stored)
     }
@@ -243,7 +249,7 @@ pub fn finish(tx: &mut Tx<'_>, key: &IdempotencyKey, status: i64, sealed: Option
             let values = kept(tx, key, "finished", Some((status, sealed)));
             tx.guarded("idempotency_keys", ADD, &values)
         }
-        Dialect::Postgres => finish_left(tx, key, status, sealed),
+        Dialect::Postgres => finish_running(tx, key, status, sealed),
     }
 }
 
@@ -259,6 +265,11 @@ pub fn leave(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<(), Error> {
 
 /// Stores the answer to a request that is running.
 pub fn finish_left(tx: &mut Tx<'_>, key: &IdempotencyKey, status: i64, sealed: Option<Vec<u8>>) -> Result<(), Error> {
+    tx.end_key(key.name());
+    finish_running(tx, key, status, sealed)
+}
+
+fn finish_running(tx: &mut Tx<'_>, key: &IdempotencyKey, status: i64, sealed: Option<Vec<u8>>) -> Result<(), Error> {
     if tx.dialect() == Dialect::Sqlite {
         let Some(row) = find(tx, key)? else { return Err(tx.conflict()) };
         return tx.guarded("idempotency_keys", FINISH_AT, &[row.get("sequence")?, status.into(), sealed.into()]);
@@ -270,11 +281,21 @@ pub fn finish_left(tx: &mut Tx<'_>, key: &IdempotencyKey, status: i64, sealed: O
 
 /// Frees a key whose request was refused before it did anything.
 pub fn release(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<(), Error> {
+    tx.end_key(key.name());
     if tx.dialect() == Dialect::Sqlite {
         let Some(row) = find(tx, key)? else { return Ok(()) };
         return tx.execute(RELEASE_AT, &[row.get("sequence")?]).map(drop);
     }
     tx.execute(RELEASE, &columns(key)).map(drop)
+}
+
+/// Whether a request with this key is running. PostgreSQL is asked in a read; on SQLite only what writes can find a key.
+pub fn is_running(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<bool, Error> {
+    let row = match tx.dialect() {
+        Dialect::Sqlite => find(tx, key)?,
+        Dialect::Postgres => tx.query_opt(SELECT, &columns(key))?,
+    };
+    Ok(row.map(|row| row.get::<String>("state")).transpose()?.is_some_and(|state| state == "running"))
 }
 
 fn find(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<Option<Row>, Error> {

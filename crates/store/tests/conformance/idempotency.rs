@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::{Id, Mode, Scope, Timestamp};
 use store::queries::idempotency::{self, Claimed, IdempotencyKey};
-use store::{Schema, Store};
+use store::{Dialect, Error, Schema, Store, Tx};
 
 use crate::on_both;
 use crate::world::{World, count_rows};
@@ -13,7 +13,8 @@ on_both!(
     old_keys_go_by_parts_and_what_runs_stays,
     no_look_for_old_keys_reads_others,
     what_died_with_its_process_is_begun_anew,
-    a_request_is_known_by_either_fingerprint
+    a_request_is_known_by_either_fingerprint,
+    whether_a_request_runs_is_seen_and_who_ends_it_says_so
 );
 
 /// `$4` keys that ended `$5` microseconds after 1970.
@@ -124,7 +125,7 @@ async fn a_request_is_known_by_either_fingerprint(world: &World) {
             if claimed == Claimed::First {
                 idempotency::finish(tx, &key, 200, Some(vec![1]))?;
             }
-            Ok::<_, store::Error>(claimed)
+            Ok::<_, Error>(claimed)
         });
         claimed.await.unwrap()
     };
@@ -136,6 +137,39 @@ async fn a_request_is_known_by_either_fingerprint(world: &World) {
     assert_eq!(claim(&new(&keyed)).await, Claimed::First);
     assert!(matches!(claim(&new(&other)).await, Claimed::Finished { .. }));
     assert_eq!(claim(&new(&former)).await, Claimed::Reused, "the former one is never stored");
+    store.close().await;
+}
+
+/// PostgreSQL is asked without a write.
+async fn whether_a_request_runs_is_seen_and_who_ends_it_says_so(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let is_running = async || {
+        let look = |tx: &mut Tx<'_>| idempotency::is_running(tx, &key("left"));
+        let looked =
+            if store.dialect() == Dialect::Postgres { store.look(look).await } else { store.write(look).await };
+        looked.unwrap()
+    };
+    type Command = fn(&mut Tx<'_>) -> Result<(), Error>;
+    let left: Command = |tx| {
+        assert_eq!(idempotency::claim(tx, &key("left"))?, Claimed::First);
+        idempotency::leave(tx, &key("left"))
+    };
+    let steps: [(Command, bool, &[&str]); 5] = [
+        (
+            |tx| idempotency::claim(tx, &key("other")).and_then(|_| idempotency::finish(tx, &key("other"), 200, None)),
+            false,
+            &[],
+        ),
+        (left, true, &[]),
+        (|tx| idempotency::release(tx, &key("left")), false, &["left"]),
+        (left, true, &[]),
+        (|tx| idempotency::finish_left(tx, &key("left"), 200, Some(vec![1])), false, &["left"]),
+    ];
+    for (command, runs, ended) in steps {
+        let told = store.write(move |tx| command(tx).map(|()| tx.take_ended_keys())).await.unwrap();
+        let names: Vec<String> = ended.iter().map(|name| key(name).name()).collect();
+        assert_eq!((told, is_running().await), (names, runs));
+    }
     store.close().await;
 }
 
