@@ -5,7 +5,8 @@ use std::time::Duration;
 use jiff::civil;
 use jiff::fmt::temporal::DateTimePrinter;
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 const MICROS: i64 = 1_000_000;
 /// 9999-12-30T21:59:59Z: the last second that the calendar library and every client can still print.
@@ -15,7 +16,7 @@ const SECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(0));
 const MICROSECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
 
 /// Microseconds since 1970-01-01T00:00:00Z.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
@@ -26,6 +27,11 @@ pub struct MalformedTime;
 impl Timestamp {
     pub fn from_micros(micros: i64) -> Self {
         Self(micros)
+    }
+
+    /// What was stored, which somebody may have altered.
+    pub fn from_stored(micros: i64) -> Result<Self, MalformedTime> {
+        if (0..=LATEST_S * MICROS + MICROS - 1).contains(&micros) { Ok(Self(micros)) } else { Err(MalformedTime) }
     }
 
     pub fn micros(self) -> i64 {
@@ -119,25 +125,25 @@ impl Timestamp {
         }
         let date = text.parse::<civil::Date>().map_err(|_| MalformedTime)?;
         let start = Self::in_range(date.to_zoned(TimeZone::UTC).map_err(|_| MalformedTime)?.timestamp())?;
-        let end = Self::in_range_micros(start.0 + 86_400 * MICROS - 1)?;
+        let end = Self::from_stored(start.0 + 86_400 * MICROS - 1)?;
         Ok((start, end))
     }
 
     fn in_range(stamp: jiff::Timestamp) -> Result<Self, MalformedTime> {
         // Its microseconds are cut towards 1970, which would take what lies just before for it.
-        if stamp < jiff::Timestamp::UNIX_EPOCH {
-            Err(MalformedTime)
-        } else {
-            Self::in_range_micros(stamp.as_microsecond())
-        }
-    }
-
-    fn in_range_micros(micros: i64) -> Result<Self, MalformedTime> {
-        if (0..=LATEST_S * MICROS + MICROS - 1).contains(&micros) { Ok(Self(micros)) } else { Err(MalformedTime) }
+        if stamp < jiff::Timestamp::UNIX_EPOCH { Err(MalformedTime) } else { Self::from_stored(stamp.as_microsecond()) }
     }
 
     fn jiff(self) -> jiff::Timestamp {
         jiff::Timestamp::from_microsecond(self.0).expect("times are bounded where they enter")
+    }
+}
+
+/// A document with a time that nobody could print does not parse.
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let micros = i64::deserialize(deserializer)?;
+        Self::from_stored(micros).map_err(|_| D::Error::custom(format!("{micros} is no time from 1970 to 9999")))
     }
 }
 
@@ -211,6 +217,20 @@ mod tests {
         assert_eq!(micros("1970-01-01T05:30:00.5+05:30"), Ok(500_000));
         assert_eq!(micros("1969-12-31T23:59:59Z"), Err(MalformedTime));
         assert_eq!(micros("1969-12-31T23:00:00-01:00"), Ok(0));
+    }
+
+    #[test]
+    fn what_is_stored_can_be_printed_or_is_not_read() {
+        let last = LATEST_S * MICROS + MICROS - 1;
+        for micros in [0, 1, last] {
+            let read: Timestamp = serde_json::from_str(&micros.to_string()).unwrap();
+            assert_eq!((read.micros(), read.to_text_micros().len()), (micros, 27));
+        }
+        for micros in [i64::MIN, -1, last + 1, i64::MAX] {
+            assert_eq!(Timestamp::from_stored(micros), Err(MalformedTime));
+            let fault = serde_json::from_str::<Timestamp>(&micros.to_string()).unwrap_err().to_string();
+            assert!(fault.contains("is no time from 1970 to 9999"), "{fault}");
+        }
     }
 
     #[test]

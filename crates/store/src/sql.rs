@@ -4,6 +4,8 @@ pub(crate) mod text;
 
 use std::sync::Arc;
 
+use domain::Timestamp;
+
 use crate::error::Error;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,6 +101,15 @@ impl FromValue for bool {
             Value::Integer(0) => Ok(false),
             Value::Integer(1) => Ok(true),
             _ => Err("0 or 1"),
+        }
+    }
+}
+
+impl FromValue for Timestamp {
+    fn from_value(value: &Value) -> Result<Self, &'static str> {
+        match value {
+            Value::Integer(micros) => Timestamp::from_stored(*micros).map_err(|_| "a time from 1970 to 9999"),
+            _ => Err("a time"),
         }
     }
 }
@@ -248,11 +259,21 @@ mod tests {
     }
 
     #[test]
+    fn a_time_is_one_that_can_be_printed() {
+        let read = |micros: i64| Row::new(Arc::from(["at".to_owned()]), vec![micros.into()]).get::<Timestamp>("at");
+        assert_eq!(read(7), Ok(Timestamp::from_micros(7)));
+        for micros in [i64::MIN, -1, i64::MAX] {
+            assert!(matches!(read(micros), Err(Error::Corrupt(_))), "{micros}");
+        }
+    }
+
+    #[test]
     fn a_wrong_type_or_name_is_an_error() {
         assert!(matches!(row().get::<i64>("name"), Err(Error::Corrupt(_))));
         assert!(matches!(row().get::<String>("note"), Err(Error::Corrupt(_))));
         assert!(matches!(row().get::<bool>("count"), Err(Error::Corrupt(_))));
         assert!(matches!(row().get::<i64>("absent"), Err(Error::Corrupt(_))));
         assert!(matches!(row().get::<i64>(3), Err(Error::Corrupt(_))));
+        assert!(matches!(row().get::<Timestamp>("name"), Err(Error::Corrupt(_))));
     }
 }

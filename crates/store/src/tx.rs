@@ -299,6 +299,12 @@ impl<'c> Tx<'c> {
         self.conn.key_index()
     }
 
+    /// Whether a statement of it failed: whatever follows, nothing comes of it.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.doom.is_some()
+    }
+
     pub(crate) fn take_doom(&mut self) -> Option<Error> {
         self.doom.take()
     }

@@ -4,7 +4,7 @@ use domain::ledger::Account;
 use domain::payment::Transaction;
 use domain::{Currency, Id, Scope};
 use store::Tx;
-use store::queries::ledger_batches::{self as batches, BatchRow, UnsealedTotals};
+use store::queries::ledger_batches::{self as batches, BatchRow, EntryRow, Unreadable, UnsealedTotals};
 use store::queries::signing_keys;
 
 use super::{Context, keys};
@@ -128,6 +128,19 @@ fn of_transaction(tx: &mut Tx<'_>, scope: Scope, id: Id<Transaction>) -> Result<
 
 /// All entries of a batch, as they were hashed.
 pub fn sealed_entries(tx: &mut Tx<'_>, scope: Scope, batch: &BatchRow) -> Result<Vec<SealedEntry>, Failure> {
-    let rows = batches::sealed(tx, scope, batch.first_log_no, batch.last_log_no)?;
-    Ok(rows.iter().map(|row| SealedEntry::of(row, row.log_no)).collect())
+    Ok(as_hashed(&batches::sealed(tx, scope, batch.first_log_no, batch.last_log_no)?))
+}
+
+/// The same for whoever checks them, or all of their postings that can't be read.
+pub fn entries_as_found(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    batch: &BatchRow,
+) -> Result<Result<Vec<SealedEntry>, Vec<Unreadable>>, Failure> {
+    let found = batches::sealed_as_found(tx, scope, batch.first_log_no, batch.last_log_no)?;
+    Ok(found.map(|rows| as_hashed(&rows)))
+}
+
+fn as_hashed(rows: &[EntryRow]) -> Vec<SealedEntry> {
+    rows.iter().map(|row| SealedEntry::of(row, row.log_no)).collect()
 }

@@ -17,17 +17,19 @@ mod refunds;
 mod rest;
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use domain::api_key::ApiKey;
 use domain::checkout::Checkout;
 use domain::customer::Customer;
-use domain::invoice::Invoice;
+use domain::invoice::{Invoice, InvoicePayment};
 use domain::organization::Organization;
-use domain::payment::PaymentSession;
+use domain::payment::{PaymentSession, Transaction};
 use domain::payment_link::PaymentLink;
 use domain::product::Product;
+use domain::receipt::Receipt;
 use domain::refund::Refund;
 use domain::simulator::{SimulatedPayment, SimulatedRefund};
 use domain::webhook::WebhookEndpoint;
@@ -181,26 +183,27 @@ enum Stage {
 /// Walks over a part of what a scope has: a page, or all of it where one short question tells.
 type Part = fn(&mut Tx<'_>, Scope, &mut Report, &mut Place) -> Result<(), Failure>;
 
-const PARTS: [Part; 19] = [
-    rest::walk::<Organization>,
-    rest::walk::<ApiKey>,
-    rest::walk::<WebhookEndpoint>,
-    rest::walk::<Customer>,
-    rest::walk::<Product>,
-    rest::walk::<SimulatedPayment>,
-    rest::walk::<SimulatedRefund>,
-    checkouts::check,
-    invoices::check,
-    invoices::payments,
-    invoices::receipts,
-    payment_links::check,
-    payments::sessions,
-    payments::transactions,
-    refunds::check,
-    ledger::seals,
-    ledger::waiting,
-    |tx, scope, report, place| place.end_with(events_of_others(tx, scope, report)),
-    |tx, scope, report, place| place.end_with(events::log(tx, scope, report)),
+/// Each with the table that it walks over.
+const PARTS: [(&str, Part); 19] = [
+    (Organization::TABLE, rest::walk::<Organization>),
+    (ApiKey::TABLE, rest::walk::<ApiKey>),
+    (WebhookEndpoint::TABLE, rest::walk::<WebhookEndpoint>),
+    (Customer::TABLE, rest::walk::<Customer>),
+    (Product::TABLE, rest::walk::<Product>),
+    (SimulatedPayment::TABLE, rest::walk::<SimulatedPayment>),
+    (SimulatedRefund::TABLE, rest::walk::<SimulatedRefund>),
+    (Checkout::TABLE, checkouts::check),
+    (Invoice::TABLE, invoices::check),
+    (InvoicePayment::TABLE, invoices::payments),
+    (Receipt::TABLE, invoices::receipts),
+    (PaymentLink::TABLE, payment_links::check),
+    (PaymentSession::TABLE, payments::sessions),
+    (Transaction::TABLE, payments::transactions),
+    (Refund::TABLE, refunds::check),
+    ("ledger_batches", ledger::seals),
+    ("ledger_postings", ledger::waiting),
+    ("events", |tx, scope, report, place| place.end_with(events_of_others(tx, scope, report))),
+    ("event_log", |tx, scope, report, place| place.end_with(events::log(tx, scope, report))),
 ];
 
 impl Check {
@@ -226,25 +229,37 @@ impl Check {
     pub fn step(&mut self, tx: &mut Tx<'_>) -> Result<(), Failure> {
         stored::take_time(tx);
         self.report.progress.goes_on()?;
+        // Whatever somebody made of a row ends neither this check nor all that follow it.
+        match catch_unwind(AssertUnwindSafe(|| self.look(tx))) {
+            Ok(Ok(())) => {}
+            Ok(Err(Failure::Store(store::Error::Corrupt(why)))) if !tx.has_failed() => self.unreadable(&why),
+            Ok(Err(failure)) => return Err(failure),
+            Err(_) => self.unreadable("it makes this program panic"),
+        }
+        self.go_on();
+        Ok(())
+    }
+
+    fn look(&mut self, tx: &mut Tx<'_>) -> Result<(), Failure> {
         let report = &mut self.report;
         match &mut self.stage {
-            Stage::Scopes => self.stage = Stage::Part(organizations::scopes(tx)?, 0),
-            Stage::Part(scopes, part) => match scopes.last().copied() {
-                None => self.stage = Stage::Strays(0),
-                Some(scope) => {
-                    report.scope = Some(scope);
-                    PARTS[*part](tx, scope, report, &mut self.place)?;
-                    if self.place.is_end {
-                        self.place = Place::default();
-                        *part += 1;
-                    }
-                    if *part == PARTS.len() {
-                        *part = 0;
-                        scopes.pop();
-                        report.scope = None;
+            Stage::Scopes => {
+                let mut scopes = Vec::new();
+                for found in organizations::scopes_as_found(tx)? {
+                    match found {
+                        Ok(scope) => scopes.push(scope),
+                        Err((row, why)) => report.fault(Organization::TABLE, row, why.to_string()),
                     }
                 }
-            },
+                self.stage = Stage::Part(scopes, 0);
+            }
+            Stage::Part(scopes, part) => {
+                report.scope = scopes.last().copied();
+                match report.scope {
+                    Some(scope) => PARTS[*part].1(tx, scope, report, &mut self.place)?,
+                    None => self.stage = Stage::Strays(0),
+                }
+            }
             Stage::Strays(number) => match stored::strays(tx, *number)? {
                 Some(strays) => {
                     strays.into_iter().for_each(|stray| report.fault(stray.table, stray.row, stray.what));
@@ -252,23 +267,54 @@ impl Check {
                 }
                 None => self.stage = Stage::IdempotencyKeys,
             },
-            Stage::IdempotencyKeys => {
-                rest::idempotency_keys(tx, report, &mut self.place)?;
-                if self.place.is_end {
-                    self.place = Place::default();
-                    self.stage = Stage::Jobs;
-                }
-            }
-            Stage::Jobs => {
-                rest::jobs(tx, report, &mut self.place)?;
-                if self.place.is_end {
-                    balance(report);
-                    self.stage = Stage::Done;
-                }
-            }
+            Stage::IdempotencyKeys => rest::idempotency_keys(tx, report, &mut self.place)?,
+            Stage::Jobs => rest::jobs(tx, report, &mut self.place)?,
             Stage::Done => {}
         }
         Ok(())
+    }
+
+    /// A row of the page that begins here can't be looked at, and neither can what is added up over it.
+    fn unreadable(&mut self, why: &str) {
+        let table = match &self.stage {
+            Stage::Scopes => {
+                self.stage = Stage::Part(Vec::new(), 0);
+                Organization::TABLE
+            }
+            Stage::Part(_, part) => PARTS[*part].0,
+            Stage::Strays(number) => {
+                self.stage = Stage::Strays(*number + 1);
+                Organization::TABLE
+            }
+            Stage::IdempotencyKeys => "idempotency_keys",
+            Stage::Jobs | Stage::Done => "jobs",
+        };
+        let after = &self.place.after.0;
+        let row = if after.is_empty() { "?".to_owned() } else { format!("behind {after}") };
+        self.report.fault(table, row, format!("it can't be read, and the rest of the table was not looked at: {why}"));
+        self.place.is_end = true;
+    }
+
+    /// To the next part, where one is at its end.
+    fn go_on(&mut self) {
+        if !std::mem::take(&mut self.place.is_end) {
+            return;
+        }
+        self.place = Place::default();
+        match &mut self.stage {
+            Stage::Part(scopes, part) if *part + 1 == PARTS.len() => {
+                *part = 0;
+                scopes.pop();
+                self.report.scope = None;
+            }
+            Stage::Part(_, part) => *part += 1,
+            Stage::IdempotencyKeys => self.stage = Stage::Jobs,
+            Stage::Jobs => {
+                balance(&mut self.report);
+                self.stage = Stage::Done;
+            }
+            Stage::Scopes | Stage::Strays(_) | Stage::Done => {}
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use domain::payment::Transaction;
 use domain::rail::Report as Word;
 use domain::{Id, Method, OfflineMethod};
 use rusqlite::Connection;
+use store::queries::ledger_batches as batches;
 
 use crate::cli::place::Place;
 use crate::invoices::{create, rice};
@@ -177,6 +178,81 @@ async fn what_an_older_process_saved_is_no_fault() {
         world.app.store().close().await;
         place.end().await;
     }
+}
+
+/// A currency that is none, a time that is none, and behind them amounts that are others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_can_not_be_read_is_named_and_hides_nothing_behind_it() {
+    for place in Place::each("what can't be read is named").await {
+        let world = World::on(place.settings()).await;
+        let transaction = world.paid(100_000).await;
+        world.rest().await;
+        for _ in 0..3 {
+            bill(&world, transaction).await;
+        }
+        world.has_clean_books().await;
+        let scope = world.scope;
+        let last = world.app.read(move |tx, _| Ok(batches::last(tx, scope)?)).await.unwrap().unwrap().batch_no;
+        for (batch_no, lines, change) in [
+            (last - 2, "1", "currency = 'GMT'"),
+            (last - 1, "1", "created_at = 9223372036854775807"),
+            (last, "1, 2", "amount_minor = amount_minor * 2"),
+        ] {
+            let alter = format!(
+                "update ledger_postings set {change} where line in ({lines}) and entry_id in (
+                    select ledger_log.entry_id
+                    from ledger_log
+                    join ledger_batches on ledger_batches.last_log_no = ledger_log.log_no
+                    where ledger_batches.batch_no = $1)"
+            );
+            let rows = world.app.commit(move |tx, _| Ok(tx.execute(&alter, &[batch_no.into()])?)).await;
+            assert!(rows.as_ref().is_ok_and(|rows| *rows > 0), "{change}: {rows:?}");
+        }
+        let report = check(&world, async || {}).await;
+        let found = faults(&report);
+        let whole = world.app.read(|tx, _| verify::everything(tx, &Progress::default())).await.unwrap();
+        assert_eq!(found, faults(&whole));
+        let is_told = |table, row: &str, what: &str| {
+            found.iter().any(|(of, said)| *of == table && said.contains(row) && said.contains(what))
+        };
+        assert!(is_told("ledger_postings", " line 1: ", "\"GMT\" is no currency"), "{found:#?}");
+        assert!(is_told("ledger_postings", " line 1: ", "not a time from 1970 to 9999"), "{found:#?}");
+        let altered = format!("an entry of batch {last} is not what was sealed");
+        assert!(is_told("ledger_batches", &format!("{last}: "), &altered), "{found:#?}");
+        assert_eq!(report.doubt, Doubt { scopes: [scope].into(), is_of_all: false });
+        world.app.store().close().await;
+        place.end().await;
+    }
+}
+
+/// What no query is made for: a key that is no text, and a number behind which there is none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_no_query_reads_ends_no_check() {
+    let place = Place::sqlite();
+    let world = World::on(place.settings()).await;
+    let first = world.create(|_| {}).await;
+    world.cancel(first.id).await;
+    world.paid(1000).await;
+    world.rest().await;
+    let database = Connection::open(place.folder().join("dalasi.db")).unwrap();
+    database.execute_batch("pragma foreign_keys = off; pragma ignore_check_constraints = on").unwrap();
+    for sql in [
+        "insert into ledger_unsealed (organization_id, mode, entry_id)
+            select organization_id, mode, cast(x'ff' as text) from ledger_postings limit 1",
+        "update events set sequence = 9223372036854775807 where rowid = (select min(rowid) from events)",
+    ] {
+        assert_eq!(database.execute(sql, []).unwrap(), 1, "{sql}");
+    }
+    let report = check(&world, async || {}).await;
+    let found = faults(&report);
+    for (table, what) in [("ledger_postings", "the rest of the table was not looked at"), ("events", "behind number 0")]
+    {
+        assert!(found.iter().any(|(of, said)| *of == table && said.contains(what)), "{table}: {found:#?}");
+    }
+    // The parts behind it were walked to their ends.
+    assert!(report.checked.contains_key("event_log"), "{:?}", report.checked);
+    assert_eq!(report.doubt, Doubt { scopes: [world.scope].into(), is_of_all: false });
+    world.app.store().close().await;
 }
 
 /// An invoice that is paid by hand, a refund of what was paid online, and a batch over both.

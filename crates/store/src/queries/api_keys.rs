@@ -55,5 +55,5 @@ pub fn last_used(tx: &mut Tx<'_>, scope: Scope, id: Id<ApiKey>) -> Result<Option
 }
 
 fn time(row: &Row) -> Result<Option<Timestamp>, Error> {
-    Ok(row.get::<Option<i64>>("last_used_at")?.map(Timestamp::from_micros))
+    row.get("last_used_at")
 }

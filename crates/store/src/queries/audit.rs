@@ -21,7 +21,7 @@ limit 1";
 pub fn newest_at(tx: &mut Tx<'_>, scope: Scope) -> Result<Option<Timestamp>, Error> {
     let values = [scope.organization.to_string().into(), scope.mode.as_str().into()];
     let newest = tx.query_opt(NEWEST, &values)?;
-    newest.map(|row| Ok(Timestamp::from_micros(row.get("created_at")?))).transpose()
+    newest.map(|row| row.get("created_at")).transpose()
 }
 
 pub fn append(tx: &mut Tx<'_>, record: &AuditRecord) -> Result<(), Error> {

@@ -523,9 +523,9 @@ fn read(row: &Row) -> Result<Delivery, Error> {
             .ok_or_else(|| Error::Corrupt(format!("{status:?} is no delivery status")))?,
         attempts: row.get("attempts")?,
         round_attempts: row.get("round_attempts")?,
-        next_retry_at: row.get::<Option<i64>>("next_retry_at")?.map(Timestamp::from_micros),
+        next_retry_at: row.get("next_retry_at")?,
         last_status_code: row.get("last_status_code")?,
         last_error: row.get("last_error")?,
-        updated_at: row.get::<Option<i64>>("updated_at")?.map(Timestamp::from_micros),
+        updated_at: row.get("updated_at")?,
     })
 }

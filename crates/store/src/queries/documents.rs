@@ -92,11 +92,10 @@ pub fn states(tx: &mut Tx<'_>, scope: Scope, object_ids: &[String]) -> Result<Do
 }
 
 fn state_of(row: &Row) -> Result<DocumentState, Error> {
-    let generated_at: Option<i64> = row.get("generated_at")?;
     Ok(DocumentState {
         last_error: row.get("last_error")?,
         failures: row.get("failures")?,
-        generated_at: generated_at.map(Timestamp::from_micros),
+        generated_at: row.get("generated_at")?,
     })
 }
 

@@ -149,7 +149,7 @@ pub fn append(tx: &mut Tx<'_>, event: &Event) -> Result<(), Error> {
 pub fn newest_at(tx: &mut Tx<'_>, scope: Scope) -> Result<Option<Timestamp>, Error> {
     let values = [scope.organization.to_string().into(), scope.mode.as_str().into()];
     let newest = tx.query_opt(SELECT_NEWEST_TIME, &values)?;
-    newest.map(|row| Ok(Timestamp::from_micros(row.get("created_at")?))).transpose()
+    newest.map(|row| row.get("created_at")).transpose()
 }
 
 pub fn find(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<Option<Event>, Error> {
@@ -300,6 +300,6 @@ fn read(row: &Row) -> Result<Event, Error> {
         object_id: row.get("object_id")?,
         sequence: row.get("sequence")?,
         body: row.get("body")?,
-        created_at: Timestamp::from_micros(row.get("created_at")?),
+        created_at: row.get("created_at")?,
     })
 }

@@ -17,7 +17,7 @@ order by organization_id, mode
 limit 1";
 
 const WAITING: &str = "\
-select waiting.entry_id as entry_id, 0 as log_no, ledger_postings.transaction_id as transaction_id,
+select waiting.entry_id as entry_id, ledger_postings.line as line, 0 as log_no, ledger_postings.transaction_id as transaction_id,
     ledger_postings.account as account, ledger_postings.currency as currency,
     ledger_postings.amount_minor as amount_minor, ledger_postings.created_at as created_at
 from (
@@ -33,7 +33,7 @@ join ledger_postings
 order by waiting.entry_id, ledger_postings.line";
 
 const SEALED: &str = "\
-select ledger_log.entry_id as entry_id, ledger_log.log_no as log_no,
+select ledger_log.entry_id as entry_id, ledger_postings.line as line, ledger_log.log_no as log_no,
     ledger_postings.transaction_id as transaction_id, ledger_postings.account as account,
     ledger_postings.currency as currency, ledger_postings.amount_minor as amount_minor,
     ledger_postings.created_at as created_at
@@ -46,7 +46,7 @@ where ledger_log.organization_id = $1 and ledger_log.mode = $2 and ledger_log.lo
 order by ledger_log.log_no, ledger_postings.line";
 
 const ENTRY: &str = "\
-select ledger_postings.entry_id as entry_id, coalesce(ledger_log.log_no, 0) as log_no,
+select ledger_postings.entry_id as entry_id, ledger_postings.line as line, coalesce(ledger_log.log_no, 0) as log_no,
     ledger_postings.transaction_id as transaction_id, ledger_postings.account as account,
     ledger_postings.currency as currency, ledger_postings.amount_minor as amount_minor,
     ledger_postings.created_at as created_at
@@ -203,6 +203,13 @@ pub struct EntryRow {
     pub postings: Vec<(String, i64)>,
 }
 
+/// A posting that can't be what was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    pub row: String,
+    pub why: String,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchRow {
     pub batch_no: i64,
@@ -235,7 +242,7 @@ pub fn entries(
     let mut found = Vec::with_capacity(items.len());
     for row in &items {
         let id: String = row.get("id")?;
-        found.extend(read_entries(&tx.query(ENTRY, &key(scope, &id))?)?);
+        found.extend(readable(read_entries(&tx.query(ENTRY, &key(scope, &id))?))?);
     }
     Ok(Page { items: found, total, total_is_capped, limit, has_more })
 }
@@ -260,13 +267,23 @@ pub fn next_waiting(tx: &mut Tx<'_>, after: Option<Scope>) -> Result<Option<Scop
 /// Entries that wait for a batch, oldest first.
 pub fn waiting(tx: &mut Tx<'_>, scope: Scope, limit: i64) -> Result<Vec<EntryRow>, Error> {
     let [organization, mode, _] = key(scope, "");
-    read_entries(&tx.query(WAITING, &[organization, mode, limit.into()])?)
+    readable(read_entries(&tx.query(WAITING, &[organization, mode, limit.into()])?))
 }
 
 /// The entries with these places, both included. The span of a batch is bounded.
 pub fn sealed(tx: &mut Tx<'_>, scope: Scope, first: i64, last: i64) -> Result<Vec<EntryRow>, Error> {
+    readable(sealed_as_found(tx, scope, first, last)?)
+}
+
+/// The same for whoever checks them, or all of their postings that can't be read.
+pub fn sealed_as_found(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    first: i64,
+    last: i64,
+) -> Result<Result<Vec<EntryRow>, Vec<Unreadable>>, Error> {
     let [organization, mode, _] = key(scope, "");
-    read_entries(&tx.query(SEALED, &[organization, mode, first.into(), last.into()])?)
+    Ok(read_entries(&tx.query(SEALED, &[organization, mode, first.into(), last.into()])?))
 }
 
 /// Gives waiting entries their places and keeps the batch over them.
@@ -393,28 +410,45 @@ pub fn plans(tx: &mut Tx<'_>, scope: Scope, entry: &str, transaction_id: &str) -
 }
 
 /// Rows of postings, in the order of their entries, as entries.
-fn read_entries(rows: &[Row]) -> Result<Vec<EntryRow>, Error> {
-    let mut entries: Vec<EntryRow> = Vec::new();
+fn read_entries(rows: &[Row]) -> Result<Vec<EntryRow>, Vec<Unreadable>> {
+    let (mut entries, mut unreadable) = (Vec::new(), Vec::new());
     for row in rows {
-        let id: String = row.get("entry_id")?;
-        let posting = (row.get("account")?, row.get("amount_minor")?);
-        match entries.last_mut() {
-            Some(entry) if entry.id == id => entry.postings.push(posting),
-            Some(_) | None => {
-                let code: String = row.get("currency")?;
-                entries.push(EntryRow {
-                    id,
-                    log_no: row.get("log_no")?,
-                    transaction_id: row.get("transaction_id")?,
-                    currency: Currency::parse(&code)
-                        .ok_or_else(|| Error::Corrupt(format!("{code:?} is no currency")))?,
-                    created_at: Timestamp::from_micros(row.get("created_at")?),
-                    postings: vec![posting],
-                });
-            }
+        if let Err(why) = read_posting(row, &mut entries) {
+            unreadable.push(Unreadable { row: name_of(row), why: why.to_string() });
         }
     }
-    Ok(entries)
+    if unreadable.is_empty() { Ok(entries) } else { Err(unreadable) }
+}
+
+/// Into its entry, which its first line begins.
+fn read_posting(row: &Row, entries: &mut Vec<EntryRow>) -> Result<(), Error> {
+    let id: String = row.get("entry_id")?;
+    let posting = (row.get("account")?, row.get("amount_minor")?);
+    match entries.last_mut() {
+        Some(entry) if entry.id == id => entry.postings.push(posting),
+        Some(_) | None => {
+            let code: String = row.get("currency")?;
+            entries.push(EntryRow {
+                id,
+                log_no: row.get("log_no")?,
+                transaction_id: row.get("transaction_id")?,
+                currency: Currency::parse(&code).ok_or_else(|| Error::Corrupt(format!("{code:?} is no currency")))?,
+                created_at: row.get("created_at")?,
+                postings: vec![posting],
+            });
+        }
+    }
+    Ok(())
+}
+
+fn name_of(row: &Row) -> String {
+    let entry = row.get("entry_id").unwrap_or_else(|_| "?".to_owned());
+    row.get::<i64>("line").map_or_else(|_| entry.clone(), |line| format!("{entry} line {line}"))
+}
+
+fn readable<T>(read: Result<T, Vec<Unreadable>>) -> Result<T, Error> {
+    let named = |Unreadable { row, why }: &Unreadable| format!("ledger_postings {row}: {why}");
+    read.map_err(|all| Error::Corrupt(all.first().map(named).unwrap_or_default()))
 }
 
 fn batch(row: &Row) -> Result<BatchRow, Error> {

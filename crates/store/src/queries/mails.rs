@@ -140,7 +140,7 @@ pub fn newest_of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str, count: u
     let [organization, mode, object] = key(scope, object_id);
     let rows =
         tx.query(NEWEST_OF_OBJECT, &[organization, mode, object, i64::try_from(count).unwrap_or(i64::MAX).into()])?;
-    rows.iter().map(|row| Ok(Timestamp::from_micros(row.get("created_at")?))).collect()
+    rows.iter().map(|row| row.get("created_at")).collect()
 }
 
 /// Who is owed mails of a mode that nobody holds, due or not: one for each kind.
@@ -268,7 +268,6 @@ pub fn plans(tx: &mut Tx<'_>, scope: Scope, kind: MailKind) -> Result<[String; 3
 
 fn read(row: &Row) -> Result<Mail, Error> {
     let (kind, status): (String, String) = (row.get("kind")?, row.get("status")?);
-    let time = |micros: Option<i64>| micros.map(Timestamp::from_micros);
     Ok(Mail {
         id: read_id(&row.get::<String>("id")?)?,
         scope: scope_of(row)?,
@@ -277,9 +276,9 @@ fn read(row: &Row) -> Result<Mail, Error> {
         recipient: row.get("recipient")?,
         status: MailStatus::parse(&status).ok_or_else(|| Error::Corrupt(format!("{status:?} is no mail status")))?,
         attempts: row.get("attempts")?,
-        next_try_at: time(row.get("next_try_at")?),
+        next_try_at: row.get("next_try_at")?,
         last_error: row.get("last_error")?,
-        sent_at: time(row.get("sent_at")?),
-        created_at: Timestamp::from_micros(row.get("created_at")?),
+        sent_at: row.get("sent_at")?,
+        created_at: row.get("created_at")?,
     })
 }

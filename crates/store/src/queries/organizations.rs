@@ -5,6 +5,7 @@ use domain::organization::Organization;
 
 use crate::entity::parse;
 use crate::error::Error;
+use crate::sql::Row;
 use crate::tx::Tx;
 
 use super::scope_of;
@@ -22,6 +23,15 @@ order by organization_id, mode desc";
 /// Every organization in every mode: for the operator's commands and the background checks.
 pub fn scopes(tx: &mut Tx<'_>) -> Result<Vec<Scope>, Error> {
     tx.query(SCOPES, &[])?.iter().map(scope_of).collect()
+}
+
+/// A scope, or what is named there instead and why it is none.
+pub type FoundScope = Result<Scope, (String, Error)>;
+
+/// The same for whoever checks them.
+pub fn scopes_as_found(tx: &mut Tx<'_>) -> Result<Vec<FoundScope>, Error> {
+    let named = |row: &Row| row.get("organization_id").unwrap_or_else(|_| "?".to_owned());
+    Ok(tx.query(SCOPES, &[])?.iter().map(|row| scope_of(row).map_err(|why| (named(row), why))).collect())
 }
 
 pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Organization>, Error> {

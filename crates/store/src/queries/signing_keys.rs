@@ -45,8 +45,8 @@ fn read(row: &Row) -> Result<SigningKey, Error> {
     Ok(SigningKey {
         kid: row.get("kid")?,
         wrapped: row.get("wrapped")?,
-        created_at: Timestamp::from_micros(row.get("created_at")?),
-        active_from: Timestamp::from_micros(row.get("active_from")?),
-        retired_at: row.get::<Option<i64>>("retired_at")?.map(Timestamp::from_micros),
+        created_at: row.get("created_at")?,
+        active_from: row.get("active_from")?,
+        retired_at: row.get("retired_at")?,
     })
 }

@@ -123,7 +123,7 @@ pub(super) fn check(
                 continue;
             };
             let told = told.entry(event.object_id.clone()).or_default();
-            report.expect(event.sequence == told.last + 1, TABLE, &event.id, || {
+            report.expect(told.last.checked_add(1) == Some(event.sequence), TABLE, &event.id, || {
                 format!("it is number {} of {} behind number {}", event.sequence, event.object_id, told.last)
             });
             told.last = event.sequence;
@@ -172,7 +172,7 @@ fn read(report: &mut Report, event: &EventRow) -> Option<Envelope> {
 
 /// Around whatever is told.
 fn frame(report: &mut Report, scope: Scope, event: &EventRow, envelope: &Envelope, subject: &Subject<'_>) {
-    let second = Ok(Timestamp::from_micros(event.created_at).floor_to_second());
+    let second = Timestamp::from_stored(event.created_at).map(Timestamp::floor_to_second);
     // An event's id begins with its time, to the millisecond.
     let made_at_ms = event.id.parse().ok().map(|id: Id<Event>| id.made_at_ms());
     let live = scope.mode == Mode::Live;
@@ -182,6 +182,7 @@ fn frame(report: &mut Report, scope: Scope, event: &EventRow, envelope: &Envelop
         && envelope.api_version == "v1"
         && envelope.object_id == event.object_id
         && envelope.sequence == event.sequence
+        && second.is_ok()
         && Timestamp::parse(&envelope.created_at) == second
         && envelope.created == envelope.created_at
         && envelope.livemode == live

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::Scope;
 use store::Tx;
-use store::queries::ledger_batches::{self as batches, BatchRow};
+use store::queries::ledger_batches::{self as batches, BatchRow, Unreadable};
 use store::queries::signing_keys;
 
 use super::{Place, Report};
@@ -14,6 +14,7 @@ use crate::ledger_proof::{Chain, SealedBatch};
 use crate::tokens::PublicKey;
 
 const BATCHES: &str = "ledger_batches";
+const POSTINGS: &str = "ledger_postings";
 const LOG: &str = "ledger_log";
 const UNSEALED: &str = "ledger_unsealed";
 /// Batches of a page at most. A small one has an entry or two.
@@ -50,12 +51,12 @@ pub(super) fn seals(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place: &
         entries = entries.saturating_add(row.last_log_no.saturating_sub(row.first_log_no)).saturating_add(1);
         seals.next = row.batch_no.saturating_add(1);
         seals.sealed = row.last_log_no;
-        // Behind a batch that is not right nothing can be told of the rest.
         if seals.is_whole
-            && let Err(what) = follow(tx, scope, &mut seals.chain, &known, row)?
+            && let Err(what) = follow(tx, scope, report, &mut seals.chain, &known, row)?
         {
-            seals.is_whole = false;
             report.fault(BATCHES, row.batch_no.to_string(), what);
+            // Where only its entries are not right its signature says what comes behind them; of anything else nothing can be told.
+            seals.is_whole = seals.chain.link(&SealedBatch::of(row)).is_ok();
         }
     }
     report.count(BATCHES, looked_at);
@@ -74,6 +75,7 @@ pub(super) fn seals(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place: &
 fn follow(
     tx: &mut Tx<'_>,
     scope: Scope,
+    report: &mut Report,
     chain: &mut Chain,
     known: &BTreeSet<String>,
     row: &BatchRow,
@@ -95,15 +97,20 @@ fn follow(
     {
         return Ok(Err("its columns differ from its statement".into()));
     }
-    let entries = ledger::sealed_entries(tx, scope, row)?;
-    Ok(chain.follow(&batch, &entries))
+    match ledger::entries_as_found(tx, scope, row)? {
+        Ok(entries) => Ok(chain.follow(&batch, &entries)),
+        Err(unreadable) => {
+            unreadable.into_iter().for_each(|Unreadable { row, why }| report.fault(POSTINGS, row, why));
+            Ok(Err("an entry of it can't be read".into()))
+        }
+    }
 }
 
 /// What is in no batch waits for one.
 pub(super) fn waiting(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, place: &mut Place) -> Result<(), Failure> {
     let (unplaced, last) = batches::unplaced(tx, scope, &place.after.0)?;
     for entry in unplaced {
-        report.fault("ledger_postings", entry, "the entry is in no batch and waits for none");
+        report.fault(POSTINGS, entry, "the entry is in no batch and waits for none");
     }
     if let Some(last) = last {
         place.after.0 = last;
