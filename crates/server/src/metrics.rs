@@ -101,7 +101,7 @@ fn describe() {
     describe_counter!(CONNECTIONS_CUT, "Connections cut because the other side was too slow, by reason.");
     describe_gauge!(
         INVARIANT_FAULTS,
-        "Rows that the latest background check of the books found wrong; NaN until the first has ended. From workers only."
+        "Rows that the latest background check of the books found wrong; NaN until the first has ended or sees one. From workers only."
     );
     describe_gauge!(
         BACKLOG,
@@ -193,7 +193,7 @@ pub fn invariants_unknown() {
     gauge!(INVARIANT_FAULTS).set(f64::NAN);
 }
 
-/// The background check has found so many faults, to its end or to where somebody's money is in doubt.
+/// The background check has found so many faults, to its end or so far.
 pub fn invariants_checked(faults: u64) {
     // A count beyond 2^53 loses its last digits, and nobody counts them.
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]

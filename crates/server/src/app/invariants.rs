@@ -7,16 +7,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::{Scope, Timestamp};
 
-/// The outcome of the latest run.
+/// The outcome of the latest run, and what the one that is under way has seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Invariants {
     /// When it ended; nothing while none has.
     pub last_run: Option<Timestamp>,
     /// The names of the checks that ran, in their order.
     pub checked: Vec<&'static str>,
-    /// One sentence each. They may name objects: for the operator's eyes, not for an answer to anybody.
-    pub faults: Vec<String>,
+    /// What it found: all of it, also what was not named.
+    pub fault_count: u64,
+    /// So far.
+    pub seen_since: u64,
     pub doubt: Doubt,
+}
+
+impl Invariants {
+    /// Each run looks at the same rows: what the latest found may be what the next one sees again.
+    pub fn known_faults(&self) -> u64 {
+        self.fault_count.max(self.seen_since)
+    }
 }
 
 /// Whose money is not where the books say.
@@ -46,9 +55,12 @@ impl LatestInvariants {
         *self.lock() = found;
     }
 
-    /// As soon as it is seen: a check may take hours to its end, and only that end takes a doubt away. What is new of it.
-    pub fn add_doubt(&self, doubt: &Doubt) -> Doubt {
-        let known = &mut self.lock().doubt;
+    /// As soon as it is seen: a check may take hours to its end, and only that end takes a fault or a doubt away. What is new of
+    /// the doubt.
+    pub fn see(&self, faults: u64, doubt: &Doubt) -> Doubt {
+        let mut found = self.lock();
+        found.seen_since = faults;
+        let known = &mut found.doubt;
         let is_of_all = doubt.is_of_all && !known.is_of_all;
         let scopes = doubt.scopes.difference(&known.scopes).copied().collect();
         known.is_of_all |= doubt.is_of_all;

@@ -110,6 +110,12 @@ impl Report {
         self.fault_count == 0
     }
 
+    /// How many faults were counted and not kept.
+    pub fn unnamed(&self) -> Option<u64> {
+        let named = u64::try_from(self.faults.len()).unwrap_or(u64::MAX);
+        Some(self.fault_count.saturating_sub(named)).filter(|unnamed| *unnamed > 0)
+    }
+
     fn fault(&mut self, table: &'static str, row: impl Into<String>, what: impl Into<String>) {
         self.fault_count += 1;
         match self.scope {

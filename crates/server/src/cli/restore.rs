@@ -61,6 +61,7 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         for fault in &report.faults {
             output::message(&format!("{} {}: {}", fault.table, fault.row, fault.what));
         }
+        output::message(&verify::summary(&report));
         return Err(Problem::failed(
             "the backup was restored as it is, but its books are not right: see the rows above.",
         ));

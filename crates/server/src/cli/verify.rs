@@ -86,8 +86,9 @@ pub(super) async fn check(store: &store::Store) -> Result<Report, Problem> {
 
 pub(super) fn summary(report: &Report) -> String {
     let rows: u64 = report.checked.values().sum();
-    match report.fault_count {
-        0 => format!("{rows} rows checked, no fault; the ledger sums to zero."),
-        faults => format!("{rows} rows checked, {faults} faults."),
+    match (report.fault_count, report.unnamed()) {
+        (0, _) => format!("{rows} rows checked, no fault; the ledger sums to zero."),
+        (faults, None) => format!("{rows} rows checked, {faults} faults."),
+        (faults, Some(unnamed)) => format!("{rows} rows checked, {faults} faults; {unnamed} of them are not named."),
     }
 }

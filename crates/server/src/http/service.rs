@@ -43,7 +43,7 @@ pub(super) async fn versioned_health(state: State<Api>) -> Result<Answer, Proble
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Invariants)]
 pub(super) struct InvariantsView {
-    /// `faults` as soon as one was found: look into the log.
+    /// `faults` as soon as one was found, by the latest check or by one that has not ended: look into the log.
     #[schema(value_type = words::InvariantsStatus)]
     status: &'static str,
     /// When the check ended; null while it has not run since the start.
@@ -51,9 +51,10 @@ pub(super) struct InvariantsView {
     last_run: Option<String>,
     /// The names of the checks that ran.
     checked: Vec<&'static str>,
-    /// How many faults it found.
+    /// How many faults it found, or the check after it has found so far, if those are more: each of them, also where the log
+    /// names only the first 1,000.
     #[schema(minimum = 0)]
-    faults: usize,
+    faults: u64,
 }
 
 /// What the background check found.
@@ -64,16 +65,16 @@ pub(super) struct InvariantsView {
 )]
 pub(super) async fn invariants(State(api): State<Api>) -> Answer {
     let found = api.app.invariants().get();
-    let status = match (found.last_run, found.faults.is_empty()) {
-        (None, _) => "not_run",
-        (Some(_), true) => "ok",
-        (Some(_), false) => "faults",
+    let status = match (found.known_faults(), found.last_run) {
+        (0, None) => "not_run",
+        (0, Some(_)) => "ok",
+        (_, None | Some(_)) => "faults",
     };
     Answer::ok(&InvariantsView {
         status,
         last_run: found.last_run.map(domain::Timestamp::to_text),
+        faults: found.known_faults(),
         checked: found.checked,
-        faults: found.faults.len(),
     })
 }
 

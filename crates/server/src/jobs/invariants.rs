@@ -78,11 +78,11 @@ impl Walk {
                 Ok((check, tx.now(), begun.elapsed()))
             });
             let (check, now, work) = steps.await?;
-            // Refunds wait from now on, and the end may be hours away.
+            // It is shown and refunds wait from now on, and the end may be hours away.
             let report = check.report();
-            let new = app.invariants().add_doubt(&report.doubt);
-            if new != Doubt::default() {
-                metrics::invariants_checked(report.fault_count);
+            let new = app.invariants().see(report.fault_count, &report.doubt);
+            if report.fault_count > self.check.report().fault_count {
+                metrics::invariants_checked(app.invariants().get().known_faults());
                 say_what_waits(&new);
             }
             self.check = check;
@@ -106,11 +106,14 @@ fn tell(app: &App, report: Report, now: Timestamp) {
     for fault in &report.faults {
         tracing::error!(table = fault.table, row = fault.row, what = fault.what, "the books are not right");
     }
-    let faults = report.faults.iter().map(|fault| format!("{} {}: {}", fault.table, fault.row, fault.what));
+    if let Some(unnamed) = report.unnamed() {
+        tracing::error!(unnamed, "more faults were found than are named");
+    }
     app.invariants().set(Invariants {
         last_run: Some(now),
         checked: report.checked.keys().copied().collect(),
-        faults: faults.collect(),
+        fault_count: report.fault_count,
+        seen_since: 0,
         doubt: report.doubt.clone(),
     });
     say_what_waits(&report.doubt);

@@ -2,15 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use dalasi::app::invariants::Doubt;
+use axum::body::Body;
+use axum::http::Request;
+use dalasi::app::invariants::{Doubt, Invariants};
 use dalasi::app::invoices::{self, NewPayment};
 use dalasi::app::ledger;
 use dalasi::app::verify::{self, Check, Progress, Report};
+use dalasi::http::envelope::{self, EdgeSettings};
+use dalasi::http::{self, Api};
+use dalasi::metrics;
 use domain::payment::Transaction;
 use domain::rail::Report as Word;
 use domain::{Id, Method, OfflineMethod};
+use http_body_util::BodyExt as _;
 use rusqlite::Connection;
+use serde_json::Value;
 use store::queries::ledger_batches as batches;
+use tower::ServiceExt as _;
 
 use crate::cli::place::Place;
 use crate::invoices::{create, rice};
@@ -252,6 +260,40 @@ async fn a_row_that_no_query_reads_ends_no_check() {
     // The parts behind it were walked to their ends.
     assert!(report.checked.contains_key("event_log"), "{:?}", report.checked);
     assert_eq!(report.doubt, Doubt { scopes: [world.scope].into(), is_of_all: false });
+    world.app.store().close().await;
+}
+
+/// Refunds wait from the moment that a fault is seen, hours before the check has ended perhaps.
+#[tokio::test]
+async fn what_is_seen_is_shown_before_the_check_has_ended() {
+    let world = World::new().await;
+    world.rest().await;
+    let api = Api::new(world.app.clone(), None, metrics::install());
+    let router = envelope::wrap(http::router(api), EdgeSettings::default());
+    let shown = async || {
+        let request = Request::get("/health/invariants").body(Body::empty()).unwrap();
+        let response = router.clone().oneshot(request).await.unwrap();
+        let answer: Value = serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap();
+        let data = &answer["data"];
+        (data["status"].as_str().unwrap().to_owned(), data["faults"].as_u64(), !data["last_run"].is_null())
+    };
+    let expected = |status: &str, faults, has_run| (status.to_owned(), Some(faults), has_run);
+    let doubt = Doubt { scopes: [world.scope].into(), is_of_all: false };
+    let latest = world.app.invariants();
+    assert_eq!(shown().await, expected("not_run", 0, false));
+    assert_eq!(latest.see(1, &doubt), doubt);
+    assert_eq!(shown().await, expected("faults", 1, false));
+    // More than are named.
+    latest.set(Invariants { last_run: Some(world.now()), fault_count: 1_234, doubt, ..Invariants::default() });
+    assert_eq!(shown().await, expected("faults", 1_234, true));
+    latest.see(3, &Doubt::default());
+    assert_eq!(shown().await, expected("faults", 1_234, true));
+    assert!(latest.are_in_doubt(world.scope), "nothing is mended until a check has ended");
+    latest.set(Invariants { last_run: Some(world.now()), ..Invariants::default() });
+    assert_eq!(shown().await, expected("ok", 0, true));
+    // Of a paper, which keeps nobody's money back.
+    assert_eq!(latest.see(2, &Doubt::default()), Doubt::default());
+    assert_eq!(shown().await, expected("faults", 2, true));
     world.app.store().close().await;
 }
 
