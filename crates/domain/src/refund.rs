@@ -18,6 +18,11 @@ use crate::time::Timestamp;
 /// Between two questions to a rail, at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
+/// Of one transaction, open or done. A failed one leaves its place to another, so that no rail's bad day uses them up.
+pub const MOST_REFUNDS: i64 = 100;
+/// Failed ones included: what the books say of one transaction has an end.
+pub const MOST_REFUNDS_ASKED: i64 = 1_000;
+
 /// Its id is the reference towards the rail, so nothing is ever paid back twice for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Refund {
@@ -128,6 +133,26 @@ impl RefundStatus {
             Failed => next == Completed,
             Completed => false,
         }
+    }
+}
+
+/// The refunds of a transaction so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Earlier {
+    pub asked: i64,
+    /// Of those.
+    pub failed: i64,
+}
+
+impl Earlier {
+    pub fn refuse_beyond_most(self) -> Result<(), Refusal> {
+        if self.asked - self.failed >= MOST_REFUNDS {
+            return Err(Refusal::TooManyRefunds { most: MOST_REFUNDS });
+        }
+        if self.asked >= MOST_REFUNDS_ASKED {
+            return Err(Refusal::TooManyRefundsAsked { most: MOST_REFUNDS_ASKED });
+        }
+        Ok(())
     }
 }
 

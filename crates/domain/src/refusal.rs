@@ -46,6 +46,11 @@ pub enum Refusal {
     PartialPaymentNotAllowed {
         remaining: Money,
     },
+    /// The last place is for all that is left.
+    TooManyParts {
+        parts: usize,
+        remaining: Money,
+    },
     PaymentLinkInactive,
     PaymentLinkExpired,
     PaymentLinkUsedUp,
@@ -67,6 +72,14 @@ pub enum Refusal {
     RefundNotSupported,
     RefundExceedsAmount {
         left: Money,
+    },
+    /// Of one transaction, open or done.
+    TooManyRefunds {
+        most: i64,
+    },
+    /// Of one transaction, failed ones included.
+    TooManyRefundsAsked {
+        most: i64,
     },
     InsufficientBalance {
         available: Sum,
@@ -105,7 +118,7 @@ impl Refusal {
             Refusal::InvoiceVersionConflict { .. } => "invoice_version_conflict",
             Refusal::CustomerEmailMissing => "customer_email_missing",
             Refusal::EmailNotConfigured => "email_not_configured",
-            Refusal::PartialPaymentNotAllowed { .. } => "partial_payment_not_allowed",
+            Refusal::PartialPaymentNotAllowed { .. } | Refusal::TooManyParts { .. } => "partial_payment_not_allowed",
             Refusal::PaymentLinkInactive => "payment_link_inactive",
             Refusal::PaymentLinkExpired => "payment_link_expired",
             Refusal::PaymentLinkUsedUp => "payment_link_used_up",
@@ -116,6 +129,7 @@ impl Refusal {
             Refusal::TransactionNotRefundable { .. } | Refusal::RefundNotSupported => "transaction_not_refundable",
             Refusal::TransactionAlreadyRefunded => "transaction_already_refunded",
             Refusal::RefundExceedsAmount { .. } => "refund_exceeds_amount",
+            Refusal::TooManyRefunds { .. } | Refusal::TooManyRefundsAsked { .. } => "too_many_refunds",
             Refusal::InsufficientBalance { .. } => "insufficient_balance",
             Refusal::RefundNotUnknown { .. } => "refund_not_unknown",
         }
@@ -187,6 +201,11 @@ impl fmt::Display for Refusal {
                 "This invoice is paid as a whole: {remaining} {}. Leave `amount` out, or allow partial payments in the settings.",
                 remaining.currency
             ),
+            Refusal::TooManyParts { parts, remaining } => write!(
+                f,
+                "This invoice has {parts} payments already: the next one has to be all that is left, {remaining} {}.",
+                remaining.currency
+            ),
             Refusal::PaymentLinkInactive => f.write_str("This payment link is inactive: it takes no payments now."),
             Refusal::PaymentLinkExpired => {
                 f.write_str("This payment link is expired. Move its `expiration_date` to make it active again.")
@@ -216,6 +235,14 @@ impl fmt::Display for Refusal {
                 f,
                 "Only {left} {} of this transaction is left to refund; refunds that are on their way count.",
                 left.currency
+            ),
+            Refusal::TooManyRefunds { most } => write!(
+                f,
+                "This transaction has {most} refunds already, and can't have more. Give the rest back to the payer by another way."
+            ),
+            Refusal::TooManyRefundsAsked { most } => write!(
+                f,
+                "{most} refunds of this transaction were asked for already, failed ones included, and no more can be. Give the money back to the payer by another way."
             ),
             Refusal::InsufficientBalance { available, required } => {
                 let currency = required.currency;

@@ -55,6 +55,7 @@ impl Failure {
                 | Refusal::CustomerEmailMissing
                 | Refusal::EmailNotConfigured
                 | Refusal::PartialPaymentNotAllowed { .. }
+                | Refusal::TooManyParts { .. }
                 | Refusal::PaymentLinkInactive
                 | Refusal::PaymentLinkExpired
                 | Refusal::PaymentLinkUsedUp
@@ -66,6 +67,8 @@ impl Failure {
                 | Refusal::TransactionAlreadyRefunded
                 | Refusal::RefundNotSupported
                 | Refusal::RefundExceedsAmount { .. }
+                | Refusal::TooManyRefunds { .. }
+                | Refusal::TooManyRefundsAsked { .. }
                 | Refusal::InsufficientBalance { .. }
                 | Refusal::RefundNotUnknown { .. },
             )

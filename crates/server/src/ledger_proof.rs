@@ -261,8 +261,17 @@ pub fn seal(
 
 /// The proof that the entry at `index` is in its batch.
 pub fn include(entries: &[SealedEntry], index: usize, batch: &SealedBatch) -> Inclusion {
-    let path = merkle::path(&leaves(entries), index);
-    Inclusion { entry: entries[index].clone(), batch: batch.clone(), path: path.iter().map(|hash| hex(hash)).collect() }
+    include_all(entries, &[index], batch).pop().expect("one for each")
+}
+
+/// The same for the entries at all of `indexes`, which are in order.
+pub fn include_all(entries: &[SealedEntry], indexes: &[usize], batch: &SealedBatch) -> Vec<Inclusion> {
+    let include = |(index, path): (&usize, Vec<Hash>)| Inclusion {
+        entry: entries[*index].clone(),
+        batch: batch.clone(),
+        path: path.iter().map(|hash| hex(hash)).collect(),
+    };
+    indexes.iter().zip(merkle::paths(&leaves(entries), indexes)).map(include).collect()
 }
 
 fn leaves(entries: &[SealedEntry]) -> Vec<Hash> {

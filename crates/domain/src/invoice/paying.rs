@@ -9,6 +9,9 @@ use crate::receipt::ReceiptSummary;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
+/// Payments of one invoice: each writes the list of all anew. What a provider confirms is taken all the same.
+const MOST_PARTS: usize = 100;
+
 impl Invoice {
     /// Money that changed hands elsewhere. Call [`Invoice::observe`] first.
     pub fn record(&mut self, amount: Money, now: Timestamp) -> Result<EventType, Refusal> {
@@ -19,6 +22,7 @@ impl Invoice {
         if amount.minor > remaining.minor {
             return Err(Refusal::InvoiceOverpayment { remaining });
         }
+        self.refuse_part_too_many(amount)?;
         // What the provider may confirm at any moment has its place first.
         let held = match crate::planted!(Defect::HeldPaymentForgotten) {
             true => 0,
@@ -44,7 +48,17 @@ impl Invoice {
         if amount.minor < remaining.minor && !partial_allowed && !crate::planted!(Defect::PartsNotAsked) {
             return Err(Refusal::PartialPaymentNotAllowed { remaining });
         }
+        self.refuse_part_too_many(amount)?;
         Ok(amount)
+    }
+
+    /// The last place is for all that is left, so that every invoice can be paid.
+    fn refuse_part_too_many(&self, amount: Money) -> Result<(), Refusal> {
+        let (parts, remaining) = (self.receipts.len(), self.remaining());
+        match parts + 1 >= MOST_PARTS && amount.minor < remaining.minor {
+            true => Err(Refusal::TooManyParts { parts, remaining }),
+            false => Ok(()),
+        }
     }
 
     pub fn session_opened(&mut self, session: Id<PaymentSession>, now: Timestamp) {

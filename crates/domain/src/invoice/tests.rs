@@ -3,6 +3,7 @@
 use super::*;
 use crate::checkout::Item;
 use crate::payment::{Settlement, TransactionStatus};
+use crate::receipt::ValidationCode;
 use crate::sample::{DAY, at, dalasi, id, scope, seconds};
 use crate::table::table;
 
@@ -387,6 +388,34 @@ fn what_is_to_be_paid() {
     99.99
     invoice_overpayment: That is more than what is left to pay: 100.00 GMD.
     ");
+}
+
+/// Each part is in the list of receipts, and the last place in it is for all that is left.
+#[test]
+fn no_invoice_is_paid_in_more_parts_than_a_hundred() {
+    let mut invoice = pending();
+    for number in 1..=99_u8 {
+        assert_eq!(invoice.payable(Some(dalasi(1)), true, seconds(2)), Ok(dalasi(1)));
+        invoice.record(dalasi(1), seconds(2)).unwrap();
+        invoice.receipt_issued(ReceiptSummary {
+            id: id(number),
+            number: format!("RCT-2027-{number:03}"),
+            amount: dalasi(1),
+            payment_date: seconds(2),
+            validation_code: ValidationCode::new([number; 16]),
+        });
+    }
+    let rest = dalasi(TOTAL - 99);
+    let refusal = Refusal::TooManyParts { parts: 99, remaining: rest };
+    assert_eq!(
+        refusal.to_string(),
+        "This invoice has 99 payments already: the next one has to be all that is left, 114.01 GMD."
+    );
+    let refused = Err(refusal);
+    assert_eq!(invoice.payable(Some(dalasi(1)), true, seconds(2)), refused);
+    assert_eq!(invoice.record(dalasi(1), seconds(2)).map(|_| rest), refused);
+    assert_eq!(invoice.payable(None, true, seconds(2)), Ok(rest));
+    assert_eq!(invoice.record(rest, seconds(2)), Ok(EventType::InvoicePaid));
 }
 
 #[test]

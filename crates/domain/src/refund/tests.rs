@@ -182,6 +182,24 @@ fn transactions_follow_their_refunds() {
     ");
 }
 
+#[test]
+fn failed_refunds_leave_their_places_to_others() {
+    let say = |asked, failed| Earlier { asked, failed }.refuse_beyond_most().map_err(|no| (no.code(), no.to_string()));
+    for (asked, failed) in [(0, 0), (99, 0), (100, 1), (999, 900), (999, 999)] {
+        assert_eq!(say(asked, failed), Ok(()), "{asked}, {failed} of them failed");
+    }
+    let code = || "too_many_refunds".to_owned();
+    let words = "This transaction has 100 refunds already, and can't have more. Give the rest back to the payer by another way.";
+    for (asked, failed) in [(100, 0), (101, 1), (1_000, 900)] {
+        assert_eq!(say(asked, failed), Err((code(), words.into())), "{asked}, {failed} of them failed");
+    }
+    let words = "1000 refunds of this transaction were asked for already, failed ones included, and no more can be. \
+                 Give the money back to the payer by another way.";
+    for failed in [901, 1_000] {
+        assert_eq!(say(1_000, failed), Err((code(), words.into())), "{failed} failed");
+    }
+}
+
 /// A failure gives the part free again; when it was none after all, and another refund took the part, a person looks.
 #[test]
 fn a_correction_never_breaks_the_bound() {

@@ -10,7 +10,7 @@ use store::queries::signing_keys;
 use super::{Context, keys};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
-use crate::ledger_proof::{self, Balances, Proof, SealedBatch, SealedEntry, Side, Totals, TransactionProof};
+use crate::ledger_proof::{self, Balances, Inclusion, Proof, SealedBatch, SealedEntry, Side, Totals, TransactionProof};
 
 /// Entries of one batch at most.
 const BATCH: i64 = 1000;
@@ -111,19 +111,42 @@ fn of_transaction(tx: &mut Tx<'_>, scope: Scope, id: Id<Transaction>) -> Result<
         let message = "`transaction_id` names no transaction of yours.";
         return Err(Fault::new("transaction_id", FaultCode::NotFound, message).into());
     }
-    let (mut inclusions, mut unsealed_entries) = (Vec::new(), 0);
+    let (mut places, mut unsealed_entries) = (Vec::new(), 0);
     for (entry, log_no) in batches::places(tx, scope, &id.to_string())? {
-        let Some(log_no) = log_no else {
-            unsealed_entries += 1;
-            continue;
-        };
-        let missing = || Failure::Broken(format!("the ledger entry {entry} has a place in no batch"));
-        let batch = batches::of_place(tx, scope, log_no)?.ok_or_else(missing)?;
-        let entries = sealed_entries(tx, scope, &batch)?;
-        let index = entries.iter().position(|sealed| sealed.log_no == log_no).ok_or_else(missing)?;
-        inclusions.push(ledger_proof::include(&entries, index, &SealedBatch::of(&batch)));
+        match log_no {
+            Some(log_no) => places.push((log_no, entry)),
+            None => unsealed_entries += 1,
+        }
+    }
+    places.sort_unstable();
+    let (mut inclusions, mut places) = (Vec::with_capacity(places.len()), places.as_slice());
+    // Each batch is read once, whatever it holds of this transaction.
+    while let Some((first, entry)) = places.first() {
+        let batch = batches::of_place(tx, scope, *first)?.ok_or_else(|| placeless(entry))?;
+        let (inside, behind) = places.split_at(places.partition_point(|(log_no, _)| *log_no <= batch.last_log_no));
+        inclusions.extend(of_batch(tx, scope, &batch, inside)?);
+        places = behind;
     }
     Ok(TransactionProof { transaction_id: id.to_string(), inclusions, unsealed_entries })
+}
+
+/// Of entries with these places, which are in order.
+fn of_batch(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    batch: &BatchRow,
+    places: &[(i64, String)],
+) -> Result<Vec<Inclusion>, Failure> {
+    let entries = sealed_entries(tx, scope, batch)?;
+    let index = |(log_no, entry): &(i64, String)| {
+        entries.binary_search_by_key(log_no, |sealed| sealed.log_no).map_err(|_| placeless(entry))
+    };
+    let indexes = places.iter().map(index).collect::<Result<Vec<_>, _>>()?;
+    Ok(ledger_proof::include_all(&entries, &indexes, &SealedBatch::of(batch)))
+}
+
+fn placeless(entry: &str) -> Failure {
+    Failure::Broken(format!("the ledger entry {entry} has a place in no batch"))
 }
 
 /// All entries of a batch, as they were hashed.

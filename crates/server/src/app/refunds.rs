@@ -12,7 +12,7 @@ use domain::rail::RefundSupport;
 use domain::refund::{Refund, RefundMoved, Source};
 use domain::{Id, Money, Refusal, Scope, Sum, Timestamp};
 use store::Tx;
-use store::queries::{balances, jobs, ledger};
+use store::queries::{balances, jobs, ledger, refunds as stored};
 
 use super::balance::{self, Balance};
 use super::paid_object::PaidObject;
@@ -41,6 +41,7 @@ pub fn ask(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewRefund) ->
     let now = tx.now();
     let id = tx.entropy().id(now);
     let mut refund = Refund::ask(id, &mut transaction, new.amount, new.reason.clone(), now)?;
+    stored::of_transaction(tx, scope, transaction.id)?.refuse_beyond_most()?;
     let entry_id = tx.entropy().id(now);
     let entry = match refund.source.clone() {
         Source::Merchant { rail } => {

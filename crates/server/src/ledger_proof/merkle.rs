@@ -35,18 +35,33 @@ pub fn root(leaves: &[Hash]) -> Hash {
     }
 }
 
-/// The hashes beside the way from a leaf up to the root, from below.
-pub fn path(leaves: &[Hash], index: usize) -> Vec<Hash> {
-    assert!(index < leaves.len(), "a leaf that is there has a path");
-    if leaves.len() == 1 {
-        return Vec::new();
+/// For each leaf at one of `indexes`, which are in order, the hashes beside its way up to the root, from below. Each node is
+/// hashed once.
+pub fn paths(leaves: &[Hash], indexes: &[usize]) -> Vec<Vec<Hash>> {
+    assert!(
+        indexes.is_sorted() && indexes.last().is_none_or(|last| *last < leaves.len()),
+        "a leaf that is there has a path"
+    );
+    root_and_paths(leaves, 0, indexes).1
+}
+
+/// Of the leaves from the number `first` on.
+fn root_and_paths(leaves: &[Hash], first: usize, indexes: &[usize]) -> (Hash, Vec<Vec<Hash>>) {
+    if indexes.is_empty() {
+        return (root(leaves), Vec::new());
+    }
+    if let [leaf] = leaves {
+        return (*leaf, vec![Vec::new(); indexes.len()]);
     }
     let half = split(leaves.len());
     let (left, right) = leaves.split_at(half);
-    let (mut path, sibling) =
-        if index < half { (path(left, index), root(right)) } else { (path(right, index - half), root(left)) };
-    path.push(sibling);
-    path
+    let (on_left, on_right) = indexes.split_at(indexes.partition_point(|index| *index < first + half));
+    let (left, mut paths) = root_and_paths(left, first, on_left);
+    let (right, mut others) = root_and_paths(right, first + half, on_right);
+    paths.iter_mut().for_each(|path| path.push(right));
+    others.iter_mut().for_each(|path| path.push(left));
+    paths.append(&mut others);
+    (node(&left, &right), paths)
 }
 
 /// The root to which a path leads; `None` where the path does not fit a tree of so many leaves.
@@ -109,8 +124,14 @@ mod tests {
         for size in 1..=33_usize {
             let leaves: Vec<Hash> = (0..size).map(|number| leaf(&number.to_be_bytes())).collect();
             let whole = root(&leaves);
+            let all = paths(&leaves, &(0..size).collect::<Vec<_>>());
             for index in 0..size {
-                let path = path(&leaves, index);
+                let path = all[index].clone();
+                assert_eq!(
+                    paths(&leaves, &[index]),
+                    std::slice::from_ref(&path),
+                    "alone and beside others it has the same way"
+                );
                 assert_eq!(root_by_path(leaves[index], index, size, &path), Some(whole), "{index} of {size}");
                 assert_ne!(root_by_path(leaf(b"another"), index, size, &path), Some(whole));
                 for other in (0..size + 1).filter(|other| *other != index) {

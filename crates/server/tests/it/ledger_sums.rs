@@ -1,9 +1,11 @@
 //! What the ledger adds up: sums beyond any number that a database holds, and a scope that can't be sealed beside one that can.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dalasi::app::balance::{self, Balance};
 use dalasi::app::{Context, ledger};
+use dalasi::ledger_proof::Chain;
 use domain::{Currency, Mode, Money, Scope, Timestamp};
 use store::Tx;
 use store::queries::ledger_batches;
@@ -60,6 +62,39 @@ async fn no_sum_is_too_large(place: &Place) {
     assert_eq!((total.minor, recent.minor), (2 * ENTRIES * most, 2 * ENTRIES * most));
     assert_eq!(total.to_string(), "1845999999999999.8154");
     world.app.store().close().await;
+}
+
+/// More than one page of them, and more than one batch holds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proof_leaves_out_no_entry_of_its_transaction() {
+    for place in Place::each("a proof of many entries").await {
+        let world = World::on(place.settings()).await;
+        let paid = world.paid(1_000).await;
+        world.rest().await;
+        let scope = world.scope;
+        for name in ["first_", "second"] {
+            insert(&world, scope, name).await;
+            let rows = world.app.commit(move |tx, _| {
+                let sql = "update ledger_postings set transaction_id = $1 where transaction_id = 'txn'";
+                Ok(tx.execute(sql, &[paid.to_string().into()])?)
+            });
+            assert_eq!(rows.await.map(i128::from), Ok(2 * ENTRIES));
+            seal(&world).await;
+        }
+        let proof = world.app.read(move |tx, context| ledger::proof(tx, context, scope, Some(paid), None, 1));
+        // A moment, unless a batch is read for each of its entries.
+        let proof = tokio::time::timeout(Duration::from_secs(30), proof).await.expect("in time").unwrap();
+        let found = proof.transaction.unwrap();
+        assert_eq!((i128::try_from(found.inclusions.len()).unwrap(), found.unsealed_entries), (2 * ENTRIES + 1, 0));
+        let chain = Chain::new(proof.keys);
+        let batches: BTreeSet<i64> =
+            found.inclusions.iter().map(|inclusion| chain.includes(inclusion).unwrap().batch).collect();
+        assert!(batches.len() >= 2, "{batches:?}");
+        let entries: BTreeSet<i64> = found.inclusions.iter().map(|inclusion| inclusion.entry.log_no).collect();
+        assert_eq!(entries.len(), found.inclusions.len(), "each once");
+        world.app.store().close().await;
+        place.end().await;
+    }
 }
 
 /// A balance looks for the last batch, and then for what waits: here a batch comes between.

@@ -17,7 +17,7 @@ use domain::job::{ClaimedJob, Job, Lane};
 use domain::payment::{Step, Transaction, TransactionStatus};
 use domain::rail::{Called, Capability, FailureReason, RefundReport, RefundSupport, Report, Started};
 use domain::receipt::Receipt;
-use domain::refund::{Refund, RefundStatus, Source};
+use domain::refund::{MOST_REFUNDS, Refund, RefundStatus, Source};
 use domain::{Currency, Id, Metadata, Method, Money, OfflineMethod, Refusal, TaxRate};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -25,6 +25,7 @@ use store::Tx;
 use store::queries::{jobs, transactions};
 use tokio::sync::Notify;
 
+use crate::cli::place::Place;
 use crate::world::World;
 
 const HALF_A_MINUTE: Duration = Duration::from_secs(31);
@@ -213,6 +214,30 @@ async fn nothing_goes_out_while_the_books_are_in_doubt() {
     let refund = until(&world, refund.id, is_over).await;
     assert_eq!((refund.status(), rail.times(refund.id)), (RefundStatus::Completed, 1));
     world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_has_so_many_refunds_and_no_more() {
+    for place in Place::each("a transaction has so many refunds").await {
+        let world = World::on(place.settings()).await;
+        let (paid, other) = (world.paid(100_000).await, world.paid(1_000).await);
+        world.rest().await;
+        let mut asked = Vec::new();
+        for _ in 0..MOST_REFUNDS {
+            asked.push(world.refund(paid, Some(100)).await.unwrap().id);
+        }
+        let refused = Err(Failure::Refused(Refusal::TooManyRefunds { most: MOST_REFUNDS }));
+        assert_eq!(world.refund(paid, Some(100)).await, refused);
+        world.refund(other, Some(100)).await.unwrap();
+        let failed = RefundReport::Failed { reason: FailureReason::Declined };
+        world.app.report_refund(world.scope, asked[7], failed).await.unwrap();
+        world.refund(paid, Some(100)).await.unwrap();
+        assert_eq!(world.refund(paid, None).await, refused);
+        assert_eq!(transaction(&world, paid).await.refunding().minor, 100 * MOST_REFUNDS, "a refusal takes nothing");
+        world.has_clean_books().await;
+        world.app.store().close().await;
+        place.end().await;
+    }
 }
 
 /// Each way a call ends, at a rail that knows its references and at one that does not: what is stored, and how often

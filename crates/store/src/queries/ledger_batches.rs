@@ -133,9 +133,9 @@ left join ledger_log
     and ledger_log.mode = ledger_postings.mode
     and ledger_log.entry_id = ledger_postings.entry_id
 where ledger_postings.organization_id = $1 and ledger_postings.mode = $2 and ledger_postings.transaction_id = $3
-    and ledger_postings.line = 1
+    and ledger_postings.line = 1 and ledger_postings.entry_id > $4
 order by ledger_postings.entry_id
-limit 1000";
+limit $5";
 
 const PLACED: &str = "\
 select page.entry_id as entry_id, coalesce(ledger_log.entry_id, ledger_unsealed.entry_id, '') as placed
@@ -157,6 +157,8 @@ order by page.entry_id";
 
 /// Entries of a page that are looked for in the log.
 const PAGE: i64 = 200;
+/// Of a page of places.
+const PLACES: usize = 1000;
 
 const WAITING_FOR_NOTHING: &str = "\
 select entry_id
@@ -356,10 +358,24 @@ pub fn count_sealed(tx: &mut Tx<'_>, scope: Scope) -> Result<i64, Error> {
     tx.query_one(COUNT_LOGGED, &[organization, mode])?.get("entries")
 }
 
-/// The entries of a transaction, each with its place, if it has one.
+/// All entries of a transaction, each with its place, if it has one. The domain says how many there can be.
 pub fn places(tx: &mut Tx<'_>, scope: Scope, transaction_id: &str) -> Result<Vec<(String, Option<i64>)>, Error> {
-    let rows = tx.query(PLACES_OF_TRANSACTION, &key(scope, transaction_id))?;
-    rows.iter().map(|row| Ok((row.get("entry_id")?, row.get("log_no")?))).collect()
+    let mut places: Vec<(String, Option<i64>)> = Vec::new();
+    loop {
+        let after = places.last().map_or("", |(entry, _)| entry);
+        let rows = tx.query(PLACES_OF_TRANSACTION, &page_of_places(scope, transaction_id, after))?;
+        for row in &rows {
+            places.push((row.get("entry_id")?, row.get("log_no")?));
+        }
+        if rows.len() < PLACES {
+            return Ok(places);
+        }
+    }
+}
+
+fn page_of_places(scope: Scope, transaction_id: &str, after: &str) -> [Value; 5] {
+    let [organization, mode, transaction] = key(scope, transaction_id);
+    [organization, mode, transaction, after.into(), i64::try_from(PLACES).unwrap_or(i64::MAX).into()]
 }
 
 /// Of a page of entries behind `after`: those that neither have a place nor wait for one, which can't be; and the last of the
@@ -402,7 +418,7 @@ pub fn plans(tx: &mut Tx<'_>, scope: Scope, entry: &str, transaction_id: &str) -
     let [organization, mode, after] = key(scope, "");
     Ok([
         explained(tx, ENTRY, &key(scope, entry))?,
-        explained(tx, PLACES_OF_TRANSACTION, &key(scope, transaction_id))?,
+        explained(tx, PLACES_OF_TRANSACTION, &page_of_places(scope, transaction_id, ""))?,
         explained(tx, PLACED, &[organization.clone(), mode.clone(), after, PAGE.into()])?,
         explained(tx, WAITING_FOR_NOTHING, &[organization.clone(), mode.clone()])?,
         explained(tx, UNSEALED_TOTALS, &[organization, mode])?,

@@ -1,7 +1,8 @@
 //! Refunds: lists for the merchant and for the operator.
 
-use domain::refund::{Refund, RefundStatus};
-use domain::{Scope, Timestamp};
+use domain::payment::Transaction;
+use domain::refund::{Earlier, Refund, RefundStatus};
+use domain::{Id, Scope, Timestamp};
 
 use super::{Filter, Page, PageRequest};
 use crate::entity::{NEEDS_A_PERSON, key, parse};
@@ -16,6 +17,17 @@ where organization_id = $1 and mode = $2
     and id > $5
 order by id
 limit $6";
+
+const OF_TRANSACTION: &str = "\
+select count(*) as asked, count(case when status = 'failed' then 1 end) as failed
+from refunds
+where organization_id = $1 and mode = $2 and transaction_id = $3";
+
+/// How many there are of a transaction. While that is locked there come no others.
+pub fn of_transaction(tx: &mut Tx<'_>, scope: Scope, transaction: Id<Transaction>) -> Result<Earlier, Error> {
+    let row = tx.query_one(OF_TRANSACTION, &key(scope, &transaction.to_string()))?;
+    Ok(Earlier { asked: row.get("asked")?, failed: row.get("failed")? })
+}
 
 pub fn list(
     tx: &mut Tx<'_>,

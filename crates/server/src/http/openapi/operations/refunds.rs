@@ -2,7 +2,7 @@
 
 use domain::api_key::{Area, Right};
 use domain::payment::Transaction;
-use domain::refund::Refund;
+use domain::refund::{MOST_REFUNDS, Refund};
 use domain::{Currency, Money, Refusal};
 
 use super::super::problems::{Access, Repeats, invalid, refused};
@@ -31,7 +31,8 @@ pub(super) fn about(id: &str) -> Option<(Access, Repeats, &'static str)> {
             Repeats::ByHeader,
             "Answers at once, with the refund `pending`; `refund.completed` or `refund.failed` tells the outcome. A payment \
              that you recorded by hand is given back by hand, so its refund is `completed` at once. What is on its way \
-             counts: all refunds together are never more than was paid. Your fee is not given back, so the balance may go \
+             counts: all refunds together are never more than was paid. A transaction has at most 100 refunds that have not \
+             failed, and 1,000 in all. Your fee is not given back, so the balance may go \
              below zero, unless `allow_negative_balance` is off. In test mode the last two digits of the amount decide: \
              `.71` has too little money, `.72` is refused, `.73` never answers, `.74` loses the answer.",
         ),
@@ -66,6 +67,7 @@ pub(super) fn problems(id: &str) -> Option<Vec<Problem>> {
             refused(Refusal::TransactionNotRefundable { status: "pending" }),
             refused(Refusal::TransactionAlreadyRefunded),
             refused(Refusal::RefundExceedsAmount { left: dalasi(4_000) }),
+            refused(Refusal::TooManyRefunds { most: MOST_REFUNDS }),
             refused(Refusal::InsufficientBalance { available: dalasi(9_750).into(), required: dalasi(10_000) }),
             Problem::card_data_not_allowed("reason"),
             refused(Refusal::not_found::<Transaction>()),
