@@ -270,6 +270,15 @@ async fn a_row_that_no_query_reads_ends_no_check() {
     // The parts behind it were walked to their ends.
     assert!(report.checked.contains_key("event_log"), "{:?}", report.checked);
     assert_eq!(report.doubt, Doubt { scopes: [world.scope].into(), is_of_all: false });
+    // Money of which nobody knows whose it is may be anybody's.
+    let of_nobody = "insert into ledger_postings
+        (organization_id, mode, entry_id, line, transaction_id, account, currency, amount_minor, created_at)
+        values ('org_nobody', 'test', 'ent_nobody', 1, 'txn_nobody', 'merchant', 'GMD', 5, 5)";
+    assert_eq!(database.execute(of_nobody, []).unwrap(), 1);
+    let report = check(&world, async || {}).await;
+    assert_eq!(report.doubt, Doubt { scopes: [world.scope].into(), is_of_all: true });
+    let other = domain::Scope { mode: domain::Mode::Live, ..world.scope };
+    assert!(report.doubt.is_of(other), "every refund waits");
     world.app.store().close().await;
 }
 
