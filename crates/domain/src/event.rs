@@ -65,12 +65,45 @@ impl EventType {
     }
 }
 
+/// What an event is called: by this version, or by a later one that runs beside it during an upgrade.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EventName {
+    Known(EventType),
+    Later(String),
+}
+
+impl EventName {
+    pub fn read(text: String) -> Self {
+        EventType::parse(&text).map_or(EventName::Later(text), EventName::Known)
+    }
+
+    pub fn known(&self) -> Option<EventType> {
+        match self {
+            EventName::Known(kind) => Some(*kind),
+            EventName::Later(_) => None,
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        match self {
+            EventName::Known(kind) => kind.as_str(),
+            EventName::Later(name) => name,
+        }
+    }
+}
+
+impl From<EventType> for EventName {
+    fn from(kind: EventType) -> Self {
+        EventName::Known(kind)
+    }
+}
+
 /// A fact that was committed. `body` is the envelope exactly as every attempt sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub id: Id<Event>,
     pub scope: Scope,
-    pub kind: EventType,
+    pub kind: EventName,
     /// The public id of the object whose sequence counts this event.
     pub object_id: String,
     /// 1, 2, 3 … per object, without a gap.

@@ -118,7 +118,7 @@ fn delivery(status: DeliveryStatus, tries: u8) -> Delivery {
     let event = Event {
         id: id(6),
         scope: scope(),
-        kind: EventType::PaymentSucceeded,
+        kind: EventType::PaymentSucceeded.into(),
         object_id: "cs_1".into(),
         sequence: 1,
         body: "{}".into(),

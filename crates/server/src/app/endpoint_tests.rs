@@ -83,7 +83,9 @@ impl App {
             };
         let posted = match self.endpoint_tests().begin(scope) {
             Some(_under_way) => match self.look(|tx, _| Ok(tx.now())).await {
-                Ok(now) => self.post_event(&endpoint, &event_id, EventType::WebhookTest, &body, now).await.map(Some),
+                Ok(now) => {
+                    self.post_event(&endpoint, &event_id, EventType::WebhookTest.as_str(), &body, now).await.map(Some)
+                }
                 Err(failure) => Err(failure),
             },
             None => Ok(None),

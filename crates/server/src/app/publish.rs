@@ -178,7 +178,7 @@ fn publish<T: Serialize>(
     let created_at = now.max(updated_at).max(given_up.map_or(now, |until| until.plus(MOMENT)));
     let id: Id<Event> = tx.entropy().id(created_at);
     let body = envelope(id, kind, scope.mode, object_id, sequence, created_at, data);
-    let event = Event { id, scope, kind, object_id: object_id.to_owned(), sequence, body, created_at };
+    let event = Event { id, scope, kind: kind.into(), object_id: object_id.to_owned(), sequence, body, created_at };
     events::append(tx, &event)?;
     for endpoint in wanting {
         if !(domain::planted!(Defect::DeliveryNotOwed) && kind == EventType::PaymentFailed) {

@@ -290,7 +290,7 @@ pub fn retry(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<EventView, 
             reopened += 1;
         }
     }
-    for endpoint in active.wanting(event.kind) {
+    for endpoint in event.kind.known().map(|kind| active.wanting(kind)).into_iter().flatten() {
         if known.iter().all(|delivery| delivery.endpoint != endpoint) {
             let mut delivery = Delivery::owed(&event, endpoint, now);
             delivery.retry(now);
@@ -411,7 +411,7 @@ impl super::App {
         &self,
         endpoint: &WebhookEndpoint,
         event_id: &str,
-        kind: EventType,
+        kind: &str,
         body: &str,
         now: Timestamp,
     ) -> Result<Attempted, Failure> {
@@ -429,7 +429,7 @@ impl super::App {
             (signing::TIMESTAMP_HEADER, &now.seconds().to_string()),
             (signing::SIGNATURE_HEADER, &signatures.standard),
             (signing::COMPATIBILITY_HEADER, &signatures.compatibility),
-            ("x-jokoor-event", kind.as_str()),
+            ("x-jokoor-event", kind),
             ("x-jokoor-event-id", event_id),
         ])?;
         Ok(match self.egress().post(&url, headers, body.to_owned().into(), live).await {

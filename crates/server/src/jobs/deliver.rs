@@ -127,6 +127,6 @@ async fn attempt(app: &App, held: Held) -> Result<Option<Ended>, Failure> {
         tracing::warn!(event = %event.id, "the database took so long that this webhook is left to the next claim");
         return Ok(None);
     }
-    let outcome = app.post_event(&endpoint, &event.id.to_string(), event.kind, &event.body, now).await?;
+    let outcome = app.post_event(&endpoint, &event.id.to_string(), event.kind.as_str(), &event.body, now).await?;
     Ok(Some(Ended { claimed, posted: Some(Posted { url: endpoint.url, outcome }) }))
 }

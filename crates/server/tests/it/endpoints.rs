@@ -15,7 +15,8 @@ use domain::event::{Event, EventType};
 use domain::job::Job;
 use domain::webhook::{Attempted, Delivery, EndpointStatus, EventFilter, WebhookEndpoint};
 use domain::{Id, Metadata};
-use store::queries::{deliveries, endpoints, events};
+use store::queries::events::EventsFilter;
+use store::queries::{PageRequest, deliveries, endpoints, events};
 use store::{Database, Dialect};
 use tokio::net::TcpListener;
 
@@ -119,6 +120,38 @@ async fn what_cannot_be_read_keeps_nobody_waiting_on_postgres() {
     let Some(place) = Place::postgres("what cannot be read keeps nobody waiting").await else { return };
     nobody_waits_for_what_cannot_be_read(place.settings()).await;
     place.end().await;
+}
+
+/// An upgrade leaves a process of the version before running, which is asked for all events.
+#[tokio::test]
+async fn an_event_of_a_later_version_is_shown_by_its_name() {
+    for place in Place::each("an event of a later version").await {
+        let world = World::complete(place.settings()).await;
+        world.rest().await;
+        let endpoint = endpoint(&world).await;
+        let owed = owe(&world, endpoint, 3).await;
+        let (scope, later) = (world.scope, owed[1]);
+        let renamed = world.app.commit(move |tx, _| {
+            let sql = "update events set type = 'balance.counted' where id = $1";
+            Ok(tx.execute(sql, &[later.to_string().into()])?)
+        });
+        assert_eq!(renamed.await, Ok(1));
+        let page = PageRequest { offset: 0, limit: 10, after: None };
+        let found = world.app.read(move |tx, _| Ok(events::list(tx, scope, &EventsFilter::default(), &page)?)).await;
+        let names: BTreeMap<_, _> =
+            found.unwrap().items.iter().map(|event| (event.id, event.kind.as_str().to_owned())).collect();
+        assert_eq!(
+            owed.iter().map(|id| names[id].as_str()).collect::<Vec<_>>(),
+            ["checkout.cancelled", "balance.counted", "checkout.cancelled"]
+        );
+        let shown = world.app.read(move |tx, _| webhooks::event(tx, scope, later)).await.unwrap();
+        assert_eq!(serde_json::to_value(&shown).unwrap()["type"], "balance.counted");
+        // It is the later version's to send.
+        let claimed = claim(&world).await;
+        assert!(claimed.iter().all(|(event, _)| *event != later) && claimed.len() == 2, "{claimed:?}");
+        world.app.store().close().await;
+        place.end().await;
+    }
 }
 
 /// Written by a later version beside this one, in an upgrade; or lost.
@@ -412,7 +445,7 @@ async fn one_objects_events_follow_each_other_without_a_pause() {
             for sequence in 1..=30 {
                 let (event, object_id) = (tx.entropy().id(now), object_id.clone());
                 let (kind, body) = (EventType::CheckoutCancelled, r#"{"data":{}}"#.to_owned());
-                let event = Event { id: event, scope, kind, object_id, sequence, body, created_at: now };
+                let event = Event { id: event, scope, kind: kind.into(), object_id, sequence, body, created_at: now };
                 events::append(tx, &event)?;
                 deliveries::insert(tx, &Delivery::owed(&event, id, now))?;
             }
@@ -457,7 +490,7 @@ async fn owe(world: &World, endpoint: Id<WebhookEndpoint>, count: i64) -> Vec<Id
             let (id, object_id) =
                 (tx.entropy().id(now), tx.entropy().id::<domain::checkout::Checkout>(now).to_string());
             let (kind, body) = (EventType::CheckoutCancelled, r#"{"data":{}}"#.to_owned());
-            let event = Event { id, scope, kind, object_id, sequence: 1, body, created_at: now };
+            let event = Event { id, scope, kind: kind.into(), object_id, sequence: 1, body, created_at: now };
             events::append(tx, &event)?;
             deliveries::insert(tx, &Delivery::owed(&event, endpoint, now))?;
             all.push(id);

@@ -194,7 +194,7 @@ impl World {
     }
 
     async fn told(&self, object: impl ToString) -> Vec<&'static str> {
-        self.events(object).await.iter().map(|event| event.kind.as_str()).collect()
+        self.events(object).await.iter().map(|event| event.kind.known().unwrap().as_str()).collect()
     }
 
     /// What receivers were told.

@@ -1,6 +1,6 @@
 //! Events: appended with the change that they tell, given a place in the log afterwards.
 
-use domain::event::{Event, EventType};
+use domain::event::{Event, EventName, EventType};
 use domain::{Id, Scope, Timestamp};
 
 use super::{
@@ -156,7 +156,7 @@ pub fn find(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<Option<Event
     tx.query_opt(SELECT, &key(scope, &id.to_string()))?.as_ref().map(read).transpose()
 }
 
-/// Those of `ids` that are there and can be read, in any order.
+/// Those of `ids` that are there, can be read and are known by their names, in any order: a later version sends its own.
 pub fn some(tx: &mut Tx<'_>, scope: Scope, ids: &[Id<Event>]) -> Result<Vec<Event>, Error> {
     let [organization, mode, _] = key(scope, "");
     let (events, ids) = listed(3, ids.iter().map(Id::to_string));
@@ -164,7 +164,7 @@ pub fn some(tx: &mut Tx<'_>, scope: Scope, ids: &[Id<Event>]) -> Result<Vec<Even
     values.extend(ids);
     let mut found = Vec::with_capacity(values.len());
     for row in &tx.query(&SELECT_SOME.replace("{events}", &events), &values)? {
-        found.extend(unless_damaged(read(row), "an event")?);
+        found.extend(unless_damaged(read_known(row), "an event")?);
     }
     Ok(found)
 }
@@ -291,12 +291,19 @@ fn read_waiting(row: &Row) -> Result<Waiting, Error> {
     })
 }
 
+fn read_known(row: &Row) -> Result<Event, Error> {
+    let event = read(row)?;
+    match event.kind {
+        EventName::Known(_) => Ok(event),
+        EventName::Later(name) => Err(Error::Corrupt(format!("{name:?} is no event type"))),
+    }
+}
+
 fn read(row: &Row) -> Result<Event, Error> {
-    let kind: String = row.get("type")?;
     Ok(Event {
         id: read_id(&row.get::<String>("id")?)?,
         scope: scope_of(row)?,
-        kind: EventType::parse(&kind).ok_or_else(|| Error::Corrupt(format!("{kind:?} is no event type")))?,
+        kind: EventName::read(row.get("type")?),
         object_id: row.get("object_id")?,
         sequence: row.get("sequence")?,
         body: row.get("body")?,

@@ -42,7 +42,7 @@ async fn owe(store: &Store) -> Id<WebhookEndpoint> {
         for (object, sequence) in [("cs_one", 1), ("cs_one", 2), ("cs_two", 1)] {
             let (id, object_id) = (tx.entropy().id(now), object.to_owned());
             let (kind, body) = (EventType::CheckoutCancelled, "{}".to_owned());
-            let event = Event { id, scope, kind, object_id, sequence, body, created_at: now };
+            let event = Event { id, scope, kind: kind.into(), object_id, sequence, body, created_at: now };
             deliveries::insert(tx, &Delivery::owed(&event, endpoint, now))?;
         }
         Ok::<_, Error>(endpoint)
@@ -278,7 +278,7 @@ async fn a_retry_leaves_the_order_only_where_it_waits(world: &World) {
 fn event(tx: &mut Tx<'_>, scope: Scope, object: &str, sequence: i64) -> Event {
     let now = tx.now();
     let (id, kind, body) = (tx.entropy().id(now), EventType::CheckoutCancelled, "{}".to_owned());
-    Event { id, scope, kind, object_id: object.to_owned(), sequence, body, created_at: now }
+    Event { id, scope, kind: kind.into(), object_id: object.to_owned(), sequence, body, created_at: now }
 }
 
 /// An endpoint that hangs is owed the most, and for the longest time.
@@ -543,7 +543,7 @@ async fn what_is_given_up_is_looked_for_by_parts(world: &World) {
                 let due_at = now.plus(Duration::from_secs(number / 100));
                 let (id, object_id) = (tx.entropy().id(created_at), format!("cs_{number}"));
                 let (kind, body) = (EventType::CheckoutCancelled, "{}".to_owned());
-                let event = Event { id, scope, kind, object_id, sequence: 1, body, created_at };
+                let event = Event { id, scope, kind: kind.into(), object_id, sequence: 1, body, created_at };
                 deliveries::insert(tx, &Delivery::owed(&event, endpoint, due_at))?;
             }
             Ok::<_, Error>((scope, endpoint, now))

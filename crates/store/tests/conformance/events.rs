@@ -43,7 +43,7 @@ async fn an_objects_events_keep_their_order_whatever_the_clocks_said(world: &Wor
                     let created_at = now.plus(Duration::from_secs(second));
                     let (kind, body) = (EventType::CheckoutCancelled, "{}".to_owned());
                     let (id, object_id) = (tx.entropy().id(created_at), object.to_owned());
-                    events::append(tx, &Event { id, scope, kind, object_id, sequence, body, created_at })?;
+                    events::append(tx, &Event { id, scope, kind: kind.into(), object_id, sequence, body, created_at })?;
                 }
                 Ok::<_, Error>(scope)
             })
@@ -71,7 +71,7 @@ async fn a_page_of_large_events_is_shorter_and_leaves_none_out(world: &World) {
         for sequence in 1..=11 {
             let (id, kind, body) = (tx.entropy().id(now), EventType::CheckoutCancelled, "x".repeat(1_000_000));
             let object_id = "cs_one".to_owned();
-            events::append(tx, &Event { id, scope, kind, object_id, sequence, body, created_at: now })?;
+            events::append(tx, &Event { id, scope, kind: kind.into(), object_id, sequence, body, created_at: now })?;
         }
         Ok::<_, Error>(scope)
     });
@@ -122,7 +122,7 @@ async fn an_event_that_cannot_be_read_keeps_no_other_from_its_place(world: &Worl
         let scope = Scope { organization: tx.entropy().id(now), mode: Mode::Test };
         let id: Id<Event> = tx.entropy().id(now);
         let (kind, object_id, body) = (EventType::CheckoutCancelled, "cs_one".to_owned(), "{}".to_owned());
-        events::append(tx, &Event { id, scope, kind, object_id, sequence: 1, body, created_at: now })?;
+        events::append(tx, &Event { id, scope, kind: kind.into(), object_id, sequence: 1, body, created_at: now })?;
         // Before all others, in whatever order.
         tx.execute(
             "insert into events (organization_id, mode, id, type, object_id, sequence, body, created_at)
@@ -156,7 +156,7 @@ async fn who_commits_between_two_looks_changes_no_order() {
                 let created_at = now.plus(Duration::from_secs(second));
                 let (kind, body) = (EventType::CheckoutCancelled, "{}".to_owned());
                 let (id, object_id) = (tx.entropy().id(created_at), object.to_owned());
-                events::append(tx, &Event { id, scope, kind, object_id, sequence, body, created_at })?;
+                events::append(tx, &Event { id, scope, kind: kind.into(), object_id, sequence, body, created_at })?;
             }
             let between: Id<Event> = tx.entropy().id(now.plus(Duration::from_secs(1)));
             Ok::<_, Error>((scope, between))

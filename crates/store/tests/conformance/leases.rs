@@ -39,7 +39,7 @@ async fn held(store: &Store, ahead: Duration) -> ClaimedJob {
         assert_eq!(mails::claim(tx, scope, MailKind::Invoice, 1, until)?.len(), 1);
         let (event, endpoint) = (tx.entropy().id(now), tx.entropy().id(now));
         let (kind, object_id, body) = (EventType::CheckoutExpired, "cs_1".to_owned(), "{}".to_owned());
-        let event = Event { id: event, scope, kind, object_id, sequence: 1, body, created_at: now };
+        let event = Event { id: event, scope, kind: kind.into(), object_id, sequence: 1, body, created_at: now };
         deliveries::insert(tx, &Delivery::owed(&event, endpoint, now))?;
         assert_eq!(claim_deliveries(tx, until)?, 1);
         let ahead_us = i64::try_from(ahead.as_micros()).unwrap();
