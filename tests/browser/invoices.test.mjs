@@ -137,6 +137,22 @@ describe('invoice', { concurrency: 2 }, () => {
         await paid(page)
       }))
 
+    test(named('whose amount changes meanwhile shows it before anything is paid'), () =>
+      visit(async page => {
+        const invoice = await create()
+        await open(page, invoice)
+        await server.api('PUT', `/v1/pay/invoices/${invoice.id}`, { tax_rate: 20 })
+        if (!scripts) {
+          await button(page, /^Pay with Wave/).click()
+          await page.getByText('The amount to pay has changed.').waitFor()
+          await look(page, 'invoice-changed')
+        }
+        await page.locator('.amount', { hasText: '1,200.00' }).waitFor()
+        await payWith(page, 'wave')
+        await paid(page)
+        assert.deepEqual((await get(invoice)).receipts.map(it => it.amount), ['1200.00'])
+      }))
+
     test(named('that was not paid says why and can be paid again'), () =>
       visit(async page => {
         const invoice = await create()

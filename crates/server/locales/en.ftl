@@ -68,6 +68,7 @@ problem-card-not-started = The card page could not be opened. Nothing was taken.
 problem-in-progress = A payment is still being checked. Wait for its answer before you pay again.
 problem-too-often = That was too often in a short time. Wait ten minutes, then try again.
 problem-stale-form = This page was too old. Nothing was sent. Please try again.
+problem-amount-changed = The amount to pay has changed. Nothing was sent. Check the new amount, then try again.
 
 ## Phone
 phone-title-afrimoney = Your Afrimoney number

@@ -68,6 +68,7 @@ problem-card-not-started = La page de la carte n’a pas pu être ouverte. Rien 
 problem-in-progress = Un paiement est encore en cours de vérification. Attendez la réponse avant de payer de nouveau.
 problem-too-often = Trop d’essais en peu de temps. Attendez dix minutes, puis réessayez.
 problem-stale-form = Cette page était trop ancienne. Rien n’a été envoyé. Veuillez réessayer.
+problem-amount-changed = Le montant à payer a changé. Rien n’a été envoyé. Vérifiez le nouveau montant, puis réessayez.
 
 ## Téléphone
 phone-title-afrimoney = Votre numéro Afrimoney

@@ -8,6 +8,7 @@ mod answer;
 pub mod assets;
 pub mod contrast;
 mod documents;
+mod due;
 mod follow;
 mod form;
 pub mod headers;

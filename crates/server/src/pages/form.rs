@@ -16,6 +16,8 @@ use crate::whole_body::{self, Unread};
 /// Our forms hold a token and a word or a number; those of a payment link what its merchant asks.
 const MOST_BYTES: usize = 64 * 1024;
 const MOST_FIELDS: usize = 64;
+/// The amount that is due as the page showed it, where it can change.
+pub(super) const DUE: &str = "due";
 
 pub(super) struct Form(Vec<(String, String)>);
 
@@ -73,6 +75,11 @@ fn is_same_origin(headers: &HeaderMap, pay_url: &str) -> bool {
     site_is_ours && origin_is_ours
 }
 
+/// What a form's token is for: its page, and the amount due that it names.
+pub(super) fn bound_to(object_id: &str, due: Option<&str>) -> String {
+    due.map_or_else(|| object_id.to_owned(), |due| format!("{object_id} {due}"))
+}
+
 /// A token that was on a page of this object, and is not too old.
 pub(super) enum Token<'f> {
     Good(&'f str),
@@ -87,7 +94,8 @@ pub(super) fn token<'f>(
     now: Timestamp,
 ) -> Result<Token<'f>, Wrong> {
     let token = form.get("form_token").ok_or(Wrong::ForeignForm)?;
-    match form_token::verify(key, purpose, object_id, token, now.seconds()) {
+    let bound_to = bound_to(object_id, form.get(DUE));
+    match form_token::verify(key, purpose, &bound_to, token, now.seconds()) {
         Ok(()) => Ok(Token::Good(token)),
         Err(FormTokenFault::Expired) => Ok(Token::Stale),
         Err(FormTokenFault::Invalid) => Err(Wrong::ForeignForm),

@@ -32,6 +32,8 @@ pub(super) enum Note {
     InProgress {},
     TooOften {},
     StaleForm {},
+    /// The page showed another amount than is due now.
+    AmountChanged {},
     Phone {
         method: Method,
         fault: PhoneFault,
@@ -63,6 +65,7 @@ impl Note {
             | Self::InProgress {}
             | Self::TooOften {}
             | Self::StaleForm {}
+            | Self::AmountChanged {}
             | Self::Code { .. }
             | Self::Approved {}
             | Self::Phone { part: None, .. } => true,
@@ -137,6 +140,7 @@ impl Notes {
             | Note::InProgress {}
             | Note::TooOften {}
             | Note::StaleForm {}
+            | Note::AmountChanged {}
             | Note::Phone { .. }
             | Note::Part { .. }
             | Note::Fields { .. }

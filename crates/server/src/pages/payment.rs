@@ -349,6 +349,7 @@ impl<'a> Payment<'a> {
             Problem::InProgress => self.t.get("problem-in-progress"),
             Problem::TooOften => self.t.get("problem-too-often"),
             Problem::StaleForm => self.t.get("problem-stale-form"),
+            Problem::AmountChanged => self.t.get("problem-amount-changed"),
         }
     }
 
@@ -368,6 +369,8 @@ impl<'a> Payment<'a> {
             CodeError::Wrong => self.t.get("code-wrong"),
             CodeError::Expired => self.t.get("code-expired"),
             CodeError::TooOften => self.t.get("problem-too-often"),
+            CodeError::StaleForm => self.t.get("problem-stale-form"),
+            CodeError::AmountChanged => self.t.get("problem-amount-changed"),
         }
     }
 

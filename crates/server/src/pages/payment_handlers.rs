@@ -24,7 +24,7 @@ use super::state::{self, Simulator};
 use super::text::Language;
 use super::view::{self, PaymentPage};
 use super::visit::{Visit, address};
-use super::{amount, page_path, payment, questions, subject};
+use super::{amount, due, page_path, payment, questions, subject};
 use crate::app::Context;
 use crate::app::hosted::{self, Hosted, Place, Standing};
 use crate::app::idempotency::Reply;
@@ -126,6 +126,8 @@ fn draw(call: &Call, visit: &Visit) -> Response {
     let mut kept = kept_choice(visit, chosen_part.as_ref().map(|(_, part)| *part), language);
     kept.extend(visit.note.clone().filter(|_| note_stays).map(|sealed| ("note", sealed)));
     let form_token_key = &site.app.context().form_token_key;
+    let due = due::shown(hosted);
+    let bound_to = form::bound_to(&id, due.as_deref());
     let page = PaymentPage {
         merchant: subject::merchant(hosted),
         amount: chosen_part.as_ref().map(|(_, part)| *part).or(hosted.amount()).map(state::amount),
@@ -136,7 +138,8 @@ fn draw(call: &Call, visit: &Visit) -> Response {
         path: call.path.clone(),
         kept,
         revision,
-        form_token: form_token::issue(form_token_key, PURPOSE, &id, subject::forms_until_s(hosted), &random()),
+        form_token: form_token::issue(form_token_key, PURPOSE, &bound_to, subject::forms_until_s(hosted), &random()),
+        due,
         time_left: subject::time_left(hosted),
         reads: visit.reads,
         leave: subject::leave(hosted),
@@ -162,12 +165,14 @@ fn chosen_part(call: &Call, visit: &Visit, note: Option<&Note>) -> Option<(Strin
         Some(Note::Phone { part, .. }) => part.clone(),
         Some(_) | None => visit.part.clone(),
     };
-    typed.and_then(|typed| Some((typed.clone(), part_of(call, Some(&typed)).ok()??)))
+    let typed = typed.filter(|_| call.hosted.takes_parts())?;
+    let part = part_of(call, Some(&typed)).ok()??;
+    Some((typed, part))
 }
 
 /// The part of what is left that a payer typed; nothing typed is all of it.
 fn part_of(call: &Call, typed: Option<&str>) -> Result<Option<Money>, FieldFault> {
-    let typed = typed.map(str::trim).filter(|typed| !typed.is_empty() && call.hosted.takes_parts());
+    let typed = typed.map(str::trim).filter(|typed| !typed.is_empty());
     let (Some(typed), PaidObject::Invoice(invoice)) = (typed, &call.hosted.object) else { return Ok(None) };
     let remaining = invoice.remaining();
     let money = questions::money(Some(typed), remaining.currency, call.language.locale)?;
@@ -343,12 +348,12 @@ struct Wish {
 fn wish(call: &Call, form: &Form, method: Method) -> Result<Wish, Note> {
     let mut filled = questions::read(&call.hosted, call.place, form, call.language.locale)?;
     let typed_part: Option<String> = form.get("amount").map(|typed| typed.chars().take(LONGEST_TYPED).collect());
-    match part_of(call, typed_part.as_deref()) {
-        Ok(Some(part)) => filled.amount = Some(part),
-        Ok(None) => {}
+    let part = match part_of(call, typed_part.as_deref()) {
+        Ok(part) => part,
         Err(fault) => return Err(Note::Part { fault, typed: typed_part.unwrap_or_default() }),
-    }
-    Ok(Wish { method, typed_part: typed_part.filter(|_| filled.amount.is_some()), filled })
+    };
+    filled.amount = due::asked(form, &call.hosted, part)?.or(filled.amount);
+    Ok(Wish { method, typed_part: typed_part.filter(|_| part.is_some()), filled })
 }
 
 /// The form's token is the idempotency key: the same form sent twice is one press of the button. What was filled in
@@ -404,6 +409,7 @@ fn answer(call: &Call, result: Result<Reply, Failure>, method: Option<Method>) -
     let note = match result {
         Ok(reply) if reply.status == 200 => None,
         Ok(reply) if reply.body == kept(&Refusal::PaymentInProgress.code()) => Some(Note::InProgress {}),
+        Ok(reply) if due::REFUSALS.iter().any(|code| reply.body == kept(code)) => Some(Note::AmountChanged {}),
         Ok(reply) if reply.body == kept(&Refusal::NoPaymentMethodAvailable.code()) => {
             method.map(|method| match method.needs_phone() {
                 true => Note::Phone { method, fault: PhoneFault::NotStarted, typed: None, part: None },
@@ -549,10 +555,11 @@ async fn start(
 }
 
 async fn submit_code(call: &Call, form: &Form, once: impl Fn(&str) -> IdempotencyKey) -> Result<Response, Wrong> {
-    let session = call.hosted.payment.as_ref().map(|payment| &payment.session);
-    let Some(NextAction::Otp { length, .. }) = session.and_then(|session| session.next_action.as_ref()) else {
-        return Ok(call.to_page());
-    };
+    let Some(session) = call.hosted.session() else { return Ok(call.to_page()) };
+    let Some(NextAction::Otp { length, .. }) = &session.next_action else { return Ok(call.to_page()) };
+    if !due::is_shown(form, &call.hosted, session.amount) {
+        return Ok(call.to_page_with(&Note::AmountChanged {}));
+    }
     let code: String = form.get("code").unwrap_or_default().chars().filter(|c| !matches!(c, ' ' | '-')).collect();
     if code.is_empty() {
         return Ok(call.to_page_with(&Note::Code { fault: CodeFault::Missing }));

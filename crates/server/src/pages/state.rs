@@ -254,6 +254,8 @@ pub(super) fn noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: O
                 Some(Note::Code { fault: CodeFault::Missing }) => Some(CodeError::Missing),
                 Some(Note::Code { fault: CodeFault::Format }) => Some(CodeError::Format),
                 Some(Note::Code { fault: CodeFault::TooOften } | Note::TooOften {}) => Some(CodeError::TooOften),
+                Some(Note::StaleForm {}) => Some(CodeError::StaleForm),
+                Some(Note::AmountChanged {}) => Some(CodeError::AmountChanged),
                 Some(_) | None => error,
             };
             State::EnterCode {
@@ -289,7 +291,13 @@ fn unstarted_noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: Op
             };
             (Some(method), Some(error), typed)
         }
-        Some(note @ (Note::NotStarted { .. } | Note::InProgress {} | Note::TooOften {} | Note::StaleForm {})) => {
+        Some(
+            note @ (Note::NotStarted { .. }
+            | Note::InProgress {}
+            | Note::TooOften {}
+            | Note::StaleForm {}
+            | Note::AmountChanged {}),
+        ) => {
             return match state {
                 State::NotPaid { methods, .. } => {
                     with_problem(State::Choose { methods, problem: None, received: None }, &note)
@@ -324,6 +332,7 @@ fn with_problem(mut state: State, note: &Note) -> State {
         Note::InProgress {} => Problem::InProgress,
         Note::TooOften {} => Problem::TooOften,
         Note::StaleForm {} => Problem::StaleForm,
+        Note::AmountChanged {} => Problem::AmountChanged,
         Note::Go {}
         | Note::Leaving {}
         | Note::Approved {}

@@ -25,6 +25,8 @@ pub struct PaymentPage {
     pub revision: String,
     /// Rides in every form; it is the idempotency key of what the form does.
     pub form_token: String,
+    /// Rides beside it and is covered by it: what the page says is to be paid, where that can change.
+    pub due: Option<String>,
     /// Set it through [`super::moment::time_left`], which speaks only in the last quarter.
     pub time_left: Option<TimeLeft>,
     /// How often a waiting page without script has asked already (`?reads=`); longer pauses each time.
@@ -373,6 +375,8 @@ pub enum Problem {
     TooOften,
     /// The form was not ours or too old.
     StaleForm,
+    /// The form was of a page that showed another amount.
+    AmountChanged,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -390,6 +394,8 @@ pub enum CodeError {
     Wrong,
     Expired,
     TooOften,
+    StaleForm,
+    AmountChanged,
 }
 
 /// Why an attempt failed; the words of the API's `failure_reason`.

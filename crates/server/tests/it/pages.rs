@@ -1,5 +1,6 @@
 //! The hosted pages, driven by their forms as a browser without script would.
 
+mod amounts;
 mod methods;
 mod numbers;
 mod protection;

@@ -290,7 +290,10 @@ impl World {
 
     /// A payer at the checkout's page.
     pub(crate) async fn payer(&self, checkout: &Checkout) -> Payer<'_> {
-        let home = format!("/checkout/{}", checkout.id);
+        self.payer_at(format!("/checkout/{}", checkout.id)).await
+    }
+
+    pub(crate) async fn payer_at(&self, home: String) -> Payer<'_> {
         let page = self.get(&home).await;
         Payer { world: self, home, page }
     }

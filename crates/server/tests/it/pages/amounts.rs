@@ -1,0 +1,151 @@
+//! A payer pays the amount that the page shows, or nothing: an invoice may change while its page is open.
+
+use dalasi::app::hosted::{self, Hosted, Place};
+use dalasi::app::invoices::{self, InvoiceChange, NewPayment};
+use dalasi::app::organizations::{self, SettingsChange};
+use dalasi::app::products::NewItem;
+use domain::invoice::Invoice;
+use domain::payment::Payable;
+use domain::{Currency, Id, Method, Money, OfflineMethod};
+
+use crate::invoices::{create, rice};
+use crate::world::{Payer, World};
+
+const CHANGED: &str = "The amount to pay has changed. Nothing was sent.";
+
+fn gmd(minor: i64) -> Money {
+    Money::new(minor, Currency::gmd())
+}
+
+/// Of 115.00.
+async fn billed(world: &World) -> (Id<Invoice>, Payer<'_>) {
+    let id = create(world, rice(world)).await.unwrap().id;
+    (id, world.payer_at(format!("/invoice/{id}")).await)
+}
+
+/// The invoice is about so much before tax of 15 % now.
+async fn bill_anew(world: &World, id: Id<Invoice>, minor: i64) {
+    let item =
+        NewItem { product_id: None, description: Some("Rice".into()), quantity: 1, unit_price: Some(gmd(minor)) };
+    let change = InvoiceChange { items: Some(vec![item]), ..InvoiceChange::default() };
+    let scope = world.scope;
+    world.app.commit(move |tx, context| invoices::update(tx, context, scope, id, &change)).await.unwrap();
+}
+
+async fn record(world: &World, id: Id<Invoice>, minor: i64) {
+    let new = NewPayment { amount: gmd(minor), method: OfflineMethod::Cash, transaction_id: None, notes: None };
+    let scope = world.scope;
+    let recorded = world.app.commit(move |tx, context| invoices::record_payment(tx, context, scope, id, &new, "key"));
+    recorded.await.unwrap();
+}
+
+async fn take_parts(world: &World, takes: bool) {
+    let change = SettingsChange { allow_partial_payments: Some(takes), ..SettingsChange::default() };
+    let scope = world.scope;
+    let changed = world.app.commit(move |tx, context| organizations::change_settings(tx, context, scope, &change));
+    changed.await.unwrap();
+}
+
+async fn looked_up(world: &World, id: Id<Invoice>) -> Hosted {
+    let place = Place { payable: Payable::Invoice(id), session: None };
+    world.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await.unwrap()
+}
+
+async fn begun(world: &World, id: Id<Invoice>) -> Vec<Money> {
+    looked_up(world, id).await.attempts.iter().map(|attempt| attempt.amount).collect()
+}
+
+/// From the choice to the code that QMoney sent for a part.
+async fn ask_for_code(payer: &mut Payer<'_>, part: &str) {
+    payer.press("/method", &[("amount", part), ("method", "qmoney")]).await;
+    payer.press("/phone", &[("phone", "+2207000000")]).await;
+    assert_eq!(payer.page.heading(), "Enter the code");
+}
+
+#[tokio::test]
+async fn a_form_of_another_amount_begins_nothing() {
+    let world = World::new().await;
+    for due in ["143.75", "42.75"] {
+        let (id, mut payer) = billed(&world).await;
+        assert!(payer.page.says("115.00"));
+        let mut forms = vec![payer.prepare("/method", &[("method", "wave")])];
+        payer.choose(Method::Afrimoney).await;
+        forms.push(payer.prepare("/phone", &[("phone", "+2207000000")]));
+        match due {
+            "143.75" => bill_anew(&world, id, 12_500).await,
+            _ => record(&world, id, 7_225).await,
+        }
+        for form in forms {
+            let answer = world.send(form).await;
+            payer.open(answer.location()).await;
+            assert_eq!(payer.page.heading(), "How do you want to pay?");
+            assert!(payer.page.says(CHANGED) && payer.page.says(due), "{}", payer.page.body);
+            assert_eq!(begun(&world, id).await, []);
+        }
+        // The page as it is now is as good as any.
+        payer.choose(Method::Wave).await;
+        assert_eq!(payer.page.heading(), "Continue in Wave");
+        let begun: Vec<String> = begun(&world, id).await.iter().map(ToString::to_string).collect();
+        assert_eq!(begun, [due]);
+    }
+    world.has_clean_books().await;
+}
+
+#[tokio::test]
+async fn what_changes_beside_the_amount_holds_nobody_up() {
+    let world = World::new().await;
+    let (id, mut payer) = billed(&world).await;
+    let (scope, notes) = (world.scope, Some("Thank you".into()));
+    let change = InvoiceChange { notes, ..InvoiceChange::default() };
+    world.app.commit(move |tx, context| invoices::update(tx, context, scope, id, &change)).await.unwrap();
+    payer.choose(Method::Wave).await;
+    assert_eq!(begun(&world, id).await, [gmd(11_500)]);
+}
+
+#[tokio::test]
+async fn a_part_that_is_taken_no_more_does_not_become_all() {
+    let world = World::new().await;
+    take_parts(&world, true).await;
+    let (id, mut payer) = billed(&world).await;
+    payer.press("/method", &[("amount", "50"), ("method", "afrimoney")]).await;
+    assert!(payer.page.says("50.00 GMD"));
+    take_parts(&world, false).await;
+    payer.press("/phone", &[("phone", "+2207000000")]).await;
+    assert_eq!(payer.page.heading(), "How do you want to pay?");
+    assert!(payer.page.says(CHANGED) && payer.page.says("115.00"));
+    assert_eq!(begun(&world, id).await, []);
+}
+
+#[tokio::test]
+async fn a_code_pays_what_its_own_tab_shows() {
+    let world = World::new().await;
+    take_parts(&world, true).await;
+    let (id, mut first) = billed(&world).await;
+    ask_for_code(&mut first, "50").await;
+    let mut second = world.payer_at(format!("/invoice/{id}")).await;
+    second.press("/other", &[]).await;
+    ask_for_code(&mut second, "80").await;
+    first.press("/code", &[("code", "123456")]).await;
+    assert_eq!(first.page.heading(), "Enter the code");
+    assert!(first.page.says(CHANGED) && first.page.says("80.00"), "{}", first.page.body);
+    assert_eq!(looked_up(&world, id).await.is_paid_by().count(), 0);
+    first.press("/code", &[("code", "123456")]).await;
+    first.reach("We received 80.00 GMD").await;
+    assert_eq!(begun(&world, id).await, [gmd(5_000), gmd(8_000)]);
+    world.has_clean_books().await;
+}
+
+/// Under the form's token: another one is no form of ours.
+#[tokio::test]
+async fn nobody_names_another_amount_than_the_page_did() {
+    let world = World::new().await;
+    let (id, payer) = billed(&world).await;
+    let (to, hidden) = payer.page.form("/method").unwrap();
+    assert_eq!(hidden[1], ("due".into(), "11500 GMD".into()));
+    for due in [None, Some("11500"), Some("1 GMD"), Some("")] {
+        let mut fields = vec![hidden[0].clone(), ("method".into(), "wave".into())];
+        fields.extend(due.map(|due| ("due".to_owned(), due.to_owned())));
+        assert_eq!(world.send(crate::world::post(&to, &fields)).await.status, axum::http::StatusCode::FORBIDDEN);
+    }
+    assert_eq!(begun(&world, id).await, []);
+}
