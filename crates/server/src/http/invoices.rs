@@ -109,13 +109,16 @@ pub(super) async fn update(
     body: Body,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Invoices))?;
-    let id = parse(&id);
-    let currency = currency_of(&api, scope, &id).await?;
+    let named = parse(&id);
+    let currency = currency_of(&api, scope, &named).await?;
     let change = body::update(&body, &headers, currency)?;
     refuse_card_numbers(scope, &body)?;
     let key = caller.merchant_key(&body, None)?;
-    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::update(tx, context, scope, id.clone()?, &change);
-    Ok(api.app.write(key, command, caller.renderer(200, view(&api))).await?.into())
+    let command =
+        move |tx: &mut Tx<'_>, context: &Context| invoices::update(tx, context, scope, named.clone()?, &change);
+    let reply = api.app.write(key, command, caller.renderer(200, view(&api))).await?;
+    api.app.tell(id);
+    Ok(reply.into())
 }
 
 /// Finalize a draft.
@@ -133,9 +136,11 @@ pub(super) async fn finalize(
     let scope = caller.require(Right::write(Area::Invoices))?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
-    let id = parse(&id);
-    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::finalize(tx, context, scope, id.clone()?);
-    Ok(api.app.write(key, command, caller.renderer(200, view(&api))).await?.into())
+    let named = parse(&id);
+    let command = move |tx: &mut Tx<'_>, context: &Context| invoices::finalize(tx, context, scope, named.clone()?);
+    let reply = api.app.write(key, command, caller.renderer(200, view(&api))).await?;
+    api.app.tell(id);
+    Ok(reply.into())
 }
 
 /// Send an invoice by e-mail.

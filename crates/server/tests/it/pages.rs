@@ -1,6 +1,7 @@
 //! The hosted pages, driven by their forms as a browser without script would.
 
 mod amounts;
+mod following;
 mod methods;
 mod numbers;
 mod protection;
