@@ -5,7 +5,7 @@ import struct
 import subprocess
 import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 import requests
@@ -34,6 +34,8 @@ def shop():
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             self.server.asked.append(self.path)
+            if self.path in self.server.held:
+                self.server.held[self.path].wait(10)
             status, body = self.server.files.get(self.path, (404, b""))
             self.send_response(status)
             if status in (301, 302):
@@ -47,7 +49,7 @@ def shop():
             pass
 
     shop = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    shop.files, shop.asked = {}, []
+    shop.files, shop.asked, shop.held = {}, [], {}
     shop.url = f"http://127.0.0.1:{shop.server_port}"
     Thread(target=shop.serve_forever, daemon=True).start()
     yield shop
@@ -118,6 +120,19 @@ def test_another_address_is_another_picture_and_none_is_none(server, shop, merch
     eventually(lambda: (path := shown(page)) and path != blue)
     merchant(None)
     assert shown(page) is None
+
+
+def test_a_new_address_does_not_wait_for_the_next_try_of_the_old_one(server, shop, merchant, page):
+    shop.held["/away"] = Event()
+    shop.files["/there"] = (200, png(8, 8))
+    before = given_up(server)
+    merchant(f"{shop.url}/away")
+    eventually(lambda: "/away" in shop.asked)
+    merchant(f"{shop.url}/there")
+    shop.held["/away"].set()
+    eventually(lambda: given_up(server) > before)
+    eventually(lambda: shown(page), timeout=5)
+    assert shop.asked.count("/there") == 1
 
 
 @pytest.mark.parametrize(

@@ -42,10 +42,10 @@ pub fn file(tx: &mut Tx<'_>, scope: Scope, digest: &str) -> Result<Vec<u8>, Fail
     Ok(logos::file(tx, scope, digest)?.ok_or_else(Refusal::not_found::<Organization>)?)
 }
 
-/// Owes a look at the address, which may be the same and show something new.
+/// Owes a look at the address, which may be the same and show something new. What came of looks before holds up none.
 pub(super) fn owe(tx: &mut Tx<'_>, organization: &Organization) -> Result<(), Failure> {
     let job = Job::FetchLogo(organization.id, organization.mode);
-    Ok(jobs::schedule(tx, organization.scope(), job, tx.now())?)
+    Ok(jobs::schedule_anew(tx, organization.scope(), job, tx.now())?)
 }
 
 impl App {

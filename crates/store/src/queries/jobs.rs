@@ -19,6 +19,12 @@ insert into jobs (kind, object_id, organization_id, mode, due_at, lane, attempts
 values ($1, $2, $3, $4, $5, $6, 0, 0, 0)
 on conflict (kind, object_id) do update set due_at = excluded.due_at";
 
+const SCHEDULE_ANEW: &str = "\
+insert into jobs (kind, object_id, organization_id, mode, due_at, lane, attempts, lease_until, lease_token)
+values ($1, $2, $3, $4, $5, $6, 0, 0, 0)
+on conflict (kind, object_id) do update
+set due_at = excluded.due_at, attempts = 0, lease_until = 0, lease_token = jobs.lease_token + 1";
+
 const HOLD: &str = "\
 insert into jobs (kind, object_id, organization_id, mode, due_at, lane, attempts, lease_until, lease_token)
 values ($1, $2, $3, $4, $5, $6, 1, $7, 1)
@@ -82,17 +88,28 @@ const LONGEST_LEASE: Duration = Duration::from_secs(60);
 
 /// Owes `job` at `due_at`. Owed already: the time moves.
 pub fn schedule(tx: &mut Tx<'_>, scope: Scope, job: Job, due_at: Timestamp) -> Result<(), Error> {
-    let values = [
+    tx.append("jobs", SCHEDULE, &owed(scope, job, due_at))?;
+    wake(tx, job, due_at);
+    Ok(())
+}
+
+/// Owes `job` at `due_at` as if it had not been owed before: its attempts begin anew, and whoever has it in hand can neither
+/// put it off nor end it.
+pub fn schedule_anew(tx: &mut Tx<'_>, scope: Scope, job: Job, due_at: Timestamp) -> Result<(), Error> {
+    tx.execute(SCHEDULE_ANEW, &owed(scope, job, due_at))?;
+    wake(tx, job, due_at);
+    Ok(())
+}
+
+fn owed(scope: Scope, job: Job, due_at: Timestamp) -> [Value; 6] {
+    [
         job.kind().into(),
         job.object_id().into(),
         scope.organization.to_string().into(),
         scope.mode.as_str().into(),
         due_at.micros().into(),
         job.lane().number().into(),
-    ];
-    tx.append("jobs", SCHEDULE, &values)?;
-    wake(tx, job, due_at);
-    Ok(())
+    ]
 }
 
 /// What is due later is found without being told: nobody sleeps for so long.

@@ -17,7 +17,11 @@ use store::{Error, Schema, Settings, Store, Tx};
 use crate::on_both;
 use crate::world::{System, World, entropy};
 
-on_both!(what_a_clock_that_was_ahead_held_is_free, a_lease_that_is_given_back_is_free);
+on_both!(
+    what_a_clock_that_was_ahead_held_is_free,
+    a_lease_that_is_given_back_is_free,
+    what_is_owed_anew_is_in_nobodys_hands
+);
 
 const HOUR: Duration = Duration::from_secs(3600);
 const LEASE: Duration = Duration::from_secs(30);
@@ -101,6 +105,36 @@ async fn a_lease_that_is_given_back_is_free(world: &World) {
         lease::take(tx, "sequencer", "b", LEASE_US)
     });
     assert_eq!(given.await, Ok(Some(Token(2))));
+    store.close().await;
+}
+
+async fn what_is_owed_anew_is_in_nobodys_hands(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let ended = store.write(|tx| {
+        let now = tx.now();
+        let organization: Id<Organization> = tx.entropy().id(now);
+        tx.insert(&mut Organization::new(organization, Mode::Test, "Kairaba Books".into(), now))?;
+        let (scope, job) = (Scope { organization, mode: Mode::Test }, Job::FetchLogo(organization, Mode::Test));
+        let claim = |tx: &mut Tx<'_>| jobs::claim(tx, Lane::Ahead, 10, now.plus(LEASE));
+        jobs::schedule_anew(tx, scope, job, now)?;
+        let first = claim(tx)?.remove(0);
+        jobs::schedule_anew(tx, scope, job, now)?;
+        // Whoever had it in hand comes to an end.
+        jobs::again(tx, &first, now.plus(HOUR))?;
+        jobs::done(tx, &first)?;
+        let second = claim(tx)?;
+        assert!(second.len() == 1 && second[0].attempts == 1, "{second:?}");
+        assert!(second[0].lease_token > first.lease_token);
+        // It waits for its next try.
+        jobs::again(tx, &second[0], now.plus(HOUR))?;
+        assert_eq!(claim(tx)?, []);
+        jobs::schedule_anew(tx, scope, job, now)?;
+        let third = claim(tx)?;
+        assert!(third.len() == 1 && third[0].attempts == 1, "{third:?}");
+        jobs::done(tx, &third[0])?;
+        jobs::is_owed(tx, job)
+    });
+    assert_eq!(ended.await, Ok(false));
     store.close().await;
 }
 
