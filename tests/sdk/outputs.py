@@ -82,7 +82,7 @@ def _attribute_faults(name, benign, hostile, pair):
         return
     for attribute, value in benign.items():
         other = hostile[attribute]
-        if attribute in CHANGING or (attribute == "value" and benign.get("name") == "form_token"):
+        if attribute in CHANGING or (attribute == "value" and benign.get("name") in ("form_token", "shown")):
             continue
         if attribute == "d" and name.endswith("path"):  # The address in a QR code.
             continue

@@ -16,8 +16,8 @@ use crate::whole_body::{self, Unread};
 /// Our forms hold a token and a word or a number; those of a payment link what its merchant asks.
 const MOST_BYTES: usize = 64 * 1024;
 const MOST_FIELDS: usize = 64;
-/// The amount that is due as the page showed it, where it can change.
-pub(super) const DUE: &str = "due";
+/// What the page showed that can change.
+pub(super) const SHOWN: &str = "shown";
 
 pub(super) struct Form(Vec<(String, String)>);
 
@@ -75,9 +75,9 @@ fn is_same_origin(headers: &HeaderMap, pay_url: &str) -> bool {
     site_is_ours && origin_is_ours
 }
 
-/// What a form's token is for: its page, and the amount due that it names.
-pub(super) fn bound_to(object_id: &str, due: Option<&str>) -> String {
-    due.map_or_else(|| object_id.to_owned(), |due| format!("{object_id} {due}"))
+/// What a form's token is for: its page, and what that showed.
+pub(super) fn bound_to(object_id: &str, shown: Option<&str>) -> String {
+    shown.map_or_else(|| object_id.to_owned(), |shown| format!("{object_id} {shown}"))
 }
 
 /// A token that was on a page of this object, and is not too old.
@@ -94,7 +94,7 @@ pub(super) fn token<'f>(
     now: Timestamp,
 ) -> Result<Token<'f>, Wrong> {
     let token = form.get("form_token").ok_or(Wrong::ForeignForm)?;
-    let bound_to = bound_to(object_id, form.get(DUE));
+    let bound_to = bound_to(object_id, form.get(SHOWN));
     match form_token::verify(key, purpose, &bound_to, token, now.seconds()) {
         Ok(()) => Ok(Token::Good(token)),
         Err(FormTokenFault::Expired) => Ok(Token::Stale),

@@ -24,7 +24,7 @@ use super::state::{self, Simulator};
 use super::text::Language;
 use super::view::{self, PaymentPage};
 use super::visit::{Visit, address};
-use super::{amount, due, page_path, payment, questions, subject};
+use super::{amount, page_path, payment, questions, shown, subject};
 use crate::app::Context;
 use crate::app::hosted::{self, Hosted, Place, Standing};
 use crate::app::idempotency::Reply;
@@ -126,8 +126,8 @@ fn draw(call: &Call, visit: &Visit) -> Response {
     let mut kept = kept_choice(visit, chosen_part.as_ref().map(|(_, part)| *part), language);
     kept.extend(visit.note.clone().filter(|_| note_stays).map(|sealed| ("note", sealed)));
     let form_token_key = &site.app.context().form_token_key;
-    let due = due::shown(hosted);
-    let bound_to = form::bound_to(&id, due.as_deref());
+    let named = shown::named(hosted, call.place);
+    let bound_to = form::bound_to(&id, named.as_deref());
     let page = PaymentPage {
         merchant: subject::merchant(hosted),
         amount: chosen_part.as_ref().map(|(_, part)| *part).or(hosted.amount()).map(state::amount),
@@ -139,7 +139,7 @@ fn draw(call: &Call, visit: &Visit) -> Response {
         kept,
         revision,
         form_token: form_token::issue(form_token_key, PURPOSE, &bound_to, subject::forms_until_s(hosted), &random()),
-        due,
+        shown: named,
         time_left: subject::time_left(hosted),
         reads: visit.reads,
         leave: subject::leave(hosted),
@@ -346,13 +346,14 @@ struct Wish {
 }
 
 fn wish(call: &Call, form: &Form, method: Method) -> Result<Wish, Note> {
+    shown::refuse_gone(form, &call.hosted, call.place, method)?;
     let mut filled = questions::read(&call.hosted, call.place, form, call.language.locale)?;
     let typed_part: Option<String> = form.get("amount").map(|typed| typed.chars().take(LONGEST_TYPED).collect());
     let part = match part_of(call, typed_part.as_deref()) {
         Ok(part) => part,
         Err(fault) => return Err(Note::Part { fault, typed: typed_part.unwrap_or_default() }),
     };
-    filled.amount = due::asked(form, &call.hosted, part)?.or(filled.amount);
+    filled.amount = shown::due(form, &call.hosted, part)?.or(filled.amount);
     Ok(Wish { method, typed_part: typed_part.filter(|_| part.is_some()), filled })
 }
 
@@ -409,7 +410,7 @@ fn answer(call: &Call, result: Result<Reply, Failure>, method: Option<Method>) -
     let note = match result {
         Ok(reply) if reply.status == 200 => None,
         Ok(reply) if reply.body == kept(&Refusal::PaymentInProgress.code()) => Some(Note::InProgress {}),
-        Ok(reply) if due::REFUSALS.iter().any(|code| reply.body == kept(code)) => Some(Note::AmountChanged {}),
+        Ok(reply) if shown::REFUSALS.iter().any(|code| reply.body == kept(code)) => Some(Note::AmountChanged {}),
         Ok(reply) if reply.body == kept(&Refusal::NoPaymentMethodAvailable.code()) => {
             method.map(|method| match method.needs_phone() {
                 true => Note::Phone { method, fault: PhoneFault::NotStarted, typed: None, part: None },
@@ -557,7 +558,7 @@ async fn start(
 async fn submit_code(call: &Call, form: &Form, once: impl Fn(&str) -> IdempotencyKey) -> Result<Response, Wrong> {
     let Some(session) = call.hosted.session() else { return Ok(call.to_page()) };
     let Some(NextAction::Otp { length, .. }) = &session.next_action else { return Ok(call.to_page()) };
-    if !due::is_shown(form, &call.hosted, session.amount) {
+    if !shown::is_due(form, &call.hosted, session.amount) {
         return Ok(call.to_page_with(&Note::AmountChanged {}));
     }
     let code: String = form.get("code").unwrap_or_default().chars().filter(|c| !matches!(c, ' ' | '-')).collect();

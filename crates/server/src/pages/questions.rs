@@ -89,6 +89,11 @@ fn shown(fault: FieldFault) -> FieldError {
     }
 }
 
+/// What the merchant asks of a payer who begins here.
+pub(super) fn asked(hosted: &Hosted, place: Place) -> &[CustomField] {
+    asking(hosted, place).map(questions).unwrap_or_default()
+}
+
 fn questions(link: &PaymentLink) -> &[CustomField] {
     link.terms().custom_fields.as_deref().unwrap_or_default()
 }

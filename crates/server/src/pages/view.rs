@@ -25,8 +25,8 @@ pub struct PaymentPage {
     pub revision: String,
     /// Rides in every form; it is the idempotency key of what the form does.
     pub form_token: String,
-    /// Rides beside it and is covered by it: what the page says is to be paid, where that can change.
-    pub due: Option<String>,
+    /// Rides beside it and is covered by it: what the page shows that can change.
+    pub shown: Option<String>,
     /// Set it through [`super::moment::time_left`], which speaks only in the last quarter.
     pub time_left: Option<TimeLeft>,
     /// How often a waiting page without script has asked already (`?reads=`); longer pauses each time.

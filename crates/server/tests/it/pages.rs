@@ -1,6 +1,6 @@
 //! The hosted pages, driven by their forms as a browser without script would.
 
-mod amounts;
+mod changes;
 mod following;
 mod methods;
 mod numbers;

@@ -1,11 +1,14 @@
-//! A payer pays the amount that the page shows, or nothing: an invoice may change while its page is open.
+//! What a merchant changes while a page is open: a payer pays the amount that the page shows, by a method that it offers, and
+//! answers the questions that it asks; or nothing happens.
 
 use dalasi::app::hosted::{self, Hosted, Place};
 use dalasi::app::invoices::{self, InvoiceChange, NewPayment};
 use dalasi::app::organizations::{self, SettingsChange};
+use dalasi::app::payment_links::{self, LinkChange, NewPaymentLink};
 use dalasi::app::products::NewItem;
 use domain::invoice::Invoice;
-use domain::payment::Payable;
+use domain::payment::{Payable, PaymentSession};
+use domain::payment_link::{CustomField, FieldType, Price, Terms};
 use domain::{Currency, Id, Method, Money, OfflineMethod};
 
 use crate::invoices::{create, rice};
@@ -40,7 +43,10 @@ async fn record(world: &World, id: Id<Invoice>, minor: i64) {
 }
 
 async fn take_parts(world: &World, takes: bool) {
-    let change = SettingsChange { allow_partial_payments: Some(takes), ..SettingsChange::default() };
+    set(world, SettingsChange { allow_partial_payments: Some(takes), ..SettingsChange::default() }).await;
+}
+
+async fn set(world: &World, change: SettingsChange) {
     let scope = world.scope;
     let changed = world.app.commit(move |tx, context| organizations::change_settings(tx, context, scope, &change));
     changed.await.unwrap();
@@ -141,11 +147,71 @@ async fn nobody_names_another_amount_than_the_page_did() {
     let world = World::new().await;
     let (id, payer) = billed(&world).await;
     let (to, hidden) = payer.page.form("/method").unwrap();
-    assert_eq!(hidden[1], ("due".into(), "11500 GMD".into()));
-    for due in [None, Some("11500"), Some("1 GMD"), Some("")] {
+    assert_eq!(hidden[1], ("shown".into(), "11500 GMD".into()));
+    for named in [None, Some("11500"), Some("1 GMD"), Some("")] {
         let mut fields = vec![hidden[0].clone(), ("method".into(), "wave".into())];
-        fields.extend(due.map(|due| ("due".to_owned(), due.to_owned())));
+        fields.extend(named.map(|named| ("shown".to_owned(), named.to_owned())));
         assert_eq!(world.send(crate::world::post(&to, &fields)).await.status, axum::http::StatusCode::FORBIDDEN);
+    }
+    assert_eq!(begun(&world, id).await, []);
+}
+
+fn question(name: &str) -> CustomField {
+    let label = format!("Your {name}");
+    CustomField { name: name.into(), label, kind: FieldType::Text, required: false, options: Vec::new() }
+}
+
+/// In a form they are known by their places.
+#[tokio::test]
+async fn an_answer_belongs_to_the_question_that_the_page_asked() {
+    let world = World::new().await;
+    let terms = Terms {
+        title: "Tea".into(),
+        description: None,
+        expiration_date: None,
+        max_usage_count: None,
+        success_url: None,
+        failure_url: None,
+        collect_customer_info: false,
+        custom_fields: Some(vec![question("table"), question("seat")]),
+        metadata: None,
+    };
+    let (scope, new) = (world.scope, NewPaymentLink { price: Price::Fixed { amount: gmd(500) }, terms });
+    let made = world.app.commit(move |tx, context| payment_links::create(tx, context, scope, &new)).await;
+    let id = made.unwrap().link.id;
+    let mut payer = world.payer_at(format!("/pay/{id}")).await;
+    let answers = [("answer-0", "table 7"), ("answer-1", "seat 3"), ("method", "wave")];
+    let form = payer.prepare("/method", &answers);
+    let questions = vec![question("seat"), question("table")];
+    let change = LinkChange { custom_fields: Some(Some(questions)), ..LinkChange::default() };
+    let changed = world.app.commit(move |tx, context| payment_links::update(tx, context, scope, id, &change));
+    changed.await.unwrap();
+    let answer = world.send(form).await;
+    assert!(!answer.location().contains("/ps_"), "nothing begins: {}", answer.location());
+    payer.open(answer.location()).await;
+    assert!(payer.page.says("This page was too old. Nothing was sent."), "{}", payer.page.body);
+    let answers = [("answer-0", "seat 3"), ("answer-1", "table 7"), ("method", "wave")];
+    payer.press("/method", &answers).await;
+    let session = payer.page.path.split(['/', '?']).find_map(|part| part.parse::<Id<PaymentSession>>().ok());
+    let found = world.app.read(move |tx, _| Ok(tx.peek::<PaymentSession>(scope, session.unwrap())?)).await;
+    let told = found.unwrap().unwrap().metadata;
+    assert_eq!((told.text("table").as_deref(), told.text("seat").as_deref()), (Some("table 7"), Some("seat 3")));
+}
+
+#[tokio::test]
+async fn a_method_that_is_offered_no_more_is_told() {
+    let world = World::new().await;
+    let (id, mut payer) = billed(&world).await;
+    let wave = payer.prepare("/method", &[("method", "wave")]);
+    payer.choose(Method::Afrimoney).await;
+    let phone = payer.prepare("/phone", &[("phone", "+2207000000")]);
+    let methods = Some(vec![Method::Card, Method::Qmoney]);
+    set(&world, SettingsChange { enabled_methods: methods, ..SettingsChange::default() }).await;
+    for (form, name) in [(wave, "Wave"), (phone, "Afrimoney")] {
+        let answer = world.send(form).await;
+        payer.open(answer.location()).await;
+        assert!(payer.page.says(&format!("{name} could not start the payment. Nothing was taken.")));
+        assert!(!payer.page.says(&format!("Pay with {name}")));
     }
     assert_eq!(begun(&world, id).await, []);
 }

@@ -1,0 +1,83 @@
+//! What a page shows that its merchant can change while it is open: the amount that is due of an invoice, the questions of a
+//! payment link, the methods. The page names the first two in its forms, under their token, and a form that names anything
+//! else begins nothing.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use domain::{Method, Money};
+
+use super::form::{self, Form};
+use super::note::Note;
+use super::questions;
+use crate::app::hosted::{Hosted, Place};
+use crate::app::paid_object::PaidObject;
+
+/// What the command says where another amount became due in the moment before it.
+pub(super) const REFUSALS: [&str; 2] = ["invoice_overpayment", "partial_payment_not_allowed"];
+
+/// As the forms of the page name it; nothing where nothing of it can change.
+pub(super) fn named(hosted: &Hosted, place: Place) -> Option<String> {
+    match &hosted.object {
+        PaidObject::Invoice(_) => hosted.amount().map(written),
+        PaidObject::PaymentLink(_) => {
+            let asked = questions::asked(hosted, place);
+            (!asked.is_empty()).then(|| {
+                let hash = digest(&SHA256, format!("{asked:?}").as_bytes());
+                hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+            })
+        }
+        PaidObject::Checkout(_) => None,
+    }
+}
+
+/// In minor units, which are the same in every language.
+fn written(amount: Money) -> String {
+    format!("{} {}", amount.minor, amount.currency.code())
+}
+
+/// Whether the form comes from a page that showed this amount.
+pub(super) fn is_due(form: &Form, hosted: &Hosted, amount: Money) -> bool {
+    match &hosted.object {
+        PaidObject::Invoice(_) => form.get(form::SHOWN) == Some(written(amount).as_str()),
+        PaidObject::Checkout(_) | PaidObject::PaymentLink(_) => true,
+    }
+}
+
+/// What a form asks to pay of an invoice: the part that its payer typed, or all that its page showed. The command holds it
+/// against what is left once more, under the invoice's lock.
+pub(super) fn due(form: &Form, hosted: &Hosted, part: Option<Money>) -> Result<Option<Money>, Note> {
+    let PaidObject::Invoice(invoice) = &hosted.object else { return Ok(None) };
+    let whole = invoice.remaining();
+    let is_as_shown = match part {
+        // Its merchant may take no parts any more.
+        Some(part) => part == whole || hosted.takes_parts(),
+        None => is_due(form, hosted, whole),
+    };
+    if is_as_shown { Ok(Some(part.unwrap_or(whole))) } else { Err(Note::AmountChanged {}) }
+}
+
+/// A method that is offered no more, or answers to questions that are others now: they are told apart by their places.
+pub(super) fn refuse_gone(form: &Form, hosted: &Hosted, place: Place, method: Method) -> Result<(), Note> {
+    if !hosted.methods.contains(&method) {
+        return Err(Note::NotStarted { method });
+    }
+    match &hosted.object {
+        PaidObject::PaymentLink(_) if form.get(form::SHOWN) != named(hosted, place).as_deref() => {
+            Err(Note::StaleForm {})
+        }
+        PaidObject::PaymentLink(_) | PaidObject::Checkout(_) | PaidObject::Invoice(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Currency, Refusal};
+
+    use super::*;
+
+    #[test]
+    fn these_are_the_refusals_of_another_amount() {
+        let remaining = Money::new(1, Currency::gmd());
+        let refusals = [Refusal::InvoiceOverpayment { remaining }, Refusal::PartialPaymentNotAllowed { remaining }];
+        assert_eq!(refusals.map(|refusal| refusal.code()), REFUSALS);
+    }
+}
