@@ -97,7 +97,7 @@ impl Faults {
     }
 }
 
-/// A name out of a request, cut so that an answer never echoes a megabyte.
+/// A name or another text out of a request, cut so that an answer never echoes a megabyte.
 pub(crate) fn shown(name: &str) -> String {
     const MOST: usize = 64;
     let mut shown: String = name.chars().take(MOST).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();

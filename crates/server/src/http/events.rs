@@ -11,7 +11,7 @@ use store::queries::{Page, PageRequest};
 
 use super::answer::{Answer, Problem};
 use super::caller::Caller;
-use super::fault::{Fault, FaultCode};
+use super::fault::{Fault, FaultCode, shown};
 use super::json::Body;
 use super::openapi::Data;
 use super::path::InPath;
@@ -57,7 +57,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
     let page = read::page::<Event>(&mut query);
     let order = query.text("order").choice(&[("desc", Order::NewestFirst), ("asc", Order::Log)]).or(Order::NewestFirst);
     let kind = query.text("type").parse(|text| {
-        let message = || format!("`type` {text:?} is no event type; leave it out to see all.");
+        let message = || format!("`type` {:?} is no event type; leave it out to see all.", shown(text));
         EventType::parse(text).ok_or_else(|| (FaultCode::InvalidEnum, message()))
     });
     let filter = EventsFilter {

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::Api;
 use super::answer::{Answer, Problem};
 use super::caller::Caller;
-use super::fault::FaultCode;
+use super::fault::{FaultCode, shown};
 use super::fields::Fields;
 use super::json::Body;
 use super::openapi::Data;
@@ -55,8 +55,8 @@ pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -
     let mut fields = Fields::new(&body);
     let lifetime_s = fields.integer("expires_in", SHORTEST_LIFETIME_S..=LONGEST_LIFETIME_S).or(DEFAULT_LIFETIME_S);
     let wanted = fields.text("scope").min(1).check(|text| {
-        let rights =
-            Rights::parse(&text).map_err(|word| (FaultCode::InvalidEnum, format!("`scope`: {word:?} is none.")))?;
+        let rights = Rights::parse(&text)
+            .map_err(|word| (FaultCode::InvalidEnum, format!("`scope`: {:?} is none.", shown(&word))))?;
         if rights.is_empty() || !rights.is_within(&key.rights) {
             return Err((FaultCode::NotAllowed, "`scope` must be a part of the key's own scopes.".to_owned()));
         }

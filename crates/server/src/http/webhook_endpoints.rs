@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::answer::{Answer, Problem};
 use super::caller::Caller;
 use super::card_guard;
-use super::fault::{Fault, FaultCode};
+use super::fault::{Fault, FaultCode, shown};
 use super::fields::{Field, Fields, MetadataValues};
 use super::json::Body;
 use super::openapi::Data;
@@ -114,7 +114,7 @@ fn url<'f>(api: &Api, mode: Mode, fields: &'f mut Fields<'_>) -> Field<'f, Strin
 fn enabled_events<'f>(fields: &'f mut Fields<'_>) -> Field<'f, Vec<EventFilter>> {
     let filters = fields.texts("enabled_events", MOST_FILTERS, |text| {
         let filter = text.parse(|text| {
-            let message = format!("{text:?} is no event type, `<resource>.*` or `*`.");
+            let message = format!("{:?} is no event type, `<resource>.*` or `*`.", shown(text));
             EventFilter::parse(text).ok_or((FaultCode::InvalidEnum, message))
         });
         filter.required()

@@ -6,6 +6,7 @@ mod authorization;
 mod books;
 mod cli;
 mod clocks;
+mod echoes;
 mod endpoints;
 mod invoices;
 mod ledger_sums;
