@@ -5,7 +5,7 @@ import struct
 import time
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RESET, SETTINGS, CONTINUATION = 0, 1, 3, 4, 9
+DATA, HEADERS, RESET, SETTINGS, PING, CONTINUATION = 0, 1, 3, 4, 6, 9
 END_STREAM, END_HEADERS = 1, 4
 INITIAL_WINDOW = 4
 
@@ -75,6 +75,19 @@ async def zero_window(reader, writer, key):
     window = struct.pack(">HI", INITIAL_WINDOW, 0)
     writer.write(PREFACE + frame(SETTINGS, 0, 0, window) + frame(HEADERS, END_STREAM | END_HEADERS, 1, get("/openapi.json")))
     await until_cut(reader)
+
+
+async def tiny_window(reader, writer, key):
+    """HTTP/2: one byte of the answer may be sent, and pings say all the while that somebody is there."""
+    window = struct.pack(">HI", INITIAL_WINDOW, 1)
+    writer.write(PREFACE + frame(SETTINGS, 0, 0, window) + frame(HEADERS, END_STREAM | END_HEADERS, 1, get("/openapi.json")))
+
+    async def pings():
+        while True:
+            await send(writer, frame(PING, 0, 0, b"somebody"))
+            await asyncio.sleep(1)
+
+    await _both(until_cut(reader), pings())
 
 
 async def rapid_reset(reader, writer, key):

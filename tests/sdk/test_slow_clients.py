@@ -22,6 +22,7 @@ ALLOWED = {
     attackers.slow_chunks: 30,
     attackers.never_reads: 30,
     attackers.zero_window: 30,
+    attackers.tiny_window: 30,
     attackers.rapid_reset: 10,
     attackers.endless_headers: 10,
     attackers.pipelined: 20,

@@ -1,5 +1,8 @@
 //! What a connection is doing, and until when it may go on doing only that.
 //! Pure book-keeping: it is told of bytes, requests and answers, and names the next deadline.
+//!
+//! A request that comes and a part of an answer that goes put a deadline off. What else is written does not: HTTP/2 has frames, such
+//! as the answer to a ping, by which a client that takes nothing would keep its connection and all its answers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,8 +31,16 @@ struct State {
     head_since: Option<Instant>,
     write_blocked_since: Option<Instant>,
     flush_blocked_since: Option<Instant>,
-    /// Answers with a part that the other side has not taken yet, by request number.
-    untaken: Vec<(u64, Instant)>,
+    unfinished: Vec<Unfinished>,
+}
+
+/// An answer with parts that the other side has not taken yet.
+struct Unfinished {
+    /// The request's.
+    number: u64,
+    parts: usize,
+    /// Since when none of them was taken.
+    since: Instant,
 }
 
 /// Why a connection is cut.
@@ -67,7 +78,7 @@ impl Activity {
                 head_since: None,
                 write_blocked_since: None,
                 flush_blocked_since: None,
-                untaken: Vec::new(),
+                unfinished: Vec::new(),
             }),
             waker: AtomicWaker::new(),
         })
@@ -85,7 +96,7 @@ impl Activity {
         let stuck = stuck
             .into_iter()
             .flatten()
-            .chain(state.untaken.iter().map(|(_, since)| *since))
+            .chain(state.unfinished.iter().map(|answer| answer.since))
             .min()
             .map(|since| (since + settings.write_timeout, Slowness::Write));
         let waiting = (state.in_flight == 0).then(|| {
@@ -112,25 +123,20 @@ impl Activity {
     }
 
     pub(super) fn write_is_blocked(&self, blocked: bool) {
-        let mut state = self.state();
-        note(&mut state.write_blocked_since, blocked);
-        if !blocked {
-            // The end of an answer may be on its way for long after its request is done.
-            state.idle_since = monotonic::now();
-        }
+        note(&mut self.state().write_blocked_since, blocked);
     }
 
     pub(super) fn flush_is_blocked(&self, blocked: bool) {
         note(&mut self.state().flush_blocked_since, blocked);
     }
 
-    pub(super) fn request_began(self: &Arc<Self>, version: Version) -> Ticket {
+    pub(super) fn request_began(self: &Arc<Self>, version: Version) -> Arc<Ticket> {
         let mut state = self.state();
         state.is_http2 = version == Version::HTTP_2;
         state.requests += 1;
         state.in_flight += 1;
         state.head_since = None;
-        Ticket { number: state.requests, activity: self.clone() }
+        Arc::new(Ticket { number: state.requests, activity: self.clone() })
     }
 }
 
@@ -142,38 +148,49 @@ fn note(since: &mut Option<Instant>, blocked: bool) {
     }
 }
 
-/// One request from its headers to the last byte of its answer.
+/// One request from its headers until the last byte of its answer is taken: whatever holds a part of the answer holds it.
 pub(super) struct Ticket {
     number: u64,
     activity: Arc<Activity>,
 }
 
-impl Ticket {
-    /// A part of the answer is ready and waits for the other side.
-    pub(super) fn part_is_ready(&self) {
-        let mut state = self.activity.state();
-        state.untaken.retain(|(number, _)| *number != self.number);
-        state.untaken.push((self.number, monotonic::now()));
-        drop(state);
-        self.activity.waker.wake();
-    }
-
-    /// The other side asks for more.
-    pub(super) fn part_was_taken(&self) {
-        let mut state = self.activity.state();
-        state.untaken.retain(|(number, _)| *number != self.number);
-    }
-}
-
 impl Drop for Ticket {
     fn drop(&mut self) {
         let mut state = self.activity.state();
-        state.untaken.retain(|(number, _)| *number != self.number);
         state.in_flight -= 1;
         if state.in_flight == 0 {
             state.idle_since = monotonic::now();
         }
         drop(state);
         self.activity.waker.wake();
+    }
+}
+
+/// A part of an answer that waits for the other side, until it is dropped.
+pub(super) struct Untaken(Arc<Ticket>);
+
+impl Untaken {
+    pub(super) fn of(ticket: &Arc<Ticket>) -> Self {
+        let mut state = ticket.activity.state();
+        match state.unfinished.iter_mut().find(|answer| answer.number == ticket.number) {
+            Some(answer) => answer.parts += 1,
+            None => {
+                state.unfinished.push(Unfinished { number: ticket.number, parts: 1, since: monotonic::now() });
+                drop(state);
+                ticket.activity.waker.wake();
+            }
+        }
+        Self(ticket.clone())
+    }
+}
+
+impl Drop for Untaken {
+    fn drop(&mut self) {
+        let mut state = self.0.activity.state();
+        if let Some(answer) = state.unfinished.iter_mut().find(|answer| answer.number == self.0.number) {
+            answer.parts -= 1;
+            answer.since = monotonic::now();
+        }
+        state.unfinished.retain(|answer| answer.parts > 0);
     }
 }

@@ -23,7 +23,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_rustls::server::TlsStream;
 use tower::Service;
 
-use super::activity::{Activity, Slowness, Ticket};
+use super::activity::{Activity, Slowness, Ticket, Untaken};
 use super::{ClientAddress, ListenerSettings, Unsayable};
 use crate::{metrics, monotonic};
 
@@ -33,6 +33,9 @@ const MOST_HTTP2_HEADERS: u32 = 16 * 1024;
 const MOST_STREAMS: u32 = 100;
 const MOST_RESET_STREAMS: usize = 20;
 const MOST_OWN_RESETS: usize = 100;
+/// hyper takes a part as soon as one byte of it can be sent: this and its buffer bound what it holds of an answer that nobody takes,
+/// and so much of each answer has to be taken within the time for it. A frame of HTTP/2 holds as much.
+const LARGEST_PART: usize = 16 * 1024;
 
 /// What is spoken on a connection, as far as it is known before a byte of it is taken. hyper's buffer for HTTP/1 is twice as
 /// large for as long as the connection lives when it has to find that out.
@@ -160,8 +163,7 @@ fn answer(
             metrics::connection_cut("unknown_outcome");
             return Err(NoAnswer);
         }
-        ticket.part_is_ready();
-        Ok(response.map(|body| AnswerBody { body, ticket }))
+        Ok(response.map(|body| AnswerBody::new(body, ticket)))
     }
 }
 
@@ -213,10 +215,33 @@ impl Body for TimedBody {
     }
 }
 
-/// An answer's body that tells whether the other side takes it.
+/// An answer's body, handed on in parts that tell whether the other side takes them.
 struct AnswerBody {
     body: HttpBody,
-    ticket: Ticket,
+    /// What is left of the frame that came last.
+    rest: Bytes,
+    ticket: Arc<Ticket>,
+    /// Until it is asked for the first time.
+    unasked: Option<Untaken>,
+}
+
+/// Dropped when its bytes are written or will never be.
+struct Part {
+    bytes: Bytes,
+    _untaken: Untaken,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl AnswerBody {
+    fn new(body: HttpBody, ticket: Arc<Ticket>) -> Self {
+        let unasked = Some(Untaken::of(&ticket));
+        Self { body, rest: Bytes::new(), ticket, unasked }
+    }
 }
 
 impl Body for AnswerBody {
@@ -224,20 +249,35 @@ impl Body for AnswerBody {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.ticket.part_was_taken();
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if frame.is_some() {
-            self.ticket.part_is_ready();
+        let Self { body, rest, ticket, unasked } = &mut *self;
+        *unasked = None;
+        if rest.is_empty() {
+            let frame = match ready!(Pin::new(body).poll_frame(cx)) {
+                Some(Ok(frame)) => frame.into_data(),
+                end => return Poll::Ready(end),
+            };
+            match frame {
+                Ok(data) => *rest = data,
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            }
         }
-        Poll::Ready(frame)
+        let bytes = rest.split_to(rest.len().min(LARGEST_PART));
+        let part = Part { bytes, _untaken: Untaken::of(ticket) };
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(part)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (rest, of_body) = (self.rest.len() as u64, self.body.size_hint());
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest + of_body.lower());
+        if let Some(upper) = of_body.upper() {
+            hint.set_upper(rest + upper);
+        }
+        hint
     }
 }
 
@@ -287,5 +327,56 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Version;
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_is_under_way_until_its_last_part_is_taken() {
+        let activity = Activity::new(Arc::new(ListenerSettings::default()));
+        let waits_for = || activity.deadline().map(|(_, slowness)| slowness);
+        let mut body = AnswerBody::new(HttpBody::from(vec![b'x'; 40_000]), activity.request_began(Version::HTTP_2));
+        assert_eq!(waits_for(), Some(Slowness::Write), "it is not asked for yet");
+        let mut parts = Vec::new();
+        while let Some(frame) = body.frame().await {
+            parts.push(frame.unwrap().into_data().unwrap());
+            let sent: usize = parts.iter().map(Bytes::len).sum();
+            assert_eq!(body.size_hint().exact(), Some(40_000 - sent as u64));
+        }
+        assert_eq!(parts.iter().map(Bytes::len).collect::<Vec<_>>(), [16_384, 16_384, 7_232]);
+        drop(body);
+        for part in parts {
+            assert_eq!(waits_for(), Some(Slowness::Write));
+            drop(part);
+        }
+        assert_eq!(waits_for(), Some(Slowness::Idle));
+    }
+
+    #[tokio::test]
+    async fn a_part_that_goes_puts_off_the_deadline_of_its_own_answer_only() {
+        let activity = Activity::new(Arc::new(ListenerSettings::default()));
+        let deadline = || activity.deadline().map(|(at, _)| at);
+        let moment = || tokio::time::sleep(std::time::Duration::from_millis(5));
+        let [slow, stuck] = [(); 2].map(|()| activity.request_began(Version::HTTP_2));
+        let (first, _second) = (Untaken::of(&slow), Untaken::of(&slow));
+        let of_the_first = deadline();
+        moment().await;
+        let other = Untaken::of(&stuck);
+        assert_eq!(deadline(), of_the_first);
+        moment().await;
+        drop(first);
+        let of_the_other = deadline();
+        assert!(of_the_other > of_the_first);
+        moment().await;
+        activity.write_is_blocked(false);
+        assert_eq!(deadline(), of_the_other, "what is written of anything else puts nothing off");
+        drop(other);
+        assert!(deadline() > of_the_other);
     }
 }

@@ -7,7 +7,7 @@ use axum::extract::Extension;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Full};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -416,6 +416,59 @@ async fn an_http2_answer_behind_a_closed_window_is_cut() {
     assert!(body.expect("not for ever").is_err());
     about(began.elapsed(), 400);
     drop(connection.await);
+}
+
+/// A client of HTTP/2 that says ten times a second that it is there.
+async fn pinging(
+    server: &Server,
+    window: u32,
+) -> (hyper::client::conn::http2::SendRequest<Empty<Bytes>>, JoinHandle<hyper::Result<()>>) {
+    let io = TokioIo::new(server.connect().await);
+    let (sender, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(window)
+        .keep_alive_interval(Duration::from_millis(100))
+        .keep_alive_timeout(Duration::from_secs(5))
+        .keep_alive_while_idle(true)
+        .handshake(io)
+        .await
+        .expect("a handshake");
+    (sender, tokio::spawn(connection))
+}
+
+#[tokio::test]
+async fn an_idle_http2_connection_is_cut_however_it_pings() {
+    let server = start(short()).await;
+    let (mut sender, connection) = pinging(&server, 65_535).await;
+    let uri = format!("http://{}/", server.address);
+    let response = sender.send_request(http::Request::get(uri).body(Empty::new()).expect("a request")).await;
+    let text = response.expect("an answer").into_body().collect().await.expect("a body").to_bytes();
+    assert_eq!(text, "hello");
+    let began = monotonic::now();
+    let end = timeout(Duration::from_secs(5), connection).await.expect("not for ever");
+    drop(end.expect("no panic"));
+    about(began.elapsed(), 700);
+}
+
+#[tokio::test]
+async fn a_stalled_http2_answer_is_cut_whatever_else_its_connection_does() {
+    let server = start(short()).await;
+    for (path, asks_on) in [("/", false), ("/large", false), ("/", true)] {
+        let (mut sender, connection) = pinging(&server, 1).await;
+        let uri = format!("http://{}{path}", server.address);
+        let began = monotonic::now();
+        let stalled = sender.send_request(http::Request::get(&uri).body(Empty::new()).expect("a request")).await;
+        let stalled = stalled.expect("headers");
+        while !connection.is_finished() && began.elapsed() < Duration::from_secs(5) {
+            sleep(Duration::from_millis(50)).await;
+            if asks_on {
+                drop(sender.send_request(http::Request::head(&uri).body(Empty::new()).expect("a request")).await);
+            }
+        }
+        assert!(connection.is_finished(), "{path} is held for ever");
+        about(began.elapsed(), 400);
+        drop(stalled);
+    }
 }
 
 #[tokio::test]
