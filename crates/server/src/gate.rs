@@ -3,7 +3,7 @@
 //!
 //! A request is worked on from the end of its body: a payer whose network is slow, or somebody who is slow on purpose, takes
 //! nobody's place. What has come of its body is counted from its first byte to the answer, since memory is taken all the
-//! while; so are large answers, until they are sent. Who asks what became of a payment, and who pays, comes last to be refused:
+//! while; so are answers, until their last byte is written. Who asks what became of a payment, and who pays, comes last to be refused:
 //! to know keeps people from paying twice.
 
 use std::error::Error;
@@ -30,10 +30,13 @@ const MOST_REQUESTS: usize = 1_024;
 const MOST_BYTES: usize = 64 << 20;
 /// With the small ones, which nearly all are: whoever sends large ones slowly keeps none of these out.
 const MOST_BYTES_WITH_SMALL: usize = 96 << 20;
-/// Bytes of all large answers that are on their way: who takes a long time over one keeps them in memory.
-const MOST_ANSWER_BYTES: usize = 64 << 20;
-/// An answer as large as this is counted.
-const LARGE_ANSWER: usize = 256 << 10;
+/// Bytes of all large answers that are held for those who take their time over them; and as many of the smaller ones, so that
+/// neither keep the others back.
+const MOST_ANSWER_BYTES: usize = 48 << 20;
+/// An answer as large as this is a large one. Pages are none.
+const LARGE_ANSWER: usize = 64 << 10;
+/// A smaller one than this is not counted: it takes no more than its request does, and a refusal has to be told somehow.
+const COUNTED_ANSWER: usize = 1 << 10;
 /// As far as this a body is small.
 const SMALL: usize = 16 << 10;
 /// Each request that is refused is counted, and all of them are said once in so long.
@@ -49,7 +52,8 @@ struct Inside {
     writes: AtomicUsize,
     all: AtomicUsize,
     bytes: AtomicUsize,
-    answers: AtomicUsize,
+    large_answers: AtomicUsize,
+    small_answers: AtomicUsize,
     refused: Mutex<Refused>,
 }
 
@@ -70,11 +74,15 @@ struct Place {
     bytes: AtomicUsize,
 }
 
-/// A large answer that is on its way, until it is dropped.
+/// The memory of an answer that is on its way, until it is dropped.
 pub(crate) struct Sending {
     gate: Gate,
     bytes: usize,
 }
+
+/// On a response whose body is one of ours that is kept anyway: however many are on their way, they take no memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeptAnyway;
 
 /// As many are being worked on as can be. Pages find it with the request, to say so in their own way; whoever reads a body finds
 /// it as the reason why there is no more of it.
@@ -105,8 +113,9 @@ impl Default for Gate {
 impl Gate {
     /// For so many requests of programs that change something, and so many in all.
     fn of(most_writes: usize, most: usize) -> Self {
-        let [writes, all, bytes, answers] = [const { AtomicUsize::new(0) }; 4];
-        Self(Arc::new(Inside { most_writes, most, writes, all, bytes, answers, refused: Mutex::default() }))
+        let [writes, all, bytes, large_answers, small_answers] = [const { AtomicUsize::new(0) }; 5];
+        let refused = Mutex::default();
+        Self(Arc::new(Inside { most_writes, most, writes, all, bytes, large_answers, small_answers, refused }))
     }
 
     pub(crate) fn enter(&self, request: &Request) -> Result<Pass, Full> {
@@ -130,16 +139,21 @@ impl Gate {
         Ok(pass)
     }
 
-    /// An answer of so many bytes: nothing for a small one. One of its own has always a place, and so has one that has to be
-    /// given (`must`), because what was asked for is done.
+    /// An answer of so many bytes: nothing for one that is not counted. One of its own has always a place, and so has one that has
+    /// to be given (`must`), because what was asked for is done.
     pub(crate) fn send(&self, bytes: usize, must: bool) -> Result<Option<Sending>, Full> {
-        if bytes < LARGE_ANSWER {
+        if bytes < COUNTED_ANSWER {
             return Ok(None);
         }
         let sending = Sending { gate: self.clone(), bytes };
-        let before = self.0.answers.fetch_add(bytes, Ordering::Relaxed);
+        let before = self.answers_like(bytes).fetch_add(bytes, Ordering::Relaxed);
         let is_over = before > 0 && before + bytes > MOST_ANSWER_BYTES;
         if is_over && !must { Err(self.refuse("answer")) } else { Ok(Some(sending)) }
+    }
+
+    /// The bytes of all answers that are as this one, large or not.
+    fn answers_like(&self, bytes: usize) -> &AtomicUsize {
+        if bytes < LARGE_ANSWER { &self.0.small_answers } else { &self.0.large_answers }
     }
 
     fn refuse(&self, kind: &'static str) -> Full {
@@ -202,7 +216,7 @@ impl Drop for Place {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        self.gate.0.answers.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.gate.answers_like(self.bytes).fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -278,18 +292,23 @@ mod tests {
     }
 
     #[test]
-    fn large_answers_are_sent_up_to_a_sum() {
+    fn answers_are_held_up_to_a_sum_large_ones_and_small_ones_apart() {
         let gate = Gate::default();
         let whole = gate.send(MOST_ANSWER_BYTES + 1, false);
         assert!(whole.as_ref().is_ok_and(Option::is_some), "one has always a place");
         assert!(gate.send(LARGE_ANSWER, false).is_err());
-        assert!(gate.send(LARGE_ANSWER - 1, false).is_ok_and(|sending| sending.is_none()), "small ones as well");
+        let small: Vec<_> = std::iter::repeat_with(|| gate.send(SMALL, false)).take_while(Result::is_ok).collect();
+        assert_eq!(small.len(), MOST_ANSWER_BYTES / SMALL, "small ones as well, as far as they go");
+        assert!(gate.send(COUNTED_ANSWER - 1, false).is_ok_and(|sending| sending.is_none()));
+        drop(small);
+        assert!(gate.send(SMALL, false).is_ok());
         assert!(gate.send(LARGE_ANSWER, true).is_ok(), "and what is done is told");
         drop(whole);
         let half = gate.send(MOST_ANSWER_BYTES / 2, false);
         assert!(gate.send(MOST_ANSWER_BYTES / 2, false).is_ok() && gate.send(MOST_ANSWER_BYTES, false).is_err());
         drop(half);
-        assert_eq!(gate.0.answers.load(Ordering::Relaxed), 0);
+        let Inside { large_answers, small_answers, .. } = &*gate.0;
+        assert_eq!([large_answers, small_answers].map(|bytes| bytes.load(Ordering::Relaxed)), [0, 0]);
     }
 
     #[test]

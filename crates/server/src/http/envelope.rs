@@ -53,8 +53,9 @@ async fn edge(State((settings, gate)): State<(EdgeSettings, Gate)>, request: Req
         Err(_) if gate::is_of_programs(&request) => refuse(request),
         pass => work_on(request, pass, next, &id).await,
     };
-    let response = sending::hold(response, &gate, &method);
-    let mut response = in_envelope(response, &id);
+    let response = in_envelope(response, &id);
+    // Which may be refused in its turn.
+    let mut response = in_envelope(sending::hold(response, &gate, &method), &id);
     set_headers(&mut response, &id, settings);
 
     let status = response.status().as_u16();

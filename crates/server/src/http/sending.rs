@@ -1,38 +1,72 @@
-//! A large answer keeps its place among those that are being sent until it is sent, or nobody waits for it any more.
+//! What an answer takes of memory is counted until that is free again: until its last byte is written, however slowly the other
+//! side takes it, or nobody waits for it any more.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::Method;
+use http::{Method, StatusCode, header};
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::answer::Problem;
-use crate::gate::{Gate, Sending};
+use crate::gate::{Gate, KeptAnyway, Sending};
 
-/// The answer to a request of this method, or that there is no place for one so large. What may have changed something is always
-/// told what came of it.
+/// The answer to a request of this method, as it is sent, or that there is no place for one so large.
+///
+/// What may have changed something is always told what came of it, also beyond the bound: whoever is not told has to guess. Its
+/// connection bounds those: a hundred requests at most are begun there before their answers are taken, and an answer that nobody
+/// takes ends it. But a request that is refused as it was sent (400) has changed nothing, and can be refused later as well.
 pub(super) fn hold(response: Response, gate: &Gate, method: &Method) -> Response {
+    if response.extensions().get::<KeptAnyway>().is_some() {
+        return response;
+    }
     let bytes = response.body().size_hint().lower();
-    match gate.send(usize::try_from(bytes).unwrap_or(usize::MAX), !method.is_safe()) {
+    let must = !method.is_safe() && response.status() != StatusCode::BAD_REQUEST;
+    match gate.send(usize::try_from(bytes).unwrap_or(usize::MAX), must) {
         Ok(None) => response,
-        Ok(Some(sending)) => response.map(|body| axum::body::Body::new(Held { body, _sending: sending })),
-        Err(_) => Problem::busy().into_response(),
+        Ok(Some(sending)) => response.map(|body| axum::body::Body::new(Counted { body, sending: Arc::new(sending) })),
+        Err(_) => busy_instead_of(&response),
     }
 }
 
-struct Held {
-    body: axum::body::Body,
-    _sending: Sending,
+/// What its headers say of the connection, and of who may read the answer, is as true of this one.
+fn busy_instead_of(response: &Response) -> Response {
+    let mut busy = Problem::busy().into_response();
+    for (name, value) in response.headers() {
+        if matches!(*name, header::CONNECTION | header::VARY) || name.as_str().starts_with("access-control-") {
+            busy.headers_mut().append(name.clone(), value.clone());
+        }
+    }
+    busy
 }
 
-impl Body for Held {
+struct Counted {
+    body: axum::body::Body,
+    sending: Arc<Sending>,
+}
+
+/// A part of it, which is given back with the last byte: parts of one piece of memory free it together.
+struct Part {
+    bytes: Bytes,
+    _sending: Arc<Sending>,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Body for Counted {
     type Data = Bytes;
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let counted = |bytes| Bytes::from_owner(Part { bytes, _sending: self.sending.clone() });
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(counted))))
     }
 
     fn is_end_stream(&self) -> bool {

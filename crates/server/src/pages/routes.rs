@@ -6,12 +6,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::HeaderMap;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use futures_util::FutureExt;
 use tokio::sync::watch;
 
@@ -21,7 +21,7 @@ use super::streams::Streams;
 use super::visit::{InPath, Visit};
 use super::{assets, documents, follow, headers, logos, payment_handlers, simulator_handlers, verify_handlers};
 use crate::app::App;
-use crate::gate::Full;
+use crate::gate::{Full, KeptAnyway};
 use crate::listener::ClientAddress;
 use crate::rate_limit::{Rate, RateLimits};
 
@@ -133,7 +133,7 @@ fn panicked(_: Box<dyn Any + Send>, visit: &Visit) -> Wrong {
 
 async fn asset(State(site): State<Arc<Site>>, visit: Visit, file: InPath<String>) -> Response {
     match file.ok().and_then(|file| assets::find(&format!("/assets/{}", file.0))) {
-        Some(asset) => (headers::for_asset(asset), asset.body.as_str()).into_response(),
+        Some(asset) => (headers::for_asset(asset), Extension(KeptAnyway), asset.body.as_str()).into_response(),
         None => Wrong::NotFound.answer(&visit, visit.language(None), site.is_https),
     }
 }

@@ -13,8 +13,10 @@ use tower::ServiceExt;
 
 use super::*;
 use crate::error::Failure;
+use crate::gate::KeptAnyway;
 use crate::http::answer::Answer;
 use crate::http::body::{BodyRules, read_body};
+use crate::http::fault::{Fault, FaultCode};
 use crate::http::fields::Fields;
 use crate::http::json::Body;
 
@@ -335,6 +337,39 @@ async fn who_takes_his_time_over_large_answers_leaves_memory_to_others() {
     let done = ask("POST", "/v1/large").await;
     assert_eq!(done.status(), 200, "what is done is told");
     assert_eq!(done.into_body().collect().await.expect("a body").to_bytes().len(), 40 << 20);
-    drop(unread);
+    let mut unwritten = unread.into_body().frame().await.expect("a frame").expect("data").into_data().expect("data");
+    let last_byte = unwritten.split_off(unwritten.len() - 1);
+    drop(unwritten);
+    assert_eq!(ask("GET", "/v1/large").await.status(), 503, "a byte of it holds all of it");
+    drop(last_byte);
     assert_eq!(ask("GET", "/v1/large").await.status(), 200);
+}
+
+#[tokio::test]
+async fn errors_are_counted_as_they_are_sent_and_what_is_kept_anyway_is_not() {
+    let refuse = async || -> Result<Answer, Problem> {
+        Err(vec![Fault::new("name", FaultCode::TooLong, "x".repeat(20 << 20))].into())
+    };
+    let shared = async || (axum::Extension(KeptAnyway), vec![b'x'; 40 << 20]);
+    let cors = tower_http::cors::CorsLayer::new().allow_origin(tower_http::cors::Any);
+    let router = wrap(
+        Router::new().route("/v1/refused", post(refuse)).route("/v1/shared", get(shared)).layer(cors),
+        EdgeSettings::default(),
+    );
+    let ask = async |method: &str, path: &str| {
+        let request = Request::builder().method(method).uri(path).header("origin", "https://shop.example");
+        router.clone().oneshot(request.body(HttpBody::empty()).expect("a request")).await.expect("infallible")
+    };
+    let unread = ask("POST", "/v1/refused").await;
+    assert_eq!(unread.status(), 400);
+    let later = ask("POST", "/v1/refused").await;
+    assert_eq!((later.status().as_u16(), &later.headers()["retry-after"]), (503, &HeaderValue::from_static("1")));
+    assert_eq!(later.headers()["access-control-allow-origin"], "*", "a shop's page may read that it is to wait");
+    let body: serde_json::Value =
+        serde_json::from_slice(&later.into_body().collect().await.expect("a body").to_bytes()).expect("JSON");
+    assert_eq!(body["code"], "unavailable");
+    let kept = [ask("GET", "/v1/shared").await, ask("GET", "/v1/shared").await];
+    assert!(kept.iter().all(|answer| answer.status() == 200));
+    drop(unread);
+    assert_eq!(ask("POST", "/v1/refused").await.status(), 400);
 }
