@@ -361,7 +361,7 @@ impl Side {
 
     pub fn checkout_fields(&self, id: &str, now: i64) -> Answer<Fields> {
         let checkout = self.checkouts.get(id).ok_or("checkout_not_found")?;
-        let shown = checkout.shown.as_ref().map(|id| self.summary(id)).unwrap_or(Value::Null);
+        let shown = checkout.shown.as_ref().map(|id| self.summary(id, now)).unwrap_or(Value::Null);
         Ok(vec![
             ("id", json!(id)),
             ("amount", json!(text(checkout.amount))),
@@ -381,8 +381,8 @@ impl Side {
         paid.and_then(|attempt| attempt.session.clone()).or_else(|| checkout.session.clone())
     }
 
-    pub fn summary(&self, id: &str) -> Value {
-        let attempt = &self.attempts[id];
+    pub fn summary(&self, id: &str, now: i64) -> Value {
+        let attempt = self.as_read(&self.attempts[id], now);
         json!({
             "id": id, "status": attempt.status(), "amount": text(attempt.amount), "fee": text(attempt.fee),
             "net_amount": text(attempt.amount - attempt.fee),
@@ -390,12 +390,17 @@ impl Side {
     }
 
     /// As a reader is told, whether or not the timer ran.
-    pub fn transaction_fields(&self, id: &str, now: i64) -> Answer<Fields> {
-        let mut attempt = self.attempts.get(id).ok_or("transaction_not_found")?.clone();
+    fn as_read(&self, attempt: &Attempt, now: i64) -> Attempt {
+        let mut attempt = attempt.clone();
         let is_over = attempt.session.as_ref().is_some_and(|session| self.is_over(session, now));
         if attempt.state == AttemptState::Pending && is_over {
             attempt.state = AttemptState::Expired;
         }
+        attempt
+    }
+
+    pub fn transaction_fields(&self, id: &str, now: i64) -> Answer<Fields> {
+        let attempt = self.as_read(self.attempts.get(id).ok_or("transaction_not_found")?, now);
         Ok(vec![
             ("id", json!(id)),
             ("status", json!(attempt.status())),

@@ -228,6 +228,10 @@ pub struct TransactionSummary {
 }
 
 impl TransactionSummary {
+    pub fn is_pending(&self) -> bool {
+        self.status == TransactionStatus::Pending.as_str()
+    }
+
     pub fn is_completed(&self) -> bool {
         self.status == TransactionStatus::Completed.as_str()
     }

@@ -3,13 +3,13 @@
 use domain::checkout::{self, Checkout, Customer, Order};
 use domain::job::Job;
 use domain::organization::Organization;
-use domain::payment::{Payable, Payer, PaymentSession};
+use domain::payment::{Payable, Payer, PaymentSession, Transaction};
 use domain::{Currency, Id, Metadata, Method, Money, Msisdn, Refusal, Scope};
 use store::Tx;
 use store::queries::jobs;
 
 use super::products::NewItem;
-use super::{Context, customers, load, organization_of, products, publish, sessions};
+use super::{Context, customers, load, look_up, organization_of, products, publish, sessions};
 use crate::credentials::ClientSecret;
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
@@ -155,6 +155,18 @@ pub fn cancel(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<Checkout>
     jobs::cancel(tx, Job::ExpireCheckout(id))?;
     tx.save(&mut checkout)?;
     Ok(checkout)
+}
+
+/// A checkout as a reader is told at this moment: what waited for a payer whose time ran out is expired with it, whether or not
+/// the timer ran.
+pub fn shown(tx: &mut Tx<'_>, mut stored: Checkout) -> Result<Checkout, Failure> {
+    if let Some(known) = stored.transaction.as_ref().filter(|known| known.is_pending())
+        && stored.status(tx.now()) == checkout::Status::Expired
+    {
+        let transaction = look_up::<Transaction>(tx, stored.scope, known.id)?;
+        stored.transaction = Some(sessions::shown(tx, transaction)?.summary());
+    }
+    Ok(stored)
 }
 
 /// The timer: stores an expiry that readers were told already, or looks again later.

@@ -229,7 +229,8 @@ pub(super) async fn get(State(api): State<Api>, caller: Caller, InPath(id): InPa
     let view = api
         .app
         .look(move |tx, context| {
-            let checkout = look_up::<Checkout>(tx, scope, id)?;
+            let stored = look_up::<Checkout>(tx, scope, id)?;
+            let checkout = checkouts::shown(tx, stored)?;
             Ok(CheckoutView::of(&checkout, &context.addresses, tx.now()))
         })
         .await?;
@@ -261,6 +262,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
         .app
         .read(move |tx, context| {
             let found = queries::list(tx, scope, &filter, &page)?;
+            let found = found.try_map(|stored| checkouts::shown(tx, stored))?;
             let now = tx.now();
             Ok(List::of(found.map(|checkout| CheckoutView::of(&checkout, &context.addresses, now)), &page))
         })
