@@ -12,14 +12,14 @@ use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
 use store::queries::jobs;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::idempotency::{self, Outcome, Reply, Run};
-use super::insist::LONGEST_STORING;
 use super::paid_object::PaidObject;
 use super::payments::{self, Begun, Initialize, Target};
 use super::sessions::{self, Payment};
 use super::settlement::settle;
-use super::{App, Context, look_up, organization_of};
+use super::{App, Context, insist, look_up, organization_of};
 use crate::error::Failure;
 use crate::monotonic;
 use crate::rails::{Order, Rail};
@@ -175,7 +175,7 @@ impl App {
 
     /// Hands an attempt to its rail: the job `StartAttempt`, run inline or by the worker.
     pub(crate) async fn start_attempt(&self, claimed: &ClaimedJob) -> Result<Ended, Failure> {
-        let (scope, id) = (claimed.scope, transaction_of(claimed));
+        let (scope, id, until) = (claimed.scope, transaction_of(claimed), insist::while_held());
         let order = self.order(scope, id).await?;
         let session = order.transaction.attempt().session;
         let (has_next_action, over) = self
@@ -206,7 +206,7 @@ impl App {
             (Step::Sending | Step::Unknown, Some(rail)) => Some(started(rail.as_ref(), order).await),
         };
         let claim = claimed.clone();
-        self.settle_and_tell(scope, id, Heard::Start(claimed.clone()), move |tx, session, transaction, now| {
+        self.settle_and_tell(scope, id, Heard::Start(claimed.clone()), until, move |tx, session, transaction, now| {
             let called = match &called {
                 // No to the second call says nothing of the first, and whoever took over meanwhile may have called first.
                 Some(Called::Refused(_)) if rerun || !jobs::is_held(tx, &claim)? => {
@@ -229,6 +229,7 @@ impl App {
         sent_at: Option<Timestamp>,
         key: Option<(String, String)>,
     ) -> Result<Ended, Failure> {
+        let until = insist::while_held();
         let order = self.order(scope, id).await?;
         let called = match self.rails().named(scope.mode, &order.transaction.attempt().rail) {
             None => Called::Lost("the rail is not configured any more".into()),
@@ -236,7 +237,7 @@ impl App {
                 .await
                 .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into())),
         };
-        self.settle_and_tell(scope, id, Heard::Code(key), move |_, session, transaction, now| {
+        self.settle_and_tell(scope, id, Heard::Code(key), until, move |_, session, transaction, now| {
             Ok(session.code_submitted(transaction, sent_at, called.clone(), now))
         })
         .await
@@ -289,7 +290,7 @@ impl App {
     }
 
     async fn repeat_start(&self, claimed: &ClaimedJob, order: Order) -> Result<(), Failure> {
-        let (scope, id) = (claimed.scope, order.transaction.id);
+        let (scope, id, until) = (claimed.scope, order.transaction.id, insist::while_held());
         let called = match self.rails().named(scope.mode, &order.transaction.attempt().rail) {
             None => Called::Lost("the rail is not configured any more".into()),
             Some(rail) => match started(rail.as_ref(), order).await {
@@ -298,9 +299,13 @@ impl App {
                 called => called,
             },
         };
-        self.settle_and_tell(scope, id, Heard::Word(Some(claimed.clone())), move |_, session, transaction, now| {
-            Ok(session.started(transaction, called.clone(), now))
-        })
+        self.settle_and_tell(
+            scope,
+            id,
+            Heard::Word(Some(claimed.clone())),
+            until,
+            move |_, session, transaction, now| Ok(session.started(transaction, called.clone(), now)),
+        )
         .await
         .map(drop)
     }
@@ -324,7 +329,8 @@ impl App {
         report: Report,
         claimed: Option<ClaimedJob>,
     ) -> Result<(), Failure> {
-        self.settle_and_tell(scope, id, Heard::Word(claimed), move |_, session, transaction, now| {
+        let until = if claimed.is_some() { insist::while_held() } else { insist::once() };
+        self.settle_and_tell(scope, id, Heard::Word(claimed), until, move |_, session, transaction, now| {
             Ok(session.reported(transaction, &report, now))
         })
         .await
@@ -336,7 +342,7 @@ impl App {
         let returned = |_: &mut Tx<'_>, session: &mut PaymentSession, transaction: &mut Transaction, now| {
             Ok(session.returned(transaction, now))
         };
-        self.settle_and_tell(scope, id, Heard::Word(None), returned).await.map(drop)
+        self.settle_and_tell(scope, id, Heard::Word(None), insist::once(), returned).await.map(drop)
     }
 
     /// Tells the rail that nobody waits for an attempt any more: the job `WithdrawAttempt`.
@@ -359,14 +365,14 @@ impl App {
         scope: Scope,
         id: Id<Transaction>,
         heard: Heard,
+        until: Instant,
         apply: impl Fn(&mut Tx<'_>, &mut PaymentSession, &mut Transaction, domain::Timestamp) -> Result<Moved, Failure>
         + Send
         + Sync
         + 'static,
     ) -> Result<Ended, Failure> {
-        let until = Some(monotonic::now() + LONGEST_STORING);
         let ended = self
-            .commit_until(until, move |tx, context| {
+            .commit_until(Some(until), move |tx, context| {
                 let mut payment = settle(tx, context, scope, id, &apply)?;
                 if let Heard::Start(claimed) | Heard::Word(Some(claimed)) = &heard {
                     jobs::done(tx, claimed)?;

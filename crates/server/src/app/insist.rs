@@ -13,8 +13,18 @@ use crate::monotonic;
 /// Before the next try, where the database didn't take one. After the first nobody waits: most faults are over by then.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// As long as nobody else does the work anew: a job's lease.
-pub(super) const LONGEST_STORING: Duration = super::payments::INLINE_LEASE;
+/// A job's: nobody else does the work anew before it ends.
+pub(super) const LEASE: Duration = super::payments::INLINE_LEASE;
+
+/// Of work that begins now: until when what it brings is stored. Whoever takes over says what came of it.
+pub(super) fn while_held() -> Instant {
+    monotonic::now() + LEASE
+}
+
+/// For whoever is told of a failure and comes again.
+pub(super) fn once() -> Instant {
+    monotonic::now()
+}
 
 impl App {
     /// [`App::commit`] as often as it takes where the fault passes, and until then; `None`: for as long as this process lives. The

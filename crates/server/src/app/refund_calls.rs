@@ -11,11 +11,10 @@ use domain::refund::{Refund, RefundMoved};
 use domain::{Id, Scope, Timestamp};
 use store::Tx;
 use store::queries::jobs;
+use tokio::time::Instant;
 
-use super::insist::LONGEST_STORING;
-use super::{App, load, look_up, refunds};
+use super::{App, insist, load, look_up, refunds};
 use crate::error::Failure;
-use crate::monotonic;
 use crate::rails::{Rail, RefundOrder};
 
 /// A rail that says nothing for so long has lost the call.
@@ -27,7 +26,7 @@ impl App {
         let Job::SendRefund(id) = claimed.job else {
             return Err(Failure::Broken("not a refund's job".into()));
         };
-        let scope = claimed.scope;
+        let (scope, until) = (claimed.scope, insist::while_held());
         let order = self.refund_order(scope, id).await?;
         let is_rerun = claimed.attempts > 1 && !domain::planted!(Defect::RefundSentAgain);
         let is_idempotent = self.refunds_once(&order);
@@ -41,10 +40,14 @@ impl App {
             (Step::Sending, Some(rail)) => Some(in_time(rail.refund(order)).await),
         };
         let claim = claimed.clone();
-        self.settle_refund(scope, id, Some(claimed.clone()), move |tx, refund, transaction, now| {
+        self.settle_refund(scope, id, Some(claimed.clone()), until, move |tx, refund, transaction, now| {
             let called = match &called {
-                // No to the second call says nothing of the first, and whoever took over meanwhile may have called first.
-                Some(Called::Refused(_)) if is_rerun || !jobs::is_held(tx, &claim)? => {
+                // Whoever took over meanwhile may have called first, or be calling: they say what came of it.
+                Some(Called::Refused(_) | Called::Lost(_)) if !jobs::is_held(tx, &claim)? => {
+                    return Ok(RefundMoved::Nowhere);
+                }
+                // No to the second call says nothing of the first.
+                Some(Called::Refused(_)) if is_rerun => {
                     Called::Lost("the rail refused it, and it was not the only call".into())
                 }
                 Some(called) => called.clone(),
@@ -60,34 +63,42 @@ impl App {
         let Job::AskRefund(id) = claimed.job else {
             return Err(Failure::Broken("not a refund's job".into()));
         };
-        let scope = claimed.scope;
+        let (scope, mut until) = (claimed.scope, insist::while_held());
         let order = self.refund_order(scope, id).await?;
         let report = match self.rail_of(&order.refund) {
             None => RefundReport::NotFound,
             Some(rail) => match in_time(rail.query_refund(order.clone())).await {
-                Called::Answered(RefundReport::NotFound) if self.send_again(&order).await? => {
+                Called::Answered(RefundReport::NotFound) if self.send_again(&order, claimed).await? => {
+                    until = insist::while_held();
                     known(in_time(rail.refund(order)).await)
                 }
                 called => known(called),
             },
         };
-        self.settle_refund(scope, id, Some(claimed.clone()), move |_, refund, transaction, now| {
-            Ok(refund.reported(transaction, &report, now))
+        let claim = claimed.clone();
+        self.settle_refund(scope, id, Some(claimed.clone()), until, move |tx, refund, transaction, now| {
+            match report {
+                // Whoever took over meanwhile may be sending it again.
+                RefundReport::NotFound if !jobs::is_held(tx, &claim)? => Ok(RefundMoved::Nowhere),
+                _ => Ok(refund.reported(transaction, &report, now)),
+            }
         })
         .await
     }
 
     /// What was lost on the way may never have arrived: a rail that knows the second call for the first gets it again, unless
-    /// a person has to look at it or has decided. Commits the intent, so that nobody decides while the rail is called.
-    async fn send_again(&self, order: &RefundOrder) -> Result<bool, Failure> {
+    /// a person has to look at it or has decided. Commits the intent, so that nobody decides while the rail is called; for as long
+    /// nobody else takes the job over.
+    async fn send_again(&self, order: &RefundOrder, claimed: &ClaimedJob) -> Result<bool, Failure> {
         let (scope, id) = (order.refund.scope, order.refund.id);
         let knows_again = self.refunds_once(order) || domain::planted!(Defect::RefundSentAgain);
         if !knows_again || self.invariants().are_in_doubt(scope) {
             return Ok(false);
         }
+        let claimed = claimed.clone();
         self.commit(move |tx, _| {
             let mut refund = load::<Refund>(tx, scope, id)?;
-            let is_sent = refund.send_again();
+            let is_sent = jobs::renew(tx, &claimed, tx.now().plus(insist::LEASE))? && refund.send_again();
             if is_sent {
                 tx.save(&mut refund)?;
             }
@@ -98,7 +109,7 @@ impl App {
 
     /// A rail's verified word about a refund, by callback.
     pub async fn report_refund(&self, scope: Scope, id: Id<Refund>, report: RefundReport) -> Result<(), Failure> {
-        self.settle_refund(scope, id, None, move |_, refund, transaction, now| {
+        self.settle_refund(scope, id, None, insist::once(), move |_, refund, transaction, now| {
             Ok(refund.reported(transaction, &report, now))
         })
         .await
@@ -109,14 +120,15 @@ impl App {
         scope: Scope,
         id: Id<Refund>,
         claimed: Option<ClaimedJob>,
+        until: Instant,
         apply: impl Fn(&mut Tx<'_>, &mut Refund, &mut Transaction, Timestamp) -> Result<RefundMoved, Failure>
         + Send
         + Sync
         + 'static,
     ) -> Result<(), Failure> {
-        let until = Some(monotonic::now() + LONGEST_STORING);
-        let settled =
-            self.commit_until(until, move |tx, _| refunds::settle(tx, scope, id, claimed.as_ref(), &apply)).await?;
+        let settled = self
+            .commit_until(Some(until), move |tx, _| refunds::settle(tx, scope, id, claimed.as_ref(), &apply))
+            .await?;
         self.tell(settled.object_id);
         Ok(())
     }

@@ -9,7 +9,7 @@ use dalasi::app::invariants::{Doubt, Invariants};
 use dalasi::app::invoices::{self, NewInvoice, NewPayment};
 use dalasi::app::organizations::SettingsChange;
 use dalasi::app::products::NewItem;
-use dalasi::app::{balance, look_up, organizations, receipts, refunds};
+use dalasi::app::{Context, balance, look_up, organizations, receipts, refunds};
 use dalasi::error::Failure;
 use dalasi::rails::{Order, Rail, RefundOrder, Simulator};
 use domain::invoice::Invoice;
@@ -297,21 +297,58 @@ async fn nobody_decides_while_a_refund_is_sent_again() {
     let paid = world.paid(10_000).await;
     let refund = world.refund(paid, Some(4_000)).await.unwrap();
     held.began.notified().await;
-    let (scope, id) = (world.scope, refund.id);
-    let decided = world
-        .app
-        .commit(move |tx, _| {
-            let resolve = |_: &mut Tx<'_>, refund: &mut Refund, transaction: &mut Transaction, now| {
-                Ok(refund.resolved(transaction, false, now)?)
-            };
-            refunds::settle(tx, scope, id, None, resolve).map(drop)
-        })
-        .await;
+    let id = refund.id;
+    let decided = decided_as_failed(&world, id).await;
     assert_eq!(decided, Err(Failure::Refused(Refusal::RefundNotUnknown { status: "processing" })));
     held.goes_on.notify_one();
     let found = until(&world, id, is_over).await;
     assert_eq!((found.status(), rail.times(id)), (RefundStatus::Completed, 1));
     world.has_clean_books().await;
+}
+
+/// The worker that sends it again is slower than its lease, and another one has begun: what the slow one never heard says nothing.
+#[tokio::test]
+async fn nobody_decides_while_another_worker_sends_a_refund_again() {
+    let held = Arc::new(Held::default());
+    let (world, rail) = behind(|simulator| TestRail {
+        held: Some(Arc::clone(&held)),
+        ..TestRail::made_of(simulator, true, &[Fault::LostBefore])
+    })
+    .await;
+    let paid = world.paid(10_000).await;
+    let id = world.refund(paid, Some(4_000)).await.unwrap().id;
+    for _ in 0..2 {
+        held.began.notified().await;
+        world.clock.advance(HALF_A_MINUTE);
+    }
+    rail.faults.lock().unwrap().push(Fault::LostBefore);
+    held.goes_on.notify_one();
+    while !rail.faults.lock().unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(stored(&world, id).await.step(), Step::Sending, "the other is still calling");
+    let decided = decided_as_failed(&world, id).await;
+    assert_eq!(decided, Err(Failure::Refused(Refusal::RefundNotUnknown { status: "processing" })));
+    // A third may have begun by now.
+    for _ in 0..2 {
+        held.goes_on.notify_one();
+    }
+    let found = until(&world, id, is_over).await;
+    assert_eq!((found.status(), rail.times(id)), (RefundStatus::Completed, 1));
+    world.has_clean_books().await;
+}
+
+/// By a person who has looked it up.
+async fn decided_as_failed(world: &World, id: Id<Refund>) -> Result<(), Failure> {
+    let scope = world.scope;
+    let decide = move |tx: &mut Tx<'_>, _: &Context| {
+        let resolve = |_: &mut Tx<'_>, refund: &mut Refund, transaction: &mut Transaction, now| {
+            Ok(refund.resolved(transaction, false, now)?)
+        };
+        refunds::settle(tx, scope, id, None, resolve).map(drop)
+    };
+    world.app.commit(decide).await
 }
 
 /// The process died between the call and its outcome; the next one finds the intent, and an effect or none.

@@ -59,6 +59,11 @@ select lease_token
 from jobs
 where kind = $1 and object_id = $2";
 
+const RENEW: &str = "\
+update jobs
+set lease_until = $4
+where kind = $1 and object_id = $2 and lease_token = $3";
+
 const RELEASE: &str = "\
 update jobs
 set lease_until = 0
@@ -194,6 +199,12 @@ pub fn is_held(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<bool, Error> {
     let sql = format!("{HELD}{}", tx.lock_suffix());
     let key = [claimed.job.kind().into(), claimed.job.object_id().into(), claimed.lease_token.into()];
     Ok(tx.query_opt(&sql, &key)?.is_some())
+}
+
+/// Holds it for longer, unless somebody has taken it over: whether it is still held. For whoever is about to begin what may last.
+pub fn renew(tx: &mut Tx<'_>, claimed: &ClaimedJob, lease_until: Timestamp) -> Result<bool, Error> {
+    let [kind, object_id, token, _] = let_go(claimed, claimed.due_at);
+    Ok(tx.execute(RENEW, &[kind, object_id, token, end_of(lease_until).into()])? > 0)
 }
 
 /// Whether `job` is owed, by whoever holds it or by nobody.

@@ -119,12 +119,14 @@ async fn what_is_owed_anew_is_in_nobodys_hands(world: &World) {
         jobs::schedule_anew(tx, scope, job, now)?;
         let first = claim(tx)?.remove(0);
         jobs::schedule_anew(tx, scope, job, now)?;
-        // Whoever had it in hand comes to an end.
+        // Whoever had it in hand comes to an end, and gets no more time.
+        assert!(!jobs::renew(tx, &first, now.plus(HOUR))?);
         jobs::again(tx, &first, now.plus(HOUR))?;
         jobs::done(tx, &first)?;
         let second = claim(tx)?;
         assert!(second.len() == 1 && second[0].attempts == 1, "{second:?}");
         assert!(second[0].lease_token > first.lease_token);
+        assert!(jobs::renew(tx, &second[0], now.plus(LEASE))?);
         // It waits for its next try.
         jobs::again(tx, &second[0], now.plus(HOUR))?;
         assert_eq!(claim(tx)?, []);

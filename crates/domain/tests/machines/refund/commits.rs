@@ -60,9 +60,11 @@ impl World {
         let Phase::Has(brought) = run.phase else { return None };
         self.settle(run.place, |refund, transaction| match brought {
             Brought::Nothing => RefundMoved::Nowhere,
-            // Whoever took over meanwhile may have called first.
-            Brought::Refused if !run.holds && without != Some(Guard::OthersCall) => {
-                refund.sent(transaction, Called::Lost("refused".into()), at(0))
+            // Whoever took over meanwhile may have called first, or be calling.
+            Brought::Refused | Brought::Lost | Brought::Said(Word::NotFound)
+                if !run.holds && without != Some(Guard::OthersCall) =>
+            {
+                RefundMoved::Nowhere
             }
             Brought::Refused => refund.sent(transaction, Called::Refused(FailureReason::Declined), at(0)),
             Brought::Lost => refund.sent(transaction, Called::Lost("lost".into()), at(0)),

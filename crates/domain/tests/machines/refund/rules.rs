@@ -6,7 +6,7 @@ use domain::refund::RefundStatus;
 use stateright::Property;
 
 use super::Machine;
-use super::world::{Order, Row, TOTAL, Word, World};
+use super::world::{Order, Phase, Row, Run, TOTAL, Word, World};
 
 pub(crate) fn all() -> Vec<Property<Machine>> {
     vec![
@@ -55,6 +55,10 @@ pub(crate) fn all() -> Vec<Property<Machine>> {
             books.sum() == 0
                 && books.refunds_pending == -transaction.refunding().minor
                 && books.rail + books.offline_received == left
+        }),
+        Property::always("nobody takes for lost what is being sent", |_, world: &World| {
+            let calls = |run: &&Run| run.holds && matches!(run.phase, Phase::Calls { .. });
+            world.runs.iter().filter(calls).all(|run| world.refunds[run.place].refund.step() != Step::Unknown)
         }),
         Property::always("what is undecided is asked about", |_, world: &World| {
             let is_asked = |row: &Row| row.ask.is_some() || row.send.is_some();

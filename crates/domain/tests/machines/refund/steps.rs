@@ -174,7 +174,7 @@ impl World {
         self.runs[number].phase = match run.phase {
             Phase::Asks => match self.refunds[run.place].order.word() {
                 // The intent is committed before the call.
-                Word::NotFound if self.send_again(run.place) => Phase::Calls { is_rerun: true },
+                Word::NotFound if run.holds && self.send_again(run.place) => Phase::Calls { is_rerun: true },
                 word => Phase::Has(Brought::Said(word)),
             },
             Phase::Calls { is_rerun } => {
