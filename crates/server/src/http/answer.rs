@@ -93,6 +93,14 @@ pub struct Problem {
     pub cause: Option<Box<Failure>>,
 }
 
+/// Where the published SDK has more than this server, and what that is.
+const NOT_THERE_YET: [(&str, &str); 4] = [
+    ("/v1/sms", "SMS"),
+    ("/v1/payouts", "payouts but their balance"),
+    ("/v1/pay/subscriptions", "subscriptions"),
+    ("/v1/pay/donations", "donations"),
+];
+
 impl Problem {
     pub fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, error: impl Into<Cow<'static, str>>) -> Self {
         Self { status, code: code.into(), error: error.into(), details: Vec::new(), headers: Vec::new(), cause: None }
@@ -119,12 +127,14 @@ impl Problem {
         )
     }
 
-    pub fn route_not_found() -> Self {
-        Self::new(
-            StatusCode::NOT_FOUND,
-            "route_not_found",
-            "There is nothing at this address; check the path (a trailing slash counts).",
-        )
+    /// Whoever comes with the published SDK has no address to check: it knows more than there is here.
+    pub fn route_not_found(path: &str) -> Self {
+        let begins = |area: &str| path.strip_prefix(area).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let error = match NOT_THERE_YET.iter().find(|(area, _)| begins(area)) {
+            Some((_, what)) => format!("This server has no {what} yet."),
+            None => "There is nothing at this address; check the path (a trailing slash counts).".to_owned(),
+        };
+        Self::new(StatusCode::NOT_FOUND, "route_not_found", error)
     }
 
     pub fn method_not_allowed() -> Self {

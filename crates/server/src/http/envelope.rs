@@ -10,7 +10,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::header::{self, HeaderName, HeaderValue};
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Uri};
 
 use super::answer::Problem;
 use super::request_id::RequestId;
@@ -32,7 +32,7 @@ const MOST_HEADER_BYTES: usize = 16 * 1024;
 /// Closes a router: call it last, after all routes. Sets its answers to unknown paths and verbs.
 pub fn wrap(router: Router, settings: EdgeSettings) -> Router {
     router
-        .fallback(async || Problem::route_not_found())
+        .fallback(async |address: Uri| Problem::route_not_found(address.path()))
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
         .layer(middleware::from_fn_with_state((settings, Gate::default()), edge))
 }

@@ -34,7 +34,7 @@ async fn openapi(headers: HeaderMap) -> Response {
 }
 
 async fn asset(InPath(name): InPath, headers: HeaderMap) -> Result<Response, Problem> {
-    let file = files::find(&name).ok_or_else(Problem::route_not_found)?;
+    let file = files::find(&name).ok_or_else(|| Problem::route_not_found(&name))?;
     // The name holds the content's hash.
     Ok(file.answer(&headers, "public, max-age=31536000, immutable"))
 }
