@@ -23,6 +23,8 @@ const FOR_WHO_HAS_NONE: usize = 1;
 pub struct Turns {
     /// Until what came of it is stored.
     in_hand: BTreeMap<Id<Mail>, Scope>,
+    /// The modes whose mails were looked for: of another it is not known who is owed some, and nobody's turn is forgotten.
+    looked_at: Vec<Mode>,
     owed: Vec<Owed>,
     /// The number of the last turn, of those who have been owed mails ever since.
     last: BTreeMap<(Scope, MailKind), u64>,
@@ -32,22 +34,32 @@ pub struct Turns {
 impl Turns {
     /// Of a process that has nothing in its hands.
     pub fn begin(tx: &mut Tx<'_>) -> Result<Self, Failure> {
-        let (_, owed) = mails::look(tx, &[Mode::Live, Mode::Test], |_| true)?;
-        Ok(Self { owed, ..Self::default() })
+        let mut turns = Self::default();
+        turns.look(tx)?;
+        Ok(turns)
     }
 
-    /// Who is owed mails: looked for beforehand, because a claim holds up whoever writes.
-    pub fn know(&mut self, owed: Vec<Owed>) {
-        self.owed = owed;
+    /// When there is something to claim, and who is owed mails: looked for beforehand, because a claim holds up whoever writes.
+    pub fn look(&mut self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
+        let modes = self.modes();
+        let (next, owed) = mails::look(tx, &modes, |scope| self.finds_place(scope))?;
+        (self.looked_at, self.owed) = (modes, owed);
+        Ok(next)
+    }
+
+    /// Adds what a copy of these has seen in a look; others may have ended since.
+    pub fn know(&mut self, seen: Self) {
+        self.looked_at = seen.looked_at;
+        self.owed = seen.owed;
     }
 
     /// The modes of which somebody may find a place.
-    pub fn modes(&self) -> Vec<Mode> {
+    fn modes(&self) -> Vec<Mode> {
         let may_find = |mode: &Mode| self.has_place(*mode, 0);
         [Mode::Live, Mode::Test].into_iter().filter(may_find).collect()
     }
 
-    pub fn finds_place(&self, scope: Scope) -> bool {
+    fn finds_place(&self, scope: Scope) -> bool {
         self.has_place(scope.mode, self.taken_by(scope))
     }
 
@@ -112,7 +124,7 @@ pub fn claim(
     turns: &mut Turns,
 ) -> Result<Vec<ClaimedMail>, Failure> {
     let mut claimed = Vec::new();
-    if limit == 0 {
+    if limit == 0 || !turns.looked_at.contains(&mode) {
         return Ok(claimed);
     }
     let now = tx.now();

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::mail::Mail;
 use domain::{Id, Mode, Timestamp};
-use store::queries::mails;
 use store::{Tx, Worker};
 
 use super::queue::Queue;
@@ -34,9 +33,9 @@ impl Queue for Mails {
     const CONCURRENCY: usize = PLACES;
 
     fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
-        let turns = self.turns().clone();
-        let (next, owed) = mails::look(tx, &turns.modes(), |scope| turns.finds_place(scope))?;
-        self.turns().know(owed);
+        let mut seen = self.turns().clone();
+        let next = seen.look(tx)?;
+        self.turns().know(seen);
         Ok(next)
     }
 

@@ -57,7 +57,7 @@ async fn owed(world: &World) -> Invoice {
 }
 
 impl Sink {
-    async fn has_heard(&self, what: &str, is_so: impl Fn(&sink::Heard) -> bool) {
+    pub(super) async fn has_heard(&self, what: &str, is_so: impl Fn(&sink::Heard) -> bool) {
         let heard = async {
             while !self.heard(&is_so) {
                 tokio::time::sleep(Duration::from_millis(20)).await;

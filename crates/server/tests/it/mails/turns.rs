@@ -97,3 +97,49 @@ async fn mails_of_one_merchant_that_take_long_leave_a_place_to_the_others() {
         place.end().await;
     }
 }
+
+/// Whoever looks for live mail only, because test mode has no place left, learns nothing of who waits in test mode.
+#[tokio::test(flavor = "multi_thread")]
+async fn live_mail_changes_nothing_about_whose_turn_it_is_in_test_mode() {
+    for place in Place::each("live mail changes nothing about whose turn it is in test mode").await {
+        // Of the first, an answer without an end: it is waited for.
+        let sink = Sink::start(Script { recipient: "250-one moment", ..Script::default() }).await;
+        let mut world = World::mailing_on(place.settings(), &sink.url()).await;
+        let send = async |world: &World, to: &'static str| {
+            let invoice = world.bill(|new| new.customer_email = Some(to.into())).await;
+            world.send_invoice(invoice.id).await.unwrap();
+        };
+        let asked_for = async |to: &'static str| {
+            let line = format!("<{to}>");
+            let is_so = |heard: &sink::Heard| {
+                heard.commands.iter().any(|command| command.starts_with("RCPT") && command.contains(&line))
+            };
+            sink.has_heard(to, is_so).await;
+        };
+        send(&world, "first@example.org").await;
+        asked_for("first@example.org").await;
+        send(&world, "first-waits@example.org").await;
+
+        sink.speak(Script { recipient: "later 250 fine", ..Script::default() });
+        world.scope.organization = world.another().await;
+        send(&world, "second@example.org").await;
+        asked_for("second@example.org").await;
+        send(&world, "second-waits@example.org").await;
+        world.scope.organization = world.another().await;
+        send(&world, "third@example.org").await;
+        world.scope.mode = Mode::Live;
+        send(&world, "live@example.org").await;
+        asked_for("live@example.org").await;
+
+        sink.speak(Script::default());
+        sink.has_heard("all that find a place", |heard| heard.messages.len() == 4).await;
+        let place_of = |to: &str| {
+            let is_to = |message: &String| message.contains(&format!("<{to}>"));
+            sink.heard(|heard| heard.messages.iter().position(is_to))
+        };
+        let (third, again) = (place_of("third@example.org"), place_of("second-waits@example.org"));
+        assert!(third.is_some() && third < again, "they came as {third:?} and {again:?}");
+        assert_eq!(place_of("first-waits@example.org"), None, "its own is still waited for");
+        place.end().await;
+    }
+}
