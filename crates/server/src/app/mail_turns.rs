@@ -7,6 +7,7 @@ use domain::mail::{Mail, MailKind};
 use domain::{Id, Mode, Scope, Timestamp};
 use store::Tx;
 use store::queries::mails::{self, ClaimedMail, Owed};
+use store::queries::organizations;
 
 use super::delivery_places::is_free;
 use crate::error::Failure;
@@ -16,6 +17,7 @@ pub const PLACES: usize = 4;
 /// Of them for test mode.
 const MOST_OF_TEST: usize = PLACES / 2;
 /// The last, of all and of test mode's, is for a merchant that has none: one whose mails take long leaves it to whoever comes later.
+/// Where there is only one merchant, nobody else comes.
 const FOR_WHO_HAS_NONE: usize = 1;
 
 /// What this process has in its hands, and who had a turn when.
@@ -23,6 +25,8 @@ const FOR_WHO_HAS_NONE: usize = 1;
 pub struct Turns {
     /// Until what came of it is stored.
     in_hand: BTreeMap<Id<Mail>, Scope>,
+    /// Whether there is more than one merchant.
+    is_shared: bool,
     /// The modes whose mails were looked for: of another it is not known who is owed some, and nobody's turn is forgotten.
     looked_at: Vec<Mode>,
     owed: Vec<Owed>,
@@ -41,6 +45,7 @@ impl Turns {
 
     /// When there is something to claim, and who is owed mails: looked for beforehand, because a claim holds up whoever writes.
     pub fn look(&mut self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
+        self.is_shared = organizations::are_several(tx)?;
         let modes = self.modes();
         let (next, owed) = mails::look(tx, &modes, |scope| self.finds_place(scope))?;
         (self.looked_at, self.owed) = (modes, owed);
@@ -49,6 +54,7 @@ impl Turns {
 
     /// Adds what a copy of these has seen in a look; others may have ended since.
     pub fn know(&mut self, seen: Self) {
+        self.is_shared = seen.is_shared;
         self.looked_at = seen.looked_at;
         self.owed = seen.owed;
     }
@@ -66,8 +72,9 @@ impl Turns {
     /// For a merchant that has `held`.
     fn has_place(&self, mode: Mode, held: usize) -> bool {
         let of_test = self.in_hand.values().filter(|scope| !scope.mode.is_live()).count();
-        is_free(self.in_hand.len(), held, PLACES, FOR_WHO_HAS_NONE)
-            && (mode.is_live() || is_free(of_test, held, MOST_OF_TEST, FOR_WHO_HAS_NONE))
+        let kept = if self.is_shared { FOR_WHO_HAS_NONE } else { 0 };
+        is_free(self.in_hand.len(), held, PLACES, kept)
+            && (mode.is_live() || is_free(of_test, held, MOST_OF_TEST, kept))
     }
 
     fn taken_by(&self, scope: Scope) -> usize {
@@ -212,18 +219,30 @@ mod tests {
     fn the_last_place_is_for_whoever_has_none() {
         let (slow, other, late) = (owed(1, Invoice, 10), owed(2, Invoice, 20), owed(3, Invoice, 30));
         let of_test = [slow, other].map(|one| Scope { mode: Mode::Test, ..one.scope });
-        let mut turns = Turns::default();
+        let mut turns = Turns { is_shared: true, ..Turns::default() };
         order(&mut turns, &[slow], PLACES - 1, false);
         assert_eq!([slow, other].map(|one| turns.finds_place(one.scope)), [false, true]);
         assert_eq!(turns.modes(), [Mode::Live, Mode::Test], "in whichever mode");
         order(&mut turns, &[other], 1, false);
         assert_eq!((turns.finds_place(late.scope), turns.modes()), (false, Vec::new()));
-        let mut turns = Turns::default();
+        let mut turns = Turns { is_shared: true, ..Turns::default() };
         order(&mut turns, &[Owed { scope: of_test[0], ..slow }], 1, false);
         assert_eq!(of_test.map(|scope| turns.finds_place(scope)), [false, true]);
         order(&mut turns, &[Owed { scope: of_test[1], ..other }], 1, false);
         assert_eq!(turns.modes(), [Mode::Live], "test mode leaves some");
         assert!([slow, late].iter().all(|one| turns.finds_place(one.scope)));
+    }
+
+    #[test]
+    fn who_is_alone_has_all_places() {
+        let (one, mut turns) = (owed(1, Invoice, 10), Turns::default());
+        let of_test = Owed { scope: Scope { mode: Mode::Test, ..one.scope }, ..one };
+        order(&mut turns, &[of_test], MOST_OF_TEST - 1, false);
+        assert!(turns.finds_place(of_test.scope));
+        order(&mut turns, &[of_test], 1, false);
+        assert!(!turns.finds_place(of_test.scope), "test mode leaves some");
+        order(&mut turns, &[one], PLACES - MOST_OF_TEST - 1, false);
+        assert!(turns.finds_place(one.scope));
     }
 
     #[test]

@@ -20,9 +20,21 @@ select version, doc
 from organizations
 order by organization_id, mode desc";
 
+/// One more than the first, if there is one.
+const ANOTHER: &str = "\
+select organization_id
+from organizations
+where organization_id > (select min(organization_id) from organizations)
+limit 1";
+
 /// Every organization in every mode: for the operator's commands and the background checks.
 pub fn scopes(tx: &mut Tx<'_>) -> Result<Vec<Scope>, Error> {
     tx.query(SCOPES, &[])?.iter().map(scope_of).collect()
+}
+
+/// Whether there is more than one organization: a step or two in the index, however many there are.
+pub fn are_several(tx: &mut Tx<'_>) -> Result<bool, Error> {
+    Ok(tx.query_opt(ANOTHER, &[])?.is_some())
 }
 
 /// A scope, or what is named there instead and why it is none.

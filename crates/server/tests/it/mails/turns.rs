@@ -1,6 +1,7 @@
 //! Who waits for whom, where more is owed than the mail server takes at a time.
 
 use dalasi::app::invoices::{self, NewPayment};
+use dalasi::app::mail_turns::PLACES;
 use domain::invoice::Invoice;
 use domain::organization::Organization;
 use domain::{Id, Mode, OfflineMethod, Scope};
@@ -80,6 +81,7 @@ async fn mails_of_one_merchant_that_take_long_leave_a_place_to_the_others() {
         // A greeting without an end: it is waited for.
         let sink = Sink::start(Script { greeting: "220-one moment", ..Script::default() }).await;
         let mut world = World::mailing_on(place.settings(), &sink.url()).await;
+        let other = world.another().await;
         world.scope.mode = Mode::Live;
         for _ in 0..8 {
             let invoice = world.bill(|_| ()).await;
@@ -87,13 +89,29 @@ async fn mails_of_one_merchant_that_take_long_leave_a_place_to_the_others() {
         }
         tokio::time::sleep(Duration::from_secs(2)).await;
         sink.speak(Script::default());
-        world.scope = Scope { organization: world.another().await, mode: Mode::Live };
+        world.scope.organization = other;
         for _ in 0..3 {
             let invoice = world.bill(|_| ()).await;
             world.send_invoice(invoice.id).await.unwrap();
             world.mail_that(invoice.id, "is sent", |mail| mail.status == MailStatus::Sent).await;
         }
         sink.heard(|heard| assert_eq!(heard.messages.len(), 3, "and the first merchant's wait for those that hang"));
+        place.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_merchant_who_is_alone_has_all_connections() {
+    for place in Place::each("a merchant who is alone has all connections").await {
+        let sink = Sink::start(Script { recipient: "250-one moment", ..Script::default() }).await;
+        let mut world = World::mailing_on(place.settings(), &sink.url()).await;
+        world.scope.mode = Mode::Live;
+        for _ in 0..PLACES {
+            let invoice = world.bill(|_| ()).await;
+            world.send_invoice(invoice.id).await.unwrap();
+        }
+        let asked = |heard: &sink::Heard| heard.commands.iter().filter(|line| line.starts_with("RCPT")).count();
+        sink.has_heard("all of them at once", |heard| asked(heard) == PLACES).await;
         place.end().await;
     }
 }
