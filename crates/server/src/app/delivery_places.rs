@@ -2,9 +2,10 @@
 //! neither other merchants nor the other mode anything.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use domain::webhook::WebhookEndpoint;
-use domain::{Id, Mode, Scope};
+use domain::{Id, Mode, Scope, Timestamp};
 use store::Tx;
 use store::queries::deliveries::Owed;
 use store::queries::{endpoints, organizations};
@@ -28,6 +29,8 @@ const _: () = assert!(MOST_OF_A_MODE >= 2 * MOST_OF_ONE + FOR_WHO_HAS_NONE);
 /// For one that has failed so often in a row: one at a time, until it answers again.
 const FAILING: i64 = 5;
 const MOST_OF_A_FAILING: usize = 1;
+/// One that can't be read is looked at again after so long: a later version may have written it, or somebody mends it.
+const UNREADABLE: Duration = Duration::from_secs(30);
 
 fn is_failing(endpoint: &WebhookEndpoint) -> bool {
     endpoint.consecutive_failures >= FAILING
@@ -55,6 +58,8 @@ pub struct Places {
     held: BTreeMap<Id<WebhookEndpoint>, Held>,
     /// Of a mode that is nearly full: all that are owed something.
     owed: BTreeMap<Mode, Vec<Owed>>,
+    /// Those that can't be read, until when nobody looks at them.
+    unreadable: BTreeMap<Id<WebhookEndpoint>, Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,8 +81,14 @@ impl Places {
         self.owed = owed;
     }
 
-    /// The endpoints that get no more for now.
-    pub fn full(&self) -> Vec<Id<WebhookEndpoint>> {
+    /// The endpoints that get no more for now: those that are full, and those that can't be read.
+    pub fn passed_over(&self, now: Timestamp) -> Vec<Id<WebhookEndpoint>> {
+        let unreadable = self.unreadable.iter().filter(|(_, until)| **until > now).map(|(id, _)| *id);
+        let passed_over: BTreeSet<_> = self.full().into_iter().chain(unreadable).collect();
+        passed_over.into_iter().collect()
+    }
+
+    fn full(&self) -> Vec<Id<WebhookEndpoint>> {
         let full = self.held.iter().filter(|(_, held)| self.is_full(held)).map(|(id, _)| *id);
         let unseen = self
             .owed
@@ -87,8 +98,7 @@ impl Places {
             let scope = Scope { organization: *organization, mode: *mode };
             !self.held.contains_key(id) && self.is_full(&Held { scope, count: 0, most: MOST_OF_ONE })
         });
-        let passed_over: BTreeSet<_> = full.chain(unseen.map(|(id, _, _)| *id)).collect();
-        passed_over.into_iter().collect()
+        full.chain(unseen.map(|(id, _, _)| *id)).collect()
     }
 
     fn is_full(&self, held: &Held) -> bool {
@@ -118,6 +128,12 @@ impl Places {
         is_free
     }
 
+    /// What it is owed waits for somebody who can.
+    pub(super) fn cannot_read(&mut self, id: Id<WebhookEndpoint>, now: Timestamp) {
+        self.unreadable.retain(|_, until| *until > now);
+        self.unreadable.insert(id, now.plus(UNREADABLE));
+    }
+
     /// Adds what a claim took that began with `before`; others may have ended since.
     pub fn add(&mut self, before: &Self, after: &Self) {
         for (id, after) in &after.held {
@@ -126,6 +142,8 @@ impl Places {
             *held = Held { count: held.count + taken, ..*after };
         }
         self.held.retain(|_, held| held.count > 0);
+        // Nobody but a claim writes these.
+        self.unreadable.clone_from(&after.unreadable);
     }
 
     pub fn give_back(&mut self, id: Id<WebhookEndpoint>) {
@@ -268,5 +286,15 @@ mod tests {
         assert!(!after.take(failing.id, failing.scope, Some(&failing)));
         shared.add(&before, &after);
         assert_eq!(shared.full(), [failing.id]);
+    }
+    #[test]
+    fn one_that_cannot_be_read_is_passed_over_for_a_while() {
+        let (mut shared, one) = (Places::default(), endpoint(1, 0));
+        let before = shared.clone();
+        let mut after = before.clone();
+        after.cannot_read(one.id, one.created_at);
+        shared.add(&before, &after);
+        assert_eq!(shared.passed_over(one.created_at), [one.id]);
+        assert_eq!(shared.passed_over(one.created_at.plus(UNREADABLE)), []);
     }
 }

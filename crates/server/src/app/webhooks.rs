@@ -321,24 +321,24 @@ pub fn claim(
     lease_until: Timestamp,
     places: &mut Places,
 ) -> Result<Vec<Dispatch>, Failure> {
-    let mut dispatches = Vec::new();
-    // Those that can't be read, and of the others those that are there and active.
-    let mut endpoints: BTreeMap<Id<WebhookEndpoint>, Option<Option<WebhookEndpoint>>> = BTreeMap::new();
-    let mut unreadable = Vec::new();
+    let (now, mut dispatches) = (tx.now(), Vec::new());
+    // Those that are there and active.
+    let mut endpoints: BTreeMap<Id<WebhookEndpoint>, Option<WebhookEndpoint>> = BTreeMap::new();
     loop {
-        let full = places.full();
-        let (wanted, passed_over) = (limit.saturating_sub(dispatches.len()), [&*full, &*unreadable].concat());
+        let passed_over = places.passed_over(now);
+        let wanted = limit.saturating_sub(dispatches.len());
         for mut due in deliveries::due(tx, wanted, &passed_over)? {
             if let Entry::Vacant(unknown) = endpoints.entry(due.endpoint) {
                 let found =
                     unless_damaged(tx.peek::<WebhookEndpoint>(due.scope, due.endpoint), "the endpoint of a delivery")?;
-                unknown.insert(found.map(|endpoint| endpoint.filter(WebhookEndpoint::is_active)));
+                // It is left as it is, to whoever can read it.
+                let Some(found) = found else {
+                    places.cannot_read(due.endpoint, now);
+                    continue;
+                };
+                unknown.insert(found.filter(WebhookEndpoint::is_active));
             }
-            let known = endpoints.get(&due.endpoint).cloned().flatten();
-            let (can_be_read, endpoint) = (known.is_some(), known.flatten());
-            if !can_be_read {
-                unreadable.push(due.endpoint);
-            }
+            let endpoint = endpoints.get(&due.endpoint).cloned().flatten();
             due.events.retain(|_| places.take(due.endpoint, due.scope, endpoint.as_ref()));
             let taken = dispatches.len() + due.events.len();
             let held = if due.events.is_empty() { Vec::new() } else { deliveries::lease(tx, &due, lease_until)? };
@@ -347,11 +347,11 @@ pub fn claim(
             for claimed in held {
                 let id = claimed.delivery.event;
                 let found = events.iter().position(|event| event.id == id).map(|place| events.swap_remove(place));
-                if found.is_none() {
-                    tracing::error!(event = %id, "the event of a delivery is not there or can't be read: it is passed over");
-                }
                 // It is left until its lease ends.
-                let Some(event) = found.filter(|_| can_be_read) else { continue };
+                let Some(event) = found else {
+                    tracing::error!(event = %id, "the event of a delivery is not there or can't be read: it is passed over");
+                    continue;
+                };
                 let given_up = is_given_up(tx, endpoint.as_ref(), due.scope, id)?;
                 let endpoint = endpoint.clone().filter(|_| !given_up);
                 dispatches.push(Dispatch { claimed, event, endpoint });
@@ -361,7 +361,7 @@ pub fn claim(
             }
         }
         // Behind those of an endpoint that turned out to be full, or that can't be read, there may be others'.
-        if dispatches.len() >= limit || [places.full(), unreadable.clone()].concat() == passed_over {
+        if dispatches.len() >= limit || places.passed_over(now) == passed_over {
             return Ok(dispatches);
         }
     }

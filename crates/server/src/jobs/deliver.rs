@@ -58,12 +58,12 @@ impl Queue for Deliveries {
         let nearly_full = self.places().nearly_full();
         let owed = nearly_full.into_iter().map(|mode| Ok((mode, deliveries::owed_in(tx, mode)?)));
         let owed = owed.collect::<Result<BTreeMap<_, _>, Failure>>()?;
-        let full = {
+        let passed_over = {
             let mut places = self.places();
             places.know(owed);
-            places.full()
+            places.passed_over(tx.now())
         };
-        Ok(deliveries::next_due(tx, &full)?)
+        Ok(deliveries::next_due(tx, &passed_over)?)
     }
 
     async fn claim(&self, app: &App, limit: usize) -> Result<Vec<Held>, Failure> {

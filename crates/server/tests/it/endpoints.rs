@@ -250,6 +250,35 @@ async fn an_endpoint_that_cannot_be_read_is_owed_what_it_wants() {
     }
 }
 
+/// Nothing is written for it, however much it is owed, and nobody is woken for it again and again.
+#[tokio::test]
+async fn an_endpoint_that_cannot_be_read_is_left_alone_for_a_while() {
+    for place in Place::each("an endpoint that cannot be read is left alone for a while").await {
+        let world = World::complete(place.settings()).await;
+        world.rest().await;
+        let lost = endpoint(&world).await;
+        owe(&world, lost, 200).await;
+        let looked = world.app.commit(move |tx, _| {
+            tx.execute("update webhook_endpoints set doc = '{}' where id = $1", &[lost.to_string().into()])?;
+            let (until, mut places) = (tx.now().plus(Duration::from_secs(30)), Places::default());
+            let claimed = webhooks::claim(tx, 32, until, &mut places)?.len();
+            let held = tx.query_one("select count(*) as held from webhook_deliveries where lease_until > 0", &[])?;
+            let passed_over = places.passed_over(tx.now());
+            Ok((claimed, held.get::<i64>("held")?, deliveries::next_due(tx, &passed_over)?, places))
+        });
+        let (claimed, held, next_due, places) = looked.await.unwrap();
+        assert_eq!((claimed, held, next_due), (0, 0, None));
+        world.clock.advance(Duration::from_secs(30));
+        let next_due = world.app.read(move |tx, _| {
+            let passed_over = places.passed_over(tx.now());
+            Ok(deliveries::next_due(tx, &passed_over)?)
+        });
+        assert!(next_due.await.unwrap().is_some(), "somebody may have mended it");
+        world.app.store().close().await;
+        place.end().await;
+    }
+}
+
 /// The merchant has moved it since the attempt began: what the address of before answers says nothing of the endpoint.
 #[tokio::test]
 async fn what_the_address_of_before_answers_disables_nothing() {
