@@ -58,6 +58,7 @@ fn filter(text: &str) -> Result<EventFilter, String> {
 #[derive(Deserialize)]
 struct List {
     items: Vec<FollowedEvent>,
+    has_more: bool,
 }
 
 /// An event as the API lists it.
@@ -134,14 +135,15 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
             output::message("The server is back.");
             retry = FIRST_RETRY;
         }
-        for event in &page {
+        for event in &page.items {
             if wants(&arguments.events, &event.kind) {
                 let result = forward(&client, &target, &secret, event, clock.now_us() / 1_000_000).await;
                 tell(event, &result, &arguments.format)?;
             }
             after = Some(event.id.clone());
         }
-        if page.len() < PAGE {
+        // One of large events is shorter than what was asked for, and not the last.
+        if page.items.is_empty() || !page.has_more {
             tokio::time::sleep(PAUSE).await;
         }
     }
@@ -160,10 +162,9 @@ async fn newest(client: &Client) -> Result<Option<String>, Problem> {
     Ok(newest.items.into_iter().next().map(|event| event.id))
 }
 
-async fn follow(client: &Client, after: Option<&str>) -> Result<Vec<FollowedEvent>, CallFault> {
+async fn follow(client: &Client, after: Option<&str>) -> Result<List, CallFault> {
     let behind = after.map_or_else(String::new, |after| format!("&after={after}"));
-    let list: List = client.get(&format!("/v1/events?order=asc&limit={PAGE}{behind}")).await?;
-    Ok(list.items)
+    client.get(&format!("/v1/events?order=asc&limit={PAGE}{behind}")).await
 }
 
 fn wants(filters: &[EventFilter], kind: &str) -> bool {

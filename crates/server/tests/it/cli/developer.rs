@@ -5,8 +5,11 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 use std::time::Duration;
 
+use axum::Router;
+use axum::http::Uri;
 use dalasi::monotonic;
 use serde_json::Value;
+use tokio::net::TcpListener;
 
 use super::on_both;
 use super::place::{Place, Ran, text};
@@ -58,6 +61,39 @@ async fn what_happens_is_forwarded_signed_and_in_order(place: &Place) {
     listening.wait().unwrap();
     assert_eq!(server.stop(), 0);
     place.has_clean_books();
+}
+
+/// As pages of large events are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_short_page_is_not_the_last() {
+    const MANY: usize = 20;
+    let one = async |uri: Uri| {
+        let query = uri.query().unwrap_or_default();
+        let after: usize = query.split_once("after=evt_").map_or(0, |(_, number)| number.parse().unwrap());
+        let event = serde_json::json!({
+            "id": format!("evt_{}", after + 1), "type": "checkout.cancelled", "data": {}, "livemode": false,
+            "object_id": "cs_1", "sequence": after + 1, "created_at": "2026-11-22T08:00:00.000000Z"
+        });
+        // There was nothing before it began to listen.
+        let items = if query == "limit=1" || after == MANY { Vec::new() } else { vec![event] };
+        serde_json::json!({ "data": { "items": items, "has_more": after + 1 < MANY } }).to_string()
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(one)).await });
+    let place = Place::sqlite();
+    let (keys, forwarded) = (place.init(), Receiver::start().await);
+    let mut listen = place.command(&["listen", "--forward-to", &forwarded.url, "--api-url", &url]);
+    listen.env("DALASI_API_KEY", text(&keys, "/keys/test/secret"));
+    let mut listening = listen.stdout(Stdio::null()).spawn().unwrap();
+    forwarded.until(1).await;
+    let since = monotonic::now();
+    let got = forwarded.until(MANY).await.len();
+    let took = monotonic::now() - since;
+    listening.kill().unwrap();
+    listening.wait().unwrap();
+    assert_eq!(got, MANY, "each once");
+    assert!(took < Duration::from_secs(3), "it rested between pages: {took:?}");
 }
 
 async fn an_event_is_sent_again(place: &Place) {
