@@ -1,12 +1,14 @@
 //! Merchants' pictures: fetched once from the address that the merchant gave, drawn anew, and from then on ours. Nobody
 //! who opens a page asks another host for anything.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use domain::job::{ClaimedJob, Job};
 use domain::organization::{Organization, Profile};
-use domain::{Refusal, Scope};
+use domain::{Id, Refusal, Scope};
 use store::Tx;
 use store::queries::{jobs, logos};
 
@@ -23,6 +25,38 @@ const PAUSES: [Duration; 5] = [
     Duration::from_secs(3_600),
     Duration::from_secs(6 * 3_600),
 ];
+
+/// For one of whose merchant another is still being fetched.
+const UNTIL_ANOTHER_LOOK: Duration = Duration::from_secs(1);
+
+/// Whose pictures this process is fetching. One at a time, so that addresses that hang, or one that is given again and again,
+/// take only one of the few places for what is made ahead.
+#[derive(Default)]
+pub(super) struct Fetches {
+    under_way: Mutex<BTreeSet<Id<Organization>>>,
+}
+
+impl Fetches {
+    fn begin(&self, organization: Id<Organization>) -> Option<Fetch<'_>> {
+        self.under_way().insert(organization).then(|| Fetch { of: self, organization })
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, BTreeSet<Id<Organization>>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Under way until it is dropped.
+struct Fetch<'f> {
+    of: &'f Fetches,
+    organization: Id<Organization>,
+}
+
+impl Drop for Fetch<'_> {
+    fn drop(&mut self) {
+        self.of.under_way().remove(&self.organization);
+    }
+}
 
 /// Why there is no picture.
 struct Missing {
@@ -51,6 +85,12 @@ pub(super) fn owe(tx: &mut Tx<'_>, organization: &Organization) -> Result<(), Fa
 impl App {
     pub async fn fetch_logo(&self, claimed: &ClaimedJob) -> Result<(), Failure> {
         let scope = claimed.scope;
+        let Some(_fetch) = self.inner.logo_fetches.begin(scope.organization) else {
+            let claimed = claimed.clone();
+            let later =
+                move |tx: &mut Tx<'_>, _: &_| Ok(jobs::put_off(tx, &claimed, tx.now().plus(UNTIL_ANOTHER_LOOK))?);
+            return self.commit(later).await;
+        };
         let url = self.read(move |tx, _| Ok(organization_of(tx, scope)?.profile.logo_url.clone())).await?;
         let Some(url) = url else { return self.keep_logo(claimed, None, None).await };
         match self.picture(scope, &url).await {

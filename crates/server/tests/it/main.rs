@@ -10,6 +10,7 @@ mod echoes;
 mod endpoints;
 mod invoices;
 mod ledger_sums;
+mod logos;
 mod mails;
 mod pages;
 mod payables;

@@ -17,7 +17,7 @@ const SOON: usize = BULK / 2;
 
 impl World {
     /// Another merchant beside the first.
-    async fn another(&self) -> Id<Organization> {
+    pub(crate) async fn another(&self) -> Id<Organization> {
         let made = self.app.commit(|tx, _| {
             let now = tx.now();
             let id = tx.entropy().id(now);
