@@ -221,7 +221,8 @@ struct AnswerBody {
     /// What is left of the frame that came last.
     rest: Bytes,
     ticket: Arc<Ticket>,
-    /// Until it is asked for the first time.
+    /// While what comes next is not asked for, which over HTTP/2 is when the other side lets no more through. While it is, and is
+    /// not there yet, nothing waits for the other side: an event stream may be silent.
     unasked: Option<Untaken>,
 }
 
@@ -250,7 +251,7 @@ impl Body for AnswerBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let Self { body, rest, ticket, unasked } = &mut *self;
-        *unasked = None;
+        let asked = unasked.take();
         if rest.is_empty() {
             let frame = match ready!(Pin::new(body).poll_frame(cx)) {
                 Some(Ok(frame)) => frame.into_data(),
@@ -262,7 +263,10 @@ impl Body for AnswerBody {
             }
         }
         let bytes = rest.split_to(rest.len().min(LARGEST_PART));
-        let part = Part { bytes, _untaken: Untaken::of(ticket) };
+        // That it is asked for is no progress: what waited for that waits on with the part.
+        let part = Part { bytes, _untaken: asked.unwrap_or_else(|| Untaken::of(ticket)) };
+        let is_last = rest.is_empty() && body.is_end_stream();
+        *unasked = (!is_last).then(|| Untaken::of(ticket));
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(part)))))
     }
 
@@ -332,6 +336,7 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::{FutureExt as _, StreamExt as _, stream};
     use http::Version;
     use http_body_util::BodyExt as _;
 
@@ -356,6 +361,25 @@ mod tests {
             drop(part);
         }
         assert_eq!(waits_for(), Some(Slowness::Idle));
+    }
+
+    #[tokio::test]
+    async fn an_answer_waits_between_its_parts_and_an_event_stream_between_its_events_does_not() {
+        let activity = Activity::new(Arc::new(ListenerSettings::default()));
+        let waits_for = || activity.deadline().map(|(_, slowness)| slowness);
+        let mut body = AnswerBody::new(HttpBody::from(vec![b'x'; 40_000]), activity.request_began(Version::HTTP_2));
+        drop(body.frame().await);
+        assert_eq!(waits_for(), Some(Slowness::Write), "the first part is taken, and the second not asked for");
+        drop(body);
+        assert_eq!(waits_for(), Some(Slowness::Idle));
+
+        let event = stream::once(async { Ok::<_, io::Error>(Bytes::from_static(b"data: news\n\n")) });
+        let events = HttpBody::from_stream(event.chain(stream::pending()));
+        let mut body = AnswerBody::new(events, activity.request_began(Version::HTTP_2));
+        drop(body.frame().await);
+        assert_eq!(waits_for(), Some(Slowness::Write), "who never asks for the next event takes nothing");
+        assert!(body.frame().now_or_never().is_none());
+        assert_eq!(waits_for(), None, "there is no other event yet");
     }
 
     #[tokio::test]

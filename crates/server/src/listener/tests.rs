@@ -453,8 +453,9 @@ async fn an_idle_http2_connection_is_cut_however_it_pings() {
 #[tokio::test]
 async fn a_stalled_http2_answer_is_cut_whatever_else_its_connection_does() {
     let server = start(short()).await;
-    for (path, asks_on) in [("/", false), ("/large", false), ("/", true)] {
-        let (mut sender, connection) = pinging(&server, 1).await;
+    // A window as large as a part: the first is taken whole, and there is no place for a byte of the next.
+    for (path, asks_on, window) in [("/", false, 1), ("/large", false, 1), ("/", true, 1), ("/large", false, 16_384)] {
+        let (mut sender, connection) = pinging(&server, window).await;
         let uri = format!("http://{}{path}", server.address);
         let began = monotonic::now();
         let stalled = sender.send_request(http::Request::get(&uri).body(Empty::new()).expect("a request")).await;
@@ -465,7 +466,7 @@ async fn a_stalled_http2_answer_is_cut_whatever_else_its_connection_does() {
                 drop(sender.send_request(http::Request::head(&uri).body(Empty::new()).expect("a request")).await);
             }
         }
-        assert!(connection.is_finished(), "{path} is held for ever");
+        assert!(connection.is_finished(), "{path} with {window} is held for ever");
         about(began.elapsed(), 400);
         drop(stalled);
     }
