@@ -11,13 +11,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
-use self::connection::Protocol;
+use self::activity::Activity;
+use self::connection::{Protocol, Watched};
 use crate::metrics;
 
 mod activity;
@@ -158,21 +160,26 @@ async fn serve_plain(
             Err(_) => return metrics::connection_cut("first_byte"),
         },
     };
-    connection::run(stream, protocol, peer, router, settings, draining).await;
+    let activity = Activity::new(settings.clone());
+    let stream = Watched::new(stream, activity.clone());
+    connection::run(stream, activity, protocol, peer, router, settings, draining).await;
 }
 
-async fn serve_encrypted(
-    stream: TcpStream,
+async fn serve_encrypted<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: I,
     peer: SocketAddr,
     tls: TlsAcceptor,
     router: Router,
     settings: Arc<ListenerSettings>,
     draining: watch::Receiver<bool>,
 ) {
+    let activity = Activity::new(settings.clone());
+    let stream = Watched::new(stream, activity.clone());
     match Box::pin(tokio::time::timeout(settings.header_timeout, tls.accept(stream))).await {
         Ok(Ok(stream)) => {
+            activity.handshake_ended();
             let protocol = Protocol::agreed(&stream);
-            Box::pin(connection::run(stream, protocol, peer, router, settings, draining)).await;
+            Box::pin(connection::run(stream, activity, protocol, peer, router, settings, draining)).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => metrics::connection_cut("tls_handshake"),

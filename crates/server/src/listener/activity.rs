@@ -113,6 +113,13 @@ impl Activity {
         stuck.into_iter().chain(waiting).min_by_key(|(at, _)| *at)
     }
 
+    /// TLS is agreed on: what was read so far was of no request, and the first one is waited for from now on.
+    pub(super) fn handshake_ended(&self) {
+        let mut state = self.state();
+        state.accepted_at = monotonic::now();
+        state.has_bytes = false;
+    }
+
     pub(super) fn bytes_were_read(&self) {
         let mut state = self.state();
         state.has_bytes = true;

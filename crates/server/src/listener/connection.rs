@@ -57,7 +57,7 @@ impl Protocol {
     }
 
     /// By what both sides agreed on before (ALPN).
-    pub(super) fn agreed(stream: &TlsStream<TcpStream>) -> Self {
+    pub(super) fn agreed<I>(stream: &TlsStream<I>) -> Self {
         match stream.get_ref().1.alpn_protocol() {
             Some(b"http/1.1") => Self::Http1,
             _ => Self::HyperFindsOut,
@@ -65,8 +65,10 @@ impl Protocol {
     }
 }
 
+/// The stream, or what TLS is spoken over, is [`Watched`] for this activity.
 pub(super) async fn run<I>(
     stream: I,
+    activity: Arc<Activity>,
     protocol: Protocol,
     peer: SocketAddr,
     router: Router,
@@ -75,9 +77,8 @@ pub(super) async fn run<I>(
 ) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let activity = Activity::new(settings.clone());
     let builder = builder(&settings, protocol);
-    let io = TokioIo::new(Watched { stream, activity: activity.clone() });
+    let io = TokioIo::new(stream);
     let service = service_fn({
         let activity = activity.clone();
         move |request| answer(request, peer, router.clone(), &settings, &activity)
@@ -285,10 +286,17 @@ impl Body for AnswerBody {
     }
 }
 
-/// The byte stream, reporting what moves and what does not.
-struct Watched<I> {
+/// The byte stream as the network sees it, reporting what moves and what does not. TLS is spoken over it: above TLS a flush is
+/// blocked for as long as anything is left there, however much goes meanwhile.
+pub(super) struct Watched<I> {
     stream: I,
     activity: Arc<Activity>,
+}
+
+impl<I> Watched<I> {
+    pub(super) fn new(stream: I, activity: Arc<Activity>) -> Self {
+        Self { stream, activity }
+    }
 }
 
 impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {

@@ -20,6 +20,8 @@ use crate::http::body::{BodyRules, read_body};
 use crate::http::envelope::{EdgeSettings, wrap};
 use crate::monotonic;
 
+mod tls;
+
 struct Server {
     address: SocketAddr,
     stop: oneshot::Sender<()>,
@@ -38,7 +40,7 @@ fn short() -> ListenerSettings {
     }
 }
 
-async fn start(settings: ListenerSettings) -> Server {
+fn router() -> Router {
     let router = Router::new()
         .route("/", get(async || "hello"))
         .route("/echo", post(async |body: Bytes| body))
@@ -51,16 +53,20 @@ async fn start(settings: ListenerSettings) -> Server {
             }),
         )
         .route("/large", get(async || vec![b'x'; LARGE]))
+        .route("/mebibyte", get(async || vec![b'x'; 1 << 20]))
         .route("/unknown", post(async || Err::<(), Problem>(Failure::Store(store::Error::UnknownCommit).into())))
         .layer(axum::middleware::from_fn_with_state(BodyRules::JSON, read_body));
-    let router = wrap(router, EdgeSettings::default());
+    wrap(router, EdgeSettings::default())
+}
+
+async fn start(settings: ListenerSettings) -> Server {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let (stop, stopped) = oneshot::channel();
     let shutdown = async move {
         let _ = stopped.await;
     };
-    let task = tokio::spawn(serve(listener, router, settings, shutdown));
+    let task = tokio::spawn(serve(listener, router(), settings, shutdown));
     Server { address, stop, task }
 }
 
@@ -470,46 +476,4 @@ async fn a_stalled_http2_answer_is_cut_whatever_else_its_connection_does() {
         about(began.elapsed(), 400);
         drop(stalled);
     }
-}
-
-#[tokio::test]
-async fn tls_works_and_a_half_open_handshake_is_cut() {
-    use tokio_rustls::TlsConnector;
-    use tokio_rustls::rustls::pki_types::ServerName;
-    use tokio_rustls::rustls::{ClientConfig, RootCertStore};
-
-    let folder = std::env::temp_dir().join(format!("dalasi-tls-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-    let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
-    std::fs::write(&certificate, made.cert.pem()).expect("writes");
-    std::fs::write(&key, made.signing_key.serialize_pem()).expect("writes");
-    let tls = tls_config(&certificate, &key).expect("fits");
-    let missing = tls_config(&folder.join("no.pem"), &key).expect_err("no file");
-    assert!(missing.to_string().contains("no.pem can't be read as PEM"), "{missing}");
-    let swapped = tls_config(&key, &key).expect_err("no certificate");
-    assert!(swapped.to_string().contains("holds no certificate"), "{swapped}");
-    std::fs::remove_dir_all(&folder).expect("removes");
-
-    let server = start(ListenerSettings { tls: Some(tls), ..short() }).await;
-    let mut roots = RootCertStore::empty();
-    roots.add(made.cert.der().clone()).expect("a root");
-    let provider = Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider());
-    let client = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let connector = TlsConnector::from(Arc::new(client));
-    let name = ServerName::try_from("localhost").expect("a name");
-    let mut stream = connector.connect(name, server.connect().await).await.expect("a handshake");
-    stream.write_all(GET).await.expect("writes");
-    let mut bytes = vec![0; 4096];
-    let count = stream.read(&mut bytes).await.expect("reads");
-    assert!(String::from_utf8_lossy(&bytes[..count]).contains("hello"));
-
-    let mut half = server.connect().await;
-    half.write_all(b"\x16\x03\x01").await.expect("writes");
-    let (_, after) = read_to_end(&mut half).await;
-    about(after, 400);
 }
