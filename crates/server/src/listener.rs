@@ -1,12 +1,13 @@
 //! The accept loop: who may connect, how slow they may be, and how the server stops.
 //!
 //! The usual default server waits for a slow client for ever; here every wait has an end: first byte, headers, body,
-//! an answer that nobody takes, idleness. It hands requests to a router and knows nothing of what they mean.
+//! an answer that nobody takes, or takes for ever, idleness. It hands requests to a router and knows nothing of what they mean.
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -45,6 +46,10 @@ pub struct ListenerSettings {
     pub body_timeout: Duration,
     /// How long a part of an answer may wait to be taken.
     pub write_timeout: Duration,
+    /// How long an answer may take in all, beside what its length takes at the slowest rate.
+    pub answer_timeout: Duration,
+    /// In bytes a second: that of a telephone where there is hardly a network.
+    pub slowest_answer: NonZeroU32,
     /// Between two requests.
     pub idle_timeout: Duration,
     /// How long requests that run at shutdown may still take.
@@ -64,6 +69,8 @@ impl Default for ListenerSettings {
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),
+            answer_timeout: Duration::from_secs(60),
+            slowest_answer: const { NonZeroU32::new(8 * 1024).unwrap() },
             idle_timeout: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(25),
             most_connections: 16_384,

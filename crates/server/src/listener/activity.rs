@@ -2,9 +2,11 @@
 //! Pure book-keeping: it is told of bytes, requests and answers, and names the next deadline.
 //!
 //! A request that comes and a part of an answer that goes put a deadline off. What else is written does not: HTTP/2 has frames, such
-//! as the answer to a ping, by which a client that takes nothing would keep its connection and all its answers.
+//! as the answer to a ping, by which a client that takes nothing would keep its connection and all its answers. No part puts off the end
+//! of its whole answer: whoever took one now and then would hold the memory of all of it for hours.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
 use http::Version;
@@ -41,6 +43,8 @@ struct Unfinished {
     parts: usize,
     /// Since when none of them was taken.
     since: Instant,
+    /// When all of it has to be taken, if it was known at its beginning how much that is.
+    until: Option<Instant>,
 }
 
 /// Why a connection is cut.
@@ -97,8 +101,10 @@ impl Activity {
             .into_iter()
             .flatten()
             .chain(state.unfinished.iter().map(|answer| answer.since))
+            .map(|since| since + settings.write_timeout)
+            .chain(state.unfinished.iter().filter_map(|answer| answer.until))
             .min()
-            .map(|since| (since + settings.write_timeout, Slowness::Write));
+            .map(|at| (at, Slowness::Write));
         let waiting = (state.in_flight == 0).then(|| {
             if state.requests == 0 && !state.has_bytes {
                 (state.accepted_at + settings.first_byte_timeout, Slowness::FirstByte)
@@ -143,7 +149,7 @@ impl Activity {
         state.requests += 1;
         state.in_flight += 1;
         state.head_since = None;
-        Arc::new(Ticket { number: state.requests, activity: self.clone() })
+        Arc::new(Ticket { number: state.requests, until: OnceLock::new(), activity: self.clone() })
     }
 }
 
@@ -158,7 +164,19 @@ fn note(since: &mut Option<Instant>, blocked: bool) {
 /// One request from its headers until the last byte of its answer is taken: whatever holds a part of the answer holds it.
 pub(super) struct Ticket {
     number: u64,
+    until: OnceLock<Instant>,
     activity: Arc<Activity>,
+}
+
+impl Ticket {
+    /// An answer of so many bytes is there. One whose length nobody knows, such as an event stream, ends when it says so.
+    pub(super) fn answer_begins(&self, bytes: Option<u64>) {
+        let settings = &self.activity.settings;
+        if let Some(bytes) = bytes {
+            let for_its_length = Duration::from_secs(bytes / u64::from(settings.slowest_answer.get()));
+            self.until.get_or_init(|| monotonic::now() + settings.answer_timeout + for_its_length);
+        }
+    }
 }
 
 impl Drop for Ticket {
@@ -182,7 +200,8 @@ impl Untaken {
         match state.unfinished.iter_mut().find(|answer| answer.number == ticket.number) {
             Some(answer) => answer.parts += 1,
             None => {
-                state.unfinished.push(Unfinished { number: ticket.number, parts: 1, since: monotonic::now() });
+                let (number, until) = (ticket.number, ticket.until.get().copied());
+                state.unfinished.push(Unfinished { number, parts: 1, since: monotonic::now(), until });
                 drop(state);
                 ticket.activity.waker.wake();
             }

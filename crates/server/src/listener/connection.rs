@@ -241,6 +241,7 @@ impl AsRef<[u8]> for Part {
 
 impl AnswerBody {
     fn new(body: HttpBody, ticket: Arc<Ticket>) -> Self {
+        ticket.answer_begins(body.size_hint().exact());
         let unasked = Some(Untaken::of(&ticket));
         Self { body, rest: Bytes::new(), ticket, unasked }
     }
@@ -254,7 +255,7 @@ impl Body for AnswerBody {
         let Self { body, rest, ticket, unasked } = &mut *self;
         let asked = unasked.take();
         if rest.is_empty() {
-            let frame = match ready!(Pin::new(body).poll_frame(cx)) {
+            let frame = match ready!(Pin::new(&mut *body).poll_frame(cx)) {
                 Some(Ok(frame)) => frame.into_data(),
                 end => return Poll::Ready(end),
             };

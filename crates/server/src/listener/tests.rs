@@ -424,6 +424,31 @@ async fn an_http2_answer_behind_a_closed_window_is_cut() {
     drop(connection.await);
 }
 
+/// By HTTP/2, whose window lets one part through at a time; over HTTP/1 the kernel keeps some of it.
+#[tokio::test]
+async fn who_takes_a_part_now_and_then_is_cut_in_the_end() {
+    let settings = ListenerSettings {
+        write_timeout: Duration::from_secs(1),
+        answer_timeout: Duration::from_secs(2),
+        slowest_answer: u32::try_from(LARGE).expect("fits").try_into().expect("not 0"),
+        ..short()
+    };
+    let server = start(settings).await;
+    let (mut sender, _connection) = pinging(&server, 16_384).await;
+    let uri = format!("http://{}/large", server.address);
+    let began = monotonic::now();
+    let response = sender.send_request(http::Request::get(uri).body(Empty::new()).expect("a request")).await;
+    let mut body = response.expect("headers").into_body();
+    let mut parts = 0;
+    while let Some(Ok(_)) = body.frame().await {
+        parts += 1;
+        assert!(began.elapsed() < Duration::from_secs(10), "it goes on for ever");
+        sleep(Duration::from_millis(500)).await;
+    }
+    assert!(parts > 3, "it is cut at the end of the whole and not of a part: {parts}");
+    about(began.elapsed(), 3000);
+}
+
 /// A client of HTTP/2 that says ten times a second that it is there.
 async fn pinging(
     server: &Server,
