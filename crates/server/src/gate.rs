@@ -4,21 +4,25 @@
 //! A request is worked on from the end of its body: a payer whose network is slow, or somebody who is slow on purpose, takes
 //! nobody's place. What has come of its body is counted from its first byte to the answer, since memory is taken all the
 //! while; so are answers, until their last byte is written. Who asks what became of a payment, and who pays, comes last to be refused:
-//! to know keeps people from paying twice.
+//! to know keeps people from paying twice. And no address takes all the memory of answers, however slowly it reads.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::Request;
+use axum::response::Response;
 use futures_util::FutureExt as _;
 use http::Method;
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use tokio::time::Instant;
 
+use crate::listener::{ClientAddress, network};
 use crate::{metrics, monotonic};
 
 /// Requests of programs that change something. At ten thousand a second the last of them waits 50 ms.
@@ -32,7 +36,13 @@ const MOST_BYTES: usize = 64 << 20;
 const MOST_BYTES_WITH_SMALL: usize = 96 << 20;
 /// Bytes of all large answers that are held for those who take their time over them; and as many of the smaller ones, so that
 /// neither keep the others back.
-const MOST_ANSWER_BYTES: usize = 48 << 20;
+const MOST_ANSWER_BYTES: usize = 40 << 20;
+/// With those for payers: programs keep none of these out.
+const MOST_ANSWER_BYTES_WITH_PAYERS: usize = 48 << 20;
+/// With the pages that say so when there is no place for another one.
+const MOST_ANSWER_BYTES_WITH_REFUSALS: usize = 52 << 20;
+/// One client gets an eighth of any of these, once half of it is taken.
+const SHARES: usize = 8;
 /// An answer as large as this is a large one. Pages are none.
 const LARGE_ANSWER: usize = 64 << 10;
 /// A smaller one than this is not counted: it takes no more than its request does, and a refusal has to be told somehow.
@@ -52,9 +62,16 @@ struct Inside {
     writes: AtomicUsize,
     all: AtomicUsize,
     bytes: AtomicUsize,
-    large_answers: AtomicUsize,
-    small_answers: AtomicUsize,
+    large_answers: Mutex<Answers>,
+    small_answers: Mutex<Answers>,
     refused: Mutex<Refused>,
+}
+
+/// The bytes of the answers that are on their way, in all and by client.
+#[derive(Default)]
+struct Answers {
+    all: usize,
+    by_address: HashMap<IpAddr, usize>,
 }
 
 #[derive(Default)]
@@ -78,11 +95,35 @@ struct Place {
 pub(crate) struct Sending {
     gate: Gate,
     bytes: usize,
+    address: IpAddr,
+}
+
+/// Whom an answer is for. A client is an address or a /64, as for the rate limits, and so are all who come through a proxy that we
+/// don't trust to name them: therefore nobody's share is asked as long as half of the memory is free, which many have together
+/// who take what they asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Receiver {
+    address: IpAddr,
+    precedence: Precedence,
+}
+
+/// Who is refused first, in that order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Precedence {
+    Program,
+    Payer,
+    Refusal,
+    /// What was asked for is done, and has to be told.
+    Done,
 }
 
 /// On a response whose body is one of ours that is kept anyway: however many are on their way, they take no memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeptAnyway;
+
+/// On a response of a page: how it says that there is no place for it.
+#[derive(Clone)]
+pub(crate) struct WhenFull(Arc<dyn Fn() -> Response + Send + Sync>);
 
 /// As many are being worked on as can be. Pages find it with the request, to say so in their own way; whoever reads a body finds
 /// it as the reason why there is no more of it.
@@ -104,6 +145,69 @@ impl fmt::Display for Full {
 
 impl Error for Full {}
 
+impl WhenFull {
+    pub(crate) fn new(page: impl Fn() -> Response + Send + Sync + 'static) -> Self {
+        Self(Arc::new(page))
+    }
+
+    pub(crate) fn page(&self) -> Response {
+        (self.0)()
+    }
+}
+
+impl Receiver {
+    /// Without a listener all are one client.
+    pub(crate) fn of(request: &Request) -> Self {
+        let address = request.extensions().get::<ClientAddress>();
+        let address = address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ClientAddress(address)| network(*address));
+        let path = request.uri().path();
+        let asks_for_payment = path.starts_with("/v1/pay/status/") || path.starts_with("/v1/pay/session/");
+        let is_last = asks_for_payment || !is_of_programs(request);
+        Self { address, precedence: if is_last { Precedence::Payer } else { Precedence::Program } }
+    }
+
+    pub(crate) fn of_what_is_done(self) -> Self {
+        Self { precedence: Precedence::Done, ..self }
+    }
+}
+
+impl Precedence {
+    fn most_bytes(self) -> usize {
+        match self {
+            Self::Program => MOST_ANSWER_BYTES,
+            Self::Payer => MOST_ANSWER_BYTES_WITH_PAYERS,
+            Self::Refusal => MOST_ANSWER_BYTES_WITH_REFUSALS,
+            Self::Done => usize::MAX,
+        }
+    }
+}
+
+impl Answers {
+    /// One of its own has always a place, in all and of its client.
+    fn have_place_for(&self, bytes: usize, to: Receiver) -> bool {
+        let most = to.precedence.most_bytes();
+        let of_it = self.by_address.get(&to.address).copied().unwrap_or(0);
+        let is_in_all = self.all == 0 || self.all + bytes <= most;
+        let is_in_share = of_it == 0 || of_it + bytes <= most / SHARES;
+        is_in_all && (is_in_share || self.all + bytes <= most / 2)
+    }
+
+    fn add(&mut self, bytes: usize, address: IpAddr) {
+        self.all += bytes;
+        *self.by_address.entry(address).or_default() += bytes;
+    }
+
+    fn take_away(&mut self, bytes: usize, address: IpAddr) {
+        self.all -= bytes;
+        if let Some(of_it) = self.by_address.get_mut(&address) {
+            *of_it -= bytes;
+            if *of_it == 0 {
+                self.by_address.remove(&address);
+            }
+        }
+    }
+}
+
 impl Default for Gate {
     fn default() -> Self {
         Self::of(MOST_WRITES, MOST_REQUESTS)
@@ -113,7 +217,8 @@ impl Default for Gate {
 impl Gate {
     /// For so many requests of programs that change something, and so many in all.
     fn of(most_writes: usize, most: usize) -> Self {
-        let [writes, all, bytes, large_answers, small_answers] = [const { AtomicUsize::new(0) }; 5];
+        let [writes, all, bytes] = [const { AtomicUsize::new(0) }; 3];
+        let [large_answers, small_answers] = [(); 2].map(|()| Mutex::default());
         let refused = Mutex::default();
         Self(Arc::new(Inside { most_writes, most, writes, all, bytes, large_answers, small_answers, refused }))
     }
@@ -139,21 +244,32 @@ impl Gate {
         Ok(pass)
     }
 
-    /// An answer of so many bytes: nothing for one that is not counted. One of its own has always a place, and so has one that has
-    /// to be given (`must`), because what was asked for is done.
-    pub(crate) fn send(&self, bytes: usize, must: bool) -> Result<Option<Sending>, Full> {
+    /// An answer of so many bytes: nothing for one that is not counted.
+    pub(crate) fn send(&self, bytes: usize, to: Receiver) -> Result<Option<Sending>, Full> {
+        self.place_for(bytes, to).map_err(|_| self.refuse("answer"))
+    }
+
+    /// The page that says that there is none, which is no other refusal.
+    pub(crate) fn send_refusal(&self, bytes: usize, to: Receiver) -> Result<Option<Sending>, Full> {
+        self.place_for(bytes, Receiver { precedence: Precedence::Refusal, ..to })
+    }
+
+    fn place_for(&self, bytes: usize, to: Receiver) -> Result<Option<Sending>, Full> {
         if bytes < COUNTED_ANSWER {
             return Ok(None);
         }
-        let sending = Sending { gate: self.clone(), bytes };
-        let before = self.answers_like(bytes).fetch_add(bytes, Ordering::Relaxed);
-        let is_over = before > 0 && before + bytes > MOST_ANSWER_BYTES;
-        if is_over && !must { Err(self.refuse("answer")) } else { Ok(Some(sending)) }
+        let mut answers = self.answers_like(bytes);
+        if !answers.have_place_for(bytes, to) {
+            return Err(Full);
+        }
+        answers.add(bytes, to.address);
+        Ok(Some(Sending { gate: self.clone(), bytes, address: to.address }))
     }
 
-    /// The bytes of all answers that are as this one, large or not.
-    fn answers_like(&self, bytes: usize) -> &AtomicUsize {
-        if bytes < LARGE_ANSWER { &self.0.small_answers } else { &self.0.large_answers }
+    /// All answers that are as one of so many bytes, large or not.
+    fn answers_like(&self, bytes: usize) -> MutexGuard<'_, Answers> {
+        let answers = if bytes < LARGE_ANSWER { &self.0.small_answers } else { &self.0.large_answers };
+        answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn refuse(&self, kind: &'static str) -> Full {
@@ -216,7 +332,7 @@ impl Drop for Place {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        self.gate.answers_like(self.bytes).fetch_sub(self.bytes, Ordering::Relaxed);
+        self.gate.answers_like(self.bytes).take_away(self.bytes, self.address);
     }
 }
 
@@ -291,24 +407,86 @@ mod tests {
         assert!(gate.enter(&read).is_err());
     }
 
+    /// A reader of this path at this address.
+    fn at(address: &str, path: &str) -> Receiver {
+        let mut request = request(Method::GET, path, Body::empty());
+        request.extensions_mut().insert(ClientAddress(address.parse().unwrap()));
+        Receiver::of(&request)
+    }
+
+    /// Answers of so many bytes that are held for a reader until there is no place for another.
+    fn fill(gate: &Gate, bytes: usize, to: Receiver) -> Vec<Sending> {
+        std::iter::from_fn(|| gate.send(bytes, to).ok().flatten()).collect()
+    }
+
+    /// Of one client after the other, until there is no place for another client either.
+    fn fill_for_all(gate: &Gate, bytes: usize, network: &str, path: &str) -> Vec<Sending> {
+        let of_clients = (0..=255).map(|number| fill(gate, bytes, at(&format!("{network}.{number}"), path)));
+        of_clients.take_while(|held| !held.is_empty()).flatten().collect()
+    }
+
     #[test]
     fn answers_are_held_up_to_a_sum_large_ones_and_small_ones_apart() {
         let gate = Gate::default();
-        let whole = gate.send(MOST_ANSWER_BYTES + 1, false);
+        let [one, another] = ["192.0.2.1", "192.0.2.2"].map(|address| at(address, "/v1/checkouts"));
+        let whole = gate.send(MOST_ANSWER_BYTES + 1, one);
         assert!(whole.as_ref().is_ok_and(Option::is_some), "one has always a place");
-        assert!(gate.send(LARGE_ANSWER, false).is_err());
-        let small: Vec<_> = std::iter::repeat_with(|| gate.send(SMALL, false)).take_while(Result::is_ok).collect();
+        assert!(gate.send(LARGE_ANSWER, another).is_err());
+        let small = fill_for_all(&gate, SMALL, "198.51.100", "/v1/checkouts");
         assert_eq!(small.len(), MOST_ANSWER_BYTES / SMALL, "small ones as well, as far as they go");
-        assert!(gate.send(COUNTED_ANSWER - 1, false).is_ok_and(|sending| sending.is_none()));
+        assert!(gate.send(SMALL, another).is_err());
+        assert!(gate.send(COUNTED_ANSWER - 1, another).is_ok_and(|sending| sending.is_none()));
         drop(small);
-        assert!(gate.send(SMALL, false).is_ok());
-        assert!(gate.send(LARGE_ANSWER, true).is_ok(), "and what is done is told");
+        assert!(gate.send(SMALL, another).is_ok());
+        assert!(gate.send(LARGE_ANSWER, another.of_what_is_done()).is_ok(), "and what is done is told");
         drop(whole);
-        let half = gate.send(MOST_ANSWER_BYTES / 2, false);
-        assert!(gate.send(MOST_ANSWER_BYTES / 2, false).is_ok() && gate.send(MOST_ANSWER_BYTES, false).is_err());
+        let half = gate.send(MOST_ANSWER_BYTES / 2, one);
+        assert!(gate.send(MOST_ANSWER_BYTES / 2, another).is_ok() && gate.send(MOST_ANSWER_BYTES, another).is_err());
         drop(half);
-        let Inside { large_answers, small_answers, .. } = &*gate.0;
-        assert_eq!([large_answers, small_answers].map(|bytes| bytes.load(Ordering::Relaxed)), [0, 0]);
+        for answers in [&gate.0.large_answers, &gate.0.small_answers] {
+            let answers = answers.lock().unwrap();
+            assert_eq!((answers.all, answers.by_address.len()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_client_has_no_more_than_its_share_once_half_is_taken() {
+        let gate = Gate::default();
+        let half = MOST_ANSWER_BYTES / 2;
+        for bytes in [SMALL, 4 << 20] {
+            let greedy = fill(&gate, bytes, at("2001:db8::1", "/v1/checkouts"));
+            assert_eq!(greedy.len(), half / bytes, "half of it, whoever else has little");
+            assert!(gate.send(bytes, at("2001:db8::2", "/v1/checkouts")).is_err(), "the same /64");
+            let other = fill(&gate, bytes, at("2001:db8:0:1::1", "/v1/checkouts"));
+            assert_eq!(other.len(), MOST_ANSWER_BYTES / SHARES / bytes, "a share");
+            assert!(gate.send(bytes, at("192.0.2.1", "/v1/checkouts")).is_ok(), "and there is some for a third");
+            drop(greedy);
+            assert!(gate.send(bytes, at("2001:db8:0:1::1", "/v1/checkouts")).is_ok(), "there is half of it again");
+            drop(other);
+        }
+        let _greedy = fill(&gate, 4 << 20, at("192.0.2.1", "/v1/checkouts"));
+        assert!(gate.send(half / 2, at("192.0.2.2", "/v1/checkouts")).is_ok(), "one of its own, larger than a share");
+    }
+
+    #[test]
+    fn who_pays_comes_last_to_be_refused_and_is_told_so() {
+        let gate = Gate::default();
+        let _held = fill_for_all(&gate, SMALL, "198.51.100", "/v1/checkouts");
+        let refused = |path: &str| gate.send(SMALL, at("192.0.2.1", path)).is_err();
+        assert!(refused("/v1/checkouts") && refused("/v1/pay/settings"));
+        for path in ["/checkout/cs_1", "/v1/pay/status/ps_1", "/v1/pay/session/ps_1"] {
+            assert!(!refused(path), "{path}");
+        }
+        let _more = fill_for_all(&gate, SMALL, "203.0.113", "/checkout/cs_1");
+        let payer = at("192.0.2.1", "/checkout/cs_1");
+        assert!(gate.send(SMALL, payer).is_err(), "there is an end to it");
+        let unsaid = gate.0.refused.lock().unwrap().unsaid;
+        let mut told = Vec::new();
+        while let Ok(sending) = gate.send_refusal(SMALL, payer) {
+            told.push(sending);
+        }
+        assert_eq!(told.len(), (MOST_ANSWER_BYTES_WITH_REFUSALS - MOST_ANSWER_BYTES_WITH_PAYERS) / SMALL);
+        assert_eq!(gate.0.refused.lock().unwrap().unsaid, unsaid, "one refusal, however it is told");
     }
 
     #[test]

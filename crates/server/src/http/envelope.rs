@@ -16,7 +16,7 @@ use super::answer::Problem;
 use super::request_id::RequestId;
 use super::{sending, unread};
 use crate::error::Failure;
-use crate::gate::{self, Full, Gate, Pass};
+use crate::gate::{self, Full, Gate, Pass, Receiver};
 use crate::listener::Unsayable;
 use crate::{metrics, monotonic};
 
@@ -47,6 +47,7 @@ async fn edge(State((settings, gate)): State<(EdgeSettings, Gate)>, request: Req
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
 
+    let receiver = Receiver::of(&request);
     let pass = gate.enter(&request);
     let is_let_in = pass.is_ok();
     let response = match pass {
@@ -55,7 +56,7 @@ async fn edge(State((settings, gate)): State<(EdgeSettings, Gate)>, request: Req
     };
     let response = in_envelope(response, &id);
     // Which may be refused in its turn.
-    let mut response = in_envelope(sending::hold(response, &gate, &method), &id);
+    let mut response = in_envelope(sending::hold(response, &gate, receiver, &method), &id);
     set_headers(&mut response, &id, settings);
 
     let status = response.status().as_u16();

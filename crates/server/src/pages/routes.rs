@@ -21,7 +21,7 @@ use super::streams::Streams;
 use super::visit::{InPath, Visit};
 use super::{assets, documents, follow, headers, logos, payment_handlers, simulator_handlers, verify_handlers};
 use crate::app::App;
-use crate::gate::{Full, KeptAnyway};
+use crate::gate::{Full, KeptAnyway, WhenFull};
 use crate::listener::ClientAddress;
 use crate::rate_limit::{Rate, RateLimits};
 
@@ -104,15 +104,19 @@ async fn watch_over(State(site): State<Arc<Site>>, request: Request, next: Next)
     let client = client(&request);
     let (mut parts, body) = request.into_parts();
     let Ok(visit) = Visit::from_request_parts(&mut parts, &()).await;
-    let wrong = match site.limits.of_address(client) {
-        Ok(_) if parts.extensions.get::<Full>().is_some() => Wrong::TooBusy,
-        Err(problem) => Wrong::TooMany(HeaderMap::from_iter(problem.headers)),
-        Ok(_) => match AssertUnwindSafe(next.run(Request::from_parts(parts, body))).catch_unwind().await {
-            Ok(response) => return response,
-            Err(panic) => panicked(panic, &visit),
-        },
+    let response = match site.limits.of_address(client) {
+        Ok(_) if parts.extensions.get::<Full>().is_some() => Err(Wrong::TooBusy),
+        Err(problem) => Err(Wrong::TooMany(HeaderMap::from_iter(problem.headers))),
+        Ok(_) => {
+            let response = AssertUnwindSafe(next.run(Request::from_parts(parts, body))).catch_unwind().await;
+            response.map_err(|panic| panicked(panic, &visit))
+        }
     };
-    wrong.answer(&visit, visit.language(None), site.is_https)
+    let is_https = site.is_https;
+    let say = move |wrong: Wrong| wrong.answer(&visit, visit.language(None), is_https);
+    let mut response = response.unwrap_or_else(&say);
+    response.extensions_mut().insert(WhenFull::new(move || say(Wrong::TooBusy)));
+    response
 }
 
 async fn limit_pictures(State(site): State<Arc<Site>>, visit: Visit, request: Request, next: Next) -> Response {

@@ -13,12 +13,13 @@ use tower::ServiceExt;
 
 use super::*;
 use crate::error::Failure;
-use crate::gate::KeptAnyway;
+use crate::gate::{KeptAnyway, WhenFull};
 use crate::http::answer::Answer;
 use crate::http::body::{BodyRules, read_body};
 use crate::http::fault::{Fault, FaultCode};
 use crate::http::fields::Fields;
 use crate::http::json::Body;
+use crate::listener::ClientAddress;
 
 fn router() -> Router {
     let api = Router::new()
@@ -372,4 +373,36 @@ async fn errors_are_counted_as_they_are_sent_and_what_is_kept_anyway_is_not() {
     assert!(kept.iter().all(|answer| answer.status() == 200));
     drop(unread);
     assert_eq!(ask("POST", "/v1/refused").await.status(), 400);
+}
+
+#[tokio::test]
+async fn a_slow_reader_keeps_no_other_out_and_a_page_says_itself_that_there_is_no_place() {
+    let large = async || HttpBody::from(vec![b'x'; 16 << 20]);
+    let page = async || {
+        let later = || (StatusCode::SERVICE_UNAVAILABLE, "Look again later.").into_response();
+        (axum::Extension(WhenFull::new(later)), HttpBody::from(vec![b'x'; 16 << 20]))
+    };
+    let router = wrap(
+        Router::new().route("/v1/large", get(large)).route("/v1/pay/status/{id}", get(large)).route("/page", get(page)),
+        EdgeSettings::default(),
+    );
+    let ask = async |address: &str, path: &str| {
+        let mut request = Request::get(path).body(HttpBody::empty()).expect("a request");
+        request.extensions_mut().insert(ClientAddress(address.parse().expect("an address")));
+        router.clone().oneshot(request).await.expect("infallible")
+    };
+    let [slow, other, payer] = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
+    let unread = ask(slow, "/v1/large").await;
+    assert_eq!(unread.status(), 200);
+    assert_eq!(ask(slow, "/v1/large").await.status(), 503, "more than half is taken, and it has its share");
+    let read = ask(other, "/v1/large").await;
+    assert_eq!(read.status(), 200, "who has nothing gets it");
+    assert_eq!(ask(payer, "/v1/large").await.status(), 503, "as long as there is any");
+    assert_eq!(ask(payer, "/page").await.status(), 200, "and who pays, when there is none for programs");
+    assert_eq!(ask(payer, "/v1/pay/status/ps_1").await.status(), 200);
+    let refused = ask(slow, "/page").await;
+    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.into_body().collect().await.expect("a body").to_bytes(), "Look again later.");
+    drop((unread, read));
+    assert_eq!(ask(slow, "/page").await.status(), 200);
 }

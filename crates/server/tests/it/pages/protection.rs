@@ -4,7 +4,10 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use dalasi::app::checkouts::Price;
 use dalasi::app::products::NewItem;
+use dalasi::listener::ClientAddress;
 use domain::{Currency, Method, Money};
+use http_body_util::BodyExt;
+use tower::ServiceExt;
 
 use crate::world::{Page, QUIET, World, post};
 
@@ -312,4 +315,33 @@ async fn hostile_words_stay_words_and_every_state_is_small() {
     payer.open(&format!("/checkout/{}{query}", checkout.id)).await;
     assert_eq!(payer.page.status, StatusCode::OK);
     check(&payer.page);
+}
+
+#[tokio::test]
+async fn who_takes_no_page_leaves_them_to_others_and_is_told_so_by_a_page() {
+    let world = World::new().await;
+    // It stands on the page, so that fewer of them take as much.
+    let path = format!("/checkout/{}", "'".repeat(3_500));
+    let ask = async |address: &str| {
+        let mut request = Request::get(&path).body(Body::empty()).unwrap();
+        request.extensions_mut().insert(ClientAddress(address.parse().unwrap()));
+        world.router.clone().oneshot(request).await.unwrap()
+    };
+    let mut unread = Vec::new();
+    let refused = loop {
+        assert!(unread.len() < 10_000, "one address has all of it");
+        let page = ask("198.51.100.1").await;
+        if page.status() != StatusCode::NOT_FOUND {
+            break page;
+        }
+        unread.push(page);
+    };
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(refused.headers()[header::RETRY_AFTER], "1");
+    assert_eq!(refused.headers()[header::CONTENT_TYPE], "text/html; charset=utf-8");
+    let text = String::from_utf8(refused.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap();
+    assert!(text.contains("Not available for a moment"), "{text}");
+    assert_eq!(ask("198.51.100.2").await.status(), StatusCode::NOT_FOUND, "another payer");
+    drop(unread);
+    assert_eq!(ask("198.51.100.1").await.status(), StatusCode::NOT_FOUND);
 }
