@@ -12,6 +12,7 @@ use store::queries::{audit, signing_keys};
 use super::{Context, load};
 use crate::credentials;
 use crate::error::Failure;
+use crate::secrets::UnwrapFault;
 use crate::tokens::{LONGEST_LIFETIME_S, PublicKey, SigningKey, SigningKeys};
 
 /// The next key is published so long before it signs.
@@ -121,6 +122,12 @@ fn open(context: &Context, key: &StoredSigningKey) -> Result<SigningKey, Failure
         .unwrap(&key.wrapped, &additional_data(&key.kid))
         .map_err(|fault| Failure::Broken(format!("signing key {}: {fault}", key.kid)))?;
     SigningKey::from_pkcs8(pkcs8.expose()).map_err(|_| Failure::Broken(format!("signing key {} is damaged", key.kid)))
+}
+
+/// Whether these were wrapped under another master key, beyond doubt.
+pub fn are_of_another_master(context: &Context, stored: &[StoredSigningKey]) -> bool {
+    let opened = |key: &StoredSigningKey| context.master.unwrap(&key.wrapped, &additional_data(&key.kid));
+    !stored.is_empty() && stored.iter().all(|key| matches!(opened(key), Err(UnwrapFault::OtherKey(_))))
 }
 
 /// A clock that is behind that of whoever installed: the first key signs from the beginning on.

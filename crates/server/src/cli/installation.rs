@@ -189,14 +189,22 @@ pub(super) async fn install(
     let (command_context, name) = (Arc::clone(context), name.to_owned());
     let installed = store.write(move |tx| organizations::install(tx, &command_context, &name)).await?;
     if installed.is_none() {
-        let checked = check_key(store, context).await;
-        if let (Err(_), Some(made)) = (&checked, &key.made) {
-            // Another node installed meanwhile, with a key of its own: a second one would only mislead.
-            let _ = std::fs::remove_file(made);
+        if let Some(made) = &key.made {
+            withdraw_foreign(store, context, made).await;
         }
-        checked?;
+        check_key(store, context).await?;
     }
     Ok(installed)
+}
+
+/// Another node installed meanwhile. If it was with a key of its own, this second one would only mislead. Only where that is
+/// certain: a process beside us may have installed with the key that we made, and a file that is gone has no copy.
+async fn withdraw_foreign(store: &Store, context: &Context, made: &Path) {
+    let Ok(stored) = store.read(signing_keys::all).await else { return };
+    let is_as_made = load_key_file(made).is_ok_and(|there| there.id() == context.master.id());
+    if is_as_made && keys::are_of_another_master(context, &stored) {
+        let _ = std::fs::remove_file(made);
+    }
 }
 
 /// Digests made under another master key would match nothing, and no stored secret would open.
@@ -287,4 +295,54 @@ pub(super) fn actor() -> String {
     let name = ["SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     let name: String = name.unwrap_or_else(|| "unknown".into()).chars().filter(|c| !c.is_control()).take(64).collect();
     format!("cli:{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn rename(table: &'static str, to: &'static str, store: &Store) {
+        let renamed = store.write(move |tx| tx.execute(&format!("alter table {table} rename to {to}"), &[]));
+        renamed.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_key_that_was_made_is_withdrawn_only_where_another_was_installed() {
+        let settings = store::Settings::new(store::Database::SqliteMemory);
+        let store = Store::open(settings, Arc::new(SystemClock::new()), Arc::new(SystemEntropy)).await.unwrap();
+        let folder = std::env::temp_dir().join(format!("dalasi-key-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("master.key");
+        let with = |key: &MasterKey| {
+            let nowhere = Addresses { public_url: String::new(), pay_url: String::new() };
+            Arc::new(Context::new(nowhere, key.clone(), Vec::new()))
+        };
+        let ours = create_key_file(&path, [1; 32]).unwrap();
+        let made = FoundKey { key: ours.clone(), made: Some(path.clone()) };
+        // A process beside us found our key, and was faster.
+        let beside = FoundKey { key: ours.clone(), made: None };
+        assert!(install(&store, &with(&ours), "Shop", &beside).await.unwrap().is_some());
+        assert!(install(&store, &with(&ours), "Shop", &made).await.unwrap().is_none());
+        assert!(path.exists());
+
+        // The database answers the first question and not the second.
+        rename("signing_keys", "signing_keys_away", &store).await;
+        assert!(install(&store, &with(&ours), "Shop", &made).await.is_err());
+        assert!(path.exists(), "nobody knows whose the key is");
+        rename("signing_keys_away", "signing_keys", &store).await;
+        assert!(install(&store, &with(&ours), "Shop", &made).await.unwrap().is_none());
+
+        // A node with another disk made one, too late.
+        let another = folder.join("another.key");
+        let late = FoundKey { key: create_key_file(&another, [2; 32]).unwrap(), made: Some(another.clone()) };
+        std::fs::rename(&another, folder.join("kept")).unwrap();
+        std::fs::copy(&path, &another).unwrap();
+        assert!(install(&store, &with(&late.key), "Shop", &late).await.is_err());
+        assert!(another.exists(), "somebody has put the right one in its place");
+        std::fs::rename(folder.join("kept"), &another).unwrap();
+        assert!(install(&store, &with(&late.key), "Shop", &late).await.is_err());
+        assert!(!another.exists() && path.exists());
+        store.close().await;
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }
