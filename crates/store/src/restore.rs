@@ -10,6 +10,7 @@ use aws_lc_rs::digest::{Context, SHA256};
 use crate::backup::{FORMAT, Header, LEFT_OUT, Summary, TableHeader, Trailer, VERSION, columns_of, from_json};
 use crate::clock::{Clock, EntropySource};
 use crate::error::Error;
+use crate::lease;
 use crate::migrate::{BEGUN, Schema, hex, table_names};
 use crate::settings::Settings;
 use crate::sql::Value;
@@ -107,6 +108,8 @@ async fn load<R: BufRead + Send + 'static>(store: &Store, header: Header, input:
 }
 
 fn load_tables(tx: &mut Tx<'_>, header: &Header, mut input: Input<impl BufRead>) -> Result<Summary, Error> {
+    // A server that starts meanwhile would install itself beside what is loaded; so it waits, and finds an installation.
+    lease::take(tx, lease::INSTALLATION, lease::INSTALLATION, 0)?;
     let present: Vec<_> = table_names(tx)?.into_iter().filter(|name| !LEFT_OUT.contains(&name.as_str())).collect();
     require_no_rows(tx, &present)?;
     let mut loading: Option<Loading> = None;
@@ -145,8 +148,10 @@ fn load_tables(tx: &mut Tx<'_>, header: &Header, mut input: Input<impl BufRead>)
         }
         for table in &present {
             let (found, expected) = (count_rows(tx, table)?, rows.get(table));
-            if expected != Some(&found) {
-                return Err(damaged(&format!("the number of rows of {table}")));
+            match expected {
+                Some(expected) if found == *expected => {}
+                Some(expected) if found > *expected => return Err(written_beside(table)),
+                _ => return Err(damaged(&format!("the number of rows of {table}"))),
             }
         }
         return Ok(Summary { schema: header.schema, created_at: header.created_at, rows, sha256: before });
@@ -190,6 +195,12 @@ fn count_rows(tx: &mut Tx<'_>, table: &str) -> Result<u64, Error> {
 
 fn damaged(what: &str) -> Error {
     Error::Backup(format!("the backup is damaged or incomplete ({what}); nothing was restored"))
+}
+
+fn written_beside(table: &str) -> Error {
+    Error::Backup(format!(
+        "somebody else writes into this database ({table} has more rows than the backup): stop every server on it first; nothing was restored"
+    ))
 }
 
 pub(crate) struct Input<R: BufRead> {

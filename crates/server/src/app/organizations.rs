@@ -16,7 +16,6 @@ use crate::fault::{Fault, FaultCode};
 use crate::wire::checkouts::SummaryView;
 use crate::wire::settings::{MethodTotal, Methods, PayDashboard, Period, Settings};
 
-const INSTALLATION: &str = "installation";
 /// The dashboard looks back so far.
 const DASHBOARD_PERIOD: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
 
@@ -34,9 +33,8 @@ pub fn is_installed(tx: &mut Tx<'_>) -> Result<bool, Failure> {
 
 /// The first organization, in both modes, with its keys, and the key that signs tokens. `None`: there is one already.
 pub fn install(tx: &mut Tx<'_>, context: &Context, name: &str) -> Result<Option<Installed>, Failure> {
-    // Several processes may start on an empty database at once. The row of this lease lets one of them in after the other;
-    // all have one name, so that whoever waited gets it as well, and then looks again.
-    lease::take(tx, INSTALLATION, INSTALLATION, 0)?;
+    // Several processes may start on an empty database at once, or while a backup is loaded into it.
+    lease::take(tx, lease::INSTALLATION, lease::INSTALLATION, 0)?;
     if is_installed(tx)? {
         return Ok(None);
     }

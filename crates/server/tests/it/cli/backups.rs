@@ -79,6 +79,49 @@ async fn a_restore_beside_somebody_elses_key_does_not_pass(place: &Place) {
     assert!(verified.code == 0 && verified.messages.contains("was not checked"), "{verified:?}");
 }
 
+/// Until a connection to its database is in that state.
+async fn until_postgres(place: &Place, state: &str) {
+    let sql = format!("select count(*) from pg_stat_activity where datname = current_database() and {state}");
+    let client = place.raw_postgres().await;
+    for _ in 0..400 {
+        let found: i64 = client.query_one(&sql, &[]).await.unwrap().get(0);
+        if found > 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("nobody is there for whom {state}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_installs_where_a_backup_is_being_loaded() {
+    let Some(place) = Place::postgres("nobody_installs_where_a_backup_is_being_loaded").await else { return };
+    let (shop, file) = another_shop();
+    std::fs::create_dir_all(place.key_file().parent().unwrap()).unwrap();
+    std::fs::copy(shop.key_file(), place.key_file()).unwrap();
+    let whole = std::fs::read(file).unwrap();
+    let (begin, rest) = whole.split_at(whole.len() / 2);
+
+    let piped = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut restoring = piped(&["restore", "-"]);
+    let mut input = restoring.stdin.take().unwrap();
+    input.write_all(begin).unwrap();
+    until_postgres(&place, "state = 'idle in transaction' and now() - state_change > interval '1 s'").await;
+    let installing = piped(&["init", "--organization", "Another shop"]);
+    until_postgres(&place, "wait_event_type = 'Lock'").await;
+    input.write_all(rest).unwrap();
+    drop(input);
+    let (code, said) = ended(restoring).await;
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = ended(installing).await;
+    assert_eq!(code, 5, "{said}");
+    place.has_clean_books();
+    place.end().await;
+}
+
 /// The address of the database may stand where this command doesn't see it.
 #[test]
 fn a_settings_file_that_names_a_key_and_no_place_is_refused() {
