@@ -76,7 +76,9 @@ impl Queue {
 pub(crate) async fn start(settings: &Settings, url: &str, clock: Arc<Monotone>) -> Result<Started, Error> {
     let target = connect::Target::parse(url)?;
     // Said before anything is written, and with the reason why it can't connect if it can't.
-    connect::check_settings(&target.connect().await?.client, settings.allow_unsafe).await?;
+    let link = target.connect().await?;
+    connect::answered(connect::check_settings(&link.client, settings.allow_unsafe)).await?;
+    drop(link);
 
     let (messages, waiting) = mpsc::channel(QUEUE_LIMIT);
     let additions = Arc::new(Additions::default());

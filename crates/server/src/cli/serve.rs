@@ -75,7 +75,15 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Problem> {
         let stop = stop_signal()?;
         let part =
             Part::Server { allow_unsafe: settings.allow_unsafe_database, connections: settings.database_connections };
-        let store = installation::open_store(&settings.store, part).await?;
+        // A database may take long to answer, and a migration to end; one that is left is undone by the database.
+        let store = tokio::select! {
+            opened = installation::open_store(&settings.store, part) => opened?,
+            () = stopped(stop.clone()) => {
+                tracing::info!("stopped before the database was open");
+                logging::flush();
+                return Ok(());
+            }
+        };
         let served = serve(&settings, &store, stop).await;
         closed(&store).await;
         logging::flush();

@@ -20,7 +20,7 @@ use super::fault;
 use crate::error::Error;
 
 /// For one host.
-pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Target {
     /// One for each host that was named.
@@ -261,6 +261,12 @@ fn client_config(roots: RootCertStore) -> Result<ClientConfig, Error> {
         .with_safe_default_protocol_versions()
         .map_err(|error| Error::Unavailable(error.to_string()))?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// What is asked of a new connection: whoever has accepted it may never answer.
+pub(crate) async fn answered<T>(asking: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let unanswered = |_| Error::Unavailable("the new connection gave no answer".to_owned());
+    tokio::time::timeout(CONNECT_LIMIT, asking).await.map_err(unanswered)?
 }
 
 const SETTINGS: &str = "

@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
 
 use super::Common;
-use super::connect::{self, CONNECT_LIMIT};
+use super::connect;
 use super::connection::{Connection, Patience, State};
 use super::pooler;
 use crate::error::Error;
@@ -102,9 +102,8 @@ impl Running {
                     connect::check_settings(&link.client, self.common.allow_unsafe).await?;
                     pooler::is_between(&link.client).await
                 };
-                let asked = tokio::time::timeout(CONNECT_LIMIT, asking).await;
-                let unanswered = |_| Error::Unavailable("the new connection gave no answer".to_owned());
-                Ok::<_, Error>((link, asked.map_err(unanswered)??))
+                let pooled = connect::answered(asking).await?;
+                Ok::<_, Error>((link, pooled))
             };
             // What was there at the start may be mended, and is looked for again.
             let (link, pooled) = self.runtime.block_on(connecting).map_err(|error| match error {

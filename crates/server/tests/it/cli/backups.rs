@@ -147,7 +147,7 @@ fn a_settings_file_that_names_a_key_and_no_place_is_refused() {
 }
 
 /// Until the command takes these signals itself.
-async fn takes_signals(child: &Child) {
+pub(super) async fn takes_signals(child: &Child) {
     let status = format!("/proc/{}/status", child.id());
     for _ in 0..200 {
         let status = std::fs::read_to_string(&status).unwrap();
@@ -161,12 +161,12 @@ async fn takes_signals(child: &Child) {
     panic!("no signal is taken");
 }
 
-fn signal(id: u32, name: &str) {
+pub(super) fn signal(id: u32, name: &str) {
     assert!(Command::new("kill").args([name, &id.to_string()]).status().unwrap().success());
 }
 
 /// Its exit code, and what it said.
-async fn ended(mut child: Child) -> (i32, String) {
+pub(super) async fn ended(mut child: Child) -> (i32, String) {
     for _ in 0..200 {
         if let Some(status) = child.try_wait().unwrap() {
             let mut said = String::new();
@@ -177,7 +177,7 @@ async fn ended(mut child: Child) -> (i32, String) {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    panic!("the signal did not end it");
+    panic!("it did not end");
 }
 
 #[cfg(target_os = "linux")]

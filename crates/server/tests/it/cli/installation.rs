@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use super::backups::{ended, signal, takes_signals};
 use super::on_both;
 use super::place::{Place, Ran, text};
 use super::server::{Server, client};
@@ -163,6 +165,44 @@ async fn a_term_signal_ends_it_in_order(place: &Place) {
     }
     assert!(client().get(format!("{url}/health")).send().await.is_err());
     place.has_clean_books();
+}
+
+/// Takes connections as PostgreSQL does, or a pooler before it, and answers no query. Where it is.
+async fn mute_postgres() -> String {
+    // "You are in", and "ready for a query".
+    const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("postgres://nobody@{}/none", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut asked = [0; 1024];
+                if stream.read(&mut asked).await.is_ok() && stream.write_all(WELCOME).await.is_ok() {
+                    while stream.read(&mut asked).await.is_ok_and(|read| read > 0) {}
+                }
+            });
+        }
+    });
+    url
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_never_answers_holds_up_neither_a_command_nor_a_stop() {
+    let (place, url) = (Place::sqlite(), mute_postgres().await);
+    let spawned = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        command.env_remove("DALASI_DATA_DIR").env("DALASI_DATABASE_URL", &url).env("DALASI_KEY_FILE", place.key_file());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let (code, said) = ended(spawned(&["verify"])).await;
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("gave no answer"), "{said}");
+    let serving = spawned(&["serve", "--listen", "127.0.0.1:0"]);
+    takes_signals(&serving).await;
+    signal(serving.id(), "-TERM");
+    let (code, said) = ended(serving).await;
+    assert_eq!(code, 0, "stopped, and not given up: {said}");
 }
 
 /// What nobody is owed is not waited for: whoever is too late is killed.
