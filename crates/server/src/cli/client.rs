@@ -86,6 +86,15 @@ impl Client {
         self.key.mode()
     }
 
+    /// Test mode unless live mode is meant: a key alone is too easily the wrong one.
+    pub(super) fn require_meant(&self, live: bool) -> Result<(), Problem> {
+        match (self.mode().is_live(), live) {
+            (true, false) => Err(Problem::usage("this is a key of live mode: give --live to mean it.")),
+            (false, true) => Err(Problem::not_authorized("for --live a key of live mode is needed (sk_live_…).")),
+            (true, true) | (false, false) => Ok(()),
+        }
+    }
+
     /// For what belongs to this key and to no other.
     pub(super) fn key(&self) -> &ApiKey {
         &self.key

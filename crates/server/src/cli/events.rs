@@ -146,11 +146,7 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
 async fn resend(arguments: Resend) -> Result<(), Problem> {
     let Resend { id, range, live, client, format } = arguments;
     let client = Client::new(client)?;
-    match (client.mode().is_live(), live) {
-        (true, false) => return Err(Problem::usage("this is a key of live mode: give --live to mean it.")),
-        (false, true) => return Err(Problem::not_authorized("for --live a key of live mode is needed (sk_live_…).")),
-        (true, true) | (false, false) => {}
-    }
+    client.require_meant(live)?;
     match id {
         Some(id) => resend_one(&client, &id, &format).await,
         None => resend_range(&client, &range, &format).await,

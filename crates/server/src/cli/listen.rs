@@ -43,6 +43,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = filter)]
     events: Vec<EventFilter>,
 
+    /// Events of live mode, with a key of live mode
+    #[arg(long)]
+    live: bool,
+
     #[command(flatten)]
     client: ClientArguments,
 
@@ -107,6 +111,7 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         Problem::usage("--forward-to: an http or https address, such as http://localhost:3000/webhooks.")
     })?;
     let client = Client::new(arguments.client)?;
+    client.require_meant(arguments.live)?;
     let secret = secret_of(&client);
     let mut after = newest(&client).await?;
     if arguments.format.json {

@@ -265,6 +265,14 @@ fn a_caller_who_may_not_is_told_so() {
         assert!(key.is_empty() || !refused.messages.contains(key), "{refused:?}");
     }
     let key = text(&keys, "/keys/test/secret");
+    // Live mode is meant with the key and the flag, or not at all.
+    let narrow_live = place.json(&["keys", "create", "--live", "--scopes", "read:checkouts"]);
+    let unmeant = ask(text(&narrow_live, "/secret"), listen);
+    assert_eq!((unmeant.code, unmeant.data.as_str()), (2, ""), "{unmeant:?}");
+    let listen_live = &[listen, &["--live"]].concat();
+    assert_eq!(ask(key, listen_live).code, 3);
+    let refused = ask(text(&narrow_live, "/secret"), listen_live);
+    assert!(refused.code == 3 && refused.messages.contains("read:"), "the server refuses that key: {refused:?}");
     assert_eq!(ask(key, &["trigger", "invoice.paid"]).code, 2);
     assert_eq!(ask(key, &["listen", "--forward-to", "localhost:3000"]).code, 2);
     assert_eq!(ask(key, &["listen", "--forward-to", "http://localhost", "--events", "all"]).code, 2);
