@@ -2,6 +2,7 @@
 //!
 //! The file gets its name only when it is whole, on the disk, and has been read back.
 
+use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use store::{EntropySource, Summary};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::installation;
 use super::output::{self, Format};
@@ -48,7 +49,8 @@ pub(super) struct Arguments {
 /// What a backup holds.
 #[derive(Serialize)]
 pub(super) struct Answer<'a> {
-    pub(super) file: &'a Path,
+    /// JSON is UTF-8, and a name of a file need not be.
+    pub(super) file: Cow<'a, str>,
     pub(super) rows: u64,
     pub(super) sha256: &'a str,
     pub(super) created_at: String,
@@ -57,7 +59,7 @@ pub(super) struct Answer<'a> {
 impl<'a> Answer<'a> {
     pub(super) fn of(file: &'a Path, summary: &'a Summary) -> Self {
         Self {
-            file,
+            file: file.to_string_lossy(),
             rows: summary.rows.values().sum(),
             sha256: &summary.sha256,
             created_at: domain::Timestamp::from_micros(summary.created_at).to_text(),
@@ -70,10 +72,11 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     let to_stdout = arguments.file.as_os_str() == "-";
     let store = installation::open_installed(&settings).await?;
     let written = async {
+        let mut stop = Stop::new()?;
         if to_stdout {
-            return write(&store, io::stdout()).await;
+            return write(&store, io::stdout(), &mut stop).await;
         }
-        to_file(&store, &arguments.file).await
+        to_file(&store, &arguments.file, &mut stop).await
     };
     // Whoever only reads has nothing to undo, and the thread that reads may never come back from its output.
     let summary = written.await?;
@@ -92,14 +95,53 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     Ok(())
 }
 
-async fn to_file(store: &store::Store, file: &Path) -> Result<Summary, Problem> {
+/// From here on the signals that end a command don't end the process: whoever awaits something looks at them.
+struct Stop {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Stop {
+    fn new() -> Result<Self, Problem> {
+        let failed = |error: io::Error| Problem::failed(format!("signals can't be handled: {error}"));
+        let terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt()).map_err(failed)? })
+    }
+
+    async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+fn interrupted() -> Problem {
+    Problem::failed("interrupted; no backup was made.")
+}
+
+/// What a disk may take long for, on a thread of its own: whoever awaits it can look at signals as well.
+pub(super) async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+async fn to_file(store: &store::Store, file: &Path, stop: &mut Stop) -> Result<Summary, Problem> {
     let failed = |error: io::Error| Problem::failed(format!("{}: {error}", file.display()));
     check_free(file)?;
     let unfinished = Unfinished::beside(file).map_err(failed)?;
     let opened = unfinished.create().map_err(failed)?;
-    let summary = write(store, opened.try_clone().map_err(failed)?).await?;
-    opened.sync_all().map_err(failed)?;
-    let read = store::check_backup(BufReader::new(File::open(&unfinished.0).map_err(failed)?))?;
+    let summary = write(store, opened.try_clone().map_err(failed)?, stop).await?;
+    let written = unfinished.0.clone();
+    let reading_back = on_disk(move || {
+        opened.sync_all()?;
+        Ok(store::check_backup(BufReader::new(File::open(written)?)))
+    });
+    let read = tokio::select! {
+        read = reading_back => read.map_err(failed)??,
+        () = stop.asked() => return Err(interrupted()),
+    };
     if read != summary {
         return Err(Problem::failed("the backup reads back differently from what was written; it was thrown away."));
     }
@@ -166,10 +208,11 @@ fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-async fn write(store: &store::Store, writer: impl Write + Send + 'static) -> Result<Summary, Problem> {
-    let failed = |error: io::Error| Problem::failed(format!("signals can't be handled: {error}"));
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+async fn write(
+    store: &store::Store,
+    writer: impl Write + Send + 'static,
+    stop: &mut Stop,
+) -> Result<Summary, Problem> {
     let flow = Arc::new(Flow::default());
     let backup = store::backup(store, Counted { inner: writer, flow: Arc::clone(&flow) });
     let mut backup = std::pin::pin!(backup);
@@ -181,7 +224,7 @@ async fn write(store: &store::Store, writer: impl Write + Send + 'static) -> Res
             moved = (flow.bytes(), now);
         }
         if stopped_at.is_some_and(|at| now - at > PATIENCE) {
-            return Err(Problem::failed("interrupted; no backup was made."));
+            return Err(interrupted());
         }
         // It holds its snapshot, and SQLite keeps in its log whatever is written meanwhile.
         if now - moved.1 > LONGEST_STALL {
@@ -196,12 +239,11 @@ async fn write(store: &store::Store, writer: impl Write + Send + 'static) -> Res
                     output::progress_done();
                 }
                 return match summary {
-                    Err(_) if flow.is_stopped() => Err(Problem::failed("interrupted; no backup was made.")),
+                    Err(_) if flow.is_stopped() => Err(interrupted()),
                     summary => Ok(summary?),
                 };
             }
-            _ = terminate.recv() => { flow.stop(); stopped_at = stopped_at.or(Some(now)); }
-            _ = interrupt.recv() => { flow.stop(); stopped_at = stopped_at.or(Some(now)); }
+            () = stop.asked() => { flow.stop(); stopped_at = stopped_at.or(Some(now)); }
             () = tokio::time::sleep(TELL_EVERY) => {
                 if is_watched {
                     output::progress(&format!("{} MB written", flow.bytes() / 1_000_000));

@@ -1,5 +1,6 @@
 //! `dalasi ledger`: the sealed ledger as a file, and checking such a file without the server that wrote it.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use store::queries::ledger_batches::{self as batches, BatchRow};
 use store::{Store, Tx};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::backup::{Unfinished, sync_folder_of};
+use super::backup::{Unfinished, on_disk, sync_folder_of};
 use super::installation::{self, Part};
 use super::output::{self, Format};
 use super::problem::Problem;
@@ -102,7 +103,8 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
 /// What an export holds.
 #[derive(Serialize)]
 struct Exported<'a> {
-    file: &'a Path,
+    /// As in the answer about a backup.
+    file: Cow<'a, str>,
     mode: &'static str,
     batches: i64,
     entries: i64,
@@ -132,7 +134,7 @@ async fn export(arguments: Export) -> Result<(), Problem> {
     store.close().await;
     let Written { batches, entries, unsealed_entries } = written?;
     if arguments.format.json && arguments.file.as_os_str() != "-" {
-        let (file, mode) = (arguments.file.as_path(), mode.as_str());
+        let (file, mode) = (arguments.file.to_string_lossy(), mode.as_str());
         return output::json(&Exported { file, mode, batches, entries, unsealed_entries });
     }
     output::message(&format!("{} in {} written.", entries_of(entries), batches_of(batches)));
@@ -162,7 +164,7 @@ async fn to_file(store: &Store, scope: Scope, file: &Path) -> Result<Written, Pr
     let unfinished = Unfinished::beside(file).map_err(failed)?;
     let mut opened = unfinished.create().map_err(failed)?;
     let written = write(store, scope, io::BufWriter::new(&mut opened)).await?;
-    opened.sync_all().map_err(failed)?;
+    on_disk(move || opened.sync_all()).await.map_err(failed)?;
     match renameat_with(CWD, unfinished.path(), CWD, file, RenameFlags::NOREPLACE) {
         // A file system that can't has links, such as NFS; the other name goes with `unfinished`.
         Err(Errno::INVAL | Errno::NOSYS) => std::fs::hard_link(unfinished.path(), file),

@@ -1,7 +1,9 @@
 //! A backup is whole or is none, and comes back into either database.
 
-use std::io::{Read as _, Write as _};
+use std::ffi::{OsStr, OsString};
+use std::io::{BufReader, Read as _, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -9,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::on_both;
-use super::place::{Place, text};
+use super::place::{Place, Ran, text};
 use super::server::Server;
 
 on_both!(
@@ -133,7 +135,7 @@ fn a_settings_file_that_names_a_key_and_no_place_is_refused() {
     let commands: [&[&str]; 4] = [&["restore", file], &["verify"], &["doctor"], &["serve", "--listen", "127.0.0.1:0"]];
     for command in commands {
         let mut command = place.command(&[command, &["--config", "dalasi.toml"]].concat());
-        let refused = super::place::Ran::of(command.env_remove("DALASI_DATA_DIR").output().unwrap());
+        let refused = Ran::of(command.env_remove("DALASI_DATA_DIR").output().unwrap());
         assert_eq!((refused.code, refused.data.as_str()), (2, ""), "{refused:?}");
         assert!(refused.messages.contains("data-dir") && refused.messages.contains("database-url"), "{refused:?}");
     }
@@ -197,6 +199,61 @@ async fn a_signal_ends_a_backup_that_nobody_reads(place: &Place) {
         assert_eq!(code, 1, "{name}: {said}");
         assert!(said.contains("interrupted"), "{name}: {said}");
     }
+}
+
+/// The process that strace runs, which it does not pass signals on to.
+#[cfg(target_os = "linux")]
+fn traced_by(strace: &Child) -> u32 {
+    let id = strace.id();
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    children.split_whitespace().next().expect("it runs").parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signal_ends_a_backup_that_the_disk_takes_its_time_for() {
+    let place = Place::sqlite();
+    place.init();
+    let slow = ["--output=/dev/null", "--trace=fsync", "--inject=fsync:delay_enter=30000000"];
+    let Some(mut command) = place.traced(&slow, &["backup", "slow.backup"]) else { return };
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let unfinished = || {
+        let mut entries = std::fs::read_dir(place.folder()).unwrap().map(|entry| entry.unwrap());
+        entries.find(|entry| entry.file_name().to_string_lossy().ends_with(".unfinished"))
+    };
+    let mut is_written = false;
+    for _ in 0..200 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        is_written = unfinished().is_some_and(|file| std::fs::File::open(file.path()).is_ok_and(|file| store::check_backup(BufReader::new(file)).is_ok()));
+        if is_written {
+            break;
+        }
+    }
+    assert!(is_written, "nothing was written");
+    // Then it waits for the disk.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    signal(traced_by(&child), "-TERM");
+    let (code, said) = ended(child).await;
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("interrupted; no backup was made"), "{said}");
+    assert!(unfinished().is_none() && !place.folder().join("slow.backup").exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_that_is_not_utf_8_is_told_as_far_as_it_goes() {
+    let place = Place::sqlite();
+    place.init();
+    let name = |end: &str| OsString::from_vec([b"caf\xe9.", end.as_bytes()].concat());
+    let told = |place: &Place, arguments: &[&str], file: &OsStr| {
+        let ran = Ran::of(place.command(arguments).arg(file).arg("--json").output().unwrap());
+        assert_eq!(ran.code, 0, "{arguments:?}: {ran:?}");
+        let answer: serde_json::Value = serde_json::from_str(&ran.data).unwrap();
+        assert!(text(&answer, "/file").contains("caf\u{fffd}."), "{arguments:?}: {answer}");
+    };
+    told(&place, &["backup"], &name("backup"));
+    told(&place, &["ledger", "export"], &name("ledger"));
+    told(&Place::sqlite(), &["restore"], place.folder().join(name("backup")).as_os_str());
 }
 
 async fn a_backup_replaces_nothing_but_a_backup(place: &Place) {
