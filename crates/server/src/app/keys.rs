@@ -7,7 +7,7 @@ use domain::audit::AuditRecord;
 use domain::signing_key::SigningKey as StoredSigningKey;
 use domain::{Id, Mode, Scope, Timestamp};
 use store::Tx;
-use store::queries::{audit, signing_keys};
+use store::queries::{audit, events, organizations, signing_keys};
 
 use super::{Context, load};
 use crate::credentials;
@@ -77,18 +77,60 @@ pub fn record(
     Ok(audit::append(tx, &record)?)
 }
 
-/// The first signing key signs at once; a later one a day after it was published, and then retires the one before.
+/// The first signing key, which signs at once.
 pub fn add_signing_key(tx: &mut Tx<'_>, context: &Context) -> Result<StoredSigningKey, Failure> {
     let now = tx.now();
+    add(tx, context, now, now)
+}
+
+/// What came of asking for another signing key.
+#[derive(Debug)]
+pub enum Rotation {
+    /// It is published and signs a day later; then the one before retires.
+    Published(StoredSigningKey),
+    /// There is one that does not sign yet.
+    Waits(StoredSigningKey),
+}
+
+/// A later signing key signs a day after it was published, so that whoever checks tokens knows it by then. Not by the clock of
+/// whoever asks alone: one that is behind would have the key sign unpublished, and what one did that was ahead is put right.
+pub fn rotate_signing_key(tx: &mut Tx<'_>, context: &Context) -> Result<Rotation, Failure> {
     let known = signing_keys::all(tx)?;
-    let key = SigningKey::generate(&tx.entropy().secret());
-    let active_from = if known.is_empty() { now } else { now.plus(PUBLISHED_BEFORE) };
-    let kid = key.public().id().to_owned();
-    let wrapped = context.master.wrap(key.expose_pkcs8(), &additional_data(&kid));
-    let stored = StoredSigningKey { kid, wrapped, created_at: now, active_from, retired_at: None };
-    for older in known.iter().filter(|older| older.retired_at.is_none()) {
+    let now = latest_known(tx, &known)?;
+    let active_from = now.plus(PUBLISHED_BEFORE);
+    let key = match known.iter().find(|key| key.active_from > now) {
+        Some(next) if next.active_from <= active_from => return Ok(Rotation::Waits(next.clone())),
+        Some(next) => {
+            signing_keys::sign_from(tx, &next.kid, active_from)?;
+            StoredSigningKey { active_from, ..next.clone() }
+        }
+        None => add(tx, context, now, active_from)?,
+    };
+    for older in known.iter().filter(|older| older.kid != key.kid) {
         signing_keys::retire(tx, &older.kid, active_from)?;
     }
+    Ok(Rotation::Published(key))
+}
+
+/// What the clock says, or if that is later the newest event. The audit log is left out: it has the times of those who ask.
+fn latest_known(tx: &mut Tx<'_>, known: &[StoredSigningKey]) -> Result<Timestamp, Failure> {
+    let mut latest = not_before_the_first(known, tx.now());
+    for scope in organizations::scopes(tx)? {
+        latest = events::newest_at(tx, scope)?.map_or(latest, |newest| newest.max(latest));
+    }
+    Ok(latest)
+}
+
+fn add(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    created_at: Timestamp,
+    active_from: Timestamp,
+) -> Result<StoredSigningKey, Failure> {
+    let key = SigningKey::generate(&tx.entropy().secret());
+    let kid = key.public().id().to_owned();
+    let wrapped = context.master.wrap(key.expose_pkcs8(), &additional_data(&kid));
+    let stored = StoredSigningKey { kid, wrapped, created_at, active_from, retired_at: None };
     signing_keys::insert(tx, &stored)?;
     Ok(stored)
 }

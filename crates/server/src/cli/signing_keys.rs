@@ -8,7 +8,7 @@ use store::queries::signing_keys;
 use super::installation::{self, Installation};
 use super::output::{self, Format};
 use super::problem::Problem;
-use crate::app::keys;
+use crate::app::keys::{self, Rotation};
 use crate::config::StoreArguments;
 
 const EXAMPLES: &str = "\
@@ -86,17 +86,18 @@ async fn rotate(arguments: Common) -> Result<(), Problem> {
     let scope = Scope { organization: installation.organization, mode: Mode::Live };
     let rotated = installation
         .write(move |tx, context| {
-            let now = tx.now();
-            if let Some(next) = signing_keys::all(tx)?.iter().find(|key| key.active_from > now) {
-                return Err(Problem::conflict(format!(
-                    "the key {} is published already and signs from {} on; rotate again after that.",
-                    next.kid,
-                    next.active_from.to_text()
-                )));
-            }
-            let key = keys::add_signing_key(tx, context)?;
+            let key = match keys::rotate_signing_key(tx, context)? {
+                Rotation::Published(key) => key,
+                Rotation::Waits(next) => {
+                    return Err(Problem::conflict(format!(
+                        "the key {} is published already and signs from {} on; rotate again after that.",
+                        next.kid,
+                        next.active_from.to_text()
+                    )));
+                }
+            };
             keys::record(tx, scope, "signing_key.rotated", key.kid.clone(), &actor, None)?;
-            Ok(SigningKeyView::of(&key, now))
+            Ok(SigningKeyView::of(&key, tx.now()))
         })
         .await;
     let view = installation.close(rotated).await?;

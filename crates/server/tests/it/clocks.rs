@@ -1,14 +1,20 @@
 //! The clocks of two processes differ.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use dalasi::app::keys;
+use dalasi::app::keys::{self, Rotation};
+use dalasi::clock::SystemClock;
+use dalasi::entropy::SystemEntropy;
 use domain::Timestamp;
 use domain::checkout::Checkout;
+use domain::signing_key::SigningKey;
 use store::queries::PageRequest;
 use store::queries::events::{self, EventsFilter};
 use store::queries::signing_keys;
+use store::{Settings, Store};
 
+use crate::cli::place::Place;
 use crate::world::World;
 
 /// P9: for each object the time goes on, whoever tells it.
@@ -46,5 +52,68 @@ async fn the_first_key_signs_for_a_clock_that_is_behind() {
     });
     let (_, public) = read.await.unwrap();
     assert_eq!(public.len(), 1);
+    world.app.store().close().await;
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// So many days from what the others take for now.
+struct Apart(SystemClock, i64);
+
+impl store::Clock for Apart {
+    fn now_us(&self) -> i64 {
+        self.0.now_us() + self.1 * 24 * 3600 * 1_000_000
+    }
+}
+
+/// As the command does it, on a machine with that clock. The keys that are there afterwards, too.
+async fn rotate(place: &Place, world: &World, days: i64) -> (Rotation, Vec<SigningKey>) {
+    let settings = Settings { secondary: true, ..Settings::new(place.settings()) };
+    let clock = Arc::new(Apart(SystemClock::new(), days));
+    let store = Store::open(settings, clock, Arc::new(SystemEntropy)).await.unwrap();
+    let context = Arc::clone(world.app.context());
+    let rotation = store.write(move |tx| keys::rotate_signing_key(tx, &context)).await.unwrap();
+    let stored = store.read(signing_keys::all).await.unwrap();
+    store.close().await;
+    (rotation, stored)
+}
+
+/// Or tokens are signed by a key that nobody has heard of, and those of the key before are not taken any more.
+#[tokio::test]
+async fn a_clock_that_is_behind_lets_no_key_sign_before_it_was_published() {
+    let place = Place::sqlite();
+    let world = World::on(place.settings()).await;
+    world.rest().await;
+    let before = world.now();
+    let checkout = world.create(|_| {}).await;
+    world.cancel(checkout.id).await;
+    let (rotation, stored) = rotate(&place, &world, -2).await;
+    let Rotation::Published(next) = rotation else { panic!("{rotation:?}") };
+    assert!(before.plus(DAY) <= next.active_from && next.active_from <= world.now().plus(DAY), "{next:?}");
+    assert_eq!((stored.len(), stored[0].retired_at), (2, Some(next.active_from)));
+    for days in [-2, 0] {
+        let (rotation, stored) = rotate(&place, &world, days).await;
+        assert!(matches!(&rotation, Rotation::Waits(waits) if waits.kid == next.kid), "{days}: {rotation:?}");
+        assert_eq!(stored.len(), 2);
+    }
+    world.app.store().close().await;
+}
+
+#[tokio::test]
+async fn a_key_published_by_a_clock_that_was_ahead_blocks_no_rotation() {
+    let place = Place::sqlite();
+    let world = World::on(place.settings()).await;
+    world.rest().await;
+    let (rotation, _) = rotate(&place, &world, 3650).await;
+    let Rotation::Published(far) = rotation else { panic!("{rotation:?}") };
+    assert!(far.active_from > world.now().plus(DAY * 3000), "{far:?}");
+    let before = world.now();
+    let (rotation, stored) = rotate(&place, &world, 0).await;
+    let Rotation::Published(next) = rotation else { panic!("{rotation:?}") };
+    assert_eq!((stored.len(), &next.kid), (2, &far.kid));
+    assert!(before.plus(DAY) <= next.active_from && next.active_from <= world.now().plus(DAY), "{next:?}");
+    assert_eq!(stored[0].retired_at, Some(next.active_from));
+    assert_eq!(stored[1].active_from, next.active_from);
+    assert!(matches!(rotate(&place, &world, 0).await.0, Rotation::Waits(_)));
     world.app.store().close().await;
 }

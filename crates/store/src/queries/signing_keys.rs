@@ -19,7 +19,12 @@ order by created_at, kid";
 const RETIRE: &str = "\
 update signing_keys
 set retired_at = $2
-where kid = $1 and retired_at is null";
+where kid = $1 and (retired_at is null or retired_at > $2)";
+
+const SIGN_FROM: &str = "\
+update signing_keys
+set active_from = $2
+where kid = $1";
 
 pub fn insert(tx: &mut Tx<'_>, key: &SigningKey) -> Result<(), Error> {
     let values = [
@@ -36,7 +41,12 @@ pub fn all(tx: &mut Tx<'_>) -> Result<Vec<SigningKey>, Error> {
     tx.query(ALL, &[])?.iter().map(read).collect()
 }
 
-/// The key signs no more from `at` on.
+/// The key signs from `at` on, and not when it was said first.
+pub fn sign_from(tx: &mut Tx<'_>, kid: &str, at: Timestamp) -> Result<(), Error> {
+    tx.execute(SIGN_FROM, &[kid.into(), at.micros().into()]).map(drop)
+}
+
+/// The key signs no more from `at` on, or from earlier on if that was said.
 pub fn retire(tx: &mut Tx<'_>, kid: &str, at: Timestamp) -> Result<(), Error> {
     tx.execute(RETIRE, &[kid.into(), at.micros().into()]).map(drop)
 }
