@@ -78,6 +78,9 @@ impl Connection {
         let mut connection = Self::open(path, flags, 16 * 1024)?;
         connection.settled = Some(Settled::default());
         connection.key_index = Some(KeyIndex::new());
+        if durability == Durability::Full {
+            keep_temporary_files_beside(path, &connection.sqlite);
+        }
         let (sqlite, synchronous) = (&connection.sqlite, synchronous(durability));
         let configure = || -> rusqlite::Result<(String, i64)> {
             // Checkpoints belong to a thread of their own, and in a second process to nobody.
@@ -352,6 +355,19 @@ fn value(found: ValueRef<'_>, damaged: Damaged) -> Result<Value, Error> {
     }
 }
 
+/// What a savepoint undoes and a large sort go to a file, which SQLite unlinks as soon as it is open; and the folder of the
+/// database may be the only one that can be written to. It holds for the whole process.
+fn keep_temporary_files_beside(path: &Path, sqlite: &rusqlite::Connection) {
+    let folder = path.parent().map_or(Path::new("."), |folder| match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    });
+    // A folder that can't be written to can't hold the log either, which says so itself.
+    if let Some(folder) = folder.to_str() {
+        let _ = sqlite.pragma_update(None, "temp_store_directory", folder);
+    }
+}
+
 fn synchronous(durability: Durability) -> i64 {
     match durability {
         Durability::Full if planted!(Defect::SynchronousNormal) => 1,
@@ -470,6 +486,30 @@ mod tests {
         assert_eq!(statement.get_status(StatementStatus::Run), 3);
         assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
         drop(statement);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn temporary_files_stand_beside_the_database() {
+        let folder = std::env::temp_dir().join(format!("dalasi-beside-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let folder = folder.canonicalize().unwrap();
+        crate::sqlite::file::create(&folder.join("file")).unwrap();
+        let writing = Connection::writing(&folder.join("file"), Durability::Full, false, false).unwrap();
+        let fill = "create table things (id integer primary key, body text);
+            with recursive ids (id) as (select 1 union all select id + 1 from ids where id < 200)
+            insert into things select id, printf('%4000d', id) from ids";
+        writing.sqlite.execute_batch(fill).unwrap();
+        // More pages to be put back than are kept in memory.
+        writing.sqlite.execute_batch("begin; savepoint part_1; update things set body = body || 'a'").unwrap();
+        let opened = std::fs::read_dir("/proc/self/fd").unwrap();
+        let mut opened = opened.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
+        let is_temporary = |name: &Path| name.to_string_lossy().contains("/etilqs_");
+        assert!(opened.any(|file| file.starts_with(&folder) && is_temporary(&file)));
+        let left = std::fs::read_dir(&folder).unwrap().any(|entry| is_temporary(&entry.unwrap().path()));
+        assert!(!left, "it goes with the process, however that ends");
+        drop(writing);
         std::fs::remove_dir_all(folder).unwrap();
     }
 
