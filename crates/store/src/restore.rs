@@ -41,7 +41,7 @@ pub async fn restore(
 
     let opened = Store::open_with(settings.clone(), at_the_time, Arc::clone(&clock), Arc::clone(&entropy)).await;
     let store = opened.map_err(|error| match error {
-        Error::NewerSchema { .. } => Error::Backup("the database is not empty, and of a newer version".to_owned()),
+        Error::NewerSchema { .. } => not_empty("a restore that failed has left the tables of a newer version in it"),
         other => other,
     })?;
     let loaded = load(&store, header, input).await;

@@ -15,6 +15,7 @@ on_both!(
     a_damaged_backup_leaves_nothing,
     only_into_an_empty_database,
     what_is_not_empty_is_left_as_it_is,
+    the_empty_tables_of_a_newer_backup_are_named,
     a_forgotten_table_is_noticed,
     an_older_backup_is_migrated,
     every_table_of_the_product_is_in_the_backup,
@@ -214,6 +215,30 @@ async fn what_is_not_empty_is_left_as_it_is(world: &World) {
     for world in [source, older, other] {
         world.end().await;
     }
+}
+
+async fn the_empty_tables_of_a_newer_backup_are_named(world: &World) {
+    let store = world.open().await;
+    fill(&store).await;
+    let (older, _) = dump(&store).await;
+    store.close().await;
+    let later = Migration { number: 3, name: "later", text: "alter table postings add column late text;" };
+    let newer = schema_of(vec![schema().migrations[1].clone(), later], crate::world::TABLES);
+    let (source, target) = (world.another().await, world.another().await);
+    let store = source.try_open(newer.clone()).await.unwrap();
+    let (mut damaged, _) = dump(&store).await;
+    store.close().await;
+    damaged.truncate(damaged.len() - 1);
+    let loaded = async |bytes: Vec<u8>| {
+        let settings = target.settings.clone();
+        restore(settings, newer.clone(), Arc::new(System), entropy(), Cursor::new(bytes)).await
+    };
+    assert!(loaded(damaged).await.is_err());
+    let refused = loaded(older).await;
+    let is_told = matches!(&refused, Err(Error::Backup(told)) if told.contains("tables of a newer version"));
+    assert!(is_told, "{refused:?}");
+    source.end().await;
+    target.end().await;
 }
 
 async fn a_forgotten_table_is_noticed(world: &World) {

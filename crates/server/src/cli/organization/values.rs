@@ -28,7 +28,11 @@ fn bounded(text: &str, most: usize) -> Read<String> {
 }
 
 pub(super) fn name(text: &str) -> Read<String> {
-    if text.trim().is_empty() { Err("a name can't be empty".into()) } else { bounded(text, 200) }
+    match text {
+        _ if text.trim().is_empty() => Err("a name can't be empty".into()),
+        _ if text.chars().any(char::is_control) => Err("a name has no control characters, such as the end of a line".into()),
+        _ => bounded(text, 200),
+    }
 }
 
 pub(super) fn url(text: &str) -> Read<Clearable> {
@@ -168,6 +172,7 @@ mod tests {
         assert_eq!(url(""), Ok(Clearable(None)));
         assert_eq!(color("#0B6E4F"), Ok(Clearable(Some("#0b6e4f".into()))));
         assert_eq!(phone("7000000"), Ok(Clearable(Some("+2207000000".into()))));
+        assert!(name("Kairaba\nBooks").is_err() && name("Kairaba\u{1b}[2J").is_err());
         assert!(name(" ").is_err() && color("green").is_err() && url("javascript:1").is_err() && email("a@b").is_err());
     }
 }
