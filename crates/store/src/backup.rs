@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::migrate::{hex, table_names};
+use crate::migrate::{hex, latest_applied, table_names};
 use crate::settings::Dialect;
 use crate::sql::Value;
 use crate::store::Store;
@@ -59,7 +59,7 @@ pub(crate) struct Trailer<'a> {
 
 /// Writes and flushes; to have it on the disk, the caller syncs the file.
 pub async fn backup(store: &Store, writer: impl Write + Send + 'static) -> Result<Summary, Error> {
-    let (schema, tables) = (store.schema().latest(), store.schema().tables);
+    let (latest, tables) = (store.schema().latest(), store.schema().tables);
     let writer = Mutex::new(Some(writer));
     store
         .read(move |tx| {
@@ -68,18 +68,22 @@ pub async fn backup(store: &Store, writer: impl Write + Send + 'static) -> Resul
             let writer = writer.lock().unwrap_or_else(PoisonError::into_inner).take();
             let writer =
                 writer.ok_or_else(|| Error::Unavailable("the connection broke during the backup".to_owned()))?;
-            dump(tx, schema, tables, writer)
+            dump(tx, latest, tables, writer)
         })
         .await
 }
 
-fn dump(tx: &mut Tx<'_>, schema: i64, tables: &[&str], writer: impl Write) -> Result<Summary, Error> {
-    check_complete(tx, tables)?;
+fn dump(tx: &mut Tx<'_>, latest: i64, tables: &[&str], writer: impl Write) -> Result<Summary, Error> {
+    let present = table_names(tx)?;
+    check_complete(&present, tables)?;
+    // Of an older version it is what that version would write; a server may migrate it later.
+    let schema = latest_applied(tx)?;
+    let is_there = |table: &str| schema == latest || present.iter().any(|name| name == table);
     let created_at = tx.now_us();
     let mut out = Output { writer: io::BufWriter::new(writer), digest: Context::new(&SHA256) };
     out.line(&Header { format: FORMAT.to_owned(), version: VERSION, schema, created_at })?;
     let mut rows = BTreeMap::new();
-    for table in tables {
+    for table in tables.iter().filter(|table| is_there(table)) {
         let columns = columns_of(tx, table)?;
         out.line(&TableHeader { table: (*table).to_owned(), columns: columns.clone() })?;
         let mut count = 0;
@@ -99,8 +103,7 @@ fn dump(tx: &mut Tx<'_>, schema: i64, tables: &[&str], writer: impl Write) -> Re
 }
 
 /// The list is written by hand, the catalogue isn't.
-fn check_complete(tx: &mut Tx<'_>, tables: &[&str]) -> Result<(), Error> {
-    let present = table_names(tx)?;
+fn check_complete(present: &[String], tables: &[&str]) -> Result<(), Error> {
     let forgotten: Vec<_> =
         present.iter().map(String::as_str).filter(|name| !tables.contains(name) && !LEFT_OUT.contains(name)).collect();
     if forgotten.is_empty() {

@@ -158,10 +158,7 @@ insert into schema_migrations (number, name, checksum, applied_at)
 values ($1, $2, $3, $4)
 on conflict do nothing";
 
-pub(crate) async fn migrate(store: &Store, schema: &Schema, secondary: bool) -> Result<(), Error> {
-    if secondary {
-        return check(store, schema).await;
-    }
+pub(crate) async fn migrate(store: &Store, schema: &Schema) -> Result<(), Error> {
     let Some((first, rest)) = schema.migrations.split_first() else { return Ok(()) };
     bootstrap(store, first).await?;
     let applied = store.read(applied).await?;
@@ -211,13 +208,17 @@ async fn apply_all(
 }
 
 /// A second process takes the schema as it is, or leaves it alone.
-async fn check(store: &Store, schema: &Schema) -> Result<(), Error> {
+pub(crate) async fn check(store: &Store, schema: &Schema, takes_older: bool) -> Result<(), Error> {
     if !is_begun(store).await? {
         return Err(Error::Schema("the database is empty: start the server, or run `init`".to_owned()));
     }
     match pending(schema, &store.read(applied).await?)? {
         [] => Ok(()),
-        _ => Err(Error::Schema("the database has an older schema: start the server of this version first".to_owned())),
+        _ if takes_older => Ok(()),
+        _ => Err(Error::Schema(
+            "the database has an older schema: start the server of this version first (a backup can be made before that)"
+                .to_owned(),
+        )),
     }
 }
 
@@ -379,6 +380,11 @@ fn pending(schema: &Schema, applied: &[Applied]) -> Result<&'static [Migration],
         }
     }
     Ok(&schema.migrations[applied.len()..])
+}
+
+/// The newest migration that was applied.
+pub(crate) fn latest_applied(tx: &mut Tx<'_>) -> Result<i64, Error> {
+    Ok(applied(tx)?.last().map_or(0, |newest| newest.number))
 }
 
 fn applied(tx: &mut Tx<'_>) -> Result<Vec<Applied>, Error> {

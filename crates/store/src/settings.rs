@@ -12,12 +12,14 @@ pub struct Settings {
     /// A second process beside the one that serves: it never migrates, and on SQLite neither locks the file nor
     /// checkpoints.
     pub secondary: bool,
+    /// A second process that only copies what there is: it takes the schema of an older version, too.
+    pub takes_older: bool,
 }
 
 impl Settings {
     #[must_use]
     pub fn new(database: Database) -> Self {
-        Self { database, allow_unsafe: false, connections: 4, secondary: false }
+        Self { database, allow_unsafe: false, connections: 4, secondary: false, takes_older: false }
     }
 }
 

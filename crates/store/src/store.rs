@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::clock::{Clock, EntropySource, Monotone};
 use crate::error::Error;
 use crate::job::{Call, Job};
-use crate::migrate::{Schema, migrate};
+use crate::migrate::{Schema, check, migrate};
 use crate::settings::{Database, Dialect, Settings};
 #[cfg(feature = "inline")]
 use crate::tx::Access;
@@ -103,7 +103,7 @@ impl Store {
         entropy: Arc<dyn EntropySource>,
     ) -> Result<Self, Error> {
         let dialect = settings.database.dialect();
-        let secondary = settings.secondary;
+        let (secondary, takes_older) = (settings.secondary, settings.takes_older);
         let clock = Arc::new(Monotone::new(clock));
         #[cfg(feature = "inline")]
         let clock_of_histories = Arc::clone(&clock);
@@ -128,7 +128,11 @@ impl Store {
                 clock: clock_of_histories,
             }),
         };
-        match migrate(&store, &schema, secondary).await {
+        let ready = match secondary {
+            true => check(&store, &schema, takes_older).await,
+            false => migrate(&store, &schema).await,
+        };
+        match ready {
             Ok(()) => Ok(store),
             Err(error) => {
                 store.close().await;
@@ -165,7 +169,7 @@ impl Store {
             }),
         };
         if migrates {
-            migrate(&store, &schema, false).await?;
+            migrate(&store, &schema).await?;
         }
         database.end_leases(now_us)?;
         Ok(store)

@@ -15,7 +15,7 @@ use serde::Serialize;
 use store::{EntropySource, Summary};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::installation;
+use super::installation::{self, Part};
 use super::output::{self, Format};
 use super::problem::Problem;
 use crate::config::StoreArguments;
@@ -70,7 +70,7 @@ impl<'a> Answer<'a> {
 pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     let settings = arguments.store.check()?;
     let to_stdout = arguments.file.as_os_str() == "-";
-    let store = installation::open_installed(&settings).await?;
+    let store = installation::open_installed(&settings, Part::Copier).await?;
     let written = async {
         let mut stop = Stop::new()?;
         if to_stdout {

@@ -32,12 +32,14 @@ pub(super) enum Part {
     Server { allow_unsafe: bool, connections: NonZeroUsize },
     /// It looks or changes a little, beside a server or without one.
     Guest,
+    /// A guest that copies everything as it is, also what an older version has left.
+    Copier,
 }
 
 pub(super) fn store_settings(settings: &StoreSettings, part: Part) -> Result<store::Settings, Problem> {
     let database = match &settings.database {
         Database::Sqlite { data_dir } => {
-            if part != Part::Guest {
+            if !matches!(part, Part::Guest | Part::Copier) {
                 create_folder(data_dir)?;
             }
             store::Database::Sqlite { path: data_dir.join(DATABASE_FILE) }
@@ -53,10 +55,11 @@ pub(super) fn store_settings(settings: &StoreSettings, part: Part) -> Result<sto
                 opened.connections = connections.get();
             }
         }
-        Part::Guest => {
+        Part::Guest | Part::Copier => {
             // The settings of the database are the server's concern: a guest must be able to repair and look.
             opened.allow_unsafe = true;
             opened.secondary = true;
+            opened.takes_older = part == Part::Copier;
             opened.connections = 1;
         }
     }
@@ -70,8 +73,8 @@ pub(super) async fn open_store(settings: &StoreSettings, part: Part) -> Result<S
 }
 
 /// A guest's, for commands whose answer about a database that holds no installation would mislead.
-pub(super) async fn open_installed(settings: &StoreSettings) -> Result<Store, Problem> {
-    let store = open_store(settings, Part::Guest).await?;
+pub(super) async fn open_installed(settings: &StoreSettings, part: Part) -> Result<Store, Problem> {
+    let store = open_store(settings, part).await?;
     match is_installed(&store).await {
         Ok(true) => Ok(store),
         other => {

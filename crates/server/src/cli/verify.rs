@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use super::installation;
+use super::installation::{self, Part};
 use super::output::{self, Format};
 use super::problem::Problem;
 use crate::app::verify::{self, Fault, Progress, Report};
@@ -29,7 +29,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     let settings = arguments.store.check()?;
-    let store = installation::open_installed(&settings).await?;
+    let store = installation::open_installed(&settings, Part::Guest).await?;
     let report = check(&store).await;
     let key = installation::check_key_file(&store, &settings).await;
     store.close().await;

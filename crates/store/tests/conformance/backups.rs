@@ -16,6 +16,7 @@ on_both!(
     only_into_an_empty_database,
     what_is_not_empty_is_left_as_it_is,
     the_empty_tables_of_a_newer_backup_are_named,
+    an_older_schema_is_backed_up_as_it_is,
     a_forgotten_table_is_noticed,
     an_older_backup_is_migrated,
     every_table_of_the_product_is_in_the_backup,
@@ -215,6 +216,32 @@ async fn what_is_not_empty_is_left_as_it_is(world: &World) {
     for world in [source, older, other] {
         world.end().await;
     }
+}
+
+/// Between two versions, when the program is the new one and nothing is migrated yet.
+async fn an_older_schema_is_backed_up_as_it_is(world: &World) {
+    let store = world.open().await;
+    fill(&store).await;
+    let (expected, _) = dump(&store).await;
+    store.close().await;
+    let text = "alter table postings add column late text; create table more (id text primary key);";
+    let later = Migration { number: 3, name: "later", text };
+    const TABLES: &[&str] = &["counters", "postings", "children", "jobs", "things", "more"];
+    let newer = schema_of(vec![schema().migrations[1].clone(), later], TABLES);
+    let guest = store::Settings { secondary: true, ..world.settings.clone() };
+    let opened = async |settings| Store::open_with(settings, newer.clone(), Arc::new(System), entropy()).await;
+    let refused = opened(guest.clone()).await.err();
+    assert!(matches!(&refused, Some(Error::Schema(why)) if why.contains("older schema")), "{refused:?}");
+    let store = opened(store::Settings { takes_older: true, ..guest }).await.unwrap();
+    let (bytes, written) = dump(&store).await;
+    store.close().await;
+    assert_eq!((written.schema, bytes.len()), (2, expected.len()));
+    let target = world.another().await;
+    let restored = restore(target.settings.clone(), newer, Arc::new(System), entropy(), Cursor::new(bytes)).await;
+    assert_eq!(restored.unwrap(), written);
+    assert_eq!(target.count("postings where late is null").await, 1200);
+    assert_eq!(target.count("more").await, 0);
+    target.end().await;
 }
 
 async fn the_empty_tables_of_a_newer_backup_are_named(world: &World) {
