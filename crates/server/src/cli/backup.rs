@@ -121,9 +121,7 @@ fn interrupted() -> Problem {
 }
 
 /// What a disk may take long for, on a thread of its own: whoever awaits it can look at signals as well.
-pub(super) async fn on_disk<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
+pub(super) async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
@@ -208,11 +206,7 @@ fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-async fn write(
-    store: &store::Store,
-    writer: impl Write + Send + 'static,
-    stop: &mut Stop,
-) -> Result<Summary, Problem> {
+async fn write(store: &store::Store, writer: impl Write + Send + 'static, stop: &mut Stop) -> Result<Summary, Problem> {
     let flow = Arc::new(Flow::default());
     let backup = store::backup(store, Counted { inner: writer, flow: Arc::clone(&flow) });
     let mut backup = std::pin::pin!(backup);

@@ -30,7 +30,9 @@ fn bounded(text: &str, most: usize) -> Read<String> {
 pub(super) fn name(text: &str) -> Read<String> {
     match text {
         _ if text.trim().is_empty() => Err("a name can't be empty".into()),
-        _ if text.chars().any(char::is_control) => Err("a name has no control characters, such as the end of a line".into()),
+        _ if text.chars().any(char::is_control) => {
+            Err("a name has no control characters, such as the end of a line".into())
+        }
         _ => bounded(text, 200),
     }
 }

@@ -224,7 +224,9 @@ async fn a_signal_ends_a_backup_that_the_disk_takes_its_time_for() {
     let mut is_written = false;
     for _ in 0..200 {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        is_written = unfinished().is_some_and(|file| std::fs::File::open(file.path()).is_ok_and(|file| store::check_backup(BufReader::new(file)).is_ok()));
+        is_written = unfinished().is_some_and(|file| {
+            std::fs::File::open(file.path()).is_ok_and(|file| store::check_backup(BufReader::new(file)).is_ok())
+        });
         if is_written {
             break;
         }
