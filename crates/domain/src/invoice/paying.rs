@@ -9,8 +9,9 @@ use crate::receipt::ReceiptSummary;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
-/// Payments of one invoice: each writes the list of all anew. What a provider confirms is taken all the same.
-const MOST_PARTS: usize = 100;
+/// Payments of one invoice, enough for daily ones over years: each writes the list of all anew. What a provider confirms is
+/// taken all the same.
+const MOST_PARTS: usize = 1_000;
 
 impl Invoice {
     /// Money that changed hands elsewhere. Call [`Invoice::observe`] first.
@@ -52,13 +53,17 @@ impl Invoice {
         Ok(amount)
     }
 
-    /// The last place is for all that is left, so that every invoice can be paid.
+    /// The last place is for all that is left, so that every invoice can be paid. While something of that is with a provider
+    /// all of it would be refused too.
     fn refuse_part_too_many(&self, amount: Money) -> Result<(), Refusal> {
         let (parts, remaining) = (self.receipts.len(), self.remaining());
-        match parts + 1 >= MOST_PARTS && amount.minor < remaining.minor {
-            true => Err(Refusal::TooManyParts { parts, remaining }),
-            false => Ok(()),
+        if parts + 1 < MOST_PARTS || amount.minor >= remaining.minor {
+            return Ok(());
         }
+        Err(match self.attempt_with_provider() {
+            true => Refusal::PaymentInProgress,
+            false => Refusal::TooManyParts { parts, remaining },
+        })
     }
 
     pub fn session_opened(&mut self, session: Id<PaymentSession>, now: Timestamp) {

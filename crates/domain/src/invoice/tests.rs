@@ -392,28 +392,35 @@ fn what_is_to_be_paid() {
 
 /// Each part is in the list of receipts, and the last place in it is for all that is left.
 #[test]
-fn no_invoice_is_paid_in_more_parts_than_a_hundred() {
+fn no_invoice_is_paid_in_more_parts_than_a_thousand() {
     let mut invoice = pending();
-    for number in 1..=99_u8 {
+    for number in 1..=999 {
         assert_eq!(invoice.payable(Some(dalasi(1)), true, seconds(2)), Ok(dalasi(1)));
         invoice.record(dalasi(1), seconds(2)).unwrap();
         invoice.receipt_issued(ReceiptSummary {
-            id: id(number),
+            id: Id::new(seconds(number), [7; 10]),
             number: format!("RCT-2027-{number:03}"),
             amount: dalasi(1),
             payment_date: seconds(2),
-            validation_code: ValidationCode::new([number; 16]),
+            validation_code: ValidationCode::new([7; 16]),
         });
     }
-    let rest = dalasi(TOTAL - 99);
-    let refusal = Refusal::TooManyParts { parts: 99, remaining: rest };
+    let rest = dalasi(TOTAL - 999);
+    let refusal = Refusal::TooManyParts { parts: 999, remaining: rest };
     assert_eq!(
         refusal.to_string(),
-        "This invoice has 99 payments already: the next one has to be all that is left, 114.01 GMD."
+        "This invoice has 999 payments already: the next one has to be all that is left, 105.01 GMD."
     );
     let refused = Err(refusal);
     assert_eq!(invoice.payable(Some(dalasi(1)), true, seconds(2)), refused);
     assert_eq!(invoice.record(dalasi(1), seconds(2)).map(|_| rest), refused);
+    // Nobody is told to pay all that is left while that is refused as well.
+    let mut held = with_provider(invoice.clone(), 1);
+    let refused = Err(Refusal::PaymentInProgress);
+    for amount in [dalasi(1), rest] {
+        assert_eq!(held.record(amount, seconds(2)).map(|_| rest), refused);
+    }
+    assert_eq!(held.payable(Some(dalasi(1)), true, seconds(2)), refused);
     assert_eq!(invoice.payable(None, true, seconds(2)), Ok(rest));
     assert_eq!(invoice.record(rest, seconds(2)), Ok(EventType::InvoicePaid));
 }

@@ -67,8 +67,8 @@ pub(super) fn about(id: &str) -> Option<(Access, Repeats, &'static str)> {
             write,
             Repeats::ByHeader,
             "For money that you took outside: cash, a transfer, a check. It lowers what is left to pay and issues a \
-             receipt. It costs no fee and does not change your payout balance. An invoice is paid in 100 parts at most: the \
-             last has to be all that is left.",
+             receipt. It costs no fee and does not change your payout balance. An invoice is paid in 1,000 parts at most: \
+             the last has to be all that is left.",
         ),
         "list_invoice_payments" => (read, Repeats::Harmless, "Online ones and those recorded by hand, first to last."),
         "list_invoice_receipts" => (read, Repeats::Harmless, "One for each payment, first to last."),
@@ -143,7 +143,7 @@ pub(super) fn problems(id: &str) -> Option<Vec<Problem>> {
                 "Payments by wave are made online and record themselves; `payment_method` is one of those made elsewhere.",
             )]),
             refused(Refusal::InvoiceOverpayment { remaining }),
-            refused(Refusal::TooManyParts { parts: 99, remaining }),
+            refused(Refusal::TooManyParts { parts: 999, remaining }),
             refused(Refusal::InvoiceIsDraft),
             paid(),
             cancelled(),
