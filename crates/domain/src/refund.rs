@@ -18,8 +18,9 @@ use crate::time::Timestamp;
 /// Between two questions to a rail, at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
-/// Of one transaction, open or done. A failed one leaves its place to another, so that no rail's bad day uses them up.
-pub const MOST_REFUNDS: i64 = 100;
+/// Of one transaction, open or done, before one has to take all that is left. A failed one leaves its place to another, so
+/// that no rail's bad day uses them up.
+pub const MOST_REFUNDS: i64 = 250;
 /// Failed ones included: what the books say of one transaction has an end.
 pub const MOST_REFUNDS_ASKED: i64 = 1_000;
 
@@ -145,12 +146,13 @@ pub struct Earlier {
 }
 
 impl Earlier {
-    pub fn refuse_beyond_most(self) -> Result<(), Refusal> {
-        if self.asked - self.failed >= MOST_REFUNDS {
-            return Err(Refusal::TooManyRefunds { most: MOST_REFUNDS });
-        }
+    /// One more. What takes all that is left leaves nothing to another, so that whatever was paid can be given back.
+    pub fn refuse_beyond_most(self, takes_all: bool) -> Result<(), Refusal> {
         if self.asked >= MOST_REFUNDS_ASKED {
             return Err(Refusal::TooManyRefundsAsked { most: MOST_REFUNDS_ASKED });
+        }
+        if self.asked - self.failed >= MOST_REFUNDS && !takes_all {
+            return Err(Refusal::TooManyRefunds { most: MOST_REFUNDS });
         }
         Ok(())
     }

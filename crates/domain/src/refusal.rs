@@ -73,7 +73,7 @@ pub enum Refusal {
     RefundExceedsAmount {
         left: Money,
     },
-    /// Of one transaction, open or done.
+    /// Of one transaction, open or done: the next one has to be all that is left.
     TooManyRefunds {
         most: i64,
     },
@@ -238,7 +238,7 @@ impl fmt::Display for Refusal {
             ),
             Refusal::TooManyRefunds { most } => write!(
                 f,
-                "This transaction has {most} refunds already, and can't have more. Give the rest back to the payer by another way."
+                "This transaction has {most} refunds already: the next one has to be all that is left. Leave `amount` out."
             ),
             Refusal::TooManyRefundsAsked { most } => write!(
                 f,

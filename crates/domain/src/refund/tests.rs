@@ -184,19 +184,22 @@ fn transactions_follow_their_refunds() {
 
 #[test]
 fn failed_refunds_leave_their_places_to_others() {
-    let say = |asked, failed| Earlier { asked, failed }.refuse_beyond_most().map_err(|no| (no.code(), no.to_string()));
-    for (asked, failed) in [(0, 0), (99, 0), (100, 1), (999, 900), (999, 999)] {
-        assert_eq!(say(asked, failed), Ok(()), "{asked}, {failed} of them failed");
+    let say = |asked, failed, takes_all| {
+        Earlier { asked, failed }.refuse_beyond_most(takes_all).map_err(|no| (no.code(), no.to_string()))
+    };
+    for (asked, failed) in [(0, 0), (249, 0), (250, 1), (999, 750), (999, 999)] {
+        assert_eq!(say(asked, failed, false), Ok(()), "{asked}, {failed} of them failed");
     }
     let code = || "too_many_refunds".to_owned();
-    let words = "This transaction has 100 refunds already, and can't have more. Give the rest back to the payer by another way.";
-    for (asked, failed) in [(100, 0), (101, 1), (1_000, 900)] {
-        assert_eq!(say(asked, failed), Err((code(), words.into())), "{asked}, {failed} of them failed");
+    let words = "This transaction has 250 refunds already: the next one has to be all that is left. Leave `amount` out.";
+    for (asked, failed) in [(250, 0), (251, 1), (999, 749)] {
+        assert_eq!(say(asked, failed, false), Err((code(), words.into())), "{asked}, {failed} of them failed");
+        assert_eq!(say(asked, failed, true), Ok(()), "{asked}, {failed} of them failed");
     }
     let words = "1000 refunds of this transaction were asked for already, failed ones included, and no more can be. \
                  Give the money back to the payer by another way.";
-    for failed in [901, 1_000] {
-        assert_eq!(say(1_000, failed), Err((code(), words.into())), "{failed} failed");
+    for (failed, takes_all) in [(749, false), (749, true), (750, false), (1_000, true)] {
+        assert_eq!(say(1_000, failed, takes_all), Err((code(), words.into())), "{failed} failed");
     }
 }
 

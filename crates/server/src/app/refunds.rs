@@ -41,7 +41,8 @@ pub fn ask(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewRefund) ->
     let now = tx.now();
     let id = tx.entropy().id(now);
     let mut refund = Refund::ask(id, &mut transaction, new.amount, new.reason.clone(), now)?;
-    stored::of_transaction(tx, scope, transaction.id)?.refuse_beyond_most()?;
+    let takes_all = transaction.refundable().minor == 0;
+    stored::of_transaction(tx, scope, transaction.id)?.refuse_beyond_most(takes_all)?;
     let entry_id = tx.entropy().id(now);
     let entry = match refund.source.clone() {
         Source::Merchant { rail } => {

@@ -230,10 +230,17 @@ async fn a_transaction_has_so_many_refunds_and_no_more() {
         assert_eq!(world.refund(paid, Some(100)).await, refused);
         world.refund(other, Some(100)).await.unwrap();
         let failed = RefundReport::Failed { reason: FailureReason::Declined };
-        world.app.report_refund(world.scope, asked[7], failed).await.unwrap();
+        world.app.report_refund(world.scope, asked[7], failed.clone()).await.unwrap();
         world.refund(paid, Some(100)).await.unwrap();
-        assert_eq!(world.refund(paid, None).await, refused);
+        assert_eq!(world.refund(paid, Some(100)).await, refused);
         assert_eq!(transaction(&world, paid).await.refunding().minor, 100 * MOST_REFUNDS, "a refusal takes nothing");
+        // All that is left is not one too many, so that whatever was paid can be given back.
+        let rest = world.refund(paid, None).await.unwrap();
+        assert_eq!(rest.amount.minor, 100_000 - 100 * MOST_REFUNDS);
+        world.app.report_refund(world.scope, rest.id, failed).await.unwrap();
+        assert_eq!(world.refund(paid, Some(100)).await, refused);
+        world.refund(paid, Some(rest.amount.minor)).await.unwrap();
+        assert_eq!(transaction(&world, paid).await.refundable().minor, 0);
         world.has_clean_books().await;
         world.app.store().close().await;
         place.end().await;

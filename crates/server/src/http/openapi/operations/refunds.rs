@@ -31,8 +31,8 @@ pub(super) fn about(id: &str) -> Option<(Access, Repeats, &'static str)> {
             Repeats::ByHeader,
             "Answers at once, with the refund `pending`; `refund.completed` or `refund.failed` tells the outcome. A payment \
              that you recorded by hand is given back by hand, so its refund is `completed` at once. What is on its way \
-             counts: all refunds together are never more than was paid. A transaction has at most 100 refunds that have not \
-             failed, and 1,000 in all. Your fee is not given back, so the balance may go \
+             counts: all refunds together are never more than was paid. After 250 refunds of a transaction that have not \
+             failed the next one has to be all that is left, and it has at most 1,000 in all. Your fee is not given back, so the balance may go \
              below zero, unless `allow_negative_balance` is off. In test mode the last two digits of the amount decide: \
              `.71` has too little money, `.72` is refused, `.73` never answers, `.74` loses the answer.",
         ),
