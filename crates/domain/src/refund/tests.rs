@@ -191,7 +191,8 @@ fn failed_refunds_leave_their_places_to_others() {
         assert_eq!(say(asked, failed, false), Ok(()), "{asked}, {failed} of them failed");
     }
     let code = || "too_many_refunds".to_owned();
-    let words = "This transaction has 250 refunds already: the next one has to be all that is left. Leave `amount` out.";
+    let words =
+        "This transaction has 250 refunds already: the next one has to be all that is left. Leave `amount` out.";
     for (asked, failed) in [(250, 0), (251, 1), (999, 749)] {
         assert_eq!(say(asked, failed, false), Err((code(), words.into())), "{asked}, {failed} of them failed");
         assert_eq!(say(asked, failed, true), Ok(()), "{asked}, {failed} of them failed");
