@@ -53,16 +53,21 @@ impl Invoice {
         Ok(amount)
     }
 
+    /// Whether less than all that is left may be one more payment of it, wherever its merchant takes parts.
+    pub fn takes_parts(&self) -> bool {
+        self.receipts.len() + 1 < MOST_PARTS
+    }
+
     /// The last place is for all that is left, so that every invoice can be paid. While something of that is with a provider
     /// all of it would be refused too.
     fn refuse_part_too_many(&self, amount: Money) -> Result<(), Refusal> {
-        let (parts, remaining) = (self.receipts.len(), self.remaining());
-        if parts + 1 < MOST_PARTS || amount.minor >= remaining.minor {
+        let remaining = self.remaining();
+        if self.takes_parts() || amount.minor >= remaining.minor {
             return Ok(());
         }
         Err(match self.attempt_with_provider() {
             true => Refusal::PaymentInProgress,
-            false => Refusal::TooManyParts { parts, remaining },
+            false => Refusal::TooManyParts { parts: self.receipts.len(), remaining },
         })
     }
 

@@ -144,6 +144,7 @@ impl Hosted {
             PaidObject::Invoice(invoice) => {
                 self.organization.payments.allow_partial_payments
                     && self.standing() == Standing::Open
+                    && invoice.takes_parts()
                     && invoice.remaining().minor > 1
             }
             PaidObject::Checkout(_) | PaidObject::PaymentLink(_) => false,

@@ -3,12 +3,14 @@
 
 use dalasi::app::hosted::{self, Hosted, Place};
 use dalasi::app::invoices::{self, InvoiceChange, NewPayment};
+use dalasi::app::load;
 use dalasi::app::organizations::{self, SettingsChange};
 use dalasi::app::payment_links::{self, LinkChange, NewPaymentLink};
 use dalasi::app::products::NewItem;
 use domain::invoice::Invoice;
 use domain::payment::{Payable, PaymentSession};
 use domain::payment_link::{CustomField, FieldType, Price, Terms};
+use domain::receipt::{ReceiptSummary, ValidationCode};
 use domain::{Currency, Id, Method, Money, OfflineMethod};
 
 use crate::invoices::{create, rice};
@@ -59,6 +61,27 @@ async fn looked_up(world: &World, id: Id<Invoice>) -> Hosted {
 
 async fn begun(world: &World, id: Id<Invoice>) -> Vec<Money> {
     looked_up(world, id).await.attempts.iter().map(|attempt| attempt.amount).collect()
+}
+
+/// So many parts of 0.01 were taken. Only the invoice tells of them.
+async fn take_small_parts(world: &World, id: Id<Invoice>, parts: i64) {
+    let scope = world.scope;
+    let taken = world.app.commit(move |tx, _| {
+        let mut invoice = load::<Invoice>(tx, scope, id)?;
+        let now = tx.now();
+        for _ in 0..parts {
+            invoice.record(gmd(1), now)?;
+            invoice.receipt_issued(ReceiptSummary {
+                id: tx.entropy().id(now),
+                number: "RCT-2027-001".into(),
+                amount: gmd(1),
+                payment_date: now,
+                validation_code: ValidationCode::new([7; 16]),
+            });
+        }
+        Ok(tx.save(&mut invoice)?)
+    });
+    taken.await.unwrap();
 }
 
 /// From the choice to the code that QMoney sent for a part.
@@ -120,6 +143,22 @@ async fn a_part_that_is_taken_no_more_does_not_become_all() {
     assert_eq!(payer.page.heading(), "How do you want to pay?");
     assert!(payer.page.says(CHANGED) && payer.page.says("115.00"));
     assert_eq!(begun(&world, id).await, []);
+}
+
+#[tokio::test]
+async fn nothing_is_asked_for_that_the_last_payment_can_not_be() {
+    let world = World::new().await;
+    take_parts(&world, true).await;
+    let (id, mut payer) = billed(&world).await;
+    take_small_parts(&world, id, 998).await;
+    payer.reload().await;
+    assert!(payer.page.body.contains("name=\"amount\""));
+    let part = payer.prepare("/method", &[("amount", "50"), ("method", "wave")]);
+    take_small_parts(&world, id, 1).await;
+    payer.open(world.send(part).await.location()).await;
+    assert!(payer.page.says(CHANGED) && !payer.page.body.contains("name=\"amount\""), "{}", payer.page.body);
+    payer.choose(Method::Wave).await;
+    assert_eq!(begun(&world, id).await, [gmd(11_500 - 999)]);
 }
 
 #[tokio::test]
