@@ -351,6 +351,8 @@ fn wish(call: &Call, form: &Form, method: Method) -> Result<Wish, Note> {
     let typed_part: Option<String> = form.get("amount").map(|typed| typed.chars().take(LONGEST_TYPED).collect());
     let part = match part_of(call, typed_part.as_deref()) {
         Ok(part) => part,
+        // There is no field any more beside which it could stand.
+        Err(_) if !call.hosted.takes_parts() => return Err(Note::AmountChanged {}),
         Err(fault) => return Err(Note::Part { fault, typed: typed_part.unwrap_or_default() }),
     };
     filled.amount = shown::due(form, &call.hosted, part)?.or(filled.amount);

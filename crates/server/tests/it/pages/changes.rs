@@ -161,6 +161,22 @@ async fn nothing_is_asked_for_that_the_last_payment_can_not_be() {
     assert_eq!(begun(&world, id).await, [gmd(11_500 - 999)]);
 }
 
+/// What is wrong with it stands beside no field any more.
+#[tokio::test]
+async fn a_wrong_part_where_none_is_taken_any_more_is_told() {
+    let world = World::new().await;
+    for part in ["x", "115.01"] {
+        take_parts(&world, true).await;
+        let (id, mut payer) = billed(&world).await;
+        let form = payer.prepare("/method", &[("amount", part), ("method", "wave")]);
+        take_parts(&world, false).await;
+        payer.open(world.send(form).await.location()).await;
+        assert_eq!(payer.page.heading(), "How do you want to pay?");
+        assert!(payer.page.says(CHANGED), "{part}: {}", payer.page.body);
+        assert_eq!(begun(&world, id).await, []);
+    }
+}
+
 #[tokio::test]
 async fn a_code_pays_what_its_own_tab_shows() {
     let world = World::new().await;
