@@ -1,6 +1,8 @@
 //! The addresses of a payment's page: show it, and do what its forms ask. A form does its thing once, however often it is
 //! sent, and always ends in a redirect to the page, which tells what came of it.
 
+mod outcomes;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +36,7 @@ use crate::app::sessions::Payment;
 use crate::error::Failure;
 use crate::form_token;
 use crate::request_id::RequestId;
+use outcomes::{answer, outcome, payment_answer, payment_outcome, place_of};
 
 const PURPOSE: &str = "payment page";
 /// A browser is not kept waiting longer for a rail; the page goes on asking.
@@ -284,7 +287,7 @@ async fn press(call: &Call, action: Action, form: &Form, token: &str) -> Result<
     let wish = match (action, method) {
         (Action::Method | Action::Phone, Some(method)) => match wish(call, form, method) {
             Ok(wish) => Some(wish),
-            Err(note) => return Ok(call.to_page_with(&note)),
+            Err(note) => return sent_before(call, action, form, token, method, &note).await,
         },
         _ => None,
     };
@@ -295,7 +298,7 @@ async fn press(call: &Call, action: Action, form: &Form, token: &str) -> Result<
         (Action::Method, Some(wish)) => start(call, wish, None, form, once("method", &form.whole())).await,
         (Action::Phone, Some(wish)) if wish.method.needs_phone() => match phone(call, form) {
             Ok(phone) => {
-                let key = once("phone", &format!("{} {}", form.whole(), phone.as_str()));
+                let key = once("phone", &with_phone(form, &phone));
                 start(call, wish, Some(phone), form, key).await
             }
             Err((fault, typed)) => {
@@ -319,6 +322,39 @@ async fn press(call: &Call, action: Action, form: &Form, token: &str) -> Result<
             result => answer(call, result, None),
         },
     }
+}
+
+/// A form that began something when it was sent before has that answer, whatever has changed since (its payer may have
+/// missed it); otherwise `note` tells why it begins nothing.
+async fn sent_before(
+    call: &Call,
+    action: Action,
+    form: &Form,
+    token: &str,
+    method: Method,
+    note: &Note,
+) -> Result<Response, Wrong> {
+    let asks_for_phone = action == Action::Method && method.needs_phone();
+    let key = match action {
+        Action::Method if asks_for_phone => Some(once(call, token, "open", &form.whole())),
+        Action::Method => Some(once(call, token, "method", &form.whole())),
+        Action::Phone => phone(call, form).ok().map(|phone| once(call, token, "phone", &with_phone(form, &phone))),
+        Action::Code | Action::Approved | Action::Resend | Action::Other | Action::Leave => None,
+    };
+    let before = match key {
+        Some(key) => call.site.app.stored_answer(&key).await.transpose(),
+        None => None,
+    };
+    match before {
+        Some(result) if asks_for_phone => to_phone(call, form, method, None, result),
+        Some(result) => payment_answer(call, form, result, Some(method)),
+        None => Ok(call.to_page_with(note)),
+    }
+}
+
+/// What belongs to the key of a form that asks for a payment by this phone.
+fn with_phone(form: &Form, phone: &Msisdn) -> String {
+    format!("{} {}", form.whole(), phone.as_str())
 }
 
 /// One of many payments is over, and its payer goes on: with another one, of which there is only ever one, however many
@@ -376,83 +412,6 @@ fn key_of(call: &Call, key: String) -> IdempotencyKey {
     IdempotencyKey { scope: call.hosted.scope(), space, key, fingerprint, former_fingerprint: None }
 }
 
-/// What is kept of an answer, as JSON like every kept answer: the page is drawn from the state in any case.
-fn outcome<T>(result: Result<&T, &Failure>) -> Reply {
-    match result {
-        Ok(_) => Reply::new(200, "null".to_owned()),
-        Err(failure) => Reply::new(failure.status(), kept(&failure.code())),
-    }
-}
-
-/// Where many pay at once, the answer names the payment, so that the same form sent again leads to the same page.
-fn payment_outcome(result: Result<&Payment, &Failure>) -> Reply {
-    match result {
-        Ok(payment) => Reply::new(200, kept(&payment.session.id.to_string())),
-        Err(failure) => outcome::<Payment>(Err(failure)),
-    }
-}
-
-/// The page of the payment that an answer names. The worker's answer is that of the API.
-fn place_of(call: &Call, reply: &Reply) -> Place {
-    let named = serde_json::from_str::<serde_json::Value>(&reply.body).unwrap_or_default();
-    let named = named.as_str().or(named.pointer("/data/id").and_then(|id| id.as_str()));
-    let session = named.and_then(|id| id.parse().ok());
-    match call.place.payable {
-        Payable::PaymentLink(_) => Place { session: session.or(call.place.session), ..call.place },
-        Payable::Checkout(_) | Payable::Invoice(_) => call.place,
-    }
-}
-
-fn kept(code: &str) -> String {
-    serde_json::Value::from(code).to_string()
-}
-
-/// Back to the page, with the reason where nothing else there would tell it.
-fn answer(call: &Call, result: Result<Reply, Failure>, method: Option<Method>) -> Result<Response, Wrong> {
-    let note = match result {
-        Ok(reply) if reply.status == 200 => None,
-        Ok(reply) if reply.body == kept(&Refusal::PaymentInProgress.code()) => Some(Note::InProgress {}),
-        Ok(reply) if shown::REFUSALS.iter().any(|code| reply.body == kept(code)) => Some(Note::AmountChanged {}),
-        Ok(reply) if reply.body == kept(&Refusal::NoPaymentMethodAvailable.code()) => {
-            method.map(|method| match method.needs_phone() {
-                true => Note::Phone { method, fault: PhoneFault::NotStarted, typed: None, part: None },
-                false => Note::NotStarted { method },
-            })
-        }
-        // The state on the page says why: paid, expired, cancelled.
-        Ok(_) => None,
-        // Another tab was faster with the last attempt.
-        Err(Failure::TooOften) => Some(Note::TooOften {}),
-        // The first press is still at work, or the form was altered: nothing was begun.
-        Err(Failure::KeyInUse | Failure::Invalid(_)) => None,
-        Err(failure) => return Err(failure.into()),
-    };
-    Ok(note.map_or_else(|| call.to_page(), |note| call.to_page_with(&note)))
-}
-
-/// After a payment began or went on: to its page, or back to what the payer has to fill in otherwise.
-fn payment_answer(
-    call: &Call,
-    form: &Form,
-    result: Result<Reply, Failure>,
-    method: Option<Method>,
-) -> Result<Response, Wrong> {
-    match result {
-        Ok(reply) if reply.status == 200 => {
-            let place = place_of(call, &reply);
-            Ok(match method {
-                Some(method) if state::leads_outward(method) => call.to_place_with(place, &Note::Go {}),
-                Some(_) | None => see_other(&address(&page_path::path(place), call.language, &[])),
-            })
-        }
-        Err(Failure::Invalid(faults)) => match questions::refused(&call.hosted, form, &faults) {
-            Some(note) => Ok(call.to_place_with(Place { session: None, ..call.place }, &note)),
-            None => answer(call, Err(Failure::Invalid(faults)), method),
-        },
-        result => answer(call, result, method),
-    }
-}
-
 async fn choose_again(call: &Call, key: IdempotencyKey) -> Result<Reply, Failure> {
     let (scope, place) = (call.hosted.scope(), call.place);
     let command = move |tx: &mut Tx<'_>, _: &Context| hosted::choose_again(tx, scope, place);
@@ -496,19 +455,38 @@ async fn ask_for_phone(
         }
         None => {}
     }
-    let mut place = call.place;
-    if let (Payable::PaymentLink(_), None) = (place.payable, place.session) {
-        let request = request(call, &wish, None, None);
-        let result =
-            call.site.app.initialize(call.hosted.scope(), request, None, Some(once("open")), payment_outcome).await;
-        match result {
-            Ok(reply) if reply.status == 200 => place = place_of(call, &reply),
-            result => return payment_answer(call, form, result, Some(method)),
+    let part = wish.typed_part.as_deref();
+    match (call.place.payable, call.place.session) {
+        (Payable::PaymentLink(_), None) => {
+            let request = request(call, &wish, None, None);
+            let key = Some(once("open"));
+            let result = call.site.app.initialize(call.hosted.scope(), request, None, key, payment_outcome).await;
+            to_phone(call, form, method, part, result)
+        }
+        (Payable::PaymentLink(_) | Payable::Checkout(_) | Payable::Invoice(_), _) => {
+            Ok(phone_page(call, call.place, method, part))
         }
     }
+}
+
+/// After a payment was opened for it.
+fn to_phone(
+    call: &Call,
+    form: &Form,
+    method: Method,
+    part: Option<&str>,
+    result: Result<Reply, Failure>,
+) -> Result<Response, Wrong> {
+    match result {
+        Ok(reply) if reply.status == 200 => Ok(phone_page(call, place_of(call, &reply), method, part)),
+        result => payment_answer(call, form, result, Some(method)),
+    }
+}
+
+fn phone_page(call: &Call, place: Place, method: Method, part: Option<&str>) -> Response {
     let mut parameters = vec![("method", method.as_str())];
-    parameters.extend(wish.typed_part.as_deref().map(|part| ("amount", part)));
-    Ok(see_other(&address(&page_path::path(place), call.language, &parameters)))
+    parameters.extend(part.map(|part| ("amount", part)));
+    see_other(&address(&page_path::path(place), call.language, &parameters))
 }
 
 fn request(call: &Call, wish: &Wish, method: Option<Method>, phone: Option<Msisdn>) -> Initialize {
@@ -560,10 +538,13 @@ async fn start(
 async fn submit_code(call: &Call, form: &Form, once: impl Fn(&str) -> IdempotencyKey) -> Result<Response, Wrong> {
     let Some(session) = call.hosted.session() else { return Ok(call.to_page()) };
     let Some(NextAction::Otp { length, .. }) = &session.next_action else { return Ok(call.to_page()) };
-    if !shown::is_due(form, &call.hosted, session.amount) {
-        return Ok(call.to_page_with(&Note::AmountChanged {}));
-    }
     let code: String = form.get("code").unwrap_or_default().chars().filter(|c| !matches!(c, ' ' | '-')).collect();
+    if !shown::is_due(form, &call.hosted, session.amount) {
+        return match call.site.app.stored_answer(&once(&code)).await.transpose() {
+            Some(result) => answer(call, result, None),
+            None => Ok(call.to_page_with(&Note::AmountChanged {})),
+        };
+    }
     if code.is_empty() {
         return Ok(call.to_page_with(&Note::Code { fault: CodeFault::Missing }));
     }

@@ -9,7 +9,7 @@ use dalasi::app::payment_links::{self, LinkChange, NewPaymentLink};
 use dalasi::app::products::NewItem;
 use domain::invoice::Invoice;
 use domain::payment::{Payable, PaymentSession};
-use domain::payment_link::{CustomField, FieldType, Price, Terms};
+use domain::payment_link::{CustomField, FieldType, PaymentLink, Price, Status, Terms};
 use domain::receipt::{ReceiptSummary, ValidationCode};
 use domain::{Currency, Id, Method, Money, OfflineMethod};
 
@@ -216,10 +216,7 @@ fn question(name: &str) -> CustomField {
     CustomField { name: name.into(), label, kind: FieldType::Text, required: false, options: Vec::new() }
 }
 
-/// In a form they are known by their places.
-#[tokio::test]
-async fn an_answer_belongs_to_the_question_that_the_page_asked() {
-    let world = World::new().await;
+async fn link(world: &World, questions: &[&str]) -> Id<PaymentLink> {
     let terms = Terms {
         title: "Tea".into(),
         description: None,
@@ -228,29 +225,90 @@ async fn an_answer_belongs_to_the_question_that_the_page_asked() {
         success_url: None,
         failure_url: None,
         collect_customer_info: false,
-        custom_fields: Some(vec![question("table"), question("seat")]),
+        custom_fields: Some(questions.iter().map(|name| question(name)).collect()),
         metadata: None,
     };
     let (scope, new) = (world.scope, NewPaymentLink { price: Price::Fixed { amount: gmd(500) }, terms });
     let made = world.app.commit(move |tx, context| payment_links::create(tx, context, scope, &new)).await;
-    let id = made.unwrap().link.id;
+    made.unwrap().link.id
+}
+
+async fn change_link(world: &World, id: Id<PaymentLink>, change: LinkChange) {
+    let scope = world.scope;
+    let changed = world.app.commit(move |tx, context| payment_links::update(tx, context, scope, id, &change));
+    changed.await.unwrap();
+}
+
+async fn ask_others(world: &World, id: Id<PaymentLink>, questions: &[&str]) {
+    let questions = questions.iter().map(|name| question(name)).collect();
+    change_link(world, id, LinkChange { custom_fields: Some(Some(questions)), ..LinkChange::default() }).await;
+}
+
+fn session_in(address: &str) -> Option<Id<PaymentSession>> {
+    address.split(['/', '?']).find_map(|part| part.parse().ok())
+}
+
+/// In a form they are known by their places.
+#[tokio::test]
+async fn an_answer_belongs_to_the_question_that_the_page_asked() {
+    let world = World::new().await;
+    let (id, scope) = (link(&world, &["table", "seat"]).await, world.scope);
     let mut payer = world.payer_at(format!("/pay/{id}")).await;
     let answers = [("answer-0", "table 7"), ("answer-1", "seat 3"), ("method", "wave")];
     let form = payer.prepare("/method", &answers);
-    let questions = vec![question("seat"), question("table")];
-    let change = LinkChange { custom_fields: Some(Some(questions)), ..LinkChange::default() };
-    let changed = world.app.commit(move |tx, context| payment_links::update(tx, context, scope, id, &change));
-    changed.await.unwrap();
+    ask_others(&world, id, &["seat", "table"]).await;
     let answer = world.send(form).await;
-    assert!(!answer.location().contains("/ps_"), "nothing begins: {}", answer.location());
+    assert_eq!(session_in(answer.location()), None, "nothing begins: {}", answer.location());
     payer.open(answer.location()).await;
     assert!(payer.page.says("This page was too old. Nothing was sent."), "{}", payer.page.body);
     let answers = [("answer-0", "seat 3"), ("answer-1", "table 7"), ("method", "wave")];
     payer.press("/method", &answers).await;
-    let session = payer.page.path.split(['/', '?']).find_map(|part| part.parse::<Id<PaymentSession>>().ok());
+    let session = session_in(&payer.page.path);
     let found = world.app.read(move |tx, _| Ok(tx.peek::<PaymentSession>(scope, session.unwrap())?)).await;
     let told = found.unwrap().unwrap().metadata;
     assert_eq!((told.text("table").as_deref(), told.text("seat").as_deref()), (Some("table 7"), Some("seat 3")));
+}
+
+/// The first answer may never have come to its payer.
+#[tokio::test]
+async fn a_form_that_began_a_payment_leads_to_it_whatever_changed_since() {
+    let world = World::new().await;
+    for method in ["wave", "qmoney"] {
+        let id = link(&world, &["table"]).await;
+        let payer = world.payer_at(format!("/pay/{id}")).await;
+        let send = || world.send(payer.prepare("/method", &[("answer-0", "7"), ("method", method)]));
+        let first = session_in(send().await.location());
+        assert!(first.is_some(), "{method}");
+        ask_others(&world, id, &["seat"]).await;
+        assert_eq!(session_in(send().await.location()), first, "{method}");
+        change_link(&world, id, LinkChange { status: Some(Status::Inactive), ..LinkChange::default() }).await;
+        assert_eq!(session_in(send().await.location()), first, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_hears_that_nothing_was_sent_of_what_was() {
+    let world = World::new().await;
+    take_parts(&world, true).await;
+    let (id, mut payer) = billed(&world).await;
+    let send = || world.send(payer.prepare("/method", &[("method", "wave")]));
+    send().await;
+    record(&world, id, 1_500).await;
+    let again = send().await;
+    payer.open(again.location()).await;
+    assert!(payer.page.says("100.00") && !payer.page.says("Nothing was sent"), "{}", payer.page.body);
+    assert_eq!(begun(&world, id).await, [gmd(11_500)]);
+
+    ask_for_code(&mut payer, "50").await;
+    let send = || world.send(payer.prepare("/code", &[("code", "123456")]));
+    send().await;
+    let mut other = world.payer_at(format!("/invoice/{id}")).await;
+    other.reach("We received 50.00 GMD").await;
+    ask_for_code(&mut other, "20").await;
+    let again = send().await;
+    other.open(again.location()).await;
+    assert_eq!(other.page.heading(), "Enter the code");
+    assert!(!other.page.says("Nothing was sent"), "{}", other.page.body);
 }
 
 #[tokio::test]
