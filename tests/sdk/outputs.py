@@ -15,6 +15,7 @@ from pdf_parts import pdf_faults
 ADDRESSES = {"href", "src", "action", "content", "data-go", "data-back", "data-self", "data-events", "data-status"}
 # Of an element: an attribute that is new each time, or follows from how long a text is.
 CHANGING = {"nonce", "data-revision", "data-wait", "data-moment"}
+SIGNED = {"form_token", "shown", "shown_tag"}
 QUIET_HEADERS = {"date", "content-length", "x-request-id", "etag", "last-modified", "message-id"}
 
 
@@ -82,7 +83,7 @@ def _attribute_faults(name, benign, hostile, pair):
         return
     for attribute, value in benign.items():
         other = hostile[attribute]
-        if attribute in CHANGING or (attribute == "value" and benign.get("name") in ("form_token", "shown")):
+        if attribute in CHANGING or (attribute == "value" and benign.get("name") in SIGNED):
             continue
         if attribute == "d" and name.endswith("path"):  # The address in a QR code.
             continue

@@ -130,7 +130,7 @@ fn page(state: State, language: Language, voice: Voice) -> PaymentPage {
         kept: Vec::new(),
         revision: voice.say("7-2"),
         form_token: voice.say("ft_0123456789abcdef0123456789abcdef"),
-        shown: voice.option("150000 GMD"),
+        shown: Some(Shown { text: voice.say("150000 GMD"), tag: voice.say("q3Vb0xk7tQ") }),
         time_left: None,
         reads: 2,
         leave: Some(Leave::ToShop),

@@ -1,9 +1,12 @@
 //! Reads a posted form and decides whether it is one of ours: browser headers where there are any, and the signed token
 //! in any case. There is no cookie to steal or to miss.
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::Timestamp;
 use url::{Url, form_urlencoded};
 
@@ -18,6 +21,7 @@ const MOST_BYTES: usize = 64 * 1024;
 const MOST_FIELDS: usize = 64;
 /// What the page showed that can change.
 pub(super) const SHOWN: &str = "shown";
+const SHOWN_TAG: &str = "shown_tag";
 
 pub(super) struct Form(Vec<(String, String)>);
 
@@ -75,9 +79,10 @@ fn is_same_origin(headers: &HeaderMap, pay_url: &str) -> bool {
     site_is_ours && origin_is_ours
 }
 
-/// What a form's token is for: its page, and what that showed.
-pub(super) fn bound_to(object_id: &str, shown: Option<&str>) -> String {
-    shown.map_or_else(|| object_id.to_owned(), |shown| format!("{object_id} {shown}"))
+/// Binds what a page showed to the page and to the token of its forms. It stands beside the token, so that a process of an
+/// earlier version, which an upgrade leaves running beside this one, takes the form and passes over what it does not know.
+pub(super) fn shown_tag(key: &Subkey, object_id: &str, token: &str, shown: &str) -> String {
+    URL_SAFE_NO_PAD.encode(key.derive(&format!("page shown {object_id} {token} {shown}")))
 }
 
 /// A token that was on a page of this object, and is not too old.
@@ -94,17 +99,53 @@ pub(super) fn token<'f>(
     now: Timestamp,
 ) -> Result<Token<'f>, Wrong> {
     let token = form.get("form_token").ok_or(Wrong::ForeignForm)?;
-    let bound_to = bound_to(object_id, form.get(SHOWN));
-    match form_token::verify(key, purpose, &bound_to, token, now.seconds()) {
-        Ok(()) => Ok(Token::Good(token)),
+    match form_token::verify(key, purpose, object_id, token, now.seconds()) {
+        Ok(()) if is_shown_ours(form, key, object_id, token) => Ok(Token::Good(token)),
         Err(FormTokenFault::Expired) => Ok(Token::Stale),
-        Err(FormTokenFault::Invalid) => Err(Wrong::ForeignForm),
+        Ok(()) | Err(FormTokenFault::Invalid) => Err(Wrong::ForeignForm),
     }
+}
+
+/// Also where nothing is said of it: a page of an earlier version says nothing.
+fn is_shown_ours(form: &Form, key: &Subkey, object_id: &str, token: &str) -> bool {
+    form.get(SHOWN).is_none_or(|shown| {
+        let tag = form.get(SHOWN_TAG).unwrap_or_default();
+        let expected = shown_tag(key, object_id, token, shown);
+        verify_slices_are_equal(expected.as_bytes(), tag.as_bytes()).is_ok()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secrets::{MasterKey, Purpose};
+
+    #[test]
+    fn what_a_page_showed_is_bound_to_it_and_to_its_token() {
+        let key = MasterKey::from_bytes([1; 32]).subkey(Purpose::FormToken);
+        let issued = |object_id: &str, byte| form_token::issue(&key, "pay", object_id, 1_000, &[byte; 32]);
+        let (own, later) = (issued("inv_1", 7), issued("inv_1", 8));
+        let tag = |object_id: &str, token: &str| shown_tag(&key, object_id, token, "100 GMD");
+        let right = tag("inv_1", &own);
+        let table = [
+            (Some("100 GMD"), Some(right.clone()), true),
+            (None, None, true),
+            (None, Some(right.clone()), true),
+            (Some("100 GMD"), None, false),
+            (Some("1 GMD"), Some(right.clone()), false),
+            (Some(""), Some(right), false),
+            (Some("100 GMD"), Some(tag("inv_1", &later)), false),
+            (Some("100 GMD"), Some(tag("inv_2", &own)), false),
+        ];
+        for (shown, tag, is_ours) in table {
+            let mut fields = vec![("form_token".to_owned(), own.clone())];
+            fields.extend(shown.map(|shown| (SHOWN.to_owned(), shown.to_owned())));
+            fields.extend(tag.clone().map(|tag| (SHOWN_TAG.to_owned(), tag)));
+            let now = Timestamp::from_micros(999_000_000);
+            let found = token(&Form::of(fields), &key, "pay", "inv_1", now);
+            assert_eq!(matches!(found, Ok(Token::Good(_))), is_ours, "{shown:?} {tag:?}");
+        }
+    }
 
     #[test]
     fn a_form_comes_from_a_page_of_this_host() {

@@ -129,8 +129,11 @@ fn draw(call: &Call, visit: &Visit) -> Response {
     let mut kept = kept_choice(visit, chosen_part.as_ref().map(|(_, part)| *part), language);
     kept.extend(visit.note.clone().filter(|_| note_stays).map(|sealed| ("note", sealed)));
     let form_token_key = &site.app.context().form_token_key;
-    let named = shown::named(hosted, call.place);
-    let bound_to = form::bound_to(&id, named.as_deref());
+    let form_token = form_token::issue(form_token_key, PURPOSE, &id, subject::forms_until_s(hosted), &random());
+    let shown_here = shown::named(hosted, call.place).map(|text| {
+        let tag = form::shown_tag(form_token_key, &id, &form_token, &text);
+        view::Shown { text, tag }
+    });
     let page = PaymentPage {
         merchant: subject::merchant(hosted),
         amount: chosen_part.as_ref().map(|(_, part)| *part).or(hosted.amount()).map(state::amount),
@@ -141,8 +144,8 @@ fn draw(call: &Call, visit: &Visit) -> Response {
         path: call.path.clone(),
         kept,
         revision,
-        form_token: form_token::issue(form_token_key, PURPOSE, &bound_to, subject::forms_until_s(hosted), &random()),
-        shown: named,
+        form_token,
+        shown: shown_here,
         time_left: subject::time_left(hosted),
         reads: visit.reads,
         leave: subject::leave(hosted),

@@ -1,8 +1,9 @@
 //! What a page shows that its merchant can change while it is open: the amount that is due of an invoice, the questions of a
-//! payment link, the methods. The page names the first two in its forms, under their token, and a form that names anything
-//! else begins nothing.
+//! payment link, the methods. The page names the first two in its forms, under a tag, and a form that names anything else begins
+//! nothing.
 
 use aws_lc_rs::digest::{SHA256, digest};
+use domain::payment_link::CustomField;
 use domain::{Method, Money};
 
 use super::form::{self, Form};
@@ -20,13 +21,17 @@ pub(super) fn named(hosted: &Hosted, place: Place) -> Option<String> {
         PaidObject::Invoice(_) => hosted.amount().map(written),
         PaidObject::PaymentLink(_) => {
             let asked = questions::asked(hosted, place);
-            (!asked.is_empty()).then(|| {
-                let hash = digest(&SHA256, format!("{asked:?}").as_bytes());
-                hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
-            })
+            (!asked.is_empty()).then(|| digest_of(asked))
         }
         PaidObject::Checkout(_) => None,
     }
+}
+
+/// Of the questions as they are stored, so that processes of two versions name them alike.
+fn digest_of(asked: &[CustomField]) -> String {
+    let text = serde_json::to_vec(asked).expect("a question has nothing that JSON can't say");
+    let hash = digest(&SHA256, &text);
+    hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// In minor units, which are the same in every language.
@@ -70,9 +75,17 @@ pub(super) fn refuse_gone(form: &Form, hosted: &Hosted, place: Place, method: Me
 
 #[cfg(test)]
 mod tests {
+    use domain::payment_link::FieldType;
     use domain::{Currency, Refusal};
 
     use super::*;
+
+    #[test]
+    fn a_question_is_named_alike_by_every_version() {
+        let (name, label) = ("table".to_owned(), "Your table".to_owned());
+        let question = CustomField { name, label, kind: FieldType::Text, required: false, options: Vec::new() };
+        assert_eq!(digest_of(&[question]), "fe2dd30660d545c9");
+    }
 
     #[test]
     fn these_are_the_refusals_of_another_amount() {

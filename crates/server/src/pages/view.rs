@@ -25,8 +25,8 @@ pub struct PaymentPage {
     pub revision: String,
     /// Rides in every form; it is the idempotency key of what the form does.
     pub form_token: String,
-    /// Rides beside it and is covered by it: what the page shows that can change.
-    pub shown: Option<String>,
+    /// Rides beside it: what the page shows that can change.
+    pub shown: Option<Shown>,
     /// Set it through [`super::moment::time_left`], which speaks only in the last quarter.
     pub time_left: Option<TimeLeft>,
     /// How often a waiting page without script has asked already (`?reads=`); longer pauses each time.
@@ -39,6 +39,13 @@ pub struct PaymentPage {
     /// The part that the payer chose, as it was typed; rides in the form that asks for a phone.
     pub chosen_part: Option<String>,
     pub state: State,
+}
+
+/// As the page's own forms say it, with the tag that binds it to them.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    pub text: String,
+    pub tag: String,
 }
 
 /// What is paid.
