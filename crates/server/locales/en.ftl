@@ -69,6 +69,7 @@ problem-in-progress = A payment is still being checked. Wait for its answer befo
 problem-too-often = That was too often in a short time. Wait ten minutes, then try again.
 problem-stale-form = This page was too old. Nothing was sent. Please try again.
 problem-amount-changed = The amount to pay has changed. Nothing was sent. Check the new amount, then try again.
+problem-no-new-payment = This link takes no new payments any more. Nothing was sent. You can still finish the payment that you began.
 
 ## Phone
 phone-title-afrimoney = Your Afrimoney number

@@ -69,6 +69,7 @@ problem-in-progress = Un paiement est encore en cours de vérification. Attendez
 problem-too-often = Trop d’essais en peu de temps. Attendez dix minutes, puis réessayez.
 problem-stale-form = Cette page était trop ancienne. Rien n’a été envoyé. Veuillez réessayer.
 problem-amount-changed = Le montant à payer a changé. Rien n’a été envoyé. Vérifiez le nouveau montant, puis réessayez.
+problem-no-new-payment = Ce lien ne reçoit plus de nouveaux paiements. Rien n’a été envoyé. Vous pouvez encore terminer le paiement commencé.
 
 ## Téléphone
 phone-title-afrimoney = Votre numéro Afrimoney

@@ -138,6 +138,11 @@ impl Hosted {
         self.payment.as_ref().is_some_and(|payment| payment.transaction.is_some())
     }
 
+    /// Whether another payment may begin here. What was begun goes on without, whatever became of its link.
+    pub fn takes_payments(&self) -> bool {
+        self.object.refuse_unless_payable(false, self.now).is_ok()
+    }
+
     /// Whether a payer may pay less than what is left.
     pub fn takes_parts(&self) -> bool {
         match &self.object {

@@ -34,6 +34,8 @@ pub(super) enum Note {
     StaleForm {},
     /// The page showed another amount than is due now.
     AmountChanged {},
+    /// The payment link takes no other payment than the one that was begun.
+    NoNewPayment {},
     Phone {
         method: Method,
         fault: PhoneFault,
@@ -66,6 +68,7 @@ impl Note {
             | Self::TooOften {}
             | Self::StaleForm {}
             | Self::AmountChanged {}
+            | Self::NoNewPayment {}
             | Self::Code { .. }
             | Self::Approved {}
             | Self::Phone { part: None, .. } => true,
@@ -141,6 +144,7 @@ impl Notes {
             | Note::TooOften {}
             | Note::StaleForm {}
             | Note::AmountChanged {}
+            | Note::NoNewPayment {}
             | Note::Phone { .. }
             | Note::Part { .. }
             | Note::Fields { .. }

@@ -350,6 +350,7 @@ impl<'a> Payment<'a> {
             Problem::TooOften => self.t.get("problem-too-often"),
             Problem::StaleForm => self.t.get("problem-stale-form"),
             Problem::AmountChanged => self.t.get("problem-amount-changed"),
+            Problem::NoNewPayment => self.t.get("problem-no-new-payment"),
         }
     }
 
@@ -371,6 +372,7 @@ impl<'a> Payment<'a> {
             CodeError::TooOften => self.t.get("problem-too-often"),
             CodeError::StaleForm => self.t.get("problem-stale-form"),
             CodeError::AmountChanged => self.t.get("problem-amount-changed"),
+            CodeError::NoNewPayment => self.t.get("problem-no-new-payment"),
         }
     }
 
@@ -457,7 +459,7 @@ impl<'a> Payment<'a> {
             State::NeedsPhone { error, .. } => ("title-phone", error.is_some()),
             State::ApproveOnPhone { problem, .. } => ("approve-title", problem.is_some()),
             State::EnterCode { error, .. } => ("code-title", error.is_some()),
-            State::Redirecting { .. } => ("title-pay", false),
+            State::Redirecting { problem, .. } => ("title-pay", problem.is_some()),
             State::Checking { .. } => ("title-checking", false),
             State::Leaving { .. } => ("leaving-title", false),
             State::Paid { .. } => ("paid-title", false),

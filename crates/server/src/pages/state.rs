@@ -159,7 +159,8 @@ fn open(hosted: &Hosted, attempt: &Transaction, simulator: &Simulator<'_>) -> St
     let simulator_url = simulator_url(hosted, attempt, simulator);
     match (&session.next_action, session.status()) {
         (Some(NextAction::Redirect { url }), SessionStatus::Pending) if is_waiting => {
-            State::Redirecting { method, url: url.clone(), automatic: false, other_methods: can_choose(hosted) }
+            let (url, other_methods) = (url.clone(), can_choose(hosted));
+            State::Redirecting { method, url, automatic: false, problem: None, other_methods }
         }
         (Some(NextAction::Otp { length, attempts_left, .. }), SessionStatus::Pending) if is_waiting => {
             State::EnterCode {
@@ -168,7 +169,10 @@ fn open(hosted: &Hosted, attempt: &Transaction, simulator: &Simulator<'_>) -> St
                 length: *length,
                 attempts_left: *attempts_left,
                 error: (session.failure_reason == Some(FailureReason::WrongCode)).then_some(CodeError::Wrong),
-                can_resend_in: session.code_again_at(attempt).map(|at| seconds_until(at, hosted.now)),
+                can_resend_in: session
+                    .code_again_at(attempt)
+                    .filter(|_| hosted.takes_payments())
+                    .map(|at| seconds_until(at, hosted.now)),
                 other_methods: can_choose(hosted),
                 simulator_code: hosted.simulated.as_ref().map(|_| RIGHT_CODE.to_owned()),
             }
@@ -226,8 +230,8 @@ fn checking(hosted: &Hosted, simulator_url: Option<String>) -> State {
 /// What this one showing says beyond the state, where the state allows it.
 pub(super) fn noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: Option<domain::Method>) -> State {
     match (state, note) {
-        (State::Redirecting { method, url, other_methods, .. }, Some(Note::Go {})) => {
-            State::Redirecting { method, url, automatic: true, other_methods }
+        (State::Redirecting { method, url, problem, other_methods, .. }, Some(Note::Go {})) => {
+            State::Redirecting { method, url, automatic: true, problem, other_methods }
         }
         (
             State::Cancelled { standing: Standing::NothingTaken, return_url: Some(return_url) },
@@ -236,7 +240,7 @@ pub(super) fn noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: O
         (State::ApproveOnPhone { method, simulator_url, .. }, Some(Note::Approved {})) => {
             State::Checking { method, simulator_url }
         }
-        (state @ State::ApproveOnPhone { .. }, Some(note)) => with_problem(state, &note),
+        (state @ (State::ApproveOnPhone { .. } | State::Redirecting { .. }), Some(note)) => with_problem(state, &note),
         (
             State::EnterCode {
                 method,
@@ -256,6 +260,7 @@ pub(super) fn noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: O
                 Some(Note::Code { fault: CodeFault::TooOften } | Note::TooOften {}) => Some(CodeError::TooOften),
                 Some(Note::StaleForm {}) => Some(CodeError::StaleForm),
                 Some(Note::AmountChanged {}) => Some(CodeError::AmountChanged),
+                Some(Note::NoNewPayment {}) => Some(CodeError::NoNewPayment),
                 Some(_) | None => error,
             };
             State::EnterCode {
@@ -296,7 +301,8 @@ fn unstarted_noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: Op
             | Note::InProgress {}
             | Note::TooOften {}
             | Note::StaleForm {}
-            | Note::AmountChanged {}),
+            | Note::AmountChanged {}
+            | Note::NoNewPayment {}),
         ) => {
             return match state {
                 State::NotPaid { methods, .. } => {
@@ -333,6 +339,7 @@ fn with_problem(mut state: State, note: &Note) -> State {
         Note::TooOften {} => Problem::TooOften,
         Note::StaleForm {} => Problem::StaleForm,
         Note::AmountChanged {} => Problem::AmountChanged,
+        Note::NoNewPayment {} => Problem::NoNewPayment,
         Note::Go {}
         | Note::Leaving {}
         | Note::Approved {}
@@ -341,7 +348,9 @@ fn with_problem(mut state: State, note: &Note) -> State {
         | Note::Fields { .. }
         | Note::Code { .. } => return state,
     };
-    if let State::Choose { problem, .. } | State::ApproveOnPhone { problem, .. } = &mut state {
+    if let State::Choose { problem, .. } | State::ApproveOnPhone { problem, .. } | State::Redirecting { problem, .. } =
+        &mut state
+    {
         *problem = Some(said);
     }
     state
@@ -386,7 +395,7 @@ fn methods(hosted: &Hosted) -> Vec<Method> {
 }
 
 fn can_choose(hosted: &Hosted) -> bool {
-    hosted.object.fixed_method().is_none() && hosted.methods.len() > 1
+    hosted.object.fixed_method().is_none() && hosted.methods.len() > 1 && hosted.takes_payments()
 }
 
 fn seconds_until(at: domain::Timestamp, now: domain::Timestamp) -> u32 {

@@ -285,6 +285,7 @@ pub enum State {
         method: Method,
         url: String,
         automatic: bool,
+        problem: Option<Problem>,
         other_methods: bool,
     },
     Checking {
@@ -384,6 +385,8 @@ pub enum Problem {
     StaleForm,
     /// The form was of a page that showed another amount.
     AmountChanged,
+    /// The link takes no other payment than the one that was begun.
+    NoNewPayment,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -403,6 +406,7 @@ pub enum CodeError {
     TooOften,
     StaleForm,
     AmountChanged,
+    NoNewPayment,
 }
 
 /// Why an attempt failed; the words of the API's `failure_reason`.

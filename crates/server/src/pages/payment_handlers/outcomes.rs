@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use domain::payment::Payable;
+use domain::payment_link::PaymentLink;
 use domain::{Method, Refusal};
 
 use super::Call;
@@ -42,6 +43,12 @@ pub(super) fn place_of(call: &Call, reply: &Reply) -> Place {
     }
 }
 
+/// While what was begun goes on, the page shows that and not the end of its link.
+fn is_of_ended_link(reply: &Reply) -> bool {
+    let refusals = [Refusal::PaymentLinkInactive, Refusal::not_found::<PaymentLink>()];
+    refusals.iter().any(|refusal| reply.body == kept(&refusal.code()))
+}
+
 fn kept(code: &str) -> String {
     serde_json::Value::from(code).to_string()
 }
@@ -58,6 +65,7 @@ pub(super) fn answer(call: &Call, result: Result<Reply, Failure>, method: Option
                 false => Note::NotStarted { method },
             })
         }
+        Ok(reply) if is_of_ended_link(&reply) => Some(Note::NoNewPayment {}),
         // The state on the page says why: paid, expired, cancelled.
         Ok(_) => None,
         // Another tab was faster with the last attempt.

@@ -1,6 +1,8 @@
 //! What a merchant changes while a page is open: a payer pays the amount that the page shows, by a method that it offers, and
 //! answers the questions that it asks; or nothing happens.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use dalasi::app::hosted::{self, Hosted, Place};
 use dalasi::app::invoices::{self, InvoiceChange, NewPayment};
@@ -320,6 +322,61 @@ async fn nobody_hears_that_nothing_was_sent_of_what_was() {
     other.open(again.location()).await;
     assert_eq!(other.page.heading(), "Enter the code");
     assert!(!other.page.says("Nothing was sent"), "{}", other.page.body);
+}
+
+/// As its merchant, or time, ends it.
+async fn end_link(world: &World, id: Id<PaymentLink>, how: &str) {
+    let scope = world.scope;
+    match how {
+        "inactive" => {
+            change_link(world, id, LinkChange { status: Some(Status::Inactive), ..LinkChange::default() }).await;
+        }
+        "expired" => {
+            let end = Some(Some(world.now().plus(Duration::from_secs(60))));
+            change_link(world, id, LinkChange { expiration_date: end, ..LinkChange::default() }).await;
+            world.clock.advance(Duration::from_secs(61));
+        }
+        _ => world.app.commit(move |tx, context| payment_links::delete(tx, context, scope, id)).await.unwrap(),
+    }
+}
+
+/// Nothing is offered there that would be refused; what was offered before is told.
+#[tokio::test]
+async fn what_was_begun_goes_on_alone_when_its_link_has_ended() {
+    let world = World::new().await;
+    let told = "This link takes no new payments any more. Nothing was sent. You can still finish the payment that you \
+                began.";
+    for how in ["inactive", "expired", "deleted"] {
+        let id = link(&world, &[]).await;
+        let mut by_code = world.payer_at(format!("/pay/{id}")).await;
+        by_code.with_phone(Method::Qmoney, "+2207000000").await;
+        let mut by_wave = world.payer_at(format!("/pay/{id}")).await;
+        by_wave.choose(Method::Wave).await;
+        let forms = [by_code.prepare("/resend", &[]), by_code.prepare("/other", &[]), by_wave.prepare("/other", &[])];
+        let mut payers = Vec::new();
+        for payer in [by_code, by_wave] {
+            let session = session_in(&payer.page.path).unwrap();
+            payers.push(world.payer_at(format!("/pay/{id}/{session}")).await);
+        }
+        end_link(&world, id, how).await;
+        for payer in &mut payers {
+            payer.reload().await;
+            assert!(!payer.page.has_form("/resend") && !payer.page.has_form("/other"), "{how}: {}", payer.page.body);
+        }
+        for (form, at) in forms.into_iter().zip([0, 0, 1]) {
+            payers[at].open(world.send(form).await.location()).await;
+            let heading = ["Enter the code", "Continue in Wave"][at];
+            assert_eq!(payers[at].page.heading(), heading, "{how}");
+            assert!(payers[at].page.says(told), "{how}: {}", payers[at].page.body);
+        }
+        payers[0].press("/code", &[("code", "123456")]).await;
+        payers[0].reach("Paid").await;
+        payers[1].go_out("Open Wave").await;
+        payers[1].decide("approve").await;
+        payers[1].back().await;
+        payers[1].reach("Paid").await;
+    }
+    world.has_clean_books().await;
 }
 
 #[tokio::test]
