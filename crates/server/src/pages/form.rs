@@ -142,7 +142,8 @@ mod tests {
             fields.extend(shown.map(|shown| (SHOWN.to_owned(), shown.to_owned())));
             fields.extend(tag.clone().map(|tag| (SHOWN_TAG.to_owned(), tag)));
             let now = Timestamp::from_micros(999_000_000);
-            let found = token(&Form::of(fields), &key, "pay", "inv_1", now);
+            let form = Form::of(fields);
+            let found = token(&form, &key, "pay", "inv_1", now);
             assert_eq!(matches!(found, Ok(Token::Good(_))), is_ours, "{shown:?} {tag:?}");
         }
     }

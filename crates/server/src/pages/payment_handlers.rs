@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use domain::payment::{Payable, Payer, PaymentSession, SessionStatus};
 use domain::rail::NextAction;
-use domain::{Method, Money, Msisdn, Refusal};
+use domain::{Method, Money, Msisdn};
 use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
 
