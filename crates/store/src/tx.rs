@@ -1,7 +1,8 @@
 //! One transaction as a command sees it, and the interface that a database driver fills.
 //!
 //! The first failed statement dooms the transaction: whatever the closure makes of the error, nothing of it is committed
-//! (PostgreSQL would refuse anyway; SQLite must not differ). Only a savepoint confines a failure.
+//! (PostgreSQL would refuse anyway; SQLite must not differ). Only a savepoint confines a failure. Whoever only reads may go on
+//! behind a question that was never sent.
 
 use domain::Entropy;
 
@@ -330,12 +331,15 @@ impl<'c> Tx<'c> {
             return Err(doom.clone());
         }
         // PostgreSQL can't store U+0000 and SQLite would: refused alike, before either sees it.
-        let result = if values.iter().any(|value| matches!(value, Value::Text(text) if text.contains('\0'))) {
-            Err(Error::sql(SqlKind::Type, "a text contains U+0000"))
-        } else {
-            act(self.conn)
+        let is_refused = values.iter().any(|value| matches!(value, Value::Text(text) if text.contains('\0')));
+        let result = match is_refused {
+            true => Err(Error::sql(SqlKind::Type, "a text contains U+0000")),
+            false => act(self.conn),
         };
-        if let Err(error) = &result {
+        // A refused question has changed nothing, and whoever reads may have it from what somebody else stored.
+        if let Err(error) = &result
+            && !(is_refused && self.access == Access::Read)
+        {
             self.doom = Some(error.clone());
         }
         result

@@ -37,7 +37,7 @@ use domain::{Object, Scope};
 use serde::Serialize;
 use store::queries::organizations;
 use store::queries::verify::{self as stored, Stored};
-use store::{Entity, Tx};
+use store::{Entity, Error, SqlKind, Tx};
 
 use super::invariants::Doubt;
 use crate::error::Failure;
@@ -99,7 +99,7 @@ impl Progress {
 
     fn goes_on(&self) -> Result<(), Failure> {
         match self.0.is_stopped.load(Ordering::Relaxed) {
-            true => Err(store::Error::Unavailable("the check was stopped".into()).into()),
+            true => Err(Error::Unavailable("the check was stopped".into()).into()),
             false => Ok(()),
         }
     }
@@ -238,7 +238,11 @@ impl Check {
         // Whatever somebody made of a row ends neither this check nor all that follow it.
         match catch_unwind(AssertUnwindSafe(|| self.look(tx))) {
             Ok(Ok(())) => {}
-            Ok(Err(Failure::Store(store::Error::Corrupt(why)))) if !tx.has_failed() => self.unreadable(&why),
+            Ok(Err(Failure::Store(Error::Corrupt(why) | Error::Sql { kind: SqlKind::Type, message: why })))
+                if !tx.has_failed() =>
+            {
+                self.unreadable(&why);
+            }
             Ok(Err(failure)) => return Err(failure),
             Err(_) => self.unreadable("it makes this program panic"),
         }

@@ -261,10 +261,20 @@ async fn a_row_that_no_query_reads_ends_no_check() {
     ] {
         assert_eq!(database.execute(sql, []).unwrap(), 1, "{sql}");
     }
+    // A whole page, behind the last of which nobody can ask for more.
+    let page = "with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 200)
+        insert into customers (organization_id, mode, id, version, doc, created_at, updated_at)
+        select organization_id, mode, 'cus_' || char(0) || n, 1, '{}', 0, 0
+        from organizations, numbers
+        where mode = 'test'";
+    assert_eq!(database.execute(page, []).unwrap(), 200);
     let report = check(&world, async || {}).await;
     let found = faults(&report);
-    for (table, what) in [("ledger_postings", "the rest of the table was not looked at"), ("events", "behind number 0")]
-    {
+    for (table, what) in [
+        ("ledger_postings", "the rest of the table was not looked at"),
+        ("events", "behind number 0"),
+        ("customers", "the rest of the table was not looked at"),
+    ] {
         assert!(found.iter().any(|(of, said)| *of == table && said.contains(what)), "{table}: {found:#?}");
     }
     // The parts behind it were walked to their ends.
@@ -280,6 +290,36 @@ async fn a_row_that_no_query_reads_ends_no_check() {
     let other = domain::Scope { mode: domain::Mode::Live, ..world.scope };
     assert!(report.doubt.is_of(other), "every refund waits");
     world.app.store().close().await;
+}
+
+/// JSON can say U+0000 on both databases, and neither can be asked for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_that_names_what_nobody_can_ask_for_is_named_itself() {
+    for place in Place::each("an event that names what nobody can ask for").await {
+        let world = World::on(place.settings()).await;
+        let transaction = world.paid(1000).await.to_string();
+        world.rest().await;
+        world.has_clean_books().await;
+        let altered = world.app.commit(move |tx, _| {
+            let sql = r#"update events
+                set body = replace(body, '"id":"' || $1 || '"', '"id":"\u0000"')
+                where body like '%"id":"' || $1 || '"%'"#;
+            Ok(tx.execute(sql, &[transaction.as_str().into()])?)
+        });
+        let altered = altered.await.unwrap();
+        assert!(altered > 0);
+        let report = check(&world, async || {}).await;
+        let whole = world.app.read(|tx, _| verify::everything(tx, &Progress::default())).await.unwrap();
+        assert_eq!(faults(&report), faults(&whole));
+        assert_eq!(report.fault_count, altered, "{:#?}", report.faults);
+        for fault in &report.faults {
+            assert!(fault.table == "events" && fault.row.starts_with("evt_"), "{fault:?}");
+            assert_eq!(fault.what, "its body does not show \0");
+        }
+        assert!(report.checked.contains_key("event_log"), "{:?}", report.checked);
+        world.app.store().close().await;
+        place.end().await;
+    }
 }
 
 /// Refunds wait from the moment that a fault is seen, hours before the check has ended perhaps.

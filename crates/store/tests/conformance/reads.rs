@@ -2,13 +2,18 @@
 
 use std::sync::{Arc, Mutex, mpsc};
 
-use store::{Error, SqlKind};
+use store::{Error, SqlKind, Tx};
 
 use crate::on_both;
 use crate::world::World;
 use crate::writes::add_posting;
 
-on_both!(a_read_sees_one_snapshot, a_read_cannot_write, a_read_sees_what_was_answered);
+on_both!(
+    a_read_sees_one_snapshot,
+    a_read_cannot_write,
+    a_read_sees_what_was_answered,
+    a_read_goes_on_behind_what_cannot_be_asked_for,
+);
 
 async fn a_read_sees_one_snapshot(world: &World) {
     let store = world.open().await;
@@ -48,6 +53,28 @@ async fn a_read_cannot_write(world: &World) {
     assert!(matches!(&refused, Err(Error::Sql { .. } | Error::Unavailable(_))), "{refused:?}");
     assert_eq!(store.read(|tx| Ok::<_, Error>(tx.lock_suffix())).await, Ok(""));
     assert_eq!(world.count("postings").await, 0);
+    store.close().await;
+}
+
+async fn a_read_goes_on_behind_what_cannot_be_asked_for(world: &World) {
+    let store = world.open().await;
+    store.write(|tx| add_posting(tx, "a")).await.unwrap();
+    let find = |tx: &mut Tx<'_>, id: &str| tx.query("select note from postings where id = $1", &[id.into()]);
+    let seen = store.read(move |tx| {
+        let refused = find(tx, "\0");
+        assert!(matches!(refused, Err(Error::Sql { kind: SqlKind::Type, .. })), "{refused:?}");
+        assert!(!tx.has_failed());
+        Ok::<_, Error>(find(tx, "a")?.len())
+    });
+    assert_eq!(seen.await, Ok(1));
+    // Of a write nothing is kept, whatever it makes of that.
+    let written = store.write(move |tx| {
+        let _ = find(tx, "\0");
+        assert!(tx.has_failed());
+        Ok::<_, Error>(())
+    });
+    let written = written.await;
+    assert!(matches!(written, Err(Error::Sql { kind: SqlKind::Type, .. })), "{written:?}");
     store.close().await;
 }
 
