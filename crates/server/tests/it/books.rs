@@ -13,11 +13,13 @@ use dalasi::http::{self, Api};
 use dalasi::metrics;
 use domain::payment::Transaction;
 use domain::rail::Report as Word;
+use domain::refund::Refund;
 use domain::{Id, Method, OfflineMethod};
 use http_body_util::BodyExt as _;
 use rusqlite::Connection;
 use serde_json::Value;
 use store::queries::ledger_batches as batches;
+use store::queries::verify::{Span, documents_of_part};
 use tower::ServiceExt as _;
 
 use crate::cli::place::Place;
@@ -82,6 +84,7 @@ async fn sums_over_many_pages_hold_while_they_grow_on_sqlite() {
         ("invoice_payments", "amount_minor = amount_minor + 1", "amount_minor = amount_minor - 1"),
         ("receipts", "amount_minor = amount_minor + 1", "amount_minor = amount_minor - 1"),
         ("refunds", "amount_minor = amount_minor + 1", "amount_minor = amount_minor - 1"),
+        ("transactions", "doc = 'x' || doc", "doc = substr(doc, 2)"),
         ("balance_guards", "debits = debits + 1", "debits = debits - 1"),
         ("balance_guards", "debits = debits - 1", "debits = debits + 1"),
         ("counters", "last_number = last_number + 1", "last_number = last_number - 1"),
@@ -145,7 +148,32 @@ async fn sums_over_many_pages_hold_while_they_grow(place: &Place) -> World {
     for table in ["invoices", "invoice_payments", "receipts", "refunds", "ledger_batches"] {
         assert!(report.checked[table] > BILLS as u64, "{table}: {:?}", report.checked);
     }
+    refunds_come_in_parts(&world, report.checked["refunds"]).await;
     world
+}
+
+/// However many a page of transactions has, a page of them is held at once, with what else its last transaction has.
+async fn refunds_come_in_parts(world: &World, count: u64) {
+    let scope = world.scope;
+    let parts = world.app.read(move |tx, _| {
+        let (mut parts, mut after) = (Vec::new(), String::new());
+        loop {
+            let span = Span { after: &after, until: None };
+            let (rows, end) = documents_of_part::<Refund>(tx, scope, "transaction_id", span)?;
+            parts.push(rows.into_iter().map(|row| row.entity.unwrap().transaction).collect::<Vec<_>>());
+            match end {
+                Some(end) => after = end,
+                None => return Ok(parts),
+            }
+        }
+    });
+    let parts = parts.await.unwrap();
+    let sizes: Vec<usize> = parts.iter().map(Vec::len).collect();
+    assert_eq!(sizes.iter().sum::<usize>() as u64, count);
+    assert!(sizes.len() > 1 && sizes.iter().all(|size| *size < 300), "{sizes:?}");
+    for two in parts.windows(2) {
+        assert!(two[0].iter().max() < two[1].iter().min(), "each transaction is whole: {parts:?}");
+    }
 }
 
 /// An upgrade leaves processes of the version before running, which know nothing of the newest columns, and their events.

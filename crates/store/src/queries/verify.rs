@@ -69,6 +69,26 @@ pub fn documents_between<E: Entity>(
     Ok(rows.iter().map(stored).collect())
 }
 
+/// The same for the first part of a span: about a page, and all of each value of `by` that it has any of. Where the part ends,
+/// unless with the span.
+pub fn documents_of_part<E: Entity>(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    by: &str,
+    span: Span<'_>,
+) -> Result<(Vec<Stored<E>>, Option<String>), Error> {
+    let (mut documents, mut end, mut cursor) = (Vec::new(), None::<String>, None);
+    loop {
+        let part = Span { until: end.as_deref().or(span.until), ..span };
+        documents.extend(documents_between::<E>(tx, scope, by, part, &mut cursor)?);
+        match cursor.as_deref() {
+            None => return Ok((documents, end)),
+            Some([Value::Text(value), ..]) => end = Some(value.clone()),
+            Some(_) => return Err(Error::Corrupt(format!("a key of {} is no text", E::TABLE))),
+        }
+    }
+}
+
 /// From an id, excluded, to an id, included, or to the end.
 #[derive(Debug, Clone, Copy)]
 pub struct Span<'a> {

@@ -197,22 +197,37 @@ pub(super) fn transactions(
                 "its outcome is open and nobody will ask for it".into()
             });
         }
-        let mut refunds = refunds::of_transactions(tx, scope, span)?;
-        let mut postings = posted(tx, scope, span, report, &refunds)?;
-        for transaction in &transactions {
+        books(tx, scope, report, &transactions, span)
+    })
+}
+
+/// What belongs to the transactions of a span, a part of them at a time.
+fn books(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    report: &mut Report,
+    transactions: &[Transaction],
+    span: Span<'_>,
+) -> Result<(), Failure> {
+    let (mut transactions, mut after) = (transactions, span.after.to_owned());
+    loop {
+        let (mut refunds, end) = refunds::of_transactions(tx, scope, Span { after: &after, ..span })?;
+        let is_inside = |transaction: &Transaction| end.as_ref().is_none_or(|end| transaction.id.to_string() <= *end);
+        let (part, behind) = transactions.split_at(transactions.partition_point(is_inside));
+        let until = end.as_deref().or(span.until);
+        let mut postings = posted(tx, scope, Span { after: &after, until }, report, part, &refunds)?;
+        for transaction in part {
             let id = transaction.id.to_string();
             let refunds = refunds.remove(&id).unwrap_or_default();
             refunds::add_up(report, transaction, &refunds);
             let of_it = postings.remove(&id).unwrap_or_default();
             check_postings(report, transaction, &refunds, of_it);
         }
-        for (transaction, orphans) in postings {
-            for posting in orphans {
-                report.fault(POSTINGS, row_of(&posting), format!("there is no readable transaction {transaction}"));
-            }
+        match end {
+            Some(end) => (transactions, after) = (behind, end),
+            None => return Ok(()),
         }
-        Ok(())
-    })
+    }
 }
 
 /// The way to the present state is one that contract §4.3 draws.
@@ -255,15 +270,18 @@ fn moves(report: &mut Report, transaction: &Transaction) {
     });
 }
 
-/// The postings of a span of transactions, by transaction; their sums are added to the report's.
+/// The postings of a span, by transaction; their sums are added to the report's. Those of a transaction that is not among
+/// `transactions` are faults.
 fn posted(
     tx: &mut Tx<'_>,
     scope: Scope,
     span: Span<'_>,
     report: &mut Report,
+    transactions: &[Transaction],
     refunds: &HashMap<String, Vec<Refund>>,
 ) -> Result<HashMap<String, Vec<PostingRow>>, Failure> {
-    let mut by_transaction: HashMap<String, Vec<PostingRow>> = HashMap::new();
+    let mut by_transaction: HashMap<String, Vec<PostingRow>> =
+        transactions.iter().map(|transaction| (transaction.id.to_string(), Vec::new())).collect();
     let mut cursor = None;
     loop {
         let rows = stored::postings(tx, scope, span, &mut cursor)?;
@@ -275,9 +293,13 @@ fn posted(
                     let of = format!("{} {}", scope.mode, posting.currency);
                     *report.ledger.entry(of).or_default() += i128::from(posting.amount_minor);
                     let most = refunds.get(&posting.transaction_id).map_or(0, Vec::len) * MOST_POSTINGS_OF_REFUND;
-                    let kept = by_transaction.entry(posting.transaction_id.clone()).or_default();
-                    if kept.len() < most + MOST_POSTINGS_KEPT {
-                        kept.push(posting);
+                    match by_transaction.get_mut(&posting.transaction_id) {
+                        Some(kept) if kept.len() < most + MOST_POSTINGS_KEPT => kept.push(posting),
+                        Some(_) => {}
+                        None => {
+                            let what = format!("there is no readable transaction {}", posting.transaction_id);
+                            report.fault(POSTINGS, row_of(&posting), what);
+                        }
                     }
                 }
             }

@@ -132,24 +132,19 @@ fn is_corrected(refund: &Refund) -> bool {
     refund.moves.windows(2).any(|step| step[0].status == RefundStatus::Failed)
 }
 
-/// The refunds of a span of transactions, by transaction. What can't be read is reported where refunds are walked.
+/// The refunds of the first transactions of a span, by transaction, and where these end, unless with the span: a transaction may
+/// have a thousand. What can't be read is reported where refunds are walked.
 pub(super) fn of_transactions(
     tx: &mut Tx<'_>,
     scope: Scope,
     span: Span<'_>,
-) -> Result<HashMap<String, Vec<Refund>>, Failure> {
+) -> Result<(HashMap<String, Vec<Refund>>, Option<String>), Failure> {
     let mut refunds: HashMap<String, Vec<Refund>> = HashMap::new();
-    let mut cursor = None;
-    loop {
-        for row in stored::documents_between::<Refund>(tx, scope, "transaction_id", span, &mut cursor)? {
-            if let Ok(refund) = row.entity {
-                refunds.entry(refund.transaction.to_string()).or_default().push(refund);
-            }
-        }
-        if cursor.is_none() {
-            return Ok(refunds);
-        }
+    let (rows, end) = stored::documents_of_part::<Refund>(tx, scope, "transaction_id", span)?;
+    for refund in rows.into_iter().filter_map(|row| row.entity.ok()) {
+        refunds.entry(refund.transaction.to_string()).or_default().push(refund);
     }
+    Ok((refunds, end))
 }
 
 /// What a transaction says of its refunds is what they add up to, and that is at most what was paid.
