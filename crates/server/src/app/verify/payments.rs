@@ -278,7 +278,7 @@ fn posted(
     span: Span<'_>,
     report: &mut Report,
     transactions: &[Transaction],
-    refunds: &HashMap<String, Vec<Refund>>,
+    refunds: &refunds::ByTransaction,
 ) -> Result<HashMap<String, Vec<PostingRow>>, Failure> {
     let mut by_transaction: HashMap<String, Vec<PostingRow>> =
         transactions.iter().map(|transaction| (transaction.id.to_string(), Vec::new())).collect();

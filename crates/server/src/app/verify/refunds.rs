@@ -132,14 +132,16 @@ fn is_corrected(refund: &Refund) -> bool {
     refund.moves.windows(2).any(|step| step[0].status == RefundStatus::Failed)
 }
 
-/// The refunds of the first transactions of a span, by transaction, and where these end, unless with the span: a transaction may
+pub(super) type ByTransaction = HashMap<String, Vec<Refund>>;
+
+/// The refunds of the first transactions of a span, and where these end, unless with the span: a transaction may
 /// have a thousand. What can't be read is reported where refunds are walked.
 pub(super) fn of_transactions(
     tx: &mut Tx<'_>,
     scope: Scope,
     span: Span<'_>,
-) -> Result<(HashMap<String, Vec<Refund>>, Option<String>), Failure> {
-    let mut refunds: HashMap<String, Vec<Refund>> = HashMap::new();
+) -> Result<(ByTransaction, Option<String>), Failure> {
+    let mut refunds = ByTransaction::new();
     let (rows, end) = stored::documents_of_part::<Refund>(tx, scope, "transaction_id", span)?;
     for refund in rows.into_iter().filter_map(|row| row.entity.ok()) {
         refunds.entry(refund.transaction.to_string()).or_default().push(refund);
