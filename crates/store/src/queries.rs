@@ -78,6 +78,13 @@ impl<T> Page<T> {
         let items = items.into_iter().map(f).collect::<Result<_, E>>()?;
         Ok(Page { items, total, total_is_capped, limit, has_more })
     }
+
+    /// Without those that can't be shown.
+    pub fn try_filter_map<U, E>(self, mut f: impl FnMut(T) -> Result<Option<U>, E>) -> Result<Page<U>, E> {
+        let Page { items, total, total_is_capped, limit, has_more } = self;
+        let items = items.into_iter().filter_map(|item| f(item).transpose()).collect::<Result<_, E>>()?;
+        Ok(Page { items, total, total_is_capped, limit, has_more })
+    }
 }
 
 /// The conditions of a list, with their values: always within one scope.

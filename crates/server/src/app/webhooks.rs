@@ -252,6 +252,14 @@ pub fn event(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<EventView, 
     shown(tx, &event, &active)
 }
 
+/// Of a list: one that can't be read keeps nobody from those around it.
+pub fn shown_unless_damaged(tx: &mut Tx<'_>, event: &Event, active: &Active) -> Result<Option<EventView>, Failure> {
+    match shown(tx, event, active) {
+        Err(Failure::Store(error)) => Ok(unless_damaged(Err(error), &format!("the event {}", event.id))?),
+        shown => shown.map(Some),
+    }
+}
+
 /// An event among whose endpoints these are active.
 pub fn shown(tx: &mut Tx<'_>, event: &Event, active: &Active) -> Result<EventView, Failure> {
     let mut deliveries = deliveries::of_event(tx, event.scope, event.id)?;
@@ -261,7 +269,7 @@ pub fn shown(tx: &mut Tx<'_>, event: &Event, active: &Active) -> Result<EventVie
             delivery.give_up(delivery.updated_at.unwrap_or(event.created_at));
         }
     }
-    Ok(EventView::of(event, &deliveries))
+    Ok(EventView::of(event, &deliveries)?)
 }
 
 /// The same, among those that are active. Of one that can't be read nobody knows that it gave up anything.
@@ -302,7 +310,7 @@ pub fn retry(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<EventView, 
     if reopened == 0 {
         return Err(Refusal::NoActiveEndpoint.into());
     }
-    Ok(EventView::of(&event, &known))
+    Ok(EventView::of(&event, &known)?)
 }
 
 /// What a delivery needs outside: read when it is claimed.

@@ -3,11 +3,10 @@
 use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::event::{Event, EventType};
-use domain::{Id, Refusal, Scope};
+use domain::{Id, Refusal};
 use store::Tx;
 use store::queries::endpoints;
 use store::queries::events::{self, EventsFilter};
-use store::queries::{Page, PageRequest};
 
 use super::answer::{Answer, Problem};
 use super::caller::Caller;
@@ -74,13 +73,17 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
     let list = api
         .app
         .read(move |tx, _| {
+            let active = endpoints::active(tx, scope)?;
+            let show = |tx: &mut Tx<'_>, event: Event| webhooks::shown_unless_damaged(tx, &event, &active);
             let found = match order {
-                Order::NewestFirst => events::list(tx, scope, &filter, &page)?,
+                Order::NewestFirst => {
+                    events::list(tx, scope, &filter, &page)?.try_filter_map(|event| show(tx, event))?
+                }
                 Order::Log => {
-                    events::follow(tx, scope, page.after.as_deref(), page.limit)?.ok_or_else(no_such_event)?
+                    events::follow(tx, scope, page.after.as_deref(), page.limit, show)?.ok_or_else(no_such_event)?
                 }
             };
-            views(tx, scope, found, &page)
+            Ok(List::of(found, &page))
         })
         .await?;
     Ok(Answer::ok(&list))
@@ -89,11 +92,6 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
 fn no_such_event() -> Fault {
     let (code, message) = read::nothing_behind();
     Fault::new("after", code, message)
-}
-
-fn views(tx: &mut Tx<'_>, scope: Scope, page: Page<Event>, request: &PageRequest) -> Result<List<EventView>, Failure> {
-    let active = endpoints::active(tx, scope)?;
-    Ok(List::of(page.try_map(|event| webhooks::shown(tx, &event, &active))?, request))
 }
 
 /// Deliver an event again.

@@ -164,8 +164,10 @@ pub struct DeliveryView {
 }
 
 impl EventView {
-    pub fn of(event: &Event, deliveries: &[Delivery]) -> Self {
-        let stored: StoredEnvelope = serde_json::from_str(&event.body).expect("an event's body is our own envelope");
+    /// Unless its body is damaged.
+    pub fn of(event: &Event, deliveries: &[Delivery]) -> Result<Self, store::Error> {
+        let damaged = |fault| store::Error::Corrupt(format!("the body of {} is no envelope: {fault}", event.id));
+        let stored: StoredEnvelope = serde_json::from_str(&event.body).map_err(damaged)?;
         let next_retry_at = deliveries.iter().filter_map(|delivery| delivery.next_retry_at).min();
         let changes = deliveries.iter().filter_map(|delivery| delivery.updated_at);
         let updated_at = changes.fold(event.created_at, Timestamp::max);
@@ -173,7 +175,7 @@ impl EventView {
             [only] => Some(only.endpoint.to_string()),
             _ => None,
         };
-        Self {
+        Ok(Self {
             id: event.id.to_string(),
             kind: event.kind.as_str().into(),
             data: stored.data,
@@ -187,7 +189,7 @@ impl EventView {
             created_at: event.created_at.to_text(),
             updated_at: updated_at.to_text(),
             deliveries: deliveries.iter().map(DeliveryView::of).collect(),
-        }
+        })
     }
 }
 

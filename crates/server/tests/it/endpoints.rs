@@ -495,7 +495,7 @@ async fn one_objects_events_follow_each_other_without_a_pause() {
     }
 }
 
-async fn endpoint(world: &World) -> Id<WebhookEndpoint> {
+pub(crate) async fn endpoint(world: &World) -> Id<WebhookEndpoint> {
     endpoint_at(world, "http://127.0.0.1:9/hook".into()).await
 }
 

@@ -8,6 +8,7 @@ mod cli;
 mod clocks;
 mod echoes;
 mod endpoints;
+mod events;
 mod invoices;
 mod ledger_sums;
 mod logos;

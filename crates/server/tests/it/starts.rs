@@ -154,13 +154,13 @@ async fn behind_on(database: Database, trouble: Trouble, is_idempotent: bool) ->
 }
 
 /// The API over a world, with a secret key.
-struct Merchant {
+pub(crate) struct Merchant {
     router: Router,
     bearer: String,
 }
 
 impl Merchant {
-    async fn of(world: &World) -> Self {
+    pub(crate) async fn of(world: &World) -> Self {
         let api = Api::new(world.app.clone(), None, metrics::install());
         let scope = world.scope;
         let key = move |tx: &mut Tx<'_>, context: &Context| {
@@ -171,7 +171,7 @@ impl Merchant {
         Self { router, bearer: format!("Bearer {}", key.text.expose()) }
     }
 
-    async fn ask(&self, verb: &str, path: &str, body: Value) -> (u16, Value) {
+    pub(crate) async fn ask(&self, verb: &str, path: &str, body: Value) -> (u16, Value) {
         self.ask_with_key(None, verb, path, body).await
     }
 

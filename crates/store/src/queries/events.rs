@@ -106,7 +106,7 @@ where organization_id = $1 and mode = $2 and event_id = $3";
 
 const FOLLOW: &str = "\
 select events.organization_id, events.mode, events.id, events.type, events.object_id, events.sequence, events.body,
-    events.created_at
+    events.created_at, event_log.log_no
 from event_log
 join events
     on events.organization_id = event_log.organization_id
@@ -169,20 +169,27 @@ pub fn some(tx: &mut Tx<'_>, scope: Scope, ids: &[Id<Event>]) -> Result<Vec<Even
     Ok(found)
 }
 
-/// Newest first.
+/// Newest first, without those that can't be read.
 pub fn list(tx: &mut Tx<'_>, scope: Scope, filter: &EventsFilter, page: &PageRequest) -> Result<Page<Event>, Error> {
     let mut conditions = Filter::within(scope);
     if let Some(kind) = filter.kind {
         conditions.and("type = {}", [kind.as_str().into()]);
     }
     conditions.made_between::<Event>(filter.from, filter.until);
-    conditions.page(tx, "events", COLUMNS, page)?.try_map(|row| read(&row))
+    conditions.page(tx, "events", COLUMNS, page)?.try_filter_map(|row| unless_damaged(read(&row), "an event of a list"))
 }
 
 /// In the order of the log, behind `after`: a row that commits late is not skipped, because a place is given only after
-/// the commit. `None` where there is no such event: whoever waited for what comes behind it would wait for ever.
-pub fn follow(tx: &mut Tx<'_>, scope: Scope, after: Option<&str>, limit: i64) -> Result<Option<Page<Event>>, Error> {
-    let after = match after {
+/// the commit. `None` where there is no such event: whoever waited for what comes behind it would wait for ever. Left out is
+/// what can't be read, and what `show` makes nothing of.
+pub fn follow<T, E: From<Error>>(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    after: Option<&str>,
+    limit: i64,
+    mut show: impl FnMut(&mut Tx<'_>, Event) -> Result<Option<T>, E>,
+) -> Result<Option<Page<T>>, E> {
+    let mut after: i64 = match after {
         None => 0,
         Some(id) => match tx.query_opt(SELECT_LOG_NO, &key(scope, id))? {
             Some(row) => row.get("log_no")?,
@@ -195,12 +202,26 @@ pub fn follow(tx: &mut Tx<'_>, scope: Scope, after: Option<&str>, limit: i64) ->
     };
     let [organization, mode, _] = key(scope, "");
     let total: i64 = tx.query_one(COUNT_AFTER, &[organization.clone(), mode.clone(), after.into()])?.get("total")?;
-    let values = [organization, mode, after.into(), limit.into()];
-    let Part { rows, is_cut } = tx.query_part(FOLLOW, &values, MOST_PAGE_BYTES)?;
-    let items = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    let has_more = total > i64::try_from(items.len()).unwrap_or(i64::MAX);
-    let limit = limit_of(limit, &rows, is_cut);
-    Ok(Some(Page { items, total: total.min(100_000), total_is_capped: total > 100_000, limit, has_more }))
+    let mut looked_at = 0_usize;
+    loop {
+        let values = [organization.clone(), mode.clone(), after.into(), limit.into()];
+        let Part { rows, is_cut } = tx.query_part(FOLLOW, &values, MOST_PAGE_BYTES)?;
+        let mut items = Vec::with_capacity(rows.len());
+        for row in &rows {
+            if let Some(event) = unless_damaged(read(row), "an event of the log")? {
+                items.extend(show(tx, event)?);
+            }
+        }
+        looked_at += rows.len();
+        // Whoever follows goes on behind the last that is shown: a page that shows none would hold them there for ever.
+        if let (true, Some(last)) = (items.is_empty(), rows.last()) {
+            after = last.get("log_no")?;
+            continue;
+        }
+        let has_more = total > i64::try_from(looked_at).unwrap_or(i64::MAX);
+        let limit = limit_of(limit, &rows, is_cut);
+        return Ok(Some(Page { items, total: total.min(100_000), total_is_capped: total > 100_000, limit, has_more }));
+    }
 }
 
 pub fn any_unlogged(tx: &mut Tx<'_>) -> Result<bool, Error> {

@@ -9,7 +9,7 @@ use domain::{Id, Mode, Scope};
 use store::queries::events::{self, EventsFilter};
 use store::queries::verify::{self, Span};
 use store::queries::{Page, PageRequest};
-use store::{Error, Schema};
+use store::{Error, Schema, Tx};
 
 use crate::on_both;
 use crate::world::{World, raw_postgres};
@@ -18,6 +18,7 @@ on_both!(
     an_objects_events_keep_their_order_whatever_the_clocks_said,
     an_event_that_cannot_be_read_keeps_no_other_from_its_place,
     a_page_of_large_events_is_shorter_and_leaves_none_out,
+    events_that_cannot_be_read_hide_none_around_them,
 );
 
 /// One process said what happened first, and its clock was ahead of that of the process which said what came behind.
@@ -50,7 +51,7 @@ async fn an_objects_events_keep_their_order_whatever_the_clocks_said(world: &Wor
             .await
             .unwrap();
         while store.write(move |tx| events::number(tx, limit)).await.unwrap() > 0 {}
-        let page = store.read(move |tx| events::follow(tx, scope, None, 100)).await.unwrap().unwrap();
+        let page = store.read(move |tx| events::follow(tx, scope, None, 100, all)).await.unwrap().unwrap();
         let order: Vec<_> = page.items.iter().map(|event| (event.object_id.as_str(), event.sequence)).collect();
         assert_eq!(order.len(), told.len(), "{limit}");
         for object in ["cs_one", "cs_two", "cs_three"] {
@@ -83,7 +84,7 @@ async fn a_page_of_large_events_is_shorter_and_leaves_none_out(world: &World) {
         listed.await.unwrap()
     };
     let follow = async |after: Option<String>| {
-        let followed = store.read(move |tx| events::follow(tx, scope, after.as_deref(), 10));
+        let followed = store.read(move |tx| events::follow(tx, scope, after.as_deref(), 10, all));
         followed.await.unwrap().unwrap()
     };
     let mut walks: [Vec<String>; 3] = Default::default();
@@ -135,10 +136,48 @@ async fn an_event_that_cannot_be_read_keeps_no_other_from_its_place(world: &Worl
     });
     let scope = appended.await.unwrap();
     assert_eq!(store.write(|tx| events::number(tx, 10)).await.unwrap(), 1);
-    let page = store.read(move |tx| events::follow(tx, scope, None, 100)).await.unwrap().unwrap();
+    let page = store.read(move |tx| events::follow(tx, scope, None, 100, all)).await.unwrap().unwrap();
     assert_eq!(page.items.len(), 1);
     assert_eq!(store.write(|tx| events::number(tx, 10)).await.unwrap(), 0, "and nobody looks again at once");
     store.close().await;
+}
+
+async fn events_that_cannot_be_read_hide_none_around_them(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let appended = store.write(|tx| {
+        let now = tx.now();
+        let scope = Scope { organization: tx.entropy().id(now), mode: Mode::Test };
+        for sequence in 1..=4 {
+            let (id, kind, body) = (tx.entropy().id(now), EventType::CheckoutCancelled, "{}".to_owned());
+            let object_id = "cs_one".to_owned();
+            events::append(tx, &Event { id, scope, kind: kind.into(), object_id, sequence, body, created_at: now })?;
+        }
+        Ok::<_, Error>(scope)
+    });
+    let scope = appended.await.unwrap();
+    assert_eq!(store.write(|tx| events::number(tx, 100)).await.unwrap(), 4);
+    let damaged = store.write(|tx| tx.execute("update events set created_at = -1 where sequence in (2, 3)", &[]));
+    assert_eq!(damaged.await.unwrap(), 2);
+    let request = PageRequest { offset: 0, limit: 10, after: None };
+    let listed = store.read(move |tx| events::list(tx, scope, &EventsFilter::default(), &request)).await.unwrap();
+    assert_eq!(BTreeSet::from_iter(listed.items.iter().map(|event| event.sequence)), BTreeSet::from([1, 4]));
+    // One at a time, so that a page may hold nothing else.
+    let mut after: Option<String> = None;
+    for wanted in [(Some(1), true), (Some(4), false), (None, false)] {
+        let behind = after.clone();
+        let page = store.read(move |tx| events::follow(tx, scope, behind.as_deref(), 1, all));
+        let Page { items, has_more, .. } = page.await.unwrap().unwrap();
+        assert_eq!((items.first().map(|event| event.sequence), has_more), wanted);
+        after = items.first().map(|event| event.id.to_string()).or(after);
+    }
+    let nothing = |_: &mut Tx<'_>, _: Event| Ok::<Option<Event>, Error>(None);
+    let page = store.read(move |tx| events::follow(tx, scope, None, 1, nothing)).await.unwrap().unwrap();
+    assert!(page.items.is_empty() && !page.has_more);
+    store.close().await;
+}
+
+fn all(_: &mut Tx<'_>, event: Event) -> Result<Option<Event>, Error> {
+    Ok(Some(event))
 }
 
 /// Each statement sees what was committed before it.
@@ -181,7 +220,7 @@ async fn who_commits_between_two_looks_changes_no_order() {
     );
     raw_postgres(world.url()).await.batch_execute(&meanwhile).await.unwrap();
     while store.write(|tx| events::number(tx, 2)).await.unwrap() > 0 {}
-    let page = store.read(move |tx| events::follow(tx, scope, None, 100)).await.unwrap().unwrap();
+    let page = store.read(move |tx| events::follow(tx, scope, None, 100, all)).await.unwrap().unwrap();
     let order: Vec<_> = page.items.iter().map(|event| (event.object_id.as_str(), event.sequence)).collect();
     let own: Vec<_> = order.iter().filter(|(of, _)| *of == "cs_one").map(|(_, sequence)| *sequence).collect();
     assert_eq!((own, order.len()), (vec![1, 2], 4), "{order:?}");
