@@ -262,7 +262,7 @@ pub fn shown_unless_damaged(tx: &mut Tx<'_>, event: &Event, active: &Active) -> 
 
 /// An event among whose endpoints these are active.
 pub fn shown(tx: &mut Tx<'_>, event: &Event, active: &Active) -> Result<EventView, Failure> {
-    let mut deliveries = deliveries::of_event(tx, event.scope, event.id)?;
+    let mut deliveries = deliveries::readable_of_event(tx, event.scope, event.id)?;
     for delivery in deliveries.iter_mut().filter(|delivery| delivery.status == DeliveryStatus::Pending) {
         if is_given_up_among(tx, active, delivery)? {
             // Its time moves when that is written down.

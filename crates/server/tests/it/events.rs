@@ -49,6 +49,14 @@ async fn an_event_with_a_damaged_body_hides_none_around_it() {
         assert_eq!(listed(&format!("order=asc&limit=1&after={first}")).await, (vec![last.clone()], false));
         assert_eq!(listed(&format!("order=asc&limit=1&after={last}")).await, (Vec::new(), false));
 
+        // Nor does a delivery hide its event.
+        let values = [first.into()];
+        let altered = world.app.commit(move |tx, _| {
+            Ok(tx.execute("update webhook_deliveries set attempts = -1 where event_id = $1", &values)?)
+        });
+        assert_eq!(altered.await, Ok(1));
+        assert_eq!(listed("").await, (vec![last.clone(), first.clone()], false));
+
         // Who asks for it itself is told that it is our fault, in order.
         let (scope, id): (_, Id<Event>) = (world.scope, damaged.parse().unwrap());
         let shown = world.app.read(move |tx, _| webhooks::event(tx, scope, id)).await;

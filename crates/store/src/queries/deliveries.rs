@@ -234,6 +234,12 @@ pub fn of_event(tx: &mut Tx<'_>, scope: Scope, event: Id<Event>) -> Result<Vec<D
     tx.query(&sql, &key(scope, &event.to_string()))?.iter().map(read).collect()
 }
 
+/// The same for whoever only shows them: one that can't be read hides neither the others nor the event.
+pub fn readable_of_event(tx: &mut Tx<'_>, scope: Scope, event: Id<Event>) -> Result<Vec<Delivery>, Error> {
+    let rows = tx.query(SELECT_OF_EVENT, &key(scope, &event.to_string()))?;
+    rows.iter().filter_map(|row| unless_damaged(read(row), "a delivery of an event").transpose()).collect()
+}
+
 /// Deliveries to one endpoint whose time has come, the longest due first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
@@ -513,6 +519,11 @@ pub fn plans_behind(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<[String; 2],
 
 fn read(row: &Row) -> Result<Delivery, Error> {
     let status: String = row.get("status")?;
+    let (attempts, round_attempts): (i64, i64) = (row.get("attempts")?, row.get("round_attempts")?);
+    // What comes of the next one is added up with these.
+    if !(0..=attempts).contains(&round_attempts) || attempts > i64::from(u32::MAX) {
+        return Err(Error::Corrupt(format!("{round_attempts} of {attempts} attempts can't have been made")));
+    }
     Ok(Delivery {
         scope: scope_of(row)?,
         event: read_id(&row.get::<String>("event_id")?)?,
@@ -521,8 +532,8 @@ fn read(row: &Row) -> Result<Delivery, Error> {
         sequence: row.get("sequence")?,
         status: DeliveryStatus::parse(&status)
             .ok_or_else(|| Error::Corrupt(format!("{status:?} is no delivery status")))?,
-        attempts: row.get("attempts")?,
-        round_attempts: row.get("round_attempts")?,
+        attempts,
+        round_attempts,
         next_retry_at: row.get("next_retry_at")?,
         last_status_code: row.get("last_status_code")?,
         last_error: row.get("last_error")?,

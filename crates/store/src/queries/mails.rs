@@ -268,6 +268,10 @@ pub fn plans(tx: &mut Tx<'_>, scope: Scope, kind: MailKind) -> Result<[String; 3
 
 fn read(row: &Row) -> Result<Mail, Error> {
     let (kind, status): (String, String) = (row.get("kind")?, row.get("status")?);
+    let attempts: i64 = row.get("attempts")?;
+    if !(0..=i64::from(u32::MAX)).contains(&attempts) {
+        return Err(Error::Corrupt(format!("{attempts} attempts can't have been made")));
+    }
     Ok(Mail {
         id: read_id(&row.get::<String>("id")?)?,
         scope: scope_of(row)?,
@@ -275,7 +279,7 @@ fn read(row: &Row) -> Result<Mail, Error> {
         object_id: row.get("object_id")?,
         recipient: row.get("recipient")?,
         status: MailStatus::parse(&status).ok_or_else(|| Error::Corrupt(format!("{status:?} is no mail status")))?,
-        attempts: row.get("attempts")?,
+        attempts,
         next_try_at: row.get("next_try_at")?,
         last_error: row.get("last_error")?,
         sent_at: row.get("sent_at")?,

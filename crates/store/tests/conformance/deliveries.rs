@@ -28,6 +28,7 @@ on_both!(
     what_comes_behind_one_that_fails_waits_with_it,
     who_calls_those_behind_reads_each_once,
     what_is_given_up_is_looked_for_by_parts,
+    a_count_of_attempts_that_cannot_be_is_passed_over,
 );
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -88,6 +89,20 @@ async fn a_silent_workers_delivery_goes_to_another(world: &World) {
     // Whoever was overtaken stores nothing.
     let overtaken = silent[0].clone();
     assert!(!store.write(move |tx| deliveries::finish(tx, &overtaken)).await.unwrap());
+    store.close().await;
+}
+
+/// What comes of another attempt could never be stored: it would be sent again whenever its lease ran out.
+async fn a_count_of_attempts_that_cannot_be_is_passed_over(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    owe(&store).await;
+    for counts in
+        ["attempts = 0, round_attempts = -1", "attempts = 0, round_attempts = 1", "attempts = 9223372036854775807"]
+    {
+        let alter = format!("update webhook_deliveries set {counts} where object_id = 'cs_one' and sequence = 1");
+        store.write(move |tx| tx.execute(&alter, &[])).await.unwrap();
+        assert_eq!(names(&claim(&store, Duration::ZERO).await), [("cs_two".to_owned(), 1)], "{counts}");
+    }
     store.close().await;
 }
 
