@@ -239,25 +239,33 @@ struct Waiting {
 /// Gives about `limit` committed events their place in the log of their organization and mode. For one leased sequencer.
 pub fn number(tx: &mut Tx<'_>, limit: i64) -> Result<i64, Error> {
     let waiting = in_order(waiting(tx, limit)?);
-    let mut last: Vec<(Scope, i64)> = Vec::new();
+    // `None` where there is no place behind the last, which can't be: that keeps no other's events from theirs.
+    let mut last: Vec<(Scope, Option<i64>)> = Vec::new();
+    let mut numbered = 0;
     for Waiting { scope, id, .. } in &waiting {
         let [organization, mode, event] = key(*scope, id);
         let log_no = match last.iter_mut().find(|(known, _)| known == scope) {
             Some((_, log_no)) => {
-                *log_no += if domain::planted!(Defect::LogSkipsPlaces) { 2 } else { 1 };
+                let step = if domain::planted!(Defect::LogSkipsPlaces) { 2 } else { 1 };
+                *log_no = log_no.and_then(|log_no| log_no.checked_add(step));
                 *log_no
             }
             None => {
                 let known: i64 =
                     tx.query_one(SELECT_LAST_LOG_NO, &[organization.clone(), mode.clone()])?.get("log_no")?;
-                last.push((*scope, known + 1));
-                known + 1
+                last.push((*scope, known.checked_add(1)));
+                known.checked_add(1)
             }
+        };
+        let Some(log_no) = log_no else {
+            tracing::error!(event = id, organization = %scope.organization, "the log has no place for an event");
+            continue;
         };
         tx.append("event_log", INSERT_LOGGED, &[organization, mode, log_no.into(), event])?;
         tx.guarded("events_unlogged", DELETE_UNLOGGED, &key(*scope, id))?;
+        numbered += 1;
     }
-    Ok(i64::try_from(waiting.len()).unwrap_or(i64::MAX))
+    Ok(numbered)
 }
 
 /// The first `limit` by their ids, and what of the same objects comes before one of them.

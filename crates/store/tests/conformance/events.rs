@@ -19,6 +19,7 @@ on_both!(
     an_event_that_cannot_be_read_keeps_no_other_from_its_place,
     a_page_of_large_events_is_shorter_and_leaves_none_out,
     events_that_cannot_be_read_hide_none_around_them,
+    a_log_without_a_place_keeps_no_other_from_its_places,
 );
 
 /// One process said what happened first, and its clock was ahead of that of the process which said what came behind.
@@ -139,6 +140,33 @@ async fn an_event_that_cannot_be_read_keeps_no_other_from_its_place(world: &Worl
     let page = store.read(move |tx| events::follow(tx, scope, None, 100, all)).await.unwrap().unwrap();
     assert_eq!(page.items.len(), 1);
     assert_eq!(store.write(|tx| events::number(tx, 10)).await.unwrap(), 0, "and nobody looks again at once");
+    store.close().await;
+}
+
+async fn a_log_without_a_place_keeps_no_other_from_its_places(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let tell = async |scope: Option<Scope>, object: &'static str| {
+        let told = store.write(move |tx| {
+            let now = tx.now();
+            let (id, organization) = (tx.entropy().id(now), tx.entropy().id(now));
+            let scope = scope.unwrap_or(Scope { organization, mode: Mode::Test });
+            let (kind, object_id, body) = (EventType::CheckoutCancelled, object.to_owned(), "{}".to_owned());
+            events::append(tx, &Event { id, scope, kind: kind.into(), object_id, sequence: 1, body, created_at: now })?;
+            Ok::<_, Error>(scope)
+        });
+        told.await.unwrap()
+    };
+    let full = tell(None, "cs_one").await;
+    assert_eq!(store.write(|tx| events::number(tx, 10)).await.unwrap(), 1);
+    let filled = store.write(|tx| tx.execute("update event_log set log_no = 9223372036854775807", &[]));
+    assert_eq!(filled.await.unwrap(), 1);
+    tell(Some(full), "cs_two").await;
+    let other = tell(None, "cs_one").await;
+    assert_eq!(store.write(|tx| events::number(tx, 10)).await.unwrap(), 1);
+    for scope in [full, other] {
+        let page = store.read(move |tx| events::follow(tx, scope, None, 100, all)).await.unwrap().unwrap();
+        assert_eq!(page.items.len(), 1);
+    }
     store.close().await;
 }
 
