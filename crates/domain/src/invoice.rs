@@ -325,6 +325,12 @@ impl Invoice {
         }
     }
 
+    /// What is paid is a part of the total, which is taken for granted wherever the rest is shown or counted.
+    pub fn adds_up(&self) -> bool {
+        let (total, paid) = (self.total(), self.paid());
+        paid.currency == total.currency && (0..=total.minor).contains(&paid.minor)
+    }
+
     pub fn remaining(&self) -> Money {
         self.total().checked_sub(self.paid()).expect("what is paid is a part of the total")
     }

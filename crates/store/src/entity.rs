@@ -46,6 +46,11 @@ pub trait Entity: Serialize + DeserializeOwned {
     fn set_version(&mut self, version: i64);
     fn columns(&self) -> Vec<Value>;
 
+    /// Whether its sums can be: those that all who read it take for granted.
+    fn adds_up(&self) -> bool {
+        true
+    }
+
     /// Whether a process of an earlier version, which an upgrade leaves running beside this one, can have left `found` in a
     /// column when it saved `document`.
     fn is_of_before(&self, _document: &str, _column: &str, _found: &Value) -> bool {
@@ -125,6 +130,9 @@ pub(crate) fn parse<E: Entity>(row: &Row) -> Result<E, Error> {
     let document: String = row.get("doc")?;
     let mut entity: E = serde_json::from_str(&document)
         .map_err(|error| Error::Corrupt(format!("a document in {} does not parse: {error}", E::TABLE)))?;
+    if !entity.adds_up() {
+        return Err(Error::Corrupt(format!("the amounts of {} in {} don't add up", entity.id(), E::TABLE)));
+    }
     entity.set_version(row.get("version")?);
     Ok(entity)
 }

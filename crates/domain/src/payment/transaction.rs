@@ -342,6 +342,15 @@ impl Transaction {
         }
     }
 
+    /// Fee and refunds are parts of the amount, which is taken for granted wherever they are shown or counted.
+    pub fn adds_up(&self) -> bool {
+        let is_part = |minor: i64| (0..=self.amount.minor).contains(&minor);
+        let refunds = self.refunded_minor.checked_add(self.refunding_minor);
+        self.fee.currency == self.amount.currency
+            && [self.fee.minor, self.refunded_minor, self.refunding_minor].into_iter().all(is_part)
+            && refunds.is_some_and(is_part)
+    }
+
     pub fn refunded(&self) -> Money {
         Money::new(self.refunded_minor, self.amount.currency)
     }

@@ -7,14 +7,17 @@ use axum::http::Request;
 use dalasi::app::invariants::{Doubt, Invariants};
 use dalasi::app::invoices::{self, NewPayment};
 use dalasi::app::ledger;
+use dalasi::app::look_up;
 use dalasi::app::verify::{self, Check, Progress, Report};
+use dalasi::error::Failure;
 use dalasi::http::envelope::{self, EdgeSettings};
 use dalasi::http::{self, Api};
 use dalasi::metrics;
+use domain::invoice::Invoice;
 use domain::payment::Transaction;
 use domain::rail::Report as Word;
 use domain::refund::Refund;
-use domain::{Id, Method, OfflineMethod};
+use domain::{Currency, Id, Method, Money, OfflineMethod};
 use http_body_util::BodyExt as _;
 use rusqlite::Connection;
 use serde_json::Value;
@@ -318,6 +321,54 @@ async fn a_row_that_no_query_reads_ends_no_check() {
     let other = domain::Scope { mode: domain::Mode::Live, ..world.scope };
     assert!(report.doubt.is_of(other), "every refund waits");
     world.app.store().close().await;
+}
+
+/// More was given back than came, and more paid than was asked for: whoever reads one is told so, and the check goes on behind it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn amounts_that_do_not_add_up_are_named_and_end_nothing() {
+    for place in Place::each("amounts that do not add up").await {
+        let world = World::on(place.settings()).await;
+        let transaction = world.paid(1000).await;
+        world.rest().await;
+        let (scope, invoice) = (world.scope, create(&world, rice(&world)).await.unwrap().id);
+        let amount = Money::new(100, Currency::gmd());
+        let part = NewPayment { amount, method: OfflineMethod::Cash, transaction_id: None, notes: None };
+        let command = move |tx: &mut store::Tx<'_>, context: &dalasi::app::Context| {
+            invoices::record_payment(tx, context, scope, invoice, &part, "key").map(|_| ())
+        };
+        world.app.commit(command).await.unwrap();
+        world.has_clean_books().await;
+        for (sql, id) in [
+            (
+                "update transactions set doc = replace(doc, '\"refunded_minor\":0', '\"refunded_minor\":-1') where id = $1",
+                transaction.to_string(),
+            ),
+            (
+                "update invoices set doc = replace(doc, '\"paid\":{\"minor\":', '\"paid\":{\"minor\":99999999') where id = $1",
+                invoice.to_string(),
+            ),
+        ] {
+            let altered = world.app.commit(move |tx, _| Ok(tx.execute(sql, &[id.as_str().into()])?)).await;
+            assert_eq!(altered, Ok(1), "{sql}");
+        }
+        let read = world.app.read(move |tx, _| look_up::<Transaction>(tx, scope, transaction)).await.map(drop);
+        let message = format!("the amounts of {transaction} in transactions don't add up");
+        assert_eq!(read, Err(Failure::Store(store::Error::Corrupt(message))));
+        let read = world.app.read(move |tx, _| look_up::<Invoice>(tx, scope, invoice)).await.map(drop);
+        let message = format!("the amounts of {invoice} in invoices don't add up");
+        assert_eq!(read, Err(Failure::Store(store::Error::Corrupt(message))));
+        let found = faults(&check(&world, async || {}).await);
+        for (table, what) in [
+            ("transactions", format!("{transaction}: it counts -1 refunded")),
+            ("invoices", format!("{invoice}: it is partially_paid with 99999999100 of")),
+            ("invoices", format!("{invoice}: the column remaining_minor differs from the document")),
+        ] {
+            assert!(found.iter().any(|(of, said)| *of == table && said.starts_with(&what)), "{what}: {found:#?}");
+        }
+        assert!(found.iter().all(|(_, said)| !said.contains("was not looked at")), "{found:#?}");
+        world.app.store().close().await;
+        place.end().await;
+    }
 }
 
 /// JSON can say U+0000 on both databases, and neither can be asked for it.

@@ -87,6 +87,9 @@ where organization_id = $1 and mode = $2 and id = $3";
     fn set_version(&mut self, version: i64) {
         self.version = version;
     }
+    fn adds_up(&self) -> bool {
+        Transaction::adds_up(self)
+    }
     fn columns(&self) -> Vec<Value> {
         let attention = match (self.step(), self.duplicate) {
             (_, true) => CAME_TWICE,

@@ -96,7 +96,9 @@ fn of_invoice(report: &mut Report, session: &PaymentSession, invoice: &Invoice) 
     let is_open = matches!(session.status(), SessionStatus::Pending | SessionStatus::Processing);
     let is_current = invoice.payment_session == Some(session.id);
     report.expect(!is_open || is_current, SESSIONS, &id, || format!("it is open, but {} has another", invoice.id));
-    let too_much = session.status() == SessionStatus::Pending && session.amount.minor > invoice.remaining().minor;
+    // Where more is paid than it is for, the invoice is the fault.
+    let left = invoice.total().minor.saturating_sub(invoice.paid().minor);
+    let too_much = session.status() == SessionStatus::Pending && session.amount.minor > left;
     report.expect(!too_much, SESSIONS, &id, || format!("it is for more than is left of {}", invoice.id));
     let is_late = session.status() == SessionStatus::Pending && invoice.stored_status() == invoice::Status::Cancelled;
     report.expect(!is_late, SESSIONS, &id, || format!("it waits for a payer, and {} is cancelled", invoice.id));
