@@ -67,6 +67,10 @@ impl Serialize for Metadata {
 impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
+        // Whoever asks for its members gets them: what is stored may have been altered.
+        if raw.get() != "{}" {
+            serde_json::from_str::<Members>(raw.get()).map_err(<D::Error as serde::de::Error>::custom)?;
+        }
         Ok(Self(raw.get().to_owned()))
     }
 }
@@ -111,5 +115,16 @@ mod tests {
         assert_eq!((metadata.text("size"), metadata.text("a"), metadata.text("c")), (Some("S".into()), None, None));
         let names: Vec<String> = metadata.members().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["b", "a", "size"]);
+    }
+
+    #[test]
+    fn what_was_stored_is_read_as_an_object_or_not_at_all() {
+        for text in ["{}", r#"{"b":1.10,"a":{"c":null}}"#] {
+            let read: Metadata = serde_json::from_str(text).expect("an object");
+            assert_eq!(read.as_json(), text);
+        }
+        for text in ["5", "null", "[]", r#""{}""#, r#"{"\ud800":1}"#] {
+            assert!(serde_json::from_str::<Metadata>(text).is_err(), "{text}");
+        }
     }
 }

@@ -51,7 +51,7 @@ impl Msisdn {
 impl std::fmt::Debug for Msisdn {
     /// Never the whole number: it ends up in logs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Msisdn(…{})", &self.0[self.0.len().saturating_sub(2)..])
+        write!(f, "Msisdn(…{})", self.0.get(self.0.len().saturating_sub(2)..).unwrap_or_default())
     }
 }
 

@@ -299,7 +299,8 @@ fn sealed(context: &Context, key: &IdempotencyKey, reply: &Reply) -> Option<Vec<
 fn answered(context: &Context, key: &IdempotencyKey, claimed: Claimed) -> Result<Reply, Failure> {
     match claimed {
         Claimed::Finished { status, body } => {
-            let status = u16::try_from(status).map_err(|_| Failure::Broken("a stored status is no status".into()))?;
+            let known = u16::try_from(status).ok().filter(|status| http::StatusCode::from_u16(*status).is_ok());
+            let status = known.ok_or_else(|| Failure::Broken(format!("the stored status {status} is no status")))?;
             let body = match body {
                 KeptBody::Plain(body) => Some(body),
                 KeptBody::Gone => None,
