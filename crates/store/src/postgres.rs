@@ -2,6 +2,7 @@
 //! queue. Correct at READ COMMITTED and through a pooler in transaction mode: no session state, no advisory locks, no LISTEN.
 
 mod additions;
+mod blocked;
 mod condition;
 mod connect;
 mod connection;
@@ -23,7 +24,8 @@ use tokio::sync::{Mutex, mpsc, watch};
 pub(crate) use self::condition::condition;
 
 use self::additions::Additions;
-use self::worker::Message;
+use self::blocked::Blocked;
+use self::worker::{Again, Message};
 
 use crate::clock::Monotone;
 use crate::error::Error;
@@ -46,6 +48,7 @@ pub(crate) struct Common {
     pub(crate) unprepared: Arc<AtomicBool>,
     pub(crate) stale: AtomicUsize,
     pub(crate) additions: Arc<Additions>,
+    pub(crate) blocked: Blocked<Again>,
 }
 
 /// What the store hands its closures to.
@@ -92,6 +95,7 @@ pub(crate) async fn start(settings: &Settings, url: &str, clock: Arc<Monotone>) 
         unprepared: Arc::new(AtomicBool::new(false)),
         stale: AtomicUsize::new(0),
         additions: Arc::clone(&additions),
+        blocked: Blocked::new(),
     });
     let mut threads = Vec::new();
     for index in 0..settings.connections.max(1) {

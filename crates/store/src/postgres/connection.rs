@@ -59,6 +59,7 @@ const COLLECTED: usize = 256;
 /// COMMIT is cut short by it: it is no statement any more when it waits for a standby.
 const WRITE: &str = concat!("begin isolation level read committed read write; ", hurried!("15s"));
 const BRIEF_WRITE: &str = concat!("begin isolation level read committed read write; ", hurried!("100ms"));
+const BRIEFEST_WRITE: &str = concat!("begin isolation level read committed read write; ", hurried!("5ms"));
 const READ: &str = concat!("begin isolation level repeatable read read only; ", hurried!("15s"));
 const UNHURRIED_WRITE: &str = concat!("begin isolation level read committed read write; ", unhurried!());
 const UNHURRIED_READ: &str = concat!("begin isolation level repeatable read read only; ", unhurried!());
@@ -108,6 +109,8 @@ pub(crate) enum Patience {
     Long,
     /// Others wait for it that need nothing of what is held. Most that wait for a key do so in vain: it is taken then.
     Brief,
+    /// The same, while some are held up already.
+    Briefest,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -372,6 +375,7 @@ impl Connection {
         match (self.access, self.patience, self.limit == UNHURRIED_LIMIT) {
             (Access::Write, Patience::Long, false) => WRITE,
             (Access::Write, Patience::Brief, false) => BRIEF_WRITE,
+            (Access::Write, Patience::Briefest, false) => BRIEFEST_WRITE,
             (Access::Read, _, false) => READ,
             (Access::Write, _, true) => UNHURRIED_WRITE,
             (Access::Read, _, true) => UNHURRIED_READ,

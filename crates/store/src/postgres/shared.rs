@@ -41,8 +41,8 @@ struct Group<'a> {
 }
 
 impl Connection {
-    pub(crate) fn begin_shared(&mut self) {
-        self.begin(Access::Write, Patience::Brief);
+    pub(crate) fn begin_shared(&mut self, patience: Patience) {
+        self.begin(Access::Write, patience);
         self.shared = Some(Shared::default());
     }
 

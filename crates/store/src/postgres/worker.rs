@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
+use tokio::sync::mpsc::error::TryRecvError;
 
 use super::Common;
 use super::connect;
@@ -20,10 +20,19 @@ pub(crate) enum Message {
     One(Access, Box<dyn Job>),
     /// A closure that only adds, with a transaction of its own.
     Addition(Box<dyn Job>),
-    /// One that another transaction kept waiting: when it was begun first, and what it is told if it can't be begun any more.
-    Again(Box<dyn Job>, i64, Error),
     /// Closures wait to share a transaction.
     Additions,
+    /// Closures that another transaction kept waiting are to be tried again: one of them.
+    Blocked,
+}
+
+/// A closure that another transaction kept waiting.
+pub(crate) struct Again {
+    job: Box<dyn Job>,
+    /// When it was begun first.
+    begun_us: i64,
+    /// What it is told if it can't be begun any more.
+    error: Error,
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -77,15 +86,12 @@ impl Running {
             let next = self.runtime.block_on(async { self.common.waiting.lock().await.recv().await });
             match next {
                 None => return,
-                Some(Message::One(_, job) | Message::Addition(job) | Message::Again(job, ..)) if job.abandoned() => {}
+                Some(Message::One(_, job) | Message::Addition(job)) if job.abandoned() => {}
                 Some(Message::One(Access::Write, job)) => self.write(job, Patience::Long),
                 Some(Message::One(Access::Read, job)) => self.read(job),
-                Some(Message::Addition(job)) => self.write(job, Patience::Brief),
-                Some(Message::Again(job, begun_us, error)) => match self.is_late(begun_us) {
-                    true => job.refuse(error),
-                    false => self.write_since(job, begun_us, Patience::Brief),
-                },
+                Some(Message::Addition(job)) => self.write(job, self.brief()),
                 Some(Message::Additions) => self.add(),
+                Some(Message::Blocked) => self.try_blocked(),
             }
         }
     }
@@ -130,9 +136,7 @@ impl Running {
                 return false;
             }
             match waiting.try_recv() {
-                Ok(Message::One(_, job) | Message::Addition(job) | Message::Again(job, ..)) => {
-                    job.refuse(error.clone());
-                }
+                Ok(Message::One(_, job) | Message::Addition(job)) => job.refuse(error.clone()),
                 Ok(Message::Additions) => loop {
                     let jobs = self.common.additions.next();
                     if jobs.is_empty() {
@@ -140,6 +144,9 @@ impl Running {
                     }
                     jobs.into_iter().for_each(|job| job.refuse(error.clone()));
                 },
+                Ok(Message::Blocked) => {
+                    self.common.blocked.go_on(|| false).into_iter().for_each(|again| again.job.refuse(error.clone()));
+                }
                 Err(TryRecvError::Empty) => return false,
                 Err(TryRecvError::Disconnected) => return true,
             }
@@ -147,16 +154,21 @@ impl Running {
     }
 
     fn write(&mut self, job: Box<dyn Job>, patience: Patience) {
-        self.write_since(job, self.common.clock.now_us(), patience);
+        let blocked = self.write_since(job, self.common.clock.now_us(), patience);
+        self.line_up(blocked);
     }
 
-    /// Begun at `begun_us`, perhaps together with others.
-    fn write_since(&mut self, mut job: Box<dyn Job>, begun_us: i64, patience: Patience) {
+    /// Begun at `begun_us`, perhaps together with others. Who is held up by another transaction longer than its patience lasts
+    /// is given back.
+    fn write_since(&mut self, mut job: Box<dyn Job>, begun_us: i64, patience: Patience) -> Option<Again> {
         let mut reconnections = 0;
         let mut conflicts = 0;
         loop {
             let error = match self.run_once(job.as_mut(), Access::Write, patience) {
-                Ok(Ended::Answer) => return job.answer(),
+                Ok(Ended::Answer) => {
+                    job.answer();
+                    return None;
+                }
                 Ok(Ended::Failed(error)) | Err(error) => error,
             };
             let sound = self.connection.as_ref().is_some_and(Connection::is_usable);
@@ -164,30 +176,58 @@ impl Running {
             if error == Error::Conflict {
                 conflicts += 1;
                 if conflicts == MAX_RUNS || is_late {
-                    return job.refuse(error);
+                    job.refuse(error);
+                    return None;
                 }
                 self.sleep(pause_after(conflicts, job.seed()));
-            } else if patience == Patience::Brief && self.was_blocked() && error != Error::UnknownCommit && !is_late {
-                return self.line_up_again(job, begun_us, error);
+            } else if patience != Patience::Long && self.was_blocked() && error != Error::UnknownCommit && !is_late {
+                return Some(Again { job, begun_us, error });
             } else if error == Error::UnknownCommit || sound || is_late || reconnections == RECONNECTIONS {
-                return job.refuse(error);
+                job.refuse(error);
+                return None;
             } else {
                 reconnections += 1;
             }
         }
     }
 
-    /// Behind whoever waits already, so that those who hold nothing up never wait long for one that is held up: each time it
-    /// is for a tenth of a second.
-    fn line_up_again(&self, job: Box<dyn Job>, begun_us: i64, error: Error) {
-        let again = Message::Again(job, begun_us, error);
-        let refused = match self.common.messages.upgrade() {
-            Some(messages) => messages.try_send(again).map_err(TrySendError::into_inner),
-            None => Err(again),
-        };
-        if let Err(Message::Again(job, _, error)) = refused {
+    /// A newcomer among those that are held up.
+    fn line_up(&self, blocked: Option<Again>) {
+        let Some(again) = blocked else { return };
+        if let Err(Again { job, .. }) = self.common.blocked.push(again, || self.call_for_blocked()) {
+            job.refuse(Error::Busy);
+        }
+    }
+
+    /// Behind whoever waits for a thread already, so that those who hold nothing up never wait long for one that is held up.
+    fn call_for_blocked(&self) -> bool {
+        self.common.messages.upgrade().is_some_and(|messages| messages.try_send(Message::Blocked).is_ok())
+    }
+
+    /// The first that can still be begun.
+    fn try_blocked(&mut self) {
+        while let Some(Again { job, begun_us, error }) = self.common.blocked.next() {
+            if job.abandoned() {
+                continue;
+            }
+            if self.is_late(begun_us) {
+                job.refuse(error);
+                continue;
+            }
+            if let Some(again) = self.write_since(job, begun_us, self.brief()) {
+                self.common.blocked.put_back(again);
+            }
+            break;
+        }
+        // The store is closed, or refuses whoever comes.
+        for Again { job, error, .. } in self.common.blocked.go_on(|| self.call_for_blocked()) {
             job.refuse(error);
         }
+    }
+
+    /// What holds up some will hold up more: none of them keeps a thread for long.
+    fn brief(&self) -> Patience {
+        if self.common.blocked.is_empty() { Patience::Brief } else { Patience::Briefest }
     }
 
     fn is_late(&self, begun_us: i64) -> bool {
@@ -207,7 +247,7 @@ impl Running {
             jobs.retain(|job| !job.abandoned());
             match jobs.len() {
                 0 => {}
-                1 => jobs.into_iter().for_each(|job| self.write(job, Patience::Brief)),
+                1 => jobs.into_iter().for_each(|job| self.write(job, self.brief())),
                 _ => self.write_together(jobs),
             }
         }
@@ -232,16 +272,19 @@ impl Running {
             match &refusal {
                 Some(error) => job.refuse(error.clone()),
                 None if job.abandoned() => {}
-                None => self.write_since(job, begun_us, Patience::Brief),
+                None => {
+                    let blocked = self.write_since(job, begun_us, self.brief());
+                    self.line_up(blocked);
+                }
             }
         }
     }
 
     fn run_together(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Error> {
-        let clock = Arc::clone(&self.common.clock);
+        let (clock, patience) = (Arc::clone(&self.common.clock), self.brief());
         let connection = self.connect()?;
         connection.trim();
-        connection.begin_shared();
+        connection.begin_shared(patience);
         let ended = jobs.iter_mut().try_for_each(|job| {
             let (now_us, seed, before) = (clock.now_us(), job.seed(), connection.moment());
             match job.run(&mut Tx::new(connection, Access::Write, now_us, seed)) {

@@ -181,6 +181,55 @@ async fn a_held_key_holds_up_nobody_else() {
     world.end().await;
 }
 
+/// As when a merchant's row is held, and every create of theirs waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_key_holds_up_nobody_else_however_many_want_it() {
+    let Some(world) = World::postgres("a_held_key_however_many_want_it").await else { return };
+    let settings = Settings { connections: 2, ..world.settings.clone() };
+    let store = Store::open_with(settings, schema(), Arc::new(System), entropy()).await.unwrap();
+    let holder = raw_postgres(world.url()).await;
+    holder.batch_execute("begin; insert into postings (id, note) values ('held', '')").await.unwrap();
+    let waiting: Vec<_> = (0..200).map(|_| add(&store, "held".to_owned())).collect();
+    tokio::time::sleep(A_MOMENT).await;
+    for round in 0..3 {
+        let reads = join_all((0..20).map(|_| store.read(|tx| tx.query("select id from postings", &[]))));
+        let adds = join_all((0..20).map(|number| add(&store, format!("other{round}.{number}"))));
+        let others = tokio::time::timeout(Duration::from_secs(2), async { tokio::join!(reads, adds) });
+        let (reads, adds) = others.await.expect("they wait for the key as well");
+        assert!(reads.iter().all(Result::is_ok), "{reads:?}");
+        assert!(adds.iter().all(|answer| matches!(answer, Ok(Ok(())))), "{adds:?}");
+    }
+
+    // Few of them wait on, and one of those gets it.
+    assert!(waiting.iter().any(|add| !add.is_finished()));
+    holder.batch_execute("rollback").await.unwrap();
+    let answers = tokio::time::timeout(PATIENCE, join_all(waiting)).await.expect("nobody holds it");
+    let count = |wanted: &Result<(), Error>| answers.iter().filter(|answer| answer.as_ref().unwrap() == wanted).count();
+    assert_eq!(count(&Ok(())), 1, "{answers:?}");
+    assert!(count(&Err(Error::Busy)) > 0, "{answers:?}");
+    assert_eq!(world.count("postings").await, 61);
+    store.close().await;
+    world.end().await;
+}
+
+/// Nobody waits for an answer that never comes.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_held_up_while_the_store_closes_is_refused() {
+    let Some(world) = World::postgres("what_is_held_up_while_the_store_closes").await else { return };
+    let store = world.open().await;
+    let holder = raw_postgres(world.url()).await;
+    holder.batch_execute("begin; insert into postings (id, note) values ('held', '')").await.unwrap();
+    let waiting: Vec<_> = (0..10).map(|_| add(&store, "held".to_owned())).collect();
+    tokio::time::sleep(5 * A_MOMENT).await;
+    assert!(waiting.iter().all(|add| !add.is_finished()));
+    tokio::time::timeout(PATIENCE, store.close()).await.expect("it waits for the key");
+    let answers = tokio::time::timeout(PATIENCE, join_all(waiting)).await.expect("somebody was forgotten");
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Err(_)))), "{answers:?}");
+    holder.batch_execute("rollback").await.unwrap();
+    assert_eq!(world.count("postings").await, 0);
+    world.end().await;
+}
+
 /// Who gets nothing is told so in time, and nothing of it is left waiting.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_stays_held_is_refused() {

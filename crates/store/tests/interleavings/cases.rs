@@ -89,5 +89,49 @@ macro_rules! cases {
             (accepted.sort_unstable(), taken.sort_unstable());
             assert_eq!(accepted, taken, "each job is taken once");
         }
+
+        /// Some push, and call for a thread that tries one, in vain the first time. In the end nobody can be called any more.
+        pub(crate) fn blocked(pushing: usize, each: usize, taking: usize) {
+            let blocked = Arc::new(blocked::Blocked::new());
+            let ended = Arc::new(Mutex::new(Vec::new()));
+            let (call, calls) = channel();
+            let (call, calls) = (Arc::new(Mutex::new(Some(call))), Arc::new(Mutex::new(calls)));
+            let called = Arc::clone(&call);
+            let ask = move || called.lock().unwrap().as_ref().is_some_and(|call| call.send(()).is_ok());
+            let take = |_| {
+                let (blocked, ended, calls) = (Arc::clone(&blocked), Arc::clone(&ended), Arc::clone(&calls));
+                let ask = ask.clone();
+                thread::spawn(move || {
+                    loop {
+                        let called = calls.lock().unwrap().recv();
+                        if called.is_err() {
+                            return;
+                        }
+                        match blocked.next() {
+                            Some((number, true)) => ended.lock().unwrap().push(number),
+                            Some((number, false)) => blocked.put_back((number, true)),
+                            None => {}
+                        }
+                        let refused = blocked.go_on(&ask);
+                        ended.lock().unwrap().extend(refused.into_iter().map(|(number, _)| number));
+                    }
+                })
+            };
+            let push = |pusher| {
+                let (blocked, ask) = (Arc::clone(&blocked), ask.clone());
+                thread::spawn(move || {
+                    let jobs = (0..each).map(|number| pusher * each + number);
+                    jobs.filter(|&number| blocked.push((number, false), &ask).is_ok()).collect::<Vec<_>>()
+                })
+            };
+            let takers: Vec<_> = (0..taking).map(take).collect();
+            let pushers: Vec<_> = (0..pushing).map(push).collect();
+            let mut accepted: Vec<_> = pushers.into_iter().flat_map(|pusher| pusher.join().unwrap()).collect();
+            call.lock().unwrap().take();
+            takers.into_iter().for_each(|taker| taker.join().unwrap());
+            let mut ended = std::mem::take(&mut *ended.lock().unwrap());
+            (accepted.sort_unstable(), ended.sort_unstable());
+            assert_eq!(accepted, ended, "each is tried until it ends, or given back");
+        }
     };
 }

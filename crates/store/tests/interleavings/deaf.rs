@@ -41,6 +41,9 @@ mod sync {
 #[path = "../../src/postgres/additions.rs"]
 #[allow(dead_code, reason = "who is careful waits for nobody")]
 mod additions;
+#[path = "../../src/postgres/blocked.rs"]
+#[allow(dead_code, reason = "nobody asks for less patience")]
+mod blocked;
 #[path = "../../src/sqlite/reads.rs"]
 mod reads;
 

@@ -45,6 +45,8 @@ fn whoever_goes_first_each_job_is_taken_once() {
         reached += play(&mut proof, EVERY_READ, every(), || real::reads(1, 2, 1));
         reached += play(&mut proof, "additions, every order", every(), || real::additions(1, 2, 1));
     }
+    let few = || RandomScheduler::new_from_seed(seed, FEWEST);
+    reached += play(&mut proof, "those held up", few(), || real::blocked(2, 2, 2));
     let each = usize::try_from(proof.count.saturating_sub(reached).div_ceil(2)).unwrap().max(FEWEST);
     let random = || RandomScheduler::new_from_seed(seed, each);
     reached += play(&mut proof, "reads", random(), || real::reads(2, 3, 2));
@@ -53,6 +55,8 @@ fn whoever_goes_first_each_job_is_taken_once() {
     proof.control("a wake that is lost", found);
     let found = fault(every(), || deaf::additions(1, 2, 1)).is_err();
     proof.control("a call that is lost", found);
+    let found = fault(few(), || deaf::blocked(1, 2, 1)).is_err();
+    proof.control("a call for those held up that is lost", found);
     proof.finish(reached);
 }
 

@@ -7,6 +7,9 @@ use shuttle::thread;
 #[path = "../../src/postgres/additions.rs"]
 #[allow(dead_code, reason = "who is careful waits for nobody")]
 mod additions;
+#[path = "../../src/postgres/blocked.rs"]
+#[allow(dead_code, reason = "nobody asks for less patience")]
+mod blocked;
 #[path = "../../src/sqlite/reads.rs"]
 mod reads;
 
