@@ -191,6 +191,7 @@ pub(crate) struct Part {
 }
 
 /// For rows of so many bytes together, and for one of any size.
+#[derive(Clone, Copy)]
 pub(crate) struct Room {
     most: usize,
     taken: usize,
@@ -206,6 +207,17 @@ impl Room {
         // Nothing comes behind what didn't fit.
         self.taken = if fits { self.taken.saturating_add(bytes.max(1)) } else { usize::MAX };
         fits
+    }
+
+    /// Something didn't fit.
+    pub(crate) fn is_full(&self) -> bool {
+        self.taken == usize::MAX
+    }
+
+    /// How many rows have room in all, and how many have it still, if each is like the `rows` that were taken.
+    pub(crate) fn for_more_like(&self, rows: usize) -> (usize, usize) {
+        let each = self.taken.div_ceil(rows.max(1)).max(1);
+        (self.most / each, self.most.saturating_sub(self.taken) / each)
     }
 }
 
@@ -256,6 +268,20 @@ mod tests {
         assert_eq!(takes(&[60, 41, 1]), [true, false, false]);
         assert_eq!(takes(&[1000, 1]), [true, false]);
         assert_eq!(takes(&[0, 1000]), [true, false]);
+    }
+
+    #[test]
+    fn room_is_judged_by_what_was_taken() {
+        let judged = |bytes: &[usize]| {
+            let mut room = Room::of(100);
+            let rows = bytes.iter().filter(|bytes| room.takes(**bytes)).count();
+            (room.is_full(), room.for_more_like(rows))
+        };
+        assert_eq!(judged(&[]), (false, (100, 100)));
+        assert_eq!(judged(&[10, 20]), (false, (6, 4)));
+        assert_eq!(judged(&[50, 50]), (false, (2, 0)));
+        assert_eq!(judged(&[50, 51]), (true, (0, 0)));
+        assert_eq!(judged(&[1000]), (false, (0, 0)));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! COMMIT behind them. A guarded update is wrapped so that touching no row is an *error*, because PostgreSQL would commit
 //! what stands beside a miss.
 
+mod portions;
 mod prepared;
 
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio_postgres::Client;
 
+use self::portions::Portions;
 use self::prepared::Prepared;
 use super::connect::Link;
 use super::fault::{self, Cause, Fault};
@@ -25,7 +27,7 @@ use super::shared::Shared;
 use super::value;
 use crate::error::{Error, SqlKind};
 use crate::settings::Dialect;
-use crate::sql::{Part, Row, Value};
+use crate::sql::{Part, Room, Row, Value};
 use crate::totals::{Mark, Totals};
 use crate::tx::{Access, Conn};
 
@@ -100,6 +102,7 @@ pub(crate) struct Connection {
     /// Asked when it is wanted first.
     has_marks: Option<bool>,
     totals: Totals,
+    portions: Portions,
 }
 
 /// How long a transaction waits for what another one holds.
@@ -136,7 +139,7 @@ impl Collected {
 enum Last<'a> {
     Nothing,
     Query(&'a str, &'a [Value]),
-    Part(&'a str, &'a [Value], usize),
+    Part(&'a str, &'a [Value], Room),
     Execute(&'a str, &'a [Value]),
     Commit,
 }
@@ -144,7 +147,7 @@ enum Last<'a> {
 enum Output {
     Nothing,
     Rows(Vec<Row>),
-    Part(Part),
+    Part(Vec<Row>, Room),
     Touched(u64),
 }
 
@@ -167,6 +170,7 @@ impl Connection {
             state: State::Sound,
             has_marks: None,
             totals: Totals::new(),
+            portions: Portions::new(),
         }
     }
 
@@ -291,7 +295,7 @@ impl Connection {
         }
         match last {
             Last::Query(sql, values) => steps.push(Step::Query(self.text(sql), values)),
-            Last::Part(sql, values, most_bytes) => steps.push(Step::Part(self.text(sql), values, *most_bytes)),
+            Last::Part(sql, values, room) => steps.push(Step::Part(self.text(sql), values, *room)),
             Last::Execute(sql, values) => steps.push(Step::Execute(self.text(sql), values)),
             Last::Commit => steps.push(Step::Command("commit")),
             Last::Nothing => {}
@@ -305,7 +309,7 @@ impl Connection {
         };
         match replied? {
             Some(Reply::Rows(found)) => Ok(Output::Rows(read(found)?)),
-            Some(Reply::Part(found, is_cut)) => Ok(Output::Part(Part { rows: read(found)?, is_cut })),
+            Some(Reply::Part(found, room)) => Ok(Output::Part(read(found)?, room)),
             Some(Reply::Touched(count)) => Ok(Output::Touched(count)),
             Some(Reply::Done) | None => Ok(Output::Nothing),
         }
@@ -430,19 +434,14 @@ impl Conn for Connection {
                 }
                 Ok(rows)
             }
-            Output::Nothing | Output::Part(_) | Output::Touched(_) => {
+            Output::Nothing | Output::Part(..) | Output::Touched(_) => {
                 Err(Error::sql(SqlKind::Other, format!("no rows came from: {sql}")))
             }
         }
     }
 
     fn query_part(&mut self, sql: &str, values: &[Value], most_bytes: usize) -> Result<Part, Error> {
-        match self.round_trip(Last::Part(sql, values, most_bytes))? {
-            Output::Part(part) => Ok(part),
-            Output::Nothing | Output::Rows(_) | Output::Touched(_) => {
-                Err(Error::sql(SqlKind::Other, format!("no part came from: {sql}")))
-            }
-        }
+        self.first_rows(sql, values, most_bytes)
     }
 
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Error> {
@@ -450,7 +449,7 @@ impl Conn for Connection {
         self.changed_rows();
         match self.round_trip(Last::Execute(sql, values))? {
             Output::Touched(count) => Ok(count),
-            Output::Nothing | Output::Rows(_) | Output::Part(_) => {
+            Output::Nothing | Output::Rows(_) | Output::Part(..) => {
                 Err(Error::sql(SqlKind::Other, format!("no count came from: {sql}")))
             }
         }

@@ -16,8 +16,8 @@ pub(crate) enum Step<'a> {
     /// Begin, commit, savepoints: no values, no rows.
     Command(&'a str),
     Query(Text<'a>, &'a [Value]),
-    /// A query, of which no more is kept than rows of so many bytes.
-    Part(Text<'a>, &'a [Value], usize),
+    /// A query, of which no more is kept than there is room for.
+    Part(Text<'a>, &'a [Value], Room),
     Execute(Text<'a>, &'a [Value]),
     /// Of a statement for many rows: for each placeholder the values of all rows.
     Many(Statement, Vec<Vec<&'a Value>>),
@@ -32,7 +32,8 @@ pub(crate) enum Text<'a> {
 pub(crate) enum Reply {
     Done,
     Rows(Vec<tokio_postgres::Row>),
-    Part(Vec<tokio_postgres::Row>, bool),
+    /// And the room that is left.
+    Part(Vec<tokio_postgres::Row>, Room),
     Touched(u64),
 }
 
@@ -47,12 +48,12 @@ async fn send_one(client: &Client, step: &Step<'_>) -> Result<Reply, tokio_postg
             client.query(statement, &untyped(values)).await.map(Reply::Rows)
         }
         Step::Query(Text::Unprepared(sql), values) => client.query_typed(sql, &typed(values)).await.map(Reply::Rows),
-        Step::Part(Text::Prepared(statement), values, most_bytes) => {
-            part(client.query_raw(statement, values.iter()).await?, *most_bytes).await
+        Step::Part(Text::Prepared(statement), values, room) => {
+            part(client.query_raw(statement, values.iter()).await?, *room).await
         }
-        Step::Part(Text::Unprepared(sql), values, most_bytes) => {
+        Step::Part(Text::Unprepared(sql), values, room) => {
             let values = values.iter().map(|value| (value, natural_type(value)));
-            part(client.query_typed_raw(sql, values).await?, *most_bytes).await
+            part(client.query_typed_raw(sql, values).await?, *room).await
         }
         Step::Execute(Text::Prepared(statement), values) => {
             client.execute(statement, &untyped(values)).await.map(Reply::Touched)
@@ -68,16 +69,15 @@ async fn send_one(client: &Client, step: &Step<'_>) -> Result<Reply, tokio_postg
 }
 
 /// What comes behind it is read off the connection as it arrives, before the next answer, and not kept.
-async fn part(rows: RowStream, most_bytes: usize) -> Result<Reply, tokio_postgres::Error> {
-    let mut rows = pin!(rows);
-    let (mut kept, mut room) = (Vec::new(), Room::of(most_bytes));
+async fn part(rows: RowStream, mut room: Room) -> Result<Reply, tokio_postgres::Error> {
+    let (mut rows, mut kept) = (pin!(rows), Vec::new());
     while let Some(row) = rows.try_next().await? {
         if !room.takes(row.raw_size_bytes()) {
-            return Ok(Reply::Part(kept, true));
+            break;
         }
         kept.push(row);
     }
-    Ok(Reply::Part(kept, false))
+    Ok(Reply::Part(kept, room))
 }
 
 fn untyped(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {

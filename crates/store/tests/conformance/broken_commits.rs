@@ -3,9 +3,9 @@
 //! A small proxy stands between the store and PostgreSQL and cuts the connection at a chosen moment.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
-use store::{Database, Error, Settings, Store};
+use store::{Database, Error, Schema, Settings, Store};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -206,20 +206,22 @@ async fn wait_until_settled(world: &World, expected: i64) {
     panic!("{expected} postings were expected");
 }
 
-struct Proxy {
+pub(crate) struct Proxy {
     url: String,
     mode: Arc<AtomicU8>,
+    /// Bytes that came from the server.
+    pub(crate) answered: Arc<AtomicUsize>,
 }
 
 impl Proxy {
-    async fn start(url: &str) -> Self {
+    pub(crate) async fn start(url: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let own = listener.local_addr().unwrap().to_string();
         let start = url.rfind('@').map_or_else(|| url.find("://").unwrap() + 3, |at| at + 1);
         let end = start + url[start..].find('/').unwrap();
         let server = url[start..end].to_owned();
-        let mode = Arc::new(AtomicU8::new(PASS));
-        let modes = Arc::clone(&mode);
+        let (mode, answered) = (Arc::new(AtomicU8::new(PASS)), Arc::new(AtomicUsize::new(0)));
+        let (modes, counted) = (Arc::clone(&mode), Arc::clone(&answered));
         tokio::spawn(async move {
             let mut unanswered = Vec::new();
             while let Ok((client, _)) = listener.accept().await {
@@ -228,20 +230,24 @@ impl Proxy {
                     continue;
                 }
                 let server = TcpStream::connect(&server).await.unwrap();
-                tokio::spawn(pass(client, server, Arc::clone(&modes)));
+                tokio::spawn(pass(client, server, Arc::clone(&modes), Arc::clone(&counted)));
             }
         });
-        Self { url: format!("{}{own}{}", &url[..start], &url[end..]), mode }
+        Self { url: format!("{}{own}{}", &url[..start], &url[end..]), mode, answered }
     }
 
     async fn open(&self) -> Store {
+        self.open_with(schema()).await
+    }
+
+    pub(crate) async fn open_with(&self, schema: Schema) -> Store {
         let database = Database::Postgres { url: self.url.clone() };
         let settings = Settings { connections: 1, ..Settings::new(database) };
-        Store::open_with(settings, schema(), Arc::new(System), entropy()).await.unwrap()
+        Store::open_with(settings, schema, Arc::new(System), entropy()).await.unwrap()
     }
 }
 
-async fn pass(mut client: TcpStream, mut server: TcpStream, mode: Arc<AtomicU8>) {
+async fn pass(mut client: TcpStream, mut server: TcpStream, mode: Arc<AtomicU8>, answered: Arc<AtomicUsize>) {
     let (mut from_client, mut from_server) = (vec![0; 65536], vec![0; 65536]);
     loop {
         tokio::select! {
@@ -286,6 +292,7 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, mode: Arc<AtomicU8>)
             }
             read = server.read(&mut from_server) => {
                 let Ok(count @ 1..) = read else { return };
+                answered.fetch_add(count, Ordering::SeqCst);
                 if client.write_all(&from_server[..count]).await.is_err() {
                     return;
                 }

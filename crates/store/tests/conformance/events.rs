@@ -1,6 +1,7 @@
 //! Events get their places in the log after their commit: in the order of their time, and each object's in theirs.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use domain::event::{Event, EventType};
@@ -11,6 +12,7 @@ use store::queries::verify::{self, Span};
 use store::queries::{Page, PageRequest};
 use store::{Error, Schema, Tx};
 
+use crate::broken_commits::Proxy;
 use crate::on_both;
 use crate::world::{World, raw_postgres};
 
@@ -206,6 +208,76 @@ async fn events_that_cannot_be_read_hide_none_around_them(world: &World) {
 
 fn all(_: &mut Tx<'_>, event: Event) -> Result<Option<Event>, Error> {
     Ok(Some(event))
+}
+
+/// The server sends whatever a statement asks for, however little of it is kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_large_events_asks_for_little_more_than_it_shows() {
+    let Some(world) = World::postgres("a_page_of_large_events_asks_for_little").await else { return };
+    let proxy = Proxy::start(world.url()).await;
+    let store = proxy.open_with(Schema::product()).await;
+    let append = async |count, bytes| {
+        let appended = store.write(move |tx| {
+            let now = tx.now();
+            let scope = Scope { organization: tx.entropy().id(now), mode: Mode::Test };
+            for sequence in 1..=count {
+                let (id, kind, body) = (tx.entropy().id(now), EventType::CheckoutCancelled, "x".repeat(bytes));
+                let object_id = "cs_one".to_owned();
+                events::append(
+                    tx,
+                    &Event { id, scope, kind: kind.into(), object_id, sequence, body, created_at: now },
+                )?;
+            }
+            Ok::<_, Error>(scope)
+        });
+        appended.await.unwrap()
+    };
+    let (small, medium, large) = (append(40, 1000).await, append(40, 150_000).await, append(101, 1_000_000).await);
+    // What is on the page, and what it cost.
+    let list = async |scope, limit, after| {
+        let before = proxy.answered.load(Ordering::SeqCst);
+        let request = PageRequest { offset: 0, limit, after };
+        let listed = store.read(move |tx| events::list(tx, scope, &EventsFilter::default(), &request)).await.unwrap();
+        let ids: Vec<_> = listed.items.iter().map(|event| event.id.to_string()).collect();
+        // On the same connection, behind all that is still on its way.
+        store.read(|tx| tx.query("select 1 as one", &[])).await.unwrap();
+        (ids, listed.has_more, proxy.answered.load(Ordering::SeqCst) - before)
+    };
+    let most_bytes = 12 << 20;
+    let (ids, has_more, bytes) = list(large, 100, None).await;
+    assert_eq!((ids.len(), has_more), (4, true));
+    assert!(bytes < most_bytes, "{bytes}");
+
+    // Whatever their size, none is left out and none comes twice, on pages of several portions and of one.
+    for (scope, limit) in [(small, 7), (small, 8), (small, 39), (small, 40), (small, 100), (medium, 7), (medium, 100)] {
+        let (mut seen, mut after) = (Vec::new(), None);
+        loop {
+            let (ids, has_more, bytes) = list(scope, limit, after).await;
+            assert!(bytes < most_bytes, "{bytes}");
+            after = ids.last().cloned();
+            seen.extend(ids);
+            if !has_more {
+                break;
+            }
+        }
+        assert!(seen.is_sorted_by(|one, next| one > next), "{seen:?}");
+        assert_eq!(seen.len(), 40, "{limit}");
+    }
+
+    // After very many small ones their pages are asked for at once, until large ones come again.
+    for _ in 0..100 {
+        let (ids, has_more, _) = list(small, 20, None).await;
+        assert_eq!((ids.len(), has_more), (20, true));
+    }
+    let mut costs = Vec::new();
+    for _ in 0..3 {
+        let (ids, has_more, bytes) = list(large, 100, None).await;
+        assert_eq!((ids.len(), has_more), (4, true));
+        costs.push(bytes);
+    }
+    assert!(costs.iter().skip(1).all(|bytes| *bytes < most_bytes), "{costs:?}");
+    store.close().await;
+    world.end().await;
 }
 
 /// Each statement sees what was committed before it.
