@@ -14,6 +14,7 @@ use std::time::Duration;
 use serde::Serialize;
 use store::{EntropySource, Summary};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 use super::installation::{self, Part};
 use super::output::{self, Format};
@@ -120,9 +121,12 @@ fn interrupted() -> Problem {
     Problem::failed("interrupted; no backup was made.")
 }
 
-/// What a disk may take long for, on a thread of its own: whoever awaits it can look at signals as well.
+/// What a disk may take long for, on a thread of its own: whoever awaits it can look at signals as well, and the end of the
+/// process waits for no such thread.
 pub(super) async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    let (tell, told) = oneshot::channel();
+    std::thread::Builder::new().name("disk".into()).spawn(move || tell.send(work()))?;
+    told.await.unwrap_or_else(|_| Err(io::Error::other("what was done on the disk broke off")))
 }
 
 async fn to_file(store: &store::Store, file: &Path, stop: &mut Stop) -> Result<Summary, Problem> {
