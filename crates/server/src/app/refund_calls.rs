@@ -43,7 +43,9 @@ impl App {
         self.settle_refund(scope, id, Some(claimed.clone()), until, move |tx, refund, transaction, now| {
             let called = match &called {
                 // Whoever took over meanwhile may have called first, or be calling: they say what came of it.
-                Some(Called::Refused(_) | Called::Lost(_)) if !jobs::is_held(tx, &claim)? => {
+                Some(Called::Refused(_) | Called::Lost(_) | Called::Answered(RefundReport::NotFound))
+                    if !jobs::is_held(tx, &claim)? =>
+                {
                     return Ok(RefundMoved::Nowhere);
                 }
                 // No to the second call says nothing of the first.

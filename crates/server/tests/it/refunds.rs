@@ -55,6 +55,8 @@ enum Fault {
     LostBefore,
     LostAfter,
     Refused,
+    /// The rail says that it knows of none.
+    NotHeardOf,
     /// Another amount than was asked for is reported.
     WrongAmount,
 }
@@ -79,6 +81,7 @@ impl TestRail {
         match fault {
             Some(Fault::LostBefore) => return lost(),
             Some(Fault::Refused) => return Called::Refused(FailureReason::Declined),
+            Some(Fault::NotHeardOf) => return Called::Answered(RefundReport::NotFound),
             Some(Fault::LostAfter | Fault::WrongAmount) | None => {}
         }
         let mut paid_back = self.paid_back.lock().unwrap();
@@ -88,7 +91,9 @@ impl TestRail {
         match fault {
             Some(Fault::LostAfter) => lost(),
             Some(Fault::WrongAmount) => Called::Answered(completed(refund.amount.minor - 1)),
-            Some(Fault::LostBefore | Fault::Refused) | None => Called::Answered(completed(refund.amount.minor)),
+            Some(Fault::LostBefore | Fault::Refused | Fault::NotHeardOf) | None => {
+                Called::Answered(completed(refund.amount.minor))
+            }
         }
     }
 
@@ -344,6 +349,37 @@ async fn nobody_decides_while_another_worker_sends_a_refund_again() {
     let found = until(&world, id, is_over).await;
     assert_eq!((found.status(), rail.times(id)), (RefundStatus::Completed, 1));
     world.has_clean_books().await;
+}
+
+/// The same where it is sent for the first time, whatever the slow worker was told.
+#[tokio::test]
+async fn nobody_decides_while_another_worker_sends_a_refund() {
+    for fault in [Fault::LostBefore, Fault::Refused, Fault::NotHeardOf] {
+        let held = Arc::new(Held::default());
+        let made_of = |simulator| TestRail::made_of(simulator, true, &[]);
+        let (world, rail) = behind(|simulator| TestRail { held: Some(Arc::clone(&held)), ..made_of(simulator) }).await;
+        let paid = world.paid(10_000).await;
+        let id = world.refund(paid, Some(4_000)).await.unwrap().id;
+        for _ in 0..2 {
+            held.began.notified().await;
+            world.clock.advance(HALF_A_MINUTE);
+        }
+        rail.faults.lock().unwrap().push(fault);
+        held.goes_on.notify_one();
+        while !rail.faults.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(stored(&world, id).await.step(), Step::Sending, "{fault:?}");
+        let decided = decided_as_failed(&world, id).await;
+        assert_eq!(decided, Err(Failure::Refused(Refusal::RefundNotUnknown { status: "pending" })), "{fault:?}");
+        for _ in 0..2 {
+            held.goes_on.notify_one();
+        }
+        let found = until(&world, id, is_over).await;
+        assert_eq!((found.status(), rail.times(id)), (RefundStatus::Completed, 1), "{fault:?}");
+        world.has_clean_books().await;
+    }
 }
 
 /// By a person who has looked it up.
