@@ -112,11 +112,11 @@ pub fn rotate_signing_key(tx: &mut Tx<'_>, context: &Context) -> Result<Rotation
     Ok(Rotation::Published(key))
 }
 
-/// What the clock says, or if that is later the newest event. The audit log is left out: it has the times of those who ask.
+/// What the clock says, or if that is later the last event in a log. The audit log is left out: it has the times of those who ask.
 fn latest_known(tx: &mut Tx<'_>, known: &[StoredSigningKey]) -> Result<Timestamp, Failure> {
     let mut latest = not_before_the_first(known, tx.now());
     for scope in organizations::scopes(tx)? {
-        latest = events::newest_at(tx, scope)?.map_or(latest, |newest| newest.max(latest));
+        latest = events::last_at(tx, scope)?.map_or(latest, |last| last.max(latest));
     }
     Ok(latest)
 }

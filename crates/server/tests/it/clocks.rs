@@ -8,6 +8,7 @@ use dalasi::clock::SystemClock;
 use dalasi::entropy::SystemEntropy;
 use domain::Timestamp;
 use domain::checkout::Checkout;
+use domain::event::{Event, EventType};
 use domain::signing_key::SigningKey;
 use store::queries::PageRequest;
 use store::queries::events::{self, EventsFilter};
@@ -78,6 +79,23 @@ async fn rotate(place: &Place, world: &World, days: i64) -> (Rotation, Vec<Signi
     (rotation, stored)
 }
 
+/// Something happens, by that clock, and has its place in the log.
+async fn happens(place: &Place, world: &World, days: i64) {
+    let settings = Settings { secondary: true, ..Settings::new(place.settings()) };
+    let clock = Arc::new(Apart(SystemClock::new(), days));
+    let store = Store::open(settings, clock, Arc::new(SystemEntropy)).await.unwrap();
+    let scope = world.scope;
+    let told = store.write(move |tx| {
+        let now = tx.now();
+        let (id, object_id) = (tx.entropy().id(now), tx.entropy().id::<Checkout>(now).to_string());
+        let (kind, body) = (EventType::CheckoutCancelled.into(), "{}".to_owned());
+        events::append(tx, &Event { id, scope, kind, object_id, sequence: 1, body, created_at: now })?;
+        events::number(tx, 10)
+    });
+    assert_eq!(told.await.unwrap(), 1);
+    store.close().await;
+}
+
 /// Or tokens are signed by a key that nobody has heard of, and those of the key before are not taken any more.
 #[tokio::test]
 async fn a_clock_that_is_behind_lets_no_key_sign_before_it_was_published() {
@@ -85,8 +103,7 @@ async fn a_clock_that_is_behind_lets_no_key_sign_before_it_was_published() {
     let world = World::on(place.settings()).await;
     world.rest().await;
     let before = world.now();
-    let checkout = world.create(|_| {}).await;
-    world.cancel(checkout.id).await;
+    happens(&place, &world, 0).await;
     let (rotation, stored) = rotate(&place, &world, -2).await;
     let Rotation::Published(next) = rotation else { panic!("{rotation:?}") };
     assert!(before.plus(DAY) <= next.active_from && next.active_from <= world.now().plus(DAY), "{next:?}");
@@ -104,6 +121,10 @@ async fn a_key_published_by_a_clock_that_was_ahead_blocks_no_rotation() {
     let place = Place::sqlite();
     let world = World::on(place.settings()).await;
     world.rest().await;
+    // What happened while the clock was ahead is the newest by its id for years.
+    for days in [3650, 0] {
+        happens(&place, &world, days).await;
+    }
     let (rotation, _) = rotate(&place, &world, 3650).await;
     let Rotation::Published(far) = rotation else { panic!("{rotation:?}") };
     assert!(far.active_from > world.now().plus(DAY * 3000), "{far:?}");

@@ -91,6 +91,18 @@ where organization_id = $1 and mode = $2
 order by id desc
 limit 1";
 
+/// Places are given behind one another, whatever the clocks said.
+const SELECT_LAST_TIME: &str = "\
+select events.created_at
+from event_log
+join events
+    on events.organization_id = event_log.organization_id
+    and events.mode = event_log.mode
+    and events.id = event_log.event_id
+where event_log.organization_id = $1 and event_log.mode = $2
+order by event_log.log_no desc
+limit 1";
+
 const INSERT_LOGGED: &str = "\
 insert into event_log (organization_id, mode, log_no, event_id)
 values ($1, $2, $3, $4)";
@@ -146,6 +158,14 @@ pub fn append(tx: &mut Tx<'_>, event: &Event) -> Result<(), Error> {
 }
 
 /// When the newest event happened.
+/// When the event happened that is the last in the log: of those that were there for a while the last to be told, while the newest
+/// by its id may be of a clock that was ahead.
+pub fn last_at(tx: &mut Tx<'_>, scope: Scope) -> Result<Option<Timestamp>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    let row = tx.query_opt(&joined_in_order(tx, SELECT_LAST_TIME), &[organization, mode])?;
+    row.map(|row| row.get("created_at")).transpose()
+}
+
 pub fn newest_at(tx: &mut Tx<'_>, scope: Scope) -> Result<Option<Timestamp>, Error> {
     let values = [scope.organization.to_string().into(), scope.mode.as_str().into()];
     let newest = tx.query_opt(SELECT_NEWEST_TIME, &values)?;
