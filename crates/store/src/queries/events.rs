@@ -9,7 +9,7 @@ use super::{
 };
 use crate::entity::key;
 use crate::error::Error;
-use crate::sql::{Part, Row};
+use crate::sql::{Part, Row, Value};
 use crate::tx::Tx;
 use crate::wakes::Worker;
 
@@ -45,6 +45,7 @@ select events.organization_id, events.mode, events.id, events.object_id, events.
 from (
     select organization_id, mode, id
     from events_unlogged
+    where (organization_id, mode, id) > ($2, $3, $4)
     order by organization_id, mode, id
     limit $1) as waiting
 join events
@@ -258,44 +259,69 @@ struct Waiting {
 
 /// Gives about `limit` committed events their place in the log of their organization and mode. For one leased sequencer.
 pub fn number(tx: &mut Tx<'_>, limit: i64) -> Result<i64, Error> {
-    let waiting = in_order(waiting(tx, limit)?);
+    let mut behind: Place = ["", "", ""].map(Value::from);
     // `None` where there is no place behind the last, which can't be: that keeps no other's events from theirs.
     let mut last: Vec<(Scope, Option<i64>)> = Vec::new();
     let mut numbered = 0;
-    for Waiting { scope, id, .. } in &waiting {
-        let [organization, mode, event] = key(*scope, id);
-        let log_no = match last.iter_mut().find(|(known, _)| known == scope) {
-            Some((_, log_no)) => {
-                let step = if domain::planted!(Defect::LogSkipsPlaces) { 2 } else { 1 };
-                *log_no = log_no.and_then(|log_no| log_no.checked_add(step));
-                *log_no
-            }
-            None => {
-                let known: i64 =
-                    tx.query_one(SELECT_LAST_LOG_NO, &[organization.clone(), mode.clone()])?.get("log_no")?;
-                last.push((*scope, known.checked_add(1)));
-                known.checked_add(1)
-            }
-        };
-        let Some(log_no) = log_no else {
-            tracing::error!(event = id, organization = %scope.organization, "the log has no place for an event");
-            continue;
-        };
-        tx.append("event_log", INSERT_LOGGED, &[organization, mode, log_no.into(), event])?;
-        tx.guarded("events_unlogged", DELETE_UNLOGGED, &key(*scope, id))?;
-        numbered += 1;
+    loop {
+        let (waiting, read_to) = waiting(tx, limit, &behind)?;
+        for Waiting { scope, id, .. } in in_order(waiting) {
+            let [organization, mode, event] = key(scope, &id);
+            let log_no = match last.iter_mut().find(|(known, _)| *known == scope) {
+                Some((_, log_no)) => {
+                    let step = if domain::planted!(Defect::LogSkipsPlaces) { 2 } else { 1 };
+                    *log_no = log_no.and_then(|log_no| log_no.checked_add(step));
+                    *log_no
+                }
+                None => {
+                    let known: i64 =
+                        tx.query_one(SELECT_LAST_LOG_NO, &[organization.clone(), mode.clone()])?.get("log_no")?;
+                    if known == i64::MAX {
+                        tracing::error!(organization = %scope.organization, mode = scope.mode.as_str(), "the log has no place for what happens");
+                    }
+                    last.push((scope, known.checked_add(1)));
+                    known.checked_add(1)
+                }
+            };
+            let Some(log_no) = log_no else { continue };
+            tx.append("event_log", INSERT_LOGGED, &[organization, mode, log_no.into(), event])?;
+            tx.guarded("events_unlogged", DELETE_UNLOGGED, &key(scope, &id))?;
+            numbered += 1;
+        }
+        // Fewer than were asked for are all there are. What got no place, or can't be read, is still there, before the others.
+        let Some(read_to) = read_to.filter(|_| numbered < limit) else { return Ok(numbered) };
+        behind = behind_full(read_to, &last);
     }
-    Ok(numbered)
 }
 
-/// The first `limit` by their ids, and what of the same objects comes before one of them.
-fn waiting(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Waiting>, Error> {
-    let rows = tx.query(&joined_in_order(tx, WAITING), &[limit.into()])?;
+/// The key of a row, whatever is in it.
+type Place = [Value; 3];
+
+/// Behind what was read; and of a log that has no place, behind all of it.
+fn behind_full([organization, mode, id]: Place, last: &[(Scope, Option<i64>)]) -> Place {
+    let is_full = last.iter().any(|(scope, log_no)| {
+        let [its_organization, its_mode, _] = key(*scope, "");
+        log_no.is_none() && its_organization == organization && its_mode == mode
+    });
+    // No id has such a letter.
+    if is_full { [organization, mode, "\u{10ffff}".into()] } else { [organization, mode, id] }
+}
+
+/// The first `limit` behind a place by their ids, and what of the same objects comes before one of them. With the place of the
+/// last that was read, if there may be more.
+fn waiting(tx: &mut Tx<'_>, limit: i64, behind: &Place) -> Result<(Vec<Waiting>, Option<Place>), Error> {
+    let mut values = vec![limit.into()];
+    values.extend(behind.iter().cloned());
+    let rows = tx.query(&joined_in_order(tx, WAITING), &values)?;
     // One that can't be read keeps nobody's events from their places.
     let readable = |row| unless_damaged(read_waiting(row), "an event without a place").transpose();
     let mut all = rows.iter().filter_map(readable).collect::<Result<Vec<_>, Error>>()?;
     // Fewer are all there are.
-    if let (true, Some(last)) = (i64::try_from(rows.len()).is_ok_and(|rows| rows == limit), all.last()) {
+    let Some(last_row) = rows.last().filter(|_| i64::try_from(rows.len()).is_ok_and(|rows| rows == limit)) else {
+        return Ok((all, None));
+    };
+    let read_to = [last_row.get("organization_id")?, last_row.get("mode")?, last_row.get("id")?];
+    if let Some(last) = all.last() {
         let [organization, mode, id] = key(last.scope, &last.id);
         for row in tx.query(&joined_in_order(tx, EARLIER), &[organization, mode, id, MOST_EARLIER.into()])? {
             let earlier = read_waiting(&row)?;
@@ -305,7 +331,7 @@ fn waiting(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Waiting>, Error> {
             }
         }
     }
-    Ok(all)
+    Ok((all, Some(read_to)))
 }
 
 /// How the database would go about finding what waits: its plan for each statement, for whoever checks that none reads what has
@@ -314,7 +340,7 @@ pub fn plans(tx: &mut Tx<'_>, scope: Scope, last: &str) -> Result<[String; 2], E
     let [organization, mode, id] = key(scope, last);
     let earlier = joined_in_order(tx, EARLIER);
     Ok([
-        explained(tx, &joined_in_order(tx, WAITING), &[100.into()])?,
+        explained(tx, &joined_in_order(tx, WAITING), &[100.into(), "".into(), "".into(), "".into()])?,
         explained(tx, &earlier, &[organization, mode, id, MOST_EARLIER.into()])?,
     ])
 }

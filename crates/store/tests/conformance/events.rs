@@ -162,9 +162,12 @@ async fn a_log_without_a_place_keeps_no_other_from_its_places(world: &World) {
     assert_eq!(store.write(|tx| events::number(tx, 10)).await.unwrap(), 1);
     let filled = store.write(|tx| tx.execute("update event_log set log_no = 9223372036854775807", &[]));
     assert_eq!(filled.await.unwrap(), 1);
-    tell(Some(full), "cs_two").await;
+    // More than are looked at together.
+    for object in ["cs_1", "cs_2", "cs_3", "cs_4", "cs_5", "cs_6", "cs_7"] {
+        tell(Some(full), object).await;
+    }
     let other = tell(None, "cs_one").await;
-    assert_eq!(store.write(|tx| events::number(tx, 10)).await.unwrap(), 1);
+    assert_eq!(store.write(|tx| events::number(tx, 3)).await.unwrap(), 1);
     for scope in [full, other] {
         let page = store.read(move |tx| events::follow(tx, scope, None, 100, all)).await.unwrap().unwrap();
         assert_eq!(page.items.len(), 1);
