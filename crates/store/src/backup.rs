@@ -61,9 +61,11 @@ pub(crate) struct Trailer<'a> {
 pub async fn backup(store: &Store, writer: impl Write + Send + 'static) -> Result<Summary, Error> {
     let (latest, tables) = (store.schema().latest(), store.schema().tables);
     let writer = Mutex::new(Some(writer));
+    let names = store.read(table_names).await?;
     store
         .read(move |tx| {
             tx.unhurried();
+            keep_tables(tx, &names)?;
             // A second run would write behind the first one's half.
             let writer = writer.lock().unwrap_or_else(PoisonError::into_inner).take();
             let writer =
@@ -100,6 +102,18 @@ fn dump(tx: &mut Tx<'_>, latest: i64, tables: &[&str], writer: impl Write) -> Re
     out.line(&Trailer { rows: &rows, sha256: &sha256 })?;
     out.writer.flush().map_err(|error| unwritable(&error))?;
     Ok(Summary { schema, created_at, rows, sha256 })
+}
+
+/// Before the transaction sees anything: a table that a migration makes anew meanwhile would look empty to it.
+fn keep_tables(tx: &mut Tx<'_>, names: &[String]) -> Result<(), Error> {
+    if tx.dialect() == Dialect::Postgres && !names.is_empty() {
+        tx.execute(&format!("lock table {} in access share mode", names.join(", ")), &[])?;
+    }
+    if table_names(tx)? == names {
+        Ok(())
+    } else {
+        Err(Error::Backup("the tables were changed meanwhile by another version; make it again".to_owned()))
+    }
 }
 
 /// The list is written by hand, the catalogue isn't.

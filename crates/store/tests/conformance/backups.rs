@@ -1,12 +1,12 @@
 //! Backups: taken while the server runs, whole or refused, and readable by the other database.
 
 use std::io::{Cursor, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
 use store::{Dialect, Error, Migration, Store, Summary, Value, backup, check_backup, restore};
 
 use crate::on_both;
-use crate::world::{System, World, entropy, schema, schema_of};
+use crate::world::{System, World, entropy, raw_postgres, schema, schema_of};
 use crate::writes::add_posting;
 
 on_both!(
@@ -33,6 +33,45 @@ impl Write for Buffer {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+/// Says that something is written, and waits.
+struct Held(Buffer, Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>);
+
+impl Write for Held {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if let Some((began, goes_on)) = self.1.take() {
+            began.send(()).unwrap();
+            goes_on.recv().unwrap();
+        }
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A migration may make a table anew: to a transaction that began before, it would be empty.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_table_is_made_anew_while_it_is_backed_up() {
+    let Some(world) = World::postgres("no_table_is_made_anew_while_it_is_backed_up").await else { return };
+    let store = world.open().await;
+    fill(&store).await;
+    let ((tell, told), (go_on, goes_on)) = (mpsc::channel(), mpsc::channel());
+    let backing_up = tokio::spawn({
+        let (store, writer) = (store.clone(), Held(Buffer::default(), Some((tell, goes_on))));
+        async move { backup(&store, writer).await }
+    });
+    tokio::task::spawn_blocking(move || told.recv()).await.unwrap().unwrap();
+    let anew = "set lock_timeout = '500ms'; begin; create table things_anew as select * from things; drop table things; \
+                alter table things_anew rename to things; commit";
+    let refused = raw_postgres(world.url()).await.batch_execute(anew).await;
+    assert!(refused.is_err(), "its rows are still to be read");
+    go_on.send(()).unwrap();
+    assert_eq!(backing_up.await.unwrap().unwrap().rows["things"], 3);
+    store.close().await;
+    world.end().await;
 }
 
 async fn dump(store: &Store) -> (Vec<u8>, Summary) {
