@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::{Id, organization::Organization};
 use store::queries::{organizations as stored_organizations, signing_keys};
@@ -18,10 +19,14 @@ use crate::clock::SystemClock;
 use crate::config::{BesideSettings, Database, StoreSettings};
 use crate::entropy::SystemEntropy;
 use crate::error::Failure;
+use crate::monotonic;
 use crate::secrets::{KeyFileFault, MasterKey, create_key_file, load_key_file};
 use crate::wire::Addresses;
 
 pub(super) const DATABASE_FILE: &str = "dalasi.db";
+/// Whoever waits for a backup to be loaded looks again so soon, and no longer than that.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_RESTORE: Duration = Duration::from_secs(24 * 3600);
 
 /// How a process stands to a database that others may serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,15 +187,29 @@ pub(super) async fn master_key(store: &Store, settings: &StoreSettings) -> Resul
     }
 }
 
-/// The first organization, or nothing where there is one: then the key has to be the one that it was made with.
+/// The first organization, or nothing where there is one: then the key has to be the one that it was made with. Whoever loads a
+/// backup is waited for, until this is stopped.
 pub(super) async fn install(
     store: &Store,
     context: &Arc<Context>,
     name: &str,
     key: &FoundKey,
+    is_stopped: impl Fn() -> bool,
 ) -> Result<Option<Installed>, Problem> {
     let (command_context, name) = (Arc::clone(context), name.to_owned());
-    let installed = store.write(move |tx| organizations::install(tx, &command_context, &name)).await?;
+    let install = Arc::new(move |tx: &mut Tx<'_>| organizations::install(tx, &command_context, &name));
+    let until = monotonic::now() + LONGEST_RESTORE;
+    let installed = loop {
+        let again = Arc::clone(&install);
+        match store.write(move |tx| again(tx)).await {
+            // A backup is being loaded: each try waits for a while by itself.
+            Err(Failure::Store(store::Error::Unavailable(why))) if monotonic::now() < until && !is_stopped() => {
+                tracing::warn!(why, "whether there is an installation can't be said yet");
+                tokio::time::sleep(PAUSE).await;
+            }
+            ended => break ended?,
+        }
+    };
     if installed.is_none() {
         if let Some(made) = &key.made {
             withdraw_foreign(store, context, made).await;
@@ -324,26 +343,26 @@ mod tests {
         let made = FoundKey { key: ours.clone(), made: Some(path.clone()) };
         // A process beside us found our key, and was faster.
         let beside = FoundKey { key: ours.clone(), made: None };
-        assert!(install(&store, &with(&ours), "Shop", &beside).await.unwrap().is_some());
-        assert!(install(&store, &with(&ours), "Shop", &made).await.unwrap().is_none());
+        assert!(install(&store, &with(&ours), "Shop", &beside, || true).await.unwrap().is_some());
+        assert!(install(&store, &with(&ours), "Shop", &made, || true).await.unwrap().is_none());
         assert!(path.exists());
 
         // The database answers the first question and not the second.
         rename("signing_keys", "signing_keys_away", &store).await;
-        assert!(install(&store, &with(&ours), "Shop", &made).await.is_err());
+        assert!(install(&store, &with(&ours), "Shop", &made, || true).await.is_err());
         assert!(path.exists(), "nobody knows whose the key is");
         rename("signing_keys_away", "signing_keys", &store).await;
-        assert!(install(&store, &with(&ours), "Shop", &made).await.unwrap().is_none());
+        assert!(install(&store, &with(&ours), "Shop", &made, || true).await.unwrap().is_none());
 
         // A node with another disk made one, too late.
         let another = folder.join("another.key");
         let late = FoundKey { key: create_key_file(&another, [2; 32]).unwrap(), made: Some(another.clone()) };
         std::fs::rename(&another, folder.join("kept")).unwrap();
         std::fs::copy(&path, &another).unwrap();
-        assert!(install(&store, &with(&late.key), "Shop", &late).await.is_err());
+        assert!(install(&store, &with(&late.key), "Shop", &late, || true).await.is_err());
         assert!(another.exists(), "somebody has put the right one in its place");
         std::fs::rename(folder.join("kept"), &another).unwrap();
-        assert!(install(&store, &with(&late.key), "Shop", &late).await.is_err());
+        assert!(install(&store, &with(&late.key), "Shop", &late, || true).await.is_err());
         assert!(!another.exists() && path.exists());
         store.close().await;
         std::fs::remove_dir_all(folder).unwrap();

@@ -141,7 +141,8 @@ async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bo
     let mailer = settings.mail.clone().map(|mail| Mailer::new(mail, host.as_deref())).transpose()?;
     let context = Context::new(addresses.clone(), key.key.clone(), offers(&rails));
     let context = Arc::new(if mailer.is_some() { context.sending_mail() } else { context });
-    if let Some(installed) = installation::install(store, &context, FIRST_ORGANIZATION, &key).await? {
+    let installed = installation::install(store, &context, FIRST_ORGANIZATION, &key, || *stop.borrow()).await?;
+    if let Some(installed) = installed {
         welcome(settings, &addresses, &installed).map_err(|problem| problem.or_lost(LOST))?;
     }
 
