@@ -107,7 +107,7 @@ fn dump(tx: &mut Tx<'_>, latest: i64, tables: &[&str], writer: impl Write) -> Re
 /// Before the transaction sees anything: a table that a migration makes anew meanwhile would look empty to it.
 fn keep_tables(tx: &mut Tx<'_>, names: &[String]) -> Result<(), Error> {
     if tx.dialect() == Dialect::Postgres && !names.is_empty() {
-        tx.execute(&format!("lock table {} in access share mode", names.join(", ")), &[])?;
+        tx.query(&format!("lock table {} in access share mode", names.join(", ")), &[])?;
     }
     if table_names(tx)? == names {
         Ok(())
