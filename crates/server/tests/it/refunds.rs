@@ -300,86 +300,60 @@ async fn whatever_is_lost_is_paid_back_once_at_most() {
 /// Whoever looks a lost refund up at the wallet may see nothing, while the call that is made once more is on its way.
 #[tokio::test]
 async fn nobody_decides_while_a_refund_is_sent_again() {
-    let held = Arc::new(Held::default());
-    let (world, rail) = behind(|simulator| TestRail {
-        held: Some(Arc::clone(&held)),
-        ..TestRail::made_of(simulator, true, &[Fault::LostBefore])
-    })
-    .await;
-    let paid = world.paid(10_000).await;
-    let refund = world.refund(paid, Some(4_000)).await.unwrap();
-    held.began.notified().await;
-    let id = refund.id;
-    let decided = decided_as_failed(&world, id).await;
-    assert_eq!(decided, Err(Failure::Refused(Refusal::RefundNotUnknown { status: "processing" })));
-    held.goes_on.notify_one();
-    let found = until(&world, id, is_over).await;
-    assert_eq!((found.status(), rail.times(id)), (RefundStatus::Completed, 1));
-    world.has_clean_books().await;
-}
-
-/// The worker that sends it again is slower than its lease, and another one has begun: what the slow one never heard says nothing.
-#[tokio::test]
-async fn nobody_decides_while_another_worker_sends_a_refund_again() {
-    let held = Arc::new(Held::default());
-    let (world, rail) = behind(|simulator| TestRail {
-        held: Some(Arc::clone(&held)),
-        ..TestRail::made_of(simulator, true, &[Fault::LostBefore])
-    })
-    .await;
+    let (world, rail, held) = behind_held(&[Fault::LostBefore]).await;
     let paid = world.paid(10_000).await;
     let id = world.refund(paid, Some(4_000)).await.unwrap().id;
-    for _ in 0..2 {
-        held.began.notified().await;
-        world.clock.advance(HALF_A_MINUTE);
-    }
-    rail.faults.lock().unwrap().push(Fault::LostBefore);
-    held.goes_on.notify_one();
-    while !rail.faults.lock().unwrap().is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    assert_eq!(stored(&world, id).await.step(), Step::Sending, "the other is still calling");
-    let decided = decided_as_failed(&world, id).await;
-    assert_eq!(decided, Err(Failure::Refused(Refusal::RefundNotUnknown { status: "processing" })));
-    // A third may have begun by now.
-    for _ in 0..2 {
-        held.goes_on.notify_one();
-    }
-    let found = until(&world, id, is_over).await;
-    assert_eq!((found.status(), rail.times(id)), (RefundStatus::Completed, 1));
-    world.has_clean_books().await;
+    held.began.notified().await;
+    is_paid_back_once(&world, &rail, &held, id, "processing").await;
 }
 
-/// The same where it is sent for the first time, whatever the slow worker was told.
+/// The worker that calls is slower than its lease, and another one has begun: what the slow one never heard says nothing. So it
+/// is with the first call and with one that is made once more.
 #[tokio::test]
 async fn nobody_decides_while_another_worker_sends_a_refund() {
-    for fault in [Fault::LostBefore, Fault::Refused, Fault::NotHeardOf] {
-        let held = Arc::new(Held::default());
-        let made_of = |simulator| TestRail::made_of(simulator, true, &[]);
-        let (world, rail) = behind(|simulator| TestRail { held: Some(Arc::clone(&held)), ..made_of(simulator) }).await;
+    let cases: [(&[Fault], Fault, &str); 4] = [
+        (&[], Fault::LostBefore, "pending"),
+        (&[], Fault::Refused, "pending"),
+        (&[], Fault::NotHeardOf, "pending"),
+        (&[Fault::LostBefore], Fault::LostBefore, "processing"),
+    ];
+    for (faults, of_the_slow_one, status) in cases {
+        let (world, rail, held) = behind_held(faults).await;
         let paid = world.paid(10_000).await;
         let id = world.refund(paid, Some(4_000)).await.unwrap().id;
         for _ in 0..2 {
             held.began.notified().await;
             world.clock.advance(HALF_A_MINUTE);
         }
-        rail.faults.lock().unwrap().push(fault);
+        rail.faults.lock().unwrap().push(of_the_slow_one);
         held.goes_on.notify_one();
         while !rail.faults.lock().unwrap().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
-        assert_eq!(stored(&world, id).await.step(), Step::Sending, "{fault:?}");
-        let decided = decided_as_failed(&world, id).await;
-        assert_eq!(decided, Err(Failure::Refused(Refusal::RefundNotUnknown { status: "pending" })), "{fault:?}");
-        for _ in 0..2 {
-            held.goes_on.notify_one();
-        }
-        let found = until(&world, id, is_over).await;
-        assert_eq!((found.status(), rail.times(id)), (RefundStatus::Completed, 1), "{fault:?}");
-        world.has_clean_books().await;
+        is_paid_back_once(&world, &rail, &held, id, status).await;
     }
+}
+
+async fn behind_held(faults: &[Fault]) -> (World, Arc<TestRail>, Arc<Held>) {
+    let held = Arc::new(Held::default());
+    let (world, rail) =
+        behind(|simulator| TestRail { held: Some(Arc::clone(&held)), ..TestRail::made_of(simulator, true, faults) })
+            .await;
+    (world, rail, held)
+}
+
+/// A call for it is under way: nobody decides meanwhile, and then it ends.
+async fn is_paid_back_once(world: &World, rail: &TestRail, held: &Held, id: Id<Refund>, status: &'static str) {
+    assert_eq!(stored(world, id).await.step(), Step::Sending);
+    let decided = decided_as_failed(world, id).await;
+    assert_eq!(decided, Err(Failure::Refused(Refusal::RefundNotUnknown { status })));
+    held.goes_on.notify_one();
+    // Another may have begun by now.
+    held.goes_on.notify_one();
+    let found = until(world, id, is_over).await;
+    assert_eq!((found.status(), rail.times(id)), (RefundStatus::Completed, 1));
+    world.has_clean_books().await;
 }
 
 /// By a person who has looked it up.
