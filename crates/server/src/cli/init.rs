@@ -71,7 +71,11 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         // What is installed mentions no address.
         let nowhere = Addresses { public_url: String::new(), pay_url: String::new() };
         let context = Arc::new(Context::new(nowhere, key.key.clone(), Vec::new()));
-        installation::install(&store, &context, name, &key, || false).await
+        let goes_on = |why: &str| {
+            output::message(&format!("Somebody may be loading a backup; waiting for the end of that ({why})."));
+            true
+        };
+        installation::install(&store, &context, name, &key, goes_on).await
     };
     let installed = installed.await;
     store.close().await;

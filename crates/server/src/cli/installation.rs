@@ -24,9 +24,9 @@ use crate::secrets::{KeyFileFault, MasterKey, create_key_file, load_key_file};
 use crate::wire::Addresses;
 
 pub(super) const DATABASE_FILE: &str = "dalasi.db";
-/// Whoever waits for a backup to be loaded looks again so soon, and no longer than that.
+/// While a backup may be being loaded: before the next try, each of which waits by itself, and how long there is a next one.
 const PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_RESTORE: Duration = Duration::from_secs(24 * 3600);
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
 /// How a process stands to a database that others may serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,23 +188,22 @@ pub(super) async fn master_key(store: &Store, settings: &StoreSettings) -> Resul
 }
 
 /// The first organization, or nothing where there is one: then the key has to be the one that it was made with. Whoever loads a
-/// backup is waited for, until this is stopped.
+/// backup is waited for, as long as `goes_on` says so of a try that failed.
 pub(super) async fn install(
     store: &Store,
     context: &Arc<Context>,
     name: &str,
     key: &FoundKey,
-    is_stopped: impl Fn() -> bool,
+    goes_on: impl Fn(&str) -> bool,
 ) -> Result<Option<Installed>, Problem> {
     let (command_context, name) = (Arc::clone(context), name.to_owned());
     let install = Arc::new(move |tx: &mut Tx<'_>| organizations::install(tx, &command_context, &name));
-    let until = monotonic::now() + LONGEST_RESTORE;
+    let until = monotonic::now() + LONGEST_WAIT;
     let installed = loop {
         let again = Arc::clone(&install);
         match store.write(move |tx| again(tx)).await {
             // A backup is being loaded: each try waits for a while by itself.
-            Err(Failure::Store(store::Error::Unavailable(why))) if monotonic::now() < until && !is_stopped() => {
-                tracing::warn!(why, "whether there is an installation can't be said yet");
+            Err(Failure::Store(store::Error::Unavailable(why))) if monotonic::now() < until && goes_on(&why) => {
                 tokio::time::sleep(PAUSE).await;
             }
             ended => break ended?,
@@ -343,26 +342,26 @@ mod tests {
         let made = FoundKey { key: ours.clone(), made: Some(path.clone()) };
         // A process beside us found our key, and was faster.
         let beside = FoundKey { key: ours.clone(), made: None };
-        assert!(install(&store, &with(&ours), "Shop", &beside, || true).await.unwrap().is_some());
-        assert!(install(&store, &with(&ours), "Shop", &made, || true).await.unwrap().is_none());
+        assert!(install(&store, &with(&ours), "Shop", &beside, |_| false).await.unwrap().is_some());
+        assert!(install(&store, &with(&ours), "Shop", &made, |_| false).await.unwrap().is_none());
         assert!(path.exists());
 
         // The database answers the first question and not the second.
         rename("signing_keys", "signing_keys_away", &store).await;
-        assert!(install(&store, &with(&ours), "Shop", &made, || true).await.is_err());
+        assert!(install(&store, &with(&ours), "Shop", &made, |_| false).await.is_err());
         assert!(path.exists(), "nobody knows whose the key is");
         rename("signing_keys_away", "signing_keys", &store).await;
-        assert!(install(&store, &with(&ours), "Shop", &made, || true).await.unwrap().is_none());
+        assert!(install(&store, &with(&ours), "Shop", &made, |_| false).await.unwrap().is_none());
 
         // A node with another disk made one, too late.
         let another = folder.join("another.key");
         let late = FoundKey { key: create_key_file(&another, [2; 32]).unwrap(), made: Some(another.clone()) };
         std::fs::rename(&another, folder.join("kept")).unwrap();
         std::fs::copy(&path, &another).unwrap();
-        assert!(install(&store, &with(&late.key), "Shop", &late, || true).await.is_err());
+        assert!(install(&store, &with(&late.key), "Shop", &late, |_| false).await.is_err());
         assert!(another.exists(), "somebody has put the right one in its place");
         std::fs::rename(folder.join("kept"), &another).unwrap();
-        assert!(install(&store, &with(&late.key), "Shop", &late, || true).await.is_err());
+        assert!(install(&store, &with(&late.key), "Shop", &late, |_| false).await.is_err());
         assert!(!another.exists() && path.exists());
         store.close().await;
         std::fs::remove_dir_all(folder).unwrap();

@@ -141,7 +141,11 @@ async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bo
     let mailer = settings.mail.clone().map(|mail| Mailer::new(mail, host.as_deref())).transpose()?;
     let context = Context::new(addresses.clone(), key.key.clone(), offers(&rails));
     let context = Arc::new(if mailer.is_some() { context.sending_mail() } else { context });
-    let installed = installation::install(store, &context, FIRST_ORGANIZATION, &key, || *stop.borrow()).await?;
+    let goes_on = |why: &str| {
+        tracing::warn!(why, "whether there is an installation can't be said yet");
+        !*stop.borrow()
+    };
+    let installed = installation::install(store, &context, FIRST_ORGANIZATION, &key, goes_on).await?;
     if let Some(installed) = installed {
         welcome(settings, &addresses, &installed).map_err(|problem| problem.or_lost(LOST))?;
     }
