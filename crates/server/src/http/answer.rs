@@ -95,10 +95,10 @@ pub struct Problem {
 
 /// Where the published SDK has more than this server, and what that is.
 const NOT_THERE_YET: [(&str, &str); 4] = [
-    ("/v1/sms", "SMS"),
-    ("/v1/payouts", "payouts but their balance"),
-    ("/v1/pay/subscriptions", "subscriptions"),
-    ("/v1/pay/donations", "donations"),
+    ("/v1/sms", "SMS yet"),
+    ("/v1/payouts", "payouts yet, only their balance (`GET /v1/payouts/balance`)"),
+    ("/v1/pay/subscriptions", "subscriptions yet"),
+    ("/v1/pay/donations", "donations yet"),
 ];
 
 impl Problem {
@@ -131,7 +131,7 @@ impl Problem {
     pub fn route_not_found(path: &str) -> Self {
         let begins = |area: &str| path.strip_prefix(area).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         let error = match NOT_THERE_YET.iter().find(|(area, _)| begins(area)) {
-            Some((_, what)) => format!("This server has no {what} yet."),
+            Some((_, what)) => format!("This server has no {what}."),
             None => "There is nothing at this address; check the path (a trailing slash counts).".to_owned(),
         };
         Self::new(StatusCode::NOT_FOUND, "route_not_found", error)
