@@ -229,7 +229,7 @@ class Places:
             self.outputs[f"no page {path}"] = self.get(path + self.words.segment())
         for path in ("/v1/checkouts/", "/v1/pay/receipts/number/", "/v1/pay/receipts/validate/", "/v1/pay/status/"):
             self.outputs[f"no object {path}"] = self.api.get(path + self.words.segment())
-        names = ("lang", "note", "problem", "reads", "method", "amount", "session_id", short)
+        names = ("lang", "note", "problem", "reads", "method", "amount", "code", "session_id", short)
         self.outputs["queries of verify"] = self.get("/verify", params=dict.fromkeys(names, text))
         self.outputs["queries of a checkout"] = self.get(
             self.outputs["page of a link"].url.removeprefix(self.server.url), params=dict.fromkeys(names, text)

@@ -3,12 +3,13 @@
 (() => {
 const d = document
 const by = id => d.getElementById(id)
-const { keys, moment } = d.body.dataset
+const { keys, moment, first } = d.body.dataset
 const lang = d.documentElement.lang
 const LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const PURPOSE = 'dalasi receipt statement v1\0'
-const SECTIONS = ['intro', 'checking', 'valid', 'invalid', 'unsupported']
+const SECTIONS = ['answer', 'intro', 'checking', 'valid', 'invalid', 'unsupported'].filter(by)
 const encode = text => new TextEncoder().encode(text)
+const title = d.title, untested = by('test').hidden, open = by('paste').open
 let statement, run = 0
 
 // Upper-case base32 without padding: bytes have one text.
@@ -100,23 +101,32 @@ by('amount').className = digits.textContent.length > 12 ? 'amount longer' : digi
 by('merchant').textContent = said ? plain(said.merchant) : ''
 by('number').textContent = said ? said.number : ''
 by('paid-at').textContent = said ? when(said.seconds) : ''
-by('test').hidden = !said || said.live
+by('test').hidden = said ? said.live : name !== first || untested
 tell()
 for (const id of SECTIONS) by(id).hidden = id !== name
-by('paste').hidden = name === 'checking' || name === 'unsupported'
-by('paste').open = name === 'intro'
-const title = by(name).querySelector('h1')
-d.title = title.textContent
+by('paste').hidden = name === 'checking'
+by('paste').open = name === first ? open : name === 'unsupported'
+const heading = by(name).querySelector('h1')
+d.title = name === first ? title : heading.textContent
+// What was wrong with a code says nothing of a statement.
+if (name !== first && by('errors')) by('errors').remove()
 // The first page is read from its top in any case.
-if (run > 1) title.focus()
+if (run > 1) heading.focus()
 }
 
 const check = async () => {
 const mine = ++run
 const text = location.hash.slice(1)
+// A validation code says nothing by itself: the server is asked.
+if (/^[\da-f]{32}$/i.test(text)) {
+const there = new URL(location)
+there.hash = ''
+there.searchParams.set('code', text)
+return location.replace(there)
+}
 // The other language checks the same.
 for (const link of d.querySelectorAll('.lang a')) link.hash = text
-if (!text) return show('intro')
+if (!text) return show(first)
 show('checking')
 let said, can = true
 try { said = await verified(text) } catch { can = false }
@@ -140,7 +150,7 @@ if (asked === statement) tell(asked.proof.every((byte, at) => byte === tag[at]) 
 }
 by('paste-form').onsubmit = e => {
 e.preventDefault()
-const text = by('statement').value.split('#').pop().replace(/\s/g, '')
+const text = by('statement').value.split('#').pop().replace(/[\s-]/g, '')
 if (!text) return by('statement').focus()
 by('statement').value = ''
 if (location.hash === '#' + text) check()

@@ -305,9 +305,9 @@ qr-body = To pay on your phone, point its camera here.
 
 ## Check a receipt
 verify-title = Check a receipt
-verify-intro = Scan the QR code on a receipt with your phone’s camera. This page then shows what was really paid.
-verify-intro-private = The check happens on your device. Nothing about the receipt is sent.
-verify-no-script = This page checks receipts on your device, and needs JavaScript for it. Switch JavaScript on for this page, then open it again.
+verify-intro = Scan the QR code on a receipt with your phone’s camera. This page then shows what was really paid. Or enter the receipt’s validation code below.
+verify-intro-private = What the QR code holds is checked on your device, and nothing of it is sent. A validation code is sent to { $host }, which looks it up.
+verify-no-script = Enter the receipt’s validation code below. QR codes are checked on your device, and this page needs JavaScript for it.
 verify-valid-title = This payment is genuine
 verify-valid-body = { $host } has signed this:
 verify-merchant = Paid to
@@ -326,10 +326,16 @@ verify-invalid-title = Not a valid receipt
 verify-invalid-body = { $host } has not signed this. Do not accept it as proof of a payment.
 verify-invalid-why = It may be forged, or part of the code is missing. Scan the whole code again, or ask the shop.
 verify-unsupported-title = This browser cannot check receipts
-verify-unsupported-body = It is too old, or the address of this page does not begin with https. Open the page in a newer browser. The receipt may be good or not: this page cannot say.
+verify-unsupported-body = It is too old, or the address of this page does not begin with https. Open the page in a newer browser. The receipt may be good or not: this page cannot say. You can enter its validation code below.
 verify-paste-title = Check by hand
-verify-paste = Address or code of the receipt
-verify-paste-hint = What the QR code holds: paste all of it.
+verify-paste = Code of the receipt
+verify-paste-hint = The validation code, 32 digits and letters from a to f, or all that the QR code holds.
+verify-code-format = Enter the validation code: 32 digits and letters from a to f.
+verify-issued-body = { $host } has issued this receipt:
+verify-refunded = Paid back since
+verify-unknown-title = No receipt has this code
+verify-unknown-body = { $host } has issued no receipt with this validation code. Do not accept it as proof of a payment.
+verify-unknown-why = Compare the code with the receipt, character by character, and try again, or scan its QR code.
 verify-check = Check
 
 ## Messages

@@ -305,9 +305,9 @@ qr-body = Pour payer sur votre téléphone, visez ce code avec son appareil phot
 
 ## Vérifier un reçu
 verify-title = Vérifier un reçu
-verify-intro = Scannez le code QR d’un reçu avec l’appareil photo du téléphone. Cette page montre alors ce qui a vraiment été payé.
-verify-intro-private = La vérification se fait sur votre appareil. Rien du reçu n’est envoyé.
-verify-no-script = Cette page vérifie les reçus sur votre appareil et a besoin de JavaScript. Activez JavaScript pour cette page, puis ouvrez-la de nouveau.
+verify-intro = Scannez le code QR d’un reçu avec l’appareil photo du téléphone. Cette page montre alors ce qui a vraiment été payé. Ou saisissez ci-dessous le code de validation du reçu.
+verify-intro-private = Ce que contient le code QR est vérifié sur votre appareil, et rien n’en est envoyé. Un code de validation est envoyé à { $host }, qui le recherche.
+verify-no-script = Saisissez ci-dessous le code de validation du reçu. Les codes QR sont vérifiés sur votre appareil, et cette page a besoin de JavaScript pour cela.
 verify-valid-title = Ce paiement est authentique
 verify-valid-body = { $host } a signé ceci :
 verify-merchant = Payé à
@@ -326,10 +326,16 @@ verify-invalid-title = Reçu non valable
 verify-invalid-body = { $host } n’a pas signé ceci. Ne l’acceptez pas comme preuve de paiement.
 verify-invalid-why = Il est peut-être faux, ou il manque une partie du code. Scannez de nouveau le code entier ou demandez à la boutique.
 verify-unsupported-title = Ce navigateur ne peut pas vérifier les reçus
-verify-unsupported-body = Il est trop ancien, ou l’adresse de cette page ne commence pas par https. Ouvrez la page dans un navigateur plus récent. Le reçu est peut-être bon, peut-être pas : cette page ne peut pas le dire.
+verify-unsupported-body = Il est trop ancien, ou l’adresse de cette page ne commence pas par https. Ouvrez la page dans un navigateur plus récent. Le reçu est peut-être bon, peut-être pas : cette page ne peut pas le dire. Vous pouvez saisir son code de validation ci-dessous.
 verify-paste-title = Vérifier à la main
-verify-paste = Adresse ou code du reçu
-verify-paste-hint = Ce que contient le code QR : collez tout.
+verify-paste = Code du reçu
+verify-paste-hint = Le code de validation, 32 chiffres et lettres de a à f, ou tout ce que contient le code QR.
+verify-code-format = Saisissez le code de validation : 32 chiffres et lettres de a à f.
+verify-issued-body = { $host } a émis ce reçu :
+verify-refunded = Remboursé depuis
+verify-unknown-title = Aucun reçu n’a ce code
+verify-unknown-body = { $host } n’a émis aucun reçu avec ce code de validation. Ne l’acceptez pas comme preuve de paiement.
+verify-unknown-why = Comparez le code avec le reçu, caractère par caractère, et essayez de nouveau, ou scannez son code QR.
 verify-check = Vérifier
 
 ## Messages

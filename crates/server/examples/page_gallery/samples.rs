@@ -80,17 +80,17 @@ pub(crate) fn every(locale: Locale, voice: Voice) -> Vec<Sample> {
             script: None,
         });
     }
-    let page = VerifyPage {
-        language,
-        path: voice.say("/verify"),
-        keys: vec![ReceiptKey { id: [7; 8], bytes: [7; 32] }; 3],
-        host: voice.say("pay.kairababooks.example"),
-    };
-    samples.push(Sample {
-        name: "verify".to_owned(),
-        html: verify::render(&page, &nonce),
-        script: Some(&VERIFY_SCRIPT),
-    });
+    for (name, asked) in receipts(voice) {
+        let page = VerifyPage {
+            language,
+            path: voice.say("/verify"),
+            keys: vec![ReceiptKey { id: [7; 8], bytes: [7; 32] }; 3],
+            host: voice.say("pay.kairababooks.example"),
+            asked,
+        };
+        let html = verify::render(&page, &nonce);
+        samples.push(Sample { name: name.to_owned(), html, script: Some(&VERIFY_SCRIPT) });
+    }
     let messages = [
         ("not-found", Message::NotFound),
         ("foreign-form", Message::ForeignForm),
@@ -103,6 +103,24 @@ pub(crate) fn every(locale: Locale, voice: Voice) -> Vec<Sample> {
         samples.push(Sample { name: format!("message-{name}"), html: message::render(&page, &nonce), script: None });
     }
     samples
+}
+
+fn receipts(voice: Voice) -> [(&'static str, Option<AskedReceipt>); 4] {
+    let issued = IssuedReceipt {
+        merchant: voice.say("Kairaba Books"),
+        number: voice.say("RCT-2026-001"),
+        amount: gmd(150_000),
+        refunded: Some(gmd(2_500)),
+        paid_at: 1_795_273_500,
+        test_mode: true,
+    };
+    let asked = |typed, answer| Some(AskedReceipt { typed: voice.say(typed), answer });
+    [
+        ("verify", None),
+        ("verify-malformed", asked("5f0c9a7b", ReceiptAnswer::Malformed)),
+        ("verify-unknown", asked("5f0c9a7be1d24386a0f4c2e8b19d7360", ReceiptAnswer::Unknown)),
+        ("verify-issued", asked("5f0c9a7be1d24386a0f4c2e8b19d7360", ReceiptAnswer::Issued(issued))),
+    ]
 }
 
 fn gmd(minor: i64) -> Amount {

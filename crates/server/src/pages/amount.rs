@@ -41,6 +41,15 @@ pub fn digits(amount: &Amount, locale: Locale) -> String {
     out
 }
 
+/// How a page sets its amount: smaller when it is long, so that it keeps to its line on a small phone.
+pub fn class(digits: &str) -> &'static str {
+    match digits.chars().count() {
+        0..=8 => "amount",
+        9..=12 => "amount long",
+        _ => "amount longer",
+    }
+}
+
 /// An amount as a payer would type it, from how the API writes it.
 pub fn to_type(text: &str, locale: Locale) -> String {
     match locale {

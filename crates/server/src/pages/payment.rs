@@ -482,13 +482,8 @@ impl<'a> Payment<'a> {
         in_part || self.page.fields.iter().any(|field| field.error.is_some())
     }
 
-    /// How the amount is set: smaller when it is long, so that it keeps to its line on a small phone.
     fn amount_class(&self) -> &'static str {
-        match self.digits.chars().count() {
-            0..=8 => "amount",
-            9..=12 => "amount long",
-            _ => "amount longer",
-        }
+        amount::class(&self.digits)
     }
 }
 

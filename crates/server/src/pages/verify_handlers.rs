@@ -1,34 +1,74 @@
-//! The address of the page that checks receipts. What it is to check never gets here.
+//! The address of the page that checks receipts. The statement of a QR code never gets here; a validation code does.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use domain::Money;
+use domain::receipt::{Receipt, ValidationCode};
 use url::Url;
 
 use super::answer::{Wrong, html, nonce};
 use super::routes::Site;
-use super::verify;
-use super::view::{ReceiptKey, VerifyPage};
+use super::view::{AskedReceipt, IssuedReceipt, ReceiptAnswer, ReceiptKey, VerifyPage};
 use super::visit::Visit;
-use crate::app::receipt_statements;
+use super::{state, verify};
+use crate::app::{receipt_statements, receipts};
 use crate::receipt_statement::short_id;
+
+const LONGEST_TYPED: usize = 64;
 
 pub(super) async fn show(State(site): State<Arc<Site>>, visit: Visit) -> Response {
     let language = visit.language(None);
-    let keys = match site.app.read(receipt_statements::verifying_keys).await {
-        Ok(keys) => keys,
+    let typed: Option<String> = visit.code.as_deref().map(|typed| typed.trim().chars().take(LONGEST_TYPED).collect());
+    let typed = typed.filter(|typed| !typed.is_empty());
+    let code = typed.as_deref().and_then(code);
+    let asked = code.clone();
+    let read = site.app.read(move |tx, context| {
+        let keys = receipt_statements::verifying_keys(tx, context)?;
+        let found = match &asked {
+            Some(code) => receipts::validate(tx, code)?,
+            None => None,
+        };
+        Ok((keys, found))
+    });
+    let (keys, found) = match read.await {
+        Ok(read) => read,
         Err(failure) => return Wrong::from(failure).answer(&visit, language, site.is_https),
+    };
+    let answer = match (code, found) {
+        (None, _) => ReceiptAnswer::Malformed,
+        (Some(_), None) => ReceiptAnswer::Unknown,
+        (Some(_), Some((receipt, refunded))) => ReceiptAnswer::Issued(issued(receipt, refunded)),
     };
     let page = VerifyPage {
         language,
         path: "/verify".to_owned(),
         keys: keys.iter().map(|key| ReceiptKey { id: short_id(key), bytes: *key.bytes() }).collect(),
         host: host(site.pay_url()),
+        asked: typed.map(|typed| AskedReceipt { typed, answer }),
     };
     let nonce = nonce();
     html(StatusCode::OK, &nonce, site.is_https, verify::render(&page, &nonce))
+}
+
+/// As a person copies it from paper: in groups, in capitals.
+fn code(typed: &str) -> Option<ValidationCode> {
+    let digits: String = typed.chars().filter(|it| !it.is_whitespace() && *it != '-').collect();
+    ValidationCode::parse(&digits.to_ascii_lowercase())
+}
+
+/// What anybody who has the code may know of it, as the API tells it.
+fn issued(receipt: Receipt, refunded: Money) -> IssuedReceipt {
+    IssuedReceipt {
+        merchant: receipt.merchant.name,
+        number: receipt.number,
+        amount: state::amount(receipt.amount),
+        refunded: (refunded.minor > 0).then(|| state::amount(refunded)),
+        paid_at: receipt.payment_date.seconds(),
+        test_mode: !receipt.scope.mode.is_live(),
+    }
 }
 
 /// What the address bar has to show; with a port where it isn't the usual one.

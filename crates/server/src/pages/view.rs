@@ -502,7 +502,7 @@ impl Outcome {
     }
 }
 
-/// Where a receipt's statement is checked.
+/// Where a receipt is checked.
 #[derive(Debug, Clone)]
 pub struct VerifyPage {
     pub language: Language,
@@ -511,6 +511,34 @@ pub struct VerifyPage {
     pub keys: Vec<ReceiptKey>,
     /// What the browser shows as the page's address, for comparing.
     pub host: String,
+    /// By its validation code.
+    pub asked: Option<AskedReceipt>,
+}
+
+/// The validation code that somebody typed, and what we know of it.
+#[derive(Debug, Clone)]
+pub struct AskedReceipt {
+    pub typed: String,
+    pub answer: ReceiptAnswer,
+}
+
+#[derive(Debug, Clone)]
+pub enum ReceiptAnswer {
+    /// Nothing that could be a code.
+    Malformed,
+    Unknown,
+    Issued(IssuedReceipt),
+}
+
+#[derive(Debug, Clone)]
+pub struct IssuedReceipt {
+    pub merchant: String,
+    pub number: String,
+    pub amount: Amount,
+    /// What of it was given back since.
+    pub refunded: Option<Amount>,
+    pub paid_at: i64,
+    pub test_mode: bool,
 }
 
 /// A public Ed25519 key, with the id by which statements name it.

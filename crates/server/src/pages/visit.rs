@@ -29,6 +29,8 @@ pub(super) struct Visit {
     pub(super) part: Option<String>,
     /// What the simulator's card page has against a choice.
     pub(super) problem: Option<String>,
+    /// The validation code of a receipt that is asked about, as it was typed.
+    pub(super) code: Option<String>,
     lang: Option<String>,
     accept_language: Option<String>,
 }
@@ -56,6 +58,7 @@ impl<S: Sync> FromRequestParts<S> for Visit {
             method: value("method").and_then(|method| Method::parse(&method)),
             part: value("amount"),
             problem: value("problem"),
+            code: value("code"),
             lang: value("lang"),
             accept_language: parts.headers.get(ACCEPT_LANGUAGE).and_then(|it| it.to_str().ok()).map(String::from),
         })
