@@ -149,6 +149,7 @@ fn page(state: State, language: Language, voice: Voice) -> PaymentPage {
         revision: voice.say("7-2"),
         form_token: voice.say("ft_0123456789abcdef0123456789abcdef"),
         shown: Some(Shown { text: voice.say("150000 GMD"), tag: voice.say("q3Vb0xk7tQ") }),
+        session: Some(voice.say("ps_01h455vc1nf1ysr3q8s9p3k4mh")),
         time_left: None,
         reads: 2,
         leave: Some(Leave::ToShop),

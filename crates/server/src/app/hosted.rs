@@ -340,24 +340,39 @@ fn told(link: &PaymentLink, metadata: &Metadata) -> (Metadata, Metadata) {
 }
 
 /// The payer leaves: a checkout is cancelled by it, and of anything else what was begun is closed. While an attempt is
-/// with its rail only the merchant may.
-pub fn leave(tx: &mut Tx<'_>, context: &Context, scope: Scope, place: Place) -> Result<(), Failure> {
+/// with its rail only the merchant may. `shown` is the payment from which the payer leaves, where that is known.
+pub fn leave(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    scope: Scope,
+    place: Place,
+    shown: Option<Id<PaymentSession>>,
+) -> Result<(), Failure> {
     match place.payable {
         Payable::Checkout(id) => {
-            if load::<Checkout>(tx, scope, id)?.attempt_with_provider() {
+            let checkout = load::<Checkout>(tx, scope, id)?;
+            refuse_another(shown, checkout.payment_session)?;
+            if checkout.attempt_with_provider() {
                 return Err(Refusal::PaymentInProgress.into());
             }
             checkouts::cancel(tx, context, scope, id).map(drop)
         }
-        Payable::Invoice(_) | Payable::PaymentLink(_) => choose_again(tx, scope, place),
+        Payable::Invoice(_) | Payable::PaymentLink(_) => choose_again(tx, scope, place, shown),
     }
 }
 
 /// The payer wants to choose again: what was begun and is not with its rail is closed.
-pub fn choose_again(tx: &mut Tx<'_>, scope: Scope, place: Place) -> Result<(), Failure> {
+pub fn choose_again(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    place: Place,
+    shown: Option<Id<PaymentSession>>,
+) -> Result<(), Failure> {
     let mut object = PaidObject::load(tx, scope, place.payable)?;
     object.refuse_unless_payable(false, tx.now())?;
-    let Some(session) = object.session_for(place.target()) else { return Ok(()) };
+    let current = object.session_for(place.target());
+    refuse_another(shown, current)?;
+    let Some(session) = current else { return Ok(()) };
     let mut payment = sessions::load_payment(tx, scope, session)?;
     match payment.session.status() {
         SessionStatus::Processing => return Err(Refusal::PaymentInProgress.into()),
@@ -368,4 +383,9 @@ pub fn choose_again(tx: &mut Tx<'_>, scope: Scope, place: Place) -> Result<(), F
     }
     payments::close(tx, &mut object, &mut payment, false)?;
     object.save(tx)
+}
+
+/// What is said of the payment that a page showed is said of no other.
+fn refuse_another(shown: Option<Id<PaymentSession>>, current: Option<Id<PaymentSession>>) -> Result<(), Refusal> {
+    if shown.is_some() && shown != current { Err(Refusal::PaymentSessionClosed) } else { Ok(()) }
 }

@@ -22,6 +22,8 @@ const MOST_FIELDS: usize = 64;
 /// What the page showed that can change.
 pub(super) const SHOWN: &str = "shown";
 const SHOWN_TAG: &str = "shown_tag";
+/// The payment that the page showed.
+pub(super) const SESSION: &str = "session";
 
 pub(super) struct Form(Vec<(String, String)>);
 

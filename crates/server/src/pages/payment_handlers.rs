@@ -1,6 +1,7 @@
 //! The addresses of a payment's page: show it, and do what its forms ask. A form does its thing once, however often it is
 //! sent, and always ends in a redirect to the page, which tells what came of it.
 
+mod begun;
 mod outcomes;
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use domain::payment::{Payable, Payer, PaymentSession, SessionStatus};
 use domain::rail::NextAction;
-use domain::{Method, Money, Msisdn};
+use domain::{Id, Method, Money, Msisdn, Refusal};
 use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
 
@@ -31,12 +32,12 @@ use crate::app::Context;
 use crate::app::hosted::{self, Hosted, Place, Standing};
 use crate::app::idempotency::Reply;
 use crate::app::paid_object::PaidObject;
-use crate::app::payments::Initialize;
+use crate::app::payments::{Initialize, Target};
 use crate::app::sessions::Payment;
 use crate::error::Failure;
 use crate::form_token;
 use crate::request_id::RequestId;
-use outcomes::{answer, outcome, payment_answer, payment_outcome, place_of};
+use outcomes::{answer, answer_of_shown, outcome, payment_answer, payment_outcome, place_of};
 
 const PURPOSE: &str = "payment page";
 /// A browser is not kept waiting longer for a rail; the page goes on asking.
@@ -146,6 +147,7 @@ fn draw(call: &Call, visit: &Visit) -> Response {
         revision,
         form_token,
         shown: shown_here,
+        session: hosted.session().map(|session| session.id.to_string()),
         time_left: subject::time_left(hosted),
         reads: visit.reads,
         leave: subject::leave(hosted),
@@ -311,19 +313,11 @@ async fn press(call: &Call, action: Action, form: &Form, token: &str) -> Result<
         },
         // Only a form that was altered names no method.
         (Action::Method | Action::Phone, _) => Ok(call.to_page()),
-        (Action::Code, _) => submit_code(call, form, |code| once("code", code)).await,
+        (Action::Code, _) => begun::submit_code(call, form, |code| once("code", code)).await,
         (Action::Approved, _) => approved(call).await,
-        (Action::Resend, _) => resend(call, once("resend", "")).await,
-        (Action::Other, _) => {
-            let result = choose_again(call, once("other", "")).await;
-            answer(call, result, None)
-        }
-        (Action::Leave, _) => match leave(call, once("leave", "")).await {
-            Ok(reply) if reply.status == 200 && call.hosted.failure_address().is_some() => {
-                Ok(call.to_page_with(&Note::Leaving {}))
-            }
-            result => answer(call, result, None),
-        },
+        (Action::Resend, _) => begun::resend(call, form, once("resend", "")).await,
+        (Action::Other, _) => begun::other(call, form, once("other", "")).await,
+        (Action::Leave, _) => begun::leave(call, form, once("leave", "")).await,
     }
 }
 
@@ -415,22 +409,6 @@ fn key_of(call: &Call, key: String) -> IdempotencyKey {
     IdempotencyKey { scope: call.hosted.scope(), space, key, fingerprint, former_fingerprint: None }
 }
 
-async fn choose_again(call: &Call, key: IdempotencyKey) -> Result<Reply, Failure> {
-    let (scope, place) = (call.hosted.scope(), call.place);
-    let command = move |tx: &mut Tx<'_>, _: &Context| hosted::choose_again(tx, scope, place);
-    let reply = call.site.app.write(Some(key), command, outcome).await;
-    call.site.app.tell(place.payable.object_id());
-    reply
-}
-
-async fn leave(call: &Call, key: IdempotencyKey) -> Result<Reply, Failure> {
-    let (scope, place) = (call.hosted.scope(), call.place);
-    let command = move |tx: &mut Tx<'_>, context: &Context| hosted::leave(tx, context, scope, place);
-    let reply = call.site.app.write(Some(key), command, outcome).await;
-    call.site.app.tell(place.payable.object_id());
-    reply
-}
-
 /// A wallet is asked only after the payer has said which phone. What was begun with another method ends here. Where many
 /// pay, the payment is opened first: what was filled in is in it.
 async fn ask_for_phone(
@@ -451,7 +429,7 @@ async fn ask_for_phone(
     match open {
         Some(payment) if is_as_begun(&payment.session) => return Ok(call.to_page()),
         Some(_) => {
-            let result = choose_again(call, once("method")).await;
+            let result = begun::choose_again(call, None, once("method")).await;
             if !result.as_ref().is_ok_and(|reply| reply.status == 200) {
                 return answer(call, result, Some(method));
             }
@@ -538,45 +516,10 @@ async fn start(
     }
 }
 
-async fn submit_code(call: &Call, form: &Form, once: impl Fn(&str) -> IdempotencyKey) -> Result<Response, Wrong> {
-    let Some(session) = call.hosted.session() else { return Ok(call.to_page()) };
-    let Some(NextAction::Otp { length, .. }) = &session.next_action else { return Ok(call.to_page()) };
-    let code: String = form.get("code").unwrap_or_default().chars().filter(|c| !matches!(c, ' ' | '-')).collect();
-    if !shown::is_due(form, &call.hosted, session.amount) {
-        return match call.site.app.stored_answer(&once(&code)).await.transpose() {
-            Some(result) => answer(call, result, None),
-            None => Ok(call.to_page_with(&Note::AmountChanged {})),
-        };
-    }
-    if code.is_empty() {
-        return Ok(call.to_page_with(&Note::Code { fault: CodeFault::Missing }));
-    }
-    if code.len() != usize::from(*length) || !code.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Ok(call.to_page_with(&Note::Code { fault: CodeFault::Format }));
-    }
-    let request = Initialize { has_code: true, ..Initialize::of(call.place.target()) };
-    let key = once(&code);
-    let result = call.site.app.initialize(call.hosted.scope(), request, Some(code), Some(key), outcome).await;
-    // What a code that came too late or twice has met shows in the state.
-    answer(call, result, None)
-}
-
 async fn approved(call: &Call) -> Result<Response, Wrong> {
     if call.hosted.standing() != Standing::Open {
         return Ok(call.to_page());
     }
     ask(call).await;
     Ok(call.to_page_with(&Note::Approved {}))
-}
-
-async fn resend(call: &Call, key: IdempotencyKey) -> Result<Response, Wrong> {
-    let target = call.place.target();
-    let result = call.site.app.start_again(call.hosted.scope(), target, Some(key), payment_outcome).await;
-    match result {
-        Ok(reply) if reply.status == 200 => {
-            Ok(see_other(&address(&page_path::path(place_of(call, &reply)), call.language, &[])))
-        }
-        Err(Failure::TooOften) => Ok(call.to_page_with(&Note::Code { fault: CodeFault::TooOften })),
-        result => answer(call, result, None),
-    }
 }

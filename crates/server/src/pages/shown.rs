@@ -1,10 +1,11 @@
-//! What a page shows that its merchant can change while it is open: the amount that is due of an invoice, the questions of a
+//! What a page shows that can change while it is open. By its merchant: the amount that is due of an invoice, the questions of a
 //! payment link, the methods. The page names the first two in its forms, under a tag, and a form that names anything else begins
-//! nothing.
+//! nothing. By another tab: the payment, which its forms name as well.
 
 use aws_lc_rs::digest::{SHA256, digest};
+use domain::payment::PaymentSession;
 use domain::payment_link::CustomField;
-use domain::{Method, Money};
+use domain::{Id, Method, Money};
 
 use super::form::{self, Form};
 use super::note::Note;
@@ -71,6 +72,17 @@ pub(super) fn refuse_gone(form: &Form, hosted: &Hosted, place: Place, method: Me
         }
         PaidObject::PaymentLink(_) | PaidObject::Checkout(_) | PaidObject::Invoice(_) => Ok(()),
     }
+}
+
+/// Whether the form's page showed another payment than the one that is current. A page of an earlier version names none.
+pub(super) fn is_of_another_session(form: &Form, hosted: &Hosted) -> bool {
+    form.get(form::SESSION).is_some() && session(form, hosted).is_none()
+}
+
+/// The page's own payment, if the form names it: what it names is only ever compared.
+pub(super) fn session(form: &Form, hosted: &Hosted) -> Option<Id<PaymentSession>> {
+    let own = hosted.session()?.id;
+    (form.get(form::SESSION) == Some(own.to_string().as_str())).then_some(own)
 }
 
 #[cfg(test)]

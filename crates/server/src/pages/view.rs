@@ -27,6 +27,8 @@ pub struct PaymentPage {
     pub form_token: String,
     /// Rides beside it: what the page shows that can change.
     pub shown: Option<Shown>,
+    /// The payment that is shown, for its forms to name.
+    pub session: Option<String>,
     /// Set it through [`super::moment::time_left`], which speaks only in the last quarter.
     pub time_left: Option<TimeLeft>,
     /// How often a waiting page without script has asked already (`?reads=`); longer pauses each time.

@@ -77,6 +77,16 @@ pub(super) fn answer(call: &Call, result: Result<Reply, Failure>, method: Option
     Ok(note.map_or_else(|| call.to_page(), |note| call.to_page_with(&note)))
 }
 
+/// After what was asked of the payment that the page showed, which may be there no more.
+pub(super) fn answer_of_shown(call: &Call, result: Result<Reply, Failure>) -> Result<Response, Wrong> {
+    match result {
+        Ok(reply) if reply.body == kept(&Refusal::PaymentSessionClosed.code()) => {
+            Ok(call.to_page_with(&Note::StaleForm {}))
+        }
+        result => answer(call, result, None),
+    }
+}
+
 /// After a payment began or went on: to its page, or back to what the payer has to fill in otherwise.
 pub(super) fn payment_answer(
     call: &Call,

@@ -10,6 +10,7 @@ use dalasi::app::load;
 use dalasi::app::organizations::{self, SettingsChange};
 use dalasi::app::payment_links::{self, LinkChange, NewPaymentLink};
 use dalasi::app::products::NewItem;
+use domain::checkout::Checkout;
 use domain::invoice::Invoice;
 use domain::payment::{Payable, PaymentSession};
 use domain::payment_link::{CustomField, FieldType, PaymentLink, Price, Status, Terms};
@@ -19,6 +20,7 @@ use domain::{Currency, Id, Method, Money, OfflineMethod};
 use crate::invoices::{create, rice};
 use crate::world::{Payer, World};
 
+const TOO_OLD: &str = "This page was too old. Nothing was sent.";
 const CHANGED: &str = "The amount to pay has changed. Nothing was sent.";
 
 fn gmd(minor: i64) -> Money {
@@ -59,6 +61,11 @@ async fn set(world: &World, change: SettingsChange) {
 
 async fn looked_up(world: &World, id: Id<Invoice>) -> Hosted {
     let place = Place { payable: Payable::Invoice(id), session: None };
+    world.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await.unwrap()
+}
+
+async fn of_checkout(world: &World, id: Id<Checkout>) -> Hosted {
+    let place = Place { payable: Payable::Checkout(id), session: None };
     world.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await.unwrap()
 }
 
@@ -197,6 +204,62 @@ async fn a_code_pays_what_its_own_tab_shows() {
     first.reach("We received 80.00 GMD").await;
     assert_eq!(begun(&world, id).await, [gmd(5_000), gmd(8_000)]);
     world.has_clean_books().await;
+}
+
+#[tokio::test]
+async fn a_tab_acts_on_the_payment_that_it_shows() {
+    let world = World::new().await;
+    let checkout = world.create(|_| {}).await.id;
+    let page = format!("/checkout/{checkout}");
+    let mut first = world.payer_at(page.clone()).await;
+    first.with_phone(Method::Qmoney, "+2207000000").await;
+    let forms = ["/code", "/resend", "/other"].map(|action| first.prepare(action, &[("code", "123456")]));
+    let twice = ["/other", "/other"].map(|action| first.prepare(action, &[]));
+    let mut second = world.payer_at(page).await;
+    for form in twice {
+        let answer = world.send(form).await;
+        second.open(answer.location()).await;
+        // The same form once more has done what it does.
+        assert_eq!(second.page.heading(), "How do you want to pay?");
+        assert!(!second.page.says(TOO_OLD), "{}", second.page.body);
+    }
+    second.with_phone(Method::Qmoney, "+2207000001").await;
+    for form in forms {
+        let answer = world.send(form).await;
+        first.open(answer.location()).await;
+        assert_eq!(first.page.heading(), "Enter the code");
+        assert!(first.page.says(TOO_OLD), "{}", first.page.body);
+    }
+    let hosted = of_checkout(&world, checkout).await;
+    assert_eq!((hosted.attempts.len(), hosted.is_paid_by().count()), (2, 0));
+    // Not enough money: from that page one can leave.
+    second.press("/code", &[("code", "123456")]).await;
+    second.reach("Not paid").await;
+    let leave = second.prepare("/leave", &[]);
+    first.reload().await;
+    first.with_phone(Method::Qmoney, "+2207000000").await;
+    let answer = world.send(leave).await;
+    second.open(answer.location()).await;
+    assert_eq!(second.page.heading(), "Enter the code");
+    assert!(second.page.says(TOO_OLD), "{}", second.page.body);
+    first.press("/code", &[("code", "123456")]).await;
+    first.reach("Paid").await;
+    world.has_clean_books().await;
+}
+
+/// A page of an earlier version names no payment.
+#[tokio::test]
+async fn a_form_that_names_no_payment_acts_on_the_current_one() {
+    let world = World::new().await;
+    let checkout = world.create(|_| {}).await.id;
+    let mut payer = world.payer_at(format!("/checkout/{checkout}")).await;
+    payer.with_phone(Method::Qmoney, "+2207000000").await;
+    let (to, mut fields) = payer.page.form("/code").unwrap();
+    let session = of_checkout(&world, checkout).await.session().unwrap().id;
+    assert_eq!(fields.pop(), Some(("session".to_owned(), session.to_string())));
+    fields.push(("code".into(), "123456".into()));
+    world.send(crate::world::post(&to, &fields)).await;
+    payer.reach("Paid").await;
 }
 
 /// Under a tag of its own: another one is no form of ours. A form of an earlier version names none, and begins nothing; to a

@@ -220,7 +220,7 @@ async fn outlives(world: &World, rail: &Lossy, method: Method, is_cancelled: boo
         starts(rail, 1).await;
         let place = hosted::Place { payable: Payable::Checkout(checkout), session: None };
         let scope = world.scope;
-        let left = world.app.commit(move |tx, context| hosted::leave(tx, context, scope, place)).await;
+        let left = world.app.commit(move |tx, context| hosted::leave(tx, context, scope, place, None)).await;
         assert!(matches!(left, Err(Failure::Refused(Refusal::PaymentInProgress))), "only the merchant may: {left:?}");
         let meanwhile = if is_cancelled {
             world.cancel(checkout).await;
