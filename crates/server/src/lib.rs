@@ -33,5 +33,6 @@ pub mod request_id;
 pub mod secrets;
 pub mod signing;
 pub mod tokens;
+pub mod way_back;
 mod whole_body;
 pub mod wire;

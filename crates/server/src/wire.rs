@@ -50,9 +50,9 @@ impl Addresses {
         }
     }
 
-    /// Where a rail's own page sends the payer back to.
-    pub fn returned(&self, payable: Payable, session: Id<PaymentSession>) -> String {
-        format!("{}/returned", self.payment_page(payable, session))
+    /// Where a rail's own page sends the payer back to; `way` is of [`crate::way_back`].
+    pub fn returned(&self, payable: Payable, session: Id<PaymentSession>, way: &str) -> String {
+        format!("{}/returned/{way}", self.payment_page(payable, session))
     }
 }
 

@@ -287,8 +287,11 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
                 other_methods: false,
             },
         ),
-        ("checking", State::Checking { method: Method::Wave, simulator_url: None }),
-        ("checking-card", State::Checking { method: Method::Card, simulator_url: None }),
+        ("checking", State::Checking { method: Method::Wave, attempt_url: None }),
+        (
+            "checking-card",
+            State::Checking { method: Method::Card, attempt_url: voice.option("https://pay.example/c/1") },
+        ),
         ("leaving", State::Leaving { return_url: voice.say(SHOP) }),
         ("paid", State::Paid { receipt: Some(receipt(Method::Wave)), return_url: shop() }),
         ("paid-no-shop", State::Paid { receipt: Some(receipt(Method::Card)), return_url: None }),
@@ -327,8 +330,8 @@ fn variations(language: Language, voice: Voice) -> Vec<(String, PaymentPage)> {
     let mut pages = Vec::new();
     for (name, mut state) in states(voice) {
         match &mut state {
-            State::ApproveOnPhone { simulator_url, .. } | State::Checking { simulator_url, .. } => {
-                *simulator_url = simulator()
+            State::ApproveOnPhone { simulator_url: url, .. } | State::Checking { attempt_url: url, .. } => {
+                *url = simulator()
             }
             State::EnterCode { simulator_code, .. } => *simulator_code = voice.option("123456"),
             _ => {}

@@ -23,6 +23,7 @@ use super::{App, Context, insist, look_up, organization_of};
 use crate::error::Failure;
 use crate::monotonic;
 use crate::rails::{Order, Rail};
+use crate::way_back;
 use crate::wire;
 use crate::wire::payments::PaymentSessionView;
 
@@ -393,7 +394,9 @@ impl App {
         self.read(move |tx, context| {
             let transaction = look_up::<Transaction>(tx, scope, id)?;
             let organization = organization_of(tx, scope)?;
-            let return_url = context.addresses.returned(transaction.payable, transaction.attempt().session);
+            let session = transaction.attempt().session;
+            let way = way_back::of(&context.form_token_key, session);
+            let return_url = context.addresses.returned(transaction.payable, session, &way);
             Ok(Order { transaction, merchant: organization.profile.name.clone(), return_url })
         })
         .await

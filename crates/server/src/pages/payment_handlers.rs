@@ -37,6 +37,7 @@ use crate::app::sessions::Payment;
 use crate::error::Failure;
 use crate::form_token;
 use crate::request_id::RequestId;
+use crate::way_back;
 use outcomes::{answer, answer_of_shown, outcome, payment_answer, payment_outcome, place_of};
 
 const PURPOSE: &str = "payment page";
@@ -192,8 +193,8 @@ fn in_language(mut state: view::State, pay_url: &str, language: Language) -> vie
     let ours = format!("{pay_url}/simulator/");
     let url = match &mut state {
         view::State::Redirecting { url, .. } => Some(url),
-        view::State::ApproveOnPhone { simulator_url, .. } | view::State::Checking { simulator_url, .. } => {
-            simulator_url.as_mut()
+        view::State::ApproveOnPhone { simulator_url: url, .. } | view::State::Checking { attempt_url: url, .. } => {
+            url.as_mut()
         }
         _ => None,
     };
@@ -203,7 +204,8 @@ fn in_language(mut state: view::State, pay_url: &str, language: Language) -> vie
     state
 }
 
-/// The rail's own page sends the payer back here. That is no proof of anything: the rail is asked.
+/// The rail's own page sends the payer back here. That is no proof of anything: the rail is asked. Only who comes by the
+/// address that this payment's rail was given has this payment wait for its word; whatever else is said here changes nothing.
 pub(super) async fn returned(State(site): State<Arc<Site>>, visit: Visit) -> Response {
     let result = async {
         let call = Call::open(&site, &visit).await?;
@@ -220,7 +222,11 @@ async fn come_back(call: &Call) -> Result<(), Failure> {
     if !is_open || !matches!(session.next_action, Some(NextAction::Redirect { .. })) {
         return Ok(());
     }
-    call.site.app.payer_returned(call.hosted.scope(), attempt.id).await?;
+    let way = call.action.as_deref().and_then(|action| action.strip_prefix("returned/"));
+    let key = &call.site.app.context().form_token_key;
+    if way.is_some_and(|way| way_back::is_of(key, session.id, way)) {
+        call.site.app.payer_returned(call.hosted.scope(), attempt.id).await?;
+    }
     ask(call).await;
     Ok(())
 }

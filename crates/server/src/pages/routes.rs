@@ -89,6 +89,7 @@ fn payment_pages(page: &str) -> Router<Arc<Site>> {
 fn payment_actions(page: &str) -> Router<Arc<Site>> {
     Router::new()
         .route(&format!("{page}/returned"), get(payment_handlers::returned))
+        .route(&format!("{page}/returned/{{way}}"), get(payment_handlers::returned))
         .route(&format!("{page}/status"), get(follow::status))
         .route(&format!("{page}/events"), get(follow::events))
         .route(&format!("{page}/{{action}}"), get(payment_handlers::show_instead).post(payment_handlers::act))

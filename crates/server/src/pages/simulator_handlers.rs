@@ -54,7 +54,7 @@ impl Call {
     /// Back to the payment's own page, past the rail's way of telling that the payer came back.
     fn to_checkout(&self) -> Response {
         let back = self.payment.return_url.strip_prefix(self.site.pay_url()).unwrap_or("/");
-        see_other(&address(back.strip_suffix("/returned").unwrap_or(back), self.language, &[]))
+        see_other(&address(back.split_once("/returned").map_or(back, |(page, _)| page), self.language, &[]))
     }
 
     fn return_url(&self) -> String {

@@ -5,7 +5,7 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 use domain::method::Flow;
-use domain::payment::{SessionStatus, Step, Transaction, TransactionStatus};
+use domain::payment::{PaymentSession, SessionStatus, Step, Transaction, TransactionStatus};
 use domain::rail::{FailureReason, NextAction};
 use domain::simulator::{RIGHT_CODE, Screen, Script};
 use domain::{Money, Msisdn};
@@ -197,7 +197,10 @@ fn open(hosted: &Hosted, attempt: &Transaction, simulator: &Simulator<'_>) -> St
                 | NextAction::ShowQr { .. },
             ),
             _,
-        ) => checking(hosted, simulator_url),
+        ) => {
+            let held = held_page(session).filter(|_| is_waiting && hosted.simulated.is_none());
+            checking(hosted, simulator_url.or(held))
+        }
     }
 }
 
@@ -220,11 +223,26 @@ fn not_paid(hosted: &Hosted, attempt: &Transaction) -> State {
     }
 }
 
-fn checking(hosted: &Hosted, simulator_url: Option<String>) -> State {
+/// Where the payer can still approve the same attempt who came back without: nothing else begins until its rail has spoken.
+fn held_page(session: &PaymentSession) -> Option<String> {
+    match &session.next_action {
+        Some(NextAction::Redirect { url }) => Some(url.clone()),
+        None
+        | Some(
+            NextAction::Otp { .. }
+            | NextAction::ApproveOnPhone { .. }
+            | NextAction::ConfirmDone {}
+            | NextAction::DialUssd { .. }
+            | NextAction::ShowQr { .. },
+        ) => None,
+    }
+}
+
+fn checking(hosted: &Hosted, attempt_url: Option<String>) -> State {
     let session_method = hosted.payment.as_ref().and_then(|payment| payment.session.method);
     // What is open or paid was begun with some method; the word stands for it where none is known.
     let method = session_method.or_else(|| hosted.methods.first().copied()).unwrap_or(domain::Method::Wave);
-    State::Checking { method: shown(method), simulator_url }
+    State::Checking { method: shown(method), attempt_url }
 }
 
 /// What this one showing says beyond the state, where the state allows it.
@@ -238,7 +256,7 @@ pub(super) fn noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: O
             Some(Note::Leaving {}),
         ) => State::Leaving { return_url },
         (State::ApproveOnPhone { method, simulator_url, .. }, Some(Note::Approved {})) => {
-            State::Checking { method, simulator_url }
+            State::Checking { method, attempt_url: simulator_url }
         }
         (state @ (State::ApproveOnPhone { .. } | State::Redirecting { .. }), Some(note)) => with_problem(state, &note),
         (
@@ -421,5 +439,74 @@ pub(super) fn amount(money: Money) -> Amount {
         minor: money.minor,
         exponent: u8::try_from(money.currency.exponent()).unwrap_or(0),
         currency: money.currency.code().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::organization::Organization;
+    use domain::payment::{Payable, Payer};
+    use domain::payment_link::{PaymentLink, Price, Terms};
+    use domain::rail::{Called, Started};
+    use domain::{Currency, Entropy, Mode, Scope, Timestamp};
+
+    use super::*;
+    use crate::app::sessions::Payment;
+    use crate::secrets::{MasterKey, Purpose};
+
+    const WAVE: &str = "https://pay.wave.com/c/1";
+
+    /// A payment by Wave of a link, in live mode, of which the rail has told where to go.
+    fn sent_away(now: Timestamp) -> Hosted {
+        let mut entropy = Entropy::from_seed([1; 32]);
+        let organization = Organization::new(entropy.id(now), Mode::Live, "Kairaba Books".into(), now);
+        let scope = Scope { organization: organization.id, mode: Mode::Live };
+        let terms = Terms {
+            title: "Tea".into(),
+            description: None,
+            expiration_date: None,
+            max_usage_count: None,
+            success_url: None,
+            failure_url: None,
+            collect_customer_info: false,
+            custom_fields: None,
+            metadata: None,
+        };
+        let amount = Money::new(100, Currency::gmd());
+        let link = PaymentLink::create(entropy.id(now), scope, Price::Fixed { amount }, terms, now);
+        let (payable, wave) = (Payable::PaymentLink(link.id), domain::Method::Wave);
+        let until = Timestamp::from_micros(now.as_micros() + 600_000_000);
+        let mut session =
+            PaymentSession::open(entropy.id(now), scope, payable, amount, Some(wave), Payer::default(), until, now);
+        let fee = Money::new(0, amount.currency);
+        let mut attempt = session.begin(entropy.id(now), wave, "wave".into(), fee, now);
+        let next_action = NextAction::Redirect { url: WAVE.into() };
+        session.started(&mut attempt, Called::Answered(Started { rail_reference: None, next_action }), now);
+        Hosted {
+            object: PaidObject::PaymentLink(link),
+            organization: organization.into(),
+            methods: vec![wave],
+            attempts: vec![attempt.clone()],
+            payment: Some(Payment { session, transaction: Some(attempt) }),
+            received: Vec::new(),
+            simulated: None,
+            now,
+        }
+    }
+
+    #[test]
+    fn who_came_back_can_go_to_the_same_page_again() {
+        let mut hosted = sent_away(Timestamp::from_micros(1_790_000_000_000_000));
+        let token_key = MasterKey::from_bytes([1; 32]).subkey(Purpose::PageToken);
+        let shown =
+            |hosted: &Hosted| stored(hosted, &Simulator { pay_url: "https://pay.example", token_key: &token_key });
+        assert!(matches!(shown(&hosted), State::Redirecting { url, .. } if url == WAVE));
+        let Some(Payment { session, transaction: Some(attempt) }) = &mut hosted.payment else { unreachable!() };
+        session.returned(attempt, hosted.now);
+        assert!(matches!(shown(&hosted), State::Checking { attempt_url: Some(url), .. } if url == WAVE));
+        // Nobody knows what became of it: one who pays there may have paid already.
+        let Some(Payment { session, .. }) = &mut hosted.payment else { unreachable!() };
+        session.outcome_unknown = true;
+        assert!(matches!(shown(&hosted), State::Checking { attempt_url: None, .. }));
     }
 }

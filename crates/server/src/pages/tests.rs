@@ -209,7 +209,7 @@ fn every_key_that_is_used_exists_and_every_key_that_exists_is_used() {
         let composed = key.starts_with("redirect-") || key.starts_with("test-number-");
         assert!(composed || all.contains(&format!("\"{key}\"")), "`{key}` is never said");
     }
-    for part in ["title", "body", "open"] {
+    for part in ["title", "body", "open", "again"] {
         for method in ["wave", "afrimoney", "qmoney", "card"] {
             let key = format!("redirect-{part}-{method}");
             assert!(english.contains_key(key.as_str()), "no text `{key}`");

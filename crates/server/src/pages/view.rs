@@ -292,7 +292,8 @@ pub enum State {
     },
     Checking {
         method: Method,
-        simulator_url: Option<String>,
+        /// Where the same attempt can still be approved; the simulator's page in test mode.
+        attempt_url: Option<String>,
     },
     /// Left unpaid: outward to the shop.
     Leaving {

@@ -5,11 +5,13 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use dalasi::app::Context;
 use dalasi::app::customers::{self, NewCustomer};
-use dalasi::app::hosted::Standing;
+use dalasi::app::hosted::{self, Place, Standing};
+use domain::checkout::Checkout;
 use domain::customer::Contact;
+use domain::payment::Payable;
 use domain::{Method, Msisdn};
 
-use crate::world::{QUIET, World};
+use crate::world::{Page, QUIET, World};
 
 #[tokio::test]
 async fn a_phone_that_is_none_is_refused_and_stays_in_its_field() {
@@ -363,12 +365,52 @@ async fn who_comes_back_after_long_is_told_soon() {
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
     world.clock.stop();
-    payer.open(&format!("/checkout/{}/returned", checkout.id)).await;
+    payer.open(&way_back(&world, &checkout).await).await;
     assert_eq!(payer.page.heading(), "We are asking Wave whether you paid");
     payer.go_out("Open the simulated Wave").await;
     payer.decide("answer_lost").await;
     world.clock.advance(Duration::from_secs(5));
     payer.reach("Paid").await;
+}
+
+/// Of the payment that is current.
+async fn way_back(world: &World, checkout: &Checkout) -> String {
+    let place = Place { payable: Payable::Checkout(checkout.id), session: None };
+    let hosted = world.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await.unwrap();
+    hosted.simulated.expect("a simulated payment").return_url
+}
+
+/// Who knows a page's address could hold the payment that its payer is about to make, or to leave.
+#[tokio::test]
+async fn only_who_was_sent_away_comes_back() {
+    let world = World::new().await;
+    world.clock.stop();
+    let checkout = world.create(|_| {}).await;
+    let mut payer = world.payer(&checkout).await;
+    payer.choose(Method::Card).await;
+    let before = way_back(&world, &checkout).await;
+    payer.press("/other", &[]).await;
+    payer.choose(Method::Wave).await;
+    let own = way_back(&world, &checkout).await;
+    let bare = format!("/checkout/{}/returned", checkout.id);
+    let session = own.strip_prefix(&format!("{}{bare}/", crate::world::PAY_URL)).unwrap().split('.').next().unwrap();
+    for way in [bare.clone(), format!("{bare}/"), format!("{bare}/{session}"), own[..own.len() - 1].to_owned(), before]
+    {
+        let Page { status, .. } = world.get(way.strip_prefix(crate::world::PAY_URL).unwrap_or(&way)).await;
+        assert!([StatusCode::SEE_OTHER, StatusCode::NOT_FOUND].contains(&status), "{status} {way}");
+        payer.reload().await;
+        assert_eq!(payer.page.heading(), "Continue in Wave", "{way}");
+    }
+    payer.open(&own).await;
+    assert_eq!(payer.page.heading(), "We are asking Wave whether you paid");
+    // Paid, and its rail's own word is lost: whoever comes, by whatever address, has the rail asked.
+    let other = world.create(|_| {}).await;
+    let mut payer = world.payer(&other).await;
+    payer.choose(Method::Wave).await;
+    payer.go_out("Open Wave").await;
+    payer.decide("answer_lost").await;
+    payer.open(&format!("/checkout/{}/returned", other.id)).await;
+    assert_eq!(payer.page.heading(), "Paid");
 }
 
 #[tokio::test]
