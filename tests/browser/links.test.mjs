@@ -71,7 +71,7 @@ for (const scripts of SCRIPTS) {
         await page.getByLabel('How many seats?').fill('many')
         await button(page, /^Pay with Wave/).click()
         const summary = page.locator('#errors')
-        for (const said of ['Amount: At least 50.00', 'Phone number: Enter your phone number', 'Name of the pupil: Fill in', 'Colour: Choose one', 'I have read the rules: Tick this box']) {
+        for (const said of ['Amount: At least 50.00', 'Phone number: Enter your phone number', 'Name of the pupil: Fill in', 'How many seats?: Enter a number in digits.', 'Colour: Choose one', 'I have read the rules: Tick this box']) {
           await summary.getByText(said).waitFor()
         }
         assert.equal(await page.getByLabel('Your name').inputValue(), 'Fatou <b>Ceesay</b>')
@@ -82,8 +82,6 @@ for (const scripts of SCRIPTS) {
         await page.getByLabel('Name of the pupil').fill('Awa')
         await page.getByLabel('Colour').selectOption('green')
         await page.getByLabel('I have read the rules').check()
-        await button(page, /^Pay with Wave/).click()
-        await summary.getByText('How many seats?: Enter a number in digits.').waitFor()
         await page.getByLabel('How many seats?').fill('3')
         await payWith(page, 'wave')
         await paid(page)
@@ -246,6 +244,41 @@ for (const scripts of SCRIPTS) {
         assert.match(await amount(page), /^1\s250,50/)
       }))
 
+    test('takes a number as its language writes it', () =>
+      payer(browser, { scripts, locale: 'fr-FR' }, async page => {
+        const made = await create({ custom_fields: QUESTIONS.slice(1, 2) })
+        await goTo(page, made.payment_url)
+        const seats = page.getByLabel('How many seats?')
+        await seats.fill('3.5,1')
+        await button(page, /^Payer avec Afrimoney/).click()
+        await page.locator('#errors').getByText('How many seats?').waitFor()
+        assert.equal(await seats.inputValue(), '3.5,1')
+        await seats.fill('1 003,5')
+        await button(page, /^Payer avec Afrimoney/).click()
+        await page.getByLabel('Numéro de téléphone').fill('+2207000000')
+        await button(page, 'Continuer').click()
+        await reach(page, 'Payé')
+        const { metadata } = await server.api('GET', `/v1/pay/session/${session(page)}`)
+        assert.equal(metadata.seats, '1003.5')
+      }))
+
+    test('Enter in a field chooses no method', () =>
+      visit(async page => {
+        const made = await create({ amount: '0.00' })
+        await open(page, made)
+        const sent = []
+        page.on('request', request => { if (request.method() === 'POST') sent.push(request.postData()) })
+        await page.getByLabel('Amount').fill('75')
+        await page.getByLabel('Amount').press('Enter')
+        await button(page, /^Pay with Afrimoney/).click()
+        await reach(page, 'Your Afrimoney number')
+        assert.deepEqual(sent.map(body => new URLSearchParams(body).get('method')), ['afrimoney'])
+        // Where there is nothing to choose between it goes on.
+        await page.getByLabel('Phone number').fill(QUIET_PHONE)
+        await page.getByLabel('Phone number').press('Enter')
+        await reach(page, 'Approve it on your phone')
+      }))
+
     test('an address that leads nowhere, and a deleted link', () =>
       payer(browser, { scripts, expected: /status of 404/ }, async page => {
         const made = await create()
@@ -290,6 +323,7 @@ describe('payment link', { concurrency: 2 }, () => {
       }
       await reach(page, 'Your Afrimoney number')
       await page.getByText('That was too often').first().waitFor()
+      assert.equal(await page.getByLabel('Phone number').inputValue(), '+2207000001')
       await look(page, 'link-phone-rests')
     }))
 

@@ -15,6 +15,7 @@ use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 
 pub(super) use answers::join;
+pub(crate) use answers::refused_answer;
 
 /// A link with the merchant that it shows.
 #[derive(Debug, Clone)]

@@ -477,6 +477,11 @@ impl<'a> Payment<'a> {
         if failed { self.t.with("title-error", "title", &title) } else { title }
     }
 
+    /// Where a payer can type, Enter presses a form's first button: between methods it would choose, so that one does nothing.
+    fn has_field(&self) -> bool {
+        self.page.part.is_some() || !self.page.fields.is_empty()
+    }
+
     fn has_field_error(&self) -> bool {
         let in_part = self.page.part.as_ref().is_some_and(|part| part.error.is_some());
         in_part || self.page.fields.iter().any(|field| field.error.is_some())

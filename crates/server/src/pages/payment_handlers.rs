@@ -490,7 +490,7 @@ fn phone(call: &Call, form: &Form) -> Result<Msisdn, (PhoneFault, Option<String>
         let known = known.or_else(|| state::known_phone(&call.hosted)).filter(Msisdn::is_gambian);
         return known.ok_or((PhoneFault::Missing, None));
     }
-    let typed: String = form.get("phone").unwrap_or_default().trim().chars().take(LONGEST_TYPED).collect();
+    let typed = typed_phone(form).unwrap_or_default();
     // What the field holds before anybody types.
     if matches!(typed.as_str(), "" | "+" | "+220") {
         return Err((PhoneFault::Missing, None));
@@ -499,6 +499,10 @@ fn phone(call: &Call, form: &Form) -> Result<Msisdn, (PhoneFault, Option<String>
         Ok(phone) if phone.is_gambian() => Ok(phone),
         Ok(_) | Err(_) => Err((PhoneFault::Format, Some(typed))),
     }
+}
+
+fn typed_phone(form: &Form) -> Option<String> {
+    Some(form.get("phone")?.trim().chars().take(LONGEST_TYPED).collect())
 }
 
 async fn start(
@@ -515,7 +519,7 @@ async fn start(
         Err(Failure::TooOften) if asks_for_phone => Ok(call.to_page_with(&Note::Phone {
             method,
             fault: PhoneFault::TooOften,
-            typed: None,
+            typed: typed_phone(form),
             part: wish.typed_part,
         })),
         result => payment_answer(call, form, result, Some(method)),

@@ -13,6 +13,7 @@ use super::view::{Field, FieldError, FieldKind, Label};
 use super::{amount, state};
 use crate::app::hosted::{Hosted, Place, Standing};
 use crate::app::paid_object::PaidObject;
+use crate::app::payment_links;
 use crate::card_number::has_card_number;
 use crate::fault::{Fault, FaultCode};
 use crate::plausible::is_email;
@@ -153,15 +154,26 @@ pub(super) fn read(hosted: &Hosted, place: Place, form: &Form, locale: Locale) -
             take(&name, Err(FieldFault::CardNumber));
             continue;
         }
-        match question.kind {
-            FieldType::Checkbox => answers.push((question.name.clone(), given.is_some().to_string())),
-            FieldType::Text | FieldType::Number | FieldType::Email | FieldType::Phone | FieldType::Select => {
-                answers.extend(given.map(|text| (question.name.clone(), serde_json::Value::from(text).to_string())));
-            }
+        let Some(answer) = answer(question, given, locale) else { continue };
+        if let Some(code) = payment_links::refused_answer(question, &answer) {
+            take(&name, Err(fault(code)));
+            continue;
         }
+        answers.push((question.name.clone(), answer));
     }
     filled.answers = Metadata::of_members(answers);
     if wrong.is_empty() { Ok(filled) } else { Err(note(form, wrong)) }
+}
+
+/// As the command takes it, in JSON.
+fn answer(question: &CustomField, given: Option<&str>, locale: Locale) -> Option<String> {
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    match question.kind {
+        FieldType::Checkbox => Some(given.is_some().to_string()),
+        // What its language leaves open is no number.
+        FieldType::Number => given.map(|given| text(&amount::typed(given, locale).unwrap_or_else(|| given.to_owned()))),
+        FieldType::Text | FieldType::Email | FieldType::Phone | FieldType::Select => given.map(text),
+    }
 }
 
 /// An amount as it was typed.
@@ -187,15 +199,18 @@ pub(super) fn refused(hosted: &Hosted, form: &Form, faults: &[Fault]) -> Option<
                 field_name(questions(link).iter().position(|question| question.name == asked)?)
             }
         };
-        let fault = match fault.code {
-            FaultCode::Required => FieldFault::Missing,
-            FaultCode::TooLong => FieldFault::TooLong,
-            _ => FieldFault::Format,
-        };
-        Some((name, fault))
+        Some((name, self::fault(fault.code)))
     };
     let wrong: Vec<_> = faults.iter().filter_map(of).collect();
     (!wrong.is_empty()).then(|| note(form, wrong))
+}
+
+fn fault(code: FaultCode) -> FieldFault {
+    match code {
+        FaultCode::Required => FieldFault::Missing,
+        FaultCode::TooLong => FieldFault::TooLong,
+        _ => FieldFault::Format,
+    }
 }
 
 fn note(form: &Form, wrong: Vec<(String, FieldFault)>) -> Note {

@@ -83,6 +83,11 @@ pub(in crate::app) fn join(
     (faults.len() == faults_before).then_some(joined)
 }
 
+/// What is wrong with one answer by itself, in JSON.
+pub(crate) fn refused_answer(field: &CustomField, json: &str) -> Option<FaultCode> {
+    read(field, &Given::read(json)).err().map(|(code, _)| code)
+}
+
 /// The text that is kept; none where nothing was answered.
 fn read(field: &CustomField, given: &Given) -> Result<Option<String>, (FaultCode, String)> {
     let refuse = |code, what: &str| Err((code, what.to_owned()));
