@@ -289,6 +289,16 @@ describe('invoice', { concurrency: 2 }, () => {
       await page.getByText('This name and this code belong to the payment.').waitFor()
     }))
 
+  test('on paper it says what is billed', () =>
+    payer(browser, {}, async page => {
+      await open(page, await create())
+      await page.emulateMedia({ media: 'print' })
+      for (const said of ['What is billed', 'Reading the River', 'Tax (10 %)']) {
+        assert.ok(await page.getByText(said).first().evaluate(it => it.checkVisibility()), said)
+      }
+      assert.equal(await page.getByRole('button').count(), 0)
+    }))
+
   test('a page that waits follows what happens elsewhere', () =>
     payer(browser, {}, async page => {
       const invoice = await create()

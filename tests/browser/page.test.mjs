@@ -254,6 +254,26 @@ describe('page', { concurrency: 2 }, () => {
       await eventually(async () => (await page.locator('html').getAttribute('lang')) === 'fr')
     }))
 
+  test('on paper it says what is paid for, and offers nothing', () =>
+    payer(browser, {}, async page => {
+      const items = [{ description: 'Map of the Gambia', quantity: 2, unit_price: '240.25' }]
+      await open(page, await create({ amount: undefined, items }))
+      const billed = page.getByText('Map of the Gambia')
+      const isShown = () => billed.evaluate(it => it.checkVisibility())
+      assert.equal(await isShown(), false)
+      await page.emulateMedia({ media: 'print' })
+      assert.equal(await isShown(), true)
+      assert.match(await billed.textContent(), /×\u00a02/)
+      assert.equal(await page.getByRole('button').count(), 0)
+    }))
+
+  test('what a page may have to say has its place before it speaks', () =>
+    payer(browser, {}, async page => {
+      await open(page, await create())
+      assert.equal(await page.getByRole('status').count(), 1)
+      assert.equal((await page.locator('#live').boundingBox()).height, 0)
+    }))
+
   test('the page can be read at 400 % and without motion', () =>
     payer(browser, {}, async page => {
       await page.emulateMedia({ reducedMotion: 'reduce' })

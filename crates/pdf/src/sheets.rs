@@ -260,7 +260,9 @@ impl Sheets {
         let Words { page, of, test, .. } = *self.about.words;
         let small = Style::new(8.0).colour(MUTED);
         let y = HEIGHT - 44.0;
-        let test = self.about.test.then(|| one_line(typesetter, test, small.colour(colour::ALARM).strong(), 220.0));
+        // Nobody is to take such a paper for money: large, between the strip and the running titles.
+        let loud = Style::new(16.0).colour(colour::ALARM).strong();
+        let test = self.about.test.then(|| one_line(typesetter, test, loud, MEASURE));
         for index in 0..count {
             let number = format!("{page} {} {of} {count}", index + 1);
             let number = one_line(typesetter, &number, small.align(Align::Right), 120.0);
@@ -270,7 +272,7 @@ impl Sheets {
                 footer(number, RIGHT - 120.0, y),
             ];
             if let Some(test) = &test {
-                drawn.push(footer(test.clone(), (WIDTH - test.width()) / 2.0, 20.0));
+                drawn.push(footer(test.clone(), (WIDTH - test.width()) / 2.0, 12.0));
             }
             self.pages[index].drawn.extend(drawn);
         }

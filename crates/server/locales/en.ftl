@@ -103,8 +103,7 @@ approve-sent = We sent a request to { $phone }. Open it and enter your PIN.
 approve-done = I have approved it
 approve-nothing = Nothing on your phone?
 approve-nothing-1 = Check that the phone is on and has signal. It can take a minute.
-approve-nothing-2 = Check that the number above is yours.
-approve-nothing-3 = Send the request again.
+approve-nothing-2 = Is the number above not yours? Wait until this request has ended: then you can pay with another number.
 approve-wait = This page shows the answer by itself.
 resend = Send it again
 resend-after = { $count ->
@@ -136,6 +135,7 @@ code-format = { $count ->
 code-wrong = This code is not right. Look at the newest SMS.
 code-expired = This code is too old. Send a new one.
 code-nothing = No SMS yet?
+code-nothing-number = Check that the number above is yours.
 
 ## Redirect
 redirect-title-wave = Continue in Wave

@@ -103,8 +103,7 @@ approve-sent = Nous avons envoyé une demande au { $phone }. Ouvrez-la et saisis
 approve-done = J’ai validé
 approve-nothing = Rien sur votre téléphone ?
 approve-nothing-1 = Vérifiez que le téléphone est allumé et a du réseau. Cela peut prendre une minute.
-approve-nothing-2 = Vérifiez que le numéro ci-dessus est le vôtre.
-approve-nothing-3 = Renvoyez la demande.
+approve-nothing-2 = Le numéro ci-dessus n’est pas le vôtre ? Attendez la fin de cette demande : vous pourrez alors payer avec un autre numéro.
 approve-wait = Cette page affiche la réponse toute seule.
 resend = Renvoyer
 resend-after = { $count ->
@@ -136,6 +135,7 @@ code-format = { $count ->
 code-wrong = Ce code n’est pas le bon. Regardez le dernier SMS.
 code-expired = Ce code est trop ancien. Demandez-en un nouveau.
 code-nothing = Pas encore de SMS ?
+code-nothing-number = Vérifiez que le numéro ci-dessus est le vôtre.
 
 ## Redirection
 redirect-title-wave = Continuez dans Wave

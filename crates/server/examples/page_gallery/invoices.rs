@@ -14,7 +14,6 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
     let approve = State::ApproveOnPhone {
         method: Method::Afrimoney,
         phone: voice.say("+220 7•• ••12"),
-        can_resend_in: None,
         problem: None,
         other_methods: false,
         simulator_url: None,

@@ -214,7 +214,6 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
             State::ApproveOnPhone {
                 method: Method::Afrimoney,
                 phone: phone(),
-                can_resend_in: Some(30),
                 problem: None,
                 other_methods: true,
                 simulator_url: None,
@@ -225,7 +224,6 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
             State::ApproveOnPhone {
                 method: Method::Afrimoney,
                 phone: phone(),
-                can_resend_in: Some(0),
                 problem: Some(Problem::TooOften),
                 other_methods: false,
                 simulator_url: None,

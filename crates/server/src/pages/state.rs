@@ -42,11 +42,10 @@ pub(super) fn stored(hosted: &Hosted, simulator: &Simulator<'_>) -> State {
 pub(super) fn revision(hosted: &Hosted, state: &State) -> String {
     let mut state = state.clone();
     match &mut state {
-        State::ApproveOnPhone { can_resend_in, .. } | State::EnterCode { can_resend_in, .. } => {
-            *can_resend_in = can_resend_in.map(|_| 0);
-        }
+        State::EnterCode { can_resend_in, .. } => *can_resend_in = can_resend_in.map(|_| 0),
         State::Choose { .. }
         | State::NeedsPhone { .. }
+        | State::ApproveOnPhone { .. }
         | State::Redirecting { .. }
         | State::Checking { .. }
         | State::Leaving { .. }
@@ -178,14 +177,9 @@ fn open(hosted: &Hosted, attempt: &Transaction, simulator: &Simulator<'_>) -> St
             }
         }
         // The request is with the payer; sending another one would be a second payment.
-        (Some(NextAction::ApproveOnPhone { .. }), _) if is_waiting => State::ApproveOnPhone {
-            method,
-            phone,
-            can_resend_in: None,
-            problem: None,
-            other_methods: false,
-            simulator_url,
-        },
+        (Some(NextAction::ApproveOnPhone { .. }), _) if is_waiting => {
+            State::ApproveOnPhone { method, phone, problem: None, other_methods: false, simulator_url }
+        }
         (
             None
             | Some(

@@ -263,8 +263,6 @@ pub enum State {
     ApproveOnPhone {
         method: Method,
         phone: String,
-        /// Seconds; 0 is now, `None` does not offer it.
-        can_resend_in: Option<u32>,
         problem: Option<Problem>,
         other_methods: bool,
         /// The simulator's page in test mode.
@@ -276,6 +274,7 @@ pub enum State {
         length: u8,
         attempts_left: u8,
         error: Option<CodeError>,
+        /// Seconds; 0 is now, `None` does not offer it.
         can_resend_in: Option<u32>,
         other_methods: bool,
         /// The right code, in test mode, so that nobody has to look it up.
