@@ -233,7 +233,7 @@ impl Checkout {
     }
 
     /// What this checkout has seen already does not become the future again (P9).
-    fn clock(&self, now: Timestamp) -> Timestamp {
+    pub fn clock(&self, now: Timestamp) -> Timestamp {
         now.max(self.updated_at)
     }
 

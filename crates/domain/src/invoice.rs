@@ -524,7 +524,7 @@ impl Invoice {
     }
 
     /// What this invoice has seen already does not become the future again (P9).
-    fn clock(&self, now: Timestamp) -> Timestamp {
+    pub fn clock(&self, now: Timestamp) -> Timestamp {
         now.max(self.seen_at)
     }
 

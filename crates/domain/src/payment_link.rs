@@ -325,7 +325,7 @@ impl PaymentLink {
     }
 
     /// What this link has seen already does not become the future again (P9).
-    fn clock(&self, now: Timestamp) -> Timestamp {
+    pub fn clock(&self, now: Timestamp) -> Timestamp {
         now.max(self.updated_at)
     }
 

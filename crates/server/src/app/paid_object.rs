@@ -78,6 +78,15 @@ impl PaidObject {
         }
     }
 
+    /// The time for what happens to it next: what it has seen already does not become the future again (P9).
+    pub fn clock(&self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::Checkout(checkout) => checkout.clock(now),
+            Self::Invoice(invoice) => invoice.clock(now),
+            Self::PaymentLink(link) => link.clock(now),
+        }
+    }
+
     /// Whether a payment may begin, or go on, at `now`. `ends_attempt`: it is only the code of an attempt that began.
     pub fn refuse_unless_payable(&self, ends_attempt: bool, now: Timestamp) -> Result<(), Refusal> {
         match self {

@@ -31,7 +31,8 @@ pub fn settle(
     let mut object = PaidObject::load(tx, scope, known.payable)?;
     let mut session = load::<PaymentSession>(tx, scope, session_id)?;
     let mut transaction = load::<Transaction>(tx, scope, id)?;
-    let now = tx.now();
+    // The attempts at one object are dated in the order in which they moved, whatever the clocks of two processes say.
+    let now = object.clock(tx.now()).max(transaction.updated_at);
     let step_before = transaction.step();
     // What ran out is over, whether or not its timer came first.
     let before = if session.has_expired(now) { SessionStatus::Cancelled } else { session.status() };
@@ -55,7 +56,9 @@ pub fn settle(
             }
             object.attempt_moved(session_id, transaction.summary(), false, now);
         }
-        Moved::ToPaid => money_arrived(tx, context, &mut object, &mut session, &mut transaction, before)?,
+        Moved::ToPaid => {
+            money_arrived(tx, context, &mut object, &mut session, &mut transaction, before, now)?;
+        }
     }
     // The rail has it, but its answer with the way on was lost: a rail that knows the reference gives it again.
     let is_open = session.refuse_if_closed().is_ok();
@@ -64,7 +67,7 @@ pub fn settle(
         && session.next_action.is_none()
         && restarts(context, &transaction)
     {
-        jobs::schedule(tx, scope, Job::StartAttempt(id), now)?;
+        jobs::schedule(tx, scope, Job::StartAttempt(id), tx.now())?;
     }
     // While it was handed over nobody could tell the rail that its payer is not waited for any more.
     let may_be_there = match transaction.step() {
@@ -73,7 +76,7 @@ pub fn settle(
     };
     let is_over = !is_open || session.expires_at <= now || !object.has_use_for(session.amount);
     if may_be_there && is_over {
-        jobs::schedule(tx, scope, Job::WithdrawAttempt(id), now)?;
+        jobs::schedule(tx, scope, Job::WithdrawAttempt(id), tx.now())?;
     }
     // What held an outdated object open may be over now.
     let observed = object.observe(now);
@@ -117,8 +120,8 @@ fn money_arrived(
     session: &mut PaymentSession,
     transaction: &mut Transaction,
     before: SessionStatus,
+    now: Timestamp,
 ) -> Result<(), Failure> {
-    let now = tx.now();
     let observed = object.observe(now);
     let is_outdated = observed.is_some() && object.payable().ends_its_sessions();
     // Another attempt that waits for a payer would only take money twice.

@@ -4,19 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dalasi::app::keys::{self, Rotation};
+use dalasi::app::{Context, settlement};
 use dalasi::clock::SystemClock;
 use dalasi::entropy::SystemEntropy;
 use domain::Timestamp;
 use domain::checkout::Checkout;
 use domain::event::{Event, EventType};
+use domain::payment::{PaymentSession, Transaction, TransactionStatus};
+use domain::rail::{FailureReason, Report};
 use domain::signing_key::SigningKey;
+use domain::{Id, Method, Scope};
 use store::queries::PageRequest;
 use store::queries::events::{self, EventsFilter};
 use store::queries::signing_keys;
 use store::{Settings, Store};
 
 use crate::cli::place::Place;
-use crate::world::World;
+use crate::world::{QUIET, World};
 
 /// P9: for each object the time goes on, whoever tells it.
 #[tokio::test]
@@ -57,21 +61,26 @@ async fn the_first_key_signs_for_a_clock_that_is_behind() {
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
+const DAY_S: i64 = 24 * 3600;
 
-/// So many days from what the others take for now.
+/// So many seconds from what the others take for now.
 struct Apart(SystemClock, i64);
 
 impl store::Clock for Apart {
     fn now_us(&self) -> i64 {
-        self.0.now_us() + self.1 * 24 * 3600 * 1_000_000
+        self.0.now_us() + self.1 * 1_000_000
     }
+}
+
+/// Another process with that clock, beside the one that serves.
+async fn beside(place: &Place, seconds: i64) -> Store {
+    let settings = Settings { secondary: true, ..Settings::new(place.settings()) };
+    Store::open(settings, Arc::new(Apart(SystemClock::new(), seconds)), Arc::new(SystemEntropy)).await.unwrap()
 }
 
 /// As the command does it, on a machine with that clock. The keys that are there afterwards, too.
 async fn rotate(place: &Place, world: &World, days: i64) -> (Rotation, Vec<SigningKey>) {
-    let settings = Settings { secondary: true, ..Settings::new(place.settings()) };
-    let clock = Arc::new(Apart(SystemClock::new(), days));
-    let store = Store::open(settings, clock, Arc::new(SystemEntropy)).await.unwrap();
+    let store = beside(place, days * DAY_S).await;
     let context = Arc::clone(world.app.context());
     let rotation = store.write(move |tx| keys::rotate_signing_key(tx, &context)).await.unwrap();
     let stored = store.read(signing_keys::all).await.unwrap();
@@ -81,9 +90,7 @@ async fn rotate(place: &Place, world: &World, days: i64) -> (Rotation, Vec<Signi
 
 /// Something happens, by that clock, and has its place in the log.
 async fn happens(place: &Place, world: &World, days: i64) {
-    let settings = Settings { secondary: true, ..Settings::new(place.settings()) };
-    let clock = Arc::new(Apart(SystemClock::new(), days));
-    let store = Store::open(settings, clock, Arc::new(SystemEntropy)).await.unwrap();
+    let store = beside(place, days * DAY_S).await;
     let scope = world.scope;
     let told = store.write(move |tx| {
         let now = tx.now();
@@ -137,4 +144,50 @@ async fn a_key_published_by_a_clock_that_was_ahead_blocks_no_rotation() {
     assert_eq!(stored[1].active_from, next.active_from);
     assert!(matches!(rotate(&place, &world, 0).await.0, Rotation::Waits(_)));
     world.app.store().close().await;
+}
+
+/// What a rail says, heard by a process with that clock.
+async fn hears(store: &Store, context: &Arc<Context>, scope: Scope, attempt: Id<Transaction>, report: Report) {
+    let context = Arc::clone(context);
+    let settled = store.write(move |tx| {
+        settlement::settle(tx, &context, scope, attempt, |_, session, transaction, now| {
+            Ok(session.reported(transaction, &report, now))
+        })
+    });
+    settled.await.unwrap();
+}
+
+/// The payer pays by the attempt that was given up, while the next one is with its network, which says no afterwards: by the
+/// time of the process that hears it, before.
+#[tokio::test]
+async fn what_another_clock_heard_last_is_dated_last() {
+    for place in Place::each("clocks").await {
+        let world = World::on(place.settings()).await;
+        world.rest().await;
+        let checkout = world.create(|_| {}).await;
+        let scope = world.scope;
+        let mut attempts = Vec::new();
+        for method in [Method::Wave, Method::Card] {
+            world.start(checkout.id, method, QUIET).await;
+            attempts.push(world.shown(checkout.id).await.unwrap().id);
+        }
+        let [first, second] = attempts[..] else { panic!("{attempts:?}") };
+        let (behind, context) = (beside(&place, -2).await, world.app.context());
+        let paid = Report::Paid { amount: checkout.order.amount, rail_reference: "R-9".into() };
+        hears(world.app.store(), context, scope, second, Report::Processing).await;
+        hears(world.app.store(), context, scope, first, paid).await;
+        hears(&behind, context, scope, second, Report::Failed { reason: FailureReason::Declined }).await;
+        let dated = world.app.read(move |tx, _| {
+            let (first, second) = (tx.find::<Transaction>(scope, first)?, tx.find::<Transaction>(scope, second)?);
+            let session = tx.find::<PaymentSession>(scope, second.as_ref().unwrap().attempt().session)?;
+            let paid_at = first.unwrap().reached(TransactionStatus::Completed);
+            Ok((paid_at, second.unwrap().reached(TransactionStatus::Failed), session.unwrap().updated_at))
+        });
+        let (paid_at, failed_at, ended_at) = dated.await.unwrap();
+        assert!(paid_at.is_some() && paid_at <= failed_at, "{paid_at:?} {failed_at:?}");
+        assert_eq!(failed_at, Some(ended_at));
+        world.has_clean_books().await;
+        behind.close().await;
+        world.app.store().close().await;
+    }
 }

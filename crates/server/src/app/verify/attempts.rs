@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use domain::payment::{PaymentSession, SessionStatus, Transaction, TransactionStatus, TransactionSummary};
 use domain::{Id, Scope, Timestamp};
@@ -12,14 +13,20 @@ use super::Report;
 use super::payments::by_id;
 use crate::error::Failure;
 
+/// The clocks of two processes may have differed by so much: what was stored before settling looked at what the object had
+/// seen is dated by either.
+const CLOCKS_APART: Duration = Duration::from_secs(60);
+
 #[derive(Default)]
 pub(super) struct Attempts {
     pub(super) count: i64,
     pub(super) completed: i64,
     /// That were told so, unless the object took no more payments then.
     failed: i64,
-    /// When those failed that failed for their payer, because the session was open until then.
-    heard: Vec<Timestamp>,
+    /// Those that failed for their payer, because the session was open until then: which attempt it was, and when.
+    heard: Vec<(i64, Timestamp)>,
+    /// Which attempt was the last that began.
+    latest: i64,
     /// When the first money came.
     pub(super) paid_at: Option<Timestamp>,
     pub(super) paid: Vec<Id<Transaction>>,
@@ -29,9 +36,13 @@ pub(super) struct Attempts {
 
 impl Attempts {
     /// How many failures were told, at least and at most. From `paid_at` on the object took no more, and what failed beside
-    /// the money that paid it is nobody's concern.
+    /// the money that paid it is nobody's concern. What failed before another attempt began failed before that, whatever the
+    /// clocks of the two said; of the last one they have to tell.
     pub(super) fn failures(&self, paid_at: Option<Timestamp>) -> RangeInclusive<i64> {
-        let told = self.heard.iter().filter(|failed_at| paid_at.is_none_or(|paid_at| **failed_at < paid_at)).count();
+        let is_told = |(attempt, failed_at): &&(i64, Timestamp)| {
+            *attempt < self.latest || paid_at.is_none_or(|paid_at| failed_at.plus(CLOCKS_APART) < paid_at)
+        };
+        let told = self.heard.iter().filter(is_told).count();
         i64::try_from(told).unwrap_or(i64::MAX)..=self.failed
     }
 
@@ -45,11 +56,12 @@ impl Attempts {
         is_open: bool,
     ) {
         self.count += 1;
+        self.latest = self.latest.max(transaction.attempt_count);
         if let Some(failed_at) = transaction.reached(TransactionStatus::Failed) {
             self.failed += 1;
             let was_heard = session.is_some_and(|session| session.status() == SessionStatus::Failed);
             if was_heard && is_open {
-                self.heard.push(failed_at);
+                self.heard.push((transaction.attempt_count, failed_at));
             }
         }
         if let Some(paid_at) = transaction.reached(TransactionStatus::Completed) {
@@ -115,5 +127,28 @@ pub(super) fn of(
         if cursor.is_none() {
             return Ok(attempts);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was stored by two processes is not held against them, and what is certain stays so.
+    #[test]
+    fn a_failure_was_told_for_certain_if_it_came_first_whatever_the_clocks_said() {
+        let at = |seconds: u64| Timestamp::from_micros(0).plus(Duration::from_secs(seconds));
+        let failures = |attempt, failed_at, paid_at: Option<u64>| {
+            let attempts =
+                Attempts { failed: 1, heard: vec![(attempt, at(failed_at))], latest: 2, ..Attempts::default() };
+            attempts.failures(paid_at.map(at))
+        };
+        let (certain, perhaps) = (1..=1, 0..=1);
+        assert_eq!(failures(2, 1_000, None), certain, "no money came");
+        assert_eq!(failures(2, 1_000, Some(1_100)), certain, "no clocks are so far apart");
+        assert_eq!(failures(2, 1_000, Some(1_002)), perhaps, "the clock was behind");
+        assert_eq!(failures(2, 1_000, Some(1_000)), perhaps, "beside the money");
+        assert_eq!(failures(2, 1_002, Some(1_000)), perhaps, "behind the money");
+        assert_eq!(failures(1, 1_000, Some(1_002)), certain, "another attempt began behind it");
     }
 }
