@@ -266,9 +266,6 @@ impl App {
             // A question without an answer changes nothing.
             (Called::Refused(_) | Called::Lost(_), _) => Report::NotFound,
         };
-        if claimed.is_none() && self.is_known(scope, id, report.clone()).await? {
-            return Ok(());
-        }
         self.report(scope, id, report, claimed).await
     }
 
@@ -311,13 +308,21 @@ impl App {
         .map(drop)
     }
 
-    /// Whether a report would change nothing. A payer who asks in vain, however often, does not put off the worker's own
-    /// question.
-    async fn is_known(&self, scope: Scope, id: Id<Transaction>, report: Report) -> Result<bool, Failure> {
-        self.read(move |tx, _| {
+    /// Whether what is heard would change nothing. A payer who asks or comes back in vain, or a rail that says the same again,
+    /// however often, does not put off the worker's own question.
+    async fn is_known(
+        &self,
+        scope: Scope,
+        id: Id<Transaction>,
+        apply: impl Fn(&mut PaymentSession, &mut Transaction, Timestamp) -> Moved + Send + Sync + 'static,
+    ) -> Result<bool, Failure> {
+        self.look(move |tx, _| {
             let mut transaction = look_up::<Transaction>(tx, scope, id)?;
+            if transaction.is_recorded() {
+                return Ok(false);
+            }
             let mut session = look_up::<PaymentSession>(tx, scope, transaction.attempt().session)?;
-            Ok(session.reported(&mut transaction, &report, tx.now()) == Moved::Nowhere)
+            Ok(apply(&mut session, &mut transaction, tx.now()) == Moved::Nowhere)
         })
         .await
     }
@@ -330,9 +335,15 @@ impl App {
         report: Report,
         claimed: Option<ClaimedJob>,
     ) -> Result<(), Failure> {
+        let reported = move |session: &mut PaymentSession, transaction: &mut Transaction, now| {
+            session.reported(transaction, &report, now)
+        };
+        if claimed.is_none() && self.is_known(scope, id, reported.clone()).await? {
+            return Ok(());
+        }
         let until = if claimed.is_some() { insist::while_held() } else { insist::once() };
         self.settle_and_tell(scope, id, Heard::Word(claimed), until, move |_, session, transaction, now| {
-            Ok(session.reported(transaction, &report, now))
+            Ok(reported(session, transaction, now))
         })
         .await
         .map(drop)
@@ -340,6 +351,9 @@ impl App {
 
     /// The payer came back from the rail's page.
     pub async fn payer_returned(&self, scope: Scope, id: Id<Transaction>) -> Result<(), Failure> {
+        if self.is_known(scope, id, PaymentSession::returned).await? {
+            return Ok(());
+        }
         let returned = |_: &mut Tx<'_>, session: &mut PaymentSession, transaction: &mut Transaction, now| {
             Ok(session.returned(transaction, now))
         };

@@ -1,5 +1,8 @@
 //! Checkouts whose payers change their mind, go away, or take longer than there is time.
 
+use domain::job::{Job, Lane};
+use store::queries::jobs;
+
 use super::*;
 
 /// The payer opens Wave, takes a card instead, and pays by Wave all the same: that session is the one to look at.
@@ -66,7 +69,37 @@ async fn a_payer_who_goes_away_does_not_take_the_call_along() {
     world.books_are_right().await;
 }
 
+/// A payer who looks at the page of return again and again, and a network that repeats itself: what is known already puts off
+/// nobody's question.
+#[tokio::test]
+async fn what_is_heard_again_puts_no_question_off() {
+    let world = World::new().await;
+    world.rest().await;
+    world.clock.stop();
+    let checkout = world.create(|_| {}).await;
+    let session = world.initialize(pay(Payable::Checkout(checkout.id), Method::Wave, SILENT)).await.unwrap();
+    let id = world.attempt(session).await.id;
+    world.app.payer_returned(world.scope, id).await.unwrap();
+    let asked = world.next_question(id).await;
+    for _ in 0..15 {
+        world.app.payer_returned(world.scope, id).await.unwrap();
+        world.report(id, Report::Processing).await;
+        world.report(id, Report::NotFound).await;
+    }
+    assert_eq!(world.next_question(id).await, asked);
+    world.books_are_right().await;
+}
+
 impl World {
+    /// When the worker asks what became of an attempt, which is the next that it does.
+    async fn next_question(&self, id: Id<Transaction>) -> domain::Timestamp {
+        let next = self.app.read(move |tx, _| {
+            assert!(jobs::is_owed(tx, Job::AskRail(id))?);
+            Ok(jobs::next_due(tx, Lane::Prompt)?)
+        });
+        next.await.unwrap().unwrap()
+    }
+
     async fn checkout(&self, id: Id<Checkout>) -> Checkout {
         let scope = self.scope;
         self.app.read(move |tx, _| look_up::<Checkout>(tx, scope, id)).await.unwrap()
