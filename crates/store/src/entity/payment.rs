@@ -94,6 +94,8 @@ where organization_id = $1 and mode = $2 and id = $3";
         let attention = match (self.step(), self.duplicate) {
             (_, true) => CAME_TWICE,
             (Step::Unknown, false) => NEEDS_A_PERSON,
+            // The rail took its word back, and what it said before is still to be looked at.
+            (Step::Settled, false) if is_left_parked(self) => NEEDS_A_PERSON,
             (Step::Sending | Step::Waiting | Step::Settled, false) => 0,
         };
         let attempt = match &self.source {
@@ -123,6 +125,10 @@ where organization_id = $1 and mode = $2 and id = $3";
 
     /// Whoever knows nothing of the column writes no such field; its next save by this version sets both right.
     fn is_of_before(&self, document: &str, column: &str, found: &Value) -> bool {
+        // What had failed was left aside.
+        if column == "attention" {
+            return is_left_parked(self) && *found == Value::from(0_i64);
+        }
         let fields: Result<BTreeMap<String, IgnoredAny>, _> = serde_json::from_str(document);
         if fields.is_ok_and(|fields| fields.contains_key("expires_at")) {
             return false;
@@ -134,4 +140,9 @@ where organization_id = $1 and mode = $2 and id = $3";
             _ => false,
         }
     }
+}
+
+/// It failed after the rail had said something else, and no person has decided yet.
+fn is_left_parked(transaction: &Transaction) -> bool {
+    transaction.step() == Step::Settled && transaction.parked.is_some() && !transaction.status().is_paid()
 }

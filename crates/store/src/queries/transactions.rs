@@ -137,7 +137,7 @@ pub fn for_attention(
         .collect()
 }
 
-/// Whose outcome nobody knows: lost, parked, or with a rail that has been silent since `before`.
+/// Of which a person has to say what became of them: lost, parked (whatever the rail said since), or with a rail that has been silent since `before`.
 pub fn undecided(
     tx: &mut Tx<'_>,
     scope: Scope,

@@ -90,7 +90,56 @@ async fn what_is_heard_again_puts_no_question_off() {
     world.books_are_right().await;
 }
 
+/// The network reports another amount, and then that nothing was paid: what it said before is still to be looked at, until
+/// somebody has.
+#[tokio::test]
+async fn a_parked_payment_stays_listed_until_a_person_has_decided() {
+    let world = World::new().await;
+    world.rest().await;
+    let (paid, checkout) = (world.create(|_| {}).await, world.create(|_| {}).await);
+    let mut ids = Vec::new();
+    for checkout in [&paid, &checkout] {
+        let session = world.initialize(pay(Payable::Checkout(checkout.id), Method::Wave, QUIET)).await.unwrap();
+        let attempt = world.attempt(session).await;
+        world.report(attempt.id, Report::Paid { amount: dalasi(1), rail_reference: "R-1".into() }).await;
+        ids.push(attempt.id);
+    }
+    assert_eq!(world.undecided().await, ids);
+    for id in &ids {
+        world.report(*id, Report::Failed { reason: FailureReason::Declined }).await;
+    }
+    assert_eq!(world.undecided().await, ids, "it says no, and has said yes");
+    world.books_are_right().await;
+    // The network takes the first one's no back, and a person looks at the second.
+    let amount = paid.order.amount;
+    world.report(ids[0], Report::Paid { amount, rail_reference: "R-2".into() }).await;
+    let (scope, second) = (world.scope, ids[1]);
+    assert_eq!(world.undecided().await, [second]);
+    // A process of the version before leaves it aside, and that is no fault.
+    const LEFT_ASIDE: &str = "update transactions set attention = 0 where id = $1";
+    world.app.commit(move |tx, _| Ok(tx.execute(LEFT_ASIDE, &[second.to_string().into()])?)).await.unwrap();
+    world.books_are_right().await;
+    let decided = world.app.commit(move |tx, context| {
+        settlement::settle(tx, context, scope, second, |_, session, transaction, now| {
+            Ok(session.resolved(transaction, false, now)?)
+        })
+    });
+    decided.await.unwrap();
+    assert_eq!(world.undecided().await, []);
+    world.books_are_right().await;
+}
+
 impl World {
+    /// What the operator is shown of which nobody knows what became of it.
+    async fn undecided(&self) -> Vec<Id<Transaction>> {
+        let scope = self.scope;
+        let found = self.app.read(move |tx, _| {
+            let long_ago = tx.now().minus(DAY);
+            Ok(transactions::undecided(tx, scope, long_ago, "", 10)?)
+        });
+        found.await.unwrap().iter().map(|transaction| transaction.id).collect()
+    }
+
     /// When the worker asks what became of an attempt, which is the next that it does.
     async fn next_question(&self, id: Id<Transaction>) -> domain::Timestamp {
         let next = self.app.read(move |tx, _| {
