@@ -146,7 +146,8 @@ pub struct Earlier {
 }
 
 impl Earlier {
-    /// One more. What takes all that is left leaves nothing to another, so that whatever was paid can be given back.
+    /// One more. What takes all that is left leaves nothing to another, so that whatever was paid can be given back: at once, or
+    /// where the merchant's balance has to cover it, as soon as it covers all of it.
     pub fn refuse_beyond_most(self, takes_all: bool) -> Result<(), Refusal> {
         if self.asked >= MOST_REFUNDS_ASKED {
             return Err(Refusal::TooManyRefundsAsked { most: MOST_REFUNDS_ASKED });
