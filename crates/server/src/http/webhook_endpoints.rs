@@ -7,6 +7,7 @@ use domain::{Id, Metadata, Mode, Refusal};
 use serde::{Deserialize, Serialize};
 use store::Tx;
 use store::queries::endpoints;
+use store::queries::idempotency::IdempotencyKey;
 use utoipa::ToSchema;
 
 use super::answer::{Answer, Problem};
@@ -90,8 +91,10 @@ pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -
         description,
         metadata: metadata.map(Metadata::from_canonical).unwrap_or_default(),
     };
-    check_destination(&api, scope.mode, &new.url).await?;
     let key = caller.merchant_key(&body, None)?;
+    if let Some(fault) = leads_inside(&api, scope.mode, &new.url).await {
+        return refused_unless_answered(&api, key.as_ref(), fault).await;
+    }
     let command = move |tx: &mut Tx<'_>, context: &Context| webhooks::create(tx, context, scope, &new);
     Ok(api.app.write(key, command, caller.renderer(201, WithSecret::view)).await?.into())
 }
@@ -126,15 +129,25 @@ fn enabled_events<'f>(fields: &'f mut Fields<'_>) -> Field<'f, Vec<EventFilter>>
 }
 
 /// Where the name leads today. A name that does not resolve says nothing against the address.
-async fn check_destination(api: &Api, mode: Mode, url: &str) -> Result<(), Problem> {
-    let Ok(url) = api.app.egress().check_url(url, mode.is_live()) else { return Ok(()) };
+async fn leads_inside(api: &Api, mode: Mode, url: &str) -> Option<Fault> {
+    let url = api.app.egress().check_url(url, mode.is_live()).ok()?;
     match api.app.egress().check_destination(&url, mode.is_live()).await {
         Err(failure) if failure.kind == FailureKind::Forbidden => {
             let message = "`url` leads to a private or reserved address; webhooks go to public ones.";
-            Err(vec![Fault::new("url", FaultCode::NotAllowed, message)].into())
+            Some(Fault::new("url", FaultCode::NotAllowed, message))
         }
-        Ok(()) | Err(_) => Ok(()),
+        Ok(()) | Err(_) => None,
     }
+}
+
+/// A request that was answered is answered so again, wherever the name leads by now.
+async fn refused_unless_answered(api: &Api, key: Option<&IdempotencyKey>, fault: Fault) -> Result<Answer, Problem> {
+    if let Some(key) = key
+        && let Some(kept) = api.app.stored_answer(key).await?
+    {
+        return Ok(kept.into());
+    }
+    Err(vec![fault].into())
 }
 
 /// Get a webhook endpoint.
@@ -233,10 +246,12 @@ async fn change(api: &Api, caller: &Caller, id: &str, body: &Body) -> Result<Ans
         status,
         metadata: metadata.map(Metadata::from_canonical),
     };
-    if let Some(url) = &change.url {
-        check_destination(api, scope.mode, url).await?;
-    }
     let key = caller.merchant_key(body, None)?;
+    if let Some(url) = &change.url
+        && let Some(fault) = leads_inside(api, scope.mode, url).await
+    {
+        return refused_unless_answered(api, key.as_ref(), fault).await;
+    }
     let id = parse(id);
     let command = move |tx: &mut Tx<'_>, _: &Context| webhooks::update(tx, scope, id.clone()?, &change);
     Ok(api.app.write(key, command, caller.renderer(200, EndpointView::of)).await?.into())

@@ -9,6 +9,7 @@ mod clocks;
 mod echoes;
 mod endpoints;
 mod events;
+mod faults;
 mod invoices;
 mod ledger_sums;
 mod logos;
