@@ -124,7 +124,7 @@ class TestFields:
             "success_url": "javascript:1",
             "customer_email": "nobody",
             "colour": "red",
-            "items": [{"quantity": 0, "unit_price": "1.001"}, "pen"],
+            "items": [{"quantity": 0, "unit_price": "1.00001"}, "pen"],
         }
         assert set(faults(api.post("/v1/checkouts", wrong))) == {
             "amount", "currency", "expires_in", "payment_method", "success_url", "customer_email", "colour",

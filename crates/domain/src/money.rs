@@ -23,6 +23,11 @@ impl Currency {
         Self::parse("GMD").expect("the dalasi is in ISO 4217")
     }
 
+    /// One that no other has more decimals than.
+    pub fn of_most_decimals() -> Self {
+        Self::parse("CLF").expect("the unidad de fomento is in ISO 4217")
+    }
+
     pub fn code(&self) -> &'static str {
         self.0.code()
     }
@@ -287,6 +292,7 @@ mod tests {
         let (active, withdrawn): (Vec<&Currency>, Vec<&Currency>) = known.iter().partition(|known| known.is_active());
         let codes = |of: Vec<&Currency>| of.iter().map(|one| one.code()).collect::<Vec<_>>();
         assert_eq!(codes(active), ACTIVE.split(' ').collect::<Vec<_>>());
+        assert!(known.iter().all(|one| one.exponent() <= Currency::of_most_decimals().exponent()));
         assert_eq!(codes(withdrawn), ["BGN", "CUC", "HRK", "SLL", "ZWL"]);
     }
 

@@ -30,6 +30,7 @@ pub mod products;
 pub mod publish;
 pub mod receipt_statements;
 pub mod receipts;
+pub mod references;
 pub mod refund_calls;
 pub mod refunds;
 mod renderings;

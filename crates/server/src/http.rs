@@ -26,6 +26,7 @@ pub mod query;
 mod read;
 mod receipts;
 mod reference;
+mod references;
 mod refunds;
 mod sending;
 mod service;

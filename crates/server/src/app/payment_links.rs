@@ -57,7 +57,7 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewPayment
     Ok(Shown { link, merchant: organization.profile.clone(), at: now })
 }
 
-fn refuse_past(expiration_date: Option<Timestamp>, now: Timestamp, faults: &mut Vec<Fault>) {
+pub(super) fn refuse_past(expiration_date: Option<Timestamp>, now: Timestamp, faults: &mut Vec<Fault>) {
     if expiration_date.is_some_and(|expiration_date| expiration_date <= now) {
         let message = "`expiration_date` has passed already; choose a later one or leave it out.";
         faults.push(Fault::new("expiration_date", FaultCode::OutOfRange, message));

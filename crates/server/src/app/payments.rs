@@ -27,6 +27,8 @@ pub struct Initialize {
     pub target: Target,
     pub method: Option<Method>,
     pub amount: Option<Money>,
+    /// What was sent for it and is none in the object's currency.
+    pub amount_fault: Option<Fault>,
     pub payer: Payer,
     pub metadata: Option<Metadata>,
     /// To the questions of a payment link, as they were sent.
@@ -46,6 +48,7 @@ impl Initialize {
             target,
             method: None,
             amount: None,
+            amount_fault: None,
             payer: Payer::default(),
             metadata: None,
             answers: Metadata::default(),
@@ -92,7 +95,7 @@ pub fn begin(
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
     let (mut object, current) = load_target(tx, scope, request.target, request.has_code)?;
-    let mut faults = Vec::new();
+    let mut faults: Vec<Fault> = request.amount_fault.iter().cloned().collect();
     let customer = customers::named(tx, scope, request.payer.customer, &mut faults)?;
     if request.has_code {
         if !faults.is_empty() {
@@ -102,10 +105,11 @@ pub fn begin(
         return submit_code(tx, context, &mut object, payment, key);
     }
     let organization = organization_of(tx, scope)?;
-    let mut wanted = check_request(&object, context, &organization, request, current.as_ref(), tx.now(), faults)?;
-    if let Some(customer) = customer {
-        wanted.payer = merged(wanted.payer, &customer.payer());
-    }
+    let payer = match &customer {
+        Some(customer) => merged(request.payer.clone(), &customer.payer()),
+        None => request.payer.clone(),
+    };
+    let wanted = check_request(&object, context, &organization, request, payer, current.as_ref(), tx.now(), faults)?;
     let mut payment = match current {
         Some(payment) => continue_or_replace(tx, &mut object, payment, &wanted)?,
         None => open(tx, &mut object, None, &wanted)?,
@@ -226,12 +230,14 @@ struct Wanted {
     failure_url: Option<String>,
 }
 
-/// The request, held against what the object takes.
+/// The request of this payer, held against what the object takes.
+#[expect(clippy::too_many_arguments, reason = "all of it decides what a request comes to")]
 fn check_request(
     object: &PaidObject,
     context: &Context,
     organization: &Organization,
     request: &Initialize,
+    payer: Payer,
     current: Option<&Payment>,
     now: Timestamp,
     mut faults: Vec<Fault>,
@@ -259,6 +265,8 @@ fn check_request(
         Target::Object(_) => request.amount,
     };
     let amount = match object.amount(asked, organization, now) {
+        // It is said already what is wrong with it.
+        _ if request.amount_fault.is_some() => None,
         Ok(amount) => Some(amount),
         Err(Failure::Invalid(more)) => {
             faults.extend(more);
@@ -275,13 +283,41 @@ fn check_request(
             method,
             amount,
             phone: request.payer.phone.clone(),
-            payer: request.payer.clone(),
+            payer,
             metadata,
             success_url: request.success_url.clone(),
             failure_url: request.failure_url.clone(),
         }),
-        _ => Err(faults.into()),
+        _ => {
+            // With another customer or method than the one that is refused it may not be missing.
+            let is_certain = !faults.iter().any(|fault| ["customer_id", "payment_method"].contains(&&*fault.field));
+            if is_certain && lacks_phone(object, current, method, amount, payer) {
+                faults.push(phone_required());
+            }
+            Err(faults.into())
+        }
     }
+}
+
+/// Whether the session that a request leads to would lack the phone that its method needs.
+fn lacks_phone(
+    object: &PaidObject,
+    current: Option<&Payment>,
+    method: Option<Method>,
+    amount: Option<Money>,
+    payer: Payer,
+) -> bool {
+    let (method, known) = match current {
+        None => (method, object.payer(None)),
+        Some(Payment { session, transaction }) => {
+            match session.again(transaction.as_ref(), method, amount.unwrap_or(session.amount)) {
+                Ok(Again::Same) if transaction.is_none() => (method.or(session.method), session.payer.clone()),
+                Ok(Again::Replace | Again::New) => (method, object.payer(Some(session))),
+                Ok(Again::Same) | Err(_) => return false,
+            }
+        }
+    };
+    method.is_some_and(Method::needs_phone) && merged(payer, &known).phone.is_none()
 }
 
 /// `before` is the session in whose place it comes.
@@ -358,11 +394,12 @@ pub(super) fn close(
 
 fn refuse_without_phone(session: &PaymentSession) -> Result<(), Failure> {
     let lacks_phone = session.method.is_some_and(Method::needs_phone) && session.payer.phone.is_none();
-    if !lacks_phone {
-        return Ok(());
-    }
+    if lacks_phone { Err(phone_required().into()) } else { Ok(()) }
+}
+
+fn phone_required() -> Fault {
     let message = "`customer_phone` is required for this method: the wallet's number, such as \"+2207000000\".";
-    Err(Fault::new("customer_phone", FaultCode::Required, message).into())
+    Fault::new("customer_phone", FaultCode::Required, message)
 }
 
 /// What the request says wins over what was known.

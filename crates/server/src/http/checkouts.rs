@@ -17,10 +17,12 @@ use super::json::{Body, Json};
 use super::openapi::Data;
 use super::path::InPath;
 use super::query::Query;
+use super::references::Faulty;
 use super::{Api, read};
 use crate::app::checkouts::{self, Created, NewCheckout, Price};
 use crate::app::look_up;
 use crate::app::products::NewItem;
+use crate::app::references::Named;
 use crate::error::Failure;
 use crate::wire::List;
 use crate::wire::checkouts::{CancelledCheckout, CheckoutView};
@@ -114,7 +116,10 @@ pub(super) struct ItemBody {
 )]
 pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Checkouts))?;
-    let (new, body_key) = parse(&body)?;
+    let (new, body_key) = match parse(&body) {
+        Ok(parsed) => parsed,
+        Err(faulty) => return Err(faulty.look_up(&api, scope).await),
+    };
     if scope.mode.is_live()
         && let Some(field) = card_guard::find(&body.value, &["customer_phone"])
     {
@@ -132,10 +137,10 @@ pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -
     Ok(api.app.add(key, command, caller.renderer(201, view)).await?.into())
 }
 
-fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Problem> {
+fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Faulty> {
     let mut fields = Fields::new(body);
-    let currency = fields.text("currency").parse(read::currency).or(Currency::gmd());
-    let amount = fields.amount("amount", read::amount("amount", currency)).optional();
+    let currency = read::currency_of(&mut fields);
+    let amount = fields.amount("amount", read::amount_in("amount", currency)).optional().flatten();
     let items = fields.objects("items", MOST_ITEMS, |item| parse_item(item, currency)).optional();
     let items = items.filter(|items| !items.is_empty());
     if !fields.has("amount") && items.is_none() && !has_items(body) {
@@ -158,14 +163,22 @@ fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Problem> {
     let body_key = read::idempotency_key(&mut fields);
     let success_url = fields.text("success_url").url().optional();
     let failure_url = fields.text("failure_url").url().optional();
-    let checked = fields.finish().map_err(|faults| with_unpriced(body, faults))?;
+    let checked = match fields.finish() {
+        Ok(checked) => checked,
+        Err(faults) => {
+            let lines = currency.zip(items);
+            let faults = if lines.is_some() { faults } else { with_unpriced(body, faults) };
+            let named = Named { customer: customer.id, lines, ..Named::default() };
+            return Err(Faulty { faults, named });
+        }
+    };
     let price = match items {
         Some(items) => Price::Items(items),
         None => Price::Amount(checked.of(amount)),
     };
     let new = NewCheckout {
         price,
-        currency,
+        currency: checked.of(currency),
         payment_method_types: payment_method_types.filter(|types| !types.is_empty()),
         automatic_payment_methods,
         payment_method,
@@ -189,8 +202,8 @@ fn has_items(body: &Body) -> bool {
     }
 }
 
-/// Which price is missing, the command says together with what only it can see. Where other faults keep it from running, it is
-/// said with them.
+/// Which price is missing, is said where the lines are looked up. Where one of them can't be read, it is said with what is wrong
+/// with that.
 fn with_unpriced(body: &Body, mut faults: Vec<Fault>) -> Vec<Fault> {
     let items = match body.value.get("items") {
         Some(Json::Array(items)) => items.as_slice(),
@@ -207,11 +220,11 @@ fn with_unpriced(body: &Body, mut faults: Vec<Fault>) -> Vec<Fault> {
     faults
 }
 
-fn parse_item(item: &mut Fields<'_>, currency: Currency) -> Option<NewItem> {
+fn parse_item(item: &mut Fields<'_>, currency: Option<Currency>) -> Option<NewItem> {
     let product_id = item.text("product_id").parse(read::product).optional();
     let description = item.text("description").max(2000).optional();
     let quantity = item.integer("quantity", 1..=1_000_000).required();
-    let unit_price = item.amount("unit_price", read::amount("unit_price", currency)).optional();
+    let unit_price = item.amount("unit_price", read::amount_in("unit_price", currency)).optional().flatten();
     // Its value is always computed.
     item.ignore("amount");
     Some(NewItem { product_id, description, quantity: quantity?, unit_price })

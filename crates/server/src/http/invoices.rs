@@ -35,7 +35,10 @@ use body::{CreateBody, UpdateBody};
 )]
 pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Invoices))?;
-    let new = body::create(&body)?;
+    let new = match body::create(&body) {
+        Ok(new) => new,
+        Err(faulty) => return Err(faulty.look_up(&api, scope).await),
+    };
     refuse_card_numbers(scope, &body)?;
     let key = caller.merchant_key(&body, None)?;
     let command = move |tx: &mut Tx<'_>, context: &Context| invoices::create(tx, context, scope, &new);

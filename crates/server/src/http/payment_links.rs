@@ -18,8 +18,10 @@ use super::json::Body;
 use super::openapi::Data;
 use super::path::InPath;
 use super::query::Query;
+use super::references::Faulty;
 use super::{Api, read};
 use crate::app::payment_links::{self, LinkChange, NewPaymentLink, Shown};
+use crate::app::references::Named;
 use crate::app::{Context, look_up};
 use crate::error::Failure;
 use crate::wire::List;
@@ -103,7 +105,10 @@ pub(super) struct CustomFieldBody {
 )]
 pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::PaymentLinks))?;
-    let new = parse(&body)?;
+    let new = match parse(&body) {
+        Ok(new) => new,
+        Err(faulty) => return Err(faulty.look_up(&api, scope).await),
+    };
     card_guard::refuse(scope, &body, &[])?;
     let key = caller.merchant_key(&body, None)?;
     let command = move |tx: &mut Tx<'_>, context: &Context| payment_links::create(tx, context, scope, &new);
@@ -115,14 +120,14 @@ fn view(api: &Api) -> impl Fn(&Shown) -> PaymentLinkView + Send + Sync + Clone +
     move |shown| PaymentLinkView::of(&shown.link, &shown.merchant, &context.addresses, shown.at)
 }
 
-fn parse(body: &Body) -> Result<NewPaymentLink, Problem> {
+fn parse(body: &Body) -> Result<NewPaymentLink, Faulty> {
     let mut fields = Fields::new(body);
     let title = fields.text("title").min(1).max(200).required();
-    let currency = fields.text("currency").parse(read::currency).or(Currency::gmd());
+    let currency = read::currency_of(&mut fields);
     let amount = fields.amount("amount", amount_or_nothing(currency)).required();
     let is_variable = fields.boolean("is_variable_amount").or(false) || amount == Some(None);
-    let min = fields.amount("min_amount", read::amount("min_amount", currency)).optional();
-    let max = fields.amount("max_amount", read::amount("max_amount", currency)).optional();
+    let min = fields.amount("min_amount", read::amount_in("min_amount", currency)).optional().flatten();
+    let max = fields.amount("max_amount", read::amount_in("max_amount", currency)).optional().flatten();
     for name in ["min_amount", "max_amount"] {
         if !is_variable && amount.is_some() && fields.has(name) {
             let message = format!("`{name}` needs `is_variable_amount`: a fixed amount has no bounds.");
@@ -133,7 +138,7 @@ fn parse(body: &Body) -> Result<NewPaymentLink, Problem> {
     if above(min, max) {
         fields.fault("min_amount", FaultCode::OutOfRange, "`min_amount` must not be above `max_amount`.");
     }
-    let suggested = amount.flatten();
+    let suggested = amount.flatten().flatten();
     if is_variable && (above(min, suggested) || above(suggested, max)) {
         let message = "`amount` must be within `min_amount` and `max_amount`; \"0.00\" suggests none.";
         fields.fault("amount", FaultCode::OutOfRange, message);
@@ -149,19 +154,22 @@ fn parse(body: &Body) -> Result<NewPaymentLink, Problem> {
         custom_fields: fields.objects("custom_fields", MOST_FIELDS, parse_field).check(unique).optional(),
         metadata: fields.metadata("metadata", MetadataValues::Any).optional().map(Metadata::from_canonical),
     };
-    let checked = fields.finish()?;
-    let price = match (is_variable, checked.of(amount)) {
+    let named = Named { expiration_date: terms.expiration_date, ..Named::default() };
+    let checked = fields.finish().map_err(|faults| Faulty { faults, named })?;
+    let price = match (is_variable, suggested) {
         (false, Some(amount)) => Price::Fixed { amount },
-        (_, suggested) => Price::Variable { currency, min, max, suggested },
+        (_, suggested) => Price::Variable { currency: checked.of(currency), min, max, suggested },
     };
     Ok(NewPaymentLink { price, terms: Terms { title: checked.of(title), ..terms } })
 }
 
-/// Nothing for "0.00": the payer chooses.
-fn amount_or_nothing(currency: Currency) -> impl Fn(&str) -> Result<Option<Money>, (FaultCode, String)> {
-    move |text| match Money::parse(text, currency) {
+/// Nothing for "0.00": the payer chooses. How much it is otherwise is known of a known currency.
+fn amount_or_nothing(
+    currency: Option<Currency>,
+) -> impl Fn(&str) -> Result<Option<Option<Money>>, (FaultCode, String)> {
+    move |text| match Money::parse(text, currency.unwrap_or(Currency::of_most_decimals())) {
         Ok(nothing) if nothing.minor == 0 => Ok(None),
-        Ok(_) | Err(_) => read::amount("amount", currency)(text).map(Some),
+        Ok(_) | Err(_) => read::amount_in("amount", currency)(text).map(Some),
     }
 }
 

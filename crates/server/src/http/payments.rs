@@ -5,7 +5,7 @@ mod target;
 use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::payment::{Payable, Payer, PaymentSession};
-use domain::{Currency, Metadata, Method, Refusal};
+use domain::{Metadata, Method, Refusal};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use store::queries::idempotency::IdempotencyKey;
@@ -120,8 +120,10 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
         return Err(Problem::card_data_not_allowed(&field));
     }
     let Found { target, payable, currency } = target::find(&api, scope, &parsed.names).await?;
-    let amount = parsed.amount.as_deref().map(read::amount("amount", currency)).transpose();
-    let amount = amount.map_err(|(code, message)| vec![Fault::new("amount", code, message)])?;
+    let (amount, amount_fault) = match parsed.amount.as_deref().map(read::amount("amount", currency)).transpose() {
+        Ok(amount) => (amount, None),
+        Err((code, message)) => (None, Some(Fault::new("amount", code, message))),
+    };
     let space = match (caller.is_publishable(), payable, target) {
         (false, ..) => IdempotencyKey::MERCHANT_SPACE.to_owned(),
         // Many pay it, and each of them only in a session of their own.
@@ -133,6 +135,7 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Bod
         target,
         method: parsed.method,
         amount,
+        amount_fault,
         payer: parsed.payer,
         metadata: parsed.metadata,
         answers: parsed.answers,
@@ -163,14 +166,6 @@ pub(super) fn other_name_needs_secret_key() -> Problem {
     )
 }
 
-/// What is no amount of any currency is told beside the other faults; the rest when it is known what is paid.
-fn amount_of_any(text: &str) -> Result<String, (FaultCode, String)> {
-    match read::amount("amount", Currency::gmd())(text) {
-        Err(fault @ (FaultCode::InvalidFormat | FaultCode::AmountNotPositive, _)) => Err(fault),
-        Err(_) | Ok(_) => Ok(text.to_owned()),
-    }
-}
-
 fn parse(body: &Body, from_browser: bool) -> Result<Parsed, Problem> {
     let mut fields = Fields::new(body);
     let session_id = fields.text("session_id").min(1).max(64).optional();
@@ -189,7 +184,8 @@ fn parse(body: &Body, from_browser: bool) -> Result<Parsed, Problem> {
     }
     fields.ignore("plan_id");
     let method = fields.text("payment_method").parse(read::method).optional();
-    let amount = fields.amount("amount", amount_of_any).optional();
+    // Its decimals are counted when it is known what is paid.
+    let amount = fields.amount("amount", read::amount_of_any("amount")).optional();
     let customer = fields.text("customer_id").parse(|text| match from_browser {
         // The answer shows what is known of the customer, and a page's visitor may be anybody.
         true => {

@@ -90,8 +90,8 @@ pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -
     let scope = caller.require(Right::write(Area::Products))?;
     let mut fields = Fields::new(&body);
     let name = fields.text("name").min(1).max(200).required();
-    let currency = fields.text("currency").parse(read::currency).or(Currency::gmd());
-    let price = fields.amount("price", read::amount("price", currency)).required();
+    let currency = read::currency_of(&mut fields);
+    let price = fields.amount("price", read::amount_in("price", currency)).required().flatten();
     let description = fields.text("description").max(2000).optional();
     let active = fields.boolean("active").optional();
     let is_active = fields.boolean("is_active").optional();

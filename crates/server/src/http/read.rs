@@ -29,6 +29,25 @@ pub(super) fn amount(field: &'static str, currency: Currency) -> impl Fn(&str) -
     }
 }
 
+/// In a currency that is not known where what was sent for it is none: then nothing, unless it is an amount in no currency.
+pub(super) fn amount_in(field: &'static str, currency: Option<Currency>) -> impl Fn(&str) -> Read<Option<Money>> {
+    move |text| match currency {
+        Some(currency) => amount(field, currency)(text).map(Some),
+        None => amount_of_any(field)(text).map(|_| None),
+    }
+}
+
+/// The text of what is an amount in some currency: they differ in their decimals.
+pub(super) fn amount_of_any(field: &'static str) -> impl Fn(&str) -> Read<String> {
+    move |text| amount(field, Currency::of_most_decimals())(text).map(|_| text.to_owned())
+}
+
+/// The body's currency, and GMD where it has none; nothing where what was sent is no currency.
+pub(super) fn currency_of(fields: &mut Fields<'_>) -> Option<Currency> {
+    let sent = fields.text("currency").parse(currency).optional();
+    if fields.has("currency") { sent } else { Some(Currency::gmd()) }
+}
+
 /// One that is withdrawn is known, because of what is stored, and nothing new is for it.
 pub(super) fn currency(text: &str) -> Read<Currency> {
     Currency::parse(text).filter(Currency::is_active).ok_or_else(|| {

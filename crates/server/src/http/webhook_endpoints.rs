@@ -83,7 +83,15 @@ pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -
     let enabled_events = enabled_events(&mut fields).required();
     let description = fields.text("description").max(2000).optional();
     let metadata = fields.metadata("metadata", MetadataValues::Any).optional();
-    let checked = fields.finish()?;
+    let checked = match fields.finish() {
+        Ok(checked) => checked,
+        Err(mut faults) => {
+            if let Some(url) = &url {
+                faults.extend(leads_inside(&api, scope.mode, url).await);
+            }
+            return Err(faults.into());
+        }
+    };
     card_guard::refuse(scope, &body, &[])?;
     let new = NewEndpoint {
         url: checked.of(url),

@@ -19,6 +19,10 @@ use tower::ServiceExt as _;
 use crate::authorization::tenants::{Answered, new_key, request};
 use crate::world::World;
 
+const CHECKOUTS: &str = "/v1/checkouts";
+const INVOICES: &str = "/v1/pay/invoices";
+const LINKS: &str = "/v1/pay/payment-links";
+const INITIALIZE: &str = "/v1/pay/initialize";
 const ENDPOINTS: &str = "/v1/webhook_endpoints";
 
 /// Leads to a public address, until it leads inside.
@@ -62,6 +66,12 @@ impl Merchant {
         Answered::of(self.router.clone().oneshot(request).await.unwrap()).await
     }
 
+    async fn make(&self, path: &str, body: Value) -> Value {
+        let answer = self.send(path, &body, None).await;
+        assert!(answer.status.is_success(), "{path} {body}: {}", answer.text());
+        answer.json()["data"].clone()
+    }
+
     /// Each field that is refused, with its code; each once.
     async fn check(&self, path: &str, body: Value, expected: &[(&str, &str)]) {
         let answer = self.send(path, &body, None).await;
@@ -73,6 +83,123 @@ impl Merchant {
         let expected: BTreeMap<_, _> = expected.iter().map(|(f, code)| ((*f).to_owned(), (*code).to_owned())).collect();
         assert_eq!(told, expected, "{path} {body}");
     }
+}
+
+fn invoice(price: &str) -> Value {
+    let items = json!([{"quantity": 1, "unit_price": price, "description": "Rice"}]);
+    json!({"customer_email": "awa@example.gm", "customer_name": "Awa", "due_date": "2099-01-31", "items": items})
+}
+
+/// An amount is held against the currency that was meant, which nobody knows.
+#[tokio::test]
+async fn a_wrong_currency_adds_no_fault_and_hides_none() {
+    let merchant = Merchant::new().await;
+    let priced: [(&str, fn(&str) -> Value, &str); 6] = [
+        (CHECKOUTS, |price| json!({"amount": price}), "amount"),
+        (CHECKOUTS, |price| json!({"items": [{"quantity": 1, "unit_price": price}]}), "items[0].unit_price"),
+        ("/v1/pay/products", |price| json!({"name": "Rice", "price": price}), "price"),
+        (LINKS, |price| json!({"title": "Tea", "amount": price}), "amount"),
+        (LINKS, |price| json!({"title": "Tea", "amount": "0.000", "min_amount": price}), "min_amount"),
+        (INVOICES, invoice, "items[0].unit_price"),
+    ];
+    for (path, body, field) in priced {
+        let of = |price: &str, currency: Value| {
+            let mut body = body(price);
+            body["currency"] = currency;
+            body
+        };
+        for currency in ["gambia", "HRK"] {
+            let wrong = ("currency", "invalid_enum");
+            merchant.check(path, of("1.001", json!(currency)), &[wrong]).await;
+            for (price, code) in [
+                ("1.00001", "too_many_decimals"),
+                ("0.000", "amount_not_positive"),
+                ("1000000000000", "amount_too_large"),
+                ("much", "invalid_format"),
+            ] {
+                let body = of(price, json!(currency));
+                // The payer of a link chooses.
+                let faults = [wrong, (field, code)];
+                let is_chosen = path == LINKS && field == "amount" && code == "amount_not_positive";
+                merchant.check(path, body, if is_chosen { &faults[..1] } else { &faults }).await;
+            }
+        }
+        if field != "min_amount" {
+            merchant.check(path, of("1.001", json!(null)), &[(field, "too_many_decimals")]).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_named_is_looked_up_whatever_else_is_wrong() {
+    let merchant = Merchant::new().await;
+    let (nobody, nothing) = (merchant.world.customer_of_nobody(), merchant.world.product_of_nobody());
+    let (unknown, absent) = (("colour", "unknown_field"), ("customer_id", "not_found"));
+    let lines = json!([
+        {"quantity": 1, "product_id": nothing.to_string()},
+        {"quantity": 1},
+        {"quantity": 1, "unit_price": "1.00"},
+    ]);
+    let of_lines = [("items[0].product_id", "not_found"), ("items[1].unit_price", "required")];
+    let faults = [&[unknown, absent], &of_lines[..]].concat();
+    let order = json!({"items": lines, "customer_id": nobody.to_string(), "colour": "red"});
+    merchant.check(CHECKOUTS, order.clone(), &faults).await;
+    // Whether a product is sold in it nobody knows.
+    let mut foreign = order.clone();
+    foreign["currency"] = "gambia".into();
+    let faults = [unknown, absent, ("currency", "invalid_enum"), of_lines[1]];
+    merchant.check(CHECKOUTS, foreign, &faults).await;
+    let mut unread = order;
+    unread["items"][0]["quantity"] = 0.into();
+    let faults = [unknown, absent, ("items[0].quantity", "out_of_range"), of_lines[1]];
+    merchant.check(CHECKOUTS, unread, &faults).await;
+
+    let items = json!([{"quantity": 1, "product_id": nothing.to_string()}]);
+    let bill = json!({"customer_id": nobody.to_string(), "due_date": "soon", "items": items});
+    merchant.check(INVOICES, bill, &[absent, of_lines[0], ("due_date", "invalid_format")]).await;
+    let link = json!({"title": "", "amount": "5.00", "expiration_date": "2020-01-31"});
+    merchant.check(LINKS, link, &[("title", "too_short"), ("expiration_date", "out_of_range")]).await;
+    merchant.name.is_inside.store(true, Ordering::SeqCst);
+    let endpoint = json!({"url": "https://shop.example/hook", "enabled_events": []});
+    merchant.check(ENDPOINTS, endpoint, &[("url", "not_allowed"), ("enabled_events", "too_short")]).await;
+}
+
+#[tokio::test]
+async fn a_payment_is_told_all_that_keeps_it_from_beginning() {
+    let merchant = Merchant::new().await;
+    let questions = json!([{"name": "seat", "label": "Seat", "type": "text", "required": true}]);
+    let link = json!({"title": "Tea", "amount": "0.00", "custom_fields": questions});
+    let link = merchant.make(LINKS, link).await;
+    let pay = |more: Value| {
+        let mut body = json!({"object_type": "payment_link", "object_id": link["id"]});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let (amount, phone) = (("amount", "too_many_decimals"), ("customer_phone", "required"));
+    let seat = ("custom_field_values.seat", "required");
+    let body = pay(json!({"payment_method": "afrimoney", "amount": "1.001"}));
+    merchant.check(INITIALIZE, body, &[amount, seat, phone]).await;
+    let body = pay(json!({"payment_method": "wave", "amount": "1.001"}));
+    merchant.check(INITIALIZE, body, &[amount, seat]).await;
+    let body = pay(json!({"payment_method": "afrimoney", "customer_phone": "7000000"}));
+    merchant.check(INITIALIZE, body, &[("amount", "required"), seat]).await;
+    // Who is meant may have a phone.
+    let nobody = merchant.world.customer_of_nobody().to_string();
+    let body = pay(json!({"payment_method": "afrimoney", "amount": "1.00", "customer_id": nobody}));
+    merchant.check(INITIALIZE, body, &[("customer_id", "not_found"), seat]).await;
+    let known = merchant.make("/v1/pay/customers", json!({"phone": "7000000"})).await;
+    let body = pay(json!({"payment_method": "afrimoney", "amount": "1.00", "customer_id": known["id"]}));
+    merchant.check(INITIALIZE, body, &[seat]).await;
+    // What was told with a session is known of it.
+    let checkout = merchant.make(CHECKOUTS, json!({"amount": "5.00", "customer_phone": "7000000"})).await;
+    let pay = |more: Value| {
+        let mut body = json!({"client_secret": checkout["client_secret"], "payment_method": "afrimoney"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    merchant.check(INITIALIZE, pay(json!({"amount": "5.001"})), &[amount]).await;
+    merchant.make(INITIALIZE, json!({"client_secret": checkout["client_secret"]})).await;
+    merchant.check(INITIALIZE, pay(json!({"amount": "4.00"})), &[("amount", "conflict")]).await;
 }
 
 /// Whose name leads inside meanwhile.

@@ -7,11 +7,13 @@ use utoipa::ToSchema;
 
 use crate::app::invoices::{InvoiceChange, NewInvoice};
 use crate::app::products::NewItem;
+use crate::app::references::Named;
 use crate::http::answer::Problem;
 use crate::http::fault::FaultCode;
 use crate::http::fields::{Field, Fields, MetadataValues};
 use crate::http::json::Body;
 use crate::http::read;
+use crate::http::references::Faulty;
 use crate::wire::words;
 
 const MOST_ITEMS: usize = 200;
@@ -104,7 +106,7 @@ pub(in crate::http) struct UpdateBody {
     version: Option<i64>,
 }
 
-pub(super) fn create(body: &Body) -> Result<NewInvoice, Problem> {
+pub(super) fn create(body: &Body) -> Result<NewInvoice, Faulty> {
     let mut fields = Fields::new(body);
     let customer_id = fields.text("customer_id").parse(read::customer).optional();
     let is_new = !fields.has("customer_id");
@@ -112,21 +114,27 @@ pub(super) fn create(body: &Body) -> Result<NewInvoice, Problem> {
     let customer_name = of_customer(fields.text("customer_name").min(1).max(200), is_new);
     let customer_address = fields.text("customer_address").max(2000).optional();
     let customer_phone = fields.text("customer_phone").parse(read::phone_or_none).or(None);
-    let currency = fields.text("currency").parse(read::currency).or(Currency::gmd());
+    let currency = read::currency_of(&mut fields);
     let tax_rate = tax_rate(&mut fields).or(TaxRate::ZERO);
     let due_date = fields.text("due_date").parse(read::deadline).required();
     let notes = fields.text("notes").max(2000).or(String::new());
     let items = items(&mut fields, currency).required();
     let is_draft = fields.boolean("is_draft").or(false);
     let metadata = fields.metadata("metadata", MetadataValues::Strings).optional();
-    let checked = fields.finish()?;
+    let checked = match fields.finish() {
+        Ok(checked) => checked,
+        Err(faults) => {
+            let named = Named { customer: customer_id, lines: currency.zip(items), ..Named::default() };
+            return Err(Faulty { faults, named });
+        }
+    };
     Ok(NewInvoice {
         customer_id,
         customer_email,
         customer_name,
         customer_address,
         customer_phone,
-        currency,
+        currency: checked.of(currency),
         tax_rate,
         due_date: checked.of(due_date),
         notes,
@@ -151,7 +159,7 @@ pub(super) fn update(body: &Body, headers: &HeaderMap, currency: Currency) -> Re
         tax_rate: tax_rate(&mut fields).change(),
         due_date: fields.text("due_date").parse(read::deadline).change(),
         notes: fields.text("notes").max(2000).change(),
-        items: items(&mut fields, currency).change(),
+        items: items(&mut fields, Some(currency)).change(),
         metadata: fields.metadata("metadata", MetadataValues::Strings).change().map(Metadata::from_canonical),
         based_on: based_on(&mut fields, headers),
     };
@@ -163,22 +171,22 @@ fn tax_rate<'f>(fields: &'f mut Fields<'_>) -> Field<'f, TaxRate> {
     fields.number("tax_rate").parse(read::tax_rate)
 }
 
-fn items<'f>(fields: &'f mut Fields<'_>, currency: Currency) -> Field<'f, Vec<NewItem>> {
+fn items<'f>(fields: &'f mut Fields<'_>, currency: Option<Currency>) -> Field<'f, Vec<NewItem>> {
     fields.objects("items", MOST_ITEMS, |fields| item(fields, currency)).check(|items| match items.is_empty() {
         true => Err((FaultCode::TooShort, "`items` must have at least one entry.")),
         false => Ok(items),
     })
 }
 
-fn item(item: &mut Fields<'_>, currency: Currency) -> Option<NewItem> {
+fn item(item: &mut Fields<'_>, currency: Option<Currency>) -> Option<NewItem> {
     let product_id = item.text("product_id").parse(read::product).optional();
     // What a product does not fill in has to be said.
     let is_free = !item.has("product_id");
     let description = item.text("description").min(1).max(2000);
     let description = if is_free { description.required() } else { description.optional() };
     let quantity = item.integer("quantity", 1..=1_000_000).required();
-    let unit_price = item.amount("unit_price", read::amount("unit_price", currency));
-    let unit_price = if is_free { unit_price.required() } else { unit_price.optional() };
+    let unit_price = item.amount("unit_price", read::amount_in("unit_price", currency));
+    let unit_price = if is_free { unit_price.required() } else { unit_price.optional() }.flatten();
     // Its value is always computed.
     item.ignore("amount");
     Some(NewItem { product_id, description, quantity: quantity?, unit_price })
