@@ -37,8 +37,8 @@ const LONGEST_S: i64 = 86_400;
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = CreateCheckout)]
 pub(super) struct CreateBody {
-    /// Either this or `items`. With `items` it is overruled by their sum.
-    #[schema(value_type = Option<words::AmountIn>)]
+    /// Either this or `items`. With `items` it is overruled by their sum, whatever it says.
+    #[schema(value_type = Option<words::AmountOrNone>)]
     amount: Option<String>,
     /// Only a currency that an enabled method takes.
     #[schema(value_type = Option<words::CurrencyCode>, default = "GMD")]
@@ -140,7 +140,12 @@ pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -
 fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Faulty> {
     let mut fields = Fields::new(body);
     let currency = read::currency_of(&mut fields);
-    let amount = fields.amount("amount", read::amount_in("amount", currency)).optional().flatten();
+    // Items overrule it, whatever it says.
+    let amount = fields.amount("amount", |text| match has_items(body) {
+        true => Ok(None),
+        false => read::amount_in("amount", currency)(text),
+    });
+    let amount = amount.optional().flatten();
     let items = fields.objects("items", MOST_ITEMS, |item| parse_item(item, currency)).optional();
     let items = items.filter(|items| !items.is_empty());
     if !fields.has("amount") && items.is_none() && !has_items(body) {

@@ -90,6 +90,14 @@ words! {
         ))
         .examples(["100.00"])
         .build();
+    /// Of what may have another price.
+    AmountOrNone = text()
+        .description(Some(
+            "Decimal text, more than 0 and at most 999999999999.99, with no more decimals than the currency has, where \
+             there are no `items`. A JSON number is refused.",
+        ))
+        .examples(["100.00"])
+        .build();
     CurrencyCode = text()
         .pattern(Some("^[A-Z]{3}$"))
         .description(Some("ISO 4217, upper case."))

@@ -90,6 +90,23 @@ fn invoice(price: &str) -> Value {
     json!({"customer_email": "awa@example.gm", "customer_name": "Awa", "due_date": "2099-01-31", "items": items})
 }
 
+/// Contract §2.1 rule 1.
+#[tokio::test]
+async fn items_overrule_whatever_the_amount_says() {
+    let merchant = Merchant::new().await;
+    let items = json!([{"quantity": 3, "unit_price": "2.50", "description": "Rice"}]);
+    for amount in ["0.00", "10.001", "-1", "much", "", "1000000000000.00", "7.50"] {
+        let made = merchant.make(CHECKOUTS, json!({"amount": amount, "items": items})).await;
+        assert_eq!(made["amount"], "7.50", "{amount}");
+    }
+    let number = json!({"amount": 7.5, "items": items});
+    merchant.check(CHECKOUTS, number, &[("amount", "amount_must_be_string")]).await;
+    for none in [json!([]), json!(null)] {
+        let alone = json!({"amount": "0.00", "items": none});
+        merchant.check(CHECKOUTS, alone, &[("amount", "amount_not_positive")]).await;
+    }
+}
+
 /// An amount is held against the currency that was meant, which nobody knows.
 #[tokio::test]
 async fn a_wrong_currency_adds_no_fault_and_hides_none() {
