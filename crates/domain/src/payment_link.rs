@@ -92,6 +92,8 @@ impl Price {
             (Price::Fixed { amount }, None) => Ok(amount),
             (Price::Fixed { amount }, Some(asked)) if asked == amount => Ok(amount),
             (Price::Fixed { amount }, Some(_)) => Err(NotThePrice::Other(amount)),
+            // Whoever names none takes what the merchant suggests.
+            (Price::Variable { suggested: Some(suggested), .. }, None) if suggested.minor > 0 => Ok(suggested),
             (Price::Variable { .. }, None) => Err(NotThePrice::Missing),
             (Price::Variable { currency, min, max, .. }, Some(asked)) => {
                 assert_eq!(asked.currency, currency, "an amount is read in the link's currency");

@@ -177,4 +177,9 @@ fn a_price_takes_what_it_says() {
     assert_eq!(bounded.of_payment(Some(dalasi(300))), Ok(dalasi(300)));
     assert_eq!(bounded.of_payment(Some(dalasi(301))), Err(NotThePrice::TooMuch(dalasi(300))));
     assert_eq!(price(None, None).of_payment(Some(dalasi(1))), Ok(dalasi(1)));
+    let suggested =
+        |minor| Price::Variable { currency: Currency::gmd(), min: None, max: None, suggested: Some(dalasi(minor)) };
+    assert_eq!(suggested(200).of_payment(None), Ok(dalasi(200)));
+    assert_eq!(suggested(200).of_payment(Some(dalasi(1))), Ok(dalasi(1)), "the payer chooses");
+    assert_eq!(suggested(0).of_payment(None), Err(NotThePrice::Missing));
 }

@@ -54,8 +54,8 @@ pub(super) struct InitializeBody {
     /// Without one the payer chooses on the hosted page.
     #[schema(value_type = Option<words::MethodName>)]
     payment_method: Option<String>,
-    /// What the payer of a payment link chose, where the link says so. Elsewhere leave it out, or send what the object costs:
-    /// any other amount is refused.
+    /// What the payer of a payment link chose, where the link says so; without it, what the link suggests. Elsewhere leave it
+    /// out, or send what the object costs: any other amount is refused.
     #[schema(value_type = Option<words::AmountIn>)]
     amount: Option<String>,
     /// A customer of yours: what you leave out below comes from it. Refused from a browser, which would see it all.

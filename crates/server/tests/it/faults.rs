@@ -219,6 +219,19 @@ async fn a_payment_is_told_all_that_keeps_it_from_beginning() {
     merchant.check(INITIALIZE, pay(json!({"amount": "4.00"})), &[("amount", "conflict")]).await;
 }
 
+/// The SDK sends no amount.
+#[tokio::test]
+async fn whoever_names_no_amount_pays_what_the_link_suggests() {
+    let merchant = Merchant::new().await;
+    let link = json!({"title": "Tea", "amount": "5.00", "is_variable_amount": true, "max_amount": "9.00"});
+    let link = merchant.make(LINKS, link).await;
+    let named = json!({"object_type": "payment_link", "object_id": link["id"]});
+    assert_eq!(merchant.make(INITIALIZE, named.clone()).await["amount"], "5.00");
+    let mut chosen = named;
+    chosen["amount"] = "7.00".into();
+    assert_eq!(merchant.make(INITIALIZE, chosen).await["amount"], "7.00");
+}
+
 /// Whose name leads inside meanwhile.
 #[tokio::test]
 async fn an_endpoint_that_was_made_is_answered_so_again() {
