@@ -30,7 +30,8 @@ pub struct NewInvoice {
     pub customer_email: Option<String>,
     pub customer_name: Option<String>,
     pub customer_address: Option<String>,
-    pub customer_phone: Option<Msisdn>,
+    /// Some, none on purpose, or what is known of the customer.
+    pub customer_phone: Option<Option<Msisdn>>,
     pub currency: Currency,
     pub tax_rate: TaxRate,
     pub due_date: Timestamp,
@@ -83,7 +84,7 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewInvoice
     let customer = match (named, &new.customer_email) {
         (Some(customer), _) => customer,
         (None, Some(email)) => {
-            let (phone, name) = (new.customer_phone.as_ref(), new.customer_name.as_deref());
+            let (phone, name) = (new.customer_phone.iter().flatten().next(), new.customer_name.as_deref());
             customers::find_or_create_by_email(tx, scope, email, phone, name)?
         }
         (None, None) => unreachable!("a fault says so"),
@@ -108,7 +109,7 @@ fn bill_to(new: &NewInvoice, customer: &Customer) -> BillTo {
         email: new.customer_email.clone().or(known.email).unwrap_or_default(),
         name: new.customer_name.clone().or(known.name).unwrap_or_default(),
         address: new.customer_address.clone().unwrap_or_default(),
-        phone: new.customer_phone.clone().or(known.phone),
+        phone: new.customer_phone.clone().unwrap_or(known.phone),
     }
 }
 

@@ -232,6 +232,20 @@ async fn whoever_names_no_amount_pays_what_the_link_suggests() {
     assert_eq!(merchant.make(INITIALIZE, chosen).await["amount"], "7.00");
 }
 
+/// Contract §2.4 rule 2: what is given wins, and an empty text is given.
+#[tokio::test]
+async fn an_empty_phone_on_an_invoice_is_none() {
+    let merchant = Merchant::new().await;
+    let customer = json!({"email": "awa@example.gm", "name": "Awa", "phone": "7000000"});
+    let customer = merchant.make("/v1/pay/customers", customer).await;
+    let items = json!([{"quantity": 1, "unit_price": "1.00", "description": "Rice"}]);
+    let mut bill = json!({"customer_id": customer["id"], "due_date": "2099-01-31", "items": items});
+    let shown = merchant.make(INVOICES, bill.clone()).await;
+    assert_eq!(shown["customer_phone"], "+2207000000");
+    bill["customer_phone"] = "".into();
+    assert_eq!(merchant.make(INVOICES, bill).await["customer_phone"], "");
+}
+
 /// Whose name leads inside meanwhile.
 #[tokio::test]
 async fn an_endpoint_that_was_made_is_answered_so_again() {

@@ -34,7 +34,7 @@ pub(in crate::http) struct CreateBody {
     customer_name: Option<String>,
     #[schema(max_length = 2000)]
     customer_address: Option<String>,
-    /// A new customer has it too, unless another customer of yours does.
+    /// A new customer has it too, unless another customer of yours does. An empty text: none, whatever is known of the customer.
     #[schema(value_type = Option<words::PhoneIn>)]
     customer_phone: Option<String>,
     #[schema(value_type = Option<words::CurrencyCode>, default = "GMD")]
@@ -113,7 +113,7 @@ pub(super) fn create(body: &Body) -> Result<NewInvoice, Faulty> {
     let customer_email = of_customer(fields.text("customer_email").email(), is_new);
     let customer_name = of_customer(fields.text("customer_name").min(1).max(200), is_new);
     let customer_address = fields.text("customer_address").max(2000).optional();
-    let customer_phone = fields.text("customer_phone").parse(read::phone_or_none).or(None);
+    let customer_phone = fields.text("customer_phone").parse(read::phone_or_none).optional();
     let currency = read::currency_of(&mut fields);
     let tax_rate = tax_rate(&mut fields).or(TaxRate::ZERO);
     let due_date = fields.text("due_date").parse(read::deadline).required();

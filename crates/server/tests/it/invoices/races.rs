@@ -53,7 +53,7 @@ async fn of_16_new_customers_one_has_the_phone(world: &World) {
     let phone = Msisdn::parse("+2203007711").unwrap();
     let runs = (0..16).map(|number| {
         let customer_email = Some(format!("one{number}@example.gm"));
-        create(world, NewInvoice { customer_email, customer_phone: Some(phone.clone()), ..rice(world) })
+        create(world, NewInvoice { customer_email, customer_phone: Some(Some(phone.clone())), ..rice(world) })
     });
     let mut with_phone = 0;
     for (number, invoice) in join_all(runs).await.into_iter().enumerate() {
