@@ -17,8 +17,11 @@ class Proof:
         self.tier = os.environ.get("DALASI_TIER", "gate")
         assert self.tier in ("gate", "nightly", "release"), f"DALASI_TIER: {self.tier!r}"
         self.wanted = int(os.environ.get("DALASI_PROOF_COUNT", gate_count))
-        # The gate judges a change, so it repeats itself; the longer tiers look for what nobody has seen yet.
-        drawn = zlib.crc32(row.encode()) if self.tier == "gate" else time.time_ns() // 1000 % (1 << 48)
+        self.least = int(os.environ.get("DALASI_PROOF_LEAST", self.wanted if self.tier == "gate" else -(-self.wanted // 10)))
+        self.commit = os.environ.get("DALASI_PROOF_COMMIT")
+        # The gate judges a commit: its seeds are new with each, and the same whenever that one is judged again. The longer tiers
+        # look for what nobody has seen yet.
+        drawn = zlib.crc32((row + (self.commit or "")).encode()) if self.tier == "gate" else time.time_ns() // 1000 % (1 << 48)
         self.seed = int(os.environ.get("DALASI_PROOF_SEED") or self._after_the_last() or drawn)
         self.reached = 0
         self.found = []
@@ -79,6 +82,7 @@ class Proof:
         line = {
             "row": self.row,
             "database": self.database,
+            "commit": self.commit,
             "count": self.reached,
             "violations": len(self.found),
             "controls_caught": self.caught,
@@ -92,7 +96,8 @@ class Proof:
         self._say(line)
         assert not self.found, f"{self.row}: {len(self.found)} violations:\n" + "\n".join(self.found[:20])
         assert not self.missed, f"{self.row}: planted and not caught: {self.missed}"
-        assert self.reached * 10 >= self.wanted, f"{self.row}: {self.reached} of {self.wanted} reached"
+        least = min(self.least, self.wanted)
+        assert self.reached >= least, f"{self.row}: {self.reached} of {self.wanted} reached, and {least} are the least"
 
     def _after_the_last(self):
         """Where the last run of this row left off, when somebody adds them up: none is played twice, and none left out."""

@@ -12,7 +12,7 @@ from server import Api
 from state_tables import ABSENT, WAITING, final_states
 from wire import request
 
-GATE_ROUNDS = 240
+GATE_ROUNDS = 320
 ITEM = {"description": "Pen", "quantity": 1, "unit_price": "1.00"}
 BILL = {"customer_email": "race@shop.example", "customer_name": "Awa", "due_date": "2099-01-31", "items": [ITEM]}
 FULL = {"amount": "1.00", "payment_method": "cash"}

@@ -93,9 +93,9 @@ pub(crate) fn cargo(root: &Path) -> Command {
 
 /// What it runs proves nothing of its own for the row that runs it.
 pub(crate) fn without_proofs(command: &mut Command) -> &mut Command {
-    ["DALASI_TIER", "DALASI_PROOF_COUNT", "DALASI_PROOF_SEED", "DALASI_PROOF_FILE"]
+    ["TIER", "PROOF_COUNT", "PROOF_LEAST", "PROOF_SEED", "PROOF_COMMIT", "PROOF_FILE"]
         .into_iter()
-        .fold(command, |command, name| command.env_remove(name))
+        .fold(command, |command, name| command.env_remove(format!("DALASI_{name}")))
 }
 
 /// Where our own files are concerned, without the folder that somebody put them in.

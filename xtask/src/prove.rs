@@ -261,7 +261,11 @@ impl Task {
         command
             .env("DALASI_TIER", tier.name())
             .env("DALASI_PROOF_COUNT", count.to_string())
+            .env("DALASI_PROOF_COMMIT", &record.commit)
             .env("DALASI_PROOF_FILE", &record.path);
+        if tier == Tier::Gate {
+            command.env("DALASI_PROOF_LEAST", self.row.least().to_string());
+        }
         let outcome = command::run(&mut command);
         let after = self.reached(record)?;
         let has_spoken = after.lines > before.lines;

@@ -80,6 +80,15 @@ impl Machine {
         command::cargo(&self.root)
     }
 
+    /// Tests that draw their cases draw others for each commit; what is not committed yet has those of the commit that it
+    /// follows, and what lies in no repository always the same.
+    fn with_commit<'c>(&self, tests: &'c mut Command) -> &'c mut Command {
+        match self.commit() {
+            Ok(commit) => tests.env("DALASI_PROOF_COMMIT", commit),
+            Err(_) => tests,
+        }
+    }
+
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
@@ -154,7 +163,7 @@ impl Machine {
         let folder = self.root.join("tests/sdk");
         let python = install::python(&self.target.join("venv"), &folder.join("requirements.txt"))?;
         let mut pytest = Command::new(&python);
-        pytest
+        self.with_commit(&mut pytest)
             .args(["-m", "pytest", "--database", database])
             .current_dir(&folder)
             .env("DALASI_BIN", &binary)
@@ -210,7 +219,7 @@ fn test(machine: &mut Machine, arguments: &[String]) -> Result<()> {
     };
     command::run(
         machine
-            .cargo()
+            .with_commit(&mut machine.cargo())
             .args(runner)
             .args(["--workspace", "--locked"])
             .args(arguments)

@@ -1,8 +1,8 @@
 //! What a row of the proof programme is asked for, and how it says what it reached.
 //!
 //! A row is an ordinary test or program: without anything in its environment it runs as the gate runs it.
-//! `cargo xtask prove` says by `DALASI_TIER`, `DALASI_PROOF_COUNT` and `DALASI_PROOF_SEED` what it wants, and reads what
-//! was reached from the file named by `DALASI_PROOF_FILE`. Nothing of the product is in here.
+//! `cargo xtask prove` says by `DALASI_TIER`, `DALASI_PROOF_COUNT`, `DALASI_PROOF_LEAST` and `DALASI_PROOF_SEED` what it wants,
+//! and reads what was reached from the file named by `DALASI_PROOF_FILE`. Nothing of the product is in here.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -26,9 +26,12 @@ pub struct Proof {
     database: Option<String>,
     /// How many histories, images, rounds or cases to run now.
     pub count: u64,
+    /// Fewer say too little.
+    least: u64,
     /// The first seed; case number `n` takes `seed + n`.
     pub seed: u64,
     pub tier: Tier,
+    commit: Option<String>,
     file: Option<PathBuf>,
     start: Instant,
     caught: Vec<String>,
@@ -40,6 +43,9 @@ pub struct Proof {
 impl Proof {
     /// The row as it is called in the list of promises. `database` where the row runs on each; `gate_count` is how many
     /// the gate runs.
+    ///
+    /// The gate judges a commit: its seeds are new with each and the same whenever that one is judged again. The longer tiers look
+    /// for what nobody has seen yet.
     ///
     /// # Panics
     /// On a count, seed or tier that can't be read.
@@ -53,11 +59,15 @@ impl Proof {
         };
         let number =
             |name: &str| set(name).map(|text| text.parse().unwrap_or_else(|_| panic!("DALASI_{name}: {text:?}")));
-        let drawn = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() % (1 << 48));
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() % (1 << 48));
+        let count = number("PROOF_COUNT").unwrap_or(gate_count);
+        let usual = if tier == Tier::Gate { count } else { count.div_ceil(10) };
         let mut proof = Self {
             row,
             database: database.map(str::to_owned),
-            count: number("PROOF_COUNT").unwrap_or(gate_count),
+            count,
+            least: number("PROOF_LEAST").unwrap_or(usual).min(count),
+            commit: set("PROOF_COMMIT"),
             seed: 0,
             tier,
             file: set("PROOF_FILE").map(PathBuf::from),
@@ -68,7 +78,10 @@ impl Proof {
             notes: Map::new(),
         };
         let seed = number("PROOF_SEED").or_else(|| proof.after_the_last());
-        proof.seed = seed.unwrap_or_else(|| u64::try_from(drawn()).unwrap_or(0));
+        proof.seed = seed.unwrap_or_else(|| match tier {
+            Tier::Gate => seed_of(row, proof.commit.as_deref()),
+            Tier::Nightly | Tier::Release => u64::try_from(now()).unwrap_or(0),
+        });
         proof
     }
 
@@ -122,6 +135,7 @@ impl Proof {
         let mut line = json!({
             "row": self.row,
             "database": self.database,
+            "commit": self.commit,
             "count": reached,
             "violations": self.found.len(),
             "controls_caught": self.caught,
@@ -142,8 +156,8 @@ impl Proof {
         if !self.missed.is_empty() {
             return Err(format!("{row}: planted and not caught: {}", self.missed.join(", ")));
         }
-        if reached < self.count.div_ceil(10) {
-            return Err(format!("{row}: {reached} of {} reached", self.count));
+        if reached < self.least {
+            return Err(format!("{row}: {reached} of {} reached, and {} are the least", self.count, self.least));
         }
         Ok(())
     }
@@ -168,6 +182,19 @@ fn set(name: &str) -> Option<String> {
     std::env::var(format!("DALASI_{name}")).ok()
 }
 
+/// Where the gate begins with a row at a commit; `tests/sdk/proof.py` begins at the same.
+fn seed_of(row: &str, commit: Option<&str>) -> u64 {
+    u64::from(crc32([row, commit.unwrap_or_default()].concat().as_bytes()))
+}
+
+/// As in zlib, so that Python has it as well.
+fn crc32(bytes: &[u8]) -> u32 {
+    let of_byte = |sum: u32, byte: &u8| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| if sum & 1 == 1 { (sum >> 1) ^ 0xEDB8_8320 } else { sum >> 1 })
+    };
+    !bytes.iter().fold(!0, of_byte)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,7 +202,7 @@ mod tests {
     fn proof(count: u64) -> Proof {
         let mut proof = Proof::begin("T1", None, count);
         proof.file = None;
-        proof.count = count;
+        (proof.count, proof.least) = (count, count.div_ceil(10));
         proof
     }
 
@@ -231,6 +258,15 @@ mod tests {
         assert_eq!((run("sqlite", 7), run("postgres", 100)), (None, None));
         assert_eq!((run("sqlite", 7), run("sqlite", 7), run("postgres", 7)), (Some(17), Some(27), Some(110)));
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_commit_has_seeds_of_its_own_and_always_the_same() {
+        assert_eq!(crc32(b"123456789"), 0xCBF4_3926, "as zlib's");
+        assert_eq!(seed_of("A1", Some("c0ffee")), seed_of("A1", Some("c0ffee")));
+        let seeds = [("A1", None), ("A1", Some("c0ffee")), ("A1", Some("decade")), ("A2", Some("c0ffee"))]
+            .map(|(row, commit)| seed_of(row, commit));
+        assert_eq!(seeds.iter().collect::<std::collections::BTreeSet<_>>().len(), seeds.len(), "{seeds:?}");
     }
 
     #[test]

@@ -276,7 +276,7 @@ pub(crate) const ROWS: &[Row] = &[
         databases: BOTH,
         runner: Runner::Pytest(&["test_race_matrix.py", "-s"]),
         unit: "rounds",
-        counts: [240, 63_000, 63_000],
+        counts: [320, 63_000, 63_000],
         is_gate_step: false,
     },
     Row {
@@ -576,10 +576,6 @@ pub(crate) const ROWS: &[Row] = &[
         is_gate_step: false,
     },
 ];
-
-/// They look at how long something takes: nothing else runs meanwhile.
-pub(crate) const ALONE: &[&str] =
-    &["C3", "C4", "C6", "C7", "C8", "C8.standby", "C8.failover", "C8.frozen", "D6", "D11", "D12"];
 
 pub(crate) fn ids() -> String {
     let mut ids: Vec<&str> = ROWS.iter().map(|row| row.id).collect();
