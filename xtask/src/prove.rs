@@ -20,6 +20,8 @@ use crate::{Result, command};
 
 /// About how long one slice of a row takes, unless it is said; then the next row has its turn.
 const SLICE: Duration = Duration::from_secs(120);
+/// How many of the gate's rows run beside each other: two cores have work for so many, and while one is built another waits.
+const GATE_JOBS: usize = 2;
 /// How a program's end is told that somebody, or a machine without memory, wanted.
 const ENDED_BY_OTHERS: [&str; 4] = ["signal: 1 ", "signal: 2 ", "signal: 9 ", "signal: 15 "];
 /// Where `--write` puts the table.
@@ -91,15 +93,10 @@ impl Options {
 
     fn chosen(&self) -> Vec<Task> {
         let rows = ROWS.iter().filter(|row| self.only.is_empty() || self.only.iter().any(|id| row.is_named(id)));
-        rows.flat_map(|row| {
-            let databases: Vec<Option<&'static str>> = match row.databases {
-                [] => vec![None],
-                names => names.iter().copied().map(Some).collect(),
-            };
-            databases.into_iter().map(move |database| Task { row, database })
-        })
-        .filter(|task| self.database.is_none() || task.database.is_none() || task.database == self.database.as_deref())
-        .collect()
+        let is_wanted = |database: Option<&str>| {
+            self.database.is_none() || database.is_none() || database == self.database.as_deref()
+        };
+        tasks(rows).filter(|task| is_wanted(task.database)).collect()
     }
 }
 
@@ -125,18 +122,39 @@ struct Task {
     database: Option<&'static str>,
 }
 
-/// The rows of the gate that no other step runs.
+/// The gate's rows that are no test of another step. What could not be run has not passed.
 pub(crate) fn gate(machine: &mut Machine) -> Result<()> {
-    let mut options = Options::parse(&[])?;
-    options.only = ROWS.iter().filter(|row| row.is_gate_step).map(|row| row.id.to_owned()).collect();
-    if options.only.is_empty() { Ok(()) } else { run_on(machine, &options) }
+    let tasks = gate_tasks();
+    let options = Options { jobs: GATE_JOBS, ..Options::parse(&[])? };
+    let table = run_on(machine, &options, &tasks)?;
+    judged([table.faults(), table.not_run()].concat())
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    run_on(&mut Machine::new()?, options)
+    let table = run_on(&mut Machine::new()?, options, &options.chosen())?;
+    judged(table.faults())
 }
 
-fn run_on(machine: &mut Machine, options: &Options) -> Result<()> {
+fn judged(faults: Vec<String>) -> Result<()> {
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+}
+
+fn gate_tasks() -> Vec<Task> {
+    tasks(ROWS.iter().filter(|row| row.is_gate_step)).collect()
+}
+
+/// Each row on each of its databases.
+fn tasks<'r>(rows: impl Iterator<Item = &'static Row> + 'r) -> impl Iterator<Item = Task> + 'r {
+    rows.flat_map(|row| {
+        let databases: Vec<Option<&'static str>> = match row.databases {
+            [] => vec![None],
+            names => names.iter().copied().map(Some).collect(),
+        };
+        databases.into_iter().map(move |database| Task { row, database })
+    })
+}
+
+fn run_on(machine: &mut Machine, options: &Options, tasks: &[Task]) -> Result<Table> {
     let start = now();
     if options.tier != Tier::Gate {
         machine.use_release();
@@ -150,21 +168,24 @@ fn run_on(machine: &mut Machine, options: &Options) -> Result<()> {
         }
     };
     let record = Record::open(&path, &machine.code()?, &machine.commit()?)?;
-    let tasks = options.chosen();
     // In turns, so that a budget that ends too early has seen something of every row.
     let (alone, shared): (Vec<Task>, Vec<Task>) = tasks.iter().partition(|task| task.row.is_alone());
     let page = Mutex::new(machine.root().join(PAGE));
     let write_page = || -> Result<()> {
         let page = page.lock().map_err(|_| "a worker died while it wrote the page")?;
-        let text = Table::of(&record, &tasks, options.tier)?.page();
+        let text = Table::of(&record, tasks, options.tier)?.page();
         std::fs::write(&*page, text).map_err(|error| format!("{}: {error}", page.display()))
     };
     loop {
         let mut has_worked = false;
         for (group, jobs) in [(&shared, options.jobs), (&alone, 1)] {
-            let mut due = Vec::new();
+            let mut due: Vec<(Task, u64, Command)> = Vec::new();
             for task in group {
                 let Some(count) = task.due(&record, options, start)? else { continue };
+                // What one program says of two rows it is asked for once.
+                if due.iter().any(|(other, ..)| other.is_by_program_of(*task)) {
+                    continue;
+                }
                 match task.command(machine) {
                     Ok(command) => due.push((*task, count, command)),
                     Err(why) => record.not_run(task.row.id, task.database, &why)?,
@@ -177,9 +198,9 @@ fn run_on(machine: &mut Machine, options: &Options) -> Result<()> {
             break;
         }
     }
-    let table = Table::of(&record, &tasks, options.tier)?;
+    let table = Table::of(&record, tasks, options.tier)?;
     println!("\n{}", table.text());
-    if table.faults().is_empty() { Ok(()) } else { Err(table.faults().join("\n")) }
+    Ok(table)
 }
 
 /// Each to its end, in their order as soon as there is a place; after the budget none begins. The page is written as soon as
@@ -232,6 +253,10 @@ impl Task {
         (self.row.id.to_owned(), self.database.map(str::to_owned))
     }
 
+    fn is_by_program_of(self, other: Self) -> bool {
+        self.row.runner == other.row.runner && self.database == other.database
+    }
+
     fn reached(self, record: &Record) -> Result<Reached> {
         Ok(record.read()?.remove(&self.key()).unwrap_or_default())
     }
@@ -242,6 +267,8 @@ impl Task {
         let left = self.row.wanted(options.tier).saturating_sub(reached.count);
         // What could not be run in an earlier sitting may be possible in this one.
         let is_over = left == 0 || reached.is_broken() || reached.not_run_since(record.lines_before);
+        // The gate's rows have so much time and no more.
+        let is_over = is_over || (options.tier == Tier::Gate && reached.count > 0);
         if is_over || start.elapsed() >= options.budget {
             return Ok(None);
         }
@@ -286,9 +313,9 @@ impl Task {
     /// A program that is asked for several rows ends badly for each when one is broken.
     fn other_row_of_program_broke(self, record: &Record) -> Result<bool> {
         let all = record.read()?;
-        let others = ROWS.iter().filter(|row| row.id != self.row.id && row.runner == self.row.runner);
-        let mut others = others.filter_map(|row| all.get(&Task { row, ..self }.key()));
-        Ok(others.any(Reached::is_broken))
+        let others = ROWS.iter().filter(|row| row.id != self.row.id).map(|row| Task { row, ..self });
+        let others = others.filter(|other| other.is_by_program_of(self));
+        Ok(others.filter_map(|other| all.get(&other.key())).any(Reached::is_broken))
     }
 
     fn command(self, machine: &mut Machine) -> Result<Command> {
@@ -388,6 +415,31 @@ mod tests {
         ] {
             assert!(parse(line).is_err(), "{line} was accepted");
         }
+    }
+
+    #[test]
+    fn the_gate_plays_what_no_test_of_another_step_does() {
+        let tasks = gate_tasks();
+        let is_played =
+            |id: &str, database: Option<&str>| tasks.iter().any(|task| task.row.id == id && task.database == database);
+        for id in ["A1", "A1.planted", "A2", "A3", "A5"] {
+            assert!(is_played(id, None), "{id}");
+        }
+        for id in ["A12", "D1", "D8"] {
+            assert!(is_played(id, Some("sqlite")) && is_played(id, Some("postgres")), "{id}");
+        }
+        assert!(
+            is_played("A4", Some("postgres")) && is_played("C8", Some("postgres")) && is_played("B4", Some("sqlite"))
+        );
+        assert!(!is_played("C8.failover", Some("postgres")) && !is_played("A6", Some("sqlite")), "another step's");
+    }
+
+    #[test]
+    fn one_program_is_asked_once_for_all_its_rows() {
+        let of = |id: &str, database| Task { row: ROWS.iter().find(|row| row.id == id).expect("there"), database };
+        assert!(of("A1", None).is_by_program_of(of("A2", None)));
+        assert!(!of("A1", None).is_by_program_of(of("A3", None)));
+        assert!(!of("D8", Some("sqlite")).is_by_program_of(of("D8", Some("postgres"))));
     }
 
     #[test]

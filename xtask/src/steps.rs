@@ -34,7 +34,12 @@ pub(crate) const STEPS: &[Step] = &[
         run: sdk,
         subject: Some("tests/sdk"),
     },
-    Step { name: "prove", title: "the rows of the proof programme that no other step runs", run: prove, subject: None },
+    Step {
+        name: "prove",
+        title: "the rows of the proof programme that are no test of another step",
+        run: prove,
+        subject: None,
+    },
     Step { name: "browser", title: "the hosted pages in Chromium", run: browser, subject: Some("tests/browser") },
 ];
 

@@ -58,6 +58,12 @@ impl Table {
         self.lines.iter().flat_map(of_line).collect()
     }
 
+    /// The rows that say nothing of their promise.
+    pub(crate) fn not_run(&self) -> Vec<String> {
+        let reason = |line: &Line| Some(format!("{}: NOT RUN: {}", line.name(), line.reached.not_run.as_ref()?));
+        self.lines.iter().filter_map(reason).collect()
+    }
+
     pub(crate) fn text(&self) -> String {
         let mut text = format!("Proofs of commit {}, tier {}:\n\n", self.commit, self.tier.name());
         for [row, database, reached, violations, controls, seeds, what] in
@@ -173,6 +179,7 @@ mod tests {
         assert!(page.contains("| D5 | sqlite | NOT RUN: no listener | 0 |"), "{page}");
         assert!(page.contains("- B6 on sqlite: it stayed read only | for ever\n"), "{page}");
         assert_eq!(table.faults().len(), 1);
+        assert_eq!(table.not_run(), ["D5 on sqlite: NOT RUN: no listener"]);
         fs::remove_file(path).unwrap();
     }
 }
