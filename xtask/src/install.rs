@@ -85,6 +85,17 @@ pub(crate) fn poppler() -> Result<()> {
     if find(&["pdftotext"]).is_some() { Ok(()) } else { debian("Poppler", &["poppler-utils"]) }
 }
 
+/// Where Debian's package puts it, which keeps it off the path of who is not root.
+const PGBOUNCER: &str = "/usr/sbin/pgbouncer";
+
+/// The pooler that several processes of ours are tested behind; none is started here.
+pub(crate) fn pgbouncer() -> Result<()> {
+    if Path::new(PGBOUNCER).is_file() || find(&["pgbouncer"]).is_some() {
+        return Ok(());
+    }
+    debian_without_its_services("PgBouncer", &["pgbouncer"])
+}
+
 /// What fails a process's system calls and moves its clock: strace and libfaketime.
 pub(crate) fn fault_tools() -> Result<()> {
     let has_faketime = fs::read_dir("/usr/lib").is_ok_and(|mut folders| {

@@ -216,6 +216,7 @@ fn clippy(machine: &mut Machine, arguments: &[String]) -> Result<()> {
 
 fn test(machine: &mut Machine, arguments: &[String]) -> Result<()> {
     install::poppler()?;
+    install::pgbouncer()?;
     let url = machine.postgres_url()?;
     let runner: &[&str] = if command::find(&["cargo-nextest"]).is_some() {
         &["nextest", "run", "--no-fail-fast"]
@@ -228,7 +229,8 @@ fn test(machine: &mut Machine, arguments: &[String]) -> Result<()> {
             .args(runner)
             .args(["--workspace", "--locked"])
             .args(arguments)
-            .env("DALASI_TEST_POSTGRES_URL", url),
+            .env("DALASI_TEST_POSTGRES_URL", url)
+            .env("DALASI_TEST_ALL", "1"),
     )
 }
 

@@ -32,15 +32,21 @@ pub(crate) fn programs() -> Result<PathBuf, &'static str> {
         .filter_map(|entry| Some((entry.file_name().to_str()?.parse::<u32>().ok()?, entry.path().join("bin"))))
         .filter(|(_, folder)| folder.join("initdb").is_file())
         .max();
-    let on_path = || {
-        let path = std::env::var_os("PATH")?;
-        std::env::split_paths(&path).find(|folder| folder.join("initdb").is_file()).and_then(|folder| {
-            let program = fs::canonicalize(folder.join("initdb")).ok()?;
-            program.parent().map(Path::to_path_buf)
-        })
-    };
+    let elsewhere = || fs::canonicalize(on_path("initdb")?).ok()?.parent().map(Path::to_path_buf);
     let asked = std::env::var_os("DALASI_TEST_POSTGRES_PROGRAMS").map(PathBuf::from);
-    asked.or(newest.map(|(_, folder)| folder)).or_else(on_path).ok_or("there is no initdb (Debian: postgresql)")
+    let found = asked.or(newest.map(|(_, folder)| folder)).or_else(elsewhere);
+    found.ok_or_else(|| missing("there is no initdb (Debian: postgresql)"))
+}
+
+pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// Whoever runs one test may lack what it needs. `cargo xtask test` installs it all, and passes nothing that did not run.
+pub(crate) fn missing(why: &'static str) -> &'static str {
+    assert!(std::env::var_os("DALASI_TEST_ALL").is_none(), "{why}");
+    why
 }
 
 impl Cluster {

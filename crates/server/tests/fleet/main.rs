@@ -10,22 +10,23 @@ mod cluster;
 mod faults;
 mod load;
 mod place;
+mod pooler;
 mod processes;
 mod proxy;
 mod reconcile;
 
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 
-use cluster::{Cluster, Stop, as_account, free_port, programs};
+use cluster::{Cluster, Stop, free_port, programs};
 use faults::{Fault, Faulty, connect, kill_one};
 use load::{Load, Receiver, random};
 use place::{Place, client};
+use pooler::Pooler;
 use processes::Fleet;
 use proof::Proof;
 use proxy::Proxy;
@@ -179,8 +180,9 @@ async fn behind_a_pooler_processes_lose_and_double_nothing() {
         Err(why) => return not_run("behind a pooler", why),
     };
     let cluster = Cluster::start(&programs, "");
-    let Some(pooler) = Pooler::start(&cluster) else {
-        return not_run("behind a pooler", "there is no pgbouncer (Debian: pgbouncer)");
+    let pooler = match Pooler::start(&cluster) {
+        Ok(pooler) => pooler,
+        Err(why) => return not_run("behind a pooler", why),
     };
     let seed = seed();
     let scene = Scene::start(&pooler.url, SPLIT).await;
@@ -457,7 +459,7 @@ async fn forged(programs: &Path, seed: u64) -> Vec<String> {
     load.promises.lock().unwrap().found.clone()
 }
 
-/// Of a test that is no row of its own: drawn, and said.
+/// Of a test that is no row of its own: said, and another for each commit.
 fn seed() -> u64 {
     let proof = Proof::begin("", None, 1);
     say(&format!("seed {}", proof.seed));
@@ -471,49 +473,4 @@ fn not_run(what: &str, why: &str) {
 /// Past the harness, which keeps for itself what a test prints that passes.
 fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
-}
-
-/// PgBouncer in transaction mode, with few connections for many.
-struct Pooler {
-    url: String,
-    process: Child,
-}
-
-impl Pooler {
-    fn start(cluster: &Cluster) -> Option<Self> {
-        let program =
-            ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].into_iter().find(|path| Path::new(path).is_file())?;
-        let port = free_port();
-        let folder = cluster.folder();
-        let settings = format!(
-            "[databases]\npostgres = host=127.0.0.1 port={} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
-             listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 6\n",
-            cluster.port
-        );
-        let file = folder.join("pgbouncer.ini");
-        std::fs::write(&file, settings).unwrap();
-        let process = as_account(Path::new(program))
-            .arg("-q")
-            .arg(&file)
-            .current_dir(folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        for _ in 0..100 {
-            if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Some(Self { url: format!("postgres://postgres@127.0.0.1:{port}/postgres"), process })
-    }
-}
-
-impl Drop for Pooler {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
