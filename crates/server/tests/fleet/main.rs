@@ -8,6 +8,7 @@
 
 mod cluster;
 mod faults;
+mod limits;
 mod load;
 mod place;
 mod pooler;
@@ -53,7 +54,7 @@ impl Scene {
     async fn start(url: &str, roles: &'static [&'static str]) -> Self {
         let place = Place::on(url);
         let (place, fleet) = tokio::task::spawn_blocking(move || {
-            let fleet = Arc::new(Fleet::start(&place, roles));
+            let fleet = Arc::new(Fleet::start(&place, roles, 0));
             (place, fleet)
         })
         .await

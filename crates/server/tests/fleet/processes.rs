@@ -35,8 +35,8 @@ struct Running {
 }
 
 impl Fleet {
-    /// All at once, one for each role.
-    pub(crate) fn start(place: &Place, roles: &[&'static str]) -> Self {
+    /// All at once, one for each role. So many requests a second of a key; 0 is no limit.
+    pub(crate) fn start(place: &Place, roles: &[&'static str], rate_limit: u64) -> Self {
         let ending = Arc::new(AtomicBool::new(false));
         let (said, log) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<Vec<String>>>::default());
         let members: Vec<_> = roles.iter().map(|role| Arc::new(Member { role, running: Mutex::new(None) })).collect();
@@ -45,8 +45,9 @@ impl Fleet {
             .map(|member| {
                 let (member, ending) = (Arc::clone(member), Arc::clone(&ending));
                 let (said, log) = (Arc::clone(&said), Arc::clone(&log));
-                let arguments = ["serve", "--listen", "127.0.0.1:0", "--rate-limit", "0", "--allow-loopback-webhooks"];
+                let arguments = ["serve", "--listen", "127.0.0.1:0", "--allow-loopback-webhooks"];
                 let mut command = place.command(&[&arguments[..], &["--role", member.role]].concat());
+                command.args(["--rate-limit", &rate_limit.to_string()]);
                 command.env("DALASI_LOG", "warn").stdout(Stdio::piped()).stderr(Stdio::piped());
                 std::thread::spawn(move || {
                     while !ending.load(Ordering::SeqCst) {
