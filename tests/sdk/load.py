@@ -5,6 +5,7 @@ import time
 from contextlib import nullcontext
 from random import Random
 
+from books import reconcile
 from scenario import Client, Shop
 
 
@@ -13,12 +14,17 @@ LONGEST_ANSWER_S = 40
 
 
 class Load:
-    def __init__(self, server, random, shops=4, pause=0.0, asks_again=False):
+    """`stock`: what was there before (`stocked`). `mailbox`: where one of the shops is told of everything that happens."""
+
+    def __init__(self, server, random, shops=4, pause=0.0, asks_again=False, stock=None, mailbox=None):
         self.server = server
+        self.mailbox = mailbox
+        self.known = stock.known if stock else frozenset()
         self.pause = pause  # after each answer
         self.asks_again = asks_again  # with the same key, when no answer came
         self.silent = []  # keys whose connection was not even closed in time
-        self.shops = [Shop(Random(random.getrandbits(64))) for _ in range(shops)]
+        paid = stock.paid if stock else ()
+        self.shops = [Shop(Random(random.getrandbits(64)), paid, mailbox if n == 0 else None) for n in range(shops)]
         self.unanswered = []  # keys whose answer did not come
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(shop,)) for shop in self.shops]
@@ -38,6 +44,8 @@ class Load:
                 self._stop.wait(self.pause)
 
     def start(self):
+        if self.mailbox:
+            assert self.shops[0].step(Client(self.server)), "nobody could be told of what happens"
         for thread in self._threads:
             thread.start()
         return self
@@ -61,4 +69,4 @@ class Load:
             thread.join(timeout=60)
 
     def reconcile(self, server, waiting=nullcontext):
-        return [fault for shop in self.shops for fault in shop.reconcile(server, waiting)]
+        return reconcile(self.shops, server, waiting, self.known)

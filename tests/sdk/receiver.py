@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import itertools
 import json
 import threading
 import time
@@ -117,6 +118,7 @@ class Receiver:
 
     def __init__(self):
         self.mailboxes = {}
+        self._numbers = itertools.count(1)
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -155,10 +157,13 @@ class Receiver:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def mailbox(self):
-        path = f"/{len(self.mailboxes) + 1}"
-        self.mailboxes[path] = Mailbox(self.url + path)
+    def mailbox(self, kind=Mailbox):
+        path = f"/{next(self._numbers)}"
+        self.mailboxes[path] = kind(self.url + path)
         return self.mailboxes[path]
+
+    def forget(self, mailbox):
+        del self.mailboxes[mailbox.url.removeprefix(self.url)]
 
     def close(self):
         self.server.shutdown()

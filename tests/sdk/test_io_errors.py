@@ -2,6 +2,7 @@
 sync ends it, with an exit code of its own, because nobody knows what is on the disk. Row B6: the disk is full."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -11,45 +12,49 @@ from random import Random
 
 import pytest
 
-from injection import Injected, why_not
+from books import Told, reconcile
+from injection import DRAWS, Injected, traced, why_not
 from proof import Proof
 from scenario import Client, Shop
 from server import Server
-from store import SqliteStore
+from stocked import stocked
+from store import BINARY, SqliteStore, dalasi, environment
 
 STEPS = 25
 EXIT_SYNC_FAILED = 74
 # The call, how it may fail, and up to which count of a thread it comes in the scenario.
 FAULTS = [
-    ("fsync,fdatasync", ["EIO", "ENOSPC", "EDQUOT"], 45),
-    ("pwrite64", ["EIO", "ENOSPC", "EDQUOT", "EINTR"], 1500),
-    ("ftruncate", ["EIO", "ENOSPC"], 4),
+    ("fsync,fdatasync", ["EIO", "ENOSPC", "EDQUOT"], 60),
+    ("pwrite64", ["EIO", "ENOSPC", "EDQUOT", "EINTR"], 1700),
+    ("ftruncate", ["EIO", "ENOSPC"], 16),
     ("openat", ["EIO", "EMFILE", "ENFILE", "ENOSPC"], 300),
-    ("pread64", ["EIO", "EINTR"], 170),
-    ("unlink", ["EIO"], 12),
-    ("writev,sendto", ["ECONNRESET", "EPIPE"], 12),
+    ("pread64", ["EIO", "EINTR"], 300),
+    ("unlink", ["EIO"], 3),
+    ("writev,sendto", ["ECONNRESET", "EPIPE"], 25),
     ("recvfrom", ["ECONNRESET"], 25),
     ("accept4", ["EMFILE", "ECONNABORTED", "ENFILE"], 2),
+    # A server renames nothing; the commands do that give a file its name when it is whole.
+    ("rename,renameat,renameat2", ["EIO", "ENOSPC", "EDQUOT", "EACCES"], 2),
 ]
 
 
 @pytest.fixture(scope="module")
-def prepared(database, tmp_path_factory):
-    """A store with keys; each case takes a copy."""
+def stock(database, tmp_path_factory):
+    """What every case takes a copy of."""
     if database != "sqlite":
         pytest.skip("PostgreSQL's files are its own")
-    store = SqliteStore(tmp_path_factory.mktemp("prepared") / "store")
-    return store, store.init()["keys"]
+    folder = tmp_path_factory.mktemp("stock")
+    return stocked(SqliteStore(folder / "store"), folder)
 
 
-def play(prepared, folder, what, random):
-    """What is wrong with a server whose system calls fail so."""
-    store, keys = prepared
-    store = store.copy(folder / "store")
+def play(stock, folder, what, random, mailbox=None):
+    """What is wrong with a server whose system calls fail so; its exit code, its shop and itself."""
+    folder.mkdir(parents=True, exist_ok=True)
+    store = stock.store.copy(folder / "store")
     log = folder / "server.log"
     server = Injected(store, log, what)
-    server.keys = keys
-    shop, found, started = Shop(random), [], True
+    server.keys = stock.keys
+    shop, found, started = Shop(random, stock.paid, mailbox), [], True
     try:
         server.start()
     except AssertionError:
@@ -83,48 +88,87 @@ def play(prepared, folder, what, random):
     for key, failures in shop.failed.items():
         found += [f"{key}: {status}" for status, _ in failures if status not in (500, 503)]
     server.kill()
+    store.end_pauses()
     again = Server(store, folder / "restarted.log")
-    again.keys = keys
+    again.keys = stock.keys
     again.start()
-    found += shop.reconcile(again)
+    found += reconcile([shop], again, known=stock.known)
     again.stop()
     verified = store.verify()
     if verified.returncode != 0:
         found.append(f"verify: {verified.stdout}{verified.stderr}")
     store.drop()
-    return found, code, shop
+    return found, code, shop, server
 
 
-def test_a_failed_call_is_never_acknowledged(prepared, tmp_path):
+def unnamed(stock, folder, what, random):
+    """What is wrong with a command that can't give its file the name that was asked for; and whether that was so."""
+    folder.mkdir(parents=True)
+    file, trace = folder / "file", folder.with_suffix(".trace")
+    command = random.choice(["backup", "ledger export"])
+    before = None
+    if command == "backup":
+        dalasi("backup", file, *stock.store.location)
+        before = file.read_bytes()
+    words = [*traced(what, trace), BINARY, *command.split(), file, *stock.store.location]
+    ended = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, env=environment(), timeout=60)
+    found = [] if ended.returncode == 1 else [f"{command} ended with {ended.returncode}: {ended.stderr}"]
+    kept = {path.name: path.read_bytes() for path in folder.iterdir()}
+    if kept != ({} if before is None else {file.name: before}):
+        found.append(f"{command} left {sorted(kept)}")
+    return found, "(INJECTED)" in trace.read_text()
+
+
+def test_a_failed_call_is_never_acknowledged(stock, receiver, tmp_path):
     proof = Proof("B5", "sqlite", gate_count=20)
     if reason := why_not():
         return proof.not_run(reason)
     ended = 0
     for seed, random in proof.cases():
         folder = tmp_path / str(seed)
-        folder.mkdir()
-        call, errors, most = FAULTS[seed % len(FAULTS)]
-        what = f"{call}:error={random.choice(errors)}:when={random.randrange(1, most)}"
-        found, code, _ = play(prepared, folder, what, random)
-        ended += code == EXIT_SYNC_FAILED
-        for fault in found:
-            proof.violation(f"seed {seed}: {what}: {fault}")
-    proof.control("a_sync_that_only_says_so", lies_are_seen(prepared, tmp_path))
+        mailbox = receiver.mailbox(Told)
+        for what, found, code in until_it_fails(stock, folder, FAULTS[seed % len(FAULTS)], random, mailbox):
+            ended += code == EXIT_SYNC_FAILED
+            for fault in found:
+                proof.violation(f"seed {seed}: {what}: {fault}")
+        receiver.forget(mailbox)
+        shutil.rmtree(folder)
+    proof.note("ended_by_a_sync", ended)
+    proof.control("a_sync_that_only_says_so", lies_are_seen(stock, tmp_path / "control"))
     proof.finish()
 
 
-def lies_are_seen(prepared, folder):
+def until_it_fails(stock, folder, fault, random, mailbox):
+    """Tries at one point, until the call has failed; what is wrong with each. The first may lie behind all that come."""
+    call, errors, most = fault
+    when = random.randrange(1, most)
+    for draw in range(DRAWS):
+        what = f"{call}:error={random.choice(errors)}:when={when}"
+        mailbox.arrived.clear()
+        if "rename" in call:
+            found, has_failed = unnamed(stock, folder / str(draw), what, random)
+            yield what, found, None
+            calls = 1
+        else:
+            found, code, _, server = play(stock, folder / str(draw), what, random, mailbox)
+            yield what, found, code
+            has_failed, calls = server.failed_calls(), server.calls()
+        if has_failed:
+            return
+        when = random.randrange(1, calls + 1)
+    raise AssertionError(f"{call} never failed in {DRAWS} tries, at last {what}")
+
+
+def lies_are_seen(stock, folder):
     """Whether the test sees that a failed sync doesn't end the server: here it isn't told of the failure."""
-    folder = folder / "control"
-    folder.mkdir()
-    _, code, shop = play(prepared, folder, "fsync,fdatasync:retval=0:when=12", Random(1))
+    _, code, shop, _ = play(stock, folder, "fsync,fdatasync:retval=0:when=12", Random(1))
     return code != EXIT_SYNC_FAILED and bool(shop.answered)
 
 
-def test_a_failed_sync_ends_the_server_with_its_own_code(prepared, tmp_path):
+def test_a_failed_sync_ends_the_server_with_its_own_code(stock, tmp_path):
     if reason := why_not():
         return Proof("B5.sync", "sqlite", gate_count=1).not_run(reason)
-    found, code, shop = play(prepared, tmp_path, "fsync,fdatasync:error=EIO:when=12", Random(3))
+    found, code, shop, _ = play(stock, tmp_path, "fsync,fdatasync:error=EIO:when=12", Random(3))
     assert not found, found
     assert code == EXIT_SYNC_FAILED
     assert shop.answered
@@ -156,22 +200,21 @@ class SmallDisk:
         subprocess.run(["umount", "--lazy", str(self.folder)], check=False)
 
 
-def test_a_full_disk_refuses_and_recovers(prepared, tmp_path):
+def test_a_full_disk_refuses_and_recovers(stock, tmp_path):
     proof = Proof("B6", "sqlite", gate_count=3)
     disk = SmallDisk(tmp_path / "disk", 6)
     if disk.reason:
         return proof.not_run(disk.reason)
-    store, keys = prepared
-    store = store.copy(disk.folder / "store")
+    store = stock.store.copy(disk.folder / "store")
     server = Server(store, tmp_path / "server.log")
-    server.keys = keys
+    server.keys = stock.keys
     server.start()
     try:
         for seed, random in proof.cases():
-            for fault in full_and_free(disk, server, Shop(random), disk.free):
+            for fault in full_and_free(disk, server, Shop(random, stock.paid), disk.free):
                 proof.violation(f"seed {seed}: {fault}")
         with reading(store):
-            kept_full = full_and_free(disk, server, Shop(Random(proof.seed)), free=lambda: use_up(server))
+            kept_full = full_and_free(disk, server, Shop(Random(proof.seed), stock.paid), free=lambda: use_up(server))
         proof.control("a_disk_that_stays_full", any("space again" in fault for fault in kept_full))
         disk.free()
         server.stop()
@@ -231,4 +274,4 @@ def full_and_free(disk, server, shop, free):
         if time.monotonic() - freed > 5:
             return [*found, f"5 s after there was space again: {answer[::2]}"]
         time.sleep(0.1)
-    return found + shop.reconcile(server)
+    return found + reconcile([shop], server)

@@ -3,7 +3,6 @@ order of its object, signed as the official library checks it; whoever was well 
 without an end."""
 
 import copy
-import sqlite3
 import time
 from random import Random
 
@@ -13,7 +12,6 @@ import hell
 from checks import data, eventually
 from proof import Proof
 from server import Api
-from store import psql
 from test_bombs import resident
 
 GATE_DELIVERIES = 560
@@ -39,23 +37,12 @@ class Trap:
         return self.receiver.connections
 
 
-def ask(store, statement):
-    """Of a store whose server is stopped."""
-    if store.name == "postgres":
-        return psql(store.url, statement)
-    with sqlite3.connect(store.database_file()) as connection:
-        row = connection.execute(statement).fetchone()
-    connection.close()
-    return str(row[0]) if row else ""
-
-
 def pass_time(store, proof):
-    """What waits is due, as if the pauses were over. (A retry by hand would not do: it is exempt from the order.)"""
-    longest = ask(store, "select coalesce(max(next_retry_at), 0) from webhook_deliveries where status = 'pending'")
+    longest = store.ask("select coalesce(max(next_retry_at), 0) from webhook_deliveries where status = 'pending'")
     ahead = int(longest) / 1e6 - time.time()
     if ahead > DAY + 60:
         proof.violation(f"a receiver put off its next attempt by {ahead / 3600:.0f} h")
-    ask(store, "update webhook_deliveries set next_retry_at = 1 where status = 'pending'")
+    store.end_pauses()
 
 
 def tell(api, objects):

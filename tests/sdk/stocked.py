@@ -1,0 +1,32 @@
+"""A store in which something was sold already, so that it can be paid back from the first moment on."""
+
+from types import SimpleNamespace
+
+from checks import data, eventually
+from scenario import Client, everything
+from server import Api, Server
+
+SALES = 6
+# Of each: it is paid, and completed.
+EVENTS = 2
+
+
+def stocked(store, folder):
+    """Fills an empty store. What it answers has its keys, the transactions of the sales, and the ids of their events."""
+    keys = store.init()["keys"]
+    server = Server(store, folder / "stocked.log")
+    server.keys = keys
+    server.start()
+    api, client = Api(server.url, keys["test"]["secret"]), Client(server)
+    for _ in range(SALES):
+        checkout = data(api.post("/v1/checkouts", {"amount": "900.00"}), 201)
+        pay = {"client_secret": checkout["client_secret"], "payment_method": "afrimoney", "customer_phone": "+2207000000"}
+        data(api.post("/v1/pay/initialize", pay))
+    events = eventually(lambda: all_there(list(everything(client, "/v1/events"))), 60)
+    paid = [transaction["id"] for transaction in everything(client, "/v1/pay/transactions")]
+    server.stop()
+    return SimpleNamespace(store=store, keys=keys, paid=paid, known=frozenset(event["id"] for event in events))
+
+
+def all_there(events):
+    return events if len(events) == SALES * EVENTS else None
