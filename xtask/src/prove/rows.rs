@@ -298,6 +298,15 @@ pub(crate) const ROWS: &[Row] = &[
         is_gate_step: false,
     },
     Row {
+        id: "C1.latency",
+        title: "a receiver from hell costs the others less than 5 % of the time until they are told",
+        databases: BOTH,
+        runner: Runner::Pytest(&["test_receiver_latency.py", "-s"]),
+        unit: "receivers",
+        counts: [1, 10, 10],
+        is_gate_step: false,
+    },
+    Row {
         id: "C3",
         title: "idle connections cost little memory and nobody's time: 500 in the gate, 10,000 beyond",
         databases: BOTH,
