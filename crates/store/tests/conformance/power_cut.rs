@@ -17,6 +17,7 @@ use proof::Proof;
 
 use self::image::Bench;
 use self::workload::Recorded;
+pub(crate) use self::workload::covering_nothing;
 
 /// Among the ordinary tests; the programme's gate asks for more.
 const IMAGES: u64 = 300;

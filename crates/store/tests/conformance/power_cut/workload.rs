@@ -63,7 +63,7 @@ impl Recorded {
     }
 }
 
-fn covering_nothing(step: &Step) -> Step {
+pub(crate) fn covering_nothing(step: &Step) -> Step {
     match step {
         Step::Sync { file, .. } => Step::Sync { file: *file, began: 0 },
         other => other.clone(),
