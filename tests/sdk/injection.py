@@ -24,26 +24,25 @@ def why_not():
     """Why nothing can be injected on this machine; None where it can."""
     if not shutil.which("strace"):
         return "strace is not installed"
-    words = [*traced("write:signal=SIGKILL:when=1", "/dev/null"), "echo", "said"]
+    words = [*STRACE, *failing("write:signal=SIGKILL:when=1", "/dev/null"), "echo", "said"]
     tried = subprocess.run(words, capture_output=True, text=True)
     if tried.returncode == -signal.SIGKILL and not tried.stdout:
         return None
     return f"processes can't be traced here: {tried.stderr.strip()}"
 
 
-def traced(what, trace):
-    """What runs a program so that its system calls end as said, and tells of them in the file `trace`."""
+def failing(what, trace):
+    """The words for strace by which system calls end as said, and are told of in the file `trace`."""
     # Faster, but with it some versions of strace forget to send the signal.
     filtered = [] if "signal=" in what else ["--seccomp-bpf"]
-    return [*STRACE, f"--output={trace}", *filtered, f"--trace={what.split(':')[0]}", f"--inject={what}"]
+    return [f"--output={trace}", *filtered, f"--trace={what.split(':')[0]}", f"--inject={what}"]
 
 
-class Injected(Server):
-    """`what` as strace has it, for instance `fdatasync:error=EIO:when=3`; the count is a thread's."""
+class Traced(Server):
+    """`words` are strace's."""
 
-    def __init__(self, store, log, what, **options):
-        self.trace = Path(f"{log}.trace")
-        super().__init__(store, log, prefix=traced(what, self.trace), **options)
+    def __init__(self, store, log, words, **options):
+        super().__init__(store, log, prefix=[*STRACE, *words], **options)
 
     def start(self, timeout=30):
         try:
@@ -59,23 +58,7 @@ class Injected(Server):
         except FileNotFoundError:
             return []
 
-    def calls(self):
-        """How many of one of its calls the busiest thread has made."""
-        return max(Counter(found.group() for line in self._lines() if (found := CALL.match(line))).values(), default=0)
-
-    def failed_calls(self):
-        """Those that were made to fail, as strace shows them, but for what can't fail."""
-        return [line for line in self._lines() if "(INJECTED)" in line and not OWN_PIPE.search(line)]
-
-    def _lines(self):
-        return self.trace.read_text(errors="replace").splitlines() if self.trace.exists() else []
-
     def terminate(self):
-        self._terminate()
-        if self.ended(0.5) is None and any("(INJECTED)" in line and OWN_PIPE.search(line) for line in self._lines()):
-            self._terminate()  # The first was never told to the runtime.
-
-    def _terminate(self):
         for pid in self._traced():
             os.kill(pid, signal.SIGTERM)
 
@@ -98,3 +81,27 @@ class Injected(Server):
             return self.process.wait(timeout=timeout)
         except subprocess.TimeoutExpired:
             return None
+
+
+class Injected(Traced):
+    """`what` as strace has it, for instance `fdatasync:error=EIO:when=3`; the count is a thread's."""
+
+    def __init__(self, store, log, what, **options):
+        self.trace = Path(f"{log}.trace")
+        super().__init__(store, log, failing(what, self.trace), **options)
+
+    def calls(self):
+        """How many of one of its calls the busiest thread has made."""
+        return max(Counter(found.group() for line in self._lines() if (found := CALL.match(line))).values(), default=0)
+
+    def failed_calls(self):
+        """Those that were made to fail, as strace shows them, but for what can't fail."""
+        return [line for line in self._lines() if "(INJECTED)" in line and not OWN_PIPE.search(line)]
+
+    def _lines(self):
+        return self.trace.read_text(errors="replace").splitlines() if self.trace.exists() else []
+
+    def terminate(self):
+        super().terminate()
+        if self.ended(0.5) is None and any("(INJECTED)" in line and OWN_PIPE.search(line) for line in self._lines()):
+            super().terminate()  # The first was never told to the runtime.

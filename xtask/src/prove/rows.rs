@@ -4,6 +4,13 @@ use super::row::{Row, Runner};
 
 pub(crate) const BOTH: &[&str] = &["sqlite", "postgres"];
 
+/// One test by its name, and where it is.
+macro_rules! test {
+    ($name:literal, $($word:literal),+) => {
+        Runner::CargoTest(&[$($word,)+ "--", "--exact", $name, "--nocapture"])
+    };
+}
+
 /// What plays them says what it reached of A1 and of A2.
 const HISTORIES: Runner = Runner::CargoRun(&["--profile=sim", "--package=dalasi-sim", "--features=planted"]);
 
@@ -80,15 +87,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "A7.refunds",
         title: "refunds of one payment race: never more than was paid",
         databases: BOTH,
-        runner: Runner::CargoTest(&[
-            "--release",
-            "--package=dalasi",
-            "--test=it",
-            "--",
-            "--exact",
-            "refund_race::on_{database}",
-            "--nocapture",
-        ]),
+        runner: test!("refund_race::on_{database}", "--release", "--package=dalasi", "--test=it"),
         unit: "rounds",
         counts: [200, 100_000, 100_000],
         is_gate_step: false,
@@ -97,14 +96,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "A9",
         title: "every state of checkouts, invoices, refunds and their attempts that few actors can bring about keeps the rules",
         databases: &[],
-        runner: Runner::CargoTest(&[
-            "--package=dalasi-domain",
-            "--test=machines",
-            "--",
-            "--exact",
-            "every_state_keeps_the_rules",
-            "--nocapture",
-        ]),
+        runner: test!("every_state_keeps_the_rules", "--package=dalasi-domain", "--test=machines"),
         unit: "states",
         counts: [318_000, 318_000, 318_000],
         is_gate_step: false,
@@ -113,14 +105,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "A10",
         title: "whoever goes first at a lock or a wake: the queues give each job out once, and nobody sleeps for ever",
         databases: &[],
-        runner: Runner::CargoTest(&[
-            "--package=dalasi-store",
-            "--test=interleavings",
-            "--",
-            "--exact",
-            "whoever_goes_first_each_job_is_taken_once",
-            "--nocapture",
-        ]),
+        runner: test!("whoever_goes_first_each_job_is_taken_once", "--package=dalasi-store", "--test=interleavings"),
         unit: "orders",
         counts: [370_000, 1_400_000, 1_400_000],
         is_gate_step: false,
@@ -129,14 +114,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "A11",
         title: "times are read and printed as by a calendar that shares nothing with ours",
         databases: &[],
-        runner: Runner::CargoTest(&[
-            "--package=dalasi-domain",
-            "--test=calendar",
-            "--",
-            "--exact",
-            "an_independent_calendar_agrees",
-            "--nocapture",
-        ]),
+        runner: test!("an_independent_calendar_agrees", "--package=dalasi-domain", "--test=calendar"),
         unit: "cases",
         counts: [10_000, 1_000_000, 1_000_000],
         is_gate_step: false,
@@ -203,15 +181,12 @@ pub(crate) const ROWS: &[Row] = &[
         id: "B4",
         title: "a loss of power with any subset of the unsynced sectors loses nothing acknowledged",
         databases: &["sqlite"],
-        runner: Runner::CargoTest(&[
+        runner: test!(
+            "power_cut::nothing_acknowledged_is_lost_with_the_power",
             "--workspace",
             "--test=conformance",
-            "--features=dalasi-store/planted",
-            "--",
-            "--exact",
-            "power_cut::nothing_acknowledged_is_lost_with_the_power",
-            "--nocapture",
-        ]),
+            "--features=dalasi-store/planted"
+        ),
         unit: "images",
         counts: [1_000, 1_000_000, 1_000_000],
         is_gate_step: true,
@@ -250,6 +225,28 @@ pub(crate) const ROWS: &[Row] = &[
         runner: Runner::Pytest(&["test_under_load.py::test_a_hot_backup_holds_what_was_acknowledged_before"]),
         unit: "backups",
         counts: [1, 300, 300],
+        is_gate_step: false,
+    },
+    Row {
+        id: "B9",
+        title: "killed or cut off while a store of any earlier schema is brought up to date: it holds, tells and is made as it should",
+        databases: BOTH,
+        runner: Runner::Pytest(&["test_migration_kills.py", "-s"]),
+        unit: "interruptions",
+        counts: [6, 2_000, 2_000],
+        is_gate_step: false,
+    },
+    Row {
+        id: "B9.power",
+        title: "a loss of power while a database of any earlier schema is migrated loses no row of any table",
+        databases: &["sqlite"],
+        runner: test!(
+            "older_schemas::power::a_power_cut_while_migrating_loses_no_row",
+            "--package=dalasi-store",
+            "--test=conformance"
+        ),
+        unit: "images",
+        counts: [30, 10_000, 10_000],
         is_gate_step: false,
     },
     Row {
@@ -337,15 +334,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "C6",
         title: "several times more requests than it can answer: it does what it can, refuses the rest at once, and is well again",
         databases: &[],
-        runner: Runner::CargoTest(&[
-            "--release",
-            "--package=dalasi",
-            "--test=overload",
-            "--",
-            "--exact",
-            "more_than_it_can_answer",
-            "--nocapture",
-        ]),
+        runner: test!("more_than_it_can_answer", "--release", "--package=dalasi", "--test=overload"),
         unit: "seconds",
         counts: [5, 1_800, 1_800],
         is_gate_step: false,
@@ -372,14 +361,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "D2",
         title: "every operation, by every credential, on everybody's objects: the right answer and no trace",
         databases: &[],
-        runner: Runner::CargoTest(&[
-            "--package=dalasi",
-            "--test=it",
-            "--",
-            "--exact",
-            "authorization::every_cell_of_the_matrix",
-            "--nocapture",
-        ]),
+        runner: test!("authorization::every_cell_of_the_matrix", "--package=dalasi", "--test=it"),
         unit: "cells",
         counts: [30_000, 30_000, 30_000],
         is_gate_step: false,
@@ -397,14 +379,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "D4",
         title: "no forged token and none with flipped bits is accepted",
         databases: &[],
-        runner: Runner::CargoTest(&[
-            "--package=dalasi",
-            "--lib",
-            "--",
-            "--exact",
-            "tokens::tests::flips::no_forged_and_no_flipped_token_is_accepted",
-            "--nocapture",
-        ]),
+        runner: test!("tokens::tests::flips::no_forged_and_no_flipped_token_is_accepted", "--package=dalasi", "--lib"),
         unit: "flips",
         counts: [10_000, 1_000_000, 1_000_000],
         is_gate_step: false,
@@ -521,14 +496,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "D15",
         title: "every file and test that the security sheet names is there",
         databases: &[],
-        runner: Runner::CargoTest(&[
-            "--package=dalasi",
-            "--test=it",
-            "--",
-            "--exact",
-            "security_sheet::what_the_security_sheet_names_is_there",
-            "--nocapture",
-        ]),
+        runner: test!("security_sheet::what_the_security_sheet_names_is_there", "--package=dalasi", "--test=it"),
         unit: "names",
         counts: [300, 300, 300],
         is_gate_step: false,
@@ -555,14 +523,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "C8.standby",
         title: "the primary is lost, its synchronous standby takes over: nothing acknowledged is lost",
         databases: &["postgres"],
-        runner: Runner::CargoTest(&[
-            "--package=dalasi",
-            "--test=fleet",
-            "--",
-            "--exact",
-            "a_failover_loses_nothing_that_was_acknowledged",
-            "--nocapture",
-        ]),
+        runner: test!("a_failover_loses_nothing_that_was_acknowledged", "--package=dalasi", "--test=fleet"),
         unit: "failovers",
         counts: [2, 10, 100],
         is_gate_step: false,

@@ -7,8 +7,9 @@ use crate::Result;
 /// Rows of the programme, and parts of rows, that nothing proves yet, each with the reason.
 pub(super) const NOT_BUILT: &[(&str, &str)] = &[
     (
-        "B9",
-        "an ordinary test: schemas 2 to 8 with rows, half steps and power cuts; there is no release yet whose golden files it could have",
+        "B9.released",
+        "there is no release yet; from the first on one backup file of each is kept, restored and compared. Until then B9 makes its stores \
+         of the migrations themselves",
     ),
     (
         "C2",
