@@ -131,3 +131,21 @@ def disturbed(server):
     except AssertionError:
         pass
     server.kill()
+
+
+def test_each_step_is_announced(stores, tmp_path):
+    """Before it is done: somebody may be waiting for it."""
+    older = stores.at(LATEST - 3)
+    store, log = older.store.copy(tmp_path / "store"), tmp_path / "server.log"
+    server = Server(store, log)
+    server.start()
+    server.stop()
+    store.drop()
+    said = log.read_text()
+    steps = []
+    for number, path in list(enumerate(MIGRATIONS, 1))[older.schema :]:
+        steps.append(f" migrating {number}/{LATEST} {path.stem[5:]}; do not stop the server")
+        steps.append(f" migrated number={number} ")
+    assert [step for step in steps if step not in said] == []
+    assert steps == sorted(steps, key=said.index)
+    assert said.count(" migrating ") == 3

@@ -174,7 +174,7 @@ pub(crate) async fn migrate(store: &Store, schema: &Schema) -> Result<(), Error>
     };
     // Overtaken: a migration took longer than the lease. What is left is the other's, or its turn comes again.
     while let Some(token) = take_lease(store, schema, &holder).await? {
-        let migrated = apply_all(store, rest, &holder, token, is_told).await;
+        let migrated = apply_all(store, rest, &holder, token, is_told.then(|| schema.latest())).await;
         // Also after a failure: the next one to try needn't wait for the lease to run out.
         let holder = holder.clone();
         let released = store.write(move |tx| lease::release(tx, LEASE, &holder, token)).await;
@@ -197,10 +197,10 @@ async fn apply_all(
     migrations: &'static [Migration],
     holder: &str,
     token: Token,
-    is_told: bool,
+    told_of: Option<i64>,
 ) -> Result<Ended, Error> {
     for migration in migrations {
-        if let Ended::Overtaken = apply(store, migration, holder, token, is_told).await? {
+        if let Ended::Overtaken = apply(store, migration, holder, token, told_of).await? {
             return Ok(Ended::Overtaken);
         }
     }
@@ -268,20 +268,22 @@ async fn take_lease(store: &Store, schema: &Schema, holder: &str) -> Result<Opti
     Err(Error::Unavailable("another node has been migrating this database for too long".to_owned()))
 }
 
+/// `told_of`: how many there are in all, where the operator is told of each.
 async fn apply(
     store: &Store,
     migration: &'static Migration,
     holder: &str,
     token: Token,
-    is_told: bool,
+    told_of: Option<i64>,
 ) -> Result<Ended, Error> {
     let mut tries = 0;
     loop {
         let waits_for_locks = Arc::new(AtomicBool::new(false));
         let (holder, waits) = (holder.to_owned(), Arc::clone(&waits_for_locks));
-        let applied = store.write(move |tx| apply_once(tx, migration, &holder, token, &waits)).await;
+        let told_of_first = told_of.filter(|_| tries == 0);
+        let applied = store.write(move |tx| apply_once(tx, migration, &holder, token, told_of_first, &waits)).await;
         match applied {
-            Ok(Some(true)) if is_told => {
+            Ok(Some(true)) if told_of.is_some() => {
                 tracing::info!(number = migration.number, name = migration.name, "migrated");
             }
             Ok(Some(_)) => {}
@@ -306,6 +308,7 @@ fn apply_once(
     migration: &Migration,
     holder: &str,
     token: Token,
+    told_of: Option<i64>,
     waits_for_locks: &AtomicBool,
 ) -> Result<Option<bool>, Error> {
     tx.unhurried();
@@ -314,6 +317,9 @@ fn apply_once(
     }
     if applied(tx)?.iter().any(|applied| applied.number == migration.number) {
         return Ok(Some(false));
+    }
+    if let Some(latest) = told_of {
+        tracing::info!("migrating {}/{latest} {}; do not stop the server", migration.number, migration.name);
     }
     let statements = text::migration(migration.text, tx.dialect());
     if tx.dialect() == Dialect::Postgres {
