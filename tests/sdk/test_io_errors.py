@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from books import Told, reconcile
-from injection import DRAWS, Injected, traced, why_not
+from injection import DRAWS, STRACE, Injected, failing, why_not
 from proof import Proof
 from scenario import Client, Shop
 from server import Server
@@ -110,7 +110,7 @@ def unnamed(stock, folder, what, random):
     if command == "backup":
         dalasi("backup", file, *stock.store.location)
         before = file.read_bytes()
-    words = [*traced(what, trace), BINARY, *command.split(), file, *stock.store.location]
+    words = [*STRACE, *failing(what, trace), BINARY, *command.split(), file, *stock.store.location]
     ended = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, env=environment(), timeout=60)
     found = [] if ended.returncode == 1 else [f"{command} ended with {ended.returncode}: {ended.stderr}"]
     kept = {path.name: path.read_bytes() for path in folder.iterdir()}

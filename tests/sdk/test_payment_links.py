@@ -115,6 +115,7 @@ class TestLinks:
             "amount": "amount_must_be_string",
             "currency": "invalid_enum",
             "min_amount": "amount_not_positive",
+            "expiration_date": "out_of_range",
             "max_usage_count": "out_of_range",
             "success_url": "invalid_format",
             "custom_fields[0].type": "invalid_enum",
