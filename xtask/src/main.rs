@@ -51,8 +51,9 @@ Commands:
   soak [--for TIME] [--database sqlite|postgres]
                  loads a server at half of what it can do for an hour, or as long as is said, while receivers fail, payers leave and
                  somebody reads; says whether memory, descriptors, the log and the waits grow: what `prove --only C7` runs
-  mutants        changes the domain in twenty of the ways that cargo-mutants knows and says which of them no test sees: what
-                 `prove --only D13` runs
+  mutants [service]
+                 changes the domain in twenty of the ways that cargo-mutants knows and says which of them no test sees; or, in ten, what
+                 stands around it and moves money, gives rights or answers again: what `prove --only D13` runs
   sanitize       runs the store's tests with AddressSanitizer: what `prove --only D7` runs
   supply-chain   holds the bill of materials against what goes into the program, and looks for bans, licences and sources: what
                  `prove --only D14` runs
@@ -87,7 +88,8 @@ fn main() -> ExitCode {
             Ok(options) => ended(soak::run(&options)),
             Err(message) => usage(&message),
         },
-        "mutants" if rest.is_empty() => ended(mutants::run()),
+        "mutants" if rest.is_empty() => ended(mutants::run(&mutants::DOMAIN)),
+        "mutants" if rest == ["service"] => ended(mutants::run(&mutants::SERVICE)),
         "sanitize" if rest.is_empty() => ended(sanitize::run()),
         "supply-chain" if rest.is_empty() => ended(supply_chain::run()),
         "advisories" if rest.is_empty() => ended(supply_chain::advisories()),

@@ -466,6 +466,15 @@ pub(crate) const ROWS: &[Row] = &[
         is_gate_step: false,
     },
     Row {
+        id: "D13.service",
+        title: "so do those of the code around it: all of refunds and credentials, 95 % of idempotency, settlement and signing",
+        databases: &[],
+        runner: Runner::Xtask(&["mutants", "service"]),
+        unit: "mutants",
+        counts: [10, 100, 400],
+        is_gate_step: false,
+    },
+    Row {
         id: "D14",
         title: "bans, licences and sources; a bill of materials that leaves nothing out",
         databases: &[],
