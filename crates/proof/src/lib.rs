@@ -2,7 +2,8 @@
 //!
 //! A row is an ordinary test or program: without anything in its environment it runs as the gate runs it.
 //! `cargo xtask prove` says by `DALASI_TIER`, `DALASI_PROOF_COUNT`, `DALASI_PROOF_LEAST` and `DALASI_PROOF_SEED` what it wants,
-//! and reads what was reached from the file named by `DALASI_PROOF_FILE`. Nothing of the product is in here.
+//! and reads what was reached from the file named by `DALASI_PROOF_FILE`; of what commit that is stands in `DALASI_PROOF_COMMIT`.
+//! Nothing of the product is in here.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
