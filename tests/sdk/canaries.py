@@ -1,5 +1,6 @@
 """Row D8: secrets that must not be kept, sent in every field and header there is; then everything that the server leaves
-behind is searched for them, in whatever form: database, write-ahead log, traces, metrics, events, webhooks, backup."""
+behind is searched for them, in whatever form: database, write-ahead log, traces, metrics, events, webhooks, backup. Phone numbers
+and addresses of people are kept, and stand in no log all the same."""
 
 import base64
 import json
@@ -7,8 +8,10 @@ import os
 import subprocess
 import urllib.parse
 
-from bombs import _fields, operations
+from bombs import operations
 from checks import data, eventually
+from contract import DOCUMENT
+from mailserver import MailServer
 from proof import Proof
 from server import PLAIN, Api, Server
 from store import dalasi, environment
@@ -16,6 +19,12 @@ from store import dalasi, environment
 GATE_CANARIES = 300
 # What else a request needs, so that only the card number is wrong with it.
 ITEM = {"description": "Pen", "quantity": 1, "unit_price": "1.00"}
+NESTED = {
+    "items": ITEM,
+    "custom_fields": {"name": "size", "label": "Size", "type": "select", "options": ["S"]},
+}
+# What people are reached by: kept, and written in no log.
+CONTACTS = "a contact"
 COMPLETE = {
     "create_checkout": {"amount": "1.00"},
     "create_payment_link": {"title": "Tea", "amount": "1.00"},
@@ -44,6 +53,12 @@ class Cage:
         number = luhn(f"4{self.seed % 10**8:08}{len(self.names):06}")
         return self._keep(name, number)
 
+    def phone(self, name):
+        return "+" + self._keep(f"{CONTACTS}: {name}", f"2203{(self.seed + len(self.names)) % 10**6:06}")
+
+    def address(self, name):
+        return self._keep(f"{CONTACTS}: {name}", f"canary{self.seed}x{len(self.names):06}") + "@shop.example"
+
     def text(self, name, kind="canary"):
         return self._keep(name, f"{kind}_{self.seed}_{len(self.names):06}_zq")
 
@@ -66,6 +81,39 @@ class Cage:
         return plain
 
 
+def leaves(schema, path=()):
+    """The ways to all texts of a body: names of fields, 0 for what stands in a list, `note` where any name will do."""
+    if "$ref" in schema:
+        schema = DOCUMENT["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+    for choice in ("anyOf", "oneOf", "allOf"):
+        for one in schema.get(choice, []):
+            yield from leaves(one, path)
+    kinds = schema.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    for name, inner in schema.get("properties", {}).items():
+        yield from leaves(inner, (*path, name))
+    if "object" in kinds and "properties" not in schema:
+        yield (*path, "note")
+    if "array" in kinds:
+        yield from leaves(schema["items"], (*path, 0))
+    if "string" in kinds:
+        yield path
+
+
+def texts_of(operation):
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    return sorted(set(leaves(content["schema"])), key=str) if content else []
+
+
+def planted(body, path, value):
+    """That body with the value at the end of that way."""
+    name, *rest = path
+    if rest and rest[0] == 0:
+        inner = rest[1:]
+        return body | {name: [planted(NESTED.get(name, {}), inner, value) if inner else value]}
+    return body | {name: planted({}, rest, value) if rest else value}
+
+
 def everything(server, store, backup):
     """(place, bytes) of all that a server leaves behind."""
     yield "the log", open(server.log, "rb").read()
@@ -86,13 +134,15 @@ def test_no_secret_is_left_behind(new_store, tmp_path, database, monkeypatch, re
     monkeypatch.setattr("server.environment", lambda: environment() | {"DALASI_LOG": "trace"})
     store = new_store()
     keys = store.init()["keys"]
-    server = Server(store, tmp_path / "trace.log", options=PLAIN)
+    mails = MailServer().start()
+    server = Server(store, tmp_path / "trace.log", options=PLAIN + mails.options)
     server.start()
     try:
         with Proof("D8", database, GATE_CANARIES) as proof:
             cage = Cage(proof.seed)
             test, live = Api(server.url, keys["test"]["secret"]), Api(server.url, keys["live"]["secret"])
             delivered = secrets_that_are_issued(cage, server, keys, test, receiver)
+            contacts_of_mails(cage, test, mails)
             sent = secrets_that_are_sent(cage, test, live)
             while len(cage.names) < proof.wanted:
                 sent += secrets_that_are_sent(cage, test, live)
@@ -100,14 +150,17 @@ def test_no_secret_is_left_behind(new_store, tmp_path, database, monkeypatch, re
             backup = tmp_path / "backup"
             for place, text in everything(server, store, backup):
                 for canary in cage.found_in(text):
-                    proof.violation(f"{place} holds {cage.names[canary]}")
+                    if place in ("the log", "the metrics") or not cage.names[canary].startswith(CONTACTS):
+                        proof.violation(f"{place} holds {cage.names[canary]}")
             # Its sender may be told which word of his is none; what is a secret is not repeated even to him.
             for place, text in sent:
                 for canary in cage.found_in(text):
-                    if not cage.names[canary].startswith("a card number"):
+                    if not cage.names[canary].startswith(("a card number", CONTACTS)):
                         proof.violation(f"an answer to {place} repeats {cage.names[canary]}")
             events = json.dumps(data(test.get("/v1/events", params={"limit": 100}))).encode() + b"".join(delivered)
             for canary in cage.found_in(events):
+                if cage.names[canary].startswith(CONTACTS):
+                    continue
                 proof.violation(f"an event or a webhook holds {cage.names[canary]}")
             print(f"{len(cage.names)} canaries, {len(sent)} answers, {os.path.getsize(server.log) >> 10} KiB of traces")
             # What the search must find, in each of its forms.
@@ -121,6 +174,19 @@ def test_no_secret_is_left_behind(new_store, tmp_path, database, monkeypatch, re
                 proof.control(f"a canary {name}", bool(cage.found_in(text)))
     finally:
         server.kill()
+        mails.stop()
+
+
+def contacts_of_mails(cage, api, mails):
+    """Invoices that are sent, one of them to somebody whose mail server repeats the address as it refuses."""
+    refused = cage.address("an invoice that is refused")
+    mails.on_data = lambda mail: f"550 5.1.1 <{mail.recipients[0]}> is nobody" if refused in mail.recipients else "250 taken"
+    for address in (cage.address("an invoice that arrives"), refused):
+        person = {"customer_email": address, "customer_phone": cage.phone("an invoice that is sent")}
+        made = data(api.post("/v1/pay/invoices", COMPLETE["create_invoice"] | person), 201)
+        mails.heard.clear()
+        data(api.post(f"/v1/pay/invoices/{made['id']}/send"))
+        assert mails.heard.wait(20), "no mail came"
 
 
 def secrets_that_are_issued(cage, server, keys, api, receiver):
@@ -171,9 +237,15 @@ def secrets_that_are_sent(cage, test, live):
         ask(test.with_credential("eyJ." + cage.text(f"a wrong token for {name}", "jwt") + ".x"), name, verb, path)
         if verb == "GET":
             continue
-        for field in _fields(operation):
-            body = COMPLETE.get(name, {}) | {field: cage.pan(f"a card number in {field} of {name}")}
-            ask(live, name, verb, path, body=body)
+        for number, way in enumerate(texts_of(operation)):
+            place = f"{'.'.join(map(str, way))} of {name}"
+            pan = cage.pan(f"a card number in {place}")
+            text = f"Take it from {pan}, please" if number % 2 else pan
+            ask(live, name, verb, path, body=planted(COMPLETE.get(name, {}), way, text))
+            if way[-1] in ("phone", "customer_phone"):
+                ask(test, name, verb, path, body=planted(COMPLETE.get(name, {}), way, cage.phone(place)))
+            if way[-1] in ("email", "customer_email"):
+                ask(test, name, verb, path, body=planted(COMPLETE.get(name, {}), way, cage.address(place)))
         cvv = {"cvv": cage.text(f"cvv of {name}"), "card": {"number": cage.pan(f"card.number of {name}"), "cvc": "123"}}
         ask(test, name, verb, path, body=cvv)
     pin = {"session_id": "ps_01h455vb4pex5vsknk084sn02q", "customer_pin": cage.text("a code", "pin")}
