@@ -6,36 +6,133 @@ import random
 import threading
 import time
 
-from checks import data
+from checks import data, eventually
 from proof import Proof
 from races import held_back
+from scenario import Client, everything
 from server import Api
 from wire import request
 
 GATE_KEYS = 12
 AT_ONCE = 100
-AMOUNTS = ("1.00", "2.00", "3.00")
 # Every so many keys the server is killed in the middle of it.
 KILLED = 4
 
 
-def judge(key, wanted, answers, found):
-    """What is wrong with the final answers to one key; `found` are the objects that it made."""
-    taken = {body for status, _, body in answers if status == 201}
+class Checkout:
+    """What a key asks for, in three bodies; how an answer shows that it is this one's, and of which body; what it made."""
+
+    path = "/v1/checkouts"
+    success = 201
+    variants = ("1.00", "2.00", "3.00")
+
+    def __init__(self, server, key):
+        self.key = key
+
+    def body(self, variant):
+        return {"amount": variant, "reference": self.key}
+
+    def is_shown(self, made):
+        return made["reference"] == self.key
+
+    def variant(self, made):
+        return made["amount"]
+
+    def identity(self, made):
+        return made["id"]
+
+    def found(self, server):
+        api = Api(server.url, server.keys["test"]["secret"])
+        return [one["id"] for one in data(api.get(self.path, params={"reference": self.key}))["items"]]
+
+
+class Payment(Checkout):
+    """One payment of a checkout, by one of three telephones."""
+
+    path = "/v1/pay/initialize"
+    success = 200
+    variants = ("+2207654321", "+2207654322", "+2207654323")
+
+    def __init__(self, server, key):
+        self.checkout = bought(server, "1.00")
+
+    def body(self, variant):
+        secret = self.checkout["client_secret"]
+        return {"client_secret": secret, "payment_method": "afrimoney", "customer_phone": variant}
+
+    def is_shown(self, made):
+        return made["object_id"] == self.checkout["id"]
+
+    def variant(self, made):
+        return made["customer_phone"]
+
+    def identity(self, made):
+        return made["provider_session_id"].removeprefix("SIM-")
+
+    def found(self, server):
+        transactions = everything(Client(server), "/v1/pay/transactions")
+        return [one["id"] for one in transactions if one["object_id"] == self.checkout["id"]]
+
+
+class Refund(Checkout):
+    """A part of one large payment."""
+
+    paid = {}  # by the server: a transaction
+
+    def __init__(self, server, key):
+        self.key = key
+        if server not in self.paid:
+            self.paid[server] = paid(server)
+        self.path = f"/v1/pay/transactions/{self.paid[server]}/refund"
+
+    def body(self, variant):
+        return {"amount": variant, "reason": self.key}
+
+    def is_shown(self, made):
+        return made["reason"] == self.key
+
+    def found(self, server):
+        refunds = everything(Client(server), "/v1/pay/refunds")
+        return [one["id"] for one in refunds if one["reason"] == self.key]
+
+
+KINDS = (Checkout, Payment, Refund)
+
+
+def bought(server, amount):
+    return data(Api(server.url, server.keys["test"]["secret"]).post("/v1/checkouts", {"amount": amount}), 201)
+
+
+def paid(server):
+    """The transaction of a payment that went through, large enough for all refunds."""
+    api, made = Api(server.url, server.keys["test"]["secret"]), bought(server, "90000.00")
+    pay = {"client_secret": made["client_secret"], "payment_method": "afrimoney", "customer_phone": "+2207000000"}
+    data(api.post("/v1/pay/initialize", pay))
+
+    def completed():
+        found = data(api.get(f"/v1/checkouts/{made['id']}"))
+        return found["transaction"]["id"] if found["status"] == "completed" else None
+
+    return eventually(completed)
+
+
+def judge(kind, wanted, answers, found):
+    """What is wrong with the final answers to one key; `found` are the ids of what it made."""
+    taken = {body for status, _, body in answers if status == kind.success}
     if len(taken) != 1:
-        yield f"{key}: {len(taken)} different answers of success"
+        yield f"{len(taken)} different answers of success"
         return
     made = json.loads(taken.pop())["data"]
-    if made["reference"] != key:
-        yield f"{key}: an answer of {made['reference']}"
-    if [one["id"] for one in found] != [made["id"]]:
-        yield f"{key}: it made {[one['id'] for one in found]}, and {made['id']} was answered"
-    for amount, (status, _, body) in zip(wanted, answers):
-        if amount == made["amount"]:
-            if status != 201:
-                yield f"{key}: {status} to a request like the one that was taken: {body[:200]}"
+    if not kind.is_shown(made):
+        yield f"an answer of something else: {made}"
+    if found != [kind.identity(made)]:
+        yield f"it made {found}, and {kind.identity(made)} was answered"
+    for variant, (status, _, body) in zip(wanted, answers):
+        if variant == kind.variant(made):
+            if status != kind.success:
+                yield f"{status} to a request like the one that was taken: {body[:200]}"
         elif (status, json.loads(body).get("code")) != (400, "idempotency_key_reused"):
-            yield f"{key}: {status} to another body: {body[:200]}"
+            yield f"{status} to another body: {body[:200]}"
 
 
 def test_a_storm_of_one_key(new_server, database):
@@ -46,12 +143,10 @@ def test_a_storm_of_one_key(new_server, database):
         while proof.reached < proof.wanted:
             chance = random.Random(proof.seed + proof.reached)
             key = f"storm-{proof.seed + proof.reached}"
-            wanted = [chance.choice(AMOUNTS) for _ in range(AT_ONCE)]
+            kind = KINDS[proof.reached % len(KINDS)](server, key)
+            wanted = [chance.choice(kind.variants) for _ in range(AT_ONCE)]
             headers = [("Idempotency-Key", key)]
-            requests = [
-                request("POST", "/v1/checkouts", secret, {"amount": amount, "reference": key}, headers)
-                for amount in wanted
-            ]
+            requests = [request("POST", kind.path, secret, kind.body(variant), headers) for variant in wanted]
             is_killed = proof.reached % KILLED == KILLED - 1
             killer = None
             if is_killed:
@@ -69,26 +164,33 @@ def test_a_storm_of_one_key(new_server, database):
                 for place, answer in zip(again, held_back(server, [requests[place] for place in again])):
                     answers[place] = answer
                 asked += len(again)
-            found = data(Api(server.url, secret).get("/v1/checkouts", params={"reference": key}))["items"]
-            for fault in judge(key, wanted, answers, found):
-                proof.violation(fault)
+            found = kind.found(server)
+            for fault in judge(kind, wanted, answers, found):
+                proof.violation(f"{key}, {kind.path}: {fault}")
             proof.reached += 1
+            if proof.reached <= len(KINDS):
+                for name, is_caught in controls(kind, wanted, answers, found):
+                    proof.control(f"{name} of {type(kind).__name__}", is_caught)
         print(f"{proof.reached} keys, {asked} requests, {kills} times killed")
-        # What the judge must not let pass, made of the last key's answers.
-        last = max(place for place, answer in enumerate(answers) if answer[0] == 201)
-        status, head, body = answers[last]
-
-        def with_last(changed):
-            return [*answers[:last], (status, head, changed), *answers[last + 1 :]]
-
-        forged = {
-            "two effects": (answers, found * 2),
-            "other bytes": (with_last(body.replace(b"pending", b"PENDING")), found),
-            "a foreign body": (with_last(body.replace(key.encode(), b"another")), found),
-            "no effect": (answers, []),
-        }
-        for name, (said, objects) in forged.items():
-            proof.control(name, any(judge(key, wanted, said, objects)))
     server.stop()
     result = server.store.verify()
     assert result.returncode == 0, result.stdout
+
+
+def controls(kind, wanted, answers, found):
+    """What the judge must not let pass, made of a key's answers."""
+    last = max(place for place, answer in enumerate(answers) if answer[0] == kind.success)
+    status, head, body = answers[last]
+    made = json.loads(body)["data"]
+
+    def with_last(changed):
+        return [*answers[:last], (status, head, changed), *answers[last + 1 :]]
+
+    forged = {
+        "two effects": (answers, found * 2),
+        "other bytes": (with_last(body.replace(b"GMD", b"gmd")), found),
+        "another's answer": (with_last(body.replace(kind.identity(made).encode(), b"another")), found),
+        "no effect": (answers, []),
+    }
+    for name, (said, objects) in forged.items():
+        yield name, any(judge(kind, wanted, said, objects))
