@@ -3,6 +3,7 @@
 import http.client
 import json
 import threading
+import time
 from collections import Counter
 from urllib.parse import urlsplit
 
@@ -61,15 +62,16 @@ def replayed(answer):
     return {name.lower(): value for name, value in headers.items()}.get("idempotent-replayed") == "true"
 
 
-def held_back(server, requests, release=None, timeout=60):
+def held_back(server, requests, release=None, timeout=60, at=0):
     """Requests as bytes, a connection each. All but their last bytes are sent; then, one after the other and as fast as
-    can be, those. `release` is called in between. The answers in the same order; (0, {}, b"") for none."""
+    can be, those, `at` that time if it is still to come. `release` is called in between. The answers in the same order; (0, {}, b"") for none."""
     wires = [Wire(server.url, timeout) for _ in requests]
     answers = []
     try:
         for wire, sent in zip(wires, requests):
             wire.connect()
             wire.send(sent[:-1])
+        time.sleep(max(0, at - time.time()))
         for wire, sent in zip(wires, requests):
             wire.send(sent[-1:])
         if release:

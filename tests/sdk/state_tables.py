@@ -11,18 +11,27 @@ ABSENT = "not_found"
 
 
 def _checkout(state, action):
-    if action == "cancel":
-        return {
-            "pending": [("ok", "cancelled")],
-            # Its payment is under way, or was until now.
-            "paying": [("ok", "cancelled"), ("payment_in_progress", "paying")],
-            "cancelled": [("checkout_already_cancelled", "cancelled")],
-        }[state]
-    return {
-        "pending": [("ok", "paying")],
-        "paying": [("ok", "paying"), ("payment_in_progress", "paying")],
-        "cancelled": [("checkout_already_cancelled", "cancelled")],
-    }[state]
+    match action, state:
+        # Its time is over; a payment that is with the provider goes on.
+        case "expire", "pending":
+            return [("ok", "expired")]
+        case "expire", "paying":
+            return [("ok", "held")]
+        case "expire", _:
+            return [("ok", state)]
+        case "cancel", "pending":
+            return [("ok", "cancelled")]
+        # Its payment is under way, or was until now.
+        case "cancel", "paying" | "held":
+            return [("ok", "cancelled"), ("payment_in_progress", state)]
+        case "pay", "pending":
+            return [("ok", "paying")]
+        case "pay", "paying":
+            return [("ok", "paying"), ("payment_in_progress", "paying")]
+        case _, "held" | "expired":
+            return [("checkout_expired", state)]
+        case _, "cancelled":
+            return [("checkout_already_cancelled", "cancelled")]
 
 
 def _invoice(state, action):
@@ -100,7 +109,21 @@ def _payment(state, action):
     return [("refund_exceeds_amount", state)]
 
 
+def _paid_invoice(state, action):
+    """It was paid online; by what is left of that payment, in hundredths. What is paid back opens it for nobody."""
+    match action:
+        case "cancel":
+            return [("invoice_already_paid", state)]
+        case "pay" | "record":
+            return [("invoice_already_paid", state)]
+        case "update":
+            return [("invoice_not_updatable", state)]
+        case _:
+            return _payment(state, action)
+
+
 TABLES = {
+    "paid invoice": _paid_invoice,
     "checkout": _checkout,
     "invoice": _invoice,
     "revision": _revision,

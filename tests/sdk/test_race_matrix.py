@@ -1,9 +1,13 @@
-"""Row A7: every pair of the actions of each object, from 2 to 64 requests whose last bytes were held back. What comes out
-is what some order of them, one after the other, would have brought; so exactly one wins where only one can."""
+"""Row A7: every pair of the actions of each object, and three of those that move money, from 2 to 64 requests whose last bytes
+were held back. What comes out is what some order of them, one after the other, would have brought; so exactly one wins where only
+one can. The end of a checkout's time is one of the contenders."""
 
 import itertools
 import json
 import random
+import time
+from collections import deque
+from datetime import datetime
 
 from checks import data, eventually
 from proof import Proof
@@ -16,6 +20,15 @@ GATE_ROUNDS = 320
 ITEM = {"description": "Pen", "quantity": 1, "unit_price": "1.00"}
 BILL = {"customer_email": "race@shop.example", "customer_name": "Awa", "due_date": "2099-01-31", "items": [ITEM]}
 FULL = {"amount": "1.00", "payment_method": "cash"}
+# What moves money, or decides whether it may move.
+MONEY = {"cancel", "finalize", "record", "pay", "whole", "half", "third"}
+AT_THE_END = [("cancel",), ("pay",), ("cancel", "pay")]
+FEWEST_AT_THE_END = 3
+# The shortest that there is, and how long before it the requests are made.
+LIFETIME_S = 60
+BEFORE_S = 1.5
+# Around the moment.
+JITTER_S = 0.03
 # Outcomes with two winners or none, which no order explains: what the matrix must not let pass.
 FORGED = [
     ("checkout", "pending", [("cancel", "ok")] * 2),
@@ -31,6 +44,11 @@ FORGED = [
     ("person", "nobody", [("create", "created")] * 2),
     ("payment", 100, [("half", "ok")] * 3),
     ("payment", 100, [("whole", "ok"), ("whole", "ok")]),
+    ("payment", 100, [("half", "ok"), ("third", "ok"), ("third", "ok")]),
+    ("paid invoice", 100, [("cancel", "ok"), ("whole", "ok")]),
+    ("paid invoice", 100, [("pay", "ok"), ("whole", "ok")]),
+    ("checkout", "pending", [("expire", "ok"), ("cancel", "checkout_expired"), ("pay", "payment_in_progress")]),
+    ("checkout", "pending", [("expire", "ok"), ("cancel", "ok"), ("cancel", "checkout_expired")]),
 ]
 
 
@@ -43,6 +61,8 @@ class Racecourse:
         self.api = Api(server.url, self.key)
         self.made = 0
         self.paid = []
+        self.paid_invoices = []
+        self.ending = deque()
 
     def subjects(self):
         """Table, first state, actions, how to make one, how to read its state (or nothing)."""
@@ -56,11 +76,14 @@ class Racecourse:
         yield "record", "there", self.endpoint, ("delete", "update", "rotate")
         yield "person", "nobody", self.person, ("create",)
         yield "payment", 100, self.payment, ("whole", "half", "third")
+        yield "paid invoice", 100, self.paid_invoice, ("whole", "half", "cancel", "pay", "record", "update")
 
-    def pairs(self):
+    def groups(self):
         for table, start, make, actions in self.subjects():
             for pair in itertools.combinations_with_replacement(actions, 2):
                 yield table, start, make, pair
+            for triple in itertools.combinations([name for name in actions if name in MONEY], 3):
+                yield table, start, make, triple
 
     def _new(self, path, body):
         return data(self.api.post(path, body), 201)
@@ -69,17 +92,32 @@ class Racecourse:
         return request(verb, path, self.key, body if body is not None else {})
 
     def checkout(self):
-        made = self._new("/v1/checkouts", {"amount": "1.00"})
+        return self._checkout(self._new("/v1/checkouts", {"amount": "1.00"}))
+
+    def at_its_end(self):
+        """When the time of a checkout is over, in a moment, and that checkout. They are made a minute before, one for each second."""
+        now = time.time()
+        while self.ending and self.ending[0][0] < now + BEFORE_S / 2:
+            self.ending.popleft()
+        if not self.ending:
+            for more in range(20):
+                made = self._new("/v1/checkouts", {"amount": "1.00", "expires_in": LIFETIME_S + more})
+                self.ending.append((datetime.fromisoformat(made["expires_at"]).timestamp(), made))
+        return self.ending.popleft() if self.ending[0][0] < now + BEFORE_S else None
+
+    def _checkout(self, made):
         path = f"/v1/checkouts/{made['id']}"
         pay = {"client_secret": made["client_secret"], "payment_method": "afrimoney", "customer_phone": WAITING}
         actions = {
             "cancel": self._sent("POST", f"{path}/cancel"),
             "pay": self._sent("POST", "/v1/pay/initialize", pay),
         }
-        return actions, lambda: {"pending": {"pending", "paying"}}.get(status := self._status(path), {status})
+        return actions, lambda: {"pending": {"pending", "paying", "held"}}.get(status := self._status(path), {status})
 
     def invoice(self, is_draft):
-        made = self._new("/v1/pay/invoices", BILL | {"is_draft": is_draft})
+        return self._invoice(self._new("/v1/pay/invoices", BILL | {"is_draft": is_draft}))
+
+    def _invoice(self, made):
         path = f"/v1/pay/invoices/{made['id']}"
         pay = {"object_type": "invoice", "object_id": made["id"], "payment_method": "wave"}
         actions = {
@@ -138,9 +176,33 @@ class Racecourse:
     def payment(self):
         if not self.paid:
             self.paid = self._pay(16)
-        path = f"/v1/pay/transactions/{self.paid.pop()}/refund"
+        return self._refunds(self.paid.pop()), None
+
+    def _refunds(self, transaction):
+        path = f"/v1/pay/transactions/{transaction}/refund"
         amounts = {"whole": {}, "half": {"amount": "50.00"}, "third": {"amount": "33.00"}}
-        return {name: self._sent("POST", path, body) for name, body in amounts.items()}, None
+        return {name: self._sent("POST", path, body) for name, body in amounts.items()}
+
+    def paid_invoice(self):
+        """What is left to do with an invoice that was paid online, beside refunds of that payment."""
+        if not self.paid_invoices:
+            self.paid_invoices = self._pay_invoices(16)
+        made, transaction = self.paid_invoices.pop()
+        actions, _ = self._invoice(made)
+        return actions | self._refunds(transaction), None
+
+    def _pay_invoices(self, count):
+        item = ITEM | {"unit_price": "100.00"}
+        invoices = [self._new("/v1/pay/invoices", BILL | {"items": [item]}) for _ in range(count)]
+        transactions = []
+        for made in invoices:
+            pay = {"object_type": "invoice", "object_id": made["id"], "payment_method": "afrimoney"}
+            session = data(self.api.post("/v1/pay/initialize", pay | {"customer_phone": "+2207000000"}))
+            transactions.append(session["provider_session_id"].removeprefix("SIM-"))
+        for made in invoices:
+            path = f"/v1/pay/invoices/{made['id']}"
+            eventually(lambda path=path: self._status(path) == "paid", timeout=60)
+        return list(zip(invoices, transactions))
 
     def _pay(self, count):
         """Payments of 100.00 that went through."""
@@ -170,28 +232,53 @@ def code_of(answer, table):
     return ABSENT if status == 404 and table == "record" or code == "payment_link_not_found" else code
 
 
+def race(course, chance, actions, names, at=0):
+    """Sends some of these actions together; the name and the code of each. Many now and then; two or three race most closely."""
+    count = max(len(names), chance.choice([2, 2, 4, 8, 16, 64]))
+    chosen = [names[place % len(names)] for place in range(count)]
+    chance.shuffle(chosen)
+    return chosen, held_back(course.server, [actions[name] for name in chosen], at=at)
+
+
+def unexplained(table, start, outcomes, read):
+    """Why no order explains it; nothing where one does."""
+    ends = final_states(table, start, outcomes)
+    said = {f"{name}: {code}": outcomes.count((name, code)) for name, code in sorted(set(outcomes))}
+    if not ends:
+        return f"{said}: no order explains it"
+    if read and not (found := read()) & ends:
+        return f"{said}: it is {found}, and not one of {set(ends)}"
+    return None
+
+
 def test_every_pair_of_actions(new_server, database):
     course = Racecourse(new_server())
+    at_the_end = 0
     with Proof("A7.pairs", database, GATE_ROUNDS) as proof:
-        pairs = list(course.pairs())
-        while proof.reached < proof.wanted:
+        groups = list(course.groups())
+        while proof.reached < proof.wanted or at_the_end < FEWEST_AT_THE_END:
             chance = random.Random(proof.seed + proof.reached)
-            table, start, make, pair = pairs[proof.reached % len(pairs)]
-            actions, read = make()
-            # Many contenders now and then; two of them race most closely.
-            count = chance.choice([2, 2, 4, 8, 16, 64])
-            chosen = [pair[place % 2] for place in range(count)]
-            chance.shuffle(chosen)
-            answers = held_back(course.server, [actions[name] for name in chosen])
+            if ending := course.at_its_end():
+                (end, made), table, start = ending, "checkout", "pending"
+                names = AT_THE_END[at_the_end % len(AT_THE_END)]
+                actions, read = course._checkout(made)
+                chosen, answers = race(course, chance, actions, names, at=end + chance.uniform(-JITTER_S, JITTER_S))
+                time.sleep(max(0, end - time.time()))
+                at_the_end += 1
+            elif proof.reached < proof.wanted:
+                table, start, make, names = groups[proof.reached % len(groups)]
+                actions, read = make()
+                chosen, answers = race(course, chance, actions, names)
+            else:
+                time.sleep(0.2)
+                continue
             outcomes = [(name, code_of(answer, table)) for name, answer in zip(chosen, answers)]
-            ends = final_states(table, start, outcomes)
-            said = {f"{name}: {code}": outcomes.count((name, code)) for name, code in sorted(set(outcomes))}
-            round_ = f"{table} from {start}, {'×'.join(pair)}, seed {proof.seed + proof.reached}: {said}"
-            if not ends:
-                proof.violation(f"{round_}: no order explains it")
-            elif read and not (found := read()) & ends:
-                proof.violation(f"{round_}: it is {found}, and not one of {set(ends)}")
+            if ending:
+                outcomes.append(("expire", "ok"))
+            if fault := unexplained(table, start, outcomes, read):
+                proof.violation(f"{table} from {start}, {'×'.join(names)}, seed {proof.seed + proof.reached}: {fault}")
             proof.reached += 1
+        proof.note("at_the_end_of_time", at_the_end)
         for table, start, outcomes in FORGED:
             proof.control(f"{table}: {outcomes}", not final_states(table, start, outcomes))
-        print(f"{len(pairs)} pairs, {proof.reached} rounds")
+        print(f"{len(groups)} groups, {proof.reached} rounds, {at_the_end} at the end of a checkout's time")

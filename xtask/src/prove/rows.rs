@@ -273,7 +273,7 @@ pub(crate) const ROWS: &[Row] = &[
         databases: BOTH,
         runner: Runner::Pytest(&["test_race_matrix.py", "-s"]),
         unit: "rounds",
-        counts: [320, 63_000, 63_000],
+        counts: [320, 103_000, 103_000],
         is_gate_step: false,
     },
     Row {
