@@ -258,7 +258,8 @@ for (const scripts of SCRIPTS) {
         await page.getByLabel('Numéro de téléphone').fill('+2207000000')
         await button(page, 'Continuer').click()
         await reach(page, 'Payé')
-        const { metadata } = await server.api('GET', `/v1/pay/session/${session(page)}`)
+        const { transaction_id } = await status(page)
+        const { metadata } = await server.api('GET', `/v1/pay/transactions/${transaction_id}`)
         assert.equal(metadata.seats, '1003.5')
       }))
 

@@ -108,7 +108,7 @@ describe('receipt', { concurrency: 2 }, () => {
         assert.ok(details.replaceAll('\u00a0', ' ').includes(said), `${said} in ${details}`)
       }
       await page.getByText('Compare this with the receipt before you.').waitFor()
-      await page.getByText(new URL(server.url).host).first().waitFor()
+      await page.locator('#valid').getByText(new URL(server.url).host).waitFor()
       assert.ok(await page.getByText('Test mode').isHidden())
       assert.equal(await page.title(), GENUINE)
       await look(page, 'receipt-genuine')

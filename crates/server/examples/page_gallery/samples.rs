@@ -118,7 +118,7 @@ fn receipts(voice: Voice) -> [(&'static str, Option<AskedReceipt>); 4] {
     [
         ("verify", None),
         ("verify-malformed", asked("5f0c9a7b", ReceiptAnswer::Malformed)),
-        ("verify-unknown", asked("5f0c9a7be1d24386a0f4c2e8b19d7360", ReceiptAnswer::Unknown)),
+        ("verify-not-issued", asked("5f0c9a7be1d24386a0f4c2e8b19d7360", ReceiptAnswer::Unknown)),
         ("verify-issued", asked("5f0c9a7be1d24386a0f4c2e8b19d7360", ReceiptAnswer::Issued(issued))),
     ]
 }

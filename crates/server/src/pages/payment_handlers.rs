@@ -13,13 +13,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use domain::payment::{Payable, Payer, PaymentSession, SessionStatus};
 use domain::rail::NextAction;
-use domain::{Id, Method, Money, Msisdn, Refusal};
-use store::Tx;
+use domain::{Method, Money, Msisdn};
 use store::queries::idempotency::IdempotencyKey;
 
 use super::answer::{Wrong, html, nonce, random, see_other};
 use super::form::{self, Form, Token};
-use super::note::{CodeFault, FieldFault, Note, PhoneFault};
+use super::note::{FieldFault, Note, PhoneFault};
 use super::page_path::PagePath;
 use super::questions::Filled;
 use super::routes::Site;
@@ -28,17 +27,16 @@ use super::text::Language;
 use super::view::{self, PaymentPage};
 use super::visit::{Visit, address};
 use super::{amount, page_path, payment, questions, shown, subject};
-use crate::app::Context;
 use crate::app::hosted::{self, Hosted, Place, Standing};
 use crate::app::idempotency::Reply;
 use crate::app::paid_object::PaidObject;
-use crate::app::payments::{Initialize, Target};
+use crate::app::payments::Initialize;
 use crate::app::sessions::Payment;
 use crate::error::Failure;
 use crate::form_token;
 use crate::request_id::RequestId;
 use crate::way_back;
-use outcomes::{answer, answer_of_shown, outcome, payment_answer, payment_outcome, place_of};
+use outcomes::{answer, payment_answer, payment_outcome, place_of};
 
 const PURPOSE: &str = "payment page";
 /// A browser is not kept waiting longer for a rail; the page goes on asking.

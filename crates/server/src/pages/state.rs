@@ -469,7 +469,7 @@ mod tests {
         let amount = Money::new(100, Currency::gmd());
         let link = PaymentLink::create(entropy.id(now), scope, Price::Fixed { amount }, terms, now);
         let (payable, wave) = (Payable::PaymentLink(link.id), domain::Method::Wave);
-        let until = Timestamp::from_micros(now.as_micros() + 600_000_000);
+        let until = Timestamp::from_micros(now.micros() + 600_000_000);
         let mut session =
             PaymentSession::open(entropy.id(now), scope, payable, amount, Some(wave), Payer::default(), until, now);
         let fee = Money::new(0, amount.currency);

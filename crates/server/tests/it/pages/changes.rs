@@ -213,8 +213,9 @@ async fn a_tab_acts_on_the_payment_that_it_shows() {
     let page = format!("/checkout/{checkout}");
     let mut first = world.payer_at(page.clone()).await;
     first.with_phone(Method::Qmoney, "+2207000000").await;
-    let forms = ["/code", "/resend", "/other"].map(|action| first.prepare(action, &[("code", "123456")]));
     let twice = ["/other", "/other"].map(|action| first.prepare(action, &[]));
+    first.reload().await;
+    let forms = ["/code", "/resend", "/other"].map(|action| first.prepare(action, &[("code", "123456")]));
     let mut second = world.payer_at(page).await;
     for form in twice {
         let answer = world.send(form).await;
