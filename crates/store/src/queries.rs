@@ -309,6 +309,23 @@ pub(crate) fn explained(tx: &mut Tx<'_>, sql: &str, values: &[Value]) -> Result<
     Ok(lines.join("\n"))
 }
 
+/// Of such a walk. Where more wait, the oldest of these is late enough to be seen.
+const MOST_SCOPES: usize = 1_000;
+
+/// When the oldest row was made of a table that is walked from scope to scope: `next` finds the first row of the next one, by its
+/// id, which begins with its time.
+fn oldest_of_scopes<T: domain::Object>(tx: &mut Tx<'_>, next: &str) -> Result<Option<Timestamp>, Error> {
+    let (mut behind, mut oldest) = (["", ""].map(Value::from), None);
+    for _ in 0..MOST_SCOPES {
+        let Some(row) = tx.query_opt(next, &behind)? else { break };
+        behind = [row.get("organization_id")?, row.get("mode")?];
+        let id = unless_damaged(read_id::<T>(&row.get::<String>("id")?), "the oldest of what waits")?;
+        let made_at = id.map(|id| Timestamp::from_micros(id.made_at_ms() * 1000));
+        oldest = oldest.into_iter().chain(made_at).min();
+    }
+    Ok(oldest)
+}
+
 pub(crate) fn scope_of(row: &Row) -> Result<Scope, Error> {
     let organization: String = row.get("organization_id")?;
     let mode: String = row.get("mode")?;

@@ -4,8 +4,8 @@ use domain::event::{Event, EventName, EventType};
 use domain::{Id, Scope, Timestamp};
 
 use super::{
-    Filter, MOST_PAGE_BYTES, Page, PageRequest, explained, joined_in_order, limit_of, listed, read_id, scope_of,
-    unless_damaged,
+    Filter, MOST_PAGE_BYTES, Page, PageRequest, explained, joined_in_order, limit_of, listed, oldest_of_scopes,
+    read_id, scope_of, unless_damaged,
 };
 use crate::entity::key;
 use crate::error::Error;
@@ -38,6 +38,14 @@ select organization_id, mode, id
 from events_unlogged
 order by organization_id, mode, id
 limit $1";
+
+/// The oldest of the next scope in which any waits.
+const NEXT_UNLOGGED: &str = "\
+select organization_id, mode, id
+from events_unlogged
+where (organization_id, mode) > ($1, $2)
+order by organization_id, mode, id
+limit 1";
 
 /// With the objects whose order is to be kept.
 const WAITING: &str = "\
@@ -247,6 +255,11 @@ pub fn follow<T, E: From<Error>>(
 
 pub fn any_unlogged(tx: &mut Tx<'_>) -> Result<bool, Error> {
     Ok(!tx.query(SELECT_UNLOGGED, &[1_i64.into()])?.is_empty())
+}
+
+/// Since when the oldest of those without a place in the log waits for it.
+pub fn oldest_unlogged(tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Error> {
+    oldest_of_scopes::<Event>(tx, NEXT_UNLOGGED)
 }
 
 /// A committed event that has no place in the log yet.

@@ -3,17 +3,18 @@
 use domain::ledger::Entry;
 use domain::{Currency, Scope, Timestamp};
 
-use super::{Filter, Page, PageRequest, explained, scope_of, sum_of};
+use super::{Filter, Page, PageRequest, explained, oldest_of_scopes, scope_of, sum_of};
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::{Row, Value};
 use crate::tx::Tx;
 
+/// The oldest of the next scope in which any waits.
 const NEXT_WAITING: &str = "\
-select organization_id, mode
+select organization_id, mode, entry_id as id
 from ledger_unsealed
 where (organization_id, mode) > ($1, $2)
-order by organization_id, mode
+order by organization_id, mode, entry_id
 limit 1";
 
 const WAITING: &str = "\
@@ -264,6 +265,11 @@ pub fn next_waiting(tx: &mut Tx<'_>, after: Option<Scope>) -> Result<Option<Scop
         [Value::from(scope.organization.to_string()), scope.mode.as_str().into()]
     });
     tx.query_opt(NEXT_WAITING, &[organization, mode])?.as_ref().map(scope_of).transpose()
+}
+
+/// Since when the oldest entry that no batch holds waits for one.
+pub fn oldest_unsealed(tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Error> {
+    oldest_of_scopes::<Entry>(tx, NEXT_WAITING)
 }
 
 /// Entries that wait for a batch, oldest first.

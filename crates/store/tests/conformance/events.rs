@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use domain::event::{Event, EventType};
+use domain::ledger::Entry;
 use domain::organization::Organization;
 use domain::{Id, Mode, Scope};
 use store::queries::events::{self, EventsFilter};
 use store::queries::verify::{self, Span};
-use store::queries::{Page, PageRequest};
+use store::queries::{Page, PageRequest, ledger_batches};
 use store::{Error, Schema, Tx};
 
 use crate::broken_commits::Proxy;
@@ -22,6 +23,7 @@ on_both!(
     a_page_of_large_events_is_shorter_and_leaves_none_out,
     events_that_cannot_be_read_hide_none_around_them,
     a_log_without_a_place_keeps_no_other_from_its_places,
+    the_oldest_of_what_waits_is_found_among_all_organizations,
 );
 
 /// One process said what happened first, and its clock was ahead of that of the process which said what came behind.
@@ -329,4 +331,39 @@ async fn who_commits_between_two_looks_changes_no_order() {
     assert_eq!((own, order.len()), (vec![1, 2], 4), "{order:?}");
     store.close().await;
     world.end().await;
+}
+
+/// What waits for its place in the log, and what waits for a batch, tell how late whoever gives them is.
+async fn the_oldest_of_what_waits_is_found_among_all_organizations(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    for oldest in [events::oldest_unlogged, ledger_batches::oldest_unsealed] {
+        assert_eq!(store.read(oldest).await.unwrap(), None);
+    }
+    let began = store.write(|tx| {
+        let now = tx.now();
+        // Of each organization, when its events happened.
+        for seconds in [&[50, 60][..], &[30, 20], &[40]] {
+            let organization: Id<Organization> = tx.entropy().id(now);
+            let scope = Scope { organization, mode: Mode::Live };
+            for (sequence, second) in (1..).zip(seconds) {
+                let created_at = now.plus(Duration::from_secs(*second));
+                let (id, kind, body) =
+                    (tx.entropy().id(created_at), EventType::CheckoutCancelled.into(), "{}".to_owned());
+                let object_id = "cs_one".to_owned();
+                events::append(tx, &Event { id, scope, kind, object_id, sequence, body, created_at })?;
+                let entry: Id<Entry> = tx.entropy().id(created_at.plus(Duration::from_secs(1)));
+                let waits = "insert into ledger_unsealed (organization_id, mode, entry_id) values ($1, 'live', $2)";
+                tx.execute(waits, &[organization.to_string().into(), entry.to_string().into()])?;
+            }
+        }
+        Ok::<_, Error>(now)
+    });
+    let began = began.await.unwrap();
+    let second = |second| Some(began.plus(Duration::from_secs(second)).micros() / 1000);
+    let event = store.read(events::oldest_unlogged).await.unwrap();
+    let entry = store.read(ledger_batches::oldest_unsealed).await.unwrap();
+    assert_eq!([event, entry].map(|at| at.map(|at| at.micros() / 1000)), [second(20), second(21)]);
+    while store.write(|tx| events::number(tx, 100)).await.unwrap() > 0 {}
+    assert_eq!(store.read(events::oldest_unlogged).await.unwrap(), None);
+    store.close().await;
 }
