@@ -29,9 +29,9 @@ const LOG_LINES_DROPPED: &str = "dalasi_log_lines_dropped_total";
 
 /// Why connections are refused or cut, and what is limited: each is counted from 0, so that the first one is an increase.
 const REFUSALS: &[&str] = &["total", "address"];
-const CUTS: &[&str] = &["tls_handshake", "first_byte", "header", "write"];
+const CUTS: &[&str] = &["tls_handshake", "first_byte", "header", "write", "unknown_outcome"];
 const LIMITS: &[&str] = &["key", "visitor", "address", "endpoint_test"];
-const SHED_KINDS: &[&str] = &["write", "other", "body"];
+const SHED_KINDS: &[&str] = &["write", "other", "body", "answer"];
 
 /// Seconds; from an answer out of memory to the longest that a client waits.
 const DURATION_BUCKETS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -98,7 +98,10 @@ fn describe() {
         CONNECTIONS_REFUSED,
         "Connections closed at once, by reason: total (too many in all) or address (too many from one address)."
     );
-    describe_counter!(CONNECTIONS_CUT, "Connections cut because the other side was too slow, by reason.");
+    describe_counter!(
+        CONNECTIONS_CUT,
+        "Connections cut, by reason: tls_handshake, first_byte, header or write (the other side was too slow), or unknown_outcome (nobody knows whether what a request asked for was stored)."
+    );
     describe_gauge!(
         INVARIANT_FAULTS,
         "Rows that the latest background check of the books found wrong; NaN until the first has ended or sees one. From workers only."
@@ -113,7 +116,7 @@ fn describe() {
     describe_counter!(LOG_LINES_DROPPED, "Log lines that were dropped because standard error took none for a while.");
     describe_counter!(
         SHED,
-        "Requests refused because as many were being worked on as can be, by kind: write (a program changes something), other, or body (as many bytes of bodies were held as can be)."
+        "Requests refused because as many were being worked on as can be, by kind: write (a program changes something), other, body (as many bytes of bodies were held as can be) or answer (as many of answers)."
     );
     describe_counter!(
         RATE_LIMITED,
@@ -171,6 +174,12 @@ pub(crate) fn known(method: &http::Method) -> &'static str {
     KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
 }
 
+/// One more, of those that are counted from 0.
+fn count(what: &'static str, label: &'static str, known: &[&str], value: &'static str) {
+    debug_assert!(known.contains(&value), "{what} is not counted from 0 where {label} is {value}");
+    counter!(what, label => value).increment(1);
+}
+
 pub fn connection_opened() {
     counter!(CONNECTIONS_ACCEPTED).increment(1);
     gauge!(CONNECTIONS).increment(1.0);
@@ -181,11 +190,11 @@ pub fn connection_closed() {
 }
 
 pub fn connection_refused(reason: &'static str) {
-    counter!(CONNECTIONS_REFUSED, "reason" => reason).increment(1);
+    count(CONNECTIONS_REFUSED, "reason", REFUSALS, reason);
 }
 
 pub fn connection_cut(reason: &'static str) {
-    counter!(CONNECTIONS_CUT, "reason" => reason).increment(1);
+    count(CONNECTIONS_CUT, "reason", CUTS, reason);
 }
 
 /// There will be a background check, and none has ended: how many faults there are is not known, which is not 0.
@@ -213,11 +222,11 @@ fn database_calls(calls: usize) {
 }
 
 pub fn request_shed(kind: &'static str) {
-    counter!(SHED, "kind" => kind).increment(1);
+    count(SHED, "kind", SHED_KINDS, kind);
 }
 
 pub fn rate_limited(what: &'static str) {
-    counter!(RATE_LIMITED, "limited" => what).increment(1);
+    count(RATE_LIMITED, "limited", LIMITS, what);
 }
 
 pub fn log_line_dropped() {
