@@ -5,6 +5,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
+use domain::Timestamp;
 use tokio::sync::watch;
 
 use crate::clock::{Clock, EntropySource, Monotone};
@@ -34,7 +35,6 @@ struct Shared {
     changes: watch::Receiver<u64>,
     calls: AtomicUsize,
     _folder: Option<sqlite::TemporaryFolder>,
-    #[cfg(feature = "inline")]
     clock: Arc<Monotone>,
 }
 
@@ -105,11 +105,10 @@ impl Store {
         let dialect = settings.database.dialect();
         let (secondary, takes_older) = (settings.secondary, settings.takes_older);
         let clock = Arc::new(Monotone::new(clock));
-        #[cfg(feature = "inline")]
-        let clock_of_histories = Arc::clone(&clock);
         let started = match settings.database.clone() {
-            Database::Postgres { url } => postgres::start(&settings, &url, clock).await?,
+            Database::Postgres { url } => postgres::start(&settings, &url, Arc::clone(&clock)).await?,
             Database::Sqlite { .. } | Database::SqliteMemory => {
+                let clock = Arc::clone(&clock);
                 let start = tokio::task::spawn_blocking(move || sqlite::start(&settings, &clock));
                 start.await.map_err(|error| Error::Panic(error.to_string()))??
             }
@@ -124,8 +123,7 @@ impl Store {
                 changes: started.changes,
                 calls: AtomicUsize::new(0),
                 _folder: started.folder,
-                #[cfg(feature = "inline")]
-                clock: clock_of_histories,
+                clock,
             }),
         };
         let ready = match secondary {
@@ -258,6 +256,12 @@ impl Store {
             }
             (Queues::Postgres(queue), order) => queue.push(order, job),
         }
+    }
+
+    /// What a transaction that began now would read, for whoever needs no more of one than its time.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.shared.clock.now_us())
     }
 
     /// For the next history that is simulated over this store: its time may be before that of the last.

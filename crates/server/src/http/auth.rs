@@ -81,7 +81,7 @@ impl Credentials {
 
     async fn by_token(&self, token: &str) -> Result<Actor, Problem> {
         let signing = self.signing_keys().await?;
-        let now = self.app.look(|tx, _| Ok(tx.now())).await?;
+        let now = self.app.store().now();
         let issuer = &self.app.context().addresses.public_url;
         let claims = signing.verify(token, now.seconds(), issuer).map_err(|fault| match fault {
             TokenFault::Expired => expired_token(),

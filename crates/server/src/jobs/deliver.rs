@@ -23,8 +23,8 @@ use crate::monotonic;
 
 /// From the claim to the end of an attempt, which lasts up to 15 s.
 const LEASE: Duration = Duration::from_secs(30);
-/// Where the claim's commit, or a look at the time, took longer than this, an attempt could outlast its lease: another one
-/// would begin beside it, and what comes behind it could overtake it.
+/// Where the claim's commit took longer than this, an attempt could outlast its lease: another one would begin beside it, and
+/// what comes behind it could overtake it.
 const LATEST_BEGINNING: Duration = Duration::from_secs(14);
 
 #[derive(Clone, Default)]
@@ -122,7 +122,7 @@ impl Drop for Place {
 async fn attempt(app: &App, held: Held) -> Result<Option<Ended>, Failure> {
     let Held { dispatch: Dispatch { claimed, event, endpoint }, since } = held;
     let Some(endpoint) = endpoint else { return Ok(Some(Ended { claimed, posted: None })) };
-    let now = app.look(|tx, _| Ok(tx.now())).await?;
+    let now = app.store().now();
     if monotonic::now() - since > LATEST_BEGINNING {
         tracing::warn!(event = %event.id, "the database took so long that this webhook is left to the next claim");
         return Ok(None);

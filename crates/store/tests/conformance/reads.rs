@@ -1,11 +1,14 @@
 //! Reads: one snapshot, no writing.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
-use store::{Error, SqlKind, Tx};
+use store::{Error, SqlKind, Store, Tx};
 
 use crate::on_both;
-use crate::world::World;
+use crate::totals::Standing;
+use crate::world::{World, entropy, schema};
 use crate::writes::add_posting;
 
 on_both!(
@@ -13,6 +16,7 @@ on_both!(
     a_read_cannot_write,
     a_read_sees_what_was_answered,
     a_read_goes_on_behind_what_cannot_be_asked_for,
+    the_time_is_told_without_a_transaction,
 );
 
 async fn a_read_sees_one_snapshot(world: &World) {
@@ -86,4 +90,19 @@ async fn a_read_sees_what_was_answered(world: &World) {
         assert_eq!(seen, Ok(number));
     }
     store.close().await;
+}
+
+async fn the_time_is_told_without_a_transaction(world: &World) {
+    let clock = Arc::new(Standing(AtomicI64::new(1_790_000_000_000_000)));
+    let opened = Store::open_with(world.settings.clone(), schema(), Arc::clone(&clock) as _, entropy()).await;
+    let store = opened.unwrap();
+    let by_transaction = |tx: &mut Tx<'_>| Ok::<_, Error>(tx.now());
+    let seen = store.read(by_transaction).await.unwrap();
+    clock.0.fetch_sub(1_000_000, Ordering::SeqCst);
+    assert_eq!(store.now(), seen, "it runs backwards no more than that of transactions");
+    clock.0.fetch_add(3_000_000, Ordering::SeqCst);
+    let later = seen.plus(Duration::from_secs(2));
+    assert_eq!((store.now(), store.read(by_transaction).await.unwrap()), (later, later));
+    store.close().await;
+    assert_eq!(store.now(), later, "no database is asked");
 }

@@ -27,7 +27,7 @@ on_both!(
 const MANY: i64 = 1200;
 const HOUR_S: u32 = 3600;
 
-struct Standing(AtomicI64);
+pub(crate) struct Standing(pub(crate) AtomicI64);
 
 impl Clock for Standing {
     fn now_us(&self) -> i64 {
