@@ -10,6 +10,7 @@ use store::Tx;
 use store::queries::deliveries::Owed;
 use store::queries::{endpoints, organizations};
 
+use crate::egress::IDLE_CONNECTIONS_PER_HOST;
 use crate::error::Failure;
 
 /// Deliveries of one process under way at a time.
@@ -26,6 +27,7 @@ const FOR_WHO_HAS_NONE: usize = 12;
 /// Of those of a mode for one merchant.
 const MOST_OF_A_MERCHANT: usize = MOST_OF_A_MODE - FOR_WHO_HAS_NONE;
 const _: () = assert!(MOST_OF_A_MODE >= 2 * MOST_OF_ONE + FOR_WHO_HAS_NONE);
+const _: () = assert!(MOST_OF_ONE <= IDLE_CONNECTIONS_PER_HOST, "the next find the connections of those that ended");
 /// For one that has failed so often in a row: one at a time, until it answers again.
 const FAILING: i64 = 5;
 const MOST_OF_A_FAILING: usize = 1;

@@ -6,13 +6,15 @@ use domain::Timestamp;
 use store::{LONGEST_SLEEP, Tx, Worker};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::app::App;
 use crate::error::Failure;
+use crate::monotonic;
 
 const CLAIM_LIMIT: usize = 32;
 const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
-/// After a signal: one look for the commits of a moment, not one for each.
+/// After a look that found nothing: one for the commits of a moment, not one for each.
 const MOMENT: Duration = Duration::from_millis(5);
 
 /// Work that falls due at a time, is claimed for a while, and is done outside any transaction.
@@ -55,7 +57,7 @@ pub(super) async fn run<Q: Queue>(queue: Q, app: App, mut stop: watch::Receiver<
                     running.spawn(async move { queue.work(&app, claimed).await });
                 }
             }
-            Look::Later(next) => rest(next, &mut bell, &mut stop).await,
+            Look::Later(next) => rest(next, monotonic::now() + MOMENT, &mut bell, &mut stop).await,
         }
     }
     while running.join_next().await.is_some() {}
@@ -88,13 +90,38 @@ pub(super) async fn look<Q: Queue>(queue: &Q, app: &App, limit: usize) -> Look<Q
     }
 }
 
-/// Until the next thing is due, something was committed, or the worker stops.
-async fn rest(next: Option<Duration>, bell: &mut watch::Receiver<u64>, stop: &mut watch::Receiver<bool>) {
+/// Until the next thing is due, something was committed, or the worker stops; for what was committed not before `earliest`.
+async fn rest(
+    next: Option<Duration>,
+    earliest: Instant,
+    bell: &mut watch::Receiver<u64>,
+    stop: &mut watch::Receiver<bool>,
+) {
     let sleep = next.unwrap_or(LONGEST_SLEEP).clamp(SHORTEST_SLEEP, LONGEST_SLEEP);
     tokio::select! {
         () = tokio::time::sleep(sleep) => {}
         // An error means that the service is gone; `stop` says so too.
-        Ok(()) = bell.changed() => tokio::time::sleep(MOMENT).await,
+        Ok(()) = bell.changed() => tokio::time::sleep_until(earliest).await,
         _ = stop.changed() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a queue whose bell is rung looks at once.
+    async fn looks(earliest: Instant) -> bool {
+        let ((ring, mut bell), (_stop, mut stopped)) = (watch::channel(0), watch::channel(false));
+        ring.send_modify(|rings| *rings += 1);
+        let rested = rest(None, earliest, &mut bell, &mut stopped);
+        tokio::time::timeout(Duration::from_millis(100), rested).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn whoever_has_not_looked_for_a_moment_looks_at_once_for_what_is_committed() {
+        let now = monotonic::now();
+        assert!(looks(now).await);
+        assert!(!looks(now + Duration::from_secs(3600)).await, "one look for the commits of a moment");
     }
 }
