@@ -16,6 +16,7 @@ use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::connection::begin;
 use super::fault;
 use crate::error::Error;
 
@@ -292,6 +293,12 @@ pub(crate) async fn check_settings(client: &Client, allow_unsafe: bool) -> Resul
             "the database's encoding is {encoding}: create it anew with `create database … encoding 'UTF8' template template0`"
         ))),
     }
+}
+
+/// For as long as the session lasts.
+pub(crate) async fn limit(client: &Client) -> Result<(), Error> {
+    let told = client.batch_execute(begin::LIMITS).await;
+    told.map_err(|error| Error::Unavailable(fault::describe(&error)))
 }
 
 fn judge(fsync: &str, synchronous_commit: &str, full_page_writes: &str) -> Result<(), Error> {

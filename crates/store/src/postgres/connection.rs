@@ -4,6 +4,7 @@
 //! COMMIT behind them. A guarded update is wrapped so that touching no row is an *error*, because PostgreSQL would commit
 //! what stands beside a miss.
 
+pub(super) mod begin;
 mod portions;
 mod prepared;
 
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::runtime::Runtime;
 use tokio_postgres::Client;
 
@@ -31,41 +33,12 @@ use crate::sql::{Part, Room, Row, Value};
 use crate::totals::{Mark, Totals};
 use crate::tx::{Access, Conn};
 
-macro_rules! hurried {
-    ($lock:literal) => {
-        concat!(
-            "set local lock_timeout = '",
-            $lock,
-            "'; set local statement_timeout = '20s'; set local idle_in_transaction_session_timeout = '60s'"
-        )
-    };
-}
-
-/// A backup's reader or a restore's writer may take its time.
-macro_rules! unhurried {
-    () => {
-        "set local lock_timeout = '10min'; set local statement_timeout = '6h'; \
-         set local idle_in_transaction_session_timeout = '1h'"
-    };
-}
-
 /// No answer within this time counts as a lost connection: it covers a network that swallows everything. The server itself
-/// gives up before ([`WRITE`]), so that whoever hears nothing more leaves nothing behind that waits or holds.
+/// gives up before ([`begin`]), so that whoever hears nothing more leaves nothing behind that waits or holds.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(25);
 const UNHURRIED_LIMIT: Duration = Duration::from_secs(6 * 3600);
 /// More than this is sent before the closure ends, so that the memory of a large load is bounded.
 const COLLECTED: usize = 256;
-
-/// How a transaction begins. What ends a wait for a lock, a statement, or a transaction whose client is gone without a word is
-/// said to the server each time and for this transaction alone, because a pooler doesn't keep what a session was told. No
-/// COMMIT is cut short by it: it is no statement any more when it waits for a standby.
-const WRITE: &str = concat!("begin isolation level read committed read write; ", hurried!("15s"));
-const BRIEF_WRITE: &str = concat!("begin isolation level read committed read write; ", hurried!("100ms"));
-const BRIEFEST_WRITE: &str = concat!("begin isolation level read committed read write; ", hurried!("5ms"));
-const READ: &str = concat!("begin isolation level repeatable read read only; ", hurried!("15s"));
-const UNHURRIED_WRITE: &str = concat!("begin isolation level read committed read write; ", unhurried!());
-const UNHURRIED_READ: &str = concat!("begin isolation level repeatable read read only; ", unhurried!());
-const UNHURRIED: &str = unhurried!();
 
 /// Whether its snapshots tell of every change. Not so on a standby or where tables lie on other servers; others that speak
 /// PostgreSQL's language may mean something else by a snapshot.
@@ -87,6 +60,7 @@ pub(crate) struct Connection {
     unconfirmed: Arc<AtomicBool>,
     statements: HashMap<String, Prepared>,
     unprepared: Arc<AtomicBool>,
+    is_pooled: bool,
     pub(super) collected: Vec<Collected>,
     access: Access,
     patience: Patience,
@@ -152,13 +126,15 @@ enum Output {
 }
 
 impl Connection {
-    pub(crate) fn new(runtime: Rc<Runtime>, link: Link, unprepared: Arc<AtomicBool>) -> Self {
+    /// A connection that is not `is_pooled` was told its [`begin::LIMITS`].
+    pub(crate) fn new(runtime: Rc<Runtime>, link: Link, unprepared: Arc<AtomicBool>, is_pooled: bool) -> Self {
         Self {
             runtime,
             client: link.client,
             unconfirmed: link.unconfirmed,
             statements: HashMap::new(),
             unprepared,
+            is_pooled,
             collected: Vec::new(),
             access: Access::Read,
             patience: Patience::Long,
@@ -194,7 +170,21 @@ impl Connection {
         if self.wrote { result } else { Ok(()) }
     }
 
-    /// Also ends a read. A failure costs the connection and nothing else: the server rolls back what isn't committed.
+    /// Ends a read whose answer is known. Nobody waits until it has ended: what comes next goes out behind it.
+    pub(crate) fn leave(&mut self) {
+        self.collected.clear();
+        if !self.begun || !self.is_usable() {
+            return;
+        }
+        self.begun = false;
+        // It is handed to the connection when it is asked for the first time. The runtime sends it, at the latest while its thread
+        // waits for the next closure.
+        if let Some(Err(_)) = self.client.batch_execute("rollback").now_or_never() {
+            self.state = State::Lost;
+        }
+    }
+
+    /// A failure costs the connection and nothing else: the server rolls back what isn't committed.
     pub(crate) fn roll_back(&mut self) {
         self.collected.clear();
         if !self.begun || !self.is_usable() {
@@ -376,14 +366,9 @@ impl Connection {
     }
 
     fn begin_text(&self) -> &'static str {
-        match (self.access, self.patience, self.limit == UNHURRIED_LIMIT) {
-            (Access::Write, Patience::Long, false) => WRITE,
-            (Access::Write, Patience::Brief, false) => BRIEF_WRITE,
-            (Access::Write, Patience::Briefest, false) => BRIEFEST_WRITE,
-            (Access::Read, _, false) => READ,
-            (Access::Write, _, true) => UNHURRIED_WRITE,
-            (Access::Read, _, true) => UNHURRIED_READ,
-        }
+        // Where prepared statements get lost, so may what the session was told.
+        let is_told = !self.is_pooled && !self.unprepared.load(Ordering::Relaxed);
+        begin::text(self.access, self.patience, self.limit == UNHURRIED_LIMIT, is_told)
     }
 
     pub(super) fn send_begin(&mut self) -> Result<(), Error> {
@@ -502,7 +487,7 @@ impl Conn for Connection {
         }
         self.limit = UNHURRIED_LIMIT;
         if self.begun {
-            self.collected.push(Collected::Command(UNHURRIED.to_owned()));
+            self.collected.push(Collected::Command(begin::UNHURRIED.to_owned()));
         }
     }
 

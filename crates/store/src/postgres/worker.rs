@@ -106,7 +106,11 @@ impl Running {
                 let link = self.common.target.connect().await?;
                 let asking = async {
                     connect::check_settings(&link.client, self.common.allow_unsafe).await?;
-                    pooler::is_between(&link.client).await
+                    let pooled = pooler::is_between(&link.client).await?;
+                    if !pooled {
+                        connect::limit(&link.client).await?;
+                    }
+                    Ok(pooled)
                 };
                 let pooled = connect::answered(asking).await?;
                 Ok::<_, Error>((link, pooled))
@@ -122,7 +126,7 @@ impl Running {
                 );
             }
             let unprepared = Arc::clone(&self.common.unprepared);
-            self.connection = Some(Connection::new(Rc::clone(&self.runtime), link, unprepared));
+            self.connection = Some(Connection::new(Rc::clone(&self.runtime), link, unprepared, pooled));
             self.common.connected.fetch_add(1, Ordering::Relaxed);
         }
         Ok(self.connection.as_mut().expect("it was made a line above"))
@@ -307,7 +311,7 @@ impl Running {
                     // The answer doesn't depend on how the snapshot ends.
                     job.answer();
                     if let Some(connection) = &mut self.connection {
-                        connection.roll_back();
+                        connection.leave();
                     }
                     return;
                 }

@@ -474,6 +474,39 @@ async fn every_transaction_has_limits_on_the_server() {
     world.end().await;
 }
 
+/// Nobody waits for the end of a read. Whatever became of it, the next one on its connection sees what was committed meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_leaves_nothing_behind_on_its_connection() {
+    let Some(world) = World::postgres("a_read_leaves_nothing_behind").await else { return };
+    let other = world.open().await;
+    let one = Settings { connections: 1, ..world.settings.clone() };
+    let store = Store::open_with(one, schema(), Arc::new(System), entropy()).await.unwrap();
+    let seen = |tx: &mut Tx<'_>| tx.query_one("select count(*) as seen from postings", &[])?.get::<i64>("seen");
+    for round in 0..20 {
+        assert_eq!(store.read(seen).await.unwrap(), 2 * round);
+        other.write(move |tx| add_posting(tx, &format!("theirs {round}"))).await.unwrap();
+        assert_eq!(store.read(seen).await.unwrap(), 2 * round + 1);
+        if round % 2 == 0 {
+            let refused = store.read(|tx| tx.query("select 1 / 0 as one", &[]).map(drop)).await;
+            assert!(refused.is_err());
+        }
+        store.write(move |tx| add_posting(tx, &format!("ours {round}"))).await.unwrap();
+    }
+    assert_eq!(store.read(seen).await.unwrap(), 40);
+    let watcher = raw_postgres(world.url()).await;
+    let in_transactions = "select 1 from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null";
+    let ended = async {
+        while !watcher.query(in_transactions, &[]).await.unwrap().is_empty() {
+            tokio::time::sleep(A_MOMENT).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.expect("it ends though nobody asks for anything more");
+    store.close().await;
+    other.close().await;
+    world.end().await;
+}
+
 /// Neither is run again, and neither leaves anything behind that waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_takes_too_long_ends_on_the_server() {
