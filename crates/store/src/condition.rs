@@ -34,6 +34,16 @@ const SCHEMA: &str = "
 select max(number) as schema_number
 from schema_migrations";
 
+/// About how many bytes it takes on its disk, with its indexes.
+pub fn size(tx: &mut Tx<'_>) -> Result<u64, Error> {
+    let sql = match tx.dialect() {
+        Dialect::Sqlite => sqlite::SIZE,
+        Dialect::Postgres => postgres::SIZE,
+    };
+    let bytes: i64 = tx.query_one(sql, &[])?.get("bytes")?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
 impl Condition {
     pub fn of(tx: &mut Tx<'_>) -> Result<Self, Error> {
         let schema = tx.query_one(SCHEMA, &[])?.get("schema_number")?;

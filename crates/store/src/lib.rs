@@ -36,7 +36,7 @@ pub const EXIT_SYNC_FAILED: i32 = 74;
 pub use backup::{Summary, backup};
 pub use check::{check_backup, is_backup};
 pub use clock::{Clock, EntropySource};
-pub use condition::{Condition, Server};
+pub use condition::{Condition, Server, size};
 pub use entity::Entity;
 pub use error::{Error, SqlKind};
 #[cfg(feature = "inline")]

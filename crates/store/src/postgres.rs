@@ -21,7 +21,7 @@ use std::sync::{self, Arc};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Mutex, mpsc, watch};
 
-pub(crate) use self::condition::condition;
+pub(crate) use self::condition::{SIZE, condition};
 
 use self::additions::Additions;
 use self::blocked::Blocked;

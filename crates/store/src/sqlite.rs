@@ -34,6 +34,10 @@ use crate::thread;
 /// Connections for reads that run where they are asked for; whoever asks beside so many goes to a reading thread.
 const NEAR: usize = 4;
 
+pub(crate) const SIZE: &str = "
+select (page_count - freelist_count) * page_size as bytes
+from pragma_page_count(), pragma_freelist_count(), pragma_page_size()";
+
 pub(crate) fn product() -> String {
     format!("SQLite {}", rusqlite::version())
 }

@@ -212,9 +212,10 @@ fn folder_of(file: &Path) -> &Path {
 
 async fn write(store: &store::Store, writer: impl Write + Send + 'static, stop: &mut Stop) -> Result<Summary, Problem> {
     let flow = Arc::new(Flow::default());
+    let is_watched = io::stderr().is_terminal();
+    let size = if is_watched { store.read(store::size).await? } else { 0 };
     let backup = store::backup(store, Counted { inner: writer, flow: Arc::clone(&flow) });
     let mut backup = std::pin::pin!(backup);
-    let is_watched = io::stderr().is_terminal();
     let (mut stopped_at, mut moved) = (None, (0, monotonic::now()));
     loop {
         let now = monotonic::now();
@@ -244,11 +245,17 @@ async fn write(store: &store::Store, writer: impl Write + Send + 'static, stop: 
             () = stop.asked() => { flow.stop(); stopped_at = stopped_at.or(Some(now)); }
             () = tokio::time::sleep(TELL_EVERY) => {
                 if is_watched {
-                    output::progress(&format!("{} MB written", flow.bytes() / 1_000_000));
+                    output::progress(&told(flow.bytes(), size));
                 }
             }
         }
     }
+}
+
+/// A backup takes about as much as the database with its indexes, and is never told to be whole before it is.
+fn told(written: u64, size: u64) -> String {
+    let percent = written.saturating_mul(100).checked_div(size).unwrap_or(0).min(99);
+    format!("{} MB written, about {percent} %", written / 1_000_000)
 }
 
 /// How much passed through, and whether it shall go on.
@@ -298,5 +305,17 @@ impl<R: io::Read> io::Read for Counted<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(bytes)?;
         self.flow.passed(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+
+    #[test]
+    fn a_backup_says_about_how_far_it_is() {
+        assert_eq!(told(250_000_000, 1_000_000_000), "250 MB written, about 25 %");
+        assert_eq!(told(1_200_000_000, 1_000_000_000), "1200 MB written, about 99 %");
+        assert_eq!(told(1, 0), "0 MB written, about 0 %");
     }
 }

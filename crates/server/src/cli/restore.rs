@@ -16,6 +16,7 @@ use super::verify;
 use crate::clock::SystemClock;
 use crate::config::{Database, StoreArguments};
 use crate::entropy::SystemEntropy;
+use crate::monotonic;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,6 +24,8 @@ Examples:
   gunzip < dalasi.backup.gz | dalasi restore - --data-dir ./restored";
 
 const TELL_EVERY: Duration = Duration::from_millis(500);
+/// What was read until then says nothing of the rest.
+const SOON: Duration = Duration::from_secs(2);
 
 /// Load a backup into a new, empty database
 #[derive(clap::Args)]
@@ -100,7 +103,7 @@ async fn load(settings: store::Settings, reader: Reader, read: &Flow, size: Opti
     let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
     let restored = store::restore(settings, Schema::product(), clock, entropy, reader);
     let mut restored = std::pin::pin!(restored);
-    let is_watched = io::stderr().is_terminal();
+    let (is_watched, began) = (io::stderr().is_terminal(), monotonic::now());
     loop {
         tokio::select! {
             summary = &mut restored => {
@@ -111,17 +114,22 @@ async fn load(settings: store::Settings, reader: Reader, read: &Flow, size: Opti
             }
             () = tokio::time::sleep(TELL_EVERY) => {
                 if is_watched {
-                    output::progress(&told(read.bytes(), size));
+                    output::progress(&told(read.bytes(), size, began.elapsed()));
                 }
             }
         }
     }
 }
 
-fn told(read: u64, size: Option<u64>) -> String {
-    match size.filter(|size| *size > 0) {
-        Some(size) => format!("{} % of {} MB read", read.saturating_mul(100) / size, size / 1_000_000),
-        None => format!("{} MB read", read / 1_000_000),
+fn told(read: u64, size: Option<u64>, took: Duration) -> String {
+    let Some(size) = size.filter(|size| *size > 0) else { return format!("{} MB read", read / 1_000_000) };
+    let far = format!("{} % of {} MB read", read.saturating_mul(100) / size, size / 1_000_000);
+    match took.as_secs().saturating_mul(size.saturating_sub(read)).checked_div(read) {
+        Some(left_s) if took >= SOON => match left_s.div_ceil(60) {
+            0 | 1 => format!("{far}, about a minute left"),
+            minutes => format!("{far}, about {minutes} min left"),
+        },
+        _ => far,
     }
 }
 
@@ -136,5 +144,19 @@ fn refused(error: store::Error) -> Problem {
         // It says itself what was restored.
         store::Error::Backup(sentence) if sentence.contains("was restored") => error.into(),
         _ => Problem::from(error).and(NOTHING),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restore_says_about_how_long_it_takes() {
+        let told = |read_mb: u64, seconds| told(read_mb * 1_000_000, Some(1_000_000_000), Duration::from_secs(seconds));
+        assert_eq!(told(250, 60), "25 % of 1000 MB read, about 3 min left");
+        assert_eq!(told(990, 600), "99 % of 1000 MB read, about a minute left");
+        assert_eq!([told(0, 60), told(10, 1)], ["0 % of 1000 MB read", "1 % of 1000 MB read"]);
+        assert_eq!(super::told(3_000_000, None, Duration::from_secs(60)), "3 MB read");
     }
 }

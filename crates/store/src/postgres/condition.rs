@@ -14,6 +14,9 @@ select
     current_setting('synchronous_standby_names') as synchronous_standby_names,
     (select count(*) from pg_stat_replication where state is null or state = 'streaming') as standbys";
 
+pub(crate) const SIZE: &str = "
+select pg_database_size(current_database()) as bytes";
+
 pub(crate) fn condition(tx: &mut Tx<'_>) -> Result<(String, Server), Error> {
     let row = tx.query_one(CONDITION, &[])?;
     let server = Server {

@@ -17,6 +17,7 @@ on_both!(
     a_read_sees_what_was_answered,
     a_read_goes_on_behind_what_cannot_be_asked_for,
     the_time_is_told_without_a_transaction,
+    a_database_tells_about_how_large_it_is,
 );
 
 async fn a_read_sees_one_snapshot(world: &World) {
@@ -105,4 +106,14 @@ async fn the_time_is_told_without_a_transaction(world: &World) {
     assert_eq!((store.now(), store.read(by_transaction).await.unwrap()), (later, later));
     store.close().await;
     assert_eq!(store.now(), later, "no database is asked");
+}
+
+async fn a_database_tells_about_how_large_it_is(world: &World) {
+    let store = world.open().await;
+    let before = store.read(store::size).await.unwrap();
+    let add = |tx: &mut Tx<'_>| (0..1_000).try_for_each(|number| add_posting(tx, &format!("{number:-<1000}")));
+    store.write(add).await.unwrap();
+    let after = store.read(store::size).await.unwrap();
+    assert!(after > before + 500_000, "{before}, {after}");
+    store.close().await;
 }
