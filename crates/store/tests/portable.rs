@@ -1,6 +1,7 @@
 //! Every SQL statement of the store keeps to what PostgreSQL, Citus, YugabyteDB and CockroachDB all know and mean the same
-//! by, and every tenant's key begins with the organization. It reads the sources and the migrations; no database is asked,
-//! so it shows that nothing stands in the way, and not that another database was run.
+//! by, as it is written and as the PostgreSQL driver sends it, and every tenant's key begins with the organization. It reads the
+//! sources and the migrations; no database is asked, so it shows that nothing stands in the way, and not that another database
+//! was run. What the driver asks for its own sake, the limits of a transaction and the like, is PostgreSQL's own and not looked at.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets what can't be has to stop")]
 
@@ -13,6 +14,10 @@ use sqlparser::ast::{CreateTable, Expr, Statement, Visit as _, Visitor};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 use store::Schema;
+use tokio_postgres::types::Type;
+
+#[path = "../src/postgres/merge.rs"]
+mod merge;
 
 /// Drivers, and what is asked of one database alone.
 const OF_ONE_DATABASE: &[&str] =
@@ -84,6 +89,32 @@ const UNIQUE_EVERYWHERE: &[(&str, &str)] = &[
     ("transactions", "id"),
     ("webhook_endpoints", "id"),
 ];
+/// What locks, meets a conflict or recurses, and names no organization: what the worker owes is looked for among all of them.
+/// Before Citus can run these, they have to be asked of each organization.
+const OF_ALL_ORGANIZATIONS: &[&str] = &[
+    "src/queries/deliveries.rs BEHIND",
+    "src/queries/deliveries.rs DUE",
+    "src/queries/deliveries.rs OWED",
+    "src/queries/deliveries.rs OWED_IN",
+    "src/queries/idempotency.rs OLD",
+    "src/queries/jobs.rs DUE",
+    "src/queries/jobs.rs HELD",
+    "src/queries/jobs.rs HOLD",
+    "src/queries/jobs.rs SCHEDULE",
+    "src/queries/jobs.rs SCHEDULE_ANEW",
+    "src/queries/mails.rs OWED",
+];
+/// What the driver makes of several inserts of one kind, and of a write that has to touch a row.
+const OF_THE_DRIVER: &[&str] = &[
+    "the function unnest",
+    "the function cardinality",
+    "the operator /",
+    "a cast to BIGINT[]",
+    "a cast to TEXT[]",
+    "a cast to BYTEA[]",
+];
+/// How [`store::Tx`] locks rows, and passes over those that others hold.
+const LOCKS: [&str; 2] = [" for update", " for update skip locked"];
 /// No tenant's: the same on every shard.
 const OF_THE_INSTALLATION: &[&str] = &["leases", "schema_migrations", "signing_keys"];
 
@@ -94,9 +125,32 @@ fn every_statement_is_portable() {
     for (place, text) in statements() {
         seen += 1;
         faults.extend(check(&text).into_iter().map(|fault| format!("{place}: {fault}\n{text}")));
+        for sent in sent(&text) {
+            let found = check(&sent).into_iter().filter(|fault| !OF_THE_DRIVER.contains(&fault.as_str()));
+            faults.extend(found.map(|fault| format!("{place}, as it is sent: {fault}\n{sent}")));
+        }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
     assert!(seen > 200, "only {seen} statements were found");
+}
+
+#[test]
+fn what_locks_meets_a_conflict_or_recurses_is_of_one_organization() {
+    let (mut found, mut locked) = (BTreeSet::new(), 0);
+    for Constant { place, name, text, is_locked } in constants() {
+        locked += usize::from(is_locked);
+        if is_locked {
+            for lock in LOCKS {
+                assert_eq!(check(&with_lock(&text, lock)), Vec::<String>::new(), "{place} {name}{lock}");
+            }
+        }
+        if is_of_all(&text, is_locked) {
+            found.insert(format!("{place} {name}"));
+        }
+    }
+    assert!(locked > 15, "only {locked} statements that lock were found");
+    let named: BTreeSet<_> = OF_ALL_ORGANIZATIONS.iter().map(ToString::to_string).collect();
+    assert_eq!(found, named);
 }
 
 #[test]
@@ -165,8 +219,71 @@ fn what_is_not_portable_is_refused() {
     ] {
         assert!(!misleading_keys(wrong).is_empty(), "{wrong} was accepted");
     }
+    let of_one = "select id from jobs where organization_id = $1";
+    assert!(is_of_all("select id from jobs where kind = $1", true) && !is_of_all(of_one, true));
+    assert!(is_of_all("insert into t (id) values ($1) on conflict (id) do nothing", false));
+    assert!(!is_of_all("insert into t (id) values ($1) on conflict (organization_id, id) do nothing", false));
+    assert!(is_of_all("with recursive r (id) as (select 1) select id from r", false));
     let right = "select count(*) as total from checkouts where organization_id = $1 and created_at <= $2 limit 5";
     assert_eq!(check(right), Vec::<String>::new());
+}
+
+/// A text of SQL, or a part of one, by its name.
+struct Constant {
+    place: String,
+    name: String,
+    text: String,
+    /// It is asked for with a lock somewhere.
+    is_locked: bool,
+}
+
+fn constants() -> Vec<Constant> {
+    let (mut found, mut locked) = (Vec::new(), Vec::new());
+    for (place, source) in products() {
+        let asking = source.lines().filter(|line| line.contains("lock_suffix()") || line.contains("locked_suffix()"));
+        let names = asking.flat_map(|line| line.split(|c: char| !(c.is_ascii_uppercase() || c == '_')));
+        locked.extend(names.filter(|name| name.len() > 2).map(|name| (place.clone(), name.to_owned())));
+        for piece in source.split("const ").skip(1) {
+            let Some((head, rest)) = piece.split_once('"') else { continue };
+            let Some((name, kind)) = head.split_once(": &") else { continue };
+            if kind.trim_end().ends_with("str =") {
+                let (name, text) = (name.to_owned(), literal(&mut rest.chars().peekable()));
+                found.push(Constant { place: place.clone(), name, text, is_locked: false });
+            }
+        }
+    }
+    for constant in &mut found {
+        // An object of any kind is found by the statement of its kind.
+        let asks = if constant.place.starts_with("src/entity/") { "src/entity.rs" } else { &constant.place };
+        constant.is_locked = locked.iter().any(|(place, name)| place == asks && *name == constant.name);
+    }
+    found
+}
+
+fn with_lock(text: &str, lock: &str) -> String {
+    let text = if is_sql(text) { text.to_owned() } else { format!("select {text}") };
+    if text.contains("{lock}") { text.replace("{lock}", lock) } else { format!("{text}{lock}") }
+}
+
+/// Whether it has to be asked of every organization.
+fn is_of_all(text: &str, is_locked: bool) -> bool {
+    let names_one = text.contains("organization_id = $");
+    let target = text.split_once("on conflict (").and_then(|(_, rest)| rest.split_once(')'));
+    let meets_any = target.is_some_and(|(columns, _)| !columns.contains("organization_id"));
+    meets_any || (!names_one && (is_locked || text.contains("with recursive ")))
+}
+
+/// What the PostgreSQL driver makes of it.
+fn sent(text: &str) -> Vec<String> {
+    let begins = |words: &[&str]| words.iter().any(|word| text.starts_with(word));
+    if !begins(&["insert into ", "update ", "delete from "]) {
+        return Vec::new();
+    }
+    let guarded = merge::exactly_one(text);
+    let values = (1..).take_while(|number| text.contains(&format!("${number}"))).count();
+    let types = vec![Type::TEXT; values];
+    let many = [text, &guarded].into_iter().filter_map(|sql| merge::for_many_rows(sql, &types));
+    many.chain([guarded.clone()]).collect()
 }
 
 /// What is wrong with a statement. Where it has places to be filled, one way to fill them has to parse.
@@ -312,16 +429,24 @@ fn fillings(text: &str) -> Vec<String> {
     texts.iter().map(|text| format!("{text}{rest}{end}")).collect()
 }
 
-fn statements() -> Vec<(String, String)> {
-    let mut found = migrations();
+/// The sources of what is asked of any database, without their tests.
+fn products() -> Vec<(String, String)> {
+    let mut found = Vec::new();
     for path in sources(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
         let place = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string();
         if OF_ONE_DATABASE.iter().any(|own| place.starts_with(own)) {
             continue;
         }
         let source = fs::read_to_string(&path).unwrap();
-        let product = source.split("#[cfg(test)]").next().unwrap();
-        for text in literals(product) {
+        found.push((place, source.split("#[cfg(test)]").next().unwrap().to_owned()));
+    }
+    found
+}
+
+fn statements() -> Vec<(String, String)> {
+    let mut found = migrations();
+    for (place, source) in products() {
+        for text in literals(&source) {
             if is_sql(&text) && !CATALOGUES.iter().any(|catalogue| text.contains(catalogue)) {
                 found.push((place.clone(), text));
             }
