@@ -26,7 +26,7 @@ use crate::monotonic;
 const EXAMPLES: &str = "\
 Examples:
   dalasi backup /backups/dalasi-$(date +%F).backup
-  dalasi backup - | gzip | ssh safe 'cat > dalasi.backup.gz'";
+  set -o pipefail; dalasi backup - | gzip | ssh safe 'cat > new.part' && ssh safe 'mv new.part dalasi.backup.gz'";
 
 const TELL_EVERY: Duration = Duration::from_millis(500);
 /// After a signal, for what is under way to end by itself.
