@@ -17,6 +17,8 @@ use crate::{Result, clock};
 const LONG: Duration = Duration::from_secs(300);
 /// What has not come by then is not waited for: the rate is that of what came.
 const PATIENCE: Duration = Duration::from_secs(180);
+/// Longer than a worker sleeps between two looks.
+const LULL: Duration = Duration::from_secs(2);
 
 pub(super) const EVENTS: &str = "checkout.*";
 
@@ -106,6 +108,20 @@ pub(super) async fn received(sink: SocketAddr) -> Result<Received> {
     let (_, answer) = once(sink, b"GET /count HTTP/1.1\r\nhost: localhost\r\n\r\n").await?;
     let count = |name: &str| answer[name].as_u64().ok_or_else(|| format!("the receiver said {answer}"));
     Ok(Received { all: count("all")?, different: count("different")? })
+}
+
+/// Waits until nothing more comes.
+pub(super) async fn all_received(sink: SocketAddr) -> Result<()> {
+    let began = clock::now();
+    let mut before = None;
+    while began.elapsed() < PATIENCE {
+        let now = received(sink).await?.all;
+        if before.replace(now) == Some(now) {
+            return Ok(());
+        }
+        tokio::time::sleep(LULL).await;
+    }
+    Err("there was no end of webhooks".to_owned())
 }
 
 /// Gives how many have come.
