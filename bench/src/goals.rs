@@ -4,6 +4,7 @@ mod growth;
 mod machine;
 mod processes;
 mod rates;
+mod storage;
 mod webhooks;
 
 use crate::row::Row;

@@ -1,9 +1,9 @@
 //! The real binary on a store of its own.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{fs, io};
 
 use crate::Result;
 use crate::connection::once;
@@ -15,8 +15,15 @@ use crate::work::Caller;
 pub(crate) struct Installation {
     dalasi: PathBuf,
     folder: PathBuf,
+    kept_in: KeptIn,
     location: Vec<String>,
     secret_key: String,
+}
+
+enum KeptIn {
+    Folder(PathBuf),
+    /// Its address, and the folder of PostgreSQL's programs.
+    Database(String, PathBuf),
 }
 
 impl Installation {
@@ -24,7 +31,7 @@ impl Installation {
     pub(crate) fn sqlite(dalasi: &Path, folder: &Path) -> Result<Self> {
         let data = folder.join("data");
         let location = vec!["--data-dir".to_owned(), data.display().to_string()];
-        Self::make(dalasi, folder, location)
+        Self::make(dalasi, folder, KeptIn::Folder(data), location)
     }
 
     /// A fresh database in the cluster.
@@ -32,11 +39,12 @@ impl Installation {
         let url = fresh_database(url, programs, name)?;
         fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let key_file = folder.join("master.key").display().to_string();
+        let kept_in = KeptIn::Database(url.clone(), programs.to_path_buf());
         let location = vec!["--database-url".to_owned(), url, "--key-file".to_owned(), key_file];
-        Self::make(dalasi, folder, location)
+        Self::make(dalasi, folder, kept_in, location)
     }
 
-    fn make(dalasi: &Path, folder: &Path, location: Vec<String>) -> Result<Self> {
+    fn make(dalasi: &Path, folder: &Path, kept_in: KeptIn, location: Vec<String>) -> Result<Self> {
         fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let kept = folder.join("secret-key");
         let secret_key = match fs::read_to_string(&kept) {
@@ -52,7 +60,7 @@ impl Installation {
                 key
             }
         };
-        Ok(Self { dalasi: dalasi.to_path_buf(), folder: folder.to_path_buf(), location, secret_key })
+        Ok(Self { dalasi: dalasi.to_path_buf(), folder: folder.to_path_buf(), kept_in, location, secret_key })
     }
 
     pub(crate) fn serve(&self, cores: Option<&String>) -> Result<Server> {
@@ -86,6 +94,24 @@ impl Installation {
     /// What is stored, looked through by a program of its own.
     pub(crate) fn verify(&self) -> Result<()> {
         succeed(Command::new(&self.dalasi).arg("verify").args(&self.location)).map(drop)
+    }
+
+    /// What is stored takes so many bytes of the disk.
+    pub(crate) fn size(&self) -> Result<f64> {
+        match &self.kept_in {
+            KeptIn::Folder(data) => {
+                let files = fs::read_dir(data).and_then(|files| {
+                    files.map(|file| file?.metadata()).map(|file| file.map(|file| file.len())).sum::<io::Result<u64>>()
+                });
+                files.map(|bytes| bytes as f64).map_err(|error| format!("{}: {error}", data.display()))
+            }
+            KeptIn::Database(url, programs) => {
+                let mut psql = Command::new(programs.join("psql"));
+                psql.args(["--quiet", "--no-psqlrc", "--tuples-only", "--no-align", url, "--command"]);
+                let said = succeed(psql.arg("select pg_database_size(current_database())"))?;
+                said.trim().parse().map_err(|_| format!("the database says that its size is {said:?}"))
+            }
+        }
     }
 
     /// A receiver of some events.

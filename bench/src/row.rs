@@ -32,6 +32,7 @@ pub(crate) enum Wanted {
 pub(crate) enum Unit {
     Share,
     Times,
+    Kilobytes,
     Megabytes,
     Milliseconds,
     PerSecond,
@@ -83,6 +84,7 @@ impl Unit {
         match self {
             Self::Share => format!("{:.1} %", figure * 100.0),
             Self::Times => format!("{figure:.2} ×"),
+            Self::Kilobytes => format!("{figure:.1} KB"),
             Self::Megabytes => format!("{figure:.1} MB"),
             Self::Milliseconds => format!("{figure:.2} ms"),
             Self::PerSecond => format!("{figure:.0}/s"),

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::rates::{create, none, read};
+use super::storage;
 use crate::connection::Connection;
 use crate::load::Load;
 use crate::product::Installation;
@@ -84,6 +85,8 @@ pub(super) async fn flat(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
             rows.push(Row::new("G6", &what, &milliseconds, Wanted::AtMost(5.0, Unit::Milliseconds), sample.count()));
         }
     }
+    drop(servers);
+    rows.extend(storage::rows(bench).await?);
     Ok(rows)
 }
 

@@ -142,7 +142,8 @@ pub(super) async fn create_postgres(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
     ])
 }
 
-/// Reference P: one row of the same size and indexes in each transaction.
+/// Reference P: one row of the same size and indexes in each transaction, into a table that is empty at first. As ours, its ids are
+/// in the order of time: each client counts from the time at which all begin.
 struct Pgbench {
     url: String,
     programs: std::path::PathBuf,
@@ -188,8 +189,8 @@ impl Pgbench {
 
     /// Rows a second.
     fn measure(&self, length: Duration) -> Result<f64> {
-        let mut pgbench = std::process::Command::new(self.programs.join("pgbench"));
         let beginning = self.ask(&[EMPTY, BEGINNING])?;
+        let mut pgbench = std::process::Command::new(self.programs.join("pgbench"));
         pgbench.args(["--no-vacuum", "--protocol=prepared", "--client=16", "--jobs=2"]);
         pgbench.arg(format!("--define=number={}", beginning.trim())).arg("--time");
         pgbench.arg(length.as_secs().max(1).to_string()).arg("--file").arg(&self.script).arg(&self.url);
@@ -210,11 +211,11 @@ pub(super) async fn others(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
     let cores = bench.cores.server.clone();
     let installation = bench.sqlite("others")?;
     let servers = [installation.serve(cores.as_ref())?];
-    let objects: u64 = if bench.is_full() { 50_000 } else { 2_500 };
     let paying = bench.sqlite("payments")?;
     let paid_by = [paying.serve(cores.as_ref())?];
     let sink = bench.reference("sink", bench.cores.client.clone().as_ref())?;
     paying.tell(paid_by[0].address, &format!("http://{}/hook", sink.address), "*", bench.seed()).await?;
+    let objects: u64 = if bench.is_full() { 50_000 } else { 2_500 };
     let payments: u64 = if bench.is_full() { 8_000 } else { 500 };
     let all = Load { warm_up: Duration::ZERO, length: LONG, ..bench.load() };
     let mut shares: [Vec<f64>; 4] = Default::default();
@@ -312,7 +313,7 @@ async fn each(servers: &[Server], load: Load, work: &Each) -> Result<f64> {
 }
 
 /// From the first request until the last payment is completed.
-async fn pay(
+pub(super) async fn pay(
     bench: &mut Bench<'_>,
     installation: &Installation,
     servers: &[Server],
