@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Result;
+use crate::resume::Measured;
 
 pub(crate) const GOALS: [&str; 11] = ["G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10", "G11"];
 
@@ -16,8 +19,9 @@ pub(crate) struct Options {
     pub(crate) folder: PathBuf,
     /// Where what G10 runs beside is installed.
     pub(crate) peers: Option<PathBuf>,
-    pub(crate) profile: String,
-    pub(crate) scale: Scale,
+    pub(crate) measured: Measured,
+    /// Of this run.
+    pub(crate) date: String,
     pub(crate) only: Vec<String>,
     /// What is measured is written here and not measured again.
     pub(crate) resume: Option<PathBuf>,
@@ -25,10 +29,19 @@ pub(crate) struct Options {
     pub(crate) write: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Scale {
     Quick,
     Full,
+}
+
+impl Scale {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Quick => "--quick",
+            Self::Full => "--full",
+        }
+    }
 }
 
 impl Options {
@@ -39,8 +52,8 @@ impl Options {
             postgres: None,
             folder: PathBuf::new(),
             peers: None,
-            profile: String::new(),
-            scale: Scale::Quick,
+            measured: Measured { commit: String::new(), profile: String::new(), scale: Scale::Quick },
+            date: String::new(),
             only: Vec::new(),
             resume: None,
             write: None,
@@ -48,8 +61,8 @@ impl Options {
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match word.as_str() {
-                "--quick" => options.scale = Scale::Quick,
-                "--full" => options.scale = Scale::Full,
+                "--quick" => options.measured.scale = Scale::Quick,
+                "--full" => options.measured.scale = Scale::Full,
                 _ => {
                     let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
                     match word.as_str() {
@@ -58,7 +71,9 @@ impl Options {
                         "--postgres-programs" => programs = Some(value.into()),
                         "--folder" => folder = Some(value.into()),
                         "--peers" => options.peers = Some(value.into()),
-                        "--profile" => options.profile.clone_from(value),
+                        "--profile" => options.measured.profile.clone_from(value),
+                        "--commit" => options.measured.commit.clone_from(value),
+                        "--date" => options.date.clone_from(value),
                         "--only" => options.only.extend(value.split(',').map(str::to_uppercase)),
                         "--resume" => options.resume = Some(value.into()),
                         "--write" => options.write = Some(value.into()),
@@ -93,7 +108,7 @@ mod tests {
     fn goals_are_chosen_by_name() {
         let options = parse("--dalasi d --folder f --only g1,G3 --full").expect("a good line");
         assert!(options.wants("G1") && options.wants("G3") && !options.wants("G11"));
-        assert_eq!(options.scale, Scale::Full);
+        assert_eq!(options.measured.scale, Scale::Full);
         assert!(parse("--dalasi d --folder f").expect("a good line").wants("G11"));
     }
 

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use crate::Result;
 use crate::goals::{GROWTH, LATENCY};
-use crate::options::Scale;
+use crate::options::{Options, Scale};
 use crate::picture::Picture;
-use crate::row::Row;
+use crate::resume::Measured;
+use crate::row::{Found, Row};
 use crate::run::Bench;
 
 const HEADS: [&str; 7] = ["goal", "what", "wanted", "found", "spread", "count", "verdict"];
@@ -17,8 +18,9 @@ const INTRODUCTION: &str = "\
 # Speed, memory, scale
 
 What the goals are, and what was found on one machine. Absolute figures differ from machine to machine and from hour to hour, so nearly all
-of these are ratios to a reference that ran in the same minute, interleaved with it, warmed up; the figure is the median of the repeats, the spread goes from
-the lowest to the highest of them. The whole product is measured: authentication, validation, idempotency, event, job and ledger rows, and every answered
+of these are ratios to a reference that ran in the same minute, interleaved with it, warmed up; the figure is the median of at least five repeats, the spread goes
+from the lowest to the highest of them; lists are asked for so often one after the other, and how often an event is delivered (G11) and what is taken on disk
+is counted once. The whole product is measured: authentication, validation, idempotency, event, job and ledger rows, and every answered
 write synced to the disk. The load is a closed loop over 64 keep-alive connections unless it says otherwise.
 
 - **E** is a bare server of the same framework that parses a JSON body of 420 bytes and answers one of 1 KB: same build profile, allocator, core and client.
@@ -65,17 +67,7 @@ pub(crate) fn write(folder: &Path, bench: &Bench<'_>, rows: &[Row]) -> Result<()
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
     };
     fs::create_dir_all(folder.join("performance")).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let (scale, room) = match bench.options.scale == Scale::Full {
-        true => ("--full", " and has 80 GB of disk free"),
-        false => ("--quick", ""),
-    };
-    let profile = &bench.options.profile;
-    let mut page = format!(
-        "{INTRODUCTION}\nTo repeat it, on a machine that does nothing else{room}: `cargo xtask bench {scale} --profile {profile} --write`.\n\n\
-         {}\n\n{}",
-        machine(),
-        markdown(rows)
-    );
+    let mut page = format!("{INTRODUCTION}\n{}\n\n{}\n\n{}", origin(bench.options, rows), machine(), markdown(rows));
     let growth = bench.resume.points(GROWTH);
     if growth.len() > 1 {
         let points = growth.into_iter().map(|(stored, share)| (stored.log10(), rounded(stored), share * 100.0));
@@ -102,6 +94,20 @@ pub(crate) fn write(folder: &Path, bench: &Bench<'_>, rows: &[Row]) -> Result<()
         page.push_str("\n![How long a create takes with 64 connections](performance/latency.svg)\n");
     }
     put("performance.md", &page)
+}
+
+/// Of what it was measured, when, and how to do it again.
+fn origin(options: &Options, rows: &[Row]) -> String {
+    let Measured { commit, profile, scale } = &options.measured;
+    let room = if *scale == Scale::Full { " and has 80 GB of disk free" } else { "" };
+    let had_peers = rows.iter().any(|row| row.goal == "G10" && matches!(row.found, Found::Figure { .. }));
+    let peers = if had_peers { " --peers" } else { "" };
+    format!(
+        "Measured of commit {commit} on {}. To repeat it, on a machine that does nothing else{room}: \
+         `cargo xtask bench {} --profile {profile}{peers} --write`.",
+        options.date,
+        scale.word()
+    )
 }
 
 /// What the figures depend on, and nothing that names the machine.
@@ -150,6 +156,18 @@ mod tests {
         ];
         assert!(table(&rows).ends_with("1 pass, 1 short, 1 not run"));
         assert_eq!(markdown(&rows).lines().count(), 2 + rows.len());
+    }
+
+    #[test]
+    fn the_page_says_of_what_it_is_and_how_it_is_repeated() {
+        let line = "--dalasi d --folder f --full --profile dist --commit 1a2b3c --date 2026-11-30";
+        let options =
+            Options::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).expect("a good line");
+        let peer = Row::new("G10", "a peer", &[301.0], Wanted::AtLeast(300.0, Unit::Times), 1);
+        let page = origin(&options, &[peer]);
+        assert!(page.contains("commit 1a2b3c on 2026-11-30"), "{page}");
+        assert!(page.contains("--full --profile dist --peers --write"), "{page}");
+        assert!(!origin(&options, &[Row::not_run("G10", "a peer", "it is not installed")]).contains("--peers"));
     }
 
     #[test]

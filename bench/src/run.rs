@@ -29,7 +29,7 @@ pub(crate) struct Bench<'o> {
 
 impl Bench<'_> {
     pub(crate) fn is_full(&self) -> bool {
-        self.options.scale == Scale::Full
+        self.options.measured.scale == Scale::Full
     }
 
     pub(crate) fn repeats(&self) -> usize {
@@ -38,7 +38,7 @@ impl Bench<'_> {
 
     /// Of what starts servers each time.
     pub(crate) fn starts(&self) -> usize {
-        if self.is_full() { 9 } else { 3 }
+        if self.is_full() { 9 } else { 5 }
     }
 
     pub(crate) fn load(&self) -> Load {
@@ -106,7 +106,7 @@ pub(crate) fn addresses(servers: &[Server]) -> Vec<SocketAddr> {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     fs::create_dir_all(&options.folder).map_err(|error| format!("{}: {error}", options.folder.display()))?;
-    let resume = Resume::open(options.resume.as_deref())?;
+    let resume = Resume::open(options.resume.as_deref(), &options.measured)?;
     let seed = crate::work::mix(u64::from(std::process::id()) ^ resume.filled());
     let mut bench = Bench { options, cores: Cores::find(), resume, seed };
     if bench.cores.server.is_none() {

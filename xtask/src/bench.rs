@@ -41,6 +41,9 @@ impl Options {
                 }
             }
         }
+        if options.writes && options.words.iter().any(|word| word == "--only") {
+            return Err("--write: the page has all goals, so leave --only away".to_owned());
+        }
         Ok(options)
     }
 
@@ -77,6 +80,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     };
     let mut bench = std::process::Command::new(built.join("dalasi-bench"));
     bench.arg("run").args(&options.words).args(["--profile", &options.profile]);
+    bench.args(["--commit", &commit(machine.root())?, "--date", &today()?]);
     bench.arg("--dalasi").arg(built.join("dalasi")).arg("--folder").arg(folder);
     bench.arg("--peers").arg(peers);
     if let Some(file) = &options.resume {
@@ -99,6 +103,19 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let measured = command::run(&mut bench);
     drop(cluster);
     measured
+}
+
+/// What is built, as far as git knows.
+fn commit(root: &Path) -> Result<String> {
+    let git = |words: &[&str]| command::output(std::process::Command::new("git").args(words).current_dir(root));
+    let Ok(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return Ok("unknown".to_owned()) };
+    let is_changed = !git(&["status", "--porcelain", "--untracked-files=no"])?.trim().is_empty();
+    Ok(format!("{}{}", commit.trim(), if is_changed { "-changed" } else { "" }))
+}
+
+fn today() -> Result<String> {
+    let date = command::output(std::process::Command::new("date").args(["-u", "+%Y-%m-%d"]))?;
+    Ok(date.trim().to_owned())
 }
 
 /// In versions that `bench/peers` pins. What can't be installed is not run, and the others are.
@@ -135,9 +152,10 @@ mod tests {
 
     #[test]
     fn what_is_measured_is_the_benchmarks_to_read() {
-        let options = parse("--quick --only G1,G3 --profile=dist --write").expect("a good line");
+        let options = parse("--quick --only G1,G3 --profile=dist").expect("a good line");
         assert_eq!(options.words, ["--quick", "--only", "G1,G3"]);
-        assert_eq!((options.profile.as_str(), options.writes, options.resume), ("dist", true, None));
+        assert_eq!((options.profile.as_str(), options.writes, options.resume), ("dist", false, None));
+        assert!(parse("--full --write").expect("a good line").writes);
         let options = parse("").expect("a good line");
         assert_eq!((options.profile.as_str(), options.peers), ("release", false));
         assert!(parse("--peers --only G10").expect("a good line").peers);
@@ -145,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_wrong_line_is_refused() {
-        for line in ["--fast 1", "--only", "--profile debug", "--resume"] {
+        for line in ["--fast 1", "--only", "--profile debug", "--resume", "--write --only G1"] {
             assert!(parse(line).is_err(), "{line} was accepted");
         }
     }

@@ -34,7 +34,7 @@ pub(super) async fn deliver(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
     let echo = bench.reference("echo", cores.as_ref())?;
     let events: u64 = if bench.is_full() { 20_000 } else { 5_000 };
     let (mut shares, mut slowed) = (Vec::new(), Vec::new());
-    let repeats = if bench.is_full() { 5 } else { 3 };
+    let repeats = 5;
     for _ in 0..repeats {
         let reference = bench.echo(&echo, bench.load()).await?;
         let well = rate(bench, events, false).await?;
