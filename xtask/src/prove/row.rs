@@ -39,7 +39,7 @@ pub(crate) struct Row {
     /// What is counted, and how many of it gate, nightly and release ask for; nothing where a tier leaves it alone.
     pub(crate) unit: &'static str,
     pub(crate) counts: [u64; 3],
-    /// Whether the gate has a run of its own for it, because no other step runs it.
+    /// Whether the gate has a run of its own for it, because it is no test of another step.
     pub(crate) is_gate_step: bool,
 }
 
