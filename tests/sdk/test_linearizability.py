@@ -1,15 +1,16 @@
 """Row A6: 64 clients change and read the same objects at once, on PostgreSQL through two processes. There is an order of all
-that was answered, each at one moment between its question and its answer, in which every read shows the latest write; and a
-list counts what is there."""
+that was answered, each at one moment between its question and its answer, in which every read shows the latest write; a list
+counts what is there, and the balance and the ledger's accounts tell of every refund that was made and of no other."""
 
 import json
 import threading
 import time
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import count
 from random import Random
 
-from checks import data
+from checks import data, eventually
 from invoices import order
 from proof import Proof
 from scenario import Client
@@ -20,6 +21,8 @@ GATE_HISTORIES = 2
 OPERATIONS = {"gate": 2_000, "nightly": 10_000, "release": 10_000}
 OF_EACH_KIND = 5
 NEVER = float("inf")
+BALANCE = "/v1/payouts/balance"
+ACCOUNTS = "/v1/ledger/accounts"
 
 
 @dataclass
@@ -145,15 +148,79 @@ class Sales:
         self.history.append(Operation(start, time.monotonic(), value, is_write))
 
     def disorder(self):
-        made = [one for one in self.history if one.is_write]
-        faults = []
-        for one in self.history:
-            if not one.is_write:
-                least = self.before + sum(other.end < one.start for other in made)
-                most = self.before + sum(other.start < one.end for other in made)
-                if not least <= one.value <= most:
-                    faults.append(f"a list of {least} to {most} checkouts counts {one.value}")
-        return faults
+        return [f"a list of checkouts: {fault}" for fault in miscounted(self.history, self.before)]
+
+
+def miscounted(history, before):
+    """What is wrong with reads that count how many writes there were, and those before."""
+    made = [one for one in history if one.is_write]
+    reads = sorted((one for one in history if not one.is_write), key=lambda one: one.end)
+    faults, latest = [], before
+    by_start = sorted(reads, key=lambda one: one.start)
+    ended = 0
+    for one in by_start:
+        while reads[ended].end < one.start:
+            latest = max(latest, reads[ended].value)
+            ended += 1
+        least = max(latest, before + sum(other.end < one.start for other in made))
+        most = before + sum(other.start < one.end for other in made)
+        if not least <= one.value <= most:
+            faults.append(f"{least} to {most} are there, and it counts {one.value}")
+    return faults
+
+
+class Bank:
+    """Refunds of one large payment, and what the balance and the accounts say of them."""
+
+    AMOUNT = "1.00"
+
+    def __init__(self, api):
+        checkout = data(api.post("/v1/checkouts", {"amount": "90000.00"}), 201)
+        pay = {"client_secret": checkout["client_secret"], "payment_method": "afrimoney", "customer_phone": "+2207000000"}
+        data(api.post("/v1/pay/initialize", pay))
+
+        def completed():
+            found = data(api.get(f"/v1/checkouts/{checkout['id']}"))
+            return found["transaction"]["id"] if found["status"] == "completed" else None
+
+        self.path = f"/v1/pay/transactions/{eventually(completed)}/refund"
+        self.history = []
+        self.faults = []
+        self.balance = self.balance_of(api.get(BALANCE).json())
+        self.merchant = self.merchant_of(api.get(ACCOUNTS).json())
+
+    def step(self, client, random, _):
+        kind = random.choice(["refund", "balance", "accounts"])
+        start = time.monotonic()
+        if kind == "refund":
+            answer = client.call("POST", self.path, {"amount": self.AMOUNT})
+        else:
+            answer = client.call("GET", BALANCE if kind == "balance" else ACCOUNTS)
+        end = time.monotonic()
+        if answer is None or answer[0] not in (200, 201):
+            self.faults.append(f"{kind}: {answer and answer[::2]}")
+            return
+        read = None
+        if kind == "balance":
+            read = self.balance - self.balance_of(json.loads(answer[2]))
+        elif kind == "accounts":
+            read = self.merchant_of(json.loads(answer[2])) - self.merchant
+        self.history.append(Operation(start, end, read, kind == "refund"))
+
+    @staticmethod
+    def balance_of(answer):
+        return Decimal(answer["data"]["available_balance"])
+
+    def merchant_of(self, answer):
+        """What the ledger owes the merchant is below zero; all accounts together are zero, at every moment."""
+        accounts = answer["data"]["accounts"]
+        if total := sum(Decimal(account["balance"]) for account in accounts):
+            self.faults.append(f"the accounts add up to {total}")
+        return next(Decimal(account["balance"]) for account in accounts if account["account"] == "merchant")
+
+    def disorder(self):
+        # Each refund is of 1.00, so that an amount counts them.
+        return [f"the balance: {fault}" for fault in miscounted(self.history, 0)]
 
 
 def total(answer):
@@ -185,14 +252,16 @@ def line(amount):
 def play(servers, random, operations):
     """One history: what was found, and its registers."""
     api = Api(servers[0].url, servers[0].keys["test"]["secret"])
-    objects, sales = registers(api), Sales(api)
+    # The bank sells something of its own first.
+    objects, bank = registers(api), Bank(api)
+    sums = [Sales(api), bank]
     fresh, left = count(), count()
 
     def shop(seed):
         own = Random(seed)
         clients = [Client(server) for server in servers]
         while next(left) < operations:
-            target = sales if own.random() < 0.1 else own.choice(objects)
+            target = own.choice(sums) if own.random() < 0.2 else own.choice(objects)
             target.step(own.choice(clients), own, fresh)
 
     threads = [threading.Thread(target=shop, args=[random.getrandbits(32)]) for _ in range(CLIENTS)]
@@ -200,10 +269,10 @@ def play(servers, random, operations):
         thread.start()
     for thread in threads:
         thread.join()
-    found = sales.faults + sales.disorder()
+    found = [fault for one in sums for fault in one.faults + one.disorder()]
     for one in objects:
         found += one.faults + [f"{one.path}: {fault}" for fault in disorder(one.history, one.initial)]
-    return found, objects
+    return found, objects, sums
 
 
 def remembered(history):
@@ -221,14 +290,16 @@ def test_an_order_explains_what_was_answered(new_server, database, tmp_path):
         second.keys = servers[0].keys
         servers.append(second.start())
     try:
-        seen = []
+        seen, miscounts = [], []
         with proof:
             for seed, random in proof.cases():
-                found, objects = play(servers, random, OPERATIONS[proof.tier])
+                found, objects, sums = play(servers, random, OPERATIONS[proof.tier])
                 for fault in found:
                     proof.violation(f"seed {seed}: {fault}")
                 seen += [disorder(remembered(one.history), one.initial) for one in objects]
+                miscounts += [miscounted(remembered(one.history), getattr(one, "before", 0)) for one in sums]
             proof.control("a_read_from_a_cache", sum(map(bool, seen)) > len(seen) / 2)
+            proof.control("a_sum_from_a_cache", all(miscounts))
     finally:
         for server in servers:
             server.stop()
