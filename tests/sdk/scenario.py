@@ -72,7 +72,8 @@ class Shop:
         if kind == "pay" and self.open:
             _, secret = self._taken(self.open)
             phone = self.random.choice(["+2207000000", "+2207000000", "+2207000001"])
-            return "/v1/pay/initialize", {"client_secret": secret, "payment_method": "afrimoney", "customer_phone": phone}
+            body = {"client_secret": secret, "payment_method": "afrimoney", "customer_phone": phone}
+            return "/v1/pay/initialize", body
         if kind == "cancel" and self.open:
             identity, _ = self._taken(self.open)
             return f"/v1/checkouts/{identity}/cancel", {}
