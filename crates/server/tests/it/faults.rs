@@ -111,7 +111,8 @@ async fn items_overrule_whatever_the_amount_says() {
 #[tokio::test]
 async fn a_wrong_currency_adds_no_fault_and_hides_none() {
     let merchant = Merchant::new().await;
-    let priced: [(&str, fn(&str) -> Value, &str); 6] = [
+    type BodyOf = fn(&str) -> Value;
+    let priced: [(&str, BodyOf, &str); 6] = [
         (CHECKOUTS, |price| json!({"amount": price}), "amount"),
         (CHECKOUTS, |price| json!({"items": [{"quantity": 1, "unit_price": price}]}), "items[0].unit_price"),
         ("/v1/pay/products", |price| json!({"name": "Rice", "price": price}), "price"),

@@ -1,6 +1,7 @@
 //! Row B9.power: the power goes at any moment while a database of any earlier schema is migrated.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 
 use power_cut::{Disk, Recording, Seeded, Step};
@@ -31,10 +32,11 @@ async fn a_power_cut_while_migrating_loses_no_row() {
     let mut records = BTreeMap::new();
     for seed in proof.seed..proof.seed + proof.count {
         let schema = 2 + usize::try_from(seed).unwrap() % earlier;
-        if !records.contains_key(&schema) {
-            records.insert(schema, migrated_from(schema).await);
-        }
-        for fault in lost(&records[&schema], seed).await {
+        let recorded = match records.entry(schema) {
+            Entry::Occupied(recorded) => recorded.into_mut(),
+            Entry::Vacant(place) => place.insert(migrated_from(schema).await),
+        };
+        for fault in lost(recorded, seed).await {
             proof.violation(format!("from schema {schema}, seed {seed}: {fault}"));
         }
     }
