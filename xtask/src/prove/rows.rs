@@ -17,7 +17,7 @@ const HISTORIES: Runner = Runner::CargoRun(&["--profile=sim", "--package=dalasi-
 const KILLS: Runner = Runner::Pytest(&["test_under_load.py::test_a_kill_at_any_moment"]);
 
 /// How many of the planted defects (`domain::planted`) the simulation can see.
-const DEFECTS: u64 = 95;
+const DEFECTS: u64 = 97;
 
 pub(crate) const ROWS: &[Row] = &[
     Row {

@@ -27,3 +27,17 @@ fn every_row_has_a_name_of_its_own_and_grows_with_the_tiers() {
         assert!(!reason.is_empty(), "{id}");
     }
 }
+
+/// A number that is too small would leave the last of them out.
+#[test]
+fn every_defect_that_the_simulation_can_see_is_asked_for() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let text = |path: &str| std::fs::read_to_string(root.join(path)).expect(path);
+    let (defects, program) = (text("crates/domain/src/planted.rs"), text("crates/sim/src/main.rs"));
+    let (_, list) = defects.split_once("\ndefects! {").expect("the list of defects");
+    let (list, _) = list.split_once("\n}").expect("its end");
+    let all = list.lines().filter(|line| line.contains(" => \"")).count();
+    let (_, left_out) = program.split_once("const NOT_SIMULATED: [Defect; ").expect("what is left out");
+    let left_out = left_out.split_once(']').and_then(|(count, _)| count.parse().ok()).unwrap_or(0);
+    assert_eq!(DEFECTS + left_out, all as u64);
+}
