@@ -28,7 +28,7 @@ pub(crate) fn history(seed: u64) -> Vec<Operation> {
             Fault::None | Fault::StoreBegin | Fault::StoreStatement | Fault::StoreCommit | Fault::StoreConflict => {
                 Fault::None
             }
-            Fault::CallLost => Fault::CallLost,
+            Fault::CallLost | Fault::CrashBeforeCall => Fault::CallLost,
             Fault::AnswerLost | Fault::CrashInCall => Fault::AnswerLost,
             Fault::CallRefused => Fault::CallRefused,
         };

@@ -342,6 +342,7 @@ impl History {
             Fault::AnswerLost => CallFault::AnswerLost,
             Fault::CallRefused => CallFault::Refused,
             Fault::CrashInCall => CallFault::Hangs,
+            Fault::CrashBeforeCall => CallFault::NeverLeaves,
             _ => CallFault::None,
         };
         self.world.network.prepare(call, Dice::new(self.dice.next()));

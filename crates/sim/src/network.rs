@@ -120,6 +120,30 @@ pub enum CallFault {
     Refused,
     /// It takes effect, and its caller never hears of it: the process dies meanwhile.
     Hangs,
+    /// The process dies before it goes out.
+    NeverLeaves,
+}
+
+impl CallFault {
+    /// Whether the network hears of the call.
+    fn arrives(self) -> bool {
+        matches!(self, CallFault::None | CallFault::AnswerLost | CallFault::Hangs)
+    }
+
+    fn kills(self) -> bool {
+        matches!(self, CallFault::Hangs | CallFault::NeverLeaves)
+    }
+
+    /// What its caller hears, if it lives.
+    fn called<T>(self, answer: impl FnOnce() -> T) -> Called<T> {
+        match self {
+            CallFault::None => Called::Answered(answer()),
+            CallFault::Refused => Called::Refused(FailureReason::ProviderError),
+            CallFault::LostOnTheWay | CallFault::AnswerLost | CallFault::Hangs | CallFault::NeverLeaves => {
+                Called::Lost("no answer".into())
+            }
+        }
+    }
 }
 
 #[derive(Default)]
@@ -222,7 +246,13 @@ impl Network {
         }
     }
 
-    /// The fault of this call: the step's first call has the step's fault, questions are lost now and then.
+    /// The fault of this call where others may follow in the same step: whoever dies may do so in one of those.
+    fn fault_of_one(&self) -> CallFault {
+        let kills = self.lock().fault.is_some_and(CallFault::kills);
+        if kills && self.decided(2) == 0 { CallFault::None } else { self.fault() }
+    }
+
+    /// The fault of this call: the step's first call has the step's fault.
     fn fault(&self) -> CallFault {
         let mut ledger = self.lock();
         let fault = ledger.fault.take().unwrap_or(CallFault::None);
@@ -303,7 +333,11 @@ impl Network {
         }
     }
 
-    async fn hang<T>(&self) -> T {
+    /// Back to the caller, if the process lives.
+    async fn answer<T>(&self, fault: CallFault, called: Called<T>) -> Called<T> {
+        if !fault.kills() {
+            return called;
+        }
         self.lock().hanging += 1;
         std::future::pending().await
     }
@@ -357,7 +391,7 @@ impl Rail for Network {
                 }
                 Method::Qmoney => NextAction::Otp { length: 6, resend_after_s: 30, attempts_left: CODE_TRIES },
             };
-            if !matches!(fault, CallFault::LostOnTheWay | CallFault::Refused) {
+            if fault.arrives() {
                 let wallet = match method {
                     Method::Qmoney => Wallet::AwaitsCode { left: CODE_TRIES },
                     Method::Wave | Method::Card | Method::Afrimoney => Wallet::AwaitsPayer,
@@ -366,18 +400,9 @@ impl Rail for Network {
                 self.lock().payments.entry(id).or_insert(new).starts += 1;
                 self.speak_early(id).await;
             }
-            let called = match fault {
-                CallFault::Hangs => {
-                    let called = Called::Lost("hangs".into());
-                    self.hear(Heard::Started { transaction: id, session, method, amount, called });
-                    return self.hang().await;
-                }
-                CallFault::LostOnTheWay | CallFault::AnswerLost => Called::Lost("no answer".into()),
-                CallFault::Refused => Called::Refused(FailureReason::ProviderError),
-                CallFault::None => Called::Answered(Started { next_action, rail_reference: None }),
-            };
+            let called = fault.called(|| Started { next_action, rail_reference: None });
             self.hear(Heard::Started { transaction: id, session, method, amount, called: called.clone() });
-            called
+            self.answer(fault, called).await
         }
         .boxed()
     }
@@ -386,7 +411,7 @@ impl Rail for Network {
         async move {
             let id = order.transaction.id;
             let fault = self.fault();
-            if !matches!(fault, CallFault::LostOnTheWay | CallFault::Refused)
+            if fault.arrives()
                 && let Some(Wallet::AwaitsCode { left }) = self.payment(id).map(|payment| payment.wallet)
             {
                 self.answer_late(id).await;
@@ -399,13 +424,9 @@ impl Rail for Network {
                 self.decide(id, wallet);
                 self.speak_early(id).await;
             }
-            let called = match fault {
-                CallFault::Hangs | CallFault::LostOnTheWay | CallFault::AnswerLost => Called::Lost("no answer".into()),
-                CallFault::Refused => Called::Refused(FailureReason::ProviderError),
-                CallFault::None => Called::Answered(self.word(id)),
-            };
+            let called = fault.called(|| self.word(id));
             self.hear(Heard::Code { transaction: id, called: called.clone() });
-            called
+            self.answer(fault, called).await
         }
         .boxed()
     }
@@ -413,17 +434,14 @@ impl Rail for Network {
     fn query(&self, order: Order) -> BoxFuture<'_, Called<Report>> {
         async move {
             let id = order.transaction.id;
-            match self.fault() {
-                CallFault::None => {
-                    let report = self.word(id);
-                    self.hear(Heard::Asked { transaction: id, report: report.clone() });
-                    Called::Answered(report)
-                }
-                CallFault::LostOnTheWay | CallFault::AnswerLost | CallFault::Refused | CallFault::Hangs => {
-                    self.hear(Heard::Asked { transaction: id, report: Report::NotFound });
-                    Called::Lost("no answer".into())
-                }
-            }
+            let fault = self.fault_of_one();
+            let report = if fault == CallFault::None { self.word(id) } else { Report::NotFound };
+            self.hear(Heard::Asked { transaction: id, report: report.clone() });
+            let called = match fault {
+                CallFault::None => Called::Answered(report),
+                _ => Called::Lost("no answer".into()),
+            };
+            self.answer(fault, called).await
         }
         .boxed()
     }
@@ -431,14 +449,17 @@ impl Rail for Network {
     fn withdraw(&self, order: Order) -> BoxFuture<'_, Called<()>> {
         async move {
             let id = order.transaction.id;
+            let kills = self.lock().fault.is_some_and(CallFault::kills);
+            let fault = if kills { self.fault_of_one() } else { CallFault::None };
             // A payer who was faster has paid.
-            if let Some(Wallet::AwaitsCode { .. } | Wallet::AwaitsPayer) = self.payment(id).map(|of| of.wallet)
+            if fault.arrives()
+                && let Some(Wallet::AwaitsCode { .. } | Wallet::AwaitsPayer) = self.payment(id).map(|of| of.wallet)
                 && self.decided(4) != 0
             {
                 self.decide(id, Wallet::Failed);
             }
             self.hear(Heard::Withdrawn);
-            Called::Answered(())
+            self.answer(fault, Called::Answered(())).await
         }
         .boxed()
     }
@@ -447,7 +468,7 @@ impl Rail for Network {
         async move {
             let (id, amount) = (order.refund.id, order.refund.amount);
             let fault = self.fault();
-            if !matches!(fault, CallFault::LostOnTheWay | CallFault::Refused) {
+            if fault.arrives() {
                 let is_paid_back = match self.decided(4) {
                     0 => Some(true),
                     1 => Some(false),
@@ -458,13 +479,9 @@ impl Rail for Network {
                 self.lock().refunds.entry(id).or_insert(new);
                 self.speak_early_of_refund(id).await;
             }
-            let called = match fault {
-                CallFault::Hangs | CallFault::LostOnTheWay | CallFault::AnswerLost => Called::Lost("no answer".into()),
-                CallFault::Refused => Called::Refused(FailureReason::ProviderError),
-                CallFault::None => Called::Answered(self.refund_word(id)),
-            };
+            let called = fault.called(|| self.refund_word(id));
             self.hear(Heard::Refunded { refund: id, amount, called: called.clone() });
-            called
+            self.answer(fault, called).await
         }
         .boxed()
     }
@@ -472,12 +489,13 @@ impl Rail for Network {
     fn query_refund(&self, order: RefundOrder) -> BoxFuture<'_, Called<RefundReport>> {
         async move {
             let id = order.refund.id;
-            let report = match self.fault() {
+            let fault = self.fault_of_one();
+            let report = match fault {
                 CallFault::None => self.refund_word(id),
                 _ => RefundReport::NotFound,
             };
             self.hear(Heard::AskedRefund { refund: id, report: report.clone() });
-            Called::Answered(report)
+            self.answer(fault, Called::Answered(report)).await
         }
         .boxed()
     }

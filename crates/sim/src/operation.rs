@@ -79,6 +79,14 @@ names! {
         AnswerLost => "answer_lost",
         CallRefused => "call_refused",
         CrashInCall => "crash_in_call",
+        CrashBeforeCall => "crash_before_call",
+    }
+}
+
+impl Fault {
+    /// Whether the process dies of it, as soon as it calls somebody.
+    pub fn kills(self) -> bool {
+        matches!(self, Fault::CrashInCall | Fault::CrashBeforeCall)
     }
 }
 

@@ -18,6 +18,7 @@ use dalasi::rails::{Rail as _, Rails};
 use dalasi::secrets::MasterKey;
 use dalasi::wire::Addresses;
 use domain::api_key::{KeyKind, Rights};
+use domain::job::ClaimedJob;
 use domain::organization::Organization;
 use domain::webhook::EventFilter;
 use domain::{Metadata, Mode, Scope};
@@ -34,7 +35,7 @@ use crate::random::Dice;
 const BEGINNING_US: i64 = 1_796_032_800_000_000;
 /// Organization by mode.
 pub const SIDES: usize = 4;
-/// A request that is not answered after so many turns waits for what nobody will say.
+/// What has not ended after so many turns waits for what nobody will say.
 const TURNS: u32 = 64;
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -287,7 +288,10 @@ impl World {
 
     pub async fn end(self) {
         match self.place {
-            Place::Memory(database) => database.end_history().expect("a history is under way"),
+            Place::Memory(database) => {
+                self.app.store().close().await;
+                database.end_history().expect("a history is under way");
+            }
             Place::Kept(store) => {
                 let emptied = store.write::<_, store::Error, _>(|tx| {
                     // What is still owed would come due in the next history, which begins at the same moment.
@@ -303,6 +307,10 @@ impl World {
 
     /// The process dies with all it held in memory, and comes back.
     pub async fn crash(&mut self) {
+        if let Place::Memory(_) = &self.place {
+            // What it had begun is not ended by anybody.
+            self.app.store().close().await;
+        }
         let (place, egress, mail) = (&self.place, &self.egress, self.sends_mail);
         let started = start(place, egress, &self.clock, &self.entropy, &self.storage, &self.network, mail);
         (self.app, self.router) = started.await;
@@ -349,7 +357,7 @@ impl World {
     /// A request as it stands. `None`: as for [`World::send`].
     pub async fn ask(&self, request: Request<Body>) -> Option<Answer> {
         let router = self.router.clone();
-        let mut running = tokio::spawn(async move {
+        self.run(async move {
             let response = router.oneshot(request).await.expect("a router never fails");
             let (parts, body) = response.into_parts();
             let body = body.collect().await.map(|body| body.to_bytes().to_vec()).unwrap_or_default();
@@ -358,7 +366,18 @@ impl World {
                 is_replayed: parts.headers.contains_key("idempotent-replayed"),
                 body: String::from_utf8(body).unwrap_or_default(),
             }
-        });
+        })
+        .await
+    }
+
+    /// Whether a job was done. `None`: as for [`World::send`].
+    pub async fn work(&self, job: ClaimedJob) -> Option<bool> {
+        let app = self.app.clone();
+        self.run(async move { dalasi::jobs::run_one(&app, job).await }).await
+    }
+
+    async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+        let mut running = tokio::spawn(work);
         if let Place::Kept(_) = &self.place {
             // Its threads take their time.
             return tokio::time::timeout(PATIENCE, &mut running).await.ok()?.ok();

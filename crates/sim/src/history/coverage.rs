@@ -87,16 +87,10 @@ pub fn cells() -> impl Iterator<Item = (&'static str, Fault)> {
     })
 }
 
-/// A refund's calls are made by jobs, and a job that dies in a call is played as one whose answer is lost; what became of a refund
-/// whose call was lost or refused is not told by that call. A session that is seen first when its call was refused has failed.
+/// What became of a refund whose call was lost or refused is not told by that call. A session that is seen first when its call was
+/// refused has failed.
 const NEVER_TOGETHER: &[(&str, Fault)] = &[
     ("session new processing", Fault::CallRefused),
-    ("refund pending processing", Fault::CrashInCall),
-    ("refund pending completed", Fault::CrashInCall),
-    ("refund pending failed", Fault::CrashInCall),
-    ("refund processing completed", Fault::CrashInCall),
-    ("refund processing failed", Fault::CrashInCall),
-    ("refund failed completed", Fault::CrashInCall),
     ("refund pending completed", Fault::CallLost),
     ("refund pending completed", Fault::CallRefused),
     ("refund pending failed", Fault::CallLost),
@@ -105,7 +99,12 @@ const NEVER_TOGETHER: &[(&str, Fault)] = &[
 pub(super) fn is_of_storage(fault: Fault) -> bool {
     match fault {
         Fault::StoreBegin | Fault::StoreStatement | Fault::StoreCommit | Fault::StoreConflict => true,
-        Fault::None | Fault::CallLost | Fault::AnswerLost | Fault::CallRefused | Fault::CrashInCall => false,
+        Fault::None
+        | Fault::CallLost
+        | Fault::AnswerLost
+        | Fault::CallRefused
+        | Fault::CrashInCall
+        | Fault::CrashBeforeCall => false,
     }
 }
 

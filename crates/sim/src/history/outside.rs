@@ -205,32 +205,46 @@ impl History {
         }
         let now = self.world.now();
         self.world.network.take_heard();
-        if self.fault == Fault::CrashInCall {
-            self.fault = Fault::AnswerLost;
-        }
         self.arm();
-        let is_done = dalasi::jobs::run_one(&self.world.app, job.clone()).await;
+        let done = self.world.work(job.clone()).await;
         self.calm();
+        self.no_panic()?;
         let heard = self.world.network.take_heard();
         self.note(|| {
-            format!("{:?} is {}, and the network hears {heard:?}", job.job, if is_done { "done" } else { "put off" })
+            let became = match done {
+                Some(true) => "done",
+                Some(false) => "put off",
+                None => "died with",
+            };
+            format!("{:?} is {became}, and the network hears {heard:?}", job.job)
         });
-        let may_fail = self.may_fail();
+        let (fault, may_fail) = (self.fault, self.may_fail());
         self.fault = Fault::None;
-        if is_done {
-            self.worked(&job, &heard, now)?;
-            self.meet(&heard);
-        } else if may_fail {
-            // What came of the call is not known here; what the network said by itself was taken.
-            let side = self.side_of(job.scope)?;
-            let early: Vec<Heard> = heard.iter().filter(|word| word.is_early()).cloned().collect();
-            hear_early(&mut self.sides[side], &early, now);
-        } else {
-            return Err(format!("the job {:?} fails", job.job));
+        match done {
+            Some(true) => {
+                self.worked(&job, &heard, now)?;
+                self.meet(&heard);
+            }
+            Some(false) if may_fail => self.worked_in_vain(&job, &heard, now)?,
+            None if fault.kills() => {
+                self.worked_in_vain(&job, &heard, now)?;
+                self.meet(&heard);
+                self.world.crash().await;
+            }
+            Some(false) => return Err(format!("the job {:?} fails", job.job)),
+            None => return Err(format!("the job {:?} never ends", job.job)),
         }
         self.count();
         self.struck = Fault::None;
         Ok(true)
+    }
+
+    /// What came of the call is not known here; what the network said by itself was taken.
+    fn worked_in_vain(&mut self, claimed: &ClaimedJob, heard: &[Heard], now: i64) -> Check {
+        let side = self.side_of(claimed.scope)?;
+        let early: Vec<Heard> = heard.iter().filter(|word| word.is_early()).cloned().collect();
+        hear_early(&mut self.sides[side], &early, now);
+        Ok(())
     }
 
     /// What a job that was done has to have come to.

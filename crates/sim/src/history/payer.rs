@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::{Check, History, Kept, Object, Open, compare, expect};
 use crate::model::{Begin, Begun, Kind, Next, Session, SessionState, Side, Word, needs_phone, text};
 use crate::network::{Heard, RIGHT_CODE, split_early};
-use crate::operation::Fault;
 use crate::world::Answer;
 
 const METHODS: [&str; 4] = ["wave", "afrimoney", "qmoney", "card"];
@@ -110,7 +109,7 @@ impl History {
             *heard = self.world.network.take_heard();
         }
         let is_lost = match &answer {
-            None if self.fault == Fault::CrashInCall => true,
+            None if self.fault.kills() => true,
             None => return Err("a payment was not answered".to_owned()),
             // What was heard is stored again, so one fault of the storage keeps it from nobody.
             Some(answer) if tells_no_more(answer) && self.may_fail() && heard.is_empty() => true,
