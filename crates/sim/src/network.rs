@@ -43,9 +43,14 @@ pub struct NetworkPayment {
 pub struct NetworkRefund {
     pub scope: Scope,
     pub transaction: Id<Transaction>,
+    pub method: Method,
     pub amount: Money,
     /// `None` while it is under way.
     pub is_paid_back: Option<bool>,
+    /// It was paid back after it had failed: others may have taken its place meanwhile.
+    pub is_corrected: bool,
+    /// Orders under this reference, the first and those that asked again.
+    pub sends: u32,
 }
 
 /// A word that the network gave, in the order in which the service heard it.
@@ -85,6 +90,16 @@ pub enum Heard {
         refund: Id<Refund>,
         report: RefundReport,
     },
+}
+
+/// Whether the second order of a payment is taken for the first.
+pub fn starts_once(method: Method) -> bool {
+    matches!(method, Method::Wave | Method::Qmoney)
+}
+
+/// The same of money that goes back.
+pub fn refunds_once(method: Method) -> bool {
+    method != Method::Card
 }
 
 /// What was said before the call was answered, and the rest.
@@ -221,6 +236,7 @@ impl Network {
         if let Some(refund) = self.lock().refunds.get_mut(&id)
             && refund.is_paid_back != Some(true)
         {
+            refund.is_corrected = is_paid_back && refund.is_paid_back == Some(false);
             refund.is_paid_back = Some(is_paid_back);
         }
     }
@@ -370,10 +386,10 @@ impl Rail for Network {
         let capability = |method| Capability {
             currencies: &["GMD"],
             // Half of the methods would take a second order for another payment, and half know the reference again.
-            start_is_idempotent: matches!(method, Method::Wave | Method::Qmoney),
+            start_is_idempotent: starts_once(method),
             code_length: (method == Method::Qmoney).then_some(6),
             refund: RefundSupport::Partial,
-            refund_is_idempotent: method != Method::Card,
+            refund_is_idempotent: refunds_once(method),
         };
         Method::ALL.into_iter().map(|method| (method, capability(method))).collect()
     }
@@ -474,9 +490,16 @@ impl Rail for Network {
                     1 => Some(false),
                     _ => None,
                 };
-                let transaction = order.transaction.id;
-                let new = NetworkRefund { scope: order.refund.scope, transaction, amount, is_paid_back };
-                self.lock().refunds.entry(id).or_insert(new);
+                let new = NetworkRefund {
+                    scope: order.refund.scope,
+                    transaction: order.transaction.id,
+                    method: order.transaction.attempt().method,
+                    amount,
+                    is_paid_back,
+                    is_corrected: false,
+                    sends: 0,
+                };
+                self.lock().refunds.entry(id).or_insert(new).sends += 1;
                 self.speak_early_of_refund(id).await;
             }
             let called = fault.called(|| self.refund_word(id));

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use domain::rail::RefundReport;
+use domain::Id;
+use domain::payment::Transaction;
 use serde_json::json;
 use store::Tx;
 
 use super::{Check, History, Object, compare};
 use crate::model::{RefundState, SECOND, Step};
-use crate::network::Wallet;
+use crate::network::{Wallet, refunds_once, starts_once};
 use crate::operation::Fault;
 
 /// Ten minutes, in steps.
@@ -260,13 +261,8 @@ impl History {
     }
 
     /// P4: nobody is charged or paid back twice.
-    fn nothing_happened_twice(&self) -> Check {
-        for (id, payment) in self.world.network.payments() {
-            let knows_again = matches!(payment.method.as_str(), "wave" | "qmoney");
-            if payment.starts > 1 && !knows_again {
-                return Err(format!("{id} was ordered {} times", payment.starts));
-            }
-        }
+    pub(super) fn nothing_happened_twice(&self) -> Check {
+        self.network_does_nothing_twice()?;
         for side in &self.sides {
             for (id, attempt) in &side.attempts {
                 let refunds =
@@ -277,10 +273,31 @@ impl History {
                 }
             }
         }
-        let mut paid_back: BTreeMap<String, i64> = BTreeMap::new();
+        Ok(())
+    }
+
+    /// The same of what really happened, whatever the service and the model know of it.
+    pub(super) fn network_does_nothing_twice(&self) -> Check {
+        let payments = self.world.network.payments();
+        for (id, payment) in &payments {
+            if payment.starts > 1 && !starts_once(payment.method) {
+                return Err(format!("{id} was ordered {} times", payment.starts));
+            }
+        }
+        let mut paid_back: BTreeMap<Id<Transaction>, i64> = BTreeMap::new();
         for (id, refund) in self.world.network.refunds() {
-            if matches!(self.world.network.refund_word(id), RefundReport::Completed { .. }) {
-                *paid_back.entry(refund.transaction.to_string()).or_default() += refund.amount.minor;
+            if refund.sends > 1 && !refunds_once(refund.method) {
+                return Err(format!("{id} was sent {} times to who pays each of them back", refund.sends));
+            }
+            // What a failure made room for may be paid back by then.
+            if refund.is_paid_back == Some(true) && !refund.is_corrected {
+                *paid_back.entry(refund.transaction).or_default() += refund.amount.minor;
+            }
+        }
+        for (id, went) in paid_back {
+            let came = payments.get(&id).map_or(0, |payment| payment.amount.minor);
+            if went > came {
+                return Err(format!("the network has {came} of {id} and paid {went} back"));
             }
         }
         Ok(())

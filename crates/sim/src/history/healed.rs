@@ -76,6 +76,7 @@ impl History {
         self.ten_quiet_minutes().await?;
         self.nothing_is_owed().await?;
         self.nothing_is_past_its_time().await?;
+        self.network_does_nothing_twice()?;
         self.all_is_final_or_explained(if is_silent { Heard::Nothing } else { Heard::All }).await?;
         if is_silent {
             // The last question may have been asked just before the answer was there.

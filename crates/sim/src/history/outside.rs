@@ -222,6 +222,7 @@ impl History {
         self.fault = Fault::None;
         match done {
             Some(true) => {
+                self.network_does_nothing_twice()?;
                 self.worked(&job, &heard, now)?;
                 self.meet(&heard);
             }
