@@ -25,9 +25,12 @@ pub(crate) fn history(seed: u64) -> Vec<Operation> {
     let mut operations = generate(seed, OPERATIONS);
     for operation in &mut operations {
         operation.fault = match operation.fault {
-            Fault::None | Fault::StoreBegin | Fault::StoreStatement | Fault::StoreCommit | Fault::StoreConflict => {
-                Fault::None
-            }
+            Fault::None
+            | Fault::StoreBegin
+            | Fault::StoreStatement
+            | Fault::StoreCommit
+            | Fault::StoreConflict
+            | Fault::UnknownCommit => Fault::None,
             Fault::CallLost | Fault::CrashBeforeCall => Fault::CallLost,
             Fault::AnswerLost | Fault::CrashInCall => Fault::AnswerLost,
             Fault::CallRefused => Fault::CallRefused,

@@ -359,6 +359,10 @@ impl History {
             Fault::StoreCommit => storage.arm(Moment::Commit, after % 2, Strike::Unavailable),
             Fault::StoreConflict if after % 2 == 0 => storage.arm(Moment::Commit, after % 3, Strike::Conflict),
             Fault::StoreConflict => storage.arm(statement, at, Strike::Conflict),
+            Fault::UnknownCommit => {
+                storage.arm(Moment::Commit, after % 2, Strike::UnknownCommit);
+                self.world.is_patient = self.dice.one_in(2);
+            }
             _ => {}
         }
     }
@@ -376,10 +380,16 @@ impl History {
             self.struck = self.fault;
         }
         self.is_armed = false;
+        self.world.is_patient = true;
     }
 
     fn may_fail(&self) -> bool {
-        matches!(self.fault, Fault::StoreBegin | Fault::StoreStatement | Fault::StoreCommit)
+        matches!(self.fault, Fault::StoreBegin | Fault::StoreStatement | Fault::StoreCommit | Fault::UnknownCommit)
+    }
+
+    /// Whether something was committed of which nobody was told so.
+    fn has_unknown_commit(&self) -> bool {
+        self.fault == Fault::UnknownCommit && self.struck == self.fault
     }
 
     fn side_at_random(&mut self) -> usize {
@@ -402,8 +412,12 @@ impl History {
         let key = is_keyed.then(|| self.new_key(side));
         let at = self.world.now();
         self.arm();
-        let sent = self.world.send(side, verb, path, body.as_ref(), key.as_deref()).await;
+        let mut sent = self.world.send(side, verb, path, body.as_ref(), key.as_deref()).await;
         self.disarm();
+        if sent.is_none() && self.has_unknown_commit() {
+            self.world.crash().await;
+            sent = self.world.send(side, verb, path, body.as_ref(), key.as_deref()).await;
+        }
         let mut answer = sent.ok_or("a request was not answered")?;
         if answer.status >= 500 && self.may_fail() {
             let sent = self.world.send(side, verb, path, body.as_ref(), key.as_deref()).await;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dalasi::app::{App, look_up};
+use dalasi::error::Failure;
 use dalasi::rails::{Order, Rail, RefundOrder};
 use domain::payment::{PaymentSession, SessionStatus, Transaction};
 use domain::rail::{Called, Capability, FailureReason, NextAction, RefundReport, RefundSupport, Report, Started};
@@ -312,7 +313,7 @@ impl Network {
                 self.word(id)
             }
         };
-        if listener.report(payment.scope, id, report.clone(), None).await.is_ok() {
+        if is_taken(&listener.report(payment.scope, id, report.clone(), None).await) {
             self.hear(Heard::Early { transaction: id, report });
         }
     }
@@ -325,7 +326,7 @@ impl Network {
         let Wallet::AwaitsCode { left } = payment.wallet else { return };
         let report = self.word(id);
         let Ok((_, known)) = told(&listener, payment.scope, id).await else { return };
-        if listener.report(payment.scope, id, report.clone(), None).await.is_ok() {
+        if is_taken(&listener.report(payment.scope, id, report.clone(), None).await) {
             self.hear(Heard::Early { transaction: id, report });
             // Nobody may type another one, or begin anew, as long as this one may take money.
             if let (Ok((status, _)), true) = (told(&listener, payment.scope, id).await, Some(left) >= known) {
@@ -344,7 +345,7 @@ impl Network {
             2 => RefundReport::Processing { rail_reference: None },
             _ => self.refund_word(id),
         };
-        if listener.report_refund(refund.scope, id, report.clone()).await.is_ok() {
+        if is_taken(&listener.report_refund(refund.scope, id, report.clone()).await) {
             self.hear(Heard::EarlyRefund { refund: id, report });
         }
     }
@@ -359,12 +360,13 @@ impl Network {
     }
 }
 
+/// Whether a word is stored, whoever was told so.
+fn is_taken(told: &Result<(), Failure>) -> bool {
+    matches!(told, Ok(()) | Err(Failure::Store(store::Error::UnknownCommit)))
+}
+
 /// What the service knows of a payment's session: its status, and the tries that are left for a code.
-async fn told(
-    app: &App,
-    scope: Scope,
-    id: Id<Transaction>,
-) -> Result<(SessionStatus, Option<u8>), dalasi::error::Failure> {
+async fn told(app: &App, scope: Scope, id: Id<Transaction>) -> Result<(SessionStatus, Option<u8>), Failure> {
     app.read(move |tx, _| {
         let transaction = look_up::<Transaction>(tx, scope, id)?;
         let session = look_up::<PaymentSession>(tx, scope, transaction.attempt().session)?;

@@ -80,6 +80,7 @@ names! {
         CallRefused => "call_refused",
         CrashInCall => "crash_in_call",
         CrashBeforeCall => "crash_before_call",
+        UnknownCommit => "unknown_commit",
     }
 }
 

@@ -254,6 +254,8 @@ pub struct World {
     pub app: App,
     pub scopes: Vec<Scope>,
     pub sends_mail: bool,
+    /// Whether who doesn't know what became of a commit lives long enough to look for it.
+    pub is_patient: bool,
     keys: Vec<String>,
     egress: Egress,
     place: Place,
@@ -337,7 +339,7 @@ impl World {
         request.body(body).expect("a request of ours is well formed")
     }
 
-    /// `None`: it hangs in a call that nobody will answer.
+    /// `None`: it hangs in a call that nobody will answer, or died without knowing what became of a commit.
     pub async fn send(
         &self,
         side: usize,
@@ -388,6 +390,15 @@ impl World {
             }
             tokio::task::yield_now().await;
         }
+        if self.is_patient && self.network.hanging() == 0 {
+            // It waits for a time that nobody else lets pass.
+            tokio::time::pause();
+            let ended = tokio::time::timeout(PATIENCE, &mut running).await;
+            tokio::time::resume();
+            if let Ok(ended) = ended {
+                return ended.ok();
+            }
+        }
         running.abort();
         None
     }
@@ -416,7 +427,20 @@ impl Parts {
             Some(installed) => installed,
             None => install(&app).await,
         };
-        World { clock, entropy, storage, network, app, scopes, sends_mail, keys, egress, place, router }
+        World {
+            clock,
+            entropy,
+            storage,
+            network,
+            app,
+            scopes,
+            sends_mail,
+            is_patient: true,
+            keys,
+            egress,
+            place,
+            router,
+        }
     }
 }
 

@@ -98,7 +98,11 @@ const NEVER_TOGETHER: &[(&str, Fault)] = &[
 
 pub(super) fn is_of_storage(fault: Fault) -> bool {
     match fault {
-        Fault::StoreBegin | Fault::StoreStatement | Fault::StoreCommit | Fault::StoreConflict => true,
+        Fault::StoreBegin
+        | Fault::StoreStatement
+        | Fault::StoreCommit
+        | Fault::StoreConflict
+        | Fault::UnknownCommit => true,
         Fault::None
         | Fault::CallLost
         | Fault::AnswerLost

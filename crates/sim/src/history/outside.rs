@@ -10,7 +10,7 @@ use dalasi::error::Failure;
 use domain::job::{ClaimedJob, Job};
 use domain::mail::MailAttempted;
 use domain::rail::{Called, FailureReason, RefundReport, Report};
-use domain::webhook::Attempted;
+use domain::webhook::{Attempted, Delivery};
 use domain::{Id, Mode, Refusal, Scope, Timestamp, payment::Transaction};
 use store::queries::jobs;
 
@@ -125,8 +125,14 @@ impl History {
         self.arm();
         let mut reported = self.world.app.report(scope, id, report.clone(), None).await;
         self.calm();
+        if reported.is_err()
+            && self.has_unknown_commit()
+            && let Some(word) = word_of_report(&report)
+        {
+            self.sides[side].hear(&id.to_string(), word, now);
+        }
         if reported.is_err() && self.may_fail() && self.dice.one_in(2) {
-            // It was not taken, and is said again.
+            // As far as anybody knows it was not taken, and is said again.
             reported = self.world.app.report(scope, id, report.clone(), None).await;
         }
         match reported {
@@ -159,6 +165,9 @@ impl History {
         self.arm();
         let mut reported = self.world.app.report_refund(refund.scope, id, report.clone()).await;
         self.calm();
+        if reported.is_err() && self.has_unknown_commit() {
+            self.sides[side].refund_reported(&id.to_string(), &report);
+        }
         if reported.is_err() && self.may_fail() && self.dice.one_in(2) {
             reported = self.world.app.report_refund(refund.scope, id, report.clone()).await;
         }
@@ -219,9 +228,10 @@ impl History {
             format!("{:?} is {became}, and the network hears {heard:?}", job.job)
         });
         let (fault, may_fail) = (self.fault, self.may_fail());
+        let is_stored = done == Some(true) || (done == Some(false) && self.has_unknown_commit());
         self.fault = Fault::None;
         match done {
-            Some(true) => {
+            _ if is_stored => {
                 self.network_does_nothing_twice()?;
                 self.worked(&job, &heard, now)?;
                 self.meet(&heard);
@@ -232,7 +242,7 @@ impl History {
                 self.meet(&heard);
                 self.world.crash().await;
             }
-            Some(false) => return Err(format!("the job {:?} fails", job.job)),
+            Some(_) => return Err(format!("the job {:?} fails", job.job)),
             None => return Err(format!("the job {:?} never ends", job.job)),
         }
         self.count();
@@ -471,11 +481,11 @@ impl History {
                 if !self.may_fail() {
                     return Err(format!("an attempt can't be stored: {stored:?}"));
                 }
-                // It will be sent again: at least once.
+                // If that was not stored, it will be sent again: at least once.
+                let (is_over, attempts) = self.as_stored(delivery).await?;
                 let key = (delivery.endpoint.to_string(), delivery.object_id.clone());
                 if let Some(known) = self.received.events.get_mut(&key).and_then(|of| of.get_mut(&delivery.sequence)) {
-                    known.is_over = false;
-                    known.attempts -= 1;
+                    (known.is_over, known.attempts) = (is_over, attempts);
                 }
             }
             if is_ours {
@@ -486,6 +496,18 @@ impl History {
             self.dice = dice;
         }
         Ok(count)
+    }
+
+    /// Whether a delivery is over, and after how many attempts.
+    async fn as_stored(&self, delivery: &Delivery) -> Result<(bool, u32), String> {
+        let names = [delivery.event.to_string(), delivery.endpoint.to_string()];
+        let stored = self.world.app.read(move |tx, _| {
+            let sql = "select status, attempts from webhook_deliveries where event_id = $1 and endpoint_id = $2";
+            let row = tx.query_one(sql, &names.clone().map(store::Value::from))?;
+            Ok((row.get::<String>(0)? != "pending", row.get::<i64>(1)?))
+        });
+        let (is_over, attempts) = stored.await.map_err(|failure| format!("a delivery can't be read: {failure}"))?;
+        Ok((is_over, u32::try_from(attempts).map_err(|_| "less than no attempts")?))
     }
 
     pub(super) async fn number(&mut self) -> Check {

@@ -98,7 +98,15 @@ impl History {
         let mut answer = self.world.send(side, "POST", path, Some(&body), Some(&key)).await;
         self.calm();
         *heard = self.world.network.take_heard();
-        if let (Some(failed), true, true) = (&answer, heard.is_empty(), self.may_fail())
+        let is_unknown = self.has_unknown_commit();
+        if answer.is_none() {
+            self.world.crash().await;
+        }
+        // It was begun, and nobody was called.
+        let is_only_begun = is_unknown && heard.is_empty() && matches!(begun, Ok(Begun::Attempt(_) | Begun::Code(_)));
+        if is_unknown && answer.is_none() && !is_only_begun {
+            answer = self.world.send(side, "POST", path, Some(&body), Some(&key)).await;
+        } else if let (Some(failed), true, true) = (&answer, heard.is_empty(), self.may_fail() && !is_unknown)
             && tells_no_more(failed)
         {
             // It did not happen, or it stands: the same request again does it, or is told of it.
@@ -109,18 +117,16 @@ impl History {
             *heard = self.world.network.take_heard();
         }
         let is_lost = match &answer {
-            None if self.fault.kills() => true,
+            None if self.fault.kills() || is_only_begun => true,
             None => return Err("a payment was not answered".to_owned()),
             // What was heard is stored again, so one fault of the storage keeps it from nobody.
-            Some(answer) if tells_no_more(answer) && self.may_fail() && heard.is_empty() => true,
+            Some(answer) if tells_no_more(answer) && is_only_begun => true,
+            Some(answer) if tells_no_more(answer) && self.may_fail() && !is_unknown && heard.is_empty() => true,
             Some(answer) if tells_no_more(answer) => {
                 return Err(format!("a payment was answered {} {}", answer.status, answer.body));
             }
             Some(_) => false,
         };
-        if answer.is_none() {
-            self.world.crash().await;
-        }
         self.note(|| format!("the network hears {heard:?}"));
         let shown =
             answer.as_ref().map(|answer| answer.json()["data"]["session_id"].as_str().unwrap_or_default().to_owned());
@@ -148,6 +154,13 @@ impl History {
             Ok(Begun::Session(goes_on) | Begun::Attempt(goes_on)) => goes_on.clone(),
             Ok(Begun::Code(id)) => Some(id.clone()),
         };
+        if is_only_begun && is_lost {
+            let is_attempt = matches!(begun, Ok(Begun::Attempt(_)));
+            let session = self.begun_unheard(side, id, is_attempt, at).await?;
+            self.touched = Some((side, Object::Session, session.clone()));
+            self.open.push(Open { side, body, key, session });
+            return Ok(());
+        }
         let model = &mut self.sides[side];
         let (early, heard) = split_early(heard);
         match (begun.expect("refusals have returned"), heard.first()) {
@@ -215,6 +228,44 @@ impl History {
         Ok(())
     }
 
+    /// The session of a payment that was begun, and of which nobody was told.
+    async fn begun_unheard(
+        &mut self,
+        side: usize,
+        goes_on: Option<String>,
+        is_attempt: bool,
+        at: i64,
+    ) -> Result<String, String> {
+        if !is_attempt {
+            return goes_on.ok_or_else(|| "a code is of a session".to_owned());
+        }
+        let scope = self.world.scopes[side];
+        let stored = self.world.app.read(move |tx, _| {
+            let key = [scope.organization.to_string().into(), scope.mode.as_str().into()];
+            let sql = "select id, payment_session_id from transactions \
+                where organization_id = $1 and mode = $2 and payment_session_id is not null order by id";
+            let mut attempts: Vec<(String, String)> = Vec::new();
+            for row in tx.query(sql, &key)? {
+                attempts.push((row.get(0)?, row.get(1)?));
+            }
+            Ok(attempts)
+        });
+        let mut stored = stored.await.map_err(|failure| format!("attempts can't be read: {failure}"))?;
+        let model = &mut self.sides[side];
+        stored.retain(|(id, _)| !model.attempts.contains_key(id));
+        let [(transaction, session)] = &stored[..] else {
+            return Err(format!("one attempt is new, and there are {stored:?}"));
+        };
+        if goes_on.as_ref().is_some_and(|known| known != session) {
+            return Err(format!("{transaction} is of {session}, and not of {goes_on:?}"));
+        }
+        if goes_on.is_none() {
+            model.opened(session, at);
+        }
+        model.attempt_begins(session, transaction, at);
+        Ok(session.clone())
+    }
+
     /// A payer is back from the network's page: no proof of anything.
     pub(super) async fn come_back(&mut self) -> Check {
         let side = self.side_at_random();
@@ -232,6 +283,7 @@ impl History {
         let returned = self.world.app.payer_returned(self.world.scopes[side], transaction).await;
         self.calm();
         match returned {
+            Err(_) if self.has_unknown_commit() => self.sides[side].hear(&id, Word::Returned, now),
             Ok(()) => self.sides[side].hear(&id, Word::Returned, now),
             Err(_) if self.may_fail() => {}
             Err(failure) => return Err(format!("a payer can't come back: {failure}")),
