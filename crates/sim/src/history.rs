@@ -1,6 +1,7 @@
 //! One history: operations thrown at the real service and at the model, compared after every step, and looked through as a
 //! whole at its end.
 
+mod answers;
 mod apart;
 mod coverage;
 mod drain;
@@ -19,8 +20,9 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use store::{Moment, Strike};
 
+use self::answers::{compare, expect, id_of};
 use self::coverage::Coverage;
-use crate::model::{Fields, Side};
+use crate::model::Side;
 use crate::network::CallFault;
 use crate::operation::{Fault, Kind, Operation};
 use crate::random::{Dice, FIRST_HASH, mix};
@@ -536,47 +538,4 @@ impl History {
         let answer = self.read(side, &format!("{path}?limit=2")).await?;
         compare(&answer, &vec![("total", json!(count))]).map_err(|what| format!("{path}: {what}"))
     }
-}
-
-/// The answer is this status, or this refusal.
-pub fn expect(answer: &Answer, predicted: Result<(), &'static str>, status: u16) -> Check {
-    let (wanted, code) = match predicted {
-        Ok(()) => (status, ""),
-        Err(code) if code.ends_with("_not_found") => (404, code),
-        Err("rate_limited") => (429, "rate_limited"),
-        Err(code) => (400, code),
-    };
-    if answer.status == wanted && answer.code() == code {
-        return Ok(());
-    }
-    Err(format!("expected {wanted} {code}, was answered {} {}", answer.status, answer.body))
-}
-
-/// Each of these fields is as it is said here. `a/*/b` gathers `b` of every element of `a`.
-pub fn compare(answer: &Answer, fields: &Fields) -> Check {
-    let json = answer.json();
-    let data = &json["data"];
-    for (path, wanted) in fields {
-        let shown = find(data, path);
-        if shown != *wanted {
-            return Err(format!("`{path}` should be {wanted} and is {shown}"));
-        }
-    }
-    Ok(())
-}
-
-fn find(value: &Value, path: &str) -> Value {
-    match path.split_once('/') {
-        None => value[path].clone(),
-        Some((array, rest)) if rest.starts_with("*/") => {
-            let elements = value[array].as_array().cloned().unwrap_or_default();
-            Value::Array(elements.iter().map(|element| find(element, &rest[2..])).collect())
-        }
-        Some((object, rest)) => find(&value[object], rest),
-    }
-}
-
-/// The name of what a request made.
-fn id_of(answer: &Answer) -> String {
-    answer.json()["data"]["id"].as_str().unwrap_or_default().to_owned()
 }

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use domain::Timestamp;
 use serde_json::Value;
 
-use super::{History, Object, find};
+use super::answers::find;
+use super::{History, Object};
 use crate::operation::Operation;
 use crate::random::Dice;
 use crate::world::SIDES;
