@@ -48,6 +48,8 @@ pub struct Outcome {
     pub violation: Option<Violation>,
     /// Transitions by what went wrong while they happened.
     pub coverage: BTreeMap<(String, Fault), u64>,
+    /// What the network said by itself: early, late, twice, of another amount or currency, or about what nobody began.
+    pub hostile_words: u64,
 }
 
 thread_local! {
@@ -104,6 +106,7 @@ pub struct History {
     /// What was to go wrong, and did.
     struck: Fault,
     is_armed: bool,
+    hostile_words: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -177,9 +180,10 @@ pub async fn play_to(template: &Template, operations: &[Operation], counts: bool
             violation = Some(Violation { step: operations.len(), what });
         }
     }
-    let History { world, hash, coverage, .. } = history;
+    let History { world, hash, coverage, mut hostile_words, .. } = history;
+    hostile_words += world.network.early_words();
     world.end().await;
-    Outcome { hash, violation, coverage: coverage.unwrap_or_default().seen }
+    Outcome { hash, violation, coverage: coverage.unwrap_or_default().seen, hostile_words }
 }
 
 /// What all sides see of a history with organizations of its own, in memory or in the database that is kept.
@@ -253,6 +257,7 @@ impl History {
             coverage: counts.then(Coverage::default),
             struck: Fault::None,
             is_armed: false,
+            hostile_words: 0,
         }
     }
 

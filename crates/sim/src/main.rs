@@ -6,6 +6,8 @@
 #[cfg(feature = "planted")]
 mod databases;
 #[cfg(feature = "planted")]
+mod hostile;
+#[cfg(feature = "planted")]
 mod lists;
 #[cfg(feature = "planted")]
 mod liveness;
@@ -80,6 +82,8 @@ fn main() {
         #[cfg(feature = "planted")]
         ["liveness"] => liveness::prove(),
         #[cfg(feature = "planted")]
+        ["hostile"] => hostile::prove(),
+        #[cfg(feature = "planted")]
         ["pairs"] => pairs::prove(),
         #[cfg(feature = "planted")]
         ["databases"] => databases::prove(),
@@ -90,7 +94,7 @@ fn main() {
         #[cfg(feature = "planted")]
         ["defects", most, ref names @ ..] => defects(names, number(most)),
         _ => println!(
-            "dalasi-sim [seed N | shrink N | replay FILE | liveness | pairs | databases | lists DATABASE | planted | defects MOST_SEEDS [NAME …]]"
+            "dalasi-sim [seed N | shrink N | replay FILE | liveness | hostile | pairs | databases | lists DATABASE | planted | defects MOST_SEEDS [NAME …]]"
         ),
     }
 }

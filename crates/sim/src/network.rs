@@ -170,6 +170,7 @@ struct Ledger {
     fault: Option<CallFault>,
     dice: Option<Dice>,
     hanging: u32,
+    early_words: u64,
     has_struck: bool,
     /// Who hears what it says by itself while a call is under way.
     listener: Option<App>,
@@ -203,6 +204,11 @@ impl Network {
     /// Calls of this step that nobody will answer.
     pub fn hanging(&self) -> u32 {
         self.lock().hanging
+    }
+
+    /// So often it spoke before it answered.
+    pub fn early_words(&self) -> u64 {
+        self.lock().early_words
     }
 
     pub fn payments(&self) -> BTreeMap<Id<Transaction>, NetworkPayment> {
@@ -287,7 +293,9 @@ impl Network {
     }
 
     fn hear(&self, heard: Heard) {
-        self.lock().heard.push(heard);
+        let mut ledger = self.lock();
+        ledger.early_words += u64::from(heard.is_early());
+        ledger.heard.push(heard);
     }
 
     /// Now and then, to who listens: before the call is answered.

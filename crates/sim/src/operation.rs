@@ -158,10 +158,20 @@ pub fn generate(seed: u64, length: usize) -> Vec<Operation> {
 
 /// A history in which one kind of operation never happens: what only that kind reaches is not reached.
 pub fn generate_without(seed: u64, length: usize, never: Option<Kind>) -> Vec<Operation> {
+    generate_weighed(seed, length, |kind| u64::from(Some(kind) != never))
+}
+
+/// A history in which the network speaks by itself more than anything else happens.
+pub fn generate_hostile(seed: u64, length: usize) -> Vec<Operation> {
+    let speaks = [Kind::Callback, Kind::Decide, Kind::DecideRefund, Kind::Refund];
+    generate_weighed(seed, length, |kind| if speaks.contains(&kind) { 4 } else { 1 })
+}
+
+fn generate_weighed(seed: u64, length: usize, weigh: impl Fn(Kind) -> u64) -> Vec<Operation> {
     let mut dice = Dice::new(seed);
     let mut mood: Vec<(Kind, u64)> =
         WEIGHTS.iter().map(|(kind, weight)| (*kind, weight * [1, 1, 1, 2, 4][dice.below(5) as usize])).collect();
-    mood.retain(|(kind, _)| Some(*kind) != never);
+    mood.iter_mut().for_each(|(kind, weight)| *weight *= weigh(*kind));
     let all: u64 = mood.iter().map(|(_, weight)| weight).sum();
     let calm = [3, 6, 12, 40][dice.below(4) as usize];
     let operation = |dice: &mut Dice| {

@@ -304,6 +304,15 @@ pub(crate) const ROWS: &[Row] = &[
         is_gate_step: false,
     },
     Row {
+        id: "C2",
+        title: "a rail that speaks early, late, twice, wrongly or of nobody's payment: nothing twice, and what doesn't fit is parked",
+        databases: &[],
+        runner: Runner::CargoRun(&["--profile=sim", "--package=dalasi-sim", "--features=planted", "--", "hostile"]),
+        unit: "words",
+        counts: [10_000, 1_000_000, 1_000_000],
+        is_gate_step: false,
+    },
+    Row {
         id: "C3",
         title: "idle connections cost little memory and nobody's time: 500 in the gate, 10,000 beyond",
         databases: BOTH,

@@ -68,10 +68,11 @@ impl History {
         }
         let report = self.world.network.word(id);
         self.report(scope, id, report.clone()).await?;
-        match self.dice.one_in(5) {
-            true => self.report(scope, id, report).await,
-            false => Ok(()),
+        if !self.dice.one_in(5) {
+            return Ok(());
         }
+        self.hostile_words += 1;
+        self.report(scope, id, report).await
     }
 
     /// A word that comes late, twice, out of order, wrong, or about what nobody began.
@@ -80,6 +81,7 @@ impl History {
             self.world.network.payments().iter().map(|(id, payment)| (*id, payment.scope)).collect();
         payments.retain(|(_, scope)| self.acts(*scope));
         let Some((id, scope)) = self.dice.pick_recent(&payments).copied() else { return Ok(()) };
+        self.hostile_words += 1;
         let payment = self.world.network.payment(id).ok_or("a payment is gone")?;
         let rail_reference = "N-wrong".to_owned();
         let report = match self.dice.below(14) {
@@ -162,6 +164,9 @@ impl History {
             3 => RefundReport::Completed { amount: in_other_currency(refund.amount), rail_reference: None },
             _ => self.world.network.refund_word(id),
         };
+        if refund.is_paid_back.is_some() || report != self.world.network.refund_word(id) {
+            self.hostile_words += 1;
+        }
         self.arm();
         let mut reported = self.world.app.report_refund(refund.scope, id, report.clone()).await;
         self.calm();
