@@ -1,8 +1,8 @@
 """Row B7: one bit flips in the database, in its log or in a backup. It is found, or it changes no amount."""
 
 import json
+import re
 import shutil
-import sqlite3
 from random import Random
 from types import SimpleNamespace
 
@@ -15,6 +15,22 @@ from server import Server
 from store import SqliteStore, dalasi
 
 STEPS = 40
+FINAL = {"completed", "failed", "refunded", "partially_refunded"}
+# What has a price and is not asked for by a shop.
+SOLD = {
+    "/v1/pay/products": {"name": "Map", "price": "12.00"},
+    "/v1/pay/payment-links": {"title": "Tea", "amount": "11.00"},
+}
+# What `dalasi verify` has to find: postings that still sum to zero, and a price that stands in one place alone.
+ALTERATIONS = {
+    "a_posting_is_altered": "update ledger_postings set amount_minor = amount_minor * 2",
+    "a_price_is_altered": """update payment_links set doc = replace(doc, '"minor":', '"minor":1')""",
+}
+# Every list of what has an amount.
+LISTS = ["/v1/checkouts", "/v1/pay/transactions", "/v1/pay/refunds", "/v1/pay/invoices", "/v1/pay/receipts", *SOLD]
+# An earlier state of what is paid in parts, or paid back, shows others.
+CHANGES = {"paid_amount", "remaining_amount", "fee", "net_amount", "refunded_amount"}
+AMOUNT = re.compile(r"-?\d+\.\d\d")
 
 
 @pytest.fixture(scope="module")
@@ -28,19 +44,26 @@ def kept(database, tmp_path_factory):
     server.keys = store.init()["keys"]
     server.start()
     shop, client = Shop(Random(7)), Client(server)
+    for path, body in SOLD.items():
+        assert client.call("POST", path, body)[0] == 201
     for _ in range(STEPS):
         shop.step(client)
     # The books are what a flipped bit would do harm to, and payments need their time.
-    eventually(lambda: any(one["status"] == "completed" for one in everything(client, "/v1/pay/transactions")))
+    eventually(lambda: all(one["status"] in FINAL for one in everything(client, "/v1/pay/transactions")))
+    for _ in range(STEPS):
+        shop.step(client)
+    eventually(lambda: all(one["status"] in FINAL for one in everything(client, "/v1/pay/transactions")))
+    eventually(lambda: all(one["status"] in FINAL for one in everything(client, "/v1/pay/refunds")))
     server.kill()
     killed = store.copy(folder / "killed")
     server.start()
+    told = list(served(Client(server)))
     server.stop()
     file = folder / "kept.backup"
     dalasi("backup", file, *store.location)
     rows = rows_of(file)
     assert rows["ledger_postings"][1], "there is nothing that could be altered"
-    return SimpleNamespace(closed=store, killed=killed, backup=file, rows=rows)
+    return SimpleNamespace(closed=store, killed=killed, backup=file, rows=rows, keys=server.keys, told=set(told))
 
 
 def rows_of(file):
@@ -57,14 +80,78 @@ def rows_of(file):
 
 
 def amounts(tables):
-    """Every amount that there is, with the row that it stands in."""
+    """Every amount that there is, with the row that it stands in: in columns, documents and the bodies of events. (The wallets of
+    the simulated rail are nobody's money.)"""
     found = set()
     for table, (columns, rows) in tables.items():
         minor = [place for place, column in enumerate(columns) if column.endswith("_minor")]
+        texts = [place for place, column in enumerate(columns) if column in ("doc", "body")]
         names = [place for place, column in enumerate(columns) if column in ("id", "entry_id", "line")]
         for row in rows:
-            found |= {(table, columns[place], row[place], *(row[name] for name in names)) for place in minor}
+            name = [row[place] for place in names]
+            found |= {(table, columns[place], row[place], *name) for place in minor}
+            if not table.startswith("simulated_"):
+                for place in texts:
+                    found |= {(table, path, value, *name) for path, value in money_in(document(row[place]))}
     return found
+
+
+def document(text):
+    """What a column holds that is no document is none."""
+    try:
+        return json.loads(text) if text else None
+    except (TypeError, ValueError):
+        return None
+
+
+def money_in(value, path=""):
+    """The leaves that are amounts, or that amounts are made of, with the way to them."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, one in inner:
+        place = f"{path}/{name}"
+        is_amount = isinstance(one, str) and AMOUNT.fullmatch(one)
+        if is_amount or str(name).endswith("minor") or name in ("quantity", "tax_rate"):
+            yield place, one
+        elif not is_amount:
+            yield from money_in(one, place)
+
+
+def served(client):
+    """(id, way, amount) of everything with an amount, as the lists show it and as it is shown alone."""
+    for path in LISTS:
+        for record in everything(client, path):
+            yield from shown(record)
+            status, _, content = client.call("GET", f"{path}/{record['id']}")
+            assert status == 200, content
+            yield from shown(json.loads(content)["data"])
+    status, _, content = client.call("GET", "/v1/payouts/balance")
+    assert status == 200, content
+    yield from (("balance", path, value) for path, value in money_in(json.loads(content)["data"]))
+
+
+def shown(record):
+    return ((record["id"], path, value) for path, value in money_in(record))
+
+
+def wrongly_served(store, folder, kept, *, is_log):
+    """Amounts that a server on that store shows and that are wrong. One that doesn't start or says that something failed is not
+    silent."""
+    server = Server(store, folder / "served.log")
+    server.keys = kept.keys
+    try:
+        server.start()
+        found = set(served(Client(server)))
+        server.stop()
+    except (AssertionError, TypeError, ValueError):
+        return []
+    finally:
+        server.kill()
+    if is_log:
+        # An earlier state lacks something, and what it has is as it was then.
+        known = {identity for identity, _, _ in kept.told} - {"balance"}
+        wrong = {one for one in found - kept.told if one[0] in known}
+        return sorted(one for one in wrong if one[1].rpartition("/")[2] not in CHANGES)
+    return sorted(found ^ kept.told)
 
 
 def flip(file, random):
@@ -83,6 +170,8 @@ def judged(store, folder, kept, *, is_log, verify=True):
     if dalasi("backup", file, *store.location, check=False).returncode != 0:
         return []
     is_amount, should = amounts(rows_of(file)), amounts(kept.rows)
+    if wrong := wrongly_served(store, folder, kept, is_log=is_log):
+        return wrong
     if is_log:
         # SQLite takes a torn end of its log for the end: an earlier state. Postings are never changed, so none may differ.
         postings = {amount for amount in is_amount if amount[0] == "ledger_postings"}
@@ -125,23 +214,20 @@ def test_a_flipped_bit_is_found_or_harmless(kept, tmp_path):
             proof.violation(f"seed {seed}: {where}: {wrong[:5]}")
         shutil.rmtree(folder)
     proof.control("nobody_verifies", is_seen_unverified(kept, tmp_path))
-    proof.control("a_posting_is_altered", is_found(kept, tmp_path))
+    for name, statement in ALTERATIONS.items():
+        proof.control(name, altered(kept, tmp_path / name, statement).verify().returncode != 0)
     proof.finish()
 
 
-def altered(kept, folder):
+def altered(kept, folder, statement):
     store = kept.closed.copy(folder)
-    with sqlite3.connect(store.database_file()) as database:
-        database.execute("update ledger_postings set amount_minor = amount_minor * 2")
-    database.close()
+    store.ask(statement)
     return store
 
 
 def is_seen_unverified(kept, folder):
-    """Whether the comparison sees wrong amounts where `dalasi verify` is left out."""
-    return bool(judged(altered(kept, folder / "unverified"), folder, kept, is_log=False, verify=False))
-
-
-def is_found(kept, folder):
-    """Whether `dalasi verify` finds postings that were altered and still sum to zero."""
-    return altered(kept, folder / "altered").verify().returncode != 0
+    """Whether a comparison sees wrong amounts where `dalasi verify` is left out: that of what is served, and that of the rows."""
+    documents = altered(kept, folder / "documents", ALTERATIONS["a_price_is_altered"])
+    is_served = wrongly_served(documents, folder, kept, is_log=False)
+    postings = altered(kept, folder / "postings", ALTERATIONS["a_posting_is_altered"])
+    return bool(is_served) and bool(judged(postings, folder, kept, is_log=False, verify=False))

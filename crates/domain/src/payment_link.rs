@@ -86,6 +86,16 @@ impl Price {
         }
     }
 
+    /// The amount that is shown for it (nothing of it where the payer chooses and none is suggested), and its bounds.
+    pub fn shown(&self) -> (Money, Option<Money>, Option<Money>) {
+        match *self {
+            Price::Fixed { amount } => (amount, None, None),
+            Price::Variable { currency, min, max, suggested } => {
+                (suggested.unwrap_or(Money::new(0, currency)), min, max)
+            }
+        }
+    }
+
     /// What one payment is for.
     pub fn of_payment(&self, asked: Option<Money>) -> Result<Money, NotThePrice> {
         match (*self, asked) {

@@ -104,18 +104,14 @@ pub struct LinkMerchantView {
 impl PaymentLinkView {
     pub fn of(link: &PaymentLink, merchant: &Profile, addresses: &Addresses, now: Timestamp) -> Self {
         let (terms, organization_id) = (link.terms(), link.scope.organization.to_string());
-        let (amount, min_amount, max_amount) = match link.price() {
-            Price::Fixed { amount } => (Some(*amount), None, None),
-            Price::Variable { min, max, suggested, .. } => (*suggested, *min, *max),
-        };
-        let currency = link.price().currency();
+        let (amount, min_amount, max_amount) = link.price().shown();
         Self {
             id: link.id.to_string(),
             organization_id: organization_id.clone(),
             title: terms.title.clone(),
             description: terms.description.clone(),
-            amount: amount.unwrap_or(domain::Money::new(0, currency)).to_string(),
-            currency: currency.code().into(),
+            amount: amount.to_string(),
+            currency: amount.currency.code().into(),
             is_variable_amount: matches!(link.price(), Price::Variable { .. }),
             min_amount: min_amount.map(|amount| amount.to_string()),
             max_amount: max_amount.map(|amount| amount.to_string()),

@@ -52,6 +52,8 @@ struct Data {
     total_amount: Option<String>,
     paid_amount: Option<String>,
     remaining_amount: Option<String>,
+    min_amount: Option<String>,
+    max_amount: Option<String>,
     usage_count: Option<i64>,
     transaction: Option<Summary>,
     payment_session_id: Option<String>,
@@ -283,8 +285,13 @@ impl Subject<'_> {
                 data.id == invoice.id.to_string() && data.currency == currency.code() && adds_up
             }
             Subject::PaymentLink(link) => {
+                let (amount, min, max) = link.price().shown();
+                let shown = |bound: Option<Money>| bound.map(|bound| bound.to_string());
                 data.id == link.id.to_string()
-                    && data.currency == link.price().currency().code()
+                    && data.currency == amount.currency.code()
+                    && data.amount == amount.to_string()
+                    && data.min_amount == shown(min)
+                    && data.max_amount == shown(max)
                     && data.usage_count.is_some_and(|count| (0..=link.usage_count()).contains(&count))
             }
             Subject::Session(session, _) => {
