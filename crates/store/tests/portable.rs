@@ -276,7 +276,8 @@ fn is_of_all(text: &str, is_locked: bool) -> bool {
 /// What the PostgreSQL driver makes of it.
 fn sent(text: &str) -> Vec<String> {
     let begins = |words: &[&str]| words.iter().any(|word| text.starts_with(word));
-    if !begins(&["insert into ", "update ", "delete from "]) {
+    // What gives rows back is asked for as it is.
+    if !begins(&["insert into ", "update ", "delete from "]) || text.contains("returning") {
         return Vec::new();
     }
     let guarded = merge::exactly_one(text);
