@@ -481,10 +481,9 @@ fn answers_key(tx: &mut Tx<'_>, payment: &Payment, heard: &Heard) -> Result<bool
         Heard::Word(_) if domain::planted!(Defect::WordAnswersForCall) => true,
         // Another code may have been handed over meanwhile; when all is over nobody asks any more.
         Heard::Code(own) => own.as_ref() == Some(waiting) || transaction.step() == Step::Settled,
-        Heard::Word(claimed) => {
-            // The question was on its way before the code was, or comes in the middle of its call.
-            let is_early = transaction.is_code_on_its_way(tx.now());
-            let may_ask = (claimed.is_none() || is_early) && transaction.step() != Step::Settled;
+        Heard::Word(_) => {
+            // Said before the rail had the code, or in the middle of its call: who handed it over tells, or the question at its end.
+            let may_ask = transaction.is_code_on_its_way(tx.now()) && transaction.step() != Step::Settled;
             let is_left = jobs::is_owed(tx, Job::StartAttempt(transaction.id))?
                 || (may_ask && jobs::is_owed(tx, Job::AskRail(transaction.id))?);
             !is_left

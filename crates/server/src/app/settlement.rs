@@ -176,8 +176,10 @@ fn ask_later(tx: &mut Tx<'_>, transaction: &mut Transaction) -> Result<(), Failu
     match transaction.next_question() {
         Some(_) if domain::planted!(Defect::QuestionForgotten) => jobs::cancel(tx, job)?,
         Some(pause) => {
-            let soonest = transaction.code_on_its_way_until();
-            jobs::schedule(tx, transaction.scope, job, tx.now().plus(pause).max(soonest.unwrap_or(tx.now())))?;
+            let now = tx.now();
+            // At the end of a code's call at once: nobody else answers who handed it over, if that request died.
+            let end_of_call = transaction.code_on_its_way_until().filter(|until| now < *until);
+            jobs::schedule(tx, transaction.scope, job, end_of_call.unwrap_or_else(|| now.plus(pause)))?;
         }
         None => jobs::cancel(tx, job)?,
     }
