@@ -1,7 +1,8 @@
 """The published SDK against the real binary, on SQLite and on PostgreSQL.
 
-`DALASI_BIN` names the binary (default: target/debug/dalasi), `DALASI_TEST_POSTGRES_URL` a cluster in which databases may
-be created. `cargo xtask test --only sdk` sets both, and runs one `--database` beside the other.
+`DALASI_BIN` names the binary (default: target/debug/dalasi), `DALASI_PLANTED_BIN` the one with defects on purpose (default:
+target/sim/dalasi), `DALASI_TEST_POSTGRES_URL` a cluster in which databases may
+be created. `cargo xtask test --only sdk` sets all three, and runs one `--database` beside the other.
 """
 
 import os
@@ -119,7 +120,9 @@ def new_server(new_store, tmp_path, watch):
         server = Server(store, tmp_path / f"server{len(servers)}.log", **options)
         server.keys = keys["keys"]
         servers.append(server)
-        watch.servers.append(server)
+        # What a defect makes of an answer is for its row to find.
+        if not server.planted:
+            watch.servers.append(server)
         return server.start()
 
     yield make

@@ -8,7 +8,7 @@ import threading
 
 import requests
 
-from store import BINARY, environment
+from store import BINARY, PLANTED_BINARY, environment
 
 READY = re.compile(r"listening on (http://\S+)")
 
@@ -18,12 +18,13 @@ PLAIN = ("--rate-limit", "0")
 
 
 class Server:
-    """`dalasi serve` on a free port of the loopback address."""
+    """`dalasi serve` on a free port of the loopback address; with `planted`, of the build that has this defect (`domain::planted`)."""
 
-    def __init__(self, store, log, *, options=PLAIN, prefix=()):
+    def __init__(self, store, log, *, options=PLAIN, prefix=(), planted=None):
         self.store = store
         self.log = log
         self.options = list(options)
+        self.planted = planted
         # What runs the server, if not the system itself.
         self.prefix = list(prefix)
         self.process = None
@@ -32,13 +33,13 @@ class Server:
     def start(self, timeout=30):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [*self.prefix, BINARY, "serve", "--listen", "127.0.0.1:0", "--allow-loopback-webhooks"]
+                [*self.prefix, PLANTED_BINARY if self.planted else BINARY, "serve", "--listen", "127.0.0.1:0", "--allow-loopback-webhooks"]
                 + [str(word) for word in (*self.store.location, *self.options)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env=environment(),
+                env=environment() | ({"DALASI_PLANTED": self.planted} if self.planted else {}),
             )
         # A thread reads on to the end, so that a chatty server never blocks on a full pipe.
         lines = queue.Queue()

@@ -11,7 +11,10 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-BINARY = os.environ.get("DALASI_BIN") or str(Path(__file__).parents[2] / "target/debug/dalasi")
+TARGET = Path(__file__).parents[2] / "target"
+BINARY = os.environ.get("DALASI_BIN") or str(TARGET / "debug/dalasi")
+# The same with defects on purpose: `cargo build --profile=sim --package=dalasi --features=planted,simulation`.
+PLANTED_BINARY = os.environ.get("DALASI_PLANTED_BIN") or str(TARGET / "sim/dalasi")
 
 
 def dalasi(*arguments, timeout=60, check=True, **options):

@@ -19,6 +19,7 @@ from server import PLAIN, Api, Server
 CLIENTS = 64
 GATE_HISTORIES = 2
 OPERATIONS = {"gate": 2_000, "nightly": 10_000, "release": 10_000}
+OPERATIONS_OF_A_CONTROL = 500
 OF_EACH_KIND = 5
 NEVER = float("inf")
 BALANCE = "/v1/payouts/balance"
@@ -300,6 +301,8 @@ def test_an_order_explains_what_was_answered(new_server, database, tmp_path):
                 miscounts += [miscounted(remembered(one.history), getattr(one, "before", 0)) for one in sums]
             proof.control("a_read_from_a_cache", sum(map(bool, seen)) > len(seen) / 2)
             proof.control("a_sum_from_a_cache", all(miscounts))
+            stale, *_ = play([new_server(planted="stale_read")], Random(proof.seed), OPERATIONS_OF_A_CONTROL)
+            proof.control("stale_read", bool(stale))
     finally:
         for server in servers:
             server.stop()

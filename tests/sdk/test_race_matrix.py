@@ -17,6 +17,7 @@ from state_tables import ABSENT, WAITING, final_states
 from wire import request
 
 GATE_ROUNDS = 320
+ROUNDS_OF_A_CONTROL = 50
 ITEM = {"description": "Pen", "quantity": 1, "unit_price": "1.00"}
 BILL = {"customer_email": "race@shop.example", "customer_name": "Awa", "due_date": "2099-01-31", "items": [ITEM]}
 FULL = {"amount": "1.00", "payment_method": "cash"}
@@ -251,34 +252,54 @@ def unexplained(table, start, outcomes, read):
     return None
 
 
+def raced(course, group, seed):
+    """What is wrong with one round; nothing where nothing is."""
+    table, start, make, names = group
+    actions, read = make()
+    chosen, answers = race(course, random.Random(seed), actions, names)
+    outcomes = [(name, code_of(answer, table)) for name, answer in zip(chosen, answers)]
+    fault = unexplained(table, start, outcomes, read)
+    return fault and f"{table} from {start}, {'×'.join(names)}, seed {seed}: {fault}"
+
+
+def raced_at_its_end(course, end, made, names, seed):
+    """The same of a checkout that expires meanwhile."""
+    chance = random.Random(seed)
+    actions, read = course._checkout(made)
+    chosen, answers = race(course, chance, actions, names, at=end + chance.uniform(-JITTER_S, JITTER_S))
+    time.sleep(max(0, end - time.time()))
+    outcomes = [*((name, code_of(answer, "checkout")) for name, answer in zip(chosen, answers)), ("expire", "ok")]
+    fault = unexplained("checkout", "pending", outcomes, read)
+    return fault and f"checkout at its end, {'×'.join(names)}, seed {seed}: {fault}"
+
+
 def test_every_pair_of_actions(new_server, database):
     course = Racecourse(new_server())
     at_the_end = 0
     with Proof("A7.pairs", database, GATE_ROUNDS) as proof:
         groups = list(course.groups())
         while proof.reached < proof.wanted or at_the_end < FEWEST_AT_THE_END:
-            chance = random.Random(proof.seed + proof.reached)
+            seed = proof.seed + proof.reached
             if ending := course.at_its_end():
-                (end, made), table, start = ending, "checkout", "pending"
-                names = AT_THE_END[at_the_end % len(AT_THE_END)]
-                actions, read = course._checkout(made)
-                chosen, answers = race(course, chance, actions, names, at=end + chance.uniform(-JITTER_S, JITTER_S))
-                time.sleep(max(0, end - time.time()))
+                fault = raced_at_its_end(course, *ending, AT_THE_END[at_the_end % len(AT_THE_END)], seed)
                 at_the_end += 1
             elif proof.reached < proof.wanted:
-                table, start, make, names = groups[proof.reached % len(groups)]
-                actions, read = make()
-                chosen, answers = race(course, chance, actions, names)
+                fault = raced(course, groups[proof.reached % len(groups)], seed)
             else:
                 time.sleep(0.2)
                 continue
-            outcomes = [(name, code_of(answer, table)) for name, answer in zip(chosen, answers)]
-            if ending:
-                outcomes.append(("expire", "ok"))
-            if fault := unexplained(table, start, outcomes, read):
-                proof.violation(f"{table} from {start}, {'×'.join(names)}, seed {proof.seed + proof.reached}: {fault}")
+            if fault:
+                proof.violation(fault)
             proof.reached += 1
         proof.note("at_the_end_of_time", at_the_end)
         for table, start, outcomes in FORGED:
             proof.control(f"{table}: {outcomes}", not final_states(table, start, outcomes))
+        proof.control("version_unguarded", is_seen(new_server(planted="version_unguarded"), proof.seed))
         print(f"{len(groups)} groups, {proof.reached} rounds, {at_the_end} at the end of a checkout's time")
+
+
+def is_seen(server, seed):
+    """Whether a round of the first few is wrong."""
+    course = Racecourse(server)
+    rounds = itertools.islice(itertools.cycle(course.groups()), ROUNDS_OF_A_CONTROL)
+    return any(raced(course, group, seed + number) for number, group in enumerate(rounds))

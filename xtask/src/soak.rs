@@ -38,16 +38,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for package in ["dalasi", "dalasi-bench"] {
         command::run(machine.cargo().args(["build", "--locked", "--release", "--package", package]))?;
     }
-    // A release build refuses to have a defect: this one is optimized as well.
-    let planted = ["build", "--locked", "--profile=sim", "--package=dalasi", "--features=planted"];
-    command::run(machine.cargo().args(planted))?;
     let mut soak = Command::new(machine.target().join("release/dalasi-bench"));
     soak.arg("soak")
         .args(["--database", &options.database])
         .arg("--dalasi")
         .arg(machine.target().join("release/dalasi"))
         .arg("--planted")
-        .arg(machine.target().join("sim/dalasi"))
+        .arg(machine.planted()?)
         .arg("--folder")
         .arg(machine.target().join("soak"));
     if options.database == "postgres" {

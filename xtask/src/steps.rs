@@ -172,6 +172,7 @@ impl Machine {
             .args(["-m", "pytest", "--database", database])
             .current_dir(&folder)
             .env("DALASI_BIN", &binary)
+            .env("DALASI_PLANTED_BIN", self.planted()?)
             .env("DALASI_TEST_POSTGRES_URL", &url)
             .env("PYTHONDONTWRITEBYTECODE", "1");
         Ok(pytest)
@@ -197,6 +198,17 @@ impl Machine {
         let (profile, folder) = if self.is_release { ("release", "release") } else { ("dev", "debug") };
         command::run(self.cargo().args(["build", "--locked", "--package", "dalasi", "--profile", profile]))?;
         Ok(self.target.join(folder).join("dalasi"))
+    }
+
+    /// The one with defects on purpose, unless `DALASI_PLANTED_BIN` names another. A release build refuses to have one. Its features
+    /// are those that the simulation's has: where histories were played it has only to be linked.
+    pub(crate) fn planted(&self) -> Result<PathBuf> {
+        if let Some(path) = std::env::var_os("DALASI_PLANTED_BIN") {
+            return Ok(path.into());
+        }
+        let words = ["build", "--locked", "--profile=sim", "--package=dalasi", "--features=planted,simulation"];
+        command::run(self.cargo().args(words))?;
+        Ok(self.target.join("sim/dalasi"))
     }
 }
 

@@ -231,6 +231,10 @@ defects! {
     AnswerBeforeCommit => "answer_before_commit",
     /// Each request takes a kibibyte of memory and never gives it back.
     RequestKeepsMemory => "request_keeps_memory",
+    /// What a command changes was read before its transaction, and is saved whoever has saved it meanwhile.
+    VersionUnguarded => "version_unguarded",
+    /// Who only looks is shown an object as it was a moment ago.
+    StaleRead => "stale_read",
 }
 
 impl Defect {

@@ -53,15 +53,17 @@ const GATE_HISTORIES: u64 = 2_000;
 const TOO_MANY: u64 = 2_000;
 #[cfg(feature = "planted")]
 const TELLING: usize = 30;
-/// Of the planted defects those that show in memory, on a disk that keeps what it is told; the others are B4's, A4's, A12's and
-/// C7's.
+/// Of the planted defects those that show in memory, on a disk that keeps what it is told; the others are those of rows that start
+/// the real server, and B4's, A4's and A12's.
 #[cfg(feature = "planted")]
-const NOT_SIMULATED: [Defect; 5] = [
+const NOT_SIMULATED: &[Defect] = &[
     Defect::SynchronousNormal,
     Defect::SynchronousOff,
     Defect::DueLateOnPostgres,
     Defect::FilterDropped,
     Defect::RequestKeepsMemory,
+    Defect::VersionUnguarded,
+    Defect::StaleRead,
 ];
 
 fn main() {
