@@ -135,62 +135,82 @@ def judge(kind, wanted, answers, found):
             yield f"{status} to another body: {body[:200]}"
 
 
+class Storm:
+    """Many requests with one key, each with a body of its own choice."""
+
+    def __init__(self, server, seed, kind):
+        self.server = server
+        self.key = f"storm-{seed}"
+        self.kind = kind(server, self.key)
+        self.chance = random.Random(seed)
+        self.wanted = [self.chance.choice(kind.variants) for _ in range(AT_ONCE)]
+        headers, secret = [("Idempotency-Key", self.key)], server.keys["test"]["secret"]
+        bodies = map(self.kind.body, self.wanted)
+        self.requests = [request("POST", self.kind.path, secret, body, headers) for body in bodies]
+        self.asked = 0
+        self.answers = []
+
+    def break_out(self, is_killed=False):
+        """All of them at once, then again whoever was not answered; `is_killed`: the server, in the middle of it."""
+        killer = None
+        if is_killed:
+            # From before the first commit to after the last.
+            killer = threading.Timer(self.chance.random() * 0.3, self.server.kill)
+        self.answers = held_back(self.server, self.requests, release=killer and killer.start)
+        if killer:
+            killer.join()
+            self.server.start()
+        self.asked += AT_ONCE
+        deadline = time.monotonic() + 60
+        while again := [place for place, answer in enumerate(self.answers) if answer[0] in (0, 429, 503)]:
+            assert time.monotonic() < deadline, f"{self.key}: {len(again)} are still not answered"
+            for place, answer in zip(again, held_back(self.server, [self.requests[place] for place in again])):
+                self.answers[place] = answer
+            self.asked += len(again)
+        return self
+
+    def faults(self):
+        found = judge(self.kind, self.wanted, self.answers, self.kind.found(self.server))
+        return [f"{self.key}, {self.kind.path}: {fault}" for fault in found]
+
+    def controls(self):
+        """The judge itself, by what it must not let pass: made of a good storm's answers."""
+        kind, answers, found = self.kind, self.answers, self.kind.found(self.server)
+        last = max(place for place, answer in enumerate(answers) if answer[0] == kind.success)
+        status, head, body = answers[last]
+        made = json.loads(body)["data"]
+
+        def with_last(changed):
+            return [*answers[:last], (status, head, changed), *answers[last + 1 :]]
+
+        forged = {
+            "two effects": (answers, found * 2),
+            "other bytes": (with_last(body.replace(b"GMD", b"gmd")), found),
+            "another's answer": (with_last(body.replace(kind.identity(made).encode(), b"another")), found),
+            "no effect": (answers, []),
+        }
+        for name, (said, objects) in forged.items():
+            yield f"{name} of {type(kind).__name__}", any(judge(kind, self.wanted, said, objects))
+
+
 def test_a_storm_of_one_key(new_server, database):
     server = new_server()
-    secret = server.keys["test"]["secret"]
     with Proof("A8", database, GATE_KEYS) as proof:
         kills = asked = 0
         while proof.reached < proof.wanted:
-            chance = random.Random(proof.seed + proof.reached)
-            key = f"storm-{proof.seed + proof.reached}"
-            kind = KINDS[proof.reached % len(KINDS)](server, key)
-            wanted = [chance.choice(kind.variants) for _ in range(AT_ONCE)]
-            headers = [("Idempotency-Key", key)]
-            requests = [request("POST", kind.path, secret, kind.body(variant), headers) for variant in wanted]
+            storm = Storm(server, proof.seed + proof.reached, KINDS[proof.reached % len(KINDS)])
             is_killed = proof.reached % KILLED == KILLED - 1
-            killer = None
-            if is_killed:
-                # From before the first commit to after the last.
-                killer = threading.Timer(chance.random() * 0.3, server.kill)
-            answers = held_back(server, requests, release=killer and killer.start)
-            if killer:
-                killer.join()
-                server.start()
-                kills += 1
-            asked += AT_ONCE
-            deadline = time.monotonic() + 60
-            while again := [place for place, answer in enumerate(answers) if answer[0] in (0, 429, 503)]:
-                assert time.monotonic() < deadline, f"{key}: {len(again)} are still not answered"
-                for place, answer in zip(again, held_back(server, [requests[place] for place in again])):
-                    answers[place] = answer
-                asked += len(again)
-            found = kind.found(server)
-            for fault in judge(kind, wanted, answers, found):
-                proof.violation(f"{key}, {kind.path}: {fault}")
+            for fault in storm.break_out(is_killed).faults():
+                proof.violation(fault)
+            kills += is_killed
+            asked += storm.asked
             proof.reached += 1
             if proof.reached <= len(KINDS):
-                for name, is_caught in controls(kind, wanted, answers, found):
-                    proof.control(f"{name} of {type(kind).__name__}", is_caught)
+                for name, is_caught in storm.controls():
+                    proof.control(name, is_caught)
         print(f"{proof.reached} keys, {asked} requests, {kills} times killed")
+        planted = Storm(new_server(planted="key_outside_transaction"), proof.seed, Checkout)
+        proof.control("key_outside_transaction", bool(planted.break_out().faults()))
     server.stop()
     result = server.store.verify()
     assert result.returncode == 0, result.stdout
-
-
-def controls(kind, wanted, answers, found):
-    """What the judge must not let pass, made of a key's answers."""
-    last = max(place for place, answer in enumerate(answers) if answer[0] == kind.success)
-    status, head, body = answers[last]
-    made = json.loads(body)["data"]
-
-    def with_last(changed):
-        return [*answers[:last], (status, head, changed), *answers[last + 1 :]]
-
-    forged = {
-        "two effects": (answers, found * 2),
-        "other bytes": (with_last(body.replace(b"GMD", b"gmd")), found),
-        "another's answer": (with_last(body.replace(kind.identity(made).encode(), b"another")), found),
-        "no effect": (answers, []),
-    }
-    for name, (said, objects) in forged.items():
-        yield name, any(judge(kind, wanted, said, objects))

@@ -235,6 +235,8 @@ defects! {
     VersionUnguarded => "version_unguarded",
     /// Who only looks is shown an object as it was a moment ago.
     StaleRead => "stale_read",
+    /// The key of a command that only adds is stored in a transaction of its own.
+    KeyOutsideTransaction => "key_outside_transaction",
 }
 
 impl Defect {

@@ -64,6 +64,7 @@ const NOT_SIMULATED: &[Defect] = &[
     Defect::RequestKeepsMemory,
     Defect::VersionUnguarded,
     Defect::StaleRead,
+    Defect::KeyOutsideTransaction,
 ];
 
 fn main() {

@@ -136,6 +136,11 @@ impl App {
         T: Send + 'static,
         O: Send + Clone + 'static,
     {
+        if domain::planted!(Defect::KeyOutsideTransaction)
+            && let (Kind::Addition, Some(key)) = (kind, &key)
+        {
+            return self.run_beside_key(key.clone(), command, render).await;
+        }
         let begun = monotonic::now();
         let deadline = begun + LONGEST_WAIT;
         // The last one, whose commit may be the unknown one.
@@ -176,6 +181,30 @@ impl App {
             self.wait_for_end(key, &wait, deadline).await?;
             waiting = Some(wait);
         }
+    }
+
+    /// What [`Defect::KeyOutsideTransaction`](domain::planted::Defect) does: the key is looked for before, and stored afterwards.
+    async fn run_beside_key<T, O, C, R>(&self, key: IdempotencyKey, command: C, render: R) -> Result<Run<O>, Failure>
+    where
+        C: Fn(&mut Tx<'_>, &Context) -> Result<Outcome<T, O>, Failure> + Send + Sync + Clone + 'static,
+        R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+        T: Send + 'static,
+        O: Send + Clone + 'static,
+    {
+        if let Some(reply) = self.stored_answer(&key).await? {
+            return Ok(Run::Done(reply));
+        }
+        let effect =
+            move |tx: &mut Tx<'_>, context: &Context| once(tx, context, Kind::Addition, None, &command, &render);
+        let run = self.commit(effect).await?;
+        if let Run::Done(reply) = run.clone() {
+            let store = move |tx: &mut Tx<'_>, context: &Context| match idempotency::claim(tx, &key)? {
+                Claimed::First => finish(tx, context, &key, &reply),
+                Claimed::Finished { .. } | Claimed::Running | Claimed::Reused => Ok(()),
+            };
+            self.commit(store).await?;
+        }
+        Ok(run)
     }
 
     /// Until the request that runs under the key has ended, or until then. In this process it is told. What ends elsewhere, or
