@@ -205,9 +205,8 @@ def test_a_full_disk_refuses_and_recovers(stock, tmp_path):
     disk = SmallDisk(tmp_path / "disk", 6)
     if disk.reason:
         return proof.not_run(disk.reason)
-    store = stock.store.copy(disk.folder / "store")
-    server = Server(store, tmp_path / "server.log")
-    server.keys = stock.keys
+    server = on_disk(stock, disk, tmp_path / "server.log")
+    store = server.store
     server.start()
     try:
         for seed, random in proof.cases():
@@ -224,7 +223,28 @@ def test_a_full_disk_refuses_and_recovers(stock, tmp_path):
     finally:
         server.kill()
         disk.unmount()
+    proof.control("latch_stays_read_only", is_latch_seen(stock, tmp_path))
     proof.finish()
+
+
+def on_disk(stock, disk, log, planted=None):
+    """A server with its store there."""
+    server = Server(stock.store.copy(disk.folder / "store"), log, planted=planted)
+    server.keys = stock.keys
+    return server
+
+
+def is_latch_seen(stock, folder):
+    """Whether a server that never writes again is told from one that does as soon as there is space."""
+    disk = SmallDisk(folder / "another", 6)
+    server = on_disk(stock, disk, folder / "planted.log", "latch_stays_read_only")
+    try:
+        server.start()
+        found = full_and_free(disk, server, Shop(Random(1), stock.paid), disk.free)
+        return any("space again" in fault for fault in found)
+    finally:
+        server.kill()
+        disk.unmount()
 
 
 @contextmanager

@@ -41,10 +41,11 @@ def point(seed):
     raise AssertionError("there are as many places as calls")
 
 
-def strike(stock, folder, call, when, shop):
+def strike(stock, folder, call, when, shop, planted=None):
     """Runs the scenario until the server dies or all steps are done. Answers the server, and whether it died of that call."""
     folder.mkdir(parents=True)
-    server = Injected(stock.store.copy(folder / "store"), folder / "server.log", f"{call}:signal=SIGKILL:when={when}")
+    what = f"{call}:signal=SIGKILL:when={when}"
+    server = Injected(stock.store.copy(folder / "store"), folder / "server.log", what, planted=planted)
     server.keys = stock.keys
     try:
         server.start()
@@ -104,6 +105,7 @@ def test_a_kill_at_any_write_loses_nothing(stock, receiver, tmp_path):
         shutil.rmtree(folder)
     assert answered, "a scenario that gets no answer proves nothing"
     proof.control("forgotten_acknowledgement", forgets(stock, tmp_path / "control"))
+    proof.control("answer_before_commit", early_answers_are_seen(stock, tmp_path / "planted"))
     proof.finish()
 
 
@@ -112,3 +114,13 @@ def forgets(stock, folder):
     shop = Shop(Random(1), stock.paid)
     strike(stock, folder, "fsync,fdatasync", 40, shop)
     return bool(recovered(stock.store.copy(folder / "before"), stock, folder, shop))
+
+
+def early_answers_are_seen(stock, folder):
+    """Whether one of a few kills in the middle of a commit shows that it was answered before."""
+    for when in (500, 800, 1_100):
+        place, shop = folder / str(when), Shop(Random(when), stock.paid)
+        server, _ = strike(stock, place, "pwrite64", when, shop, planted="answer_before_commit")
+        if recovered(server.store, stock, place, shop):
+            return True
+    return False

@@ -30,6 +30,8 @@ MOST_BESIDE = 2
 JUDGED = 500
 # Cases that are under way at once. Most of them wait: on PostgreSQL a kill leaves what it interrupts to a lease of half a minute.
 SIDE_BY_SIDE = 24
+KILLS_OF_A_CONTROL = 10
+STOPS_OF_A_CONTROL = 10
 
 
 class Machine:
@@ -65,11 +67,11 @@ def busy(stock, receiver, tmp_path):
     """Starts servers on stores of their own, with shops that keep them busy."""
     servers, stores = [], []
 
-    def make(random):
+    def make(random, planted=None):
         number = next(numbers)
         store = stock.store.copy(tmp_path / f"store{number}")
         stores.append(store)
-        server = Server(store, tmp_path / f"server{number}.log")
+        server = Server(store, tmp_path / f"server{number}.log", planted=planted)
         server.keys = stock.keys
         servers.append(server)
         server.start()
@@ -104,10 +106,12 @@ def test_a_kill_at_any_moment(busy, receiver, database, new_store, tmp_path):
                 server.store.drop()
                 receiver.forget(load.mailbox)
 
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(2) as beside:
+        planted = beside.submit(early_answers_are_seen, busy, proof.seed)
         control = beside.submit(older_books_are_seen, busy, new_store, tmp_path, machine)
         proof.side_by_side(SIDE_BY_SIDE, killed)
         proof.control("older_books", control.result())
+        proof.control("answer_before_commit", planted.result())
     for name, is_seen in altered_books_are_seen(busy):
         proof.control(name, is_seen)
     for fault in slow(waits, proof.tier):
@@ -141,6 +145,22 @@ def slow(waits, tier):
 
 def p99(durations):
     return sorted(durations)[len(durations) * 99 // 100]
+
+
+def early_answers_are_seen(busy, seed):
+    """Whether one of a few kills shows that a server answers before it commits. It need not be alone, and a few answers are enough:
+    mostly it waits for payments that such a server has lost."""
+    for random in map(Random, range(seed, seed + KILLS_OF_A_CONTROL)):
+        server, load = busy(random, planted="answer_before_commit")
+        load.until(5)
+        time.sleep(random.random() / 20)
+        server.kill()
+        load.join()
+        server.start()
+        if load.reconcile(server):
+            return True
+        server.kill()
+    return False
 
 
 def older_books_are_seen(busy, new_store, folder, machine):
@@ -189,6 +209,7 @@ def test_a_graceful_stop_resets_nothing(busy, database):
             proof.violation(f"seed {seed}, killed while it stopped: {fault}")
     proof.note("killed_while_stopping", len(cut))
     proof.control("a_kill_instead", not_graceful(busy))
+    proof.control("listener_dropped_first", a_cut_drain_is_seen(busy, proof.seed))
     proof.finish()
 
 
@@ -211,6 +232,12 @@ def reset_by_a_stop(server, load, random):
     faults += load.reconcile(server)
     server.stop()
     return faults
+
+
+def a_cut_drain_is_seen(busy, seed):
+    """Whether one of a few stops shows that connections ended before what they had accepted was answered."""
+    stops = map(Random, range(seed, seed + STOPS_OF_A_CONTROL))
+    return any(reset_by_a_stop(*busy(random, planted="listener_dropped_first"), random) for random in stops)
 
 
 def lost_by_a_cut_stop(busy, random, machine):

@@ -122,6 +122,9 @@ pub async fn serve(
     }
 
     drop(listener);
+    if domain::planted!(Defect::ListenerDroppedFirst) {
+        connections.abort_all();
+    }
     drain.send_replace(true);
     let all_done = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(settings.drain_timeout, all_done).await.is_err() {

@@ -65,6 +65,8 @@ const NOT_SIMULATED: &[Defect] = &[
     Defect::VersionUnguarded,
     Defect::StaleRead,
     Defect::KeyOutsideTransaction,
+    Defect::ListenerDroppedFirst,
+    Defect::LatchStaysReadOnly,
 ];
 
 fn main() {

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -10,6 +11,14 @@ use crate::tx::Tx;
 
 /// A closure runs this often at most when other transactions keep being faster.
 pub(crate) const MAX_RUNS: u32 = 20;
+
+/// Before a commit. With [`Defect::AnswerBeforeCommit`](domain::planted::Defect) its answers have been sent, and a process that dies
+/// in between shows it: as where a group commit waits for company.
+pub(crate) fn wait_where_answered() {
+    if domain::planted!(Defect::AnswerBeforeCommit) {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
 
 pub(crate) trait Job: Send {
     /// The caller has gone away, so that nobody waits for an answer.
@@ -33,14 +42,15 @@ pub(crate) enum Verdict {
 pub(crate) struct Call<F, T, E> {
     closure: F,
     seed: [u8; 32],
-    reply: oneshot::Sender<Result<T, E>>,
+    /// Until it was sent.
+    reply: Option<oneshot::Sender<Result<T, E>>>,
     result: Option<Result<T, E>>,
 }
 
 impl<F, T, E> Call<F, T, E> {
     pub(crate) fn new(closure: F, seed: [u8; 32]) -> (Self, oneshot::Receiver<Result<T, E>>) {
         let (reply, answer) = oneshot::channel();
-        (Self { closure, seed, reply, result: None }, answer)
+        (Self { closure, seed, reply: Some(reply), result: None }, answer)
     }
 }
 
@@ -51,7 +61,7 @@ where
     E: From<Error> + Send,
 {
     fn abandoned(&self) -> bool {
-        self.reply.is_closed()
+        self.reply.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
     fn seed(&self) -> [u8; 32] {
@@ -76,18 +86,29 @@ where
             (_, Some(doom)) => Verdict::Failed(doom),
         };
         self.result = Some(result);
+        if domain::planted!(Defect::AnswerBeforeCommit) && matches!(verdict, Verdict::Commit) && tx.is_write() {
+            self.send();
+        }
         verdict
     }
 
-    fn answer(self: Box<Self>) {
-        if let Some(result) = self.result {
-            // Nobody waits any more: the work is done all the same.
-            let _ = self.reply.send(result);
-        }
+    fn answer(mut self: Box<Self>) {
+        self.send();
     }
 
     fn refuse(self: Box<Self>, error: Error) {
-        let _ = self.reply.send(Err(E::from(error)));
+        if let Some(reply) = self.reply {
+            let _ = reply.send(Err(E::from(error)));
+        }
+    }
+}
+
+impl<F, T, E> Call<F, T, E> {
+    fn send(&mut self) {
+        if let (Some(reply), Some(result)) = (self.reply.take(), self.result.take()) {
+            // Nobody waits any more: the work is done all the same.
+            let _ = reply.send(result);
+        }
     }
 }
 

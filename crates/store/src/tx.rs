@@ -142,6 +142,10 @@ impl<'c> Tx<'c> {
         self.conn.is_shared()
     }
 
+    pub(crate) fn is_write(&self) -> bool {
+        self.access == Access::Write
+    }
+
     /// To be put behind a `select` whose rows this transaction is about to change.
     #[must_use]
     pub fn lock_suffix(&self) -> &'static str {

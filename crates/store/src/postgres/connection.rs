@@ -28,6 +28,7 @@ use super::pipeline::{self, Reply, Step, Text};
 use super::shared::Shared;
 use super::value;
 use crate::error::{Error, SqlKind};
+use crate::job;
 use crate::settings::Dialect;
 use crate::sql::{Part, Room, Row, Value};
 use crate::totals::{Mark, Totals};
@@ -165,6 +166,7 @@ impl Connection {
         if !self.begun && self.collected.is_empty() {
             return Ok(());
         }
+        job::wait_where_answered();
         let result = self.round_trip(Last::Commit).map(drop);
         // Without a write there is nothing that could be known or unknown.
         if self.wrote { result } else { Ok(()) }

@@ -12,7 +12,6 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use domain::planted;
 use tokio::sync::watch;
 
 use super::checkpoint;
@@ -20,7 +19,7 @@ use super::connection::{Connection, error};
 use super::key_index;
 use crate::clock::Monotone;
 use crate::error::Error;
-use crate::job::{Job, MAX_RUNS, Verdict};
+use crate::job::{self, Job, MAX_RUNS, Verdict};
 use crate::store::QUEUE_LIMIT;
 use crate::tx::{Access, Conn as _, Tx};
 
@@ -38,6 +37,8 @@ pub(crate) struct Writer {
     data_version: Option<i64>,
     /// So many batches more run with savepoints.
     careful: u32,
+    /// Only with a defect on purpose: nothing is written any more.
+    is_latched: bool,
     /// Of whoever serves the file.
     lock: Option<Arc<File>>,
     _alive: Sender<()>,
@@ -83,7 +84,17 @@ impl Writer {
         lock: Option<Arc<File>>,
         alive: Sender<()>,
     ) -> Self {
-        Self { connection, clock, shared, changes, data_version: None, careful: 0, lock, _alive: alive }
+        Self {
+            connection,
+            clock,
+            shared,
+            changes,
+            data_version: None,
+            careful: 0,
+            is_latched: false,
+            lock,
+            _alive: alive,
+        }
     }
 
     pub(crate) fn run(mut self, waiting: &Receiver<Box<dyn Job>>) {
@@ -184,6 +195,9 @@ impl Writer {
 
     /// From here on nobody else writes, so that what others have changed before is seen.
     fn begin(&mut self) -> Result<(), Error> {
+        if self.is_latched {
+            return Err(Error::Unavailable(ROLLED_BACK.to_owned()));
+        }
         // What could not be rolled back when it failed.
         if !self.connection.sqlite.is_autocommit() {
             self.connection.command("rollback")?;
@@ -232,18 +246,15 @@ impl Writer {
     fn end(&mut self, answers: Vec<Answer>, broken: Option<Error>) {
         let committed = match broken {
             Some(error) => Err(error),
-            None if planted!(Defect::AnswerBeforeCommit) => Ok(()),
             None => self.commit(),
         };
+        self.is_latched = domain::planted!(Defect::LatchStaysReadOnly) && committed.is_err();
         for answer in answers {
             match (answer, &committed) {
                 (Answer::Own(job), Ok(())) => job.answer(),
                 (Answer::Own(job), Err(error)) => job.refuse(error.clone()),
                 (Answer::Refusal(job, error), _) => job.refuse(error),
             }
-        }
-        if planted!(Defect::AnswerBeforeCommit) && !self.connection.sqlite.is_autocommit() {
-            let _ = self.commit();
         }
     }
 
@@ -276,6 +287,7 @@ impl Writer {
     }
 
     fn commit(&mut self) -> Result<(), Error> {
+        job::wait_where_answered();
         let committed = self.connection.command("commit");
         match &committed {
             Ok(()) => {
