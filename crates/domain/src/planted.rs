@@ -237,6 +237,8 @@ defects! {
     StaleRead => "stale_read",
     /// The key of a command that only adds is stored in a transaction of its own.
     KeyOutsideTransaction => "key_outside_transaction",
+    /// A request says itself in which mode it is.
+    LivemodeTaken => "livemode_taken",
     /// Connections end with the listener, before what was accepted is answered.
     ListenerDroppedFirst => "listener_dropped_first",
     /// After a disk was full nothing is written any more.

@@ -65,6 +65,7 @@ const NOT_SIMULATED: &[Defect] = &[
     Defect::VersionUnguarded,
     Defect::StaleRead,
     Defect::KeyOutsideTransaction,
+    Defect::LivemodeTaken,
     Defect::ListenerDroppedFirst,
     Defect::LatchStaysReadOnly,
 ];

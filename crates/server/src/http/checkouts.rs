@@ -3,7 +3,7 @@
 use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::checkout::{Checkout, Customer, Status};
-use domain::{Currency, Id, Metadata, Refusal};
+use domain::{Currency, Id, Metadata, Mode, Refusal};
 use serde::{Deserialize, Serialize};
 use store::queries::checkouts::{self as queries, CheckoutFilter};
 use utoipa::ToSchema;
@@ -115,11 +115,16 @@ pub(super) struct ItemBody {
     responses((status = 201, description = "The new checkout, with its client secret.", body = Data<CheckoutView>)),
 )]
 pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
-    let scope = caller.require(Right::write(Area::Checkouts))?;
+    let mut scope = caller.require(Right::write(Area::Checkouts))?;
     let (new, body_key) = match parse(&body) {
         Ok(parsed) => parsed,
         Err(faulty) => return Err(faulty.look_up(&api, scope).await),
     };
+    if domain::planted!(Defect::LivemodeTaken)
+        && let Some(Json::Bool(is_live)) = body.value.get("livemode")
+    {
+        scope.mode = if *is_live { Mode::Live } else { Mode::Test };
+    }
     if scope.mode.is_live()
         && let Some(field) = card_guard::find(&body.value, &["customer_phone"])
     {
@@ -168,6 +173,9 @@ fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Faulty> {
     let body_key = read::idempotency_key(&mut fields);
     let success_url = fields.text("success_url").url().optional();
     let failure_url = fields.text("failure_url").url().optional();
+    if domain::planted!(Defect::LivemodeTaken) {
+        fields.boolean("livemode").optional();
+    }
     let checked = match fields.finish() {
         Ok(checked) => checked,
         Err(faults) => {
