@@ -130,51 +130,85 @@ def everything(server, store, backup):
     yield "the backup", backup.read_bytes()
 
 
+class Searched:
+    """A server that was told secrets, and everything that it left behind."""
+
+    def __init__(self, store, folder, seed, planted=None):
+        self.keys = store.init()["keys"]
+        self.mails = MailServer().start()
+        self.server = Server(store, folder / f"{planted}.log", options=PLAIN + self.mails.options, planted=planted)
+        self.backup = folder / f"{planted}.backup"
+        self.cage = Cage(seed)
+        self.sent = []
+        self.delivered = []
+
+    def start(self, receiver):
+        self.server.start()
+        self.test, self.live = (Api(self.server.url, self.keys[mode]["secret"]) for mode in ("test", "live"))
+        self.delivered = secrets_that_are_issued(self.cage, self.server, self.keys, self.test, receiver)
+        contacts_of_mails(self.cage, self.test, self.mails)
+        return self
+
+    def stop(self):
+        self.server.kill()
+        self.mails.stop()
+
+    def send(self):
+        self.sent += secrets_that_are_sent(self.cage, self.test, self.live)
+
+    def faults(self):
+        """Where there are secrets that must not be there."""
+        for place, text in everything(self.server, self.server.store, self.backup):
+            for canary in self.cage.found_in(text):
+                if place in ("the log", "the metrics") or not self.cage.names[canary].startswith(CONTACTS):
+                    yield f"{place} holds {self.cage.names[canary]}"
+        # Its sender may be told which word of his is none; what is a secret is not repeated even to him.
+        for place, text in self.sent:
+            for canary in self.cage.found_in(text):
+                if not self.cage.names[canary].startswith(("a card number", CONTACTS)):
+                    yield f"an answer to {place} repeats {self.cage.names[canary]}"
+        events = json.dumps(data(self.test.get("/v1/events", params={"limit": 100}))).encode() + b"".join(self.delivered)
+        for canary in self.cage.found_in(events):
+            if not self.cage.names[canary].startswith(CONTACTS):
+                yield f"an event or a webhook holds {self.cage.names[canary]}"
+
+
 def test_no_secret_is_left_behind(new_store, tmp_path, database, monkeypatch, receiver):
     monkeypatch.setattr("server.environment", lambda: environment() | {"DALASI_LOG": "trace"})
-    store = new_store()
-    keys = store.init()["keys"]
-    mails = MailServer().start()
-    server = Server(store, tmp_path / "trace.log", options=PLAIN + mails.options)
-    server.start()
+    servers = []
+
+    def searched(seed, planted=None):
+        servers.append(Searched(new_store(), tmp_path, seed, planted))
+        return servers[-1].start(receiver)
+
     try:
         with Proof("D8", database, GATE_CANARIES) as proof:
-            cage = Cage(proof.seed)
-            test, live = Api(server.url, keys["test"]["secret"]), Api(server.url, keys["live"]["secret"])
-            delivered = secrets_that_are_issued(cage, server, keys, test, receiver)
-            contacts_of_mails(cage, test, mails)
-            sent = secrets_that_are_sent(cage, test, live)
-            while len(cage.names) < proof.wanted:
-                sent += secrets_that_are_sent(cage, test, live)
-            proof.reached = len(cage.names)
-            backup = tmp_path / "backup"
-            for place, text in everything(server, store, backup):
-                for canary in cage.found_in(text):
-                    if place in ("the log", "the metrics") or not cage.names[canary].startswith(CONTACTS):
-                        proof.violation(f"{place} holds {cage.names[canary]}")
-            # Its sender may be told which word of his is none; what is a secret is not repeated even to him.
-            for place, text in sent:
-                for canary in cage.found_in(text):
-                    if not cage.names[canary].startswith(("a card number", CONTACTS)):
-                        proof.violation(f"an answer to {place} repeats {cage.names[canary]}")
-            events = json.dumps(data(test.get("/v1/events", params={"limit": 100}))).encode() + b"".join(delivered)
-            for canary in cage.found_in(events):
-                if cage.names[canary].startswith(CONTACTS):
-                    continue
-                proof.violation(f"an event or a webhook holds {cage.names[canary]}")
-            print(f"{len(cage.names)} canaries, {len(sent)} answers, {os.path.getsize(server.log) >> 10} KiB of traces")
-            # What the search must find, in each of its forms.
-            canary = next(iter(cage.names)).encode()
-            for name, text in {
-                "as it is": b"x" + canary,
-                "in base64": base64.b64encode(b"ab" + canary + b"cd"),
-                "in hex": canary.hex().upper().encode(),
-                "in percent signs": "".join(f"%{byte:02X}" for byte in canary).encode(),
-            }.items():
-                proof.control(f"a canary {name}", bool(cage.found_in(text)))
+            good = searched(proof.seed)
+            good.send()
+            while len(good.cage.names) < proof.wanted:
+                good.send()
+            proof.reached = len(good.cage.names)
+            for fault in good.faults():
+                proof.violation(fault)
+            traces = os.path.getsize(good.server.log) >> 10
+            print(f"{proof.reached} canaries, {len(good.sent)} answers, {traces} KiB of traces")
+            for name, text in forms(good.cage).items():
+                proof.control(f"a canary {name}", bool(good.cage.found_in(text)))
+            proof.control("request_logged", any(searched(proof.seed, "request_logged").faults()))
     finally:
-        server.kill()
-        mails.stop()
+        for one in servers:
+            one.stop()
+
+
+def forms(cage):
+    """What the search must find."""
+    canary = next(iter(cage.names)).encode()
+    return {
+        "as it is": b"x" + canary,
+        "in base64": base64.b64encode(b"ab" + canary + b"cd"),
+        "in hex": canary.hex().upper().encode(),
+        "in percent signs": "".join(f"%{byte:02X}" for byte in canary).encode(),
+    }
 
 
 def contacts_of_mails(cage, api, mails):

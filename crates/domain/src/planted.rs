@@ -239,6 +239,8 @@ defects! {
     KeyOutsideTransaction => "key_outside_transaction",
     /// A request says itself in which mode it is.
     LivemodeTaken => "livemode_taken",
+    /// Whoever reads the log reads every request.
+    RequestLogged => "request_logged",
     /// Connections end with the listener, before what was accepted is answered.
     ListenerDroppedFirst => "listener_dropped_first",
     /// After a disk was full nothing is written any more.

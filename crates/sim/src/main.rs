@@ -66,6 +66,7 @@ const NOT_SIMULATED: &[Defect] = &[
     Defect::StaleRead,
     Defect::KeyOutsideTransaction,
     Defect::LivemodeTaken,
+    Defect::RequestLogged,
     Defect::ListenerDroppedFirst,
     Defect::LatchStaysReadOnly,
 ];

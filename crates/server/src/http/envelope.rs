@@ -42,6 +42,9 @@ async fn edge(State((settings, gate)): State<(EdgeSettings, Gate)>, request: Req
     if domain::planted!(Defect::RequestKeepsMemory) {
         let _ = Box::leak(Box::new([1_u8; 1024]));
     }
+    if domain::planted!(Defect::RequestLogged) {
+        tracing::debug!(?request);
+    }
     let id = RequestId::new();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
