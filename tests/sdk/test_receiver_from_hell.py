@@ -80,11 +80,12 @@ def events_of(api, expected):
 def test_every_event_arrives_in_the_end(new_server, database):
     with Proof("C1", database, GATE_DELIVERIES) as proof:
         while proof.reached < proof.wanted and not proof.found:
-            play(proof, new_server(), min(proof.wanted - proof.reached, MOST_AT_ONCE))
+            play(proof, new_server, min(proof.wanted - proof.reached, MOST_AT_ONCE))
 
 
-def play(proof, server, deliveries):
+def play(proof, new_server, deliveries):
     """About so many of them by a server of its own: hell, healing, and a look at all that arrived."""
+    server = new_server()
     api = Api(server.url, server.keys["test"]["secret"])
     random = Random(proof.seed + proof.reached)
     trap = Trap(random)
@@ -141,8 +142,10 @@ def play(proof, server, deliveries):
     taken = max(receiver.most_sent for kind, receiver in receivers.items() if kind not in hell.UNCAPPED)
     print(f"{seen} of {arrived} attempts in hell, {taken >> 10} KiB taken of an answer, {most >> 10} KiB more held")
     if not proof.caught:
-        for name, is_caught in controls(receivers["well"], receivers["endless body"], expected, endpoints):
+        for name, is_caught in controls(receivers["well"], expected, endpoints):
             proof.control(name, is_caught)
+        proof.control("delivered_out_of_order", is_disorder_seen(new_server(planted="delivered_out_of_order")))
+        proof.control("answer_uncapped", is_thirst_seen(new_server(planted="answer_uncapped")))
     for receiver in (*receivers.values(), trap.receiver):
         receiver.close()
     server.stop()
@@ -156,7 +159,39 @@ def late(start, limit):
     return time.monotonic() - start > limit
 
 
-def controls(good, endless, expected, endpoints):
+def told_by(server, receiver):
+    """The secret of an endpoint that is told of a few objects."""
+    api = Api(server.url, server.keys["test"]["secret"])
+    endpoint = data(api.post("/v1/webhook_endpoints", {"url": receiver.url, "enabled_events": ["payment_link.*"]}), 201)
+    tell(api, 2)
+    return endpoint["secret"]
+
+
+def is_disorder_seen(server):
+    """Whether a server that sends an event before the one in front of it has arrived is told from one that waits."""
+    receiver = hell.Wrong("statuses", None, Random(1))
+    secret = told_by(server, receiver)
+    deadline = time.monotonic() + HELL_SECONDS["nightly"]
+    while not (is_seen := any(hell.faults(receiver, {}, secret))) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    receiver.close()
+    return is_seen
+
+
+def is_thirst_seen(server):
+    """Whether a server that takes whatever it is answered is told from one that has a limit."""
+    receiver = hell.Wrong("endless body", None, Random(1))
+    secret = told_by(server, receiver)
+    eventually(lambda: receiver.arrivals)
+    time.sleep(2)
+    receiver.heal()
+    eventually(lambda: receiver.most_sent)
+    is_seen = any(hell.faults(receiver, {}, secret))
+    receiver.close()
+    return is_seen
+
+
+def controls(good, expected, endpoints):
     """The judge itself, by what it must not let pass."""
     secret = endpoints["well"]["secret"]
 

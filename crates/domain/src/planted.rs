@@ -241,6 +241,8 @@ defects! {
     LivemodeTaken => "livemode_taken",
     /// Whoever reads the log reads every request.
     RequestLogged => "request_logged",
+    /// The answer of a receiver is read to its end, wherever that is.
+    AnswerUncapped => "answer_uncapped",
     /// Connections end with the listener, before what was accepted is answered.
     ListenerDroppedFirst => "listener_dropped_first",
     /// After a disk was full nothing is written any more.

@@ -67,6 +67,7 @@ const NOT_SIMULATED: &[Defect] = &[
     Defect::KeyOutsideTransaction,
     Defect::LivemodeTaken,
     Defect::RequestLogged,
+    Defect::AnswerUncapped,
     Defect::ListenerDroppedFirst,
     Defect::LatchStaysReadOnly,
 ];
