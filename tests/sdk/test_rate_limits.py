@@ -156,18 +156,6 @@ def of_one_address(server, proof, others):
             lambda: raw(server, source=source),
             lambda: raw(server, *heads, source=source),
         )
-    for name, value in [
-        ("X-Forwarded-For", "203.0.113.9"), ("x-forwarded-for", "::1"), ("Forwarded", "for=203.0.113.9"),
-        ("X-Real-IP", "203.0.113.9"),
-        ("True-Client-IP", "203.0.113.9"), ("CF-Connecting-IP", "203.0.113.9"), ("Via", "1.1 203.0.113.9"),
-    ]:  # fmt: skip
-        source = next(sources)
-        tried(
-            proof,
-            f"an address that says {name}",
-            lambda: raw(server, source=source),
-            lambda: raw(server, (name, value), source=source),
-        )
     source = next(sources)
     bucket = Bucket(proof, "an address, many at once", BURST, 1)
     with ThreadPoolExecutor(16) as pool:
@@ -182,6 +170,23 @@ def of_one_address(server, proof, others):
     first = raw(server, good, source=next(sources))[0]
     if (first, raw(server, good, source=source)[0]) != (200, 200):
         proof.violation("a key in use is refused for the guesses of its neighbours")
+
+
+def of_one_address_that_says_more(server, proof):
+    """Nobody has put a proxy in front of it: what a client says of its address is worth nothing."""
+    sources = (f"127.0.4.{number}" for number in range(1, 250))
+    for name, value in [
+        ("X-Forwarded-For", "203.0.113.9"), ("x-forwarded-for", "::1"), ("Forwarded", "for=203.0.113.9"),
+        ("X-Real-IP", "203.0.113.9"),
+        ("True-Client-IP", "203.0.113.9"), ("CF-Connecting-IP", "203.0.113.9"), ("Via", "1.1 203.0.113.9"),
+    ]:  # fmt: skip
+        source = next(sources)
+        tried(
+            proof,
+            f"an address that says {name}",
+            lambda: raw(server, source=source),
+            lambda: raw(server, (name, value), source=source),
+        )
 
 
 def behind_a_proxy(server, proof, others):
@@ -358,12 +363,18 @@ def before_any_look(server, others, proof):
     proof.reached += 1
 
 
-def controls(proof):
-    """The judge itself, by what it must not let pass."""
+def another():
+    """Takes violations as a proof does, and fails nothing."""
+    other = SimpleNamespace(found=[], reached=0)
+    other.violation = other.found.append
+    return other
+
+
+def controls(proof, new_server):
+    """The judge itself, by what it must not let pass; and a server with a way round."""
 
     def judged(passed, refused, headers=(("Retry-After", "1"),)):
-        other = SimpleNamespace(found=[], reached=0)
-        other.violation = other.found.append
+        other = another()
         bucket = Bucket(other, "a control", BURST, 1)
         for status in [200] * passed + [429] * refused:
             bucket.took(status, headers)
@@ -375,16 +386,20 @@ def controls(proof):
     proof.control("one less than the limit", judged(BURST - 1, 4))
     proof.control("nothing is refused", judged(BURST, 0))
     proof.control("no word when to come back", judged(BURST, 3, ()))
+    planted = another()
+    of_one_address_that_says_more(new_server(options=SLOW, planted="forwarded_believed"), planted)
+    proof.control("forwarded_believed", bool(planted.found))
 
 
 def test_no_way_round_a_limit(new_server, new_store, database):
     with Proof("D12", database, GATE_WAYS) as proof:
-        controls(proof)
+        controls(proof, new_server)
         others = new_store().init()["keys"]
         server = new_server(options=SLOW)
         of_one_key(server, proof)
         of_one_visitor(server, proof)
         of_one_address(server, proof, others)
+        of_one_address_that_says_more(server, proof)
         behind_a_proxy(new_server(options=(*SLOW, "--trusted-proxies", "1")), proof, others)
         if database == "postgres":
             before_any_look(server, others, proof)

@@ -243,6 +243,8 @@ defects! {
     RequestLogged => "request_logged",
     /// The answer of a receiver is read to its end, wherever that is.
     AnswerUncapped => "answer_uncapped",
+    /// A client's own word about its address is believed.
+    ForwardedBelieved => "forwarded_believed",
     /// Connections end with the listener, before what was accepted is answered.
     ListenerDroppedFirst => "listener_dropped_first",
     /// After a disk was full nothing is written any more.

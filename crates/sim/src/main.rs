@@ -68,6 +68,7 @@ const NOT_SIMULATED: &[Defect] = &[
     Defect::LivemodeTaken,
     Defect::RequestLogged,
     Defect::AnswerUncapped,
+    Defect::ForwardedBelieved,
     Defect::ListenerDroppedFirst,
     Defect::LatchStaysReadOnly,
 ];

@@ -20,7 +20,10 @@ fn forwarded(headers: &HeaderMap, trusted_proxies: usize) -> Option<IpAddr> {
     let lines = headers.get_all("x-forwarded-for").iter();
     let entries: Vec<&[u8]> = lines.flat_map(|line| line.as_bytes().split(|&byte| byte == b',')).collect();
     // A shorter list than there are proxies: the request came in further inside, and the first entry is theirs too.
-    let steps = trusted_proxies.min(entries.len());
+    let steps = match domain::planted!(Defect::ForwardedBelieved) {
+        true => entries.len(),
+        false => trusted_proxies.min(entries.len()),
+    };
     let entry = entries.get(entries.len().checked_sub(steps)?)?;
     let entry = std::str::from_utf8(entry).ok()?.trim();
     let bare = entry.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
