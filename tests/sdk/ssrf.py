@@ -160,12 +160,12 @@ def names_that_change(random, count):
         yield f"https://{kind}-{number}.attacker.example{random.choice(['', ':8443', ':9000'])}/"
 
 
-def main(folder, seed, most_urls, most_names):
+def main(folder, seed, most_urls, most_names, planted=None):
     folder, random = Path(folder), Random(int(seed))
     watcher, names = Watcher(), Names()
     store = SqliteStore(folder / "store")
     keys = store.init()
-    server = Server(store, folder / "server.log")
+    server = Server(store, folder / "server.log", planted=planted)
     server.keys = keys["keys"]
     server.start()
     tester = Tester(server, watcher)

@@ -14,6 +14,7 @@ from proof import Proof
 GATE_URLS = 400
 # Of names that change their mind, for so many URLs one.
 URLS_PER_REBIND = 10
+REBINDS_OF_A_CONTROL = 6
 INSIDE = """
 mount --bind {resolv} /etc/resolv.conf
 ip link set lo up
@@ -33,6 +34,15 @@ def apart(program, folder):
     return subprocess.run(words, capture_output=True, text=True, cwd=os.path.dirname(__file__))
 
 
+def given(folder, seed, *counts_and_defect):
+    """What came of so many URLs and rebinds that a server was given."""
+    folder.mkdir()
+    words = [sys.executable, "ssrf.py", folder, seed, *counts_and_defect]
+    done = apart([str(word) for word in words], folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def test_nothing_inside_is_called(tmp_path, database):
     with Proof("D5", database, GATE_URLS) as proof:
         try:
@@ -42,11 +52,7 @@ def test_nothing_inside_is_called(tmp_path, database):
         if tried.returncode != 0:
             proof.not_run(f"no network of its own can be made here: {tried.stderr.strip()}")
             pytest.skip(tried.stderr)
-        rebinds = max(proof.wanted // URLS_PER_REBIND, 1)
-        words = [sys.executable, "ssrf.py", tmp_path, proof.seed, proof.wanted, rebinds]
-        done = apart([str(word) for word in words], tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
-        seen = json.loads(done.stdout.splitlines()[-1])
+        seen = given(tmp_path / "good", proof.seed, proof.wanted, max(proof.wanted // URLS_PER_REBIND, 1))
         found = seen.pop("found")
         print(seen)
         for what in found:
@@ -56,3 +62,5 @@ def test_nothing_inside_is_called(tmp_path, database):
         proof.reached = seen["urls"]
         for name, is_caught in seen["controls"].items():
             proof.control(name, is_caught)
+        planted = given(tmp_path / "planted", proof.seed, 0, REBINDS_OF_A_CONTROL, "registration_check_only")
+        proof.control("registration_check_only", bool(planted["found"]))

@@ -247,6 +247,8 @@ defects! {
     ForwardedBelieved => "forwarded_believed",
     /// Connections end with the listener, before what was accepted is answered.
     ListenerDroppedFirst => "listener_dropped_first",
+    /// Where a name leads is looked at when it is saved, and not when it is called.
+    RegistrationCheckOnly => "registration_check_only",
     /// After a disk was full nothing is written any more.
     LatchStaysReadOnly => "latch_stays_read_only",
 }

@@ -70,6 +70,7 @@ const NOT_SIMULATED: &[Defect] = &[
     Defect::AnswerUncapped,
     Defect::ForwardedBelieved,
     Defect::ListenerDroppedFirst,
+    Defect::RegistrationCheckOnly,
     Defect::LatchStaysReadOnly,
 ];
 
