@@ -3,9 +3,10 @@ stored (promise P15)."""
 
 import os
 import random
+from itertools import islice
 from pathlib import Path
 
-from bombs import all_of_them
+from bombs import MEGABYTE, all_of_them
 from checks import data
 from proof import Proof
 from store import BINARY
@@ -18,6 +19,7 @@ LONGEST = 0.1 if "release" in BINARY else 0.5
 MOST_GROWTH = 8 << 20
 # Read once before the count begins, so that what the server keeps for good is there.
 WARM_UP = 250
+BOMBS_OF_A_CONTROL = 5
 
 
 def resident(server):
@@ -97,3 +99,12 @@ def test_no_bomb_hurts(new_server, database):
         # The judge itself: what it must not let pass.
         proof.control("a 500 is answered", judge((500, {}, b""), None) is not None)
         proof.control("a bomb is accepted", judge((201, {}, b""), {413, None}) is not None)
+        proof.control("body_uncapped", is_length_seen(new_server(planted="body_uncapped")))
+
+
+def is_length_seen(server):
+    """Whether a server that takes a body of any length is told from one that has a limit."""
+    bombs = all_of_them(server.keys["test"]["secret"])
+    long = ((sent, right) for _, sent, right in bombs if right == {413, None} and len(sent) > MEGABYTE)
+    with Wire(server.url) as wire:
+        return any(judge(wire.ask(sent)[0], right) for sent, right in islice(long, BOMBS_OF_A_CONTROL))

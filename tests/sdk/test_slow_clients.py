@@ -32,22 +32,23 @@ ROUNDS = 3
 ALONE_S = 15
 
 
-async def siege(place, key, each):
-    kinds = [kind for kind in ALLOWED for _ in range(each)]
+async def siege(server, kinds):
+    """For how long each held on to its connection."""
+    parts = urlsplit(server.url)
+    place, key = (parts.hostname, parts.port), server.keys["test"]["secret"]
     held = await asyncio.gather(*[attackers.attack(place, kind, key, ALLOWED[kind] + SLACK) for kind in kinds])
     return list(zip(kinds, held))
 
 
 def test_whoever_dawdles_is_cut_off(new_server, database):
     server = new_server()
-    parts = urlsplit(server.url)
-    place, key = (parts.hostname, parts.port), server.keys["test"]["secret"]
+    planted = new_server(planted="no_header_timer")
     with Proof("C4", database, GATE_ATTACKERS) as proof:
         alone, beside = [], []
         for _ in range(1 if proof.tier == "gate" else ROUNDS):
             if proof.tier != "gate":
                 alone.append(p99(served(proof, server, lambda: time.sleep(ALONE_S))))
-            beside.append(p99(served(proof, server, lambda: besiege(proof, place, key))))
+            beside.append(p99(served(proof, server, lambda: besiege(proof, server))))
         if max(beside) > MOST_SECONDS_OF_THE_HONEST:
             proof.violation(f"an honest client waits {max(beside):.2f} s (99th percentile)")
         if alone:
@@ -58,10 +59,12 @@ def test_whoever_dawdles_is_cut_off(new_server, database):
         proof.reached = proof.wanted
         # The check itself: who is let in for ever is noticed. This server waits for nobody to speak first.
         proof.control("a server without timers", asyncio.run(patient()) is None)
+        [(_, held)] = asyncio.run(siege(planted, [attackers.slow_header]))
+        proof.control("no_header_timer", held is None)
 
 
-def besiege(proof, place, key):
-    outcome = asyncio.run(siege(place, key, proof.wanted))
+def besiege(proof, server):
+    outcome = asyncio.run(siege(server, [kind for kind in ALLOWED for _ in range(proof.wanted)]))
     for kind, seconds in outcome:
         if seconds is None:
             proof.violation(f"{kind.__name__}: not cut off within {ALLOWED[kind] + SLACK} s")

@@ -251,6 +251,10 @@ defects! {
     RegistrationCheckOnly => "registration_check_only",
     /// After a disk was full nothing is written any more.
     LatchStaysReadOnly => "latch_stays_read_only",
+    /// The body of a request may be as long as it likes.
+    BodyUncapped => "body_uncapped",
+    /// Whoever sends a request's headers slowly is waited for.
+    NoHeaderTimer => "no_header_timer",
 }
 
 impl Defect {

@@ -72,6 +72,8 @@ const NOT_SIMULATED: &[Defect] = &[
     Defect::ListenerDroppedFirst,
     Defect::RegistrationCheckOnly,
     Defect::LatchStaysReadOnly,
+    Defect::BodyUncapped,
+    Defect::NoHeaderTimer,
 ];
 
 fn main() {

@@ -53,7 +53,10 @@ pub async fn read_body(State(rules): State<BodyRules>, request: Request, next: N
 #[derive(Clone, Copy)]
 struct BodyWasRead;
 
-async fn read(rules: BodyRules, headers: &HeaderMap, body: axum::body::Body) -> Result<Bytes, Problem> {
+async fn read(mut rules: BodyRules, headers: &HeaderMap, body: axum::body::Body) -> Result<Bytes, Problem> {
+    if domain::planted!(Defect::BodyUncapped) {
+        rules.most_bytes = usize::MAX;
+    }
     let encoding = headers.get(CONTENT_ENCODING);
     if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Err(Problem::unsupported_media_type(

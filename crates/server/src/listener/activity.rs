@@ -116,6 +116,8 @@ impl Activity {
                 (state.idle_since + settings.idle_timeout, Slowness::Idle)
             }
         });
+        let waiting =
+            waiting.filter(|(_, slowness)| *slowness != Slowness::Header || !domain::planted!(Defect::NoHeaderTimer));
         stuck.into_iter().chain(waiting).min_by_key(|(at, _)| *at)
     }
 
