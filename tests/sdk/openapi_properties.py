@@ -121,3 +121,8 @@ def test_the_server_is_as_described(new_server, mail_server, receiver, database,
         only = ("--include-operation-id", "get_balance")
         _, _, failures = run(server, tmp_path / "control.ndjson", 2, proof.seed, str(described), "coverage", only)
         proof.control("an undeclared field", any("response_schema_conformance" in failure for failure in failures))
+        planted = new_server(planted="cursor_breaks")
+        only = ("--include-operation-id", "list_products")
+        report = tmp_path / "planted.ndjson"
+        _, _, failures = run(planted, report, proof.wanted, proof.seed, phases="coverage,fuzzing", include=only)
+        proof.control("cursor_breaks", any("not_a_server_error" in failure for failure in failures))

@@ -255,6 +255,8 @@ defects! {
     BodyUncapped => "body_uncapped",
     /// Whoever sends a request's headers slowly is waited for.
     NoHeaderTimer => "no_header_timer",
+    /// A cursor that is none breaks its request.
+    CursorBreaks => "cursor_breaks",
 }
 
 impl Defect {

@@ -74,6 +74,7 @@ const NOT_SIMULATED: &[Defect] = &[
     Defect::LatchStaysReadOnly,
     Defect::BodyUncapped,
     Defect::NoHeaderTimer,
+    Defect::CursorBreaks,
 ];
 
 fn main() {
