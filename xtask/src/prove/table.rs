@@ -21,10 +21,7 @@ pub(super) const NOT_BUILT: &[(&str, &str)] = &[
          and operations do not drive the real server yet, and no proxy stands between it and them",
     ),
     ("B4.lazyfs", "PostgreSQL loses no power: LazyFS needs FUSE; what it does when it crashes is C8's"),
-    (
-        "B8.size",
-        "a backup is restored and held against every acknowledgement; none of 1 GiB, within a minute",
-    ),
+    ("B8.size", "a backup is restored and held against every acknowledgement; none of 1 GiB, within a minute"),
     ("C2.signed", "no rail speaks by itself over HTTP yet, so that there is no signature to replay"),
     (
         "C4.crowd",

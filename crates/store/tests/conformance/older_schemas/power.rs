@@ -15,7 +15,7 @@ use crate::world::World;
 /// Among the ordinary tests; the programme asks for more.
 const IMAGES: u64 = 30;
 /// Within so many images a control has to be caught.
-const IMAGES_OF_A_CONTROL: u64 = 40;
+const IMAGES_OF_A_CONTROL: u64 = 400;
 /// Of which it is easily told which step committed: it builds `transactions` anew.
 const FOURTH: usize = 4;
 
