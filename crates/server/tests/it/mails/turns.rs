@@ -134,16 +134,18 @@ async fn live_mail_changes_nothing_about_whose_turn_it_is_in_test_mode() {
             };
             sink.has_heard(to, is_so).await;
         };
+        // One merchant alone leaves no place to others.
+        let (second, third) = (world.another().await, world.another().await);
         send(&world, "first@example.org").await;
         asked_for("first@example.org").await;
         send(&world, "first-waits@example.org").await;
 
         sink.speak(Script { recipient: "later 250 fine", ..Script::default() });
-        world.scope.organization = world.another().await;
+        world.scope.organization = second;
         send(&world, "second@example.org").await;
         asked_for("second@example.org").await;
         send(&world, "second-waits@example.org").await;
-        world.scope.organization = world.another().await;
+        world.scope.organization = third;
         send(&world, "third@example.org").await;
         world.scope.mode = Mode::Live;
         send(&world, "live@example.org").await;
