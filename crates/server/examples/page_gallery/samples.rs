@@ -114,7 +114,7 @@ fn receipts(voice: Voice) -> [(&'static str, Option<AskedReceipt>); 4] {
         paid_at: 1_795_273_500,
         test_mode: true,
     };
-    let asked = |typed, answer| Some(AskedReceipt { typed: voice.say(typed), answer });
+    let asked = |typed, answer| Some(AskedReceipt { typed: Some(voice.say(typed)), answer });
     [
         ("verify", None),
         ("verify-malformed", asked("5f0c9a7b", ReceiptAnswer::Malformed)),

@@ -20,7 +20,7 @@ use super::{amount, moment};
 
 pub fn render(page: &VerifyPage, nonce: &Nonce) -> String {
     let t = Text::new(page.language.locale);
-    let typed = page.asked.as_ref().map(|asked| plain(&asked.typed));
+    let typed = page.asked.as_ref().and_then(|asked| Some(plain(asked.typed.as_ref()?)));
     let kept: Vec<(&str, &str)> = typed.iter().map(|typed| ("code", typed.as_str())).collect();
     draw(&Verify {
         frame: Frame::new(nonce, None, page.language, &page.path, &kept),

@@ -1,5 +1,6 @@
 //! The address of the page that checks receipts. The statement of a QR code never gets here; a validation code does.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -18,6 +19,9 @@ use crate::app::{receipt_statements, receipts};
 use crate::receipt_statement::short_id;
 
 const LONGEST_TYPED: usize = 64;
+/// So many of its 32 digits, and so many other letters.
+const NEARLY_A_CODE: RangeInclusive<usize> = 28..=36;
+const MISTAKES: usize = 4;
 
 pub(super) async fn show(State(site): State<Arc<Site>>, visit: Visit) -> Response {
     let language = visit.language(None);
@@ -47,7 +51,7 @@ pub(super) async fn show(State(site): State<Arc<Site>>, visit: Visit) -> Respons
         path: "/verify".to_owned(),
         keys: keys.iter().map(|key| ReceiptKey { id: short_id(key), bytes: *key.bytes() }).collect(),
         host: host(site.pay_url()),
-        asked: typed.map(|typed| AskedReceipt { typed, answer }),
+        asked: typed.map(|typed| AskedReceipt { typed: Some(typed).filter(|typed| is_nearly_a_code(typed)), answer }),
     };
     let nonce = nonce();
     html(StatusCode::OK, &nonce, site.is_https, verify::render(&page, &nonce))
@@ -55,8 +59,20 @@ pub(super) async fn show(State(site): State<Arc<Site>>, visit: Visit) -> Respons
 
 /// As a person copies it from paper: in groups, in capitals.
 fn code(typed: &str) -> Option<ValidationCode> {
-    let digits: String = typed.chars().filter(|it| !it.is_whitespace() && *it != '-').collect();
-    ValidationCode::parse(&digits.to_ascii_lowercase())
+    ValidationCode::parse(&without_groups(typed).to_ascii_lowercase())
+}
+
+fn without_groups(typed: &str) -> String {
+    typed.chars().filter(|it| !it.is_whitespace() && *it != '-').collect()
+}
+
+/// Whoever mistyped a code need not type it again; of anything else an address could have the page say what we did not.
+fn is_nearly_a_code(typed: &str) -> bool {
+    let typed = without_groups(typed);
+    let digits = typed.bytes().filter(u8::is_ascii_hexdigit).count();
+    typed.bytes().all(|it| it.is_ascii_alphanumeric())
+        && NEARLY_A_CODE.contains(&digits)
+        && typed.len() - digits <= MISTAKES
 }
 
 /// What anybody who has the code may know of it, as the API tells it.

@@ -520,7 +520,8 @@ pub struct VerifyPage {
 /// The validation code that somebody typed, and what we know of it.
 #[derive(Debug, Clone)]
 pub struct AskedReceipt {
-    pub typed: String,
+    /// To be mended, where it is nearly a code.
+    pub typed: Option<String>,
     pub answer: ReceiptAnswer,
 }
 
