@@ -200,14 +200,14 @@ impl Machine {
         Ok(self.target.join(folder).join("dalasi"))
     }
 
-    /// The one with defects on purpose, unless `DALASI_PLANTED_BIN` names another. A release build refuses to have one. Its features
-    /// are those that the simulation's has: where histories were played it has only to be linked.
+    /// The one with defects on purpose, unless `DALASI_PLANTED_BIN` names another. A release build refuses to have one. It is built
+    /// with the simulation, so that both have the same dependencies with the same features, which take minutes to build.
     pub(crate) fn planted(&self) -> Result<PathBuf> {
         if let Some(path) = std::env::var_os("DALASI_PLANTED_BIN") {
             return Ok(path.into());
         }
-        let words = ["build", "--locked", "--profile=sim", "--package=dalasi", "--features=planted,simulation"];
-        command::run(self.cargo().args(words))?;
+        let words = ["build", "--locked", "--profile=sim", "--package=dalasi", "--package=dalasi-sim"];
+        command::run(self.cargo().args(words).arg("--features=dalasi/planted,dalasi/simulation,dalasi-sim/planted"))?;
         Ok(self.target.join("sim/dalasi"))
     }
 }
