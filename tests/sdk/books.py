@@ -156,9 +156,12 @@ def controls(shops, server, mailbox):
     def again(records, is_meant):
         records.append(next(record for record in records if is_meant(record)))
 
+    def paid_checkout(transaction):
+        return transaction["object_id"].startswith("cs_") and transaction["status"] in PAID
+
     yield "what_is_right", not altered(lambda other: None)
     yield "a_refund_made_twice", altered(lambda other: again(other.refunds, lambda refund: refund["reason"] in keys))
-    yield "paid_twice", altered(lambda other: again(other.transactions, lambda one: one["object_id"].startswith("cs_")))
+    yield "paid_twice", altered(lambda other: again(other.transactions, paid_checkout))
     yield "a_number_left_out", altered(last_number_left_out)
     yield "a_payment_not_counted", altered(lambda other: [one.update(paid_amount="0.00") for one in other.invoices])
     arrived = mailbox.arrived
