@@ -4,7 +4,6 @@ and who is busy meanwhile is answered as soon as without them."""
 import asyncio
 import gc
 import resource
-import statistics
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from proof import Proof
+from waits import p99, times_as_long
 
 # As many as the promise is about, and as many as a shared machine bears.
 ALL_IDLE = 10_000
@@ -128,7 +128,7 @@ async def pace(place, key, count):
     gc.enable()
     for client in clients:
         client.writer.close()
-    return statistics.quantiles(took, n=100)[98]
+    return p99(took)
 
 
 class Beside:
@@ -150,7 +150,7 @@ class Beside:
             client.writer.close()
 
     def ratio(self):
-        return statistics.median(self.beside) / statistics.median(self.alone)
+        return times_as_long(self.alone, self.beside)
 
     def print(self):
         for name, rounds in (("alone", self.alone), ("beside", self.beside)):

@@ -8,6 +8,7 @@ import hell
 from checks import data, eventually
 from proof import Proof
 from server import Api
+from waits import times_as_long
 
 # The ways to be wrong that cost the receiver itself nothing: it runs on the same machine.
 KINDS = ["statuses", "silence", "slow head", "slow body", "slow to accept", "refuses", "reset", "half a head", "no word"]
@@ -50,20 +51,16 @@ class Merchant:
             receiver.close()
 
 
-def slower(alone, beside):
-    return statistics.median(beside) / statistics.median(alone)
-
-
 def measured(alone, beside):
     """By rounds that take turns, how many times as long it takes beside hell."""
     while len(alone.rounds) < ROUNDS or (
-        slower(alone.rounds, beside.rounds) > MOST_SLOWER and len(alone.rounds) < ROUNDS_IN_DOUBT
+        times_as_long(alone.rounds, beside.rounds) > MOST_SLOWER and len(alone.rounds) < ROUNDS_IN_DOUBT
     ):
         alone.round()
         beside.round()
     for name, merchant in (("alone", alone), ("beside", beside)):
         print("told after", name, *(f"{one * 1000:.1f}" for one in merchant.rounds), "ms")
-    return slower(alone.rounds, beside.rounds)
+    return times_as_long(alone.rounds, beside.rounds)
 
 
 def test_a_bad_receiver_delays_nobody_else(new_server, database):
@@ -87,4 +84,4 @@ def test_a_bad_receiver_delays_nobody_else(new_server, database):
                 merchant.close()
             for server in servers:
                 server.kill()
-        proof.control("a_tenth_later", slower([0.010] * ROUNDS, [0.011] * ROUNDS) > MOST_SLOWER)
+        proof.control("a_tenth_later", times_as_long([0.010] * ROUNDS, [0.011] * ROUNDS) > MOST_SLOWER)

@@ -2,13 +2,13 @@
 honestly meanwhile is served as before."""
 
 import asyncio
-import statistics
 import time
 from urllib.parse import urlsplit
 
 import attackers
 from honest import Honest
 from proof import Proof
+from waits import p99, times_as_long
 
 GATE_ATTACKERS = 20
 # What the server allows itself, and a while for a busy machine.
@@ -53,9 +53,9 @@ def test_whoever_dawdles_is_cut_off(new_server, database):
             proof.violation(f"an honest client waits {max(beside):.2f} s (99th percentile)")
         if alone:
             proof.note("honest_p99_ms", [[round(one * 1000, 1) for one in some] for some in (alone, beside)])
-            if slower(alone, beside) > MOST_SLOWER:
-                proof.violation(f"an honest client waits {slower(alone, beside):.1f} times as long")
-            proof.control("an_honest_client_that_waits", slower(alone, [2.1 * one for one in alone]) > MOST_SLOWER)
+            if times_as_long(alone, beside) > MOST_SLOWER:
+                proof.violation(f"an honest client waits {times_as_long(alone, beside):.1f} times as long")
+            proof.control("an_honest_client_that_waits", times_as_long(alone, [2.1 * one for one in alone]) > MOST_SLOWER)
         proof.reached = proof.wanted
         # The check itself: who is let in for ever is noticed.
         for name, held in asyncio.run(borne(planted)).items():
@@ -78,14 +78,6 @@ def served(proof, server, meanwhile):
     for fault in honest.faults:
         proof.violation(f"an honest client: {fault}")
     return honest.seconds
-
-
-def p99(seconds):
-    return statistics.quantiles(seconds, n=100)[98]
-
-
-def slower(alone, beside):
-    return statistics.median(beside) / statistics.median(alone)
 
 
 async def borne(planted):

@@ -19,6 +19,7 @@ from scenario import Client
 from server import Server
 from stocked import stocked
 from store import PostgresStore, SqliteStore, dalasi
+from waits import p99
 
 DRAIN_S = 25
 READY_P99_S = 2
@@ -141,10 +142,6 @@ def slow(waits, tier):
         yield f"ready again after {max(waits):.1f} s"
     if tier != "gate" and len(waits) >= 100 and p99(waits) >= READY_P99_S:
         yield f"ready again after {p99(waits):.1f} s in one of a hundred cases"
-
-
-def p99(durations):
-    return sorted(durations)[len(durations) * 99 // 100]
 
 
 def early_answers_are_seen(busy, seed):
