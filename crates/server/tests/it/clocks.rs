@@ -63,7 +63,7 @@ async fn the_first_key_signs_for_a_clock_that_is_behind() {
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const DAY_S: i64 = 24 * 3600;
 
-/// So many seconds from what the others take for now.
+/// A clock that differs by so many seconds from that of the others.
 struct Apart(SystemClock, i64);
 
 impl store::Clock for Apart {
