@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import threading
+from pathlib import Path
 
 import requests
 
@@ -78,6 +79,11 @@ class Server:
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+
+    def resident(self):
+        """Bytes that are the process's own: pages of its program come and go as the machine has memory for them."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("RssAnon:"))
 
     def _tail(self):
         with open(self.log, errors="replace") as log:

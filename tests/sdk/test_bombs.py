@@ -22,12 +22,6 @@ WARM_UP = 250
 BOMBS_OF_A_CONTROL = 5
 
 
-def resident(server):
-    """Bytes that are the process's own: pages of its program come and go as the machine has memory for them."""
-    status = Path(f"/proc/{server.process.pid}/status").read_text()
-    return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("RssAnon:"))
-
-
 def worked(server):
     """Seconds of the processor that the process has had."""
     fields = Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -65,7 +59,7 @@ def test_no_bomb_hurts(new_server, database):
 
         for name, sent, _ in bombs[:: len(bombs) // WARM_UP]:
             throw(name, sent)
-        before, held, slow = totals(), resident(server), []
+        before, held, slow = totals(), server.resident(), []
         for name, sent, right in bombs:
             start = worked(server)
             answer, _ = throw(name, sent)
@@ -83,15 +77,15 @@ def test_no_bomb_hurts(new_server, database):
                 costs.append(worked(server) - start)
             if min(costs) > LONGEST:
                 proof.violation(f"{name}: {min(costs) * 1000:.0f} ms of the processor at best")
-        growth = resident(server) - held
+        growth = server.resident() - held
         for _ in range(8):
             if growth <= MOST_GROWTH:
                 break
             # What each of its threads keeps ready it gets once, and gives back when it likes; what it loses it loses each time.
-            held = resident(server)
+            held = server.resident()
             for name, sent, _ in bombs:
                 throw(name, sent)
-            growth = resident(server) - held
+            growth = server.resident() - held
         if growth > MOST_GROWTH:
             proof.violation(f"the server holds {growth >> 10} KiB more than before")
         created = [after for after in zip(before, totals()) if after[0] != after[1]]

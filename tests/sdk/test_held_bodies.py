@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from checks import data, eventually, refusal
 from server import Api
-from test_bombs import resident
 from wire import request
 
 CLIENTS = 300
@@ -53,7 +52,7 @@ def test_bodies_that_never_end_take_no_more_than_their_share(new_server):
 
     data(post_large(), 201)
     whole = request("POST", "/v1/checkouts", key, b" " * (1 << 20))
-    before = resident(server)
+    before = server.resident()
     with ExitStack() as stack:
         place = (parts.hostname, parts.port)
         clients = [begin(stack, place, whole[:-KEPT_BACK]) for _ in range(CLIENTS)]
@@ -65,7 +64,7 @@ def test_bodies_that_never_end_take_no_more_than_their_share(new_server):
             return len(refused) >= CLIENTS - most_held - 1
 
         eventually(are_refused)
-        assert resident(server) - before < MOST_GROWTH
+        assert server.resident() - before < MOST_GROWTH
         assert len(refused) < CLIENTS, "as many go on as there is room for"
 
         # They came together: more may have been refused than had to be, and what these left is taken step by step.

@@ -171,20 +171,14 @@ def miscounted(history, before):
 
 
 class Bank:
-    """Refunds of one large payment, and what the balance and the accounts say of them."""
+    """Refunds of large payments, and what the balance and the accounts say of them."""
 
     AMOUNT = "1.00"
+    # Of one payment there are 250 refunds at most.
+    PAYMENTS = 4
 
     def __init__(self, api):
-        checkout = data(api.post("/v1/checkouts", {"amount": "90000.00"}), 201)
-        pay = {"client_secret": checkout["client_secret"], "payment_method": "afrimoney", "customer_phone": "+2207000000"}
-        data(api.post("/v1/pay/initialize", pay))
-
-        def completed():
-            found = data(api.get(f"/v1/checkouts/{checkout['id']}"))
-            return found["transaction"]["id"] if found["status"] == "completed" else None
-
-        self.path = f"/v1/pay/transactions/{eventually(completed)}/refund"
+        self.paths = [f"/v1/pay/transactions/{paid(api)}/refund" for _ in range(self.PAYMENTS)]
         self.history = []
         self.faults = []
         self.balance = self.balance_of(api.get(BALANCE).json())
@@ -194,7 +188,7 @@ class Bank:
         kind = random.choice(["refund", "balance", "accounts"])
         start = time.monotonic()
         if kind == "refund":
-            answer = client.call("POST", self.path, {"amount": self.AMOUNT})
+            answer = client.call("POST", random.choice(self.paths), {"amount": self.AMOUNT})
         else:
             answer = client.call("GET", BALANCE if kind == "balance" else ACCOUNTS)
         end = time.monotonic()
@@ -222,6 +216,19 @@ class Bank:
     def disorder(self):
         # Each refund is of 1.00, so that an amount counts them.
         return [f"the balance: {fault}" for fault in miscounted(self.history, 0)]
+
+
+def paid(api):
+    """A payment's transaction."""
+    checkout = data(api.post("/v1/checkouts", {"amount": "90000.00"}), 201)
+    pay = {"client_secret": checkout["client_secret"], "payment_method": "afrimoney", "customer_phone": "+2207000000"}
+    data(api.post("/v1/pay/initialize", pay))
+
+    def completed():
+        found = data(api.get(f"/v1/checkouts/{checkout['id']}"))
+        return found["transaction"]["id"] if found["status"] == "completed" else None
+
+    return eventually(completed)
 
 
 def total(answer):

@@ -12,7 +12,6 @@ import hell
 from checks import data, eventually
 from proof import Proof
 from server import Api
-from test_bombs import resident
 
 GATE_DELIVERIES = 560
 # Of one server; hell takes its time, however few there are.
@@ -95,12 +94,12 @@ def play(proof, new_server, deliveries):
         body = {"url": receiver.url, "enabled_events": ["payment_link.*"]}
         endpoints[kind] = data(api.post("/v1/webhook_endpoints", body), 201)
     objects = max(2, round(deliveries / len(receivers) / EVENTS))
-    before, most, start = resident(server), 0, time.monotonic()
+    before, most, start = server.resident(), 0, time.monotonic()
     expected = tell(api, objects)
     told = time.monotonic()
     shortest = HELL_SECONDS[proof.tier]
     while time.monotonic() - start < shortest or not is_told(receivers["well"], expected):
-        most = max(most, resident(server) - before)
+        most = max(most, server.resident() - before)
         time.sleep(0.1)
         if time.monotonic() - told > shortest + 60:
             proof.violation("whoever is well waits for those who are not")

@@ -7,8 +7,8 @@ import pytest
 from jokoor import Jokoor
 
 from checks import data, error, eventually, faults, ok, refusal
+from races import at_once
 from server import Api
-from test_races import at_once
 
 FIELDS = {"id", "transaction_id", "amount", "currency", "reason", "status", "created_at", "updated_at"}
 ABSENT = "ref_01h455vb4pex5vsknk084sn02q"

@@ -1,6 +1,7 @@
 //! `cargo xtask prove`: runs the rows of the proof programme for as long as somebody likes, adds up what they reached
 //! for one commit's code, and prints one table, or writes it down as a page.
 
+mod code;
 mod record;
 mod row;
 mod rows;
@@ -11,6 +12,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use self::code::Code;
 use self::record::{Key, Reached, Record};
 use self::row::{Row, Runner};
 use self::rows::ROWS;
@@ -167,7 +169,7 @@ fn run_on(machine: &mut Machine, options: &Options, tasks: &[Task]) -> Result<Ta
             path
         }
     };
-    let record = Record::open(&path, &machine.code()?, &machine.commit()?)?;
+    let record = Record::open(&path, &Code::of(machine)?, &machine.commit()?)?;
     // In turns, so that a budget that ends too early has seen something of every row.
     let (alone, shared): (Vec<Task>, Vec<Task>) = tasks.iter().partition(|task| task.row.is_alone());
     let page = Mutex::new(machine.root().join(PAGE));
@@ -288,7 +290,7 @@ impl Task {
         command
             .env("DALASI_TIER", tier.name())
             .env("DALASI_PROOF_COUNT", count.to_string())
-            .env("DALASI_PROOF_COMMIT", &record.commit)
+            .env("DALASI_PROOF_COMMIT", record.commit_of(self.row.id))
             .env("DALASI_PROOF_FILE", &record.path);
         if tier == Tier::Gate {
             command.env("DALASI_PROOF_LEAST", self.row.least().to_string());

@@ -122,31 +122,18 @@ impl Machine {
         self.git(&["describe", "--always", "--abbrev=12"])
     }
 
-    /// A name for what is built and played here; with `-changed` where files differ from the commit. Commits that differ in
-    /// their documents alone have the same, but for those that are built in or judged.
-    pub(crate) fn code(&self) -> Result<String> {
-        let but_documents = [
-            "--",
-            ".",
-            ":(exclude,glob)docs/*.md",
-            ":(exclude)docs/proof",
-            ":(exclude)docs/performance",
-            ":(exclude)docs/deploy",
-            ":(exclude,glob)*.md",
-        ];
-        let files = self.git(&[&["ls-files", "--stage"], &but_documents[..]].concat())?;
-        let changed = self.git(&[&["status", "--porcelain"], &but_documents[..]].concat())?;
-        let list = self.scratch()?.join(format!("code-{}", std::process::id()));
-        fs::write(&list, files).map_err(|error| format!("{}: {error}", list.display()))?;
-        let name = self.git(&["hash-object", "--no-filters", &list.to_string_lossy()]);
-        let _ = fs::remove_file(&list);
-        let name = &name?[..12];
-        Ok(if changed.is_empty() { name.to_owned() } else { format!("{name}-changed") })
+    /// Equal texts have equal names, and others have others.
+    pub(crate) fn name_of(&self, text: &str) -> Result<String> {
+        let file = self.scratch()?.join(format!("named-{}", std::process::id()));
+        fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        let name = self.git(&["hash-object", "--no-filters", &file.to_string_lossy()]);
+        let _ = fs::remove_file(&file);
+        name
     }
 
-    fn git(&self, words: &[&str]) -> Result<String> {
+    pub(crate) fn git(&self, words: &[&str]) -> Result<String> {
         let said = command::output(Command::new("git").args(words).current_dir(&self.root))?;
-        Ok(said.trim().to_owned())
+        Ok(said.trim_end().to_owned())
     }
 
     /// A folder for what is only wanted while we run.

@@ -1,4 +1,5 @@
-//! What was reached so far: a file of JSON lines. The first names the code, each other one is what a run of a row said.
+//! What was reached so far: a file of JSON lines. The first names the code, and for each row the commit that its counts begin
+//! with; each other one is what a run of a row said.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::code::Code;
 use crate::Result;
 
 /// Everything that was said of one row on one database.
@@ -30,18 +32,29 @@ pub(crate) type Key = (String, Option<String>);
 
 pub(crate) struct Record {
     pub(crate) path: PathBuf,
-    /// The first commit of that code that was proved.
+    /// The first commit of the program that was proved.
     pub(crate) commit: String,
     /// What it held when it was opened.
     pub(crate) lines_before: usize,
+    /// By a row's id.
+    rows: BTreeMap<String, Begun>,
     /// Locked as long as we add up: two who do so at once would play the same seeds.
     _open: fs::File,
 }
 
+/// What a row's counts are of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Begun {
+    code: String,
+    /// The first of that code.
+    commit: String,
+}
+
 impl Record {
-    /// Opens a record of this code, or begins it with this commit. Counts of two codes are never added up; what differs in
+    /// Opens a record of this code, or begins it with this commit. Counts of two codes are never added up: another program wants
+    /// another file, and a row whose own test is another begins anew, which leaves out what the file says of it. What differs in
     /// documents alone, as a record that is kept among them does, is the same code.
-    pub(crate) fn open(path: &Path, code: &str, commit: &str) -> Result<Self> {
+    pub(crate) fn open(path: &Path, code: &Code, commit: &str) -> Result<Self> {
         let fault = |error: std::io::Error| format!("{}: {error}", path.display());
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(fault)?;
@@ -49,23 +62,53 @@ impl Record {
         let open = fs::OpenOptions::new().create(true).append(true).read(true).open(path).map_err(fault)?;
         open.try_lock().map_err(|error| format!("{}: {error}; does another add up in it?", path.display()))?;
         let text = fs::read_to_string(path).map_err(fault)?;
-        let commit = if text.trim().is_empty() {
-            fs::write(path, format!("{}\n", json!({ "commit": commit, "code": code }))).map_err(fault)?;
-            commit.to_owned()
-        } else {
-            let head: Value = serde_json::from_str(text.lines().next().unwrap_or_default()).unwrap_or_default();
-            match (head["code"].as_str(), head["commit"].as_str()) {
-                (Some(known), Some(commit)) if known == code => commit.to_owned(),
-                (Some(known), Some(commit)) => {
+        let (first, known) = match text.split_once('\n') {
+            None if text.is_empty() => (commit.to_owned(), BTreeMap::new()),
+            lines => {
+                let head: Value = serde_json::from_str(lines.map_or("", |(head, _)| head)).unwrap_or_default();
+                let (Some(known), Some(first), Some(rows)) =
+                    (head["code"].as_str(), head["commit"].as_str(), head["rows"].as_object())
+                else {
+                    return Err(format!("{} is no record of proofs: name another file", path.display()));
+                };
+                if known != code.product {
                     return Err(format!(
-                        "{} counts for the code {known} of commit {commit}; this is {code}: name another file",
-                        path.display()
+                        "{} counts for the code {known} of commit {first}; this is {}: name another file",
+                        path.display(),
+                        code.product
                     ));
                 }
-                _ => return Err(format!("{} is no record of proofs: name another file", path.display())),
+                (
+                    first.to_owned(),
+                    rows.iter().filter_map(|(id, begun)| Some((id.clone(), Begun::read(begun)?))).collect(),
+                )
             }
         };
-        Ok(Self { path: path.to_path_buf(), commit, lines_before: text.lines().count(), _open: open })
+        let begun = |(id, code): (&String, &String)| {
+            let known = known.get(id).filter(|begun| begun.code == *code).cloned();
+            (id.clone(), known.unwrap_or_else(|| Begun { code: code.clone(), commit: commit.to_owned() }))
+        };
+        let rows: BTreeMap<String, Begun> = code.rows.iter().map(begun).collect();
+        let mut lines = text.lines().count();
+        if rows != known {
+            let is_kept = |line: &&str| {
+                let row =
+                    serde_json::from_str::<Value>(line).ok().and_then(|line| Some(line["row"].as_str()?.to_owned()));
+                row.is_some_and(|id| rows.get(&id).is_some_and(|begun| known.get(&id) == Some(begun)))
+            };
+            let kept: Vec<&str> = text.lines().skip(1).filter(is_kept).collect();
+            let shown: serde_json::Map<_, _> = rows.iter().map(|(id, begun)| (id.clone(), begun.shown())).collect();
+            let head = json!({ "commit": first, "code": code.product, "rows": shown }).to_string();
+            let text: String = std::iter::once(head.as_str()).chain(kept).map(|line| format!("{line}\n")).collect();
+            lines = text.lines().count();
+            fs::write(path, text).map_err(fault)?;
+        }
+        Ok(Self { path: path.to_path_buf(), commit: first, lines_before: lines, rows, _open: open })
+    }
+
+    /// The first of what the row's counts are of.
+    pub(crate) fn commit_of(&self, row: &str) -> &str {
+        self.rows.get(row).map_or(&self.commit, |begun| &begun.commit)
     }
 
     /// Sums by row and database. A line that was cut off by a power cut is left out.
@@ -100,6 +143,17 @@ impl Record {
             .open(&self.path)
             .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
             .map_err(|error| format!("{}: {error}", self.path.display()))
+    }
+}
+
+impl Begun {
+    fn read(value: &Value) -> Option<Self> {
+        let word = |name: &str| value[name].as_str().map(str::to_owned);
+        Some(Self { code: word("code")?, commit: word("commit")? })
+    }
+
+    fn shown(&self) -> Value {
+        json!({ "code": self.code, "commit": self.commit })
     }
 }
 
@@ -147,6 +201,11 @@ impl Reached {
 mod tests {
     use super::*;
 
+    fn code(product: &str) -> Code {
+        let rows = ["A1", "B4", "D5"].map(|id| (id.to_owned(), format!("{product} and {id}")));
+        Code { product: product.to_owned(), rows: rows.into() }
+    }
+
     fn file(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("dalasi-record-{name}-{}", std::process::id()));
         let _ = fs::remove_file(&path);
@@ -156,7 +215,7 @@ mod tests {
     #[test]
     fn what_several_runs_said_is_added_up() {
         let path = file("sums");
-        let record = Record::open(&path, "c0ffee", "first").unwrap();
+        let record = Record::open(&path, &code("c0ffee"), "first").unwrap();
         let say = |line: &str| {
             let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
             writeln!(file, "{line}").unwrap();
@@ -180,12 +239,12 @@ mod tests {
     #[test]
     fn what_could_not_be_run_is_tried_again_in_the_next_sitting() {
         let path = file("sittings");
-        let first = Record::open(&path, "c0ffee", "first").unwrap();
+        let first = Record::open(&path, &code("c0ffee"), "first").unwrap();
         first.not_run("D5", None, "no listener").unwrap();
         let reached = first.read().unwrap().remove(&("D5".to_owned(), None)).unwrap();
         assert!(reached.not_run_since(first.lines_before));
         drop(first);
-        let second = Record::open(&path, "c0ffee", "first").unwrap();
+        let second = Record::open(&path, &code("c0ffee"), "first").unwrap();
         assert!(!reached.not_run_since(second.lines_before));
         fs::remove_file(path).unwrap();
     }
@@ -193,21 +252,41 @@ mod tests {
     #[test]
     fn two_never_add_up_in_one_record_at_once() {
         let path = file("lock");
-        let first = Record::open(&path, "c0ffee", "first").unwrap();
-        assert!(Record::open(&path, "c0ffee", "first").err().unwrap().contains("does another"));
+        let first = Record::open(&path, &code("c0ffee"), "first").unwrap();
+        assert!(Record::open(&path, &code("c0ffee"), "first").err().unwrap().contains("does another"));
         drop(first);
-        assert!(Record::open(&path, "c0ffee", "first").is_ok());
+        assert!(Record::open(&path, &code("c0ffee"), "first").is_ok());
         fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn two_codes_never_share_a_record() {
         let path = file("codes");
-        assert_eq!(Record::open(&path, "c0ffee", "first").unwrap().commit, "first");
-        assert_eq!(Record::open(&path, "c0ffee", "second").unwrap().commit, "first", "its documents differ");
-        assert!(Record::open(&path, "decade", "third").err().unwrap().contains("name another file"));
+        assert_eq!(Record::open(&path, &code("c0ffee"), "first").unwrap().commit, "first");
+        assert_eq!(Record::open(&path, &code("c0ffee"), "second").unwrap().commit, "first", "its documents differ");
+        assert!(Record::open(&path, &code("decade"), "third").err().unwrap().contains("name another file"));
         fs::write(&path, "something else\n").unwrap();
-        assert!(Record::open(&path, "c0ffee", "first").is_err(), "nothing of somebody else's is written to");
+        assert!(Record::open(&path, &code("c0ffee"), "first").is_err(), "nothing of somebody else's is written to");
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_row_whose_test_is_another_begins_anew() {
+        let path = file("anew");
+        let first = Record::open(&path, &code("c0ffee"), "first").unwrap();
+        let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        writeln!(file, r#"{{"row":"A1","count":10}}"#).unwrap();
+        writeln!(file, r#"{{"row":"B4","count":7,"violations":1}}"#).unwrap();
+        drop(first);
+        let mut mended = code("c0ffee");
+        mended.rows.insert("B4".to_owned(), "mended".to_owned());
+        for commit in ["second", "third"] {
+            let record = Record::open(&path, &mended, commit).unwrap();
+            let all = record.read().unwrap();
+            assert_eq!(all.keys().map(|(row, _)| row.as_str()).collect::<Vec<_>>(), ["A1"]);
+            assert_eq!((record.commit_of("A1"), record.commit_of("B4")), ("first", "second"));
+            assert_eq!((record.commit.as_str(), record.lines_before), ("first", 2));
+        }
         fs::remove_file(path).unwrap();
     }
 }

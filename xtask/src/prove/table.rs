@@ -59,6 +59,8 @@ struct Line {
     wanted: u64,
     unit: &'static str,
     title: &'static str,
+    /// Where its counts begin with another commit than the program's.
+    anew: Option<String>,
 }
 
 const HEADINGS: [&str; 7] = ["row", "database", "reached", "violations", "controls", "seeds", "what"];
@@ -72,6 +74,7 @@ impl Table {
             wanted: task.row.wanted(tier),
             unit: task.row.unit,
             title: task.row.title,
+            anew: Some(record.commit_of(task.row.id)).filter(|commit| *commit != record.commit).map(str::to_owned),
         };
         Ok(Self { tier, commit: record.commit.clone(), lines: tasks.iter().map(line).collect() })
     }
@@ -115,9 +118,10 @@ impl Table {
             "# What was proved\n\n\
              Each row tries to break a promise of the service: how often it did so far, whether the promise broke, and how many of the \
              faults that were planted for it were seen. The counts are those of the tier `{tier}`, of the code of commit `{}`; what \
-             later commits change in documents leaves them as they are. {complete} of {} rows have reached theirs.\n\n\
-             Whoever has the time goes on, at that code; a row that has found something stands still until it is mended, which is \
-             other code and begins anew:\n\n\
+             later commits change in documents, or in the test of another row, leaves them as they are. {complete} of {} rows have \
+             reached theirs.\n\n\
+             Whoever has the time goes on, at that code; a row that has found something stands still until it is mended. Where that \
+             changes the program all begin anew, and where it changes a row's own test, that row:\n\n\
              ```sh\ncargo xtask prove --tier {tier} --budget 120m --jobs 2 --resume docs/proof/{tier}.jsonl --write\n```\n\n",
             self.commit,
             self.lines.len(),
@@ -154,7 +158,7 @@ impl Line {
     }
 
     fn cells(&self) -> [String; 7] {
-        let Self { key: (row, database), reached, wanted, unit, title } = self;
+        let Self { key: (row, database), reached, wanted, unit, title, anew } = self;
         let shown = match &reached.not_run {
             Some(reason) => format!("NOT RUN: {reason}"),
             None if *wanted == 0 => "not in this tier".to_owned(),
@@ -173,7 +177,7 @@ impl Line {
             reached.violations.to_string(),
             controls,
             seeds,
-            (*title).to_owned(),
+            anew.as_ref().map_or_else(|| (*title).to_owned(), |commit| format!("{title} (begun anew at {commit})")),
         ]
     }
 }
@@ -185,12 +189,15 @@ mod tests {
 
     use super::*;
     use crate::prove::Options;
+    use crate::prove::code::Code;
 
     #[test]
     fn a_page_says_how_far_each_row_has_come_and_what_it_found() {
         let path = std::env::temp_dir().join(format!("dalasi-table-{}", std::process::id()));
         let _ = fs::remove_file(&path);
-        let record = Record::open(&path, "c0ffee", "first").unwrap();
+        let rows = ["A9", "B6", "D5"].map(|id| (id.to_owned(), id.to_owned()));
+        let code = Code { product: "c0ffee".to_owned(), rows: rows.into() };
+        let record = Record::open(&path, &code, "first").unwrap();
         let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
         for line in [
             r#"{"row":"A9","count":318000,"controls_caught":["a","b"],"first_seed":1,"last_seed":2}"#,
