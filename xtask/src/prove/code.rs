@@ -72,7 +72,9 @@ fn part(path: &str) -> Part<'_> {
     }
     let is_test =
         is_below("crates/") && (path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("_tests.rs"));
-    if is_test || ["xtask/", "bench/", "docs/security/"].into_iter().any(is_below) {
+    let is_tool = ["xtask/", "bench/", "docs/security/", ".ci/", ".config/"].into_iter().any(is_below)
+        || ["clippy.toml", "deny.toml", "rustfmt.toml"].contains(&path);
+    if is_test || is_tool {
         return Part::RustTest;
     }
     Part::Product
@@ -117,6 +119,8 @@ mod tests {
             ("crates/domain/tests/machines/main.rs", &["A9", "D13.service"]),
             ("crates/server/src/tokens/tests.rs", &["A9", "D13.service"]),
             ("crates/domain/src/payment/code_race_tests.rs", &["A9", "D13.service"]),
+            (".config/nextest.toml", &["A9", "D13.service"]),
+            ("deny.toml", &["A9", "D13.service"]),
             ("tests/sdk/server.py", &["A6", "C8.failover"]),
             ("tests/sdk/failover.py", &["A6", "C8.failover"]),
             ("tests/sdk/test_linearizability.py", &["A6"]),
