@@ -30,6 +30,7 @@ pub mod rails;
 pub mod rate_limit;
 pub mod receipt_statement;
 pub mod request_id;
+mod runtime;
 pub mod secrets;
 pub mod signing;
 pub mod tokens;

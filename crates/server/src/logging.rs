@@ -12,6 +12,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
 use self::batches::Batches;
+use crate::runtime;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -55,7 +56,7 @@ pub fn install(format: LogFormat) -> std::io::Result<()> {
     if let Some(complaint) = complaint {
         tracing::warn!(complaint, "{FILTER_VARIABLE} is not a filter; logging at `info`");
     }
-    report_panics_without_their_values();
+    report_panics();
     Ok(())
 }
 
@@ -83,12 +84,18 @@ fn wants_colour() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
 }
 
-/// A panic's message may hold the value that caused it, such as a request; its place in our code is what we need.
-fn report_panics_without_their_values() {
+/// A panic's message may hold the value that caused it, such as a request; its place in our code is what we need. With a thread that
+/// drives the others the server would neither answer nor end: such a panic ends the process.
+fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
         let message = panic.payload().downcast_ref::<&'static str>().copied();
         tracing::error!(place, message, "panicked");
+        if runtime::drives() {
+            tracing::error!("a thread that everything else waits for is lost: the process ends");
+            flush();
+            std::process::abort();
+        }
     }));
 }
 

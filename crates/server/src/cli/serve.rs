@@ -33,7 +33,7 @@ use crate::pages::{self, PageSettings};
 use crate::rails::{Rail, Rails, Simulator};
 use crate::secrets::{MasterKey, Purpose};
 use crate::wire::Addresses;
-use crate::{jobs, listener, logging, metrics, tokens};
+use crate::{jobs, listener, logging, metrics, runtime, tokens};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -66,10 +66,7 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Problem> {
     open_many_files();
     leave_no_core();
     tokens::install_crypto_provider();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Problem::failed(format!("the server can't start: {error}")))?;
+    let runtime = runtime::start().map_err(|error| Problem::failed(format!("the server can't start: {error}")))?;
     let served = runtime.block_on(async {
         // From here on a signal ends the server in good order, however far it has come.
         let stop = stop_signal()?;
