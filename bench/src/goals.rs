@@ -11,7 +11,7 @@ use crate::row::Row;
 use crate::run::Bench;
 use crate::{Result, peers};
 
-pub(crate) use growth::GROWTH;
+pub(crate) use growth::{FOLDER as GROWTH_FOLDER, GROWTH};
 pub(crate) use machine::LATENCY;
 pub(crate) use rates::creates_beside;
 
@@ -31,5 +31,8 @@ pub(crate) async fn measure(bench: &mut Bench<'_>, goal: &str) -> Result<Vec<Row
         _ => Err(format!("no goal is called {goal}")),
     }
 }
+
+/// Those that are measured on the store of the growth.
+pub(crate) const ON_GROWTH: [&str; 3] = ["G6", "G7", "G8"];
 
 pub(crate) const NO_POSTGRES: &str = "there is no PostgreSQL";

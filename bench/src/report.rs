@@ -99,7 +99,7 @@ pub(crate) fn write(folder: &Path, bench: &Bench<'_>, rows: &[Row]) -> Result<()
 /// Of what it was measured, when, and how to do it again.
 fn origin(options: &Options, rows: &[Row]) -> String {
     let Measured { commit, profile, scale } = &options.measured;
-    let room = if *scale == Scale::Full { " and has 80 GB of disk free" } else { "" };
+    let room = if *scale == Scale::Full { " and has 60 GB of disk free" } else { "" };
     let had_peers = rows.iter().any(|row| row.goal == "G10" && matches!(row.found, Found::Figure { .. }));
     let peers = if had_peers { " --peers" } else { "" };
     format!(

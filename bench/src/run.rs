@@ -77,6 +77,21 @@ impl Bench<'_> {
         Ok(folder)
     }
 
+    /// What a goal leaves is of no use to the next one, and takes its room; but for the store of the growth, on which several are
+    /// measured.
+    fn tidy(&self) -> Result<()> {
+        let is_left = |goal: &&str| self.options.wants(goal) && self.resume.rows(goal).is_none();
+        let has_use = goals::ON_GROWTH.iter().any(is_left);
+        let fault = |error: std::io::Error| format!("{}: {error}", self.options.folder.display());
+        for entry in fs::read_dir(&self.options.folder).map_err(fault)? {
+            let entry = entry.map_err(fault)?;
+            if entry.path().is_dir() && !(has_use && entry.file_name() == goals::GROWTH_FOLDER) {
+                fs::remove_dir_all(entry.path()).map_err(fault)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Reference E, or a receiver of webhooks.
     pub(crate) fn reference(&self, kind: &str, cores: Option<&String>) -> Result<Server> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -130,6 +145,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                     Err(fault) => vec![Row::not_run(goal, "could not be measured", &fault.replace('\n', " "))],
                 };
                 eprintln!("{goal} took {:.0} s", began.elapsed().as_secs_f64());
+                bench.tidy()?;
                 found
             }
         };

@@ -17,7 +17,7 @@ use crate::{Result, clock};
 
 /// The picture of the rate over what is stored.
 pub(crate) const GROWTH: &str = "growth";
-pub(super) const FOLDER: &str = "growth";
+pub(crate) const FOLDER: &str = "growth";
 
 const SMALL: u64 = 10_000;
 const QUICK: u64 = 50_000;
@@ -34,10 +34,15 @@ pub(super) async fn flat(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
     bench.pin_client(true)?;
     let cores = bench.cores.server.clone();
     let target = if bench.is_full() { FULL } else { QUICK };
-    if bench.resume.filled() == 0 {
-        bench.fresh(FOLDER)?;
+    let folder = bench.options.folder.join(FOLDER);
+    match bench.resume.filled() {
+        0 => drop(bench.fresh(FOLDER)?),
+        filled if !folder.is_dir() => {
+            return Err(format!("the store of {filled} checkouts is gone: take another file"));
+        }
+        _ => {}
     }
-    let large = Installation::sqlite(&bench.options.dalasi, &bench.options.folder.join(FOLDER))?;
+    let large = Installation::sqlite(&bench.options.dalasi, &folder)?;
     let servers = [large.serve(cores.as_ref())?];
     let fill = Load { warm_up: Duration::ZERO, length: LONG, ..bench.load() };
     while bench.resume.filled() < target {
