@@ -1,4 +1,4 @@
-"""A store in which something was sold already, so that it can be paid back from the first moment on."""
+"""What was sold already, so that it can be paid back: a payment, and a store with some from the first moment on."""
 
 from types import SimpleNamespace
 
@@ -6,6 +6,8 @@ from checks import data, eventually
 from scenario import Client, everything
 from server import Api, Server
 
+# Of one payment, but for one that is all that is left.
+MOST_REFUNDS = 250
 SALES = 6
 # Of each: it is paid, and completed.
 EVENTS = 2
@@ -26,6 +28,19 @@ def stocked(store, folder):
     paid = [transaction["id"] for transaction in everything(client, "/v1/pay/transactions")]
     server.stop()
     return SimpleNamespace(store=store, keys=keys, paid=paid, known=frozenset(event["id"] for event in events))
+
+
+def paid(api):
+    """The transaction of a payment that went through, large enough for all refunds that there may be of it."""
+    checkout = data(api.post("/v1/checkouts", {"amount": "90000.00"}), 201)
+    pay = {"client_secret": checkout["client_secret"], "payment_method": "afrimoney", "customer_phone": "+2207000000"}
+    data(api.post("/v1/pay/initialize", pay))
+
+    def completed():
+        found = data(api.get(f"/v1/checkouts/{checkout['id']}"))
+        return found["transaction"]["id"] if found["status"] == "completed" else None
+
+    return eventually(completed)
 
 
 def all_there(events):

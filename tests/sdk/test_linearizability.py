@@ -10,11 +10,12 @@ from decimal import Decimal
 from itertools import count
 from random import Random
 
-from checks import data, eventually
+from checks import data
 from invoices import order
 from proof import Proof
 from scenario import Client
 from server import PLAIN, Api, Server
+from stocked import paid
 
 CLIENTS = 64
 GATE_HISTORIES = 2
@@ -174,7 +175,7 @@ class Bank:
     """Refunds of large payments, and what the balance and the accounts say of them."""
 
     AMOUNT = "1.00"
-    # Of one payment there are 250 refunds at most.
+    # Twice as many as are enough for the refunds of a history (`MOST_REFUNDS`).
     PAYMENTS = 4
 
     def __init__(self, api):
@@ -216,19 +217,6 @@ class Bank:
     def disorder(self):
         # Each refund is of 1.00, so that an amount counts them.
         return [f"the balance: {fault}" for fault in miscounted(self.history, 0)]
-
-
-def paid(api):
-    """A payment's transaction."""
-    checkout = data(api.post("/v1/checkouts", {"amount": "90000.00"}), 201)
-    pay = {"client_secret": checkout["client_secret"], "payment_method": "afrimoney", "customer_phone": "+2207000000"}
-    data(api.post("/v1/pay/initialize", pay))
-
-    def completed():
-        found = data(api.get(f"/v1/checkouts/{checkout['id']}"))
-        return found["transaction"]["id"] if found["status"] == "completed" else None
-
-    return eventually(completed)
 
 
 def total(answer):
