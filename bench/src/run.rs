@@ -1,5 +1,7 @@
 //! One run: the references start, each goal is measured in its turn, the table is printed.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,6 +27,8 @@ pub(crate) struct Bench<'o> {
     pub(crate) resume: Resume,
     /// No two measurements draw the same keys, in this run or an earlier one.
     seed: u64,
+    /// Folders that the goal which is measured has made.
+    made: RefCell<BTreeSet<PathBuf>>,
 }
 
 impl Bench<'_> {
@@ -74,19 +78,19 @@ impl Bench<'_> {
             fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         }
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        self.made.borrow_mut().insert(folder.clone());
         Ok(folder)
     }
 
-    /// What a goal leaves is of no use to the next one, and takes its room; but for the store of the growth, on which several are
+    /// What a goal made is of no use to the next one, and takes its room; but for the store of the growth, on which several are
     /// measured.
     fn tidy(&self) -> Result<()> {
         let is_left = |goal: &&str| self.options.wants(goal) && self.resume.rows(goal).is_none();
         let has_use = goals::ON_GROWTH.iter().any(is_left);
-        let fault = |error: std::io::Error| format!("{}: {error}", self.options.folder.display());
-        for entry in fs::read_dir(&self.options.folder).map_err(fault)? {
-            let entry = entry.map_err(fault)?;
-            if entry.path().is_dir() && !(has_use && entry.file_name() == goals::GROWTH_FOLDER) {
-                fs::remove_dir_all(entry.path()).map_err(fault)?;
+        let growth = self.options.folder.join(goals::GROWTH_FOLDER);
+        for folder in self.made.take().into_iter().chain([growth.clone()]) {
+            if folder.is_dir() && !(has_use && folder == growth) {
+                fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
             }
         }
         Ok(())
@@ -123,7 +127,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     fs::create_dir_all(&options.folder).map_err(|error| format!("{}: {error}", options.folder.display()))?;
     let resume = Resume::open(options.resume.as_deref(), &options.measured)?;
     let seed = crate::work::mix(u64::from(std::process::id()) ^ resume.filled());
-    let mut bench = Bench { options, cores: Cores::find(), resume, seed };
+    let mut bench = Bench { options, cores: Cores::find(), resume, seed, made: RefCell::default() };
     if bench.cores.server.is_none() {
         println!("This machine can't pin processes to cores: everything runs wherever there is room.");
     }
