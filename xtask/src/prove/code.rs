@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_changed_is_other_code() {
+    fn rows_have_the_name_of_what_they_are_played_with() {
         let machine = Machine::new().unwrap();
         let code = Code::of(&machine).unwrap();
         assert_eq!(code.rows.len(), ROWS.iter().map(|row| row.id).collect::<std::collections::BTreeSet<_>>().len());
