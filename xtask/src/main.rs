@@ -41,9 +41,10 @@ Commands:
   prove [--tier gate|nightly|release] [--budget TIME] [--resume FILE] [--only ROW,…] [--database sqlite|postgres] [--slice TIME|all]
         [--jobs N] [--write]
                  runs the rows of the proof programme in turns until their tier's counts or the budget (90s, 120m, 8h)
-                 are reached; FILE keeps what was reached for one commit's code, so that the next run goes on, also after
-                 commits that change documents only; with --slice all a row has one turn for everything; N rows run beside
-                 each other, but for those that look at the time; ends with a table, and --write writes it to docs/proof.md
+                 are reached; FILE keeps what was reached for one program and each row's own test, so that the next run
+                 goes on, also after commits that change documents or another row's test; with --slice all a row has one
+                 turn for everything; N rows run beside each other, but for those that look at the time; ends with a
+                 table, and --write writes it to docs/proof.md
   bench [--quick|--full] [--only G1,…] [--profile release|dist] [--resume FILE] [--peers] [--write]
                  measures the goals of docs/performance.md; FILE keeps what was measured and filled, so that the next run
                  goes on; --peers installs what G10 runs beside, for this run and the later ones; --write writes that page

@@ -38,13 +38,16 @@ impl Code {
         let files = machine.git(&["ls-files", "--stage"])?;
         // With the names of both sides where one was moved.
         let changed = machine.git(&["status", "--porcelain", "--no-renames", "--untracked-files=all"])?;
+        Self::named(&files, &changed, &|list| Ok(machine.name_of(list)?[..12].to_owned()))
+    }
+
+    /// From git's lists of what there is and of what is changed since.
+    fn named(files: &str, changed: &str, name_of: &dyn Fn(&str) -> Result<String>) -> Result<Self> {
         let name = |is_read: &dyn Fn(Part<'_>) -> bool| -> Result<String> {
-            let reads = |path: &&str| is_read(part(path));
-            let list: Vec<&str> =
-                files.lines().filter(|line| line.split('\t').nth(1).is_some_and(|it| reads(&it))).collect();
-            let name = machine.name_of(&list.join("\n"))?;
-            let is_changed = changed.lines().filter_map(|line| line.get(3..)).any(|it| reads(&it));
-            Ok(format!("{}{}", &name[..12], if is_changed { "-changed" } else { "" }))
+            let list = files.lines().filter(|line| line.split('\t').nth(1).is_some_and(|path| is_read(part(path))));
+            let name = name_of(&list.collect::<Vec<_>>().join("\n"))?;
+            let is_changed = changed.lines().filter_map(|line| line.get(3..)).any(|path| is_read(part(path)));
+            Ok(format!("{name}{}", if is_changed { "-changed" } else { "" }))
         };
         let of_row =
             |row: &Row| Ok((row.id.to_owned(), name(&|part| part == Part::Product || is_own(part, &row.runner))?));
@@ -152,12 +155,29 @@ mod tests {
     }
 
     #[test]
-    fn rows_have_the_name_of_what_they_are_played_with() {
-        let machine = Machine::new().unwrap();
-        let code = Code::of(&machine).unwrap();
-        assert_eq!(code.rows.len(), ROWS.iter().map(|row| row.id).collect::<std::collections::BTreeSet<_>>().len());
-        assert_eq!(code.rows["A1"], code.rows["A2"], "one program");
-        assert_ne!(code.rows["A6"], code.rows["A8"], "a test of its own");
-        assert_ne!(code.rows["A1"].trim_end_matches("-changed"), code.product.trim_end_matches("-changed"));
+    fn what_a_row_is_not_played_with_leaves_its_name() {
+        let of = |blobs: [&str; 3], changed: &str| {
+            let paths = ["crates/server/src/lib.rs", "crates/sim/src/lib.rs", "tests/sdk/test_linearizability.py"];
+            let files: Vec<String> =
+                blobs.iter().zip(paths).map(|(blob, path)| format!("100644 {blob} 0\t{path}")).collect();
+            Code::named(&files.join("\n"), changed, &|text| Ok(text.to_owned())).unwrap()
+        };
+        let first = of(["a", "b", "c"], "");
+        for (blobs, differ) in [
+            (["x", "b", "c"], [true, true, true]),
+            (["a", "x", "c"], [false, true, false]),
+            (["a", "b", "x"], [false, false, true]),
+        ] {
+            let other = of(blobs, "");
+            let found = [
+                first.product != other.product,
+                first.rows["A1"] != other.rows["A1"],
+                first.rows["A6"] != other.rows["A6"],
+            ];
+            assert_eq!(found, differ, "{blobs:?}");
+        }
+        let changed = of(["a", "b", "c"], " M tests/sdk/test_linearizability.py\n?? docs/proof/nightly.jsonl");
+        assert_eq!((&changed.product, &changed.rows["A1"]), (&first.product, &first.rows["A1"]));
+        assert_eq!(changed.rows["A6"], format!("{}-changed", first.rows["A6"]));
     }
 }
