@@ -46,7 +46,7 @@ const MOST_HEADERS: usize = 100;
 const IDLE_CONNECTION: Duration = Duration::from_secs(30);
 /// As many as deliveries to one endpoint are under way, and end, together: the next use what these leave, and neither side makes and
 /// secures a connection for each.
-pub const IDLE_CONNECTIONS_PER_HOST: usize = 48;
+pub const IDLE_CONNECTIONS_PER_HOST: usize = 96;
 /// Of a look before saving, for which somebody waits.
 const LONGEST_LOOK: Duration = Duration::from_secs(3);
 /// Such looks at a time: each may keep a thread of the system's resolver long after nobody waits for it any more.

@@ -57,7 +57,13 @@ pub(super) async fn run<Q: Queue>(queue: Q, app: App, mut stop: watch::Receiver<
                     running.spawn(async move { queue.work(&app, claimed).await });
                 }
             }
-            Look::Later(next) => rest(next, monotonic::now() + MOMENT, &mut bell, &mut stop).await,
+            Look::Later(next) => {
+                let earliest = monotonic::now() + MOMENT;
+                tokio::select! {
+                    () = rest(next, earliest, &mut bell, &mut stop) => {}
+                    () = ended(&mut running, CLAIM_LIMIT) => {}
+                }
+            }
         }
     }
     while running.join_next().await.is_some() {}
@@ -106,8 +112,21 @@ async fn rest(
     }
 }
 
+/// Until so many have ended: what was not due because they held its places can be claimed by now.
+async fn ended(running: &mut JoinSet<()>, count: usize) {
+    for _ in 0..count {
+        if running.join_next().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::Semaphore;
+
     use super::*;
 
     /// Whether a queue whose bell is rung looks at once.
@@ -123,5 +142,20 @@ mod tests {
         let now = monotonic::now();
         assert!(looks(now).await);
         assert!(!looks(now + Duration::from_secs(3600)).await, "one look for the commits of a moment");
+    }
+
+    #[tokio::test]
+    async fn whoever_rests_looks_again_when_as_many_as_a_claim_takes_have_ended() {
+        let (mut running, end) = (JoinSet::new(), Arc::new(Semaphore::new(0)));
+        for _ in 0..CLAIM_LIMIT + 1 {
+            let end = Arc::clone(&end);
+            running.spawn(async move { end.acquire().await.expect("it stays open").forget() });
+        }
+        end.add_permits(CLAIM_LIMIT);
+        ended(&mut running, CLAIM_LIMIT).await;
+        assert_eq!(running.len(), 1);
+        end.add_permits(1);
+        let none_left = tokio::time::timeout(Duration::from_millis(100), ended(&mut running, 2)).await;
+        assert!(none_left.is_err(), "fewer than that are no reason to look");
     }
 }
