@@ -16,7 +16,8 @@ use crate::OPERATIONS;
 
 const GATE_COUNT: u64 = 10_000;
 const GATE_BUDGET: Duration = Duration::from_secs(60);
-/// Each believes such a rail. One that is not found in so many histories is missed.
+/// Each believes such a rail. One that is not found in so many histories is missed: the rarest, whose word has to come during a call
+/// that is lost, needs some 400 of them, and now and then five times as many.
 const CONTROLS: [Defect; 8] = [
     Defect::WrongAmountTaken,
     Defect::WrongCurrencyTaken,
@@ -27,7 +28,7 @@ const CONTROLS: [Defect; 8] = [
     Defect::ChargedAgain,
     Defect::RefundSentAgain,
 ];
-const MOST_HISTORIES: u64 = 2_000;
+const MOST_HISTORIES: u64 = 10_000;
 
 async fn play_hostile(template: &Template, seed: u64) -> Outcome {
     play(template, &generate_hostile(seed, OPERATIONS), false).await
