@@ -72,8 +72,6 @@ pub(crate) const SERVICE: Subject = Subject {
                 "crates/server/src/app/idempotency.rs",
                 "crates/server/src/app/refunds.rs",
                 "crates/server/src/app/settlement.rs",
-                "crates/server/src/http/auth.rs",
-                "crates/server/src/http/tokens.rs",
                 "crates/server/src/signing.rs",
                 "crates/server/src/tokens.rs",
                 "crates/server/src/tokens/keys.rs",
@@ -81,6 +79,13 @@ pub(crate) const SERVICE: Subject = Subject {
             packages: "dalasi,dalasi-sim",
             targets: &["--lib", "--test=histories"],
             arguments: &[],
+        },
+        Part {
+            package: "dalasi",
+            files: &["crates/server/src/http/auth.rs", "crates/server/src/http/tokens.rs"],
+            packages: "dalasi",
+            targets: &["--lib", "--test=it"],
+            arguments: &["auth"],
         },
         Part {
             package: "dalasi-store",

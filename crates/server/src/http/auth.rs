@@ -127,7 +127,7 @@ impl Credentials {
         {
             let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((at, known)) = keys.get(name)
-                && now.duration_since(*at) < REMEMBERED
+                && is_fresh(*at, now)
             {
                 return Ok((Some(Arc::clone(known)), None));
             }
@@ -150,7 +150,7 @@ impl Credentials {
         {
             let signing = self.signing.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((at, keys)) = signing.as_ref()
-                && now.duration_since(*at) < REMEMBERED
+                && is_fresh(*at, now)
             {
                 return Ok(Arc::clone(keys));
             }
@@ -166,6 +166,11 @@ impl Credentials {
         *self.signing.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, Arc::clone(&keys)));
         Ok(keys)
     }
+}
+
+/// Whether what was looked up at that time is still remembered.
+fn is_fresh(looked_up_at: Instant, now: Instant) -> bool {
+    now.duration_since(looked_up_at) < REMEMBERED
 }
 
 /// A look into the database on behalf of whoever may be guessing: counted before it is made, and given back if there was
@@ -228,4 +233,17 @@ pub(super) fn expired_token() -> Problem {
 fn unauthorized(code: &'static str, sentence: &'static str) -> Problem {
     let challenge = http::HeaderValue::from_static("Bearer");
     Problem::new(StatusCode::UNAUTHORIZED, code, sentence).header(http::header::WWW_AUTHENTICATE, challenge)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_looked_up_is_remembered_for_a_second_and_no_longer() {
+        let at = monotonic::now();
+        let just_before = REMEMBERED.checked_sub(Duration::from_nanos(1)).expect("it is longer");
+        assert!(is_fresh(at, at) && is_fresh(at, at + just_before));
+        assert!(!is_fresh(at, at + REMEMBERED) && !is_fresh(at, at + 2 * REMEMBERED));
+    }
 }

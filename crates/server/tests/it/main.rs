@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets what can't be has to stop")]
 
+mod authentication;
 mod authorization;
 mod books;
 mod cli;
