@@ -315,8 +315,7 @@ impl App {
         self.inner.store.look(move |tx| query(tx, &context)).await
     }
 
-    /// There is something to do for `worker` that no commit tells: it has a place for the next.
-    pub fn ring(&self, worker: Worker) {
+    fn ring(&self, worker: Worker) {
         self.inner.bells[worker.place()].send_modify(|rings| *rings += 1);
     }
 

@@ -89,7 +89,6 @@ impl Queue for Deliveries {
         }
         // Not before: what waits for the database takes up as much of the worker as what waits for an endpoint.
         drop(place);
-        app.ring(Self::WORKER);
     }
 }
 

@@ -61,8 +61,6 @@ impl Queue for Mails {
             // The lease runs out, and it is tried again.
             tracing::error!(mail = %in_hand.mail, %failure, "what came of a mail can't be stored");
         }
-        drop(in_hand);
-        app.ring(Self::WORKER);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::monotonic;
 
 const CLAIM_LIMIT: usize = 32;
 const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
-/// After a look that found nothing: one for the commits of a moment, not one for each.
+/// One look for the commits of a moment, or for what ended in it, not one for each.
 const MOMENT: Duration = Duration::from_millis(5);
 
 /// Work that falls due at a time, is claimed for a while, and is done outside any transaction.
@@ -39,6 +39,7 @@ pub(super) trait Queue: Clone + Send + Sync + 'static {
 pub(super) async fn run<Q: Queue>(queue: Q, app: App, mut stop: watch::Receiver<bool>) {
     let mut running = JoinSet::new();
     let mut bell = app.bell(Q::WORKER);
+    let mut earliest = Earliest::default();
     while !*stop.borrow() {
         while running.try_join_next().is_some() {}
         let free = Q::CONCURRENCY.saturating_sub(running.len());
@@ -50,6 +51,8 @@ pub(super) async fn run<Q: Queue>(queue: Q, app: App, mut stop: watch::Receiver<
             }
             continue;
         }
+        // What was committed before a look is seen by it.
+        bell.mark_unchanged();
         match look(&queue, &app, free.min(CLAIM_LIMIT)).await {
             Look::Claimed(claimed) => {
                 for claimed in claimed {
@@ -57,13 +60,7 @@ pub(super) async fn run<Q: Queue>(queue: Q, app: App, mut stop: watch::Receiver<
                     running.spawn(async move { queue.work(&app, claimed).await });
                 }
             }
-            Look::Later(next) => {
-                let earliest = monotonic::now() + MOMENT;
-                tokio::select! {
-                    () = rest(next, earliest, &mut bell, &mut stop) => {}
-                    () = ended(&mut running, CLAIM_LIMIT) => {}
-                }
-            }
+            Look::Later(next) => rest(next, &mut earliest, &mut running, &mut bell, &mut stop).await,
         }
     }
     while running.join_next().await.is_some() {}
@@ -96,10 +93,26 @@ pub(super) async fn look<Q: Queue>(queue: &Q, app: &App, limit: usize) -> Look<Q
     }
 }
 
-/// Until the next thing is due, something was committed, or the worker stops; for what was committed not before `earliest`.
+/// When there may be the next look for what was committed. It has nothing to do with other looks: who ends one thing after the other
+/// lets what is committed meanwhile wait no longer.
+#[derive(Default)]
+struct Earliest(Option<Instant>);
+
+impl Earliest {
+    async fn come(&mut self) {
+        if let Some(earliest) = self.0 {
+            tokio::time::sleep_until(earliest).await;
+        }
+        self.0 = Some(monotonic::now() + MOMENT);
+    }
+}
+
+/// After a look that found nothing: until the next thing is due, something was committed, what is under way has ended and left its
+/// places, or the worker stops.
 async fn rest(
     next: Option<Duration>,
-    earliest: Instant,
+    earliest: &mut Earliest,
+    running: &mut JoinSet<()>,
     bell: &mut watch::Receiver<u64>,
     stop: &mut watch::Receiver<bool>,
 ) {
@@ -107,17 +120,27 @@ async fn rest(
     tokio::select! {
         () = tokio::time::sleep(sleep) => {}
         // An error means that the service is gone; `stop` says so too.
-        Ok(()) = bell.changed() => tokio::time::sleep_until(earliest).await,
+        Ok(()) = bell.changed() => earliest.come().await,
+        () = ended(running, monotonic::now() + MOMENT) => {}
         _ = stop.changed() => {}
     }
 }
 
-/// Until so many have ended: what was not due because they held its places can be claimed by now.
-async fn ended(running: &mut JoinSet<()>, count: usize) {
-    for _ in 0..count {
-        if running.join_next().await.is_none() {
-            std::future::pending::<()>().await;
+/// Until as many have ended as a claim takes, or fewer and a moment has passed.
+async fn ended(running: &mut JoinSet<()>, moment: Instant) {
+    if running.join_next().await.is_none() {
+        return std::future::pending().await;
+    }
+    let more = async {
+        for _ in 1..CLAIM_LIMIT {
+            if running.join_next().await.is_none() {
+                std::future::pending::<()>().await;
+            }
         }
+    };
+    tokio::select! {
+        () = more => {}
+        () = tokio::time::sleep_until(moment) => {}
     }
 }
 
@@ -129,33 +152,50 @@ mod tests {
 
     use super::*;
 
-    /// Whether a queue whose bell is rung looks at once.
-    async fn looks(earliest: Instant) -> bool {
+    const SOON: Duration = Duration::from_millis(100);
+
+    /// Whether a worker looks soon that rests while things are under way, of which so many end.
+    async fn looks(earliest: &mut Earliest, is_rung: bool, under_way: usize, end: usize) -> bool {
         let ((ring, mut bell), (_stop, mut stopped)) = (watch::channel(0), watch::channel(false));
-        ring.send_modify(|rings| *rings += 1);
-        let rested = rest(None, earliest, &mut bell, &mut stopped);
-        tokio::time::timeout(Duration::from_millis(100), rested).await.is_ok()
-    }
-
-    #[tokio::test]
-    async fn whoever_has_not_looked_for_a_moment_looks_at_once_for_what_is_committed() {
-        let now = monotonic::now();
-        assert!(looks(now).await);
-        assert!(!looks(now + Duration::from_secs(3600)).await, "one look for the commits of a moment");
-    }
-
-    #[tokio::test]
-    async fn whoever_rests_looks_again_when_as_many_as_a_claim_takes_have_ended() {
-        let (mut running, end) = (JoinSet::new(), Arc::new(Semaphore::new(0)));
-        for _ in 0..CLAIM_LIMIT + 1 {
-            let end = Arc::clone(&end);
-            running.spawn(async move { end.acquire().await.expect("it stays open").forget() });
+        let (mut running, ends) = (JoinSet::new(), Arc::new(Semaphore::new(end)));
+        for _ in 0..under_way {
+            let ends = Arc::clone(&ends);
+            running.spawn(async move { ends.acquire().await.expect("it stays open").forget() });
         }
-        end.add_permits(CLAIM_LIMIT);
-        ended(&mut running, CLAIM_LIMIT).await;
-        assert_eq!(running.len(), 1);
-        end.add_permits(1);
-        let none_left = tokio::time::timeout(Duration::from_millis(100), ended(&mut running, 2)).await;
-        assert!(none_left.is_err(), "fewer than that are no reason to look");
+        if is_rung {
+            ring.send_modify(|rings| *rings += 1);
+        }
+        let rested = rest(None, earliest, &mut running, &mut bell, &mut stopped);
+        tokio::time::timeout(SOON, rested).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn whoever_has_not_looked_for_commits_for_a_moment_looks_at_once() {
+        let (mut earliest, began) = (Earliest::default(), monotonic::now());
+        assert!(looks(&mut earliest, true, 0, 0).await);
+        assert!(earliest.0.is_some_and(|next| next >= began + MOMENT), "one look for the commits of a moment");
+        earliest.0 = Some(began + Duration::from_secs(3600));
+        assert!(!looks(&mut earliest, true, 0, 0).await);
+        assert!(looks(&mut Earliest::default(), true, 3, 0).await, "whatever is under way");
+    }
+
+    #[tokio::test]
+    async fn whoever_rests_looks_for_what_has_left_its_place() {
+        assert!(looks(&mut Earliest::default(), false, 3, 1).await);
+        assert!(!looks(&mut Earliest::default(), false, 3, 0).await);
+        assert!(!looks(&mut Earliest::default(), false, 0, 0).await);
+    }
+
+    #[tokio::test]
+    async fn as_many_as_a_claim_takes_are_looked_for_at_once_and_fewer_after_a_moment() {
+        for (end, is_at_once) in [(CLAIM_LIMIT, true), (CLAIM_LIMIT - 1, false)] {
+            let mut running = JoinSet::new();
+            for _ in 0..end {
+                running.spawn(async {});
+            }
+            let never = monotonic::now() + Duration::from_secs(3600);
+            let at_once = tokio::time::timeout(SOON, ended(&mut running, never)).await.is_ok();
+            assert_eq!(at_once, is_at_once, "{end} have ended");
+        }
     }
 }
