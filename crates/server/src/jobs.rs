@@ -70,6 +70,7 @@ impl Queue for Prompt {
     const NAME: &'static str = "jobs";
     const WORKER: Worker = Worker::Jobs(Lane::Prompt);
     const CONCURRENCY: usize = 64;
+    const PASSES_OVER: bool = false;
 
     fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
         Ok(jobs::next_due(tx, Lane::Prompt)?)
@@ -94,6 +95,7 @@ impl Queue for Ahead {
     const WORKER: Worker = Worker::Jobs(Lane::Ahead);
     /// One is made and the next is at hand.
     const CONCURRENCY: usize = 2;
+    const PASSES_OVER: bool = false;
 
     fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
         Ok(jobs::next_due(tx, Lane::Ahead)?)

@@ -53,6 +53,7 @@ impl Queue for Deliveries {
     const NAME: &'static str = "webhook deliveries";
     const WORKER: Worker = Worker::Deliveries;
     const CONCURRENCY: usize = PLACES;
+    const PASSES_OVER: bool = true;
 
     fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
         let nearly_full = self.places().nearly_full();

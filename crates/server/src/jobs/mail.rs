@@ -31,6 +31,7 @@ impl Queue for Mails {
     const NAME: &'static str = "mails";
     const WORKER: Worker = Worker::Mails;
     const CONCURRENCY: usize = PLACES;
+    const PASSES_OVER: bool = true;
 
     fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
         let mut seen = self.turns().clone();

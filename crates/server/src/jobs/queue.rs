@@ -25,6 +25,8 @@ pub(super) trait Queue: Clone + Send + Sync + 'static {
     const WORKER: Worker;
     /// Under way at a time in one process.
     const CONCURRENCY: usize;
+    /// Whether what is under way takes places without which others are passed over: each end is a reason to look.
+    const PASSES_OVER: bool;
 
     /// When there is something to claim.
     fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure>;
@@ -60,7 +62,13 @@ pub(super) async fn run<Q: Queue>(queue: Q, app: App, mut stop: watch::Receiver<
                     running.spawn(async move { queue.work(&app, claimed).await });
                 }
             }
-            Look::Later(next) => rest(next, &mut earliest, &mut running, &mut bell, &mut stop).await,
+            Look::Later(next) => {
+                let moment = monotonic::now() + MOMENT;
+                tokio::select! {
+                    () = rest(next, &mut earliest, &mut bell, &mut stop) => {}
+                    () = ended(&mut running, moment), if Q::PASSES_OVER => {}
+                }
+            }
         }
     }
     while running.join_next().await.is_some() {}
@@ -107,12 +115,10 @@ impl Earliest {
     }
 }
 
-/// After a look that found nothing: until the next thing is due, something was committed, what is under way has ended and left its
-/// places, or the worker stops.
+/// Until the next thing is due, something was committed, or the worker stops.
 async fn rest(
     next: Option<Duration>,
     earliest: &mut Earliest,
-    running: &mut JoinSet<()>,
     bell: &mut watch::Receiver<u64>,
     stop: &mut watch::Receiver<bool>,
 ) {
@@ -121,81 +127,60 @@ async fn rest(
         () = tokio::time::sleep(sleep) => {}
         // An error means that the service is gone; `stop` says so too.
         Ok(()) = bell.changed() => earliest.come().await,
-        () = ended(running, monotonic::now() + MOMENT) => {}
         _ = stop.changed() => {}
     }
 }
 
 /// Until as many have ended as a claim takes, or fewer and a moment has passed.
 async fn ended(running: &mut JoinSet<()>, moment: Instant) {
-    if running.join_next().await.is_none() {
-        return std::future::pending().await;
-    }
-    let more = async {
-        for _ in 1..CLAIM_LIMIT {
-            if running.join_next().await.is_none() {
-                std::future::pending::<()>().await;
-            }
-        }
-    };
+    ends(running, 1).await;
     tokio::select! {
-        () = more => {}
+        () = ends(running, CLAIM_LIMIT - 1) => {}
         () = tokio::time::sleep_until(moment) => {}
+    }
+}
+
+/// So many of them: never, where fewer are left.
+async fn ends(running: &mut JoinSet<()>, count: usize) {
+    for _ in 0..count {
+        if running.join_next().await.is_none() {
+            std::future::pending::<()>().await;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use tokio::sync::Semaphore;
-
     use super::*;
 
     const SOON: Duration = Duration::from_millis(100);
 
-    /// Whether a worker looks soon that rests while things are under way, of which so many end.
-    async fn looks(earliest: &mut Earliest, is_rung: bool, under_way: usize, end: usize) -> bool {
+    /// Whether a worker whose bell is rung looks soon.
+    async fn looks(earliest: &mut Earliest) -> bool {
         let ((ring, mut bell), (_stop, mut stopped)) = (watch::channel(0), watch::channel(false));
-        let (mut running, ends) = (JoinSet::new(), Arc::new(Semaphore::new(end)));
-        for _ in 0..under_way {
-            let ends = Arc::clone(&ends);
-            running.spawn(async move { ends.acquire().await.expect("it stays open").forget() });
-        }
-        if is_rung {
-            ring.send_modify(|rings| *rings += 1);
-        }
-        let rested = rest(None, earliest, &mut running, &mut bell, &mut stopped);
-        tokio::time::timeout(SOON, rested).await.is_ok()
+        ring.send_modify(|rings| *rings += 1);
+        tokio::time::timeout(SOON, rest(None, earliest, &mut bell, &mut stopped)).await.is_ok()
     }
 
     #[tokio::test]
     async fn whoever_has_not_looked_for_commits_for_a_moment_looks_at_once() {
         let (mut earliest, began) = (Earliest::default(), monotonic::now());
-        assert!(looks(&mut earliest, true, 0, 0).await);
+        assert!(looks(&mut earliest).await);
         assert!(earliest.0.is_some_and(|next| next >= began + MOMENT), "one look for the commits of a moment");
         earliest.0 = Some(began + Duration::from_secs(3600));
-        assert!(!looks(&mut earliest, true, 0, 0).await);
-        assert!(looks(&mut Earliest::default(), true, 3, 0).await, "whatever is under way");
-    }
-
-    #[tokio::test]
-    async fn whoever_rests_looks_for_what_has_left_its_place() {
-        assert!(looks(&mut Earliest::default(), false, 3, 1).await);
-        assert!(!looks(&mut Earliest::default(), false, 3, 0).await);
-        assert!(!looks(&mut Earliest::default(), false, 0, 0).await);
+        assert!(!looks(&mut earliest).await);
     }
 
     #[tokio::test]
     async fn as_many_as_a_claim_takes_are_looked_for_at_once_and_fewer_after_a_moment() {
-        for (end, is_at_once) in [(CLAIM_LIMIT, true), (CLAIM_LIMIT - 1, false)] {
+        let (now, later) = (monotonic::now(), monotonic::now() + Duration::from_secs(3600));
+        for (count, moment, is_looked_for) in
+            [(CLAIM_LIMIT, later, true), (CLAIM_LIMIT - 1, later, false), (1, now, true), (0, now, false)]
+        {
             let mut running = JoinSet::new();
-            for _ in 0..end {
-                running.spawn(async {});
-            }
-            let never = monotonic::now() + Duration::from_secs(3600);
-            let at_once = tokio::time::timeout(SOON, ended(&mut running, never)).await.is_ok();
-            assert_eq!(at_once, is_at_once, "{end} have ended");
+            (0..count).for_each(|_| drop(running.spawn(async {})));
+            let found = tokio::time::timeout(SOON, ended(&mut running, moment)).await.is_ok();
+            assert_eq!(found, is_looked_for, "{count} have ended");
         }
     }
 }
