@@ -60,8 +60,8 @@ pub(crate) const DOMAIN: Subject = Subject {
     timeout_s: "180",
 };
 
-/// A mutant of the server is reckoned at two to three minutes on two cores, where one of the domain takes half a minute: the server is
-/// built twice for it, for its own tests and for the simulation's, which see what only a whole service shows.
+/// A mutant of the server takes some 40 seconds on two cores, as one of the domain does. What stands behind requests is also judged by the
+/// simulation's tests, which see what only a whole service shows; who is asking, by those that ask over HTTP.
 pub(crate) const SERVICE: Subject = Subject {
     row: "D13.service",
     few: 10,
