@@ -12,11 +12,11 @@ ABSENT = "not_found"
 
 def _checkout(state, action):
     match action, state:
-        # Its time is over; a payment that is with the provider goes on.
+        # Its time is over; a payment that is with the provider goes on, and one that was not handed over yet never is.
         case "expire", "pending":
             return [("ok", "expired")]
         case "expire", "paying":
-            return [("ok", "held")]
+            return [("ok", "held"), ("ok", "not sent")]
         case "expire", _:
             return [("ok", state)]
         case "cancel", "pending":
@@ -24,11 +24,13 @@ def _checkout(state, action):
         # Its payment is under way, or was until now.
         case "cancel", "paying" | "held":
             return [("ok", "cancelled"), ("payment_in_progress", state)]
+        case "cancel", "not sent":
+            return [("ok", "cancelled"), ("payment_in_progress", state), ("checkout_expired", state)]
         case "pay", "pending":
             return [("ok", "paying")]
         case "pay", "paying":
             return [("ok", "paying"), ("payment_in_progress", "paying")]
-        case _, "held" | "expired":
+        case _, "held" | "not sent" | "expired":
             return [("checkout_expired", state)]
         case _, "cancelled":
             return [("checkout_already_cancelled", "cancelled")]
