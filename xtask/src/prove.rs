@@ -170,7 +170,6 @@ fn run_on(machine: &mut Machine, options: &Options, tasks: &[Task]) -> Result<Ta
         }
     };
     let record = Record::open(&path, &Code::of(machine)?, &machine.commit()?)?;
-    // In turns, so that a budget that ends too early has seen something of every row.
     let (alone, shared): (Vec<Task>, Vec<Task>) = tasks.iter().partition(|task| task.row.is_alone());
     let page = Mutex::new(machine.root().join(PAGE));
     let write_page = || -> Result<()> {
@@ -178,18 +177,24 @@ fn run_on(machine: &mut Machine, options: &Options, tasks: &[Task]) -> Result<Ta
         let text = Table::of(&record, tasks, options.tier)?.page();
         std::fs::write(&*page, text).map_err(|error| format!("{}: {error}", page.display()))
     };
+    // In turns, so that a budget that ends too early has seen something of every row.
     loop {
+        let mut groups = [
+            (in_turn(&shared, &record, options, start)?, options.jobs),
+            (in_turn(&alone, &record, options, start)?, 1),
+        ];
+        groups.sort_by(|(one, _), (other, _)| least_played(one).total_cmp(&least_played(other)));
         let mut has_worked = false;
-        for (group, jobs) in [(&shared, options.jobs), (&alone, 1)] {
+        for (group, jobs) in groups {
             let mut due: Vec<(Task, u64, Command)> = Vec::new();
-            for task in group {
+            for (_, task) in group {
                 let Some(count) = task.due(&record, options, start)? else { continue };
                 // What one program says of two rows it is asked for once.
-                if due.iter().any(|(other, ..)| other.is_by_program_of(*task)) {
+                if due.iter().any(|(other, ..)| other.is_by_program_of(task)) {
                     continue;
                 }
                 match task.command(machine) {
-                    Ok(command) => due.push((*task, count, command)),
+                    Ok(command) => due.push((task, count, command)),
                     Err(why) => record.not_run(task.row.id, task.database, &why)?,
                 }
             }
@@ -203,6 +208,23 @@ fn run_on(machine: &mut Machine, options: &Options, tasks: &[Task]) -> Result<Ta
     let table = Table::of(&record, tasks, options.tier)?;
     println!("\n{}", table.text());
     Ok(table)
+}
+
+/// Those that go on, and how many seconds each was played: the shortest first, so that each row has its turn in the long run,
+/// however often somebody stops before the end.
+fn in_turn(tasks: &[Task], record: &Record, options: &Options, start: Instant) -> Result<Vec<(f64, Task)>> {
+    let mut turn = Vec::new();
+    for task in tasks {
+        if task.due(record, options, start)?.is_some() {
+            turn.push((task.reached(record)?.seconds, *task));
+        }
+    }
+    turn.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    Ok(turn)
+}
+
+fn least_played(turn: &[(f64, Task)]) -> f64 {
+    turn.first().map_or(f64::INFINITY, |(seconds, _)| *seconds)
 }
 
 /// Each to its end, in their order as soon as there is a place; after the budget none begins. The page is written as soon as
@@ -442,6 +464,35 @@ mod tests {
         assert!(of("A1", None).is_by_program_of(of("A2", None)));
         assert!(!of("A1", None).is_by_program_of(of("A3", None)));
         assert!(!of("D8", Some("sqlite")).is_by_program_of(of("D8", Some("postgres"))));
+    }
+
+    #[test]
+    fn who_was_played_least_comes_first() {
+        let path = std::env::temp_dir().join(format!("dalasi-record-in-turn-{}", std::process::id()));
+        let code = Code {
+            product: "p".to_owned(),
+            rows: ROWS.iter().map(|row| (row.id.to_owned(), "r".to_owned())).collect(),
+        };
+        let record = Record::open(&path, &code, "c").expect("a record");
+        let said = [("A3", 500, 40.0), ("A5", 250, 30.0), ("A9", 318_000, 1.0), ("D6", 10, 35.0)];
+        for (row, count, seconds) in said {
+            let line = serde_json::json!({ "row": row, "database": null, "count": count, "violations": 0, "seconds": seconds });
+            record.say(&line).expect("said");
+        }
+        let of = |id: &str| Task { row: ROWS.iter().find(|row| row.id == id).expect("there"), database: None };
+        let options = parse("--tier nightly").expect("good");
+        let turn = |ids: &[&str]| {
+            let tasks: Vec<Task> = ids.iter().map(|id| of(id)).collect();
+            in_turn(&tasks, &record, &options, now()).expect("read")
+        };
+        let ids = |turn: &[(f64, Task)]| turn.iter().map(|(_, task)| task.row.id).collect::<Vec<_>>();
+        let shared = turn(&["A3", "A5", "A9", "A11"]);
+        assert_eq!(ids(&shared), ["A11", "A5", "A3"], "what has ended has no turn");
+        let alone = turn(&["D6"]);
+        assert!(least_played(&shared) < least_played(&alone));
+        assert!(least_played(&alone) < least_played(&turn(&["A3"])), "the group of one who had less goes first");
+        assert!(least_played(&alone) < least_played(&turn(&["A9"])), "nobody is left of that one");
+        std::fs::remove_file(path).expect("it is there");
     }
 
     #[test]

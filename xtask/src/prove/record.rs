@@ -137,7 +137,7 @@ impl Record {
         self.say(&json!({ "row": row, "database": database, "not_run": why }))
     }
 
-    fn say(&self, line: &Value) -> Result<()> {
+    pub(crate) fn say(&self, line: &Value) -> Result<()> {
         fs::OpenOptions::new()
             .append(true)
             .open(&self.path)
