@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from jokoor import Jokoor
 from urllib3.util.retry import Retry
 
+from books import PAID
 from checks import eventually
 from scenario import Client, everything
 
@@ -134,10 +135,11 @@ def reconcile(server, shoppers):
     for refund in everything(client, "/v1/pay/refunds"):
         refunded[refund["reason"]].append(refund["id"])
     transactions = list(everything(client, "/v1/pay/transactions"))
+    # An invoice may be paid in parts, which the books of those who do so know.
     completed = Counter(
         transaction["object_id"]
         for transaction in transactions
-        if transaction["status"] in ("completed", "refunded", "partially_refunded")
+        if transaction["object_id"] in status and transaction["status"] in PAID
     )
     moves = defaultdict(list)
     for transaction in transactions:
