@@ -142,7 +142,6 @@ fn block_on(command: impl Future<Output = Result<(), Problem>>) -> Result<(), Pr
     if std::env::var_os(crate::logging::FILTER_VARIABLE).is_some() {
         crate::logging::install(crate::logging::LogFormat::Text).map_err(no_start)?;
     }
-    crate::tokens::install_crypto_provider();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_start)?;
     let done = runtime.block_on(command);
     // A look-up of a name or a disk that hangs is waited for no longer.

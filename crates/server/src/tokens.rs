@@ -67,12 +67,6 @@ pub enum TokenFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LifetimeOutOfRange;
 
-/// Makes aws-lc the cryptography under the JWT library. Call it first in `main`; calling it again does no harm.
-pub fn install_crypto_provider() {
-    // An error only says that a provider is there already; this crate is the only one that installs any.
-    let _ = jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER.install_default();
-}
-
 #[derive(Serialize)]
 struct WireHeader<'a> {
     alg: &'a str,
@@ -192,21 +186,8 @@ fn encode_part(part: &impl Serialize) -> String {
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(part).expect("text and integers always serialize"))
 }
 
-impl fmt::Display for TokenFault {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Invalid => "the access token is invalid",
-            Self::Expired => "the access token has expired",
-        })
-    }
-}
-
-impl std::error::Error for TokenFault {}
-
 impl fmt::Display for LifetimeOutOfRange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "a token lives {SHORTEST_LIFETIME_S} to {LONGEST_LIFETIME_S} seconds")
     }
 }
-
-impl std::error::Error for LifetimeOutOfRange {}

@@ -33,7 +33,7 @@ use crate::pages::{self, PageSettings};
 use crate::rails::{Rail, Rails, Simulator};
 use crate::secrets::{MasterKey, Purpose};
 use crate::wire::Addresses;
-use crate::{jobs, listener, logging, metrics, runtime, tokens};
+use crate::{jobs, listener, logging, metrics, runtime};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -65,7 +65,6 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Problem> {
     stay_small();
     open_many_files();
     leave_no_core();
-    tokens::install_crypto_provider();
     let runtime = runtime::start().map_err(|error| Problem::failed(format!("the server can't start: {error}")))?;
     let served = runtime.block_on(async {
         // From here on a signal ends the server in good order, however far it has come.

@@ -125,7 +125,6 @@ impl PublicKey {
 
 impl SigningKeys {
     pub fn new(current: SigningKey, next: Option<PublicKey>, retired: Vec<PublicKey>) -> Self {
-        super::install_crypto_provider();
         let mut published = vec![current.public.clone()];
         published.extend(next);
         published.extend(retired);

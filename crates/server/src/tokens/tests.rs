@@ -113,6 +113,30 @@ fn keys_that_are_published_verify_and_others_do_not() {
 }
 
 #[test]
+fn a_published_set_is_read_and_foreign_keys_in_it_are_none_of_ours() {
+    let read = |set: &Value| parse_key_set(set.to_string().as_bytes());
+    let with = |name: &str, value: &str| {
+        let mut set = keys().jwks();
+        set["keys"][1][name] = json!(value);
+        read(&set)
+    };
+    let of = |bytes: &[u8]| Some(bytes.iter().map(|byte| signing_key(*byte).public().clone()).collect::<Vec<_>>());
+    assert_eq!(read(&keys().jwks()), of(&[1, 2, 3]));
+    assert_eq!(with("kty", "EC"), of(&[1, 3]));
+    assert_eq!(with("crv", "X25519"), of(&[1, 3]));
+    assert_eq!(with("kid", "another"), of(&[1, 2, 3]), "an id is computed");
+    assert_eq!(with("x", "AAAA"), None);
+    assert_eq!(read(&json!({ "keys": [] })), Some(vec![]));
+    assert_eq!(read(&json!([])), None);
+}
+
+#[test]
+fn keys_in_memory_are_shown_by_their_names() {
+    let current = signing_key(1).public().id().to_owned();
+    assert_eq!(format!("{:?}", keys()), format!("SigningKeys(current {current}, 3 published)"));
+}
+
+#[test]
 fn a_key_survives_storing() {
     let key = signing_key(5);
     let again = SigningKey::from_pkcs8(key.expose_pkcs8()).expect("a key");
@@ -137,11 +161,28 @@ fn times_are_exact_to_the_second_with_thirty_seconds_of_leeway() {
     assert_eq!(keys().verify(&not_before(NOW + 31), NOW, ISSUER), Err(TokenFault::Invalid));
 }
 
+/// The longest genuine token there is, and one byte more: a blank in the header, or a letter of the scope.
+#[test]
+fn a_token_has_a_longest_length() {
+    let of_length = |length: usize| {
+        let all = (0..4).flat_map(|blanks| (2_500..3_000).map(move |letters| (blanks, letters)));
+        let mut tokens = all.map(|(blanks, letters)| {
+            let header = format!("{}{}", " ".repeat(blanks), good_header(1));
+            signed(1, &header, &with(&good_claims(), "scope", json!("a".repeat(letters))))
+        });
+        tokens.find(|token| token.len() == length).expect("every length can be reached")
+    };
+    assert!(keys().verify(&of_length(4_096), NOW, ISSUER).is_ok());
+    assert_eq!(keys().verify(&of_length(4_097), NOW, ISSUER), Err(TokenFault::Invalid));
+}
+
 #[test]
 fn lifetimes_have_limits_when_minted_and_when_verified() {
+    assert_eq!([SHORTEST_LIFETIME_S, DEFAULT_LIFETIME_S, LONGEST_LIFETIME_S], [60, 3_600, 86_400]);
     for lifetime_s in [i64::MIN, -1, 0, 59, 86_401, i64::MAX] {
         assert_eq!(keys().mint(&grant(), ISSUER, NOW, lifetime_s), Err(LifetimeOutOfRange), "{lifetime_s}");
     }
+    assert_eq!(LifetimeOutOfRange.to_string(), "a token lives 60 to 86400 seconds");
     for lifetime_s in [60, 86_400] {
         assert!(keys().mint(&grant(), ISSUER, NOW, lifetime_s).is_ok());
     }

@@ -18,7 +18,7 @@ use domain::payment::{Step, Transaction, TransactionStatus};
 use domain::rail::{Called, Capability, FailureReason, RefundReport, RefundSupport, Report, Started};
 use domain::receipt::Receipt;
 use domain::refund::{MOST_REFUNDS, Refund, RefundStatus, Source};
-use domain::{Currency, Id, Metadata, Method, Money, OfflineMethod, Refusal, TaxRate};
+use domain::{Currency, Id, Metadata, Method, Money, OfflineMethod, Refusal, Sum, TaxRate};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use store::Tx;
@@ -250,6 +250,34 @@ async fn a_transaction_has_so_many_refunds_and_no_more() {
         world.app.store().close().await;
         place.end().await;
     }
+}
+
+/// What is there can be given back, and not a hundredth more; what was paid of late is not there yet.
+#[tokio::test]
+async fn a_refund_takes_what_is_available_and_no_more() {
+    let world = World::new().await;
+    let delay = Duration::from_secs(3_600);
+    let change = SettingsChange {
+        allow_negative_balance: Some(false),
+        settlement_delay_s: Some(3_600),
+        ..SettingsChange::default()
+    };
+    let scope = world.scope;
+    world.app.commit(move |tx, context| organizations::change_settings(tx, context, scope, &change)).await.unwrap();
+    let paid = world.paid(10_000).await;
+    let short = |available: i128, required: i64| {
+        let (available, required) = (Sum::new(available, Currency::gmd()), Money::new(required, Currency::gmd()));
+        Err(Failure::Refused(Refusal::InsufficientBalance { available, required }))
+    };
+    assert_eq!(world.refund(paid, Some(100)).await, short(0, 100));
+    world.clock.advance(delay);
+    world.paid(10_000).await;
+    let net = 9_750;
+    assert_eq!(world.refund(paid, Some(net + 1)).await, short(net.into(), net + 1));
+    world.refund(paid, Some(net)).await.unwrap();
+    assert_eq!(world.refund(paid, Some(1)).await, short(0, 1));
+    world.has_clean_books().await;
+    world.close().await;
 }
 
 /// Each way a call ends, at a rail that knows its references and at one that does not: what is stored, and how often
