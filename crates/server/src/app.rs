@@ -192,6 +192,7 @@ struct Inner {
     dashboards: shared_answers::SharedAnswers<Scope, PayDashboard>,
     endpoint_tests: endpoint_tests::EndpointTests,
     key_waits: idempotency::KeyWaits,
+    untold: idempotency::Untold,
     key_uses: key_uses::KeyUses,
 }
 
@@ -214,6 +215,7 @@ impl App {
             dashboards: shared_answers::SharedAnswers::default(),
             endpoint_tests: endpoint_tests::EndpointTests::default(),
             key_waits: idempotency::KeyWaits::default(),
+            untold: idempotency::Untold::default(),
             key_uses: key_uses::KeyUses::default(),
         };
         Self { inner: Arc::new(inner) }

@@ -1,5 +1,6 @@
 //! One request, one effect: the key, the effect and the stored answer commit together (contract §1.8).
 
+mod untold;
 mod waits;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +14,8 @@ use super::{App, Context};
 use crate::error::Failure;
 use crate::monotonic;
 
+use untold::Asked;
+pub(super) use untold::Untold;
 pub(super) use waits::KeyWaits;
 use waits::Wait;
 
@@ -75,8 +78,7 @@ impl App {
         R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
         T: Send + 'static,
     {
-        let command = move |tx: &mut Tx<'_>, context: &Context| command(tx, context).map(Outcome::Answer);
-        answer_of(self.run(Kind::Change, key, command, render).await?)
+        self.answer_once(Kind::Change, key, command, render).await
     }
 
     /// The same, for a command that only adds: see [`store::Store::add`].
@@ -86,8 +88,56 @@ impl App {
         R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
         T: Send + 'static,
     {
+        self.answer_once(Kind::Addition, key, command, render).await
+    }
+
+    /// In one transaction. A request without a key of its caller's that repeats one which was never told what became of it is told.
+    async fn answer_once<T, C, R>(
+        &self,
+        kind: Kind,
+        key: Option<IdempotencyKey>,
+        command: C,
+        render: R,
+    ) -> Result<Reply, Failure>
+    where
+        C: Fn(&mut Tx<'_>, &Context) -> Result<T, Failure> + Send + Sync + Clone + 'static,
+        R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+        T: Send + 'static,
+    {
+        let begun = monotonic::now();
         let command = move |tx: &mut Tx<'_>, context: &Context| command(tx, context).map(Outcome::Answer);
-        answer_of(self.run(Kind::Addition, key, command, render).await?)
+        let Some(own) = key.as_ref().filter(|key| key.is_own()) else {
+            return answer_of(self.run(begun, kind, key, command, render).await?);
+        };
+        if let Some(before) = self.inner.untold.take(own)
+            && let Some(reply) = self.came_to(begun, before).await?
+        {
+            return Ok(reply);
+        }
+        let asked = self.inner.untold.ask(own.clone());
+        let answer = asked.answer().clone();
+        let render = move |result: Result<&T, &Failure>| {
+            let reply = render(result);
+            answer.set(reply.clone());
+            reply
+        };
+        let run = self.run(begun, kind, key, command, render).await;
+        if !matches!(run, Err(Failure::Store(store::Error::UnknownCommit))) {
+            asked.told();
+        }
+        answer_of(run?)
+    }
+
+    /// What was answered to the request before, where it was done.
+    async fn came_to(&self, begun: Instant, before: Asked) -> Result<Option<Reply>, Failure> {
+        let settled = tokio::time::timeout_at(begun + LONGEST_ANSWER, self.settled(before.key())).await;
+        let unknown = store::Error::UnknownCommit;
+        let reply = match settled.map_err(|_| unknown.clone())? {
+            Some(_) => Some(Reply { replayed: true, ..before.answer().get().ok_or(unknown)? }),
+            None => None,
+        };
+        before.told();
+        Ok(reply)
     }
 
     /// The same, for a command that may leave its answer to a later transaction.
@@ -103,7 +153,7 @@ impl App {
         T: Send + 'static,
         O: Send + Clone + 'static,
     {
-        self.run(Kind::Change, key, command, render).await
+        self.run(monotonic::now(), Kind::Change, key, command, render).await
     }
 
     /// The same where no job gives the answer if this request does not: after `longest` its key is free again.
@@ -120,11 +170,12 @@ impl App {
         T: Send + 'static,
         O: Send + Clone + 'static,
     {
-        self.run(Kind::Alone(longest), key, command, render).await
+        self.run(monotonic::now(), Kind::Alone(longest), key, command, render).await
     }
 
     async fn run<T, O, C, R>(
         &self,
+        begun: Instant,
         kind: Kind,
         key: Option<IdempotencyKey>,
         command: C,
@@ -141,7 +192,6 @@ impl App {
         {
             return self.run_beside_key(key.clone(), command, render).await;
         }
-        let begun = monotonic::now();
         let deadline = begun + LONGEST_WAIT;
         // The last one, whose commit may be the unknown one.
         let last = Arc::new(Mutex::new(None));
@@ -241,21 +291,25 @@ impl App {
     /// under a key of the caller's may be that of another request with it; under one of ours only `last` can have been meant,
     /// and it goes on from there.
     async fn settle_commit<O>(&self, key: &IdempotencyKey, last: Option<Run<O>>) -> Result<Run<O>, Failure> {
+        match self.settled(key).await {
+            Some(_) if key.is_own() => last.ok_or_else(|| store::Error::UnknownCommit.into()),
+            // It was committed, and its answer waits for a rail: a retry with the same key gets it.
+            Some(Claimed::Running | Claimed::First) => Err(Failure::KeyInUse),
+            Some(claimed @ (Claimed::Finished { .. } | Claimed::Reused)) => {
+                Ok(Run::Done(Reply { replayed: false, ..answered(self.context(), key, claimed)? }))
+            }
+            None => Err(store::Error::Unavailable("the commit did not happen".into()).into()),
+        }
+    }
+
+    /// What became of a commit, as soon as it can be known; `None`: it did not happen, and can't any more.
+    async fn settled(&self, key: &IdempotencyKey) -> Option<Claimed> {
         loop {
             tokio::time::sleep(SETTLE_STEP).await;
             match self.became_of(key).await {
-                Ok(Claimed::Finished { .. } | Claimed::Reused | Claimed::Running) if key.is_own() => {
-                    return last.ok_or_else(|| store::Error::UnknownCommit.into());
-                }
-                Ok(claimed @ (Claimed::Finished { .. } | Claimed::Reused)) => {
-                    return Ok(Run::Done(Reply { replayed: false, ..answered(self.context(), key, claimed)? }));
-                }
-                // It was committed, and its answer waits for a rail: a retry with the same key gets it.
-                Ok(Claimed::Running) => return Err(Failure::KeyInUse),
-                Err(Unsettled::Absent) => {
-                    return Err(store::Error::Unavailable("the commit did not happen".into()).into());
-                }
                 Ok(Claimed::First) | Err(Unsettled::Unreachable) => {}
+                Ok(claimed) => return Some(claimed),
+                Err(Unsettled::Absent) => return None,
             }
         }
     }

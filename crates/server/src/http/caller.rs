@@ -189,27 +189,30 @@ impl Caller {
                 return Err(key_conflict());
             }
             (Some(key), _) | (None, Some(key)) => key,
-            (None, None) if self.needs_key => return Ok(Some(self.own_key())),
+            (None, None) if self.needs_key => return Ok(Some(self.own_key(body))),
             (None, None) => return Ok(None),
         };
         let printable = key.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
         if key.is_empty() || key.len() > 255 || !printable {
             return Err(invalid_key());
         }
-        let canonical = body.value.to_canonical_text("idempotency_key");
-        let text = format!("{}\n{}\n{canonical}", self.verb, self.path);
-        let plain = digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec();
+        let plain = digest_of(&self.text(body));
         let fingerprint = self.fingerprint_key.tag(&plain).to_vec();
         let (scope, space) = (self.scope(), space.to_owned());
         Ok(Some(IdempotencyKey { scope, space, key, fingerprint, former_fingerprint: Some(plain) }))
     }
 
-    /// The key of a request that brought none: nobody else can use it.
-    fn own_key(&self) -> IdempotencyKey {
-        let key = self.request_id.to_string();
-        let fingerprint = digest::digest(&digest::SHA256, key.as_bytes()).as_ref().to_vec();
+    /// The key of a request that brought none: nobody else can use it. Its fingerprint tells who sends the same once more.
+    fn own_key(&self, body: &Body) -> IdempotencyKey {
+        let text = format!("{}\n{}", self.actor.key(), self.text(body));
+        let fingerprint = self.fingerprint_key.tag(&digest_of(&text)).to_vec();
         let (scope, space) = (self.scope(), IdempotencyKey::OWN_SPACE.into());
-        IdempotencyKey { scope, space, key, fingerprint, former_fingerprint: None }
+        IdempotencyKey { scope, space, key: self.request_id.to_string(), fingerprint, former_fingerprint: None }
+    }
+
+    /// What is asked for.
+    fn text(&self, body: &Body) -> String {
+        format!("{}\n{}\n{}", self.verb, self.path, body.value.to_canonical_text("idempotency_key"))
     }
 
     /// The merchant's own keys.
@@ -247,6 +250,10 @@ impl Caller {
             Err(failure) => refusal(failure, &request_id),
         }
     }
+}
+
+fn digest_of(text: &str) -> Vec<u8> {
+    digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec()
 }
 
 fn refusal(failure: &Failure, request_id: &RequestId) -> Reply {

@@ -1,0 +1,181 @@
+//! Answers that did not reach callers who brought no key. Where nobody can tell what became of a commit no answer is given, and
+//! common clients then send the same once more (contract §1.8). Of one credential the first request with the same verb, path and
+//! body is taken for that: it is told what the one before came to, and is done only where that did not happen.
+//!
+//! This process knows it, and no other one: whoever has to be sure sends a key.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use store::queries::idempotency::IdempotencyKey;
+use tokio::time::Instant;
+
+use super::Reply;
+use crate::monotonic;
+
+/// Clients come again within seconds; and each time that they are not told either, it begins anew.
+const SOON: Duration = Duration::from_secs(120);
+/// Then the oldest is forgotten: what a database that hangs has to do with at once is much less.
+const MOST: usize = 2_000;
+
+/// The longest untold first.
+#[derive(Debug, Clone, Default)]
+pub(in crate::app) struct Untold(Arc<Mutex<VecDeque<Kept>>>);
+
+#[derive(Debug)]
+struct Kept {
+    key: IdempotencyKey,
+    answer: Answer,
+    since: Instant,
+}
+
+/// What the request is answered, once its transaction has run.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Answer(Arc<Mutex<Option<Reply>>>);
+
+/// A request with a key of ours. Dropped before it was told, it is kept.
+#[derive(Debug)]
+pub(super) struct Asked {
+    of: Untold,
+    kept: Option<Kept>,
+}
+
+impl Untold {
+    pub(super) fn ask(&self, key: IdempotencyKey) -> Asked {
+        let kept = Kept { key, answer: Answer::default(), since: monotonic::now() };
+        Asked { of: self.clone(), kept: Some(kept) }
+    }
+
+    /// The longest untold one that the request with this key repeats.
+    pub(super) fn take(&self, key: &IdempotencyKey) -> Option<Asked> {
+        self.take_at(key, monotonic::now())
+    }
+
+    fn take_at(&self, key: &IdempotencyKey, now: Instant) -> Option<Asked> {
+        let mut all = self.all();
+        while all.front().is_some_and(|oldest| now.duration_since(oldest.since) >= SOON) {
+            all.pop_front();
+        }
+        let is_same = |kept: &Kept| kept.key.scope == key.scope && kept.key.fingerprint == key.fingerprint;
+        let place = all.iter().position(is_same)?;
+        let kept = all.remove(place);
+        Some(Asked { of: self.clone(), kept })
+    }
+
+    fn all(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Asked {
+    pub(super) fn key(&self) -> &IdempotencyKey {
+        &self.kept().key
+    }
+
+    pub(super) fn answer(&self) -> &Answer {
+        &self.kept().answer
+    }
+
+    /// It has its answer.
+    pub(super) fn told(mut self) {
+        self.kept = None;
+    }
+
+    fn kept(&self) -> &Kept {
+        self.kept.as_ref().expect("it is there until it was told or is dropped")
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let Some(kept) = self.kept.take() else { return };
+        let mut all = self.of.all();
+        if all.len() >= MOST {
+            all.pop_front();
+        }
+        all.push_back(Kept { since: monotonic::now(), ..kept });
+    }
+}
+
+impl Answer {
+    /// The latest counts: a transaction may run more than once before it is committed.
+    pub(super) fn set(&self, reply: Reply) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
+    }
+
+    pub(super) fn get(&self) -> Option<Reply> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Entropy, Mode, Scope, Timestamp};
+
+    use super::*;
+
+    fn key(number: u8, mode: Mode, fingerprint: u8) -> IdempotencyKey {
+        let organization = Entropy::from_seed([1; 32]).id(Timestamp::from_micros(1_790_000_000_000_000));
+        IdempotencyKey {
+            scope: Scope { organization, mode },
+            space: IdempotencyKey::OWN_SPACE.to_owned(),
+            key: format!("req_{number}"),
+            fingerprint: vec![fingerprint],
+            former_fingerprint: None,
+        }
+    }
+
+    fn test(number: u8, fingerprint: u8) -> IdempotencyKey {
+        key(number, Mode::Test, fingerprint)
+    }
+
+    fn taken(untold: &Untold, fingerprint: u8) -> Option<String> {
+        let asked = untold.take(&test(99, fingerprint))?;
+        let name = asked.key().key.clone();
+        asked.told();
+        Some(name)
+    }
+
+    #[test]
+    fn who_was_told_is_forgotten_and_who_was_not_is_found_once() {
+        let untold = Untold::default();
+        untold.ask(test(1, 7)).told();
+        assert_eq!(taken(&untold, 7), None);
+        drop(untold.ask(test(2, 7)));
+        drop(untold.ask(test(3, 7)));
+        assert_eq!(taken(&untold, 8), None, "another request");
+        assert!(untold.take(&key(99, Mode::Live, 7)).is_none(), "of another mode");
+        assert_eq!(taken(&untold, 7).as_deref(), Some("req_2"));
+        assert_eq!(taken(&untold, 7).as_deref(), Some("req_3"));
+        assert_eq!(taken(&untold, 7), None);
+    }
+
+    #[test]
+    fn whose_repetition_is_not_told_either_is_kept_with_its_answer() {
+        let untold = Untold::default();
+        let asked = untold.ask(test(1, 7));
+        let reply = Reply::new(201, "one".to_owned());
+        asked.answer().set(Reply::new(201, "none".to_owned()));
+        asked.answer().set(reply.clone());
+        drop(asked);
+        drop(untold.take(&test(2, 7)).expect("it is there"));
+        assert_eq!(untold.take(&test(3, 7)).expect("it is there again").answer().get(), Some(reply));
+    }
+
+    #[test]
+    fn what_is_remembered_has_an_end() {
+        let untold = Untold::default();
+        drop(untold.ask(test(1, 7)));
+        let since = untold.all()[0].since;
+        let at = |seconds| untold.take_at(&test(9, 7), since + Duration::from_secs(seconds));
+        drop(at(119).expect("it is there"));
+        untold.all()[0].since = since;
+        assert!(at(120).is_none());
+        for number in 0..=MOST {
+            drop(untold.ask(test(0, if number == 0 { 7 } else { 8 })));
+        }
+        assert_eq!(untold.all().len(), MOST);
+        assert_eq!(taken(&untold, 7), None, "the oldest went");
+    }
+}
