@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::webhook::WebhookEndpoint;
+use domain::webhook::{Attempted, WebhookEndpoint};
 use domain::{Id, Mode, Scope, Timestamp};
 use store::Tx;
 use store::queries::deliveries::Owed;
@@ -32,6 +32,9 @@ const _: () = assert!(MOST_OF_ONE <= IDLE_CONNECTIONS_PER_HOST, "the next find t
 /// For one that has failed so often in a row: one at a time, until it answers again.
 const FAILING: i64 = 5;
 const MOST_OF_A_FAILING: usize = 1;
+/// It is left alone for so long after each further failure: one that fails at once would have the worker look, claim and store for
+/// it without a pause, and the others are told later.
+const PAUSE_OF_A_FAILING: Duration = Duration::from_millis(50);
 /// One that can't be read is looked at again after so long: a later version may have written it, or somebody mends it.
 const UNREADABLE: Duration = Duration::from_secs(30);
 
@@ -48,6 +51,14 @@ pub fn failing(tx: &mut Tx<'_>) -> Result<Vec<Id<WebhookEndpoint>>, Failure> {
         );
     }
     Ok(failing)
+}
+
+/// How long the place is kept after an attempt at this endpoint, as it was before.
+pub fn pause_after(endpoint: &WebhookEndpoint, outcome: &Attempted) -> Duration {
+    match outcome {
+        Attempted::Failed { .. } if is_failing(endpoint) => PAUSE_OF_A_FAILING,
+        Attempted::Failed { .. } | Attempted::Succeeded { .. } => Duration::ZERO,
+    }
 }
 
 /// Whether who holds `held` of `taken` places finds one more of `most`: the last `kept` are for whoever has none.
@@ -215,6 +226,16 @@ mod tests {
         // It answered: all that one can get.
         let recovered = WebhookEndpoint { consecutive_failures: 0, ..failing };
         assert_eq!(most_of(&mut places, &recovered), MOST_OF_ONE);
+    }
+
+    #[test]
+    fn one_that_fails_again_and_again_is_left_alone_for_a_moment() {
+        let (shaky, failing) = (endpoint(1, FAILING - 1), endpoint(2, FAILING));
+        let failed = Attempted::Failed { status: None, error: "reset".into(), retry_after: None, gone: false };
+        let succeeded = Attempted::Succeeded { status: 200 };
+        assert_eq!(pause_after(&failing, &failed), PAUSE_OF_A_FAILING);
+        assert_eq!(pause_after(&failing, &succeeded), Duration::ZERO, "it is well again");
+        assert_eq!(pause_after(&shaky, &failed), Duration::ZERO);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use self::batches::Batches;
 use super::queue::Queue;
 use crate::app::App;
 use crate::app::delivery_outcomes::Ended;
-use crate::app::delivery_places::{PLACES, Places};
+use crate::app::delivery_places::{PLACES, Places, pause_after};
 use crate::app::webhooks::{self, Dispatch, Posted};
 use crate::error::Failure;
 use crate::monotonic;
@@ -84,7 +84,10 @@ impl Queue for Deliveries {
     async fn work(&self, app: &App, held: Held) {
         let place = Place { of: self.clone(), endpoint: held.dispatch.claimed.delivery.endpoint };
         match attempt(app, held).await {
-            Ok(Some(ended)) => self.store(app, ended).await,
+            Ok(Some((ended, pause))) => {
+                self.store(app, ended).await;
+                tokio::time::sleep(pause).await;
+            }
             Ok(None) => {}
             Err(failure) => tracing::error!(%failure, "a webhook can't be sent"),
         }
@@ -118,15 +121,16 @@ impl Drop for Place {
     }
 }
 
-/// Nothing where it was not begun.
-async fn attempt(app: &App, held: Held) -> Result<Option<Ended>, Failure> {
+/// What it brought, and how long its place is kept afterwards; nothing where it was not begun.
+async fn attempt(app: &App, held: Held) -> Result<Option<(Ended, Duration)>, Failure> {
     let Held { dispatch: Dispatch { claimed, event, endpoint }, since } = held;
-    let Some(endpoint) = endpoint else { return Ok(Some(Ended { claimed, posted: None })) };
+    let Some(endpoint) = endpoint else { return Ok(Some((Ended { claimed, posted: None }, Duration::ZERO))) };
     let now = app.store().now();
     if monotonic::now() - since > LATEST_BEGINNING {
         tracing::warn!(event = %event.id, "the database took so long that this webhook is left to the next claim");
         return Ok(None);
     }
     let outcome = app.post_event(&endpoint, &event.id.to_string(), event.kind.as_str(), &event.body, now).await?;
-    Ok(Some(Ended { claimed, posted: Some(Posted { url: endpoint.url, outcome }) }))
+    let pause = pause_after(&endpoint, &outcome);
+    Ok(Some((Ended { claimed, posted: Some(Posted { url: endpoint.url, outcome }) }, pause)))
 }
