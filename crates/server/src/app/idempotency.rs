@@ -91,6 +91,39 @@ impl App {
         self.answer_once(Kind::Addition, key, command, render).await
     }
 
+    /// The same, for a command that may leave its answer to a later transaction.
+    pub(super) async fn write_or_leave<T, O, C, R>(
+        &self,
+        key: Option<IdempotencyKey>,
+        command: C,
+        render: R,
+    ) -> Result<Run<O>, Failure>
+    where
+        C: Fn(&mut Tx<'_>, &Context) -> Result<Outcome<T, O>, Failure> + Send + Sync + Clone + 'static,
+        R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+        T: Send + 'static,
+        O: Send + Clone + 'static,
+    {
+        self.run(monotonic::now(), Kind::Change, key, command, render).await
+    }
+
+    /// The same where no job gives the answer if this request does not: after `longest` its key is free again.
+    pub(super) async fn write_or_leave_alone<T, O, C, R>(
+        &self,
+        longest: Duration,
+        key: Option<IdempotencyKey>,
+        command: C,
+        render: R,
+    ) -> Result<Run<O>, Failure>
+    where
+        C: Fn(&mut Tx<'_>, &Context) -> Result<Outcome<T, O>, Failure> + Send + Sync + Clone + 'static,
+        R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+        T: Send + 'static,
+        O: Send + Clone + 'static,
+    {
+        self.run(monotonic::now(), Kind::Alone(longest), key, command, render).await
+    }
+
     /// In one transaction. A request without a key of its caller's that repeats one which was never told what became of it is told.
     async fn answer_once<T, C, R>(
         &self,
@@ -138,39 +171,6 @@ impl App {
         };
         before.told();
         Ok(reply)
-    }
-
-    /// The same, for a command that may leave its answer to a later transaction.
-    pub(super) async fn write_or_leave<T, O, C, R>(
-        &self,
-        key: Option<IdempotencyKey>,
-        command: C,
-        render: R,
-    ) -> Result<Run<O>, Failure>
-    where
-        C: Fn(&mut Tx<'_>, &Context) -> Result<Outcome<T, O>, Failure> + Send + Sync + Clone + 'static,
-        R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
-        T: Send + 'static,
-        O: Send + Clone + 'static,
-    {
-        self.run(monotonic::now(), Kind::Change, key, command, render).await
-    }
-
-    /// The same where no job gives the answer if this request does not: after `longest` its key is free again.
-    pub(super) async fn write_or_leave_alone<T, O, C, R>(
-        &self,
-        longest: Duration,
-        key: Option<IdempotencyKey>,
-        command: C,
-        render: R,
-    ) -> Result<Run<O>, Failure>
-    where
-        C: Fn(&mut Tx<'_>, &Context) -> Result<Outcome<T, O>, Failure> + Send + Sync + Clone + 'static,
-        R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
-        T: Send + 'static,
-        O: Send + Clone + 'static,
-    {
-        self.run(monotonic::now(), Kind::Alone(longest), key, command, render).await
     }
 
     async fn run<T, O, C, R>(
