@@ -219,6 +219,25 @@ def test_a_flipped_bit_is_found_or_harmless(kept, tmp_path):
     proof.finish()
 
 
+def test_every_copy_of_a_posting_is_looked_at(kept, tmp_path):
+    """A table and each of its indexes hold which entry a posting belongs to, and an answer may come from any of them."""
+    columns, rows = kept.rows["ledger_postings"]
+    entry = rows[len(rows) // 2][columns.index("entry_id")].encode()
+    whole = kept.closed.database_file().read_bytes()
+    places = [found.end() - 1 for found in re.finditer(entry, whole)]
+    assert len(places) >= 2 * 3, "two postings, each in the table, by its key and by its transaction"
+    wrong = {}
+    for place in places:
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        store = kept.closed.copy(folder / "store")
+        store.database_file().write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        if found := judged(store, folder, kept, is_log=False):
+            wrong[place] = found
+        shutil.rmtree(folder)
+    assert not wrong
+
+
 def altered(kept, folder, statement):
     store = kept.closed.copy(folder)
     store.ask(statement)

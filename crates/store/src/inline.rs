@@ -222,6 +222,10 @@ impl Conn for Struck<'_> {
         self.connection.unhurried();
     }
 
+    fn damage(&mut self, most: u32) -> Result<Vec<String>, Error> {
+        self.connection.damage(most)
+    }
+
     fn savepoint(&mut self, depth: u32) -> Result<(), Error> {
         self.connection.savepoint(depth)
     }

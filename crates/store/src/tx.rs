@@ -36,6 +36,10 @@ pub(crate) trait Conn {
     ) -> Result<(), Error>;
     /// No time limit on the statements of this transaction: migrations, backup and restore.
     fn unhurried(&mut self);
+    /// What is wrong with the database's own files, where they are ours to look at.
+    fn damage(&mut self, _most: u32) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
     /// Other closures write in the same transaction of a database that has other writers as well.
     fn is_shared(&self) -> bool {
         false
@@ -282,6 +286,13 @@ impl<'c> Tx<'c> {
     /// Takes the time limit off this transaction's statements, for what looks at everything there is.
     pub fn unhurried(&mut self) {
         self.conn.unhurried();
+    }
+
+    /// What is wrong with SQLite's file, `most` sentences of it: pages that can't be read, and indexes that hold something else than
+    /// their tables. Questions are answered by an index or by a table as it suits, so that they alone don't tell. PostgreSQL's files
+    /// are its own to look after: nothing is said of them.
+    pub fn damage(&mut self, most: u32) -> Result<Vec<String>, Error> {
+        self.attempt(&[], |conn| conn.damage(most))
     }
 
     /// All rows of a `select` without values, `page` of them at a time, so that they are never held all at once. `each`

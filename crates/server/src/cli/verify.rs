@@ -16,7 +16,7 @@ Examples:
 
 const TELL_AFTER: Duration = Duration::from_secs(1);
 
-/// Check the books: ledger, payments, states, events
+/// Check the books: ledger, payments, states, events, and SQLite's file
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
 pub(super) struct Arguments {
@@ -64,7 +64,7 @@ fn tell(report: &Report, format: &Format) -> Result<(), Problem> {
 pub(super) async fn check(store: &store::Store) -> Result<Report, Problem> {
     let progress = Progress::default();
     let shared = progress.clone();
-    let checked = store.read(move |tx| verify::everything(tx, &shared));
+    let checked = store.read(move |tx| verify::books_and_file(tx, &shared));
     let mut checked = std::pin::pin!(checked);
     let is_watched = std::io::stderr().is_terminal();
     loop {

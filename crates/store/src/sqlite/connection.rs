@@ -285,6 +285,13 @@ impl Conn for Connection {
         self.is_load = true;
     }
 
+    fn damage(&mut self, most: u32) -> Result<Vec<String>, Error> {
+        let mut statement = self.sqlite.prepare(&format!("pragma integrity_check({most})")).map_err(error)?;
+        let found = statement.query_map([], |row| row.get(0)).map_err(error)?;
+        let found = found.collect::<rusqlite::Result<Vec<String>>>().map_err(error)?;
+        Ok(if found == ["ok"] { Vec::new() } else { found })
+    }
+
     fn savepoint(&mut self, depth: u32) -> Result<(), Error> {
         if self.has_savepoints { self.command(&format!("savepoint part_{depth}")) } else { Ok(()) }
     }
