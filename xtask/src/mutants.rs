@@ -71,6 +71,7 @@ pub(crate) const SERVICE: Subject = Subject {
             package: "dalasi",
             files: &[
                 "crates/server/src/app/idempotency.rs",
+                "crates/server/src/app/idempotency/untold.rs",
                 "crates/server/src/app/settlement.rs",
                 "crates/server/src/signing.rs",
             ],

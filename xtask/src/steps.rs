@@ -217,15 +217,17 @@ fn test(machine: &mut Machine, arguments: &[String]) -> Result<()> {
     install::poppler()?;
     install::pgbouncer()?;
     let url = machine.postgres_url()?;
-    let runner: &[&str] = if command::find(&["cargo-nextest"]).is_some() {
-        &["nextest", "run", "--no-fail-fast"]
+    let mut cargo = machine.cargo();
+    if command::find(&["cargo-nextest"]).is_some() {
+        // One more than there are cores: many wait for a time limit.
+        let tests = std::thread::available_parallelism().map_or(2, usize::from) + 1;
+        cargo.args(["nextest", "run", "--no-fail-fast", &format!("--test-threads={tests}")]);
     } else {
-        &["test", "--tests", "--no-fail-fast"]
-    };
+        cargo.args(["test", "--tests", "--no-fail-fast"]);
+    }
     command::run(
         machine
-            .with_commit(&mut machine.cargo())
-            .args(runner)
+            .with_commit(&mut cargo)
             .args(["--workspace", "--locked"])
             .args(arguments)
             .env("DALASI_TEST_POSTGRES_URL", url)
@@ -287,10 +289,11 @@ fn openapi(machine: &mut Machine, _arguments: &[String]) -> Result<()> {
 fn sdk(machine: &mut Machine, arguments: &[String]) -> Result<()> {
     let mut on = |database: &str| -> Result<Command> {
         let mut pytest = machine.pytest(database)?;
-        pytest.args(arguments);
+        // By files, which have what their tests share, and in their order: what waits for something else comes last.
+        pytest.args(["--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder"]).args(arguments);
         Ok(pytest)
     };
-    // They wait more than they work, so one database runs beside the other.
+    // They wait more than they work, so one database runs beside the other, and half of its tests beside the other half.
     command::run_together(vec![on("sqlite")?, on("postgres")?])
 }
 
