@@ -219,9 +219,9 @@ fn test(machine: &mut Machine, arguments: &[String]) -> Result<()> {
     let url = machine.postgres_url()?;
     let mut cargo = machine.cargo();
     if command::find(&["cargo-nextest"]).is_some() {
-        // One more than there are cores: many wait for a time limit.
+        // One more than there are cores: many wait for a time limit. Whoever gives an argument of their own decides.
         let tests = std::thread::available_parallelism().map_or(2, usize::from) + 1;
-        cargo.args(["nextest", "run", "--no-fail-fast", &format!("--test-threads={tests}")]);
+        cargo.args(["nextest", "run", "--no-fail-fast"]).env("NEXTEST_TEST_THREADS", tests.to_string());
     } else {
         cargo.args(["test", "--tests", "--no-fail-fast"]);
     }
