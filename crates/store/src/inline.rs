@@ -222,8 +222,8 @@ impl Conn for Struck<'_> {
         self.connection.unhurried();
     }
 
-    fn damage(&mut self, most: u32) -> Result<Vec<String>, Error> {
-        self.connection.damage(most)
+    fn integrity_check(&mut self, most: u32) -> Result<Vec<String>, Error> {
+        self.connection.integrity_check(most)
     }
 
     fn savepoint(&mut self, depth: u32) -> Result<(), Error> {

@@ -37,7 +37,7 @@ pub(crate) trait Conn {
     /// No time limit on the statements of this transaction: migrations, backup and restore.
     fn unhurried(&mut self);
     /// What is wrong with the database's own files, where they are ours to look at.
-    fn damage(&mut self, _most: u32) -> Result<Vec<String>, Error> {
+    fn integrity_check(&mut self, _most: u32) -> Result<Vec<String>, Error> {
         Ok(Vec::new())
     }
     /// Other closures write in the same transaction of a database that has other writers as well.
@@ -291,8 +291,8 @@ impl<'c> Tx<'c> {
     /// What is wrong with SQLite's file, `most` sentences of it: pages that can't be read, and indexes that hold something else than
     /// their tables. Questions are answered by an index or by a table as it suits, so that they alone don't tell. PostgreSQL's files
     /// are its own to look after: nothing is said of them.
-    pub fn damage(&mut self, most: u32) -> Result<Vec<String>, Error> {
-        self.attempt(&[], |conn| conn.damage(most))
+    pub fn integrity_check(&mut self, most: u32) -> Result<Vec<String>, Error> {
+        self.attempt(&[], |conn| conn.integrity_check(most))
     }
 
     /// All rows of a `select` without values, `page` of them at a time, so that they are never held all at once. `each`

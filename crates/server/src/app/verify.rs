@@ -44,8 +44,8 @@ use crate::error::Failure;
 
 /// More than these are counted and not kept.
 const MOST_FAULTS: usize = 1000;
-/// What is wrong with a file is looked for no longer then.
-const MOST_DAMAGE: u32 = 100;
+/// The check of the file ends when it has found so many.
+const MOST_IN_FILE: u32 = 100;
 
 /// Something that can't be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -160,11 +160,11 @@ impl Report {
     }
 }
 
-/// The books, and the file that they are in, where that is ours (see [`Tx::damage`]): it takes some time more, and does not end
-/// when it is stopped.
+/// The books, and the file that they are in, where that is ours (see [`Tx::integrity_check`]), which [`Progress::stop`]
+/// does not end.
 pub fn books_and_file(tx: &mut Tx<'_>, progress: &Progress) -> Result<Report, Failure> {
     let mut report = everything(tx, progress)?;
-    for what in tx.damage(MOST_DAMAGE)? {
+    for what in tx.integrity_check(MOST_IN_FILE)? {
         report.fault("database", "file", what);
     }
     Ok(report)

@@ -285,7 +285,7 @@ impl Conn for Connection {
         self.is_load = true;
     }
 
-    fn damage(&mut self, most: u32) -> Result<Vec<String>, Error> {
+    fn integrity_check(&mut self, most: u32) -> Result<Vec<String>, Error> {
         let mut statement = self.sqlite.prepare(&format!("pragma integrity_check({most})")).map_err(error)?;
         let found = statement.query_map([], |row| row.get(0)).map_err(error)?;
         let found = found.collect::<rusqlite::Result<Vec<String>>>().map_err(error)?;
