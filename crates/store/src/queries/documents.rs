@@ -31,14 +31,16 @@ insert into documents (organization_id, mode, object_id, edition, status, file, 
 values ($1, $2, $3, $4, 'completed', $5, 0, null, $6)
 on conflict (organization_id, mode, object_id) do update
 set edition = excluded.edition, status = 'completed', file = excluded.file, last_error = null,
-    generated_at = excluded.generated_at";
+    generated_at = excluded.generated_at
+where documents.edition <> excluded.edition or documents.file is null";
 
 const FAILED: &str = "\
 insert into documents (organization_id, mode, object_id, edition, status, file, failures, last_error, generated_at)
 values ($1, $2, $3, $4, 'failed', null, 1, $5, null)
 on conflict (organization_id, mode, object_id) do update
 set edition = excluded.edition, status = 'failed', file = null, failures = documents.failures + 1,
-    last_error = excluded.last_error";
+    last_error = excluded.last_error
+where documents.edition <> excluded.edition or documents.file is null";
 
 const OLD: &str = "\
 select organization_id, mode, object_id
@@ -99,12 +101,14 @@ fn state_of(row: &Row) -> Result<DocumentState, Error> {
     })
 }
 
+/// The same edition may be made twice at once, for a reader and ahead: what came first stays, and when it was made.
 pub fn completed(tx: &mut Tx<'_>, scope: Scope, object_id: &str, edition: &str, file: &[u8]) -> Result<(), Error> {
     let mut values = key(scope, object_id);
     values.extend([edition.into(), file.into(), tx.now().micros().into()]);
     tx.execute(COMPLETED, &values).map(drop)
 }
 
+/// A file of the same edition stays.
 pub fn failed(tx: &mut Tx<'_>, scope: Scope, object_id: &str, edition: &str, why: &str) -> Result<(), Error> {
     let mut values = key(scope, object_id);
     values.extend([edition.into(), why.into()]);

@@ -11,6 +11,7 @@ use crate::world::World;
 on_both!(
     a_file_is_of_its_edition,
     a_failure_is_remembered_until_it_works,
+    what_is_made_twice_is_what_was_made_first,
     old_files_go_and_what_is_known_of_them_stays,
     scopes_share_no_file,
 );
@@ -75,6 +76,19 @@ async fn a_failure_is_remembered_until_it_works(world: &World) {
     let again = state(&store, scope).await.unwrap();
     assert_eq!((again.failures, again.generated_at), (3, Some(generated_at)));
     assert_eq!(file(&store, scope, "of-now").await, None);
+}
+
+async fn what_is_made_twice_is_what_was_made_first(world: &World) {
+    let (store, scope) = open(world).await;
+    complete(&store, scope, "of-then", b"first").await;
+    let earlier = store.read(|tx| Ok::<_, Error>(tx.now_us() - 60_000_000)).await.unwrap();
+    let aged = store.write(move |tx| tx.execute("update documents set generated_at = $1", &[earlier.into()]));
+    assert_eq!(aged.await.unwrap(), 1);
+    let made = state(&store, scope).await;
+    complete(&store, scope, "of-then", b"second").await;
+    fail(&store, scope, "no ink").await;
+    assert_eq!(file(&store, scope, "of-then").await.as_deref(), Some(&b"first"[..]));
+    assert_eq!(state(&store, scope).await, made);
 }
 
 async fn old_files_go_and_what_is_known_of_them_stays(world: &World) {
