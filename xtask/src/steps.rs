@@ -289,10 +289,11 @@ fn openapi(machine: &mut Machine, _arguments: &[String]) -> Result<()> {
 fn sdk(machine: &mut Machine, arguments: &[String]) -> Result<()> {
     let mut on = |database: &str| -> Result<Command> {
         let mut pytest = machine.pytest(database)?;
-        pytest.args(arguments);
+        // By files, which have what their tests share, and in their order: what waits for something else comes last.
+        pytest.args(["--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder"]).args(arguments);
         Ok(pytest)
     };
-    // They wait more than they work, so one database runs beside the other.
+    // They wait more than they work, so one database runs beside the other, and half of its tests beside the other half.
     command::run_together(vec![on("sqlite")?, on("postgres")?])
 }
 
