@@ -98,7 +98,7 @@ impl Options {
         let is_wanted = |database: Option<&str>| {
             self.database.is_none() || database.is_none() || database == self.database.as_deref()
         };
-        tasks(rows).filter(|task| is_wanted(task.database)).collect()
+        tasks_of(rows).filter(|task| is_wanted(task.database)).collect()
     }
 }
 
@@ -142,11 +142,11 @@ fn judged(faults: Vec<String>) -> Result<()> {
 }
 
 fn gate_tasks() -> Vec<Task> {
-    tasks(ROWS.iter().filter(|row| row.is_gate_step)).collect()
+    tasks_of(ROWS.iter().filter(|row| row.is_gate_step)).collect()
 }
 
 /// Each row on each of its databases.
-fn tasks<'r>(rows: impl Iterator<Item = &'static Row> + 'r) -> impl Iterator<Item = Task> + 'r {
+fn tasks_of<'r>(rows: impl Iterator<Item = &'static Row> + 'r) -> impl Iterator<Item = Task> + 'r {
     rows.flat_map(|row| {
         let databases: Vec<Option<&'static str>> = match row.databases {
             [] => vec![None],
@@ -171,10 +171,12 @@ fn run_on(machine: &mut Machine, options: &Options, tasks: &[Task]) -> Result<Ta
     };
     let record = Record::open(&path, &Code::of(machine)?, &machine.commit()?)?;
     let (alone, shared): (Vec<Task>, Vec<Task>) = tasks.iter().partition(|task| task.row.is_alone());
+    // Of every row, whichever were chosen: it is what the record says.
+    let all: Vec<Task> = tasks_of(ROWS.iter()).collect();
     let page = Mutex::new(machine.root().join(PAGE));
     let write_page = || -> Result<()> {
         let page = page.lock().map_err(|_| "a worker died while it wrote the page")?;
-        let text = Table::of(&record, tasks, options.tier)?.page();
+        let text = Table::of(&record, &all, options.tier)?.page();
         std::fs::write(&*page, text).map_err(|error| format!("{}: {error}", page.display()))
     };
     // In turns, so that a budget that ends too early has seen something of every row.
