@@ -1,16 +1,21 @@
 """A merchant's picture: fetched once, drawn anew, shown from our own host on pages and in documents."""
 
+import os
 import re
 import struct
 import subprocess
+import sys
 import zlib
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 import requests
 
 from checks import data, eventually, ok
+from invoices import order
 from server import Api
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
@@ -133,6 +138,46 @@ def test_a_new_address_does_not_wait_for_the_next_try_of_the_old_one(server, sho
     eventually(lambda: given_up(server) > before)
     eventually(lambda: shown(page), timeout=5)
     assert shop.asked.count("/there") == 1
+
+
+@contextmanager
+def a_busy_machine(server):
+    """For the thread on which files are made before anybody asks: it gives way to others, and here they take it all."""
+    tasks = Path(f"/proc/{server.process.pid}/task")
+    [thread] = eventually(lambda: [int(task.name) for task in tasks.iterdir() if is_called(task, "background")])
+    processor = min(os.sched_getaffinity(0))
+    os.sched_setaffinity(thread, {processor})
+    os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        for other in others:
+            os.sched_setaffinity(other.pid, {processor})
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+def is_called(task, name):
+    """A thread that has ended meanwhile is called nothing."""
+    try:
+        return (task / "comm").read_text().strip() == name
+    except OSError:
+        return False
+
+
+def test_it_does_not_wait_behind_files_that_nobody_asked_for(new_server, shop):
+    shop.files["/now"] = (200, png(8, 8))
+    server = new_server()
+    api = Api(server.url, server.keys["test"]["secret"])
+    data(api.post("/v1/pay/invoices", order()), 201)
+    with a_busy_machine(server):
+        for _ in range(20):
+            data(api.post("/v1/pay/invoices", order()), 201)
+        data(api.put("/v1/pay/settings", {"logo_url": f"{shop.url}/now"}))
+        page = data(api.post("/v1/checkouts", {"amount": "10.00"}), 201)["payment_url"]
+        eventually(lambda: shown(lambda: requests.get(page, timeout=10).text))
 
 
 @pytest.mark.parametrize(

@@ -52,18 +52,21 @@ pub enum Job {
 pub enum Lane {
     /// Somebody waits for it, or its time was promised.
     Prompt,
-    /// Made ahead of the time when somebody asks, who would have it made otherwise; and what shows already.
+    /// Made ahead of the time when somebody asks, who would have it made otherwise: it waits while there is anything else to do.
     Ahead,
+    /// It shows already, and may take long: it waits behind nothing made ahead, and holds up nothing prompt.
+    Aside,
 }
 
 impl Lane {
-    pub const ALL: [Lane; 2] = [Lane::Prompt, Lane::Ahead];
+    pub const ALL: [Lane; 3] = [Lane::Prompt, Lane::Ahead, Lane::Aside];
 
     /// As it is stored.
     pub fn number(self) -> i64 {
         match self {
             Lane::Prompt => 0,
             Lane::Ahead => 1,
+            Lane::Aside => 2,
         }
     }
 }
@@ -71,9 +74,8 @@ impl Lane {
 impl Job {
     pub fn lane(&self) -> Lane {
         match self {
-            Job::RenderInvoice(_) | Job::RenderReceipt(_) | Job::FetchLogo(..) | Job::GiveUpDeliveries(_) => {
-                Lane::Ahead
-            }
+            Job::RenderInvoice(_) | Job::RenderReceipt(_) => Lane::Ahead,
+            Job::FetchLogo(..) | Job::GiveUpDeliveries(_) => Lane::Aside,
             Job::ExpireCheckout(_)
             | Job::OverdueInvoice(_)
             | Job::ExpireSession(_)

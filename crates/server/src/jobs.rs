@@ -15,6 +15,7 @@ mod sequence;
 
 pub use sequence::number;
 
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use domain::job::{ClaimedJob, Job, Lane};
@@ -44,8 +45,9 @@ const MOST_PARTS: usize = 20;
 /// Runs until `stop` says true, then ends what it has begun.
 pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
     let mut loops = JoinSet::new();
-    loops.spawn(queue::run(Prompt, app.clone(), stop.clone()));
-    loops.spawn(queue::run(Ahead, app.clone(), stop.clone()));
+    loops.spawn(queue::run(Jobs::<Prompt>::NEW, app.clone(), stop.clone()));
+    loops.spawn(queue::run(Jobs::<Ahead>::NEW, app.clone(), stop.clone()));
+    loops.spawn(queue::run(Jobs::<Aside>::NEW, app.clone(), stop.clone()));
     loops.spawn(queue::run(deliver::Deliveries::default(), app.clone(), stop.clone()));
     // What was owed while there was a mail server waits until there is one again.
     if app.mailer().is_some() {
@@ -61,48 +63,66 @@ pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
     while loops.join_next().await.is_some() {}
 }
 
-#[derive(Clone)]
+/// The jobs of a lane, which is all that `L` is for.
+struct Jobs<L>(PhantomData<L>);
+
+trait OfLane: Send + Sync + 'static {
+    const LANE: Lane;
+    const NAME: &'static str;
+    /// Under way at a time in one process.
+    const CONCURRENCY: usize;
+}
+
 struct Prompt;
 
-impl Queue for Prompt {
-    type Claimed = ClaimedJob;
-
+impl OfLane for Prompt {
+    const LANE: Lane = Lane::Prompt;
     const NAME: &'static str = "jobs";
-    const WORKER: Worker = Worker::Jobs(Lane::Prompt);
     const CONCURRENCY: usize = 64;
-    const PASSES_OVER: bool = false;
+}
 
-    fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
-        Ok(jobs::next_due(tx, Lane::Prompt)?)
-    }
+struct Ahead;
 
-    async fn claim(&self, app: &App, limit: usize) -> Result<Vec<ClaimedJob>, Failure> {
-        claim(app, Lane::Prompt, limit).await
-    }
+impl OfLane for Ahead {
+    const LANE: Lane = Lane::Ahead;
+    const NAME: &'static str = "jobs ahead";
+    /// One is made and the next is at hand.
+    const CONCURRENCY: usize = 2;
+}
 
-    async fn work(&self, app: &App, claimed: ClaimedJob) {
-        run_one(app, claimed).await;
+struct Aside;
+
+impl OfLane for Aside {
+    const LANE: Lane = Lane::Aside;
+    const NAME: &'static str = "jobs aside";
+    /// Merchants' servers may take their time.
+    const CONCURRENCY: usize = 8;
+}
+
+impl<L> Jobs<L> {
+    const NEW: Self = Self(PhantomData);
+}
+
+impl<L> Clone for Jobs<L> {
+    fn clone(&self) -> Self {
+        Self::NEW
     }
 }
 
-#[derive(Clone)]
-struct Ahead;
-
-impl Queue for Ahead {
+impl<L: OfLane> Queue for Jobs<L> {
     type Claimed = ClaimedJob;
 
-    const NAME: &'static str = "jobs ahead";
-    const WORKER: Worker = Worker::Jobs(Lane::Ahead);
-    /// One is made and the next is at hand.
-    const CONCURRENCY: usize = 2;
+    const NAME: &'static str = L::NAME;
+    const WORKER: Worker = Worker::Jobs(L::LANE);
+    const CONCURRENCY: usize = L::CONCURRENCY;
     const PASSES_OVER: bool = false;
 
     fn next_due(&self, tx: &mut Tx<'_>) -> Result<Option<Timestamp>, Failure> {
-        Ok(jobs::next_due(tx, Lane::Ahead)?)
+        Ok(jobs::next_due(tx, L::LANE)?)
     }
 
     async fn claim(&self, app: &App, limit: usize) -> Result<Vec<ClaimedJob>, Failure> {
-        claim(app, Lane::Ahead, limit).await
+        claim(app, L::LANE, limit).await
     }
 
     async fn work(&self, app: &App, claimed: ClaimedJob) {
@@ -131,10 +151,13 @@ fn sends_doubtful(claimed: &ClaimedJob, doubt: &Doubt) -> bool {
 
 /// Up to `limit` jobs that are due, held by the caller.
 pub async fn claim_due(app: &App, limit: usize) -> Vec<ClaimedJob> {
-    if let Look::Claimed(claimed) = queue::look(&Prompt, app, limit).await {
+    if let Look::Claimed(claimed) = queue::look(&Jobs::<Prompt>::NEW, app, limit).await {
         return claimed;
     }
-    match queue::look(&Ahead, app, limit).await {
+    if let Look::Claimed(claimed) = queue::look(&Jobs::<Aside>::NEW, app, limit).await {
+        return claimed;
+    }
+    match queue::look(&Jobs::<Ahead>::NEW, app, limit).await {
         Look::Claimed(claimed) => claimed,
         Look::Later(_) => Vec::new(),
     }

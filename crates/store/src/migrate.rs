@@ -74,6 +74,7 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration { number: 22, name: "mails_by_merchant", text: include_str!("../migrations/0022_mails_by_merchant.sql") },
     Migration { number: 23, name: "due_in_order", text: include_str!("../migrations/0023_due_in_order.sql") },
+    Migration { number: 24, name: "lane_aside", text: include_str!("../migrations/0024_lane_aside.sql") },
 ];
 
 /// Merged from several sides, they may come out of order.

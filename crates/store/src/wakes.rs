@@ -18,8 +18,14 @@ pub enum Worker {
 }
 
 impl Worker {
-    pub const ALL: [Worker; 5] =
-        [Worker::Jobs(Lane::Prompt), Worker::Jobs(Lane::Ahead), Worker::Deliveries, Worker::Mails, Worker::Sequencer];
+    pub const ALL: [Worker; 6] = [
+        Worker::Jobs(Lane::Prompt),
+        Worker::Jobs(Lane::Ahead),
+        Worker::Jobs(Lane::Aside),
+        Worker::Deliveries,
+        Worker::Mails,
+        Worker::Sequencer,
+    ];
 
     /// Its place in [`Worker::ALL`].
     #[must_use]
@@ -27,9 +33,10 @@ impl Worker {
         match self {
             Worker::Jobs(Lane::Prompt) => 0,
             Worker::Jobs(Lane::Ahead) => 1,
-            Worker::Deliveries => 2,
-            Worker::Mails => 3,
-            Worker::Sequencer => 4,
+            Worker::Jobs(Lane::Aside) => 2,
+            Worker::Deliveries => 3,
+            Worker::Mails => 4,
+            Worker::Sequencer => 5,
         }
     }
 }

@@ -30,7 +30,7 @@ const PAUSES: [Duration; 5] = [
 const UNTIL_ANOTHER_LOOK: Duration = Duration::from_secs(1);
 
 /// Whose pictures this process is fetching. One at a time, so that addresses that hang, or one that is given again and again,
-/// take only one of the few places for what is made ahead.
+/// take only one of the few places for such work.
 #[derive(Default)]
 pub(super) struct Fetches {
     under_way: Mutex<BTreeSet<Id<Organization>>>,

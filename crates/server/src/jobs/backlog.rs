@@ -17,11 +17,12 @@ use crate::{metrics, monotonic};
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// How late each queue is.
-type Late = [(&'static str, Duration); 6];
+type Late = [(&'static str, Duration); 7];
 
 const NOTHING_DUE: Late = [
     ("jobs", Duration::ZERO),
     ("jobs_ahead", Duration::ZERO),
+    ("jobs_aside", Duration::ZERO),
     ("webhooks", Duration::ZERO),
     ("mails", Duration::ZERO),
     ("events", Duration::ZERO),
@@ -43,6 +44,7 @@ fn late(tx: &mut Tx<'_>) -> Result<Late, Failure> {
     Ok([
         ("jobs", late(jobs::next_due(tx, Lane::Prompt)?)),
         ("jobs_ahead", late(jobs::next_due(tx, Lane::Ahead)?)),
+        ("jobs_aside", late(jobs::next_due(tx, Lane::Aside)?)),
         ("webhooks", late(deliveries::next_due(tx, &failing)?)),
         ("mails", late(mails::next_due(tx, &[Mode::Live, Mode::Test])?)),
         ("events", late(events::oldest_unlogged(tx)?)),

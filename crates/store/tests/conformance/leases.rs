@@ -115,7 +115,7 @@ async fn what_is_owed_anew_is_in_nobodys_hands(world: &World) {
         let organization: Id<Organization> = tx.entropy().id(now);
         tx.insert(&mut Organization::new(organization, Mode::Test, "Kairaba Books".into(), now))?;
         let (scope, job) = (Scope { organization, mode: Mode::Test }, Job::FetchLogo(organization, Mode::Test));
-        let claim = |tx: &mut Tx<'_>| jobs::claim(tx, Lane::Ahead, 10, now.plus(LEASE));
+        let claim = |tx: &mut Tx<'_>| jobs::claim(tx, Lane::Aside, 10, now.plus(LEASE));
         jobs::schedule_anew(tx, scope, job, now)?;
         let first = claim(tx)?.remove(0);
         jobs::schedule_anew(tx, scope, job, now)?;
