@@ -1,7 +1,7 @@
 """The published SDK against the real binary, on SQLite and on PostgreSQL.
 
 `DALASI_BIN` names the binary (default: target/debug/dalasi), `DALASI_PLANTED_BIN` the one with defects on purpose (default:
-target/sim/dalasi), `DALASI_TEST_POSTGRES_URL` a cluster in which databases may
+target/optimized/debug/dalasi), `DALASI_TEST_POSTGRES_URL` a cluster in which databases may
 be created. `cargo xtask test --only sdk` sets all three, and runs one `--database` beside the other.
 """
 

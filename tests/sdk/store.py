@@ -13,8 +13,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 TARGET = Path(__file__).parents[2] / "target"
 BINARY = os.environ.get("DALASI_BIN") or str(TARGET / "debug/dalasi")
-# The same with defects on purpose: `cargo build --profile=sim --package=dalasi --features=planted,simulation`.
-PLANTED_BINARY = os.environ.get("DALASI_PLANTED_BIN") or str(TARGET / "sim/dalasi")
+# The same with defects on purpose, as `cargo xtask test --only sdk` builds it.
+PLANTED_BINARY = os.environ.get("DALASI_PLANTED_BIN") or str(TARGET / "optimized/debug/dalasi")
 
 
 def dalasi(*arguments, timeout=60, check=True, **options):

@@ -171,12 +171,10 @@ fn run_on(machine: &mut Machine, options: &Options, tasks: &[Task]) -> Result<Ta
     };
     let record = Record::open(&path, &Code::of(machine)?, &machine.commit()?)?;
     let (alone, shared): (Vec<Task>, Vec<Task>) = tasks.iter().partition(|task| task.row.is_alone());
-    // Of every row, whichever were chosen: it is what the record says.
-    let all: Vec<Task> = tasks_of(ROWS.iter()).collect();
     let page = Mutex::new(machine.root().join(PAGE));
     let write_page = || -> Result<()> {
         let page = page.lock().map_err(|_| "a worker died while it wrote the page")?;
-        let text = Table::of(&record, &all, options.tier)?.page();
+        let text = page_of(&record, options.tier)?;
         std::fs::write(&*page, text).map_err(|error| format!("{}: {error}", page.display()))
     };
     // In turns, so that a budget that ends too early has seen something of every row.
@@ -210,6 +208,12 @@ fn run_on(machine: &mut Machine, options: &Options, tasks: &[Task]) -> Result<Ta
     let table = Table::of(&record, tasks, options.tier)?;
     println!("\n{}", table.text());
     Ok(table)
+}
+
+/// Of every row, whichever were chosen: it is what the record says.
+fn page_of(record: &Record, tier: Tier) -> Result<String> {
+    let all: Vec<Task> = tasks_of(ROWS.iter()).collect();
+    Ok(Table::of(record, &all, tier)?.page())
 }
 
 /// Those that go on, and how many seconds each was played: the shortest first, so that each row has its turn in the long run,
@@ -259,18 +263,17 @@ fn run_beside_each_other(
     })
 }
 
-/// How many to run now: the gate's count first, then as many as fit the slice at the rate that was seen, and never fewer: a row
-/// may say nothing of less. What the gate leaves alone is counted in seconds, or is over in one go.
+/// How many to run now: the gate's count first, then as many as fit the slice at the best rate that was seen, and never fewer: a
+/// row may say nothing of less, and in its first turn may have built what it plays. What the gate leaves alone is counted in
+/// seconds, or is over in one go.
 fn slice(reached: &Reached, left: u64, gate: u64, most: Duration) -> u64 {
     if gate == 0 {
         return left.min(most.as_secs());
     }
-    if reached.count == 0 || reached.seconds <= 0.0 {
-        return gate;
-    }
+    let Some(quickest) = reached.quickest else { return gate };
     let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
-    let passed = Duration::try_from_secs_f64(reached.seconds).unwrap_or(Duration::MAX);
-    let fitting = reached.count.saturating_mul(milliseconds(most)) / milliseconds(passed);
+    let passed = Duration::try_from_secs_f64(quickest.seconds).unwrap_or(Duration::MAX);
+    let fitting = quickest.count.saturating_mul(milliseconds(most)) / milliseconds(passed);
     left.min(fitting).max(gate)
 }
 
@@ -350,6 +353,11 @@ impl Task {
             Runner::CargoTest(words) => {
                 let mut cargo = machine.cargo();
                 cargo.args(["test", "--locked"]).args(words.iter().map(fill));
+                cargo
+            }
+            Runner::Simulation(words) => {
+                let mut cargo = machine.optimized("run");
+                cargo.args(["--package=dalasi-sim", "--features=planted", "--"]).args(words.iter().map(fill));
                 cargo
             }
             Runner::CargoRun(words) => {
@@ -461,6 +469,21 @@ mod tests {
     }
 
     #[test]
+    fn the_page_has_every_row_whichever_was_played() {
+        let path = std::env::temp_dir().join(format!("dalasi-record-page-{}", std::process::id()));
+        let rows = ROWS.iter().map(|row| (row.id.to_owned(), "r".to_owned())).collect();
+        let record = Record::open(&path, &Code { product: "p".to_owned(), rows }, "c").expect("a record");
+        record.say(&serde_json::json!({ "row": "A5", "count": 250, "seconds": 30.0 })).expect("said");
+        let page = page_of(&record, Tier::Nightly).expect("read");
+        let lines_of = |id: &str| page.lines().filter(|line| line.starts_with(&format!("| {id} |"))).count();
+        for task in tasks_of(ROWS.iter()) {
+            let databases = tasks_of(ROWS.iter()).filter(|other| other.row.id == task.row.id).count();
+            assert_eq!(lines_of(task.row.id), databases, "{}", task.row.id);
+        }
+        std::fs::remove_file(path).expect("it is there");
+    }
+
+    #[test]
     fn one_program_is_asked_once_for_all_its_rows() {
         let of = |id: &str, database| Task { row: ROWS.iter().find(|row| row.id == id).expect("there"), database };
         assert!(of("A1", None).is_by_program_of(of("A2", None)));
@@ -499,7 +522,15 @@ mod tests {
 
     #[test]
     fn a_slice_follows_the_rate() {
-        let reached = |count, seconds| Reached { count, seconds, ..Reached::default() };
+        let reached = |count, seconds| {
+            let mut reached = Reached::default();
+            // What it played first it had to build.
+            reached.add(&serde_json::json!({ "count": count, "seconds": seconds * 30.0 }));
+            reached.add(&serde_json::json!({ "count": count, "seconds": seconds }));
+            reached.add(&serde_json::json!({ "count": 0, "seconds": 0.0 }));
+            reached
+        };
+        assert_eq!(slice(&Reached::default(), 1_000_000, 200, SLICE), 200);
         assert_eq!(slice(&reached(0, 0.0), 1_000_000, 200, SLICE), 200);
         assert_eq!(slice(&reached(200, 10.0), 1_000_000, 200, SLICE), 2_400);
         assert_eq!(slice(&reached(200, 10.0), 1_000_000, 50, Duration::from_secs(5)), 100);

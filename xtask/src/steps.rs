@@ -58,6 +58,9 @@ impl Step {
     }
 }
 
+/// Below the folder of builds: programs of tests that are optimized.
+const OPTIMIZED: &str = "optimized";
+
 /// What the steps share: where things are, and the database cluster, which starts when a step first asks for it.
 pub(crate) struct Machine {
     root: PathBuf,
@@ -193,9 +196,19 @@ impl Machine {
         if let Some(path) = std::env::var_os("DALASI_PLANTED_BIN") {
             return Ok(path.into());
         }
-        let words = ["build", "--locked", "--profile=sim", "--package=dalasi", "--package=dalasi-sim"];
-        command::run(self.cargo().args(words).arg("--features=dalasi/planted,dalasi/simulation,dalasi-sim/planted"))?;
-        Ok(self.target.join("sim/dalasi"))
+        let mut cargo = self.optimized("build");
+        cargo.args(["--package=dalasi", "--package=dalasi-sim"]);
+        command::run(cargo.arg("--features=dalasi/planted,dalasi/simulation,dalasi-sim/planted"))?;
+        Ok(self.target.join(OPTIMIZED).join("debug/dalasi"))
+    }
+
+    /// Cargo for the simulation, as it is in the profile `sim`: optimized, with every assertion on. What it depends on is what the
+    /// tests depend on, built once for both; only what comes out has a folder of its own.
+    pub(crate) fn optimized(&self, subcommand: &str) -> Command {
+        let mut cargo = self.cargo();
+        cargo.env("CARGO_BUILD_BUILD_DIR", &self.target).env("CARGO_TARGET_DIR", self.target.join(OPTIMIZED));
+        cargo.args([subcommand, "--locked", "--config=profile.dev.opt-level=2"]);
+        cargo
     }
 }
 

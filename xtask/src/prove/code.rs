@@ -91,7 +91,7 @@ fn is_own(part: Part<'_>, runner: &Runner) -> bool {
         (Part::PythonTest(file), Runner::Pytest(words) | Runner::Patroni(words)) => {
             words.iter().any(|word| word.split("::").next() == Some(file))
         }
-        (Part::Simulation, Runner::CargoRun(_)) => true,
+        (Part::Simulation, Runner::Simulation(_) | Runner::CargoRun(_)) => true,
         (Part::Simulation | Part::RustTest, Runner::CargoTest(_) | Runner::Xtask(_)) => true,
         _ => false,
     }

@@ -20,11 +20,27 @@ pub(crate) struct Reached {
     pub(crate) missed: Vec<String>,
     pub(crate) seeds: Option<(u64, u64)>,
     pub(crate) seconds: f64,
+    /// The run that counted most in its time.
+    pub(crate) quickest: Option<Run>,
     pub(crate) found: Vec<String>,
     pub(crate) not_run: Option<String>,
     /// How often it has spoken, and the line of the record in which it did so last.
     pub(crate) lines: u64,
     pub(crate) last_line: usize,
+}
+
+/// What one run counted, and how long it took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Run {
+    pub(crate) count: u64,
+    pub(crate) seconds: f64,
+}
+
+impl Run {
+    /// As many in less time, or more in as much.
+    fn is_quicker_than(self, other: Self) -> bool {
+        self.count as f64 * other.seconds > other.count as f64 * self.seconds
+    }
 }
 
 /// The row's id, and the database where it has one.
@@ -158,7 +174,7 @@ impl Begun {
 }
 
 impl Reached {
-    fn add(&mut self, line: &Value) {
+    pub(crate) fn add(&mut self, line: &Value) {
         let number = |name: &str| line[name].as_u64().unwrap_or(0);
         let words = |name: &str| -> Vec<String> {
             let list = line[name].as_array().into_iter().flatten();
@@ -168,7 +184,11 @@ impl Reached {
         self.not_run = line["not_run"].as_str().map(str::to_owned);
         self.count += number("count");
         self.violations += number("violations");
-        self.seconds += line["seconds"].as_f64().unwrap_or(0.0);
+        let run = Run { count: number("count"), seconds: line["seconds"].as_f64().unwrap_or(0.0) };
+        self.seconds += run.seconds;
+        if run.count > 0 && run.seconds > 0.0 && self.quickest.is_none_or(|other| run.is_quicker_than(other)) {
+            self.quickest = Some(run);
+        }
         self.found.extend(words("found"));
         for name in words("controls_caught") {
             if !self.caught.contains(&name) {

@@ -48,6 +48,8 @@ pub(crate) struct Row {
 pub(crate) enum Runner {
     /// `cargo test --locked WORDS`.
     CargoTest(&'static [&'static str]),
+    /// `dalasi-sim WORDS`, with the product's defects on purpose.
+    Simulation(&'static [&'static str]),
     /// `cargo run --locked WORDS`.
     CargoRun(&'static [&'static str]),
     /// `cargo xtask WORDS`.

@@ -12,7 +12,7 @@ macro_rules! test {
 }
 
 /// What plays them says what it reached of A1 and of A2.
-const HISTORIES: Runner = Runner::CargoRun(&["--profile=sim", "--package=dalasi-sim", "--features=planted"]);
+const HISTORIES: Runner = Runner::Simulation(&[]);
 
 const KILLS: Runner = Runner::Pytest(&["test_under_load.py::test_a_kill_at_any_moment"]);
 
@@ -33,7 +33,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "A1.planted",
         title: "the simulation finds what is planted in the service",
         databases: &[],
-        runner: Runner::CargoRun(&["--profile=sim", "--package=dalasi-sim", "--features=planted", "--", "planted"]),
+        runner: Runner::Simulation(&["planted"]),
         unit: "defects",
         counts: [10, DEFECTS, DEFECTS],
         is_gate_step: true,
@@ -51,7 +51,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "A3",
         title: "faults stop at a random moment: ten minutes later nothing is stuck, and the clearing accounts say why",
         databases: &[],
-        runner: Runner::CargoRun(&["--profile=sim", "--package=dalasi-sim", "--features=planted", "--", "liveness"]),
+        runner: Runner::Simulation(&["liveness"]),
         unit: "histories",
         counts: [500, 200_000, 200_000],
         is_gate_step: true,
@@ -60,7 +60,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "A4",
         title: "the same history on SQLite and on PostgreSQL is told the same, byte for byte",
         databases: &["postgres"],
-        runner: Runner::CargoRun(&["--profile=sim", "--package=dalasi-sim", "--features=planted", "--", "databases"]),
+        runner: Runner::Simulation(&["databases"]),
         unit: "histories",
         counts: [100, 100_000, 100_000],
         is_gate_step: true,
@@ -69,7 +69,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "A5",
         title: "what one sees alone is what it sees beside a hostile other, and live beside test",
         databases: &[],
-        runner: Runner::CargoRun(&["--profile=sim", "--package=dalasi-sim", "--features=planted", "--", "pairs"]),
+        runner: Runner::Simulation(&["pairs"]),
         unit: "pairs",
         counts: [250, 50_000, 50_000],
         is_gate_step: true,
@@ -123,14 +123,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "A12",
         title: "every page of every list is that of a naive scan, whatever happens between two pages",
         databases: BOTH,
-        runner: Runner::CargoRun(&[
-            "--profile=sim",
-            "--package=dalasi-sim",
-            "--features=planted",
-            "--",
-            "lists",
-            "{database}",
-        ]),
+        runner: Runner::Simulation(&["lists", "{database}"]),
         unit: "pages",
         counts: [10_000, 1_000_000, 1_000_000],
         is_gate_step: true,
@@ -307,7 +300,7 @@ pub(crate) const ROWS: &[Row] = &[
         id: "C2",
         title: "a rail that speaks early, late, twice, wrongly or of nobody's payment: nothing twice, and what doesn't fit is parked",
         databases: &[],
-        runner: Runner::CargoRun(&["--profile=sim", "--package=dalasi-sim", "--features=planted", "--", "hostile"]),
+        runner: Runner::Simulation(&["hostile"]),
         unit: "words",
         counts: [10_000, 1_000_000, 1_000_000],
         is_gate_step: false,
