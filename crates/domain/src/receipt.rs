@@ -71,9 +71,19 @@ impl ValidationCode {
         (text.len() == 32 && text.bytes().all(is_digit)).then(|| Self(text.to_owned()))
     }
 
+    /// As a person copies it from paper: in groups, in capitals.
+    pub fn typed(text: &str) -> Option<Self> {
+        Self::parse(&without_groups(text).to_ascii_lowercase())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// What somebody typed, without the blanks and hyphens that make it easy to read.
+pub fn without_groups(text: &str) -> String {
+    text.chars().filter(|it| !it.is_whitespace() && *it != '-').collect()
 }
 
 impl TryFrom<String> for ValidationCode {
@@ -209,5 +219,16 @@ mod tests {
         let text = serde_json::to_string(&code).expect("it is data");
         assert_eq!(serde_json::from_str::<ValidationCode>(&text).expect("ours"), code);
         assert!(serde_json::from_str::<ValidationCode>("\"a5\"").is_err());
+    }
+
+    #[test]
+    fn a_person_types_a_validation_code_in_groups_and_capitals() {
+        let code = ValidationCode::new([0xa5; 16]);
+        for typed in ["a5".repeat(16), "A5".repeat(16), " a5A5".repeat(8), "a5A5-".repeat(8), "\u{a0}a5\t".repeat(16)] {
+            assert_eq!(ValidationCode::typed(&typed), Some(code.clone()), "{typed:?}");
+        }
+        for wrong in ["", "-", &"a5".repeat(17), &"a5 ".repeat(15), &"g5".repeat(16), &"a5.".repeat(16)] {
+            assert_eq!(ValidationCode::typed(wrong), None, "{wrong:?}");
+        }
     }
 }

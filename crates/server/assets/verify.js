@@ -83,10 +83,10 @@ return digits ? whole + point + all.slice(end) : whole
 }
 const when = seconds => {
 const date = new Date(seconds * 1000)
-const month = date.toLocaleDateString(lang, { month: 'long', timeZone: 'UTC' })
+const month = date.toLocaleDateString(lang, { month: 'long', timeZone: 'UTC' }), first = lang == 'fr' && date.getUTCDate() == 1 ? 'er' : ''
 const two = value => String(value).padStart(2, '0')
 return moment
-.replace('@day', `${date.getUTCDate()}\u00a0${month}\u00a0${date.getUTCFullYear()}`)
+.replace('@day', `${date.getUTCDate()}${first}\u00a0${month}\u00a0${date.getUTCFullYear()}`)
 .replace('@time', `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}`)
 }
 // Without what could disguise a name.
@@ -114,16 +114,17 @@ if (name !== first && by('errors')) by('errors').remove()
 if (run > 1) heading.focus()
 }
 
+const withCode = code => {
+const there = new URL(location)
+there.hash = ''
+there.searchParams.set('code', code)
+return there
+}
 const check = async () => {
 const mine = ++run
 const text = location.hash.slice(1)
 // A validation code says nothing by itself: the server is asked.
-if (/^[\da-f]{32}$/i.test(text)) {
-const there = new URL(location)
-there.hash = ''
-there.searchParams.set('code', text)
-return location.replace(there)
-}
+if (/^[\da-f]{32}$/i.test(text)) return location.replace(withCode(text))
 // The other language checks the same.
 for (const link of d.querySelectorAll('.lang a')) link.hash = text
 if (!text) return show(first)
@@ -150,8 +151,11 @@ if (asked === statement) tell(asked.proof.every((byte, at) => byte === tag[at]) 
 }
 by('paste-form').onsubmit = e => {
 e.preventDefault()
-const text = by('statement').value.split('#').pop().replace(/[\s-]/g, '')
+const typed = by('statement').value.trim().replace(/#$/, '').split(/#|[?&]code=/).pop().split('&')[0].replace(/\+|%20/g, ' ').trim()
+const text = typed.replace(/[\s-]/g, '')
 if (!text) return by('statement').focus()
+// No statement is as short: the server tells what is wrong with a code.
+if (text.length < 65) return location.assign(withCode(typed))
 by('statement').value = ''
 if (location.hash === '#' + text) check()
 else location.hash = text

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use domain::receipt::Receipt;
+use domain::receipt::{Receipt, ValidationCode};
 use domain::{Id, Mode, Refusal, Scope};
 use serde::Serialize;
 use store::queries::receipts;
@@ -81,15 +81,20 @@ struct Verify {
     #[arg(long, value_name = "NAME", requires = "validation_code")]
     payer: Option<String>,
 
-    /// The code that the receipt prints
-    #[arg(long, value_name = "CODE", requires = "payer")]
-    validation_code: Option<String>,
+    /// The code that the receipt prints; blanks, hyphens and capitals don't count
+    #[arg(long, value_name = "CODE", requires = "payer", value_parser = validation_code)]
+    validation_code: Option<ValidationCode>,
 
     #[command(flatten)]
     store: StoreArguments,
 
     #[command(flatten)]
     format: Format,
+}
+
+fn validation_code(text: &str) -> Result<ValidationCode, String> {
+    let what = "a validation code has 32 digits of 0 to 9 and a to f; the receipt prints it";
+    ValidationCode::typed(text).ok_or_else(|| what.to_owned())
 }
 
 #[derive(Serialize)]
@@ -150,10 +155,9 @@ async fn verify(arguments: Verify) -> Result<(), Problem> {
         Ok(signed) => signed,
         Err(fault) => return Err(refuse(fault, json)),
     };
-    let payer_matches = arguments.payer.zip(arguments.validation_code).map(|(payer, code)| {
-        let code = code.trim().to_ascii_lowercase();
-        PayerProof::of(&payer, &code) == signed.statement.payer_proof()
-    });
+    let proof = arguments.payer.zip(arguments.validation_code);
+    let payer_matches =
+        proof.map(|(payer, code)| PayerProof::of(&payer, code.as_str()) == signed.statement.payer_proof());
     // The verdict is said also where nobody reads what it rests on.
     let told = show(&signed, payer_matches, json);
     if signed.statement.mode() == Mode::Test {

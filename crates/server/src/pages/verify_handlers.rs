@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use domain::Money;
-use domain::receipt::{Receipt, ValidationCode};
+use domain::receipt::{Receipt, ValidationCode, without_groups};
 use url::Url;
 
 use super::answer::{Wrong, html, nonce};
@@ -25,9 +25,10 @@ const MISTAKES: usize = 4;
 
 pub(super) async fn show(State(site): State<Arc<Site>>, visit: Visit) -> Response {
     let language = visit.language(None);
-    let typed: Option<String> = visit.code.as_deref().map(|typed| typed.trim().chars().take(LONGEST_TYPED).collect());
+    let typed = visit.code.as_deref().map(named_in);
+    let typed: Option<String> = typed.map(|typed| typed.trim().chars().take(LONGEST_TYPED).collect());
     let typed = typed.filter(|typed| !typed.is_empty());
-    let code = typed.as_deref().and_then(code);
+    let code = typed.as_deref().and_then(ValidationCode::typed);
     let asked = code.clone();
     let read = site.app.read(move |tx, context| {
         let keys = receipt_statements::verifying_keys(tx, context)?;
@@ -57,13 +58,13 @@ pub(super) async fn show(State(site): State<Arc<Site>>, visit: Visit) -> Respons
     html(StatusCode::OK, &nonce, site.is_https, verify::render(&page, &nonce))
 }
 
-/// As a person copies it from paper: in groups, in capitals.
-fn code(typed: &str) -> Option<ValidationCode> {
-    ValidationCode::parse(&without_groups(typed).to_ascii_lowercase())
-}
-
-fn without_groups(typed: &str) -> String {
-    typed.chars().filter(|it| !it.is_whitespace() && *it != '-').collect()
+/// A whole address of this page names its code.
+fn named_in(typed: &str) -> String {
+    let typed = typed.trim().trim_end_matches('#');
+    match typed.rsplit_once("code=") {
+        Some((_, query)) => query.split(['&', '#']).next().unwrap_or_default().replace('+', " ").replace("%20", " "),
+        None => typed.rsplit('#').next().unwrap_or_default().to_owned(),
+    }
 }
 
 /// Whoever mistyped a code need not type it again; of anything else an address could have the page say what we did not.

@@ -93,14 +93,21 @@ async fn a_statement_is_checked_with_the_installation_or_with_its_keys(place: &P
     for (name, code, matches) in [
         ("Fatou Ceesay", CODE, true),
         ("fatou  CEESAY", "0123456789ABCDEF0123456789ABCDEF", true),
+        ("Fatou Ceesay", " 01234567 89ABCDEF-01234567 89abcdef\n", true),
         ("Fatou Sanyang", CODE, false),
-        ("Fatou Ceesay", "0", false),
-        ("", "", false),
+        ("Fatou Ceesay", "0123456789abcdef0123456789abcdee", false),
+        ("", CODE, false),
     ] {
         let ran = payer(name, code);
         let shown: Value = serde_json::from_str(&ran.data).unwrap();
         assert_eq!((&shown["valid"], &shown["payer_matches"]), (&json!(true), &json!(matches)), "{name} {code}");
         assert_eq!(ran.code, i32::from(!matches), "{name} {code}");
+    }
+    // What is no code says nothing of the payer.
+    for code in ["", "0", &CODE[1..], &format!("{CODE}0"), &CODE.replace('f', "g"), "RCT-2026-001"] {
+        let ran = payer("Fatou Ceesay", code);
+        assert_eq!((ran.code, ran.data.as_str()), (2, ""), "{code:?}: {ran:?}");
+        assert!(ran.messages.contains("a validation code has 32 digits of 0 to 9 and a to f"), "{code:?}: {ran:?}");
     }
 }
 
