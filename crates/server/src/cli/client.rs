@@ -140,14 +140,14 @@ impl Client {
             Ok(Refusal { error, code }) => (error, Some(code)),
             Err(_) => (format!("it answered {status}"), None),
         };
-        let problem = match status {
-            StatusCode::TOO_MANY_REQUESTS => return Err(away(sentence)),
-            status if status.is_server_error() => return Err(away(format!("answered {status}: {sentence}"))),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Problem::not_authorized(sentence),
-            StatusCode::NOT_FOUND => Problem::not_found(sentence),
-            _ => Problem::failed(sentence),
-        };
-        Err(CallFault::Refused { code, problem })
+        match status {
+            StatusCode::TOO_MANY_REQUESTS => Err(away(sentence)),
+            status if status.is_server_error() => Err(away(format!("answered {status}: {sentence}"))),
+            _ => {
+                let problem = Problem::refused(status, code.as_deref(), sentence);
+                Err(CallFault::Refused { code, problem })
+            }
+        }
     }
 
     /// Hands bytes to an address of the developer's choice; the status, or why there is none.

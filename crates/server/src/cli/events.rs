@@ -190,7 +190,7 @@ async fn resend_range(client: &Client, range: &Range, format: &Format) -> Result
         }
     }
     if count > 0 && resent.is_empty() {
-        return Err(Problem::failed(format!("no active endpoint wants any of {}.", events(count))));
+        return Err(Problem::conflict(format!("no active endpoint wants any of {}.", events(count))));
     }
     if format.json {
         let resent: Vec<Value> =

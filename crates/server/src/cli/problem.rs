@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use http::StatusCode;
+
 use crate::config::SettingsFaults;
 use crate::error::Failure;
 use crate::listener::TlsFault;
@@ -27,6 +29,10 @@ enum Kind {
     NobodyListens = 0,
 }
 
+/// Codes that no argument of a command explains.
+const MADE_WRONG: [&str; 5] =
+    ["invalid_json", "incomplete_body", "card_data_not_allowed", "invalid_idempotency_key", "idempotency_key_conflict"];
+
 impl Problem {
     pub(super) fn failed(text: impl Into<String>) -> Self {
         Self { kind: Kind::Failed, text: text.into() }
@@ -46,6 +52,18 @@ impl Problem {
 
     pub(super) fn conflict(text: impl Into<String>) -> Self {
         Self { kind: Kind::Conflict, text: text.into() }
+    }
+
+    /// What the API refuses ends as it would where the command runs on the installation itself.
+    pub(super) fn refused(status: StatusCode, code: Option<&str>, sentence: String) -> Self {
+        match (status, code) {
+            (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => Self::not_authorized(sentence),
+            (StatusCode::NOT_FOUND, _) => Self::not_found(sentence),
+            (StatusCode::BAD_REQUEST, Some("validation_failed")) => Self::usage(sentence),
+            (StatusCode::BAD_REQUEST, Some(code)) if !MADE_WRONG.contains(&code) => Self::conflict(sentence),
+            (StatusCode::CONFLICT, _) => Self::conflict(sentence),
+            _ => Self::failed(sentence),
+        }
     }
 
     pub(super) fn output(error: &std::io::Error) -> Self {
@@ -150,5 +168,50 @@ impl From<TlsFault> for Problem {
 impl From<MailFault> for Problem {
     fn from(fault: MailFault) -> Self {
         Self::failed(fault.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Refusal;
+    use domain::receipt::Receipt;
+
+    use super::*;
+    use crate::fault::{Fault, FaultCode};
+
+    #[test]
+    fn a_refusal_ends_alike_over_the_api_and_beside_the_database() {
+        for failure in [
+            Failure::Refused(Refusal::not_found::<Receipt>()),
+            Failure::Refused(Refusal::NoActiveEndpoint),
+            Failure::Refused(Refusal::CheckoutAlreadyCancelled),
+            Failure::KeyReused,
+            Failure::from(Fault::new("type", FaultCode::InvalidEnum, "There is no such type.")),
+            Failure::Broken("a page is torn".to_owned()),
+        ] {
+            let status = StatusCode::from_u16(failure.status()).unwrap();
+            let refused = Problem::refused(status, Some(&*failure.code()), failure.sentence());
+            let what = format!("{failure:?}");
+            assert_eq!(refused.kind, Problem::from(failure).kind, "{what}");
+        }
+    }
+
+    #[test]
+    fn what_else_the_api_says_has_its_exit_code() {
+        let kind = |status: u16, code| {
+            Problem::refused(StatusCode::from_u16(status).unwrap(), code, "A sentence.".to_owned()).kind
+        };
+        for (status, code, expected) in [
+            (401, Some("invalid_api_key"), Kind::NotAuthorized),
+            (403, Some("insufficient_scope"), Kind::NotAuthorized),
+            (404, None, Kind::NotFound),
+            (409, None, Kind::Conflict),
+            (400, Some("invalid_json"), Kind::Failed),
+            (400, None, Kind::Failed),
+            (302, None, Kind::Failed),
+            (413, Some("body_too_large"), Kind::Failed),
+        ] {
+            assert_eq!(kind(status, code), expected, "{status} {code:?}");
+        }
     }
 }
