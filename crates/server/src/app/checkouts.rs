@@ -31,6 +31,14 @@ pub struct NewCheckout {
     pub failure_url: Option<String>,
 }
 
+/// How a checkout may be paid, as far as the request could be read.
+#[derive(Debug, Clone)]
+pub struct WantedMethods {
+    pub types: Option<Vec<Method>>,
+    pub method: Option<Method>,
+    pub currency: Option<Currency>,
+}
+
 #[derive(Debug, Clone)]
 pub enum Price {
     Amount(Money),
@@ -55,7 +63,12 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewCheckou
         Price::Items(items) => products::price_lines(tx, scope, new.currency, items, &mut faults)?
             .map(|(total, items)| (total, Some(items))),
     };
-    let available_methods = available_methods(context, &organization, new, &mut faults);
+    let wanted = WantedMethods {
+        types: new.payment_method_types.clone(),
+        method: new.payment_method,
+        currency: Some(new.currency),
+    };
+    let available_methods = available_methods(context, &organization, &wanted, &mut faults);
     let customer = customers::named(tx, scope, new.customer.id, &mut faults)?;
     let (Some((amount, items)), true) = (price, faults.is_empty()) else {
         return Err(faults.into());
@@ -97,10 +110,10 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewCheckou
 }
 
 /// Contract §2.1 rule 3.
-fn available_methods(
+pub(super) fn available_methods(
     context: &Context,
     organization: &Organization,
-    new: &NewCheckout,
+    wanted: &WantedMethods,
     faults: &mut Vec<Fault>,
 ) -> Vec<Method> {
     let mode = organization.mode;
@@ -108,7 +121,7 @@ fn available_methods(
         organization.payments.enabled_methods.contains(&method) && context.offer(mode, method).is_some()
     };
     let mut refuse = |field: &str, code, message: String| faults.push(Fault::new(field, code, message));
-    let chosen: Vec<Method> = if let Some(method) = new.payment_method {
+    let chosen: Vec<Method> = if let Some(method) = wanted.method {
         if !enabled(method) {
             let message = format!("`payment_method` {} is not enabled for you.", method.as_str());
             refuse("payment_method", FaultCode::NotAllowed, message);
@@ -116,16 +129,17 @@ fn available_methods(
         }
         vec![method]
     } else {
-        let wanted = |method: &Method| new.payment_method_types.as_ref().is_none_or(|types| types.contains(method));
-        Method::ALL.into_iter().filter(|method| enabled(*method) && wanted(method)).collect()
+        let is_wanted = |method: &Method| wanted.types.as_ref().is_none_or(|types| types.contains(method));
+        Method::ALL.into_iter().filter(|method| enabled(*method) && is_wanted(method)).collect()
     };
     if chosen.is_empty() {
-        let field = if new.payment_method_types.is_some() { "payment_method_types" } else { "payment_method" };
+        let field = if wanted.types.is_some() { "payment_method_types" } else { "payment_method" };
         refuse(field, FaultCode::NotAllowed, format!("`{field}` leaves no method that is enabled for you."));
         return Vec::new();
     }
-    let code = new.currency.code();
-    let usable: Vec<Method> = chosen.into_iter().filter(|method| context.takes(mode, *method, new.currency)).collect();
+    let Some(currency) = wanted.currency else { return chosen };
+    let code = currency.code();
+    let usable: Vec<Method> = chosen.into_iter().filter(|method| context.takes(mode, *method, currency)).collect();
     if usable.is_empty() {
         refuse("currency", FaultCode::NotAllowed, format!("`currency` {code} is taken by none of the methods."));
     }

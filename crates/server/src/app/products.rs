@@ -120,10 +120,10 @@ pub fn price_lines(
         let product = item.product_id.map(|id| products[&id].as_ref());
         match price_line(currency, item, product) {
             Ok(item) => items.push(item),
-            Err((field, code, message)) => {
+            Err(of_line) => faults.extend(of_line.into_iter().map(|(field, code, message)| {
                 let field = format!("items[{index}].{field}");
-                faults.push(Fault::new(&field, code, format!("`{field}` {message}")));
-            }
+                Fault::new(&field, code, format!("`{field}` {message}"))
+            })),
         }
     }
     if items.len() < requested.len() {
@@ -139,27 +139,38 @@ pub fn price_lines(
 
 type LineFault = (&'static str, FaultCode, String);
 
-/// `product` is the one that the line names, as far as it is there.
-fn price_line(currency: Currency, item: &NewItem, product: Option<Option<&Product>>) -> Result<Item, LineFault> {
-    let refuse = |field, code, message: &str| Err((field, code, message.to_owned()));
-    let product = match product {
-        None => None,
-        Some(None) => return refuse("product_id", FaultCode::NotFound, "names no product of yours."),
+/// `product` is the one that the line names, as far as it is there. All its fields that are wrong are told, each once.
+fn price_line(currency: Currency, item: &NewItem, product: Option<Option<&Product>>) -> Result<Item, Vec<LineFault>> {
+    let mut faults: Vec<LineFault> = Vec::new();
+    let mut refuse = |field, code, message: &str| faults.push((field, code, message.to_owned()));
+    match product {
+        Some(None) => refuse("product_id", FaultCode::NotFound, "names no product of yours."),
         Some(Some(product)) if !product.active => {
-            return refuse("product_id", FaultCode::Inactive, "names an inactive product; activate it first.");
+            refuse("product_id", FaultCode::Inactive, "names an inactive product; activate it first.");
         }
         Some(Some(product)) if product.price.currency != currency => {
             let message = format!("is sold in {}, not in {currency}.", product.price.currency);
-            return Err(("product_id", FaultCode::CurrencyMismatch, message));
+            refuse("product_id", FaultCode::CurrencyMismatch, &message);
         }
-        Some(Some(product)) => Some(product),
-    };
-    let Some(unit_price) = item.unit_price.or(product.map(|product| product.price)) else {
-        return refuse("unit_price", FaultCode::Required, "is required where no product gives the price.");
+        None | Some(Some(_)) => {}
+    }
+    let product = product.flatten();
+    // What it costs in another currency says nothing here.
+    let known_price = product.map(|product| product.price).filter(|price| price.currency == currency);
+    let Some(unit_price) = item.unit_price.or(known_price) else {
+        // The product that is meant may give the price.
+        if item.product_id.is_none() {
+            refuse("unit_price", FaultCode::Required, "is required where no product gives the price.");
+        }
+        return Err(faults);
     };
     let description = item.description.clone().or_else(|| product.map(|product| product.name.clone()));
-    match Item::new(description, item.quantity, unit_price) {
-        Some(line) => Ok(Item { product_id: item.product_id, ..line }),
-        None => refuse("unit_price", FaultCode::AmountTooLarge, "times its quantity is above the largest amount."),
+    let line = Item::new(description, item.quantity, unit_price);
+    if line.is_none() {
+        refuse("unit_price", FaultCode::AmountTooLarge, "times its quantity is above the largest amount.");
+    }
+    match line {
+        Some(line) if faults.is_empty() => Ok(Item { product_id: item.product_id, ..line }),
+        Some(_) | None => Err(faults),
     }
 }

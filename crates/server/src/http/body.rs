@@ -126,6 +126,9 @@ fn check_media(media: Media, headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
+/// A body as a handler takes it. What is wrong with it is told once the caller's right is known, and not before.
+pub type Sent = Result<Body, Problem>;
+
 /// The body as a JSON object. A route that has no `read_body` layer still gets the limits of `BodyRules::JSON`.
 impl<S: Sync> FromRequest<S> for Body {
     type Rejection = Problem;

@@ -9,6 +9,7 @@ use store::queries::checkouts::{self as queries, CheckoutFilter};
 use utoipa::ToSchema;
 
 use super::answer::{Answer, Problem};
+use super::body::Sent;
 use super::caller::Caller;
 use super::card_guard;
 use super::fault::{Fault, FaultCode};
@@ -19,7 +20,7 @@ use super::path::InPath;
 use super::query::Query;
 use super::references::Faulty;
 use super::{Api, read};
-use crate::app::checkouts::{self, Created, NewCheckout, Price};
+use crate::app::checkouts::{self, Created, NewCheckout, Price, WantedMethods};
 use crate::app::look_up;
 use crate::app::products::NewItem;
 use crate::app::references::Named;
@@ -114,8 +115,9 @@ pub(super) struct ItemBody {
     request_body = CreateBody,
     responses((status = 201, description = "The new checkout, with its client secret.", body = Data<CheckoutView>)),
 )]
-pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
+pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Sent) -> Result<Answer, Problem> {
     let mut scope = caller.require(Right::write(Area::Checkouts))?;
+    let body = body?;
     let (new, body_key) = match parse(&body) {
         Ok(parsed) => parsed,
         Err(faulty) => return Err(faulty.look_up(&api, scope).await),
@@ -158,8 +160,11 @@ fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Faulty> {
     }
     let payment_method_types =
         fields.texts("payment_method_types", 4, |text| text.parse(read::method).required()).optional();
+    let are_types_read = payment_method_types.is_some() || !fields.has("payment_method_types");
+    let payment_method_types = payment_method_types.filter(|types| !types.is_empty());
     let automatic_payment_methods = fields.boolean("automatic_payment_methods").or(true);
     let payment_method = fields.text("payment_method").parse(read::method).optional();
+    let is_method_read = payment_method.is_some() || !fields.has("payment_method");
     let customer = Customer {
         id: fields.text("customer_id").parse(read::customer).optional(),
         phone: fields.text("customer_phone").parse(read::phone_or_empty).optional(),
@@ -181,8 +186,10 @@ fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Faulty> {
         Err(faults) => {
             let lines = currency.zip(items);
             let faults = if lines.is_some() { faults } else { with_unpriced(body, faults) };
-            let named = Named { customer: customer.id, lines, ..Named::default() };
-            return Err(Faulty { faults, named });
+            let wanted = WantedMethods { types: payment_method_types, method: payment_method, currency };
+            let methods = (are_types_read && is_method_read).then_some(wanted);
+            let named = Named { customer: customer.id, lines, methods, ..Named::default() };
+            return Err(Faulty { faults, named: Box::new(named) });
         }
     };
     let price = match items {
@@ -192,7 +199,7 @@ fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Faulty> {
     let new = NewCheckout {
         price,
         currency: checked.of(currency),
-        payment_method_types: payment_method_types.filter(|types| !types.is_empty()),
+        payment_method_types,
         automatic_payment_methods,
         payment_method,
         customer,
@@ -306,9 +313,10 @@ pub(super) async fn cancel(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Checkouts))?;
+    let body = body?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
     let named = parse_id(&id);

@@ -10,6 +10,7 @@ use store::queries::customers::{self as queries, CustomerFilter};
 use utoipa::ToSchema;
 
 use super::answer::{Answer, Problem};
+use super::body::Sent;
 use super::caller::Caller;
 use super::card_guard;
 use super::fault::FaultCode;
@@ -68,8 +69,9 @@ pub(super) struct UpdateBody {
         (status = 200, description = "The customer who was there already, unchanged.", body = Data<CustomerView>),
     ),
 )]
-pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
+pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Sent) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Customers))?;
+    let body = body?;
     let new = parse_new(&body)?;
     refuse_card_number(scope, &body)?;
     let key = caller.merchant_key(&body, None)?;
@@ -146,9 +148,10 @@ pub(super) async fn update(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Customers))?;
+    let body = body?;
     let mut fields = Fields::new(&body);
     let email = fields.text("email").email().clearable();
     let phone = fields.text("phone").parse(read::phone).clearable();
@@ -178,9 +181,10 @@ pub(super) async fn delete(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Customers))?;
+    let body = body?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
     let id = parse(&id);

@@ -9,9 +9,9 @@ use store::queries::endpoints;
 use store::queries::events::{self, EventsFilter};
 
 use super::answer::{Answer, Problem};
+use super::body::Sent;
 use super::caller::Caller;
 use super::fault::{Fault, FaultCode, shown};
-use super::json::Body;
 use super::openapi::Data;
 use super::path::InPath;
 use super::query::Query;
@@ -104,9 +104,10 @@ pub(super) async fn retry(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;
+    let body = body?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
     let id = parse(&id);

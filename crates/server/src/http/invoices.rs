@@ -14,6 +14,7 @@ use store::Tx;
 use store::queries::invoices::{self as queries, InvoiceFilter, StatusFilter};
 
 use super::answer::{Answer, Problem};
+use super::body::Sent;
 use super::caller::Caller;
 use super::json::Body;
 use super::openapi::Data;
@@ -33,8 +34,9 @@ use body::{CreateBody, UpdateBody};
     request_body = CreateBody,
     responses((status = 201, description = "The new invoice, with its number.", body = Data<InvoiceView>)),
 )]
-pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
+pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Sent) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Invoices))?;
+    let body = body?;
     let new = match body::create(&body) {
         Ok(new) => new,
         Err(faulty) => return Err(faulty.look_up(&api, scope).await),
@@ -109,12 +111,16 @@ pub(super) async fn update(
     caller: Caller,
     InPath(id): InPath,
     headers: HeaderMap,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Invoices))?;
+    let body = body?;
     let named = parse(&id);
     let currency = currency_of(&api, scope, &named).await?;
-    let change = body::update(&body, &headers, currency)?;
+    let change = match body::update(&body, &headers, currency) {
+        Ok(change) => change,
+        Err(faulty) => return Err(faulty.look_up(&api, scope).await),
+    };
     refuse_card_numbers(scope, &body)?;
     let key = caller.merchant_key(&body, None)?;
     let command =
@@ -134,9 +140,10 @@ pub(super) async fn finalize(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Invoices))?;
+    let body = body?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
     let named = parse(&id);
@@ -156,9 +163,10 @@ pub(super) async fn send(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Invoices))?;
+    let body = body?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
     let id = parse(&id);
@@ -176,9 +184,10 @@ pub(super) async fn cancel(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Invoices))?;
+    let body = body?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
     let named = parse(&id);
@@ -198,10 +207,10 @@ fn view(api: &Api) -> impl Fn(&Billed) -> InvoiceView + Send + Sync + Clone + 's
 }
 
 /// An invoice keeps its currency, so that it can be read before the command. What is not there is the command's to say.
-async fn currency_of(api: &Api, scope: Scope, id: &Result<Id<Invoice>, Failure>) -> Result<Currency, Problem> {
-    let Ok(id) = id.clone() else { return Ok(Currency::gmd()) };
+async fn currency_of(api: &Api, scope: Scope, id: &Result<Id<Invoice>, Failure>) -> Result<Option<Currency>, Problem> {
+    let Ok(id) = id.clone() else { return Ok(None) };
     let invoice = api.app.read(move |tx, _| Ok(tx.peek::<Invoice>(scope, id)?)).await?;
-    Ok(invoice.map_or(Currency::gmd(), |invoice| invoice.bill().currency()))
+    Ok(invoice.map(|invoice| invoice.bill().currency()))
 }
 
 fn refuse_card_numbers(scope: Scope, body: &Body) -> Result<(), Problem> {

@@ -3,13 +3,14 @@
 use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::payment_link::{CustomField, FieldType, PaymentLink, Price, Status, Terms};
-use domain::{Currency, Id, Metadata, Money, Refusal};
+use domain::{Currency, Id, Metadata, Money, Refusal, Scope};
 use serde::{Deserialize, Serialize};
 use store::Tx;
 use store::queries::payment_links as queries;
 use utoipa::ToSchema;
 
 use super::answer::{Answer, Problem};
+use super::body::Sent;
 use super::caller::Caller;
 use super::card_guard;
 use super::fault::FaultCode;
@@ -103,8 +104,9 @@ pub(super) struct CustomFieldBody {
     request_body = CreateBody,
     responses((status = 201, description = "The new payment link.", body = Data<PaymentLinkView>)),
 )]
-pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
+pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Sent) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::PaymentLinks))?;
+    let body = body?;
     let new = match parse(&body) {
         Ok(new) => new,
         Err(faulty) => return Err(faulty.look_up(&api, scope).await),
@@ -146,7 +148,7 @@ fn parse(body: &Body) -> Result<NewPaymentLink, Faulty> {
     let terms = Terms {
         title: String::new(),
         description: fields.text("description").max(2000).optional(),
-        expiration_date: fields.text("expiration_date").parse(read::deadline).optional(),
+        expiration_date: fields.text("expiration_date").parse(read::deadline_in_seconds).optional(),
         max_usage_count: fields.integer("max_usage_count", 1..=i64::MAX).optional(),
         success_url: fields.text("success_url").url().optional(),
         failure_url: fields.text("failure_url").url().optional(),
@@ -155,7 +157,7 @@ fn parse(body: &Body) -> Result<NewPaymentLink, Faulty> {
         metadata: fields.metadata("metadata", MetadataValues::Any).optional().map(Metadata::from_canonical),
     };
     let named = Named { expiration_date: terms.expiration_date, ..Named::default() };
-    let checked = fields.finish().map_err(|faults| Faulty { faults, named })?;
+    let checked = fields.finish().map_err(|faults| Faulty { faults, named: Box::new(named) })?;
     let price = match (is_variable, suggested) {
         (false, Some(amount)) => Price::Fixed { amount },
         (_, suggested) => Price::Variable { currency: checked.of(currency), min, max, suggested },
@@ -299,13 +301,17 @@ pub(super) async fn update(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::PaymentLinks))?;
-    let change = parse_change(&body)?;
+    let body = body?;
+    let named = parse_id(&id);
+    let change = match parse_change(&body) {
+        Ok(change) => change,
+        Err(faulty) => return Err(but_its_own_date(faulty, &api, scope, &named).await?.look_up(&api, scope).await),
+    };
     card_guard::refuse(scope, &body, &[])?;
     let key = caller.merchant_key(&body, None)?;
-    let named = parse_id(&id);
     let command =
         move |tx: &mut Tx<'_>, context: &Context| payment_links::update(tx, context, scope, named.clone()?, &change);
     let reply = api.app.write(key, command, caller.renderer(200, view(&api))).await?;
@@ -313,12 +319,12 @@ pub(super) async fn update(
     Ok(reply.into())
 }
 
-fn parse_change(body: &Body) -> Result<LinkChange, Problem> {
+fn parse_change(body: &Body) -> Result<LinkChange, Faulty> {
     let mut fields = Fields::new(body);
     let change = LinkChange {
         title: fields.text("title").min(1).max(200).change(),
         description: cleared(fields.text("description").max(2000).clearable()),
-        expiration_date: cleared(fields.text("expiration_date").parse(read::deadline).clearable()),
+        expiration_date: cleared(fields.text("expiration_date").parse(read::deadline_in_seconds).clearable()),
         max_usage_count: cleared(fields.integer("max_usage_count", 1..=i64::MAX).clearable()),
         success_url: cleared(fields.text("success_url").url().clearable()),
         failure_url: cleared(fields.text("failure_url").url().clearable()),
@@ -335,8 +341,23 @@ fn parse_change(body: &Body) -> Result<LinkChange, Problem> {
             fields.ignore(name);
         }
     }
-    fields.finish()?;
+    let named = Named { expiration_date: change.expiration_date.flatten(), ..Named::default() };
+    fields.finish().map_err(|faults| Faulty { faults, named: Box::new(named) })?;
     Ok(change)
+}
+
+/// The date that a link has already may be sent again, passed or not.
+async fn but_its_own_date(
+    mut faulty: Faulty,
+    api: &Api,
+    scope: Scope,
+    id: &Result<Id<PaymentLink>, Failure>,
+) -> Result<Faulty, Problem> {
+    let Ok(id) = id.clone() else { return Ok(faulty) };
+    let link = api.app.read(move |tx, _| Ok(tx.peek::<PaymentLink>(scope, id)?)).await?;
+    let known = link.and_then(|link| link.terms().expiration_date);
+    faulty.named.expiration_date = faulty.named.expiration_date.filter(|date| Some(*date) != known);
+    Ok(faulty)
 }
 
 fn cleared<T>(change: Change<T>) -> Option<Option<T>> {
@@ -357,9 +378,10 @@ pub(super) async fn delete(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::PaymentLinks))?;
+    let body = body?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
     let named = parse_id(&id);

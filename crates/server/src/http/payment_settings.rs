@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::answer::{Answer, Problem};
+use super::body::Sent;
 use super::caller::Caller;
 use super::card_guard;
 use super::fault::FaultCode;
@@ -90,8 +91,9 @@ pub(super) struct SettingsBody {
     request_body = SettingsBody,
     responses((status = 200, description = "The settings as they are now.", body = Data<Settings>)),
 )]
-pub(super) async fn settings(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
+pub(super) async fn settings(State(api): State<Api>, caller: Caller, body: Sent) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Payments))?;
+    let body = body?;
     let change = parse_settings(&body)?;
     card_guard::refuse(scope, &body, &["phone"])?;
     let key = caller.merchant_key(&body, None)?;

@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use target::{Found, Names};
 
 use super::answer::{Answer, Problem};
+use super::body::Sent;
 use super::caller::Caller;
 use super::card_guard;
 use super::fault::{Fault, FaultCode};
@@ -107,8 +108,9 @@ struct Parsed {
     request_body = InitializeBody,
     responses((status = 200, description = "The session as it stands.", body = Data<PaymentSessionView>)),
 )]
-pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
+pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Sent) -> Result<Answer, Problem> {
     let scope = caller.require_or_publishable(Right::write(Area::Payments))?;
+    let body = body?;
     // What it names is what it may do: asked before anything is said of the rest.
     if caller.is_publishable() && !is_named_by_secret_or_session(&body) {
         return Err(other_name_needs_secret_key());

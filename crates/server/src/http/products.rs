@@ -10,6 +10,7 @@ use store::queries::products as queries;
 use utoipa::ToSchema;
 
 use super::answer::{Answer, Problem};
+use super::body::Sent;
 use super::caller::Caller;
 use super::card_guard;
 use super::fault::FaultCode;
@@ -86,8 +87,9 @@ pub(super) struct UpdateBody {
     request_body = CreateBody,
     responses((status = 201, description = "The new product.", body = Data<ProductView>)),
 )]
-pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
+pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Sent) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Products))?;
+    let body = body?;
     let mut fields = Fields::new(&body);
     let name = fields.text("name").min(1).max(200).required();
     let currency = read::currency_of(&mut fields);
@@ -173,9 +175,10 @@ pub(super) async fn update(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Products))?;
+    let body = body?;
     let id = parse(&id);
     // Where there was never such a product, the command says so, and it is remembered under the key.
     let currency = match id.clone() {
@@ -212,9 +215,10 @@ pub(super) async fn delete(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Products))?;
+    let body = body?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
     let id = parse(&id);

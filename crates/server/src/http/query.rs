@@ -82,7 +82,8 @@ impl Query {
         let offset = self.integer("offset", 0..=i64::MAX).or(0);
         // Digits beyond any integer are only a very large limit, and that is clamped.
         let limit = self.text("limit").check(|text| {
-            let is_large = text.len() > 18 && text.bytes().all(|byte| byte.is_ascii_digit());
+            let digits = text.trim_start_matches('0');
+            let is_large = digits.len() > 18 && digits.bytes().all(|byte| byte.is_ascii_digit());
             let text = if is_large { "100" } else { &text };
             integer("limit", text, &(1..=i64::MAX), FaultCode::InvalidFormat)
                 .map_err(|fault| (fault.code, fault.message))
@@ -141,7 +142,11 @@ mod tests {
             ("limit=101", sound(0, 100)),
             ("limit=99999999999999999999999", sound(0, 100)),
             ("limit=1", sound(0, 1)),
+            ("limit=0000000000000000000000005", sound(0, 5)),
+            ("limit=000000000000000000099999999999999999999999", sound(0, 100)),
+            ("offset=0000000000000000000000040", sound(40, 20)),
             ("limit=0", fault("limit", FaultCode::OutOfRange)),
+            ("limit=0000000000000000000", fault("limit", FaultCode::OutOfRange)),
             ("limit=-1", fault("limit", FaultCode::OutOfRange)),
             ("offset=-1", fault("offset", FaultCode::OutOfRange)),
             ("offset=99999999999999999999", fault("offset", FaultCode::OutOfRange)),

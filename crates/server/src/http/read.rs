@@ -116,6 +116,11 @@ pub(super) fn deadline(text: &str) -> Read<Timestamp> {
     })
 }
 
+/// The same of what prints whole seconds: what is printed is what decides, and may be sent again.
+pub(super) fn deadline_in_seconds(text: &str) -> Read<Timestamp> {
+    deadline(text).map(Timestamp::floor_to_second)
+}
+
 /// The first moment that a date or date-time means.
 pub(super) fn from_time(text: &str) -> Read<Timestamp> {
     Timestamp::parse_day(text).map(|(start, _)| start).or_else(|_| time(text))

@@ -11,13 +11,13 @@ use crate::app::references::{self, Named};
 /// What is wrong with the form of a request, and what it names.
 pub(super) struct Faulty {
     pub(super) faults: Vec<Fault>,
-    pub(super) named: Named,
+    pub(super) named: Box<Named>,
 }
 
 impl Faulty {
     pub(super) async fn look_up(self, api: &Api, scope: Scope) -> Problem {
         let Self { mut faults, named } = self;
-        match api.app.read(move |tx, _| references::faults(tx, scope, &named)).await {
+        match api.app.read(move |tx, context| references::faults(tx, context, scope, &named)).await {
             Ok(more) => {
                 faults.extend(more);
                 faults.into()

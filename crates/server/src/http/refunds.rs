@@ -10,10 +10,10 @@ use store::queries::refunds as queries;
 use utoipa::ToSchema;
 
 use super::answer::{Answer, Problem};
+use super::body::Sent;
 use super::caller::Caller;
 use super::card_guard;
 use super::fields::Fields;
-use super::json::Body;
 use super::openapi::Data;
 use super::path::InPath;
 use super::query::Query;
@@ -50,9 +50,10 @@ pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Refunds))?;
+    let body = body?;
     let transaction: Option<Id<Transaction>> = id.parse().ok();
     let found = api
         .app

@@ -8,10 +8,10 @@ use utoipa::ToSchema;
 
 use super::Api;
 use super::answer::{Answer, Problem};
+use super::body::Sent;
 use super::caller::Caller;
 use super::fault::{FaultCode, shown};
 use super::fields::Fields;
-use super::json::Body;
 use super::openapi::Data;
 use crate::app::{look_up, receipt_statements};
 use crate::tokens::{self, DEFAULT_LIFETIME_S, Grant, LONGEST_LIFETIME_S, SHORTEST_LIFETIME_S};
@@ -48,8 +48,9 @@ pub(super) struct AccessToken {
     request_body = TokenBody,
     responses((status = 200, description = "A JWT, for the header Authorization.", body = Data<AccessToken>)),
 )]
-pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
+pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Sent) -> Result<Answer, Problem> {
     let key_id = caller.secret_key()?;
+    let body = body?;
     let scope = caller.scope();
     let key = api.app.look(move |tx, _| look_up::<ApiKey>(tx, scope, key_id)).await?;
     let mut fields = Fields::new(&body);

@@ -11,11 +11,11 @@ use store::queries::idempotency::IdempotencyKey;
 use utoipa::ToSchema;
 
 use super::answer::{Answer, Problem};
+use super::body::Sent;
 use super::caller::Caller;
 use super::card_guard;
 use super::fault::{Fault, FaultCode, shown};
 use super::fields::{Field, Fields, MetadataValues};
-use super::json::Body;
 use super::openapi::Data;
 use super::path::InPath;
 use super::query::Query;
@@ -76,8 +76,9 @@ pub(super) struct UpdateBody {
     request_body = CreateBody,
     responses((status = 201, description = "The endpoint, with its secret.", body = Data<EndpointView>)),
 )]
-pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Body) -> Result<Answer, Problem> {
+pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Sent) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;
+    let body = body?;
     let mut fields = Fields::new(&body);
     let url = url(&api, scope.mode, &mut fields).required();
     let enabled_events = enabled_events(&mut fields).required();
@@ -201,9 +202,9 @@ pub(super) async fn update(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
-    change(&api, &caller, &id, &body).await
+    change(&api, &caller, &id, body).await
 }
 
 /// Update a webhook endpoint, by PUT.
@@ -216,9 +217,9 @@ pub(super) async fn replace(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
-    change(&api, &caller, &id, &body).await
+    change(&api, &caller, &id, body).await
 }
 
 /// Update a webhook endpoint, by PATCH.
@@ -231,22 +232,28 @@ pub(super) async fn patch(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
-    change(&api, &caller, &id, &body).await
+    change(&api, &caller, &id, body).await
 }
 
-async fn change(api: &Api, caller: &Caller, id: &str, body: &Body) -> Result<Answer, Problem> {
+async fn change(api: &Api, caller: &Caller, id: &str, body: Sent) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;
-    let mut fields = Fields::new(body);
+    let body = body?;
+    let mut fields = Fields::new(&body);
     let url = url(api, scope.mode, &mut fields).change();
     let enabled_events = enabled_events(&mut fields).change();
     let description = fields.text("description").max(2000).clearable();
     let statuses = [("active", EndpointStatus::Active), ("inactive", EndpointStatus::Inactive)];
     let status = fields.text("status").choice(&statuses).change();
     let metadata = fields.metadata("metadata", MetadataValues::Any).change();
-    fields.finish()?;
-    card_guard::refuse(scope, body, &[])?;
+    if let Err(mut faults) = fields.finish() {
+        if let Some(url) = &url {
+            faults.extend(leads_inside(api, scope.mode, url).await);
+        }
+        return Err(faults.into());
+    }
+    card_guard::refuse(scope, &body, &[])?;
     let change = EndpointChange {
         url,
         enabled_events,
@@ -254,7 +261,7 @@ async fn change(api: &Api, caller: &Caller, id: &str, body: &Body) -> Result<Ans
         status,
         metadata: metadata.map(Metadata::from_canonical),
     };
-    let key = caller.merchant_key(body, None)?;
+    let key = caller.merchant_key(&body, None)?;
     if let Some(url) = &change.url
         && let Some(fault) = leads_inside(api, scope.mode, url).await
     {
@@ -275,9 +282,10 @@ pub(super) async fn delete(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;
+    let body = body?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
     let id = parse(&id);
@@ -295,9 +303,10 @@ pub(super) async fn test(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;
+    let body = body?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
     let view = |tested: &Tested| TestResult::of(&tested.outcome, &tested.event_id);
@@ -321,9 +330,10 @@ pub(super) async fn rotate_secret(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;
+    let body = body?;
     read::nothing(&body)?;
     let key = caller.merchant_key(&body, None)?;
     let id = parse(&id);

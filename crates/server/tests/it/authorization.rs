@@ -1,6 +1,7 @@
 //! Every operation of `openapi.json`, by everything that could be sent as a credential, on an object of one's own, of
 //! another merchant and of nobody. An operation without a row fails; so does a row that names none.
 
+mod bodies;
 mod credentials;
 mod operations;
 pub(crate) mod tenants;

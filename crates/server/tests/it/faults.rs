@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::{HeaderValue, Method};
@@ -22,6 +23,7 @@ use crate::world::World;
 const CHECKOUTS: &str = "/v1/checkouts";
 const INVOICES: &str = "/v1/pay/invoices";
 const LINKS: &str = "/v1/pay/payment-links";
+const PRODUCTS: &str = "/v1/pay/products";
 const INITIALIZE: &str = "/v1/pay/initialize";
 const ENDPOINTS: &str = "/v1/webhook_endpoints";
 
@@ -59,7 +61,11 @@ impl Merchant {
     }
 
     async fn send(&self, path: &str, body: &Value, key: Option<&'static str>) -> Answered {
-        let mut request = request(&Method::POST, path, Some(&self.key), Some(body));
+        self.send_by(&Method::POST, path, body, key).await
+    }
+
+    async fn send_by(&self, method: &Method, path: &str, body: &Value, key: Option<&'static str>) -> Answered {
+        let mut request = request(method, path, Some(&self.key), Some(body));
         if let Some(key) = key {
             request.headers_mut().insert("idempotency-key", HeaderValue::from_static(key));
         }
@@ -74,14 +80,18 @@ impl Merchant {
 
     /// Each field that is refused, with its code; each once.
     async fn check(&self, path: &str, body: Value, expected: &[(&str, &str)]) {
-        let answer = self.send(path, &body, None).await;
+        self.check_by(&Method::POST, path, body, expected).await;
+    }
+
+    async fn check_by(&self, method: &Method, path: &str, body: Value, expected: &[(&str, &str)]) {
+        let answer = self.send_by(method, path, &body, None).await;
         assert_eq!((answer.status.as_u16(), &answer.json()["code"]), (400, &json!("validation_failed")), "{body}");
         let details = answer.json()["details"].as_array().unwrap().clone();
         let text = |fault: &Value, name: &str| fault[name].as_str().unwrap().to_owned();
         let told: BTreeMap<_, _> = details.iter().map(|fault| (text(fault, "field"), text(fault, "code"))).collect();
         assert_eq!(told.len(), details.len(), "{body}: {details:?}");
         let expected: BTreeMap<_, _> = expected.iter().map(|(f, code)| ((*f).to_owned(), (*code).to_owned())).collect();
-        assert_eq!(told, expected, "{path} {body}");
+        assert_eq!(told, expected, "{method} {path} {body}");
     }
 }
 
@@ -180,6 +190,150 @@ async fn what_is_named_is_looked_up_whatever_else_is_wrong() {
     merchant.name.is_inside.store(true, Ordering::SeqCst);
     let endpoint = json!({"url": "https://shop.example/hook", "enabled_events": []});
     merchant.check(ENDPOINTS, endpoint, &[("url", "not_allowed"), ("enabled_events", "too_short")]).await;
+}
+
+/// Of lines, too, all is told: what is said of one is held against what it names.
+#[tokio::test]
+async fn a_line_is_told_all_that_is_wrong_with_it() {
+    const MOST: &str = "999999999999.99";
+    let merchant = Merchant::new().await;
+    let nothing = merchant.world.product_of_nobody().to_string();
+    let francs = merchant.make(PRODUCTS, json!({"name": "Francs", "price": "100", "currency": "XOF"})).await;
+    let boat = merchant.make(PRODUCTS, json!({"name": "Boat", "price": MOST, "active": false})).await;
+    let lines = json!([
+        {"quantity": 2, "product_id": nothing, "unit_price": MOST},
+        {"quantity": 1, "product_id": nothing},
+        {"quantity": 2, "product_id": francs["id"], "unit_price": MOST},
+        {"quantity": 2, "product_id": francs["id"]},
+        {"quantity": 2, "product_id": boat["id"]},
+        {"quantity": 1, "product_id": boat["id"]},
+        {"quantity": 2, "unit_price": MOST},
+        {"quantity": 1},
+    ]);
+    let faults = [
+        ("items[0].product_id", "not_found"),
+        ("items[0].unit_price", "amount_too_large"),
+        ("items[1].product_id", "not_found"),
+        ("items[2].product_id", "currency_mismatch"),
+        ("items[2].unit_price", "amount_too_large"),
+        ("items[3].product_id", "currency_mismatch"),
+        ("items[4].product_id", "inactive"),
+        ("items[4].unit_price", "amount_too_large"),
+        ("items[5].product_id", "inactive"),
+        ("items[6].unit_price", "amount_too_large"),
+        ("items[7].unit_price", "required"),
+    ];
+    merchant.check(CHECKOUTS, json!({"items": lines}), &faults).await;
+}
+
+#[tokio::test]
+async fn a_checkout_is_told_which_methods_it_has_not_whatever_else_is_wrong() {
+    let merchant = Merchant::new().await;
+    let settings = json!({"enabled_methods": ["wave", "afrimoney"]});
+    let set = merchant.send_by(&Method::PUT, "/v1/pay/settings", &settings, None).await;
+    assert_eq!(set.status.as_u16(), 200, "{}", set.text());
+    let short = ("expires_in", "out_of_range");
+    let order = |more: Value| {
+        let mut body = json!({"amount": "5", "expires_in": 5});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let orders: [(Value, &[(&str, &str)]); 9] = [
+        (json!({}), &[]),
+        (json!({"payment_method": "wave", "currency": "XOF"}), &[]),
+        (json!({"payment_method": "card"}), &[("payment_method", "not_allowed")]),
+        (json!({"payment_method_types": ["card"]}), &[("payment_method_types", "not_allowed")]),
+        (json!({"currency": "JPY"}), &[("currency", "not_allowed")]),
+        (json!({"payment_method": "afrimoney", "currency": "XOF"}), &[("currency", "not_allowed")]),
+        // What can't be read leaves open which are meant.
+        (json!({"payment_method": "cash", "currency": "JPY"}), &[("payment_method", "invalid_enum")]),
+        (json!({"payment_method_types": ["cash"]}), &[("payment_method_types[0]", "invalid_enum")]),
+        (
+            json!({"payment_method": "card", "currency": "gambia"}),
+            &[("payment_method", "not_allowed"), ("currency", "invalid_enum")],
+        ),
+    ];
+    for (more, faults) in orders {
+        merchant.check(CHECKOUTS, order(more), &[&[short], faults].concat()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_an_invoice_is_looked_up_whatever_else_is_wrong() {
+    let merchant = Merchant::new().await;
+    let nothing = merchant.world.product_of_nobody().to_string();
+    let francs = merchant.make(PRODUCTS, json!({"name": "Francs", "price": "100", "currency": "XOF"})).await;
+    let path = |invoice: &Value| format!("{INVOICES}/{}", invoice["id"].as_str().unwrap());
+    let in_dalasi = path(&merchant.make(INVOICES, invoice("1.00")).await);
+    let mut in_francs = invoice("100");
+    in_francs["currency"] = "XOF".into();
+    let in_francs = path(&merchant.make(INVOICES, in_francs).await);
+    let absent = format!("{INVOICES}/inv_01h455vb4pex5vsknk084sn02q");
+    let of = |product: &Value| json!({"due_date": "soon", "items": [{"quantity": 1, "product_id": product}]});
+    let (late, mismatch) = (("due_date", "invalid_format"), ("items[0].product_id", "currency_mismatch"));
+    let unknown = ("items[0].product_id", "not_found");
+    merchant.check_by(&Method::PUT, &in_dalasi, of(&json!(nothing)), &[late, unknown]).await;
+    merchant.check_by(&Method::PUT, &in_dalasi, of(&francs["id"]), &[late, mismatch]).await;
+    merchant.check_by(&Method::PUT, &in_francs, of(&francs["id"]), &[late]).await;
+    // What nobody's invoice is written in nobody knows.
+    merchant.check_by(&Method::PUT, &absent, of(&francs["id"]), &[late]).await;
+}
+
+#[tokio::test]
+async fn a_change_of_a_link_is_told_of_a_passed_date_whatever_else_is_wrong() {
+    let merchant = Merchant::new().await;
+    let (short, passed) = (("title", "too_short"), ("expiration_date", "out_of_range"));
+    let ends = merchant.world.now().plus(Duration::from_secs(3_600)).to_text();
+    let link = merchant.make(LINKS, json!({"title": "Tea", "amount": "5.00", "expiration_date": ends})).await;
+    let path = format!("{LINKS}/{}", link["id"].as_str().unwrap());
+    let change = |date: &str| json!({"title": "", "expiration_date": date});
+    merchant.check_by(&Method::PUT, &path, change("2020-01-31"), &[short, passed]).await;
+    merchant.check_by(&Method::PUT, &path, change(&ends), &[short]).await;
+    // The date that it has is no change, passed or not.
+    merchant.world.clock.advance(Duration::from_secs(7_200));
+    merchant.check_by(&Method::PUT, &path, change(&ends), &[short]).await;
+    merchant.check_by(&Method::PUT, &path, change("2020-01-31"), &[short, passed]).await;
+    merchant.check_by(&Method::PUT, &path, json!({"title": "", "expiration_date": null}), &[short]).await;
+}
+
+/// Some clients send microseconds.
+#[tokio::test]
+async fn a_link_ends_at_the_second_that_is_printed() {
+    let merchant = Merchant::new().await;
+    let second = merchant.world.now().plus(Duration::from_secs(3_600)).to_text();
+    let ends = second.replace('Z', ".345678Z");
+    let link = merchant.make(LINKS, json!({"title": "Tea", "amount": "5.00", "expiration_date": ends})).await;
+    assert_eq!(link["expiration_date"], second);
+    let path = format!("{LINKS}/{}", link["id"].as_str().unwrap());
+    let put = async |title: &str| {
+        let body = json!({"title": title, "expiration_date": second});
+        let answer = merchant.send_by(&Method::PUT, &path, &body, None).await;
+        (answer.status.as_u16(), answer.json()["data"].clone())
+    };
+    merchant.world.clock.advance(Duration::from_secs(60));
+    assert_eq!(put("Tea").await, (200, link), "it is no change");
+    merchant.world.clock.advance(Duration::from_secs(3_600));
+    let (status, changed) = put("Green tea").await;
+    assert_eq!(
+        (status, &changed["title"]),
+        (200, &json!("Green tea")),
+        "the date that it has, passed or not: {changed}"
+    );
+}
+
+#[tokio::test]
+async fn a_change_of_an_endpoint_is_told_where_it_leads_whatever_else_is_wrong() {
+    let merchant = Merchant::new().await;
+    let endpoint = json!({"url": "https://shop.example/hook", "enabled_events": ["*"]});
+    let path = format!("{ENDPOINTS}/{}", merchant.make(ENDPOINTS, endpoint).await["id"].as_str().unwrap());
+    let change = json!({"url": "https://shop.example/other", "enabled_events": []});
+    let short = ("enabled_events", "too_short");
+    for method in [Method::POST, Method::PUT, Method::PATCH] {
+        merchant.name.is_inside.store(false, Ordering::SeqCst);
+        merchant.check_by(&method, &path, change.clone(), &[short]).await;
+        merchant.name.is_inside.store(true, Ordering::SeqCst);
+        merchant.check_by(&method, &path, change.clone(), &[("url", "not_allowed"), short]).await;
+    }
 }
 
 #[tokio::test]

@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 use crate::app::invoices::{InvoiceChange, NewInvoice};
 use crate::app::products::NewItem;
 use crate::app::references::Named;
-use crate::http::answer::Problem;
 use crate::http::fault::FaultCode;
 use crate::http::fields::{Field, Fields, MetadataValues};
 use crate::http::json::Body;
@@ -125,7 +124,7 @@ pub(super) fn create(body: &Body) -> Result<NewInvoice, Faulty> {
         Ok(checked) => checked,
         Err(faults) => {
             let named = Named { customer: customer_id, lines: currency.zip(items), ..Named::default() };
-            return Err(Faulty { faults, named });
+            return Err(Faulty { faults, named: Box::new(named) });
         }
     };
     Ok(NewInvoice {
@@ -148,9 +147,10 @@ fn of_customer(field: Field<'_, String>, is_new: bool) -> Option<String> {
     if is_new { field.required() } else { field.optional() }
 }
 
-/// `currency` is the invoice's own.
-pub(super) fn update(body: &Body, headers: &HeaderMap, currency: Currency) -> Result<InvoiceChange, Problem> {
+/// `currency` is the invoice's own, where there is such an invoice.
+pub(super) fn update(body: &Body, headers: &HeaderMap, currency: Option<Currency>) -> Result<InvoiceChange, Faulty> {
     let mut fields = Fields::new(body);
+    let read_in = currency.unwrap_or(Currency::gmd());
     let change = InvoiceChange {
         email: fields.text("customer_email").email().change(),
         name: fields.text("customer_name").min(1).max(200).change(),
@@ -159,12 +159,17 @@ pub(super) fn update(body: &Body, headers: &HeaderMap, currency: Currency) -> Re
         tax_rate: tax_rate(&mut fields).change(),
         due_date: fields.text("due_date").parse(read::deadline).change(),
         notes: fields.text("notes").max(2000).change(),
-        items: items(&mut fields, Some(currency)).change(),
+        items: items(&mut fields, Some(read_in)).change(),
         metadata: fields.metadata("metadata", MetadataValues::Strings).change().map(Metadata::from_canonical),
         based_on: based_on(&mut fields, headers),
     };
-    fields.finish()?;
-    Ok(change)
+    match fields.finish() {
+        Ok(_) => Ok(change),
+        Err(faults) => {
+            let named = Named { lines: currency.zip(change.items), ..Named::default() };
+            Err(Faulty { faults, named: Box::new(named) })
+        }
+    }
 }
 
 fn tax_rate<'f>(fields: &'f mut Fields<'_>) -> Field<'f, TaxRate> {

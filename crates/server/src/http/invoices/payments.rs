@@ -3,7 +3,7 @@
 use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::invoice::Invoice;
-use domain::{Method, OfflineMethod};
+use domain::{Currency, Method, OfflineMethod};
 use serde::{Deserialize, Serialize};
 use store::Tx;
 use store::queries::{documents, invoice_payments, receipts};
@@ -13,10 +13,10 @@ use super::{currency_of, parse, refuse_card_numbers, view};
 use crate::app::invoices::{self, NewPayment};
 use crate::app::{Context, look_up};
 use crate::http::answer::{Answer, Problem};
+use crate::http::body::Sent;
 use crate::http::caller::Caller;
 use crate::http::fault::FaultCode;
 use crate::http::fields::Fields;
-use crate::http::json::Body;
 use crate::http::openapi::Data;
 use crate::http::path::InPath;
 use crate::http::{Api, read};
@@ -51,11 +51,12 @@ pub(in crate::http) async fn record_payment(
     State(api): State<Api>,
     caller: Caller,
     InPath(id): InPath,
-    body: Body,
+    body: Sent,
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Invoices))?;
+    let body = body?;
     let named = parse(&id);
-    let currency = currency_of(&api, scope, &named).await?;
+    let currency = currency_of(&api, scope, &named).await?.unwrap_or(Currency::gmd());
     let mut fields = Fields::new(&body);
     let amount = fields.amount("amount", read::amount("amount", currency)).required();
     let method = fields.text("payment_method").parse(offline_method).required();
