@@ -1,10 +1,10 @@
-// Makes the checkout page quicker; it is complete without. It listens for a change, asks when the phone wakes up, and
-// asks now and then in any case, since phones cut the line of a page in the background. A change draws the page anew.
+// Makes the page quicker; it is complete without. It listens for a change, asks when the phone wakes up and now and then,
+// since phones cut the line of a page in the background. A change draws the page anew.
 (() => {
 const d = document, { self, revision, events, status, go, back, busy, offline } = d.body.dataset
 const by = id => d.getElementById(id)
 const say = text => by('live').textContent = text
-let sent, gone, pause = 4e3, timer
+let sent, gone, pause = 4e3, timer, out
 
 // Not while a form or another page is on its way: that would cut it off. A link may lead to an app and leave the page here.
 const anew = () => { if (!sent && !gone) location.replace(self) }
@@ -18,11 +18,14 @@ if (now.time_left) by('left').textContent = now.time_left
 d.addEventListener('submit', e => {
 if (sent) return e.preventDefault()
 sent = 1
-e.submitter && e.submitter.classList.add('busy')
+const b = e.submitter
+b && b.classList.add('busy')
 say(busy)
-setTimeout(() => { sent = 0; say(''); d.querySelectorAll('.busy').forEach(b => b.classList.remove('busy')) }, 2e4)
+setTimeout(() => { sent = 0; say(''); b && b.classList.remove('busy') }, 2e4)
 })
-addEventListener('pageshow', e => { if (e.persisted) { sent = gone = 0; anew() } })
+// Who comes back by the back button stays. A page that leads nowhere is drawn anew.
+const stay = () => { clearTimeout(out); by('auto').hidden = 1 }
+addEventListener('pageshow', e => { if (e.persisted) { sent = gone = 0; back ? stay() : anew() } })
 
 const ask = async () => {
 clearTimeout(timer)
@@ -53,9 +56,9 @@ history.replaceState(0, '', self)
 setTimeout(() => location.assign(go), 600)
 }
 if (back && first) {
-const timer = setTimeout(() => location.assign(back), 8e3)
+out = setTimeout(() => location.assign(back), 8e3)
 by('auto').hidden = 0
-by('stay').onclick = () => { clearTimeout(timer); by('auto').hidden = 1 }
+by('stay').onclick = stay
 }
 const paper = by('print')
 if (paper) { paper.hidden = 0; paper.onclick = () => print() }

@@ -28,6 +28,7 @@ pub mod payment_links;
 pub mod payments;
 pub mod products;
 pub mod publish;
+mod questions;
 pub mod receipt_statements;
 pub mod receipts;
 pub mod references;
@@ -193,6 +194,7 @@ struct Inner {
     endpoint_tests: endpoint_tests::EndpointTests,
     key_waits: idempotency::KeyWaits,
     untold: idempotency::Untold,
+    questions: questions::Questions,
     key_uses: key_uses::KeyUses,
 }
 
@@ -216,6 +218,7 @@ impl App {
             endpoint_tests: endpoint_tests::EndpointTests::default(),
             key_waits: idempotency::KeyWaits::default(),
             untold: idempotency::Untold::default(),
+            questions: questions::Questions::default(),
             key_uses: key_uses::KeyUses::default(),
         };
         Self { inner: Arc::new(inner) }

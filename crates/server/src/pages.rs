@@ -30,6 +30,7 @@ mod state;
 mod streams;
 mod subject;
 pub mod text;
+mod typed;
 pub mod verify;
 mod verify_handlers;
 pub mod view;

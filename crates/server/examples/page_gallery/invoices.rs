@@ -23,6 +23,7 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
         known: voice.option("+220 7•• ••12"),
         typed: None,
         error: None,
+        problem: None,
         other_methods: true,
     };
     let apart = State::Choose {

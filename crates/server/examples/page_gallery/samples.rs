@@ -156,6 +156,7 @@ fn page(state: State, language: Language, voice: Voice) -> PaymentPage {
         fields: Vec::new(),
         part: None,
         chosen_part: None,
+        unsettled: false,
         state,
     }
 }
@@ -187,7 +188,14 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
         ),
         (
             "phone",
-            State::NeedsPhone { method: Method::Afrimoney, known: None, typed: None, error: None, other_methods: true },
+            State::NeedsPhone {
+                method: Method::Afrimoney,
+                known: None,
+                typed: None,
+                error: None,
+                problem: None,
+                other_methods: true,
+            },
         ),
         (
             "phone-known",
@@ -196,6 +204,7 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
                 known: Some(phone()),
                 typed: None,
                 error: None,
+                problem: None,
                 other_methods: true,
             },
         ),
@@ -206,6 +215,7 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
                 known: None,
                 typed: voice.option("+220 712 34"),
                 error: Some(PhoneError::Format),
+                problem: None,
                 other_methods: true,
             },
         ),

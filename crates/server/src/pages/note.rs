@@ -1,6 +1,6 @@
 //! What one showing of a page says beyond the state of the payment: the error of a form that did nothing, or that the
-//! payer has just been told to go on. It travels in the address of the page, since a POST always ends in a redirect and
-//! there is no cookie.
+//! payer has just been told to go on; and what the payer had filled in. It travels in the address of the page, since a POST
+//! always ends in a redirect and there is no cookie.
 //!
 //! It is sealed: nobody can make a page of ours say what we did not say, nor read the phone number that was mistyped.
 //! What the payment's state says wins over it.
@@ -10,6 +10,7 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use domain::{Method, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::typed::Typed;
 use crate::secrets::{MasterKey, Subkey};
 
 /// An error stays on the page so long.
@@ -39,18 +40,13 @@ pub(super) enum Note {
     Phone {
         method: Method,
         fault: PhoneFault,
-        typed: Option<String>,
-        /// The part of an invoice that was chosen before.
-        part: Option<String>,
     },
     /// An amount that can't be paid.
     Part {
         fault: FieldFault,
-        typed: String,
     },
-    /// Fields of a payment link: what was filled in, and what is wrong with it, by their names.
+    /// What is wrong with the fields of a payment link, by their names.
     Fields {
-        typed: Vec<(String, String)>,
         wrong: Vec<(String, FieldFault)>,
     },
     Code {
@@ -59,9 +55,13 @@ pub(super) enum Note {
 }
 
 impl Note {
-    /// Whether it is still worth saying when the payer switches the language: nothing leads outward then, and no amount that
-    /// was typed in one language is read in the other.
+    /// Whether it is still worth saying when the payer switches the language: nothing leads outward then.
     pub(super) fn outlives_language(&self) -> bool {
+        !matches!(self, Self::Go {} | Self::Leaving {})
+    }
+
+    /// Whether it leads back to the form that did nothing.
+    pub(super) fn is_of_form(&self) -> bool {
         match self {
             Self::NotStarted { .. }
             | Self::InProgress {}
@@ -69,11 +69,38 @@ impl Note {
             | Self::StaleForm {}
             | Self::AmountChanged {}
             | Self::NoNewPayment {}
-            | Self::Code { .. }
-            | Self::Approved {}
-            | Self::Phone { part: None, .. } => true,
-            Self::Go {} | Self::Leaving {} | Self::Phone { .. } | Self::Part { .. } | Self::Fields { .. } => false,
+            | Self::Phone { .. }
+            | Self::Part { .. }
+            | Self::Fields { .. } => true,
+            Self::Go {} | Self::Leaving {} | Self::Approved {} | Self::Code { .. } => false,
         }
+    }
+
+    /// Whether a form that asks for a phone is shown again. What changed or is gone leads back to the choice before it.
+    pub(super) fn asks_for_phone_again(&self) -> bool {
+        matches!(self, Self::Phone { .. } | Self::StaleForm {} | Self::TooOften {} | Self::InProgress {})
+    }
+}
+
+/// A note, and the form to which it leads back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Noted {
+    at_s: i64,
+    #[serde(flatten)]
+    pub(super) note: Note,
+    #[serde(rename = "form", default, skip_serializing_if = "Typed::is_empty")]
+    pub(super) typed: Typed,
+}
+
+impl Noted {
+    pub(super) fn new(note: Note, typed: &Typed, now: Timestamp) -> Self {
+        let typed = if note.is_of_form() { typed.clone() } else { Typed::default() };
+        Self { at_s: now.seconds(), note, typed }
+    }
+
+    /// The same, said at the same time, of a form with this in it.
+    pub(super) fn with(self, typed: Typed) -> Self {
+        Self { typed, ..self }
     }
 }
 
@@ -106,13 +133,6 @@ pub(super) enum FieldFault {
     CardNumber,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Sealed {
-    at_s: i64,
-    #[serde(flatten)]
-    note: Note,
-}
-
 /// Seals and opens notes. Its key is not the one under stored secrets: anybody can make us seal a note.
 pub(super) struct Notes(MasterKey);
 
@@ -121,9 +141,8 @@ impl Notes {
         Self(MasterKey::from_bytes(key.derive("page notes v1")))
     }
 
-    pub(super) fn seal(&self, object_id: &str, note: &Note, now: Timestamp) -> String {
-        let sealed = Sealed { at_s: now.seconds(), note: note.clone() };
-        let text = serde_json::to_vec(&sealed).expect("a note has nothing that JSON can't say");
+    pub(super) fn seal(&self, object_id: &str, noted: &Noted) -> String {
+        let text = serde_json::to_vec(&former::written(noted)).expect("a note has nothing that JSON can't say");
         let blob = self.0.wrap(&text, &bound_to(object_id));
         let body = blob.rsplit(':').next().unwrap_or_default();
         let bytes = STANDARD_NO_PAD.decode(body).expect("a wrapped secret is base64");
@@ -131,12 +150,12 @@ impl Notes {
     }
 
     /// Nothing where it is not ours, of another page or too old: then the page shows its state alone.
-    pub(super) fn open(&self, object_id: &str, text: &str, now: Timestamp) -> Option<Note> {
+    pub(super) fn open(&self, object_id: &str, text: &str, now: Timestamp) -> Option<Noted> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let blob = format!("v1:{}:{}", self.0.id(), STANDARD_NO_PAD.encode(bytes));
         let opened = self.0.unwrap(&blob, &bound_to(object_id)).ok()?;
-        let Sealed { at_s, note } = serde_json::from_slice(opened.expose()).ok()?;
-        let lifetime_s = match note {
+        let noted = former::read(serde_json::from_slice(opened.expose()).ok()?)?;
+        let lifetime_s = match noted.note {
             Note::Go {} | Note::Leaving {} => FRESH_S,
             Note::Approved {}
             | Note::NotStarted { .. }
@@ -150,7 +169,7 @@ impl Notes {
             | Note::Fields { .. }
             | Note::Code { .. } => LIFETIME_S,
         };
-        (now.seconds() < at_s.saturating_add(lifetime_s)).then_some(note)
+        (now.seconds() < noted.at_s.saturating_add(lifetime_s)).then_some(noted)
     }
 }
 
@@ -158,8 +177,58 @@ fn bound_to(object_id: &str) -> String {
     format!("page note:{object_id}")
 }
 
+/// Notes as the version before this one has them, which may run beside it during an upgrade: it kept what was typed with a
+/// wrong phone, part or field alone, and in members of those. A part must not become all.
+mod former {
+    use serde_json::{Map, Value, json};
+
+    use super::{Note, Noted};
+    use crate::pages::questions::{AMOUNT, PHONE};
+
+    pub(super) fn written(noted: &Noted) -> Value {
+        let mut value = serde_json::to_value(noted).expect("a note has nothing that JSON can't say");
+        let typed = &noted.typed;
+        match (&noted.note, &mut value) {
+            (Note::Phone { .. }, Value::Object(members)) => {
+                members.insert("typed".into(), json!(typed.get(PHONE)));
+                members.insert("part".into(), json!(typed.get(AMOUNT)));
+            }
+            (Note::Part { .. }, Value::Object(members)) => {
+                members.insert("typed".into(), json!(typed.get(AMOUNT).unwrap_or_default()));
+            }
+            (Note::Fields { .. }, Value::Object(members)) => {
+                let form = members.remove("form").unwrap_or_else(|| json!([]));
+                members.insert("typed".into(), form);
+            }
+            _ => {}
+        }
+        value
+    }
+
+    pub(super) fn read(mut value: Value) -> Option<Noted> {
+        if let Value::Object(members) = &mut value
+            && !members.contains_key("form")
+            && let Some(form) = form(members)
+        {
+            members.insert("form".into(), form);
+        }
+        serde_json::from_value(value).ok()
+    }
+
+    fn form(members: &Map<String, Value>) -> Option<Value> {
+        let field = |name: &str, member: &str| Some(json!([name, members.get(member)?.as_str()?]));
+        match members.get("note")?.as_str()? {
+            "phone" => Some([field(PHONE, "typed"), field(AMOUNT, "part")].into_iter().flatten().collect()),
+            "part" => Some([field(AMOUNT, "typed")].into_iter().flatten().collect()),
+            "fields" => members.get("typed").cloned(),
+            _ => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::form::Form;
     use super::*;
     use crate::secrets::Purpose;
 
@@ -167,16 +236,47 @@ mod tests {
         Timestamp::from_micros(seconds * 1_000_000)
     }
 
+    /// As the version before sealed them, and as it reads what this one seals.
+    #[test]
+    fn the_version_before_is_understood_and_understands() {
+        let (phone, part) = ([("phone", "+22071"), ("amount", "40.00")], [("amount", "x")]);
+        let fields = [("name", "Awa"), ("answer-0", "7")];
+        let table = [
+            (
+                r#"{"at_s":7,"note":"phone","method":"qmoney","fault":"format","typed":"+22071","part":"40.00"}"#,
+                &phone[..],
+            ),
+            (r#"{"at_s":7,"note":"phone","method":"qmoney","fault":"format","typed":null,"part":null}"#, &[]),
+            (r#"{"at_s":7,"note":"part","fault":"format","typed":"x"}"#, &part),
+            (
+                r#"{"at_s":7,"note":"fields","typed":[["name","Awa"],["answer-0","7"]],"wrong":[["amount","missing"]]}"#,
+                &fields,
+            ),
+            (r#"{"at_s":7,"note":"stale_form"}"#, &[]),
+        ];
+        for (text, typed) in table {
+            let former: serde_json::Value = serde_json::from_str(text).unwrap();
+            let read = former::read(former.clone()).unwrap_or_else(|| panic!("{text}"));
+            let form = typed.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+            assert_eq!(read.typed, Typed::in_form(&Form::of(form)), "{text}");
+            let mut written = former::written(&read);
+            written.as_object_mut().unwrap().remove("form");
+            assert_eq!(written, former);
+        }
+    }
+
     #[test]
     fn a_note_opens_on_its_own_page_for_a_while() {
         let notes = |byte| Notes::new(&MasterKey::from_bytes([byte; 32]).subkey(Purpose::FormToken));
-        let typed =
-            Note::Phone { method: Method::Qmoney, fault: PhoneFault::Format, typed: Some("12".into()), part: None };
-        for (note, lifetime_s) in [(typed, LIFETIME_S), (Note::Go {}, FRESH_S)] {
-            let sealed = notes(1).seal("cs_1", &note, at(100));
+        let form = Form::of(vec![("phone".into(), "12".into())]);
+        let wrong = Note::Phone { method: Method::Qmoney, fault: PhoneFault::Format };
+        for (note, lifetime_s, phone) in [(wrong, LIFETIME_S, Some("12")), (Note::Go {}, FRESH_S, None)] {
+            let noted = Noted::new(note, &Typed::in_form(&form), at(100));
+            assert_eq!(noted.typed.get("phone"), phone, "what began something is not shown again");
+            let sealed = notes(1).seal("cs_1", &noted);
             assert!(sealed.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{sealed}");
-            assert_eq!(notes(1).open("cs_1", &sealed, at(100)), Some(note.clone()));
-            assert_eq!(notes(1).open("cs_1", &sealed, at(99 + lifetime_s)), Some(note));
+            assert_eq!(notes(1).open("cs_1", &sealed, at(100)), Some(noted.clone()));
+            assert_eq!(notes(1).open("cs_1", &sealed, at(99 + lifetime_s)), Some(noted));
             assert_eq!(notes(1).open("cs_1", &sealed, at(100 + lifetime_s)), None);
             assert_eq!(notes(1).open("cs_2", &sealed, at(100)), None);
             assert_eq!(notes(2).open("cs_1", &sealed, at(100)), None);

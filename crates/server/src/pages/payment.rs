@@ -52,7 +52,7 @@ impl<'a> Payment<'a> {
             merchant: plain(&page.merchant.name),
             amount: page.amount.as_ref().map(|it| amount::format(it, page.language.locale)).unwrap_or_default(),
             digits: page.amount.as_ref().map(|it| amount::digits(it, page.language.locale)).unwrap_or_default(),
-            watch: !is_final(&page.state) && go.is_none(),
+            watch: (page.unsettled || !is_final(&page.state)) && go.is_none(),
             refresh: waits(&page.state).then(|| pause_seconds(page.reads)),
             go,
             back,
@@ -456,7 +456,7 @@ impl<'a> Payment<'a> {
     fn title(&self) -> String {
         let (key, failed) = match &self.page.state {
             State::Choose { problem, .. } => ("title-pay", problem.is_some() || self.has_field_error()),
-            State::NeedsPhone { error, .. } => ("title-phone", error.is_some()),
+            State::NeedsPhone { error, problem, .. } => ("title-phone", error.is_some() || problem.is_some()),
             State::ApproveOnPhone { problem, .. } => ("approve-title", problem.is_some()),
             State::EnterCode { error, .. } => ("code-title", error.is_some()),
             State::Redirecting { problem, .. } => ("title-pay", problem.is_some()),
@@ -492,7 +492,7 @@ impl<'a> Payment<'a> {
     }
 }
 
-/// Nothing that happens later changes what these say, as far as the payer is concerned.
+/// Nothing that happens later changes what these say, as far as the payer is concerned, unless an attempt is unsettled.
 fn is_final(state: &State) -> bool {
     match state {
         State::Paid { .. } | State::PaidLate { .. } | State::AlreadyPaid { .. } | State::Leaving { .. } => true,
@@ -533,7 +533,7 @@ fn ways_out(page: &PaymentPage) -> (Option<&str>, Option<&str>) {
     match &page.state {
         State::Redirecting { url, automatic: true, .. } if checked(url) => (Some(url), None),
         State::Leaving { return_url } if checked(return_url) => (Some(return_url), None),
-        State::Paid { return_url: Some(url), .. } if checked(url) => (None, Some(url)),
+        State::Paid { return_url: Some(url), .. } if checked(url) && !page.unsettled => (None, Some(url)),
         _ => (None, None),
     }
 }

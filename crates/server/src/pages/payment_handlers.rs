@@ -18,12 +18,13 @@ use store::queries::idempotency::IdempotencyKey;
 
 use super::answer::{Wrong, html, nonce, random, see_other};
 use super::form::{self, Form, Token};
-use super::note::{FieldFault, Note, PhoneFault};
+use super::note::{FieldFault, Note, Noted, PhoneFault};
 use super::page_path::PagePath;
 use super::questions::Filled;
 use super::routes::Site;
 use super::state::{self, Simulator};
 use super::text::Language;
+use super::typed::Typed;
 use super::view::{self, PaymentPage};
 use super::visit::{Visit, address};
 use super::{amount, page_path, payment, questions, shown, subject};
@@ -34,6 +35,7 @@ use crate::app::payments::Initialize;
 use crate::app::sessions::Payment;
 use crate::error::Failure;
 use crate::form_token;
+use crate::monotonic;
 use crate::request_id::RequestId;
 use crate::way_back;
 use outcomes::{answer, payment_answer, payment_outcome, place_of};
@@ -62,6 +64,10 @@ struct Call {
     language: Language,
     path: String,
     request_id: RequestId,
+    /// Shown again where the form does nothing.
+    typed: Typed,
+    /// The wallet whose phone the form asks for.
+    phone_of: Option<Method>,
 }
 
 impl Call {
@@ -70,7 +76,8 @@ impl Call {
         let hosted = look_up(site, place).await?;
         let language = visit.language(Some(hosted.organization.profile.locale.as_str()));
         let (path, request_id) = (page_path::path(place), visit.request_id.clone());
-        Ok(Self { site: Arc::clone(site), path, hosted, place, action, language, request_id })
+        let (typed, phone_of) = (Typed::default(), None);
+        Ok(Self { site: Arc::clone(site), path, hosted, place, action, language, request_id, typed, phone_of })
     }
 
     /// The same request for another page.
@@ -88,8 +95,16 @@ impl Call {
     }
 
     fn to_place_with(&self, place: Place, note: &Note) -> Response {
-        let sealed = self.site.notes.seal(&place.id(), note, self.hosted.now);
-        see_other(&address(&page_path::path(place), self.language, &[("note", &sealed)]))
+        let sealed = self.site.notes.seal(&place.id(), &Noted::new(note.clone(), &self.typed, self.hosted.now));
+        let mut parameters = vec![("note", sealed.as_str())];
+        // Back to the page that asks for a phone.
+        let phone_of = self.phone_of.filter(|_| place == self.place && note.asks_for_phone_again());
+        if let Some(method) = phone_of {
+            parameters.push(("method", method.as_str()));
+            // Also when the note is too old: a part never becomes all.
+            parameters.extend(self.typed.get(questions::AMOUNT).map(|part| ("amount", part)));
+        }
+        see_other(&address(&page_path::path(place), self.language, &parameters))
     }
 }
 
@@ -118,16 +133,20 @@ fn draw(call: &Call, visit: &Visit) -> Response {
     let id = call.place.id();
     let stored = stored_state(site, hosted);
     let revision = state::revision(hosted, &stored);
-    let note = visit.note.as_deref().and_then(|note| site.notes.open(&id, note, hosted.now));
-    let fields = questions::fields(hosted, call.place, note.as_ref(), language.locale);
-    let part = subject::part(hosted, note.as_ref());
-    let chosen_part = chosen_part(call, visit, note.as_ref());
-    let note_stays = note.as_ref().is_some_and(Note::outlives_language);
-    let shown = state::noted(stored, hosted, note, visit.method);
+    let noted = visit.note.as_deref().and_then(|note| site.notes.open(&id, note, hosted.now));
+    let note = noted.as_ref().map(|noted| &noted.note);
+    let typed = noted.as_ref().map(|noted| noted.typed.clone()).unwrap_or_default().of_page(hosted, call.place);
+    let fields = questions::fields(hosted, call.place, note, &typed, language.locale);
+    let part = subject::part(hosted, note, &typed);
+    let chosen_part = chosen_part(call, visit, &typed);
+    let shown = state::noted(stored, hosted, note, &typed, visit.method);
     // Only the page that asks for a phone comes between the choice of a part and its payment.
     let chosen_part = chosen_part.filter(|_| matches!(shown, view::State::NeedsPhone { .. }));
     let mut kept = kept_choice(visit, chosen_part.as_ref().map(|(_, part)| *part), language);
-    kept.extend(visit.note.clone().filter(|_| note_stays).map(|sealed| ("note", sealed)));
+    kept.extend(noted.filter(|noted| noted.note.outlives_language()).map(|noted| {
+        let typed = typed.in_other_language(hosted, call.place, language.locale);
+        ("note", site.notes.seal(&id, &noted.with(typed)))
+    }));
     let form_token_key = &site.app.context().form_token_key;
     let form_token = form_token::issue(form_token_key, PURPOSE, &id, subject::forms_until_s(hosted), &random());
     let shown_here = shown::named(hosted, call.place).map(|text| {
@@ -153,6 +172,7 @@ fn draw(call: &Call, visit: &Visit) -> Response {
         fields,
         part,
         chosen_part: chosen_part.map(|(typed, _)| typed),
+        unsettled: hosted.unsettled().is_some(),
         state: in_language(shown, site.pay_url(), language),
     };
     let nonce = nonce();
@@ -167,11 +187,8 @@ fn kept_choice(visit: &Visit, part: Option<Money>, language: Language) -> Vec<(&
 }
 
 /// A part that was chosen with the method, on the way to the phone; as it was typed, and what it comes to.
-fn chosen_part(call: &Call, visit: &Visit, note: Option<&Note>) -> Option<(String, Money)> {
-    let typed = match note {
-        Some(Note::Phone { part, .. }) => part.clone(),
-        Some(_) | None => visit.part.clone(),
-    };
+fn chosen_part(call: &Call, visit: &Visit, typed: &Typed) -> Option<(String, Money)> {
+    let typed = typed.get(questions::AMOUNT).map(str::to_owned).or_else(|| visit.part.clone());
     let typed = typed.filter(|_| call.hosted.takes_parts())?;
     let part = part_of(call, Some(&typed)).ok()??;
     Some((typed, part))
@@ -234,13 +251,17 @@ async fn ask(call: &Call) {
     let Some(attempt) = call.hosted.payment.as_ref().and_then(|payment| payment.transaction.as_ref()) else { return };
     let (app, scope, id) = (call.site.app.clone(), call.hosted.scope(), attempt.id);
     let request_id = call.request_id.clone();
+    let until = monotonic::now() + LONGEST_QUESTION;
+    // Whoever asks as well hears of it by the page.
+    let Ok(turn) = tokio::time::timeout_at(until, app.begin_question(id)).await else { return };
     let question = tokio::spawn(async move {
+        let _turn = turn;
         if let Err(failure) = app.ask_rail(scope, id, None).await {
             // The worker asks again in any case.
             tracing::warn!(transaction = %id, %failure, %request_id, "a rail can't be asked for a payer who waits");
         }
     });
-    let _ = tokio::time::timeout(LONGEST_QUESTION, question).await;
+    let _ = tokio::time::timeout_at(until, question).await;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -274,6 +295,8 @@ pub(super) async fn act(State(site): State<Arc<Site>>, visit: Visit, request: Re
         let call = Call::open(&site, &visit).await?;
         let action = call.action.as_deref().and_then(Action::parse).ok_or(Wrong::NotFound)?;
         let form = form::read(request, site.pay_url()).await?;
+        let phone_of = named_method(&form).filter(|method| action == Action::Phone && method.needs_phone());
+        let call = Call { typed: Typed::in_form(&form), phone_of, ..call };
         let key = &site.app.context().form_token_key;
         match form::token(&form, key, PURPOSE, &call.place.id(), call.hosted.now)? {
             Token::Stale => Ok(call.to_page_with(&Note::StaleForm {})),
@@ -284,7 +307,7 @@ pub(super) async fn act(State(site): State<Arc<Site>>, visit: Visit, request: Re
 }
 
 async fn press(call: &Call, action: Action, form: &Form, token: &str) -> Result<Response, Wrong> {
-    let method = form.get("method").and_then(Method::parse);
+    let method = named_method(form);
     let call = match (action, call.hosted.anew()) {
         (Action::Method | Action::Phone, Some(request)) => match successor(call, request).await? {
             Ok(call) => &call.clone(),
@@ -302,18 +325,15 @@ async fn press(call: &Call, action: Action, form: &Form, token: &str) -> Result<
     };
     match (action, wish) {
         (Action::Method, Some(wish)) if wish.method.needs_phone() => {
-            ask_for_phone(call, wish, form, |name| once(name, &form.whole())).await
+            ask_for_phone(call, wish, |name| once(name, &form.whole())).await
         }
-        (Action::Method, Some(wish)) => start(call, wish, None, form, once("method", &form.whole())).await,
+        (Action::Method, Some(wish)) => start(call, wish, None, once("method", &form.whole())).await,
         (Action::Phone, Some(wish)) if wish.method.needs_phone() => match phone(call, form) {
             Ok(phone) => {
                 let key = once("phone", &with_phone(form, &phone));
-                start(call, wish, Some(phone), form, key).await
+                start(call, wish, Some(phone), key).await
             }
-            Err((fault, typed)) => {
-                let note = Note::Phone { method: wish.method, fault, typed, part: wish.typed_part };
-                Ok(call.to_page_with(&note))
-            }
+            Err(fault) => Ok(call.to_page_with(&Note::Phone { method: wish.method, fault })),
         },
         // Only a form that was altered names no method.
         (Action::Method | Action::Phone, _) => Ok(call.to_page()),
@@ -347,10 +367,14 @@ async fn sent_before(
         None => None,
     };
     match before {
-        Some(result) if asks_for_phone => to_phone(call, form, method, None, result),
-        Some(result) => payment_answer(call, form, result, Some(method)),
+        Some(result) if asks_for_phone => to_phone(call, method, None, result),
+        Some(result) => payment_answer(call, result, Some(method)),
         None => Ok(call.to_page_with(note)),
     }
+}
+
+fn named_method(form: &Form) -> Option<Method> {
+    form.get("method").and_then(Method::parse)
 }
 
 /// What belongs to the key of a form that asks for a payment by this phone.
@@ -390,7 +414,7 @@ fn wish(call: &Call, form: &Form, method: Method) -> Result<Wish, Note> {
         Ok(part) => part,
         // There is no field any more beside which it could stand.
         Err(_) if !call.hosted.takes_parts() => return Err(Note::AmountChanged {}),
-        Err(fault) => return Err(Note::Part { fault, typed: typed_part.unwrap_or_default() }),
+        Err(fault) => return Err(Note::Part { fault }),
     };
     filled.amount = shown::due(form, &call.hosted, part)?.or(filled.amount);
     Ok(Wish { method, typed_part: typed_part.filter(|_| part.is_some()), filled })
@@ -415,12 +439,7 @@ fn key_of(call: &Call, key: String) -> IdempotencyKey {
 
 /// A wallet is asked only after the payer has said which phone. What was begun with another method ends here. Where many
 /// pay, the payment is opened first: what was filled in is in it.
-async fn ask_for_phone(
-    call: &Call,
-    wish: Wish,
-    form: &Form,
-    once: impl Fn(&str) -> IdempotencyKey,
-) -> Result<Response, Wrong> {
+async fn ask_for_phone(call: &Call, wish: Wish, once: impl Fn(&str) -> IdempotencyKey) -> Result<Response, Wrong> {
     let method = wish.method;
     let open = call
         .hosted
@@ -446,7 +465,7 @@ async fn ask_for_phone(
             let request = request(call, &wish, None, None);
             let key = Some(once("open"));
             let result = call.site.app.initialize(call.hosted.scope(), request, None, key, payment_outcome).await;
-            to_phone(call, form, method, part, result)
+            to_phone(call, method, part, result)
         }
         (Payable::PaymentLink(_) | Payable::Checkout(_) | Payable::Invoice(_), _) => {
             Ok(phone_page(call, call.place, method, part))
@@ -457,14 +476,13 @@ async fn ask_for_phone(
 /// After a payment was opened for it.
 fn to_phone(
     call: &Call,
-    form: &Form,
     method: Method,
     part: Option<&str>,
     result: Result<Reply, Failure>,
 ) -> Result<Response, Wrong> {
     match result {
         Ok(reply) if reply.status == 200 => Ok(phone_page(call, place_of(call, &reply), method, part)),
-        result => payment_answer(call, form, result, Some(method)),
+        result => payment_answer(call, result, Some(method)),
     }
 }
 
@@ -481,46 +499,29 @@ fn request(call: &Call, wish: &Wish, method: Option<Method>, phone: Option<Msisd
     Initialize { method, amount, payer, answers, counted, ..Initialize::of(call.place.target()) }
 }
 
-fn phone(call: &Call, form: &Form) -> Result<Msisdn, (PhoneFault, Option<String>)> {
+fn phone(call: &Call, form: &Form) -> Result<Msisdn, PhoneFault> {
     if form.get("use") == Some("known") {
         let of_session = call.hosted.payment.as_ref().and_then(|payment| payment.session.payer.phone.clone());
         let known = of_session.filter(|_| call.hosted.object.fixed_method().is_some());
         let known = known.or_else(|| state::known_phone(&call.hosted)).filter(Msisdn::is_gambian);
-        return known.ok_or((PhoneFault::Missing, None));
+        return known.ok_or(PhoneFault::Missing);
     }
-    let typed = typed_phone(form).unwrap_or_default();
+    let typed = form.get(questions::PHONE).unwrap_or_default().trim();
     // What the field holds before anybody types.
-    if matches!(typed.as_str(), "" | "+" | "+220") {
-        return Err((PhoneFault::Missing, None));
+    if matches!(typed, "" | "+" | "+220") {
+        return Err(PhoneFault::Missing);
     }
-    match Msisdn::parse(&typed) {
-        Ok(phone) if phone.is_gambian() => Ok(phone),
-        Ok(_) | Err(_) => Err((PhoneFault::Format, Some(typed))),
-    }
+    Msisdn::parse(typed).ok().filter(Msisdn::is_gambian).ok_or(PhoneFault::Format)
 }
 
-fn typed_phone(form: &Form) -> Option<String> {
-    Some(form.get("phone")?.trim().chars().take(LONGEST_TYPED).collect())
-}
-
-async fn start(
-    call: &Call,
-    wish: Wish,
-    phone: Option<Msisdn>,
-    form: &Form,
-    key: IdempotencyKey,
-) -> Result<Response, Wrong> {
+async fn start(call: &Call, wish: Wish, phone: Option<Msisdn>, key: IdempotencyKey) -> Result<Response, Wrong> {
     let method = wish.method;
-    let asks_for_phone = phone.is_some();
     let request = request(call, &wish, Some(method), phone);
     match call.site.app.initialize(call.hosted.scope(), request, None, Some(key), payment_outcome).await {
-        Err(Failure::TooOften) if asks_for_phone => Ok(call.to_page_with(&Note::Phone {
-            method,
-            fault: PhoneFault::TooOften,
-            typed: typed_phone(form),
-            part: wish.typed_part,
-        })),
-        result => payment_answer(call, form, result, Some(method)),
+        Err(Failure::TooOften) if call.phone_of.is_some() => {
+            Ok(call.to_page_with(&Note::Phone { method, fault: PhoneFault::TooOften }))
+        }
+        result => payment_answer(call, result, Some(method)),
     }
 }
 

@@ -9,6 +9,7 @@ use domain::{Metadata, Money, Msisdn};
 use super::form::Form;
 use super::note::{FieldFault, Note};
 use super::text::Locale;
+use super::typed::Typed;
 use super::view::{Field, FieldError, FieldKind, Label};
 use super::{amount, state};
 use crate::app::hosted::{Hosted, Place, Standing};
@@ -18,13 +19,12 @@ use crate::card_number::has_card_number;
 use crate::fault::{Fault, FaultCode};
 use crate::plausible::is_email;
 
-const AMOUNT: &str = "amount";
+pub(super) const AMOUNT: &str = "amount";
 const NAME: &str = "name";
 const EMAIL: &str = "email";
-const PHONE: &str = "phone";
+pub(super) const PHONE: &str = "phone";
+const ANSWER: &str = "answer-";
 const LONGEST_NAME: usize = 200;
-/// What was typed rides in an address while something is wrong with it.
-const MOST_TYPED_BYTES: usize = 1500;
 
 /// What a payer has filled in, as a request takes it.
 #[derive(Debug, Clone, Default)]
@@ -42,17 +42,17 @@ fn asking(hosted: &Hosted, place: Place) -> Option<&PaymentLink> {
     }
 }
 
-pub(super) fn fields(hosted: &Hosted, place: Place, note: Option<&Note>, locale: Locale) -> Vec<Field> {
+pub(super) fn fields(hosted: &Hosted, place: Place, note: Option<&Note>, typed: &Typed, locale: Locale) -> Vec<Field> {
     let Some(link) = asking(hosted, place) else { return Vec::new() };
-    let (typed, wrong) = match note {
-        Some(Note::Fields { typed, wrong }) => (typed.as_slice(), wrong.as_slice()),
-        Some(_) | None => (&[] as &[_], &[] as &[_]),
+    let wrong = match note {
+        Some(Note::Fields { wrong }) => wrong.as_slice(),
+        Some(_) | None => &[],
     };
     let mut fields = Vec::new();
     let mut ask = |name: String, label, kind, required, suggested: Option<String>| {
-        let of = |pairs: &[(String, String)]| pairs.iter().find(|(it, _)| *it == name).map(|(_, text)| text.clone());
         let error = wrong.iter().find(|(it, _)| *it == name).map(|(_, fault)| shown(*fault));
-        fields.push(Field { typed: of(typed).or(suggested), name, label, kind, required, error });
+        let typed = typed.get(&name).map(str::to_owned).or(suggested);
+        fields.push(Field { typed, name, label, kind, required, error });
     };
     if let Price::Variable { currency, min, max, suggested } = link.price() {
         let (least, most) = (min.map(state::amount), max.map(state::amount));
@@ -101,7 +101,17 @@ fn questions(link: &PaymentLink) -> &[CustomField] {
 
 /// Names of fields in a form are ours: a merchant's could be any.
 fn field_name(index: usize) -> String {
-    format!("answer-{index}")
+    format!("{ANSWER}{index}")
+}
+
+/// Which question a field of that name answers.
+pub(super) fn index_of(name: &str) -> Option<usize> {
+    name.strip_prefix(ANSWER)?.parse().ok()
+}
+
+/// Whether a payer types into a field of that name: what is asked here, and the phone of a wallet.
+pub(super) fn is_field(name: &str) -> bool {
+    matches!(name, AMOUNT | NAME | EMAIL | PHONE) || index_of(name).is_some()
 }
 
 /// Everything that is wrong at once, as the page shows it again.
@@ -162,7 +172,7 @@ pub(super) fn read(hosted: &Hosted, place: Place, form: &Form, locale: Locale) -
         answers.push((question.name.clone(), answer));
     }
     filled.answers = Metadata::of_members(answers);
-    if wrong.is_empty() { Ok(filled) } else { Err(note(form, wrong)) }
+    if wrong.is_empty() { Ok(filled) } else { Err(Note::Fields { wrong }) }
 }
 
 /// As the command takes it, in JSON.
@@ -186,7 +196,7 @@ pub(super) fn money(typed: Option<&str>, currency: domain::Currency, locale: Loc
 }
 
 /// What the command has against the form, where it is a field of it.
-pub(super) fn refused(hosted: &Hosted, form: &Form, faults: &[Fault]) -> Option<Note> {
+pub(super) fn refused(hosted: &Hosted, faults: &[Fault]) -> Option<Note> {
     let PaidObject::PaymentLink(link) = &hosted.object else { return None };
     let of = |fault: &Fault| {
         let name = match fault.field.as_str() {
@@ -202,7 +212,7 @@ pub(super) fn refused(hosted: &Hosted, form: &Form, faults: &[Fault]) -> Option<
         Some((name, self::fault(fault.code)))
     };
     let wrong: Vec<_> = faults.iter().filter_map(of).collect();
-    (!wrong.is_empty()).then(|| note(form, wrong))
+    (!wrong.is_empty()).then_some(Note::Fields { wrong })
 }
 
 fn fault(code: FaultCode) -> FieldFault {
@@ -211,18 +221,6 @@ fn fault(code: FaultCode) -> FieldFault {
         FaultCode::TooLong => FieldFault::TooLong,
         _ => FieldFault::Format,
     }
-}
-
-fn note(form: &Form, wrong: Vec<(String, FieldFault)>) -> Note {
-    let mut left = MOST_TYPED_BYTES;
-    let mut typed = form.fields();
-    typed.retain(|(name, text)| {
-        let is_field = matches!(name.as_str(), AMOUNT | NAME | EMAIL | PHONE) || name.starts_with("answer-");
-        let fits = is_field && text.len() <= left && !has_card_number(text);
-        left -= if fits { text.len() } else { 0 };
-        fits
-    });
-    Note::Fields { typed, wrong }
 }
 
 #[cfg(test)]
@@ -282,8 +280,8 @@ mod tests {
         let form = Form::of(fields.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect());
         match read(&hosted, place, &form, Locale::English) {
             Ok(_) => Vec::new(),
-            Err(Note::Fields { typed, wrong }) => {
-                assert!(typed.iter().all(|(_, text)| text != CARD), "it is not repeated");
+            Err(Note::Fields { wrong }) => {
+                assert_eq!(Typed::in_form(&form).get(field), None, "it is not repeated");
                 wrong
             }
             Err(_) => panic!("another note"),

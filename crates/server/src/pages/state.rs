@@ -12,6 +12,8 @@ use domain::{Money, Msisdn};
 
 use super::mask;
 use super::note::{CodeFault, Note, PhoneFault};
+use super::questions;
+use super::typed::Typed;
 use super::view::{
     Amount, Closed, CodeError, End, Method, PhoneError, Problem, Reason, Receipt, Received, Standing, State,
 };
@@ -62,7 +64,9 @@ pub(super) fn revision(hosted: &Hosted, state: &State) -> String {
         PaidObject::Invoice(invoice) => invoice.revision(),
         PaidObject::Checkout(_) | PaidObject::PaymentLink(_) => 0,
     };
-    let hash = digest(&SHA256, format!("{state:?} {:?} {content}", hosted.amount()).as_bytes());
+    // A page that says that it is paid leads back to the shop once no attempt can change that.
+    let unsettled = if matches!(state, State::Paid { .. }) && hosted.unsettled().is_some() { " unsettled" } else { "" };
+    let hash = digest(&SHA256, format!("{state:?} {:?} {content}{unsettled}", hosted.amount()).as_bytes());
     hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -127,23 +131,30 @@ fn pending(hosted: &Hosted, simulator: &Simulator<'_>) -> State {
                 true => Received::Apart(attempt.id.to_string()),
                 false => Received::Part(amount(attempt.amount)),
             };
-            State::Choose { methods: methods(hosted), problem: None, received: Some(received) }
+            State::Choose { methods: methods(hosted), problem: in_progress(hosted), received: Some(received) }
         }
         (SessionStatus::Succeeded | SessionStatus::Processing, _) => checking(hosted, None),
     }
 }
 
-/// Nothing is with a rail: the payer chooses, or says which phone the fixed method is to ask.
+fn in_progress(hosted: &Hosted) -> Option<Problem> {
+    hosted.unsettled().map(|_| Problem::InProgress)
+}
+
+/// Nothing is with a rail: the payer chooses, or says which phone the fixed method is to ask. What came of an attempt before may not
+/// be known.
 fn unstarted(hosted: &Hosted, phone: Option<&Msisdn>) -> State {
+    let problem = in_progress(hosted);
     match hosted.object.fixed_method() {
         Some(method) if method.needs_phone() => State::NeedsPhone {
             method: shown(method),
             known: phone.cloned().or_else(|| hosted.told_phone()).filter(Msisdn::is_gambian).map(masked),
             typed: None,
             error: None,
+            problem,
             other_methods: false,
         },
-        Some(_) | None => State::Choose { methods: methods(hosted), problem: None, received: None },
+        Some(_) | None => State::Choose { methods: methods(hosted), problem, received: None },
     }
 }
 
@@ -240,7 +251,13 @@ fn checking(hosted: &Hosted, attempt_url: Option<String>) -> State {
 }
 
 /// What this one showing says beyond the state, where the state allows it.
-pub(super) fn noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: Option<domain::Method>) -> State {
+pub(super) fn noted(
+    state: State,
+    hosted: &Hosted,
+    note: Option<&Note>,
+    typed: &Typed,
+    chosen: Option<domain::Method>,
+) -> State {
     match (state, note) {
         (State::Redirecting { method, url, problem, other_methods, .. }, Some(Note::Go {})) => {
             State::Redirecting { method, url, automatic: true, problem, other_methods }
@@ -252,7 +269,7 @@ pub(super) fn noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: O
         (State::ApproveOnPhone { method, simulator_url, .. }, Some(Note::Approved {})) => {
             State::Checking { method, attempt_url: simulator_url }
         }
-        (state @ (State::ApproveOnPhone { .. } | State::Redirecting { .. }), Some(note)) => with_problem(state, &note),
+        (state @ (State::ApproveOnPhone { .. } | State::Redirecting { .. }), Some(note)) => with_problem(state, note),
         (
             State::EnterCode {
                 method,
@@ -289,58 +306,64 @@ pub(super) fn noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: O
         (state @ (State::Choose { .. } | State::NeedsPhone { .. } | State::NotPaid { .. }), note) => {
             match (note, hosted.failure_address()) {
                 (Some(Note::Leaving {}), Some(return_url)) => State::Leaving { return_url },
-                (note, _) => unstarted_noted(state, hosted, note, chosen),
+                (note, _) => unstarted_noted(state, hosted, note, typed, chosen),
             }
         }
         (state, _) => state,
     }
 }
 
-fn unstarted_noted(state: State, hosted: &Hosted, note: Option<Note>, chosen: Option<domain::Method>) -> State {
-    let offered = |method: &domain::Method| method.needs_phone() && hosted.methods.contains(method);
-    let (method, error, typed) = match note {
-        Some(Note::Phone { method, fault, typed, .. }) => {
-            let error = match fault {
-                PhoneFault::Missing => PhoneError::Missing,
-                PhoneFault::Format => PhoneError::Format,
-                PhoneFault::NotStarted => PhoneError::NotStarted,
-                PhoneFault::TooOften => PhoneError::TooOften,
-            };
-            (Some(method), Some(error), typed)
-        }
-        Some(
-            note @ (Note::NotStarted { .. }
-            | Note::InProgress {}
-            | Note::TooOften {}
-            | Note::StaleForm {}
-            | Note::AmountChanged {}
-            | Note::NoNewPayment {}),
-        ) => {
-            return match state {
-                State::NotPaid { methods, .. } => {
-                    with_problem(State::Choose { methods, problem: None, received: None }, &note)
-                }
-                state => with_problem(state, &note),
-            };
-        }
-        // What is wrong with a field stands beside it, on the page on which it was filled in.
-        Some(Note::Part { .. } | Note::Fields { .. }) => {
-            return match state {
-                State::NotPaid { methods, .. } => State::Choose { methods, problem: None, received: None },
-                state => state,
-            };
-        }
-        Some(Note::Go {} | Note::Leaving {} | Note::Approved {} | Note::Code { .. }) | None => (chosen, None, None),
+fn unstarted_noted(
+    state: State,
+    hosted: &Hosted,
+    note: Option<&Note>,
+    typed: &Typed,
+    chosen: Option<domain::Method>,
+) -> State {
+    let error = match note {
+        Some(Note::Phone { fault, .. }) => Some(match fault {
+            PhoneFault::Missing => PhoneError::Missing,
+            PhoneFault::Format => PhoneError::Format,
+            PhoneFault::NotStarted => PhoneError::NotStarted,
+            PhoneFault::TooOften => PhoneError::TooOften,
+        }),
+        Some(_) | None => None,
     };
-    match (method.filter(offered), state) {
-        (Some(method), _) => State::NeedsPhone {
+    // A form that did nothing is the newest word.
+    let state = match state {
+        State::NotPaid { methods, .. } if note.is_some_and(Note::is_of_form) => {
+            State::Choose { methods, problem: None, received: None }
+        }
+        state => state,
+    };
+    let problem = match &state {
+        State::Choose { problem, .. } | State::NeedsPhone { problem, .. } => *problem,
+        _ => None,
+    };
+    let chosen = match note {
+        Some(Note::Phone { method, .. }) => Some(*method),
+        // What is wrong with a field stands beside it, on the page on which it was filled in.
+        Some(Note::Part { .. } | Note::Fields { .. }) => None,
+        Some(_) | None => chosen,
+    };
+    let mut state = match chosen.filter(|method| method.needs_phone() && hosted.methods.contains(method)) {
+        Some(method) => State::NeedsPhone {
             method: shown(method),
             known: known_phone(hosted).map(masked),
-            typed,
-            error,
+            typed: None,
+            error: None,
+            problem,
             other_methods: can_choose(hosted),
         },
-        (None, state) => state,
+        None => state,
+    };
+    if let State::NeedsPhone { typed: in_field, error: at_field, .. } = &mut state {
+        *in_field = typed.get(questions::PHONE).map(str::to_owned);
+        *at_field = error;
+    }
+    match note {
+        Some(note) => with_problem(state, note),
+        None => state,
     }
 }
 
@@ -360,8 +383,10 @@ fn with_problem(mut state: State, note: &Note) -> State {
         | Note::Fields { .. }
         | Note::Code { .. } => return state,
     };
-    if let State::Choose { problem, .. } | State::ApproveOnPhone { problem, .. } | State::Redirecting { problem, .. } =
-        &mut state
+    if let State::Choose { problem, .. }
+    | State::NeedsPhone { problem, .. }
+    | State::ApproveOnPhone { problem, .. }
+    | State::Redirecting { problem, .. } = &mut state
     {
         *problem = Some(said);
     }

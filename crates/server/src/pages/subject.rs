@@ -6,8 +6,9 @@ use domain::payment::{Payable, Payer};
 use domain::{OfflineMethod, PaymentMethod};
 
 use super::note::{FieldFault, Note};
+use super::typed::Typed;
 use super::view::{Due, Invoice, InvoicePayment, Item, Leave, Merchant, PaidWith, Part, PartError, Subject, TimeLeft};
-use super::{mask, moment, state};
+use super::{mask, moment, questions, state};
 use crate::app::hosted::{Hosted, Place, Standing};
 use crate::app::logos;
 use crate::app::paid_object::PaidObject;
@@ -141,15 +142,16 @@ pub(super) fn leave(hosted: &Hosted) -> Option<Leave> {
 }
 
 /// Whether less than all can be paid, with what was typed before an error.
-pub(super) fn part(hosted: &Hosted, note: Option<&Note>) -> Option<Part> {
+pub(super) fn part(hosted: &Hosted, note: Option<&Note>, typed: &Typed) -> Option<Part> {
     let PaidObject::Invoice(invoice) = &hosted.object else { return None };
     if !hosted.takes_parts() {
         return None;
     }
-    let (typed, error) = match note {
-        Some(Note::Part { fault: FieldFault::TooMuch, typed }) => (Some(typed.clone()), Some(PartError::TooMuch)),
-        Some(Note::Part { typed, .. }) => (Some(typed.clone()), Some(PartError::Format)),
-        Some(_) | None => (None, None),
+    let error = match note {
+        Some(Note::Part { fault: FieldFault::TooMuch }) => Some(PartError::TooMuch),
+        Some(Note::Part { .. }) => Some(PartError::Format),
+        Some(_) | None => None,
     };
+    let typed = typed.get(questions::AMOUNT).map(str::to_owned);
     Some(Part { most: state::amount(invoice.remaining()), typed, error })
 }

@@ -40,6 +40,8 @@ pub struct PaymentPage {
     pub part: Option<Part>,
     /// The part that the payer chose, as it was typed; rides in the form that asks for a phone.
     pub chosen_part: Option<String>,
+    /// An attempt has no final word yet: what is paid may change.
+    pub unsettled: bool,
     pub state: State,
 }
 
@@ -258,6 +260,7 @@ pub enum State {
         /// What the payer typed before an error, given back to them.
         typed: Option<String>,
         error: Option<PhoneError>,
+        problem: Option<Problem>,
         other_methods: bool,
     },
     ApproveOnPhone {

@@ -6,3 +6,4 @@ mod methods;
 mod numbers;
 mod protection;
 mod states;
+mod typed;

@@ -357,6 +357,13 @@ impl Page {
         })
     }
 
+    /// What stands in the first field of this name.
+    pub(crate) fn value_of(&self, name: &str) -> Option<String> {
+        let named = format!(" name=\"{name}\"");
+        let input = self.body.split("<input").skip(1).find(|rest| rest.split('>').next().unwrap().contains(&named))?;
+        between(input.split('>').next()?, "value=\"", "\"").map(unescaped)
+    }
+
     pub(crate) fn location(&self) -> &str {
         self.headers[header::LOCATION].to_str().unwrap()
     }

@@ -11,7 +11,6 @@ use crate::app::idempotency::Reply;
 use crate::app::sessions::Payment;
 use crate::error::Failure;
 use crate::pages::answer::{Wrong, see_other};
-use crate::pages::form::Form;
 use crate::pages::note::{Note, PhoneFault};
 use crate::pages::visit::address;
 use crate::pages::{page_path, questions, shown, state};
@@ -60,9 +59,9 @@ pub(super) fn answer(call: &Call, result: Result<Reply, Failure>, method: Option
         Ok(reply) if reply.body == kept(&Refusal::PaymentInProgress.code()) => Some(Note::InProgress {}),
         Ok(reply) if shown::REFUSALS.iter().any(|code| reply.body == kept(code)) => Some(Note::AmountChanged {}),
         Ok(reply) if reply.body == kept(&Refusal::NoPaymentMethodAvailable.code()) => {
-            method.map(|method| match method.needs_phone() {
-                true => Note::Phone { method, fault: PhoneFault::NotStarted, typed: None, part: None },
-                false => Note::NotStarted { method },
+            method.map(|method| match call.phone_of {
+                Some(method) => Note::Phone { method, fault: PhoneFault::NotStarted },
+                None => Note::NotStarted { method },
             })
         }
         Ok(reply) if is_of_ended_link(&reply) => Some(Note::NoNewPayment {}),
@@ -90,7 +89,6 @@ pub(super) fn answer_of_shown(call: &Call, result: Result<Reply, Failure>) -> Re
 /// After a payment began or went on: to its page, or back to what the payer has to fill in otherwise.
 pub(super) fn payment_answer(
     call: &Call,
-    form: &Form,
     result: Result<Reply, Failure>,
     method: Option<Method>,
 ) -> Result<Response, Wrong> {
@@ -102,7 +100,7 @@ pub(super) fn payment_answer(
                 Some(_) | None => see_other(&address(&page_path::path(place), call.language, &[])),
             })
         }
-        Err(Failure::Invalid(faults)) => match questions::refused(&call.hosted, form, &faults) {
+        Err(Failure::Invalid(faults)) => match questions::refused(&call.hosted, &faults) {
             Some(note) => Ok(call.to_place_with(Place { session: None, ..call.place }, &note)),
             None => answer(call, Err(Failure::Invalid(faults)), method),
         },

@@ -236,7 +236,13 @@ async fn a_second_payment_is_told() {
     // The network takes its time, and the payer begins anew.
     payer.reload().await;
     payer.press("/other", &[]).await;
-    payer.with_phone(Method::Afrimoney, "+2207000000").await;
+    let unsettled = "A payment is still being checked. Wait for its answer before you pay again.";
+    assert!(payer.page.says(unsettled), "{}", payer.page.body);
+    payer.choose(Method::Afrimoney).await;
+    assert!(payer.page.says(unsettled), "{}", payer.page.body);
+    payer.press("/phone", &[("phone", "12")]).await;
+    assert_eq!(payer.page.body.matches("id=\"errors\"").count(), 1, "{}", payer.page.body);
+    payer.press("/phone", &[("phone", "+2207000000")]).await;
     world.clock.advance(Duration::from_secs(1));
     payer.reach("This is already paid").await;
     let stored = world.stored(checkout.id).await;

@@ -1,0 +1,138 @@
+//! What a payer typed into a form that did nothing stays in its fields, in the language of the page.
+
+use std::time::Duration;
+
+use dalasi::app::organizations::{self, SettingsChange};
+use dalasi::app::payment_links::{self, LinkChange, NewPaymentLink};
+use domain::payment_link::{CustomField, FieldType, PaymentLink, Price, Terms};
+use domain::{Currency, Id, Method};
+
+use crate::world::{Payer, World};
+
+const TOO_OLD: &str = "This page was too old. Nothing was sent.";
+const TYPED: [(&str, &str); 6] = [
+    ("amount", "1,250.50"),
+    ("name", "Fatou Ceesay"),
+    ("email", "fatou@example.gm"),
+    ("phone", "+2207123456"),
+    ("answer-0", "7.5"),
+    ("answer-1", "By the window"),
+];
+
+fn questions(names: [&str; 2]) -> Vec<CustomField> {
+    let question = |name: &str, kind| CustomField {
+        name: name.into(),
+        label: format!("Your {name}"),
+        kind,
+        required: false,
+        options: Vec::new(),
+    };
+    vec![question(names[0], FieldType::Number), question(names[1], FieldType::Text)]
+}
+
+/// Of an amount that its payer chooses, who is asked for everything.
+async fn link(world: &World) -> Id<PaymentLink> {
+    let terms = Terms {
+        title: "Tea".into(),
+        description: None,
+        expiration_date: None,
+        max_usage_count: None,
+        success_url: None,
+        failure_url: None,
+        collect_customer_info: true,
+        custom_fields: Some(questions(["weight", "table"])),
+        metadata: None,
+    };
+    let price = Price::Variable { currency: Currency::gmd(), min: None, max: None, suggested: None };
+    let (scope, new) = (world.scope, NewPaymentLink { price, terms });
+    let made = world.app.commit(move |tx, context| payment_links::create(tx, context, scope, &new)).await;
+    made.unwrap().link.id
+}
+
+async fn ask_others(world: &World, id: Id<PaymentLink>) {
+    let change = LinkChange { custom_fields: Some(Some(questions(["age", "name"]))), ..LinkChange::default() };
+    let scope = world.scope;
+    let changed = world.app.commit(move |tx, context| payment_links::update(tx, context, scope, id, &change));
+    changed.await.unwrap();
+}
+
+async fn offer(world: &World, methods: &[Method]) {
+    let change = SettingsChange { enabled_methods: Some(methods.to_vec()), ..SettingsChange::default() };
+    let scope = world.scope;
+    let changed = world.app.commit(move |tx, context| organizations::change_settings(tx, context, scope, &change));
+    changed.await.unwrap();
+}
+
+/// `fields`, and that nothing else is filled in.
+fn expect_typed(payer: &Payer<'_>, fields: &[(&str, &str)]) {
+    for (name, _) in TYPED {
+        let typed = fields.iter().find(|(it, _)| *it == name).map_or("", |(_, typed)| typed);
+        assert_eq!(payer.page.value_of(name).as_deref(), Some(typed), "{name}: {}", payer.page.body);
+    }
+}
+
+#[tokio::test]
+async fn a_link_asks_nothing_twice_whatever_kept_it_from_starting() {
+    let world = World::new().await;
+    world.clock.stop();
+    let id = link(&world).await;
+    let mut payer = world.payer_at(format!("/pay/{id}")).await;
+    let with = |method| [&TYPED[..], &[("method", method)]].concat();
+    let (stale, gone) = (payer.prepare("/method", &with("wave")), payer.prepare("/method", &with("qmoney")));
+
+    offer(&world, &[Method::Wave, Method::Card]).await;
+    let answer = world.send(gone).await;
+    payer.open(answer.location()).await;
+    assert!(payer.page.says("QMoney could not start the payment. Nothing was taken."), "{}", payer.page.body);
+    expect_typed(&payer, &TYPED);
+
+    world.clock.advance(Duration::from_secs(25 * 3600));
+    let answer = world.send(stale).await;
+    payer.open(answer.location()).await;
+    assert!(payer.page.says(TOO_OLD));
+    expect_typed(&payer, &TYPED);
+
+    payer.open(&payer.page.link("Français").unwrap()).await;
+    let mut typed = TYPED;
+    (typed[0].1, typed[4].1) = ("1250,50", "7,5");
+    expect_typed(&payer, &typed);
+    payer.open(&payer.page.link("English").unwrap()).await;
+    (typed[0].1, typed[4].1) = ("1250.50", "7.5");
+    expect_typed(&payer, &typed);
+
+    // Answers are known by the places of their questions.
+    ask_others(&world, id).await;
+    payer.open(answer.location()).await;
+    expect_typed(&payer, &TYPED[..4]);
+    payer.press("/method", &with("wave")).await;
+    assert_eq!(payer.page.heading(), "Continue in Wave");
+}
+
+#[tokio::test]
+async fn the_page_that_asks_for_a_phone_keeps_it_and_the_part_that_was_chosen() {
+    let world = World::new().await;
+    world.clock.stop();
+    let change = SettingsChange { allow_partial_payments: Some(true), ..SettingsChange::default() };
+    let scope = world.scope;
+    world.app.commit(move |tx, context| organizations::change_settings(tx, context, scope, &change)).await.unwrap();
+    let id = crate::invoices::create(&world, crate::invoices::rice(&world)).await.unwrap().id;
+    let mut payer = world.payer_at(format!("/invoice/{id}")).await;
+    payer.press("/method", &[("method", "afrimoney"), ("amount", "40.00")]).await;
+    let old = payer.prepare("/phone", &[("phone", "+2207000001")]);
+    world.clock.advance(Duration::from_secs(25 * 3600));
+    let answer = world.send(old).await;
+    for language in ["", "&lang=fr"] {
+        payer.open(&format!("{}{language}", answer.location())).await;
+        assert_eq!(payer.page.value_of("phone").as_deref(), Some("+2207000001"));
+        assert_eq!(payer.page.value_of("amount").as_deref(), Some("40.00"), "{}", payer.page.body);
+    }
+    payer.open(answer.location()).await;
+    assert!(payer.page.says(TOO_OLD), "{}", payer.page.body);
+    // What is said of it is over, the choice is not: a part does not become all.
+    world.clock.advance(Duration::from_secs(11 * 60));
+    payer.open(answer.location()).await;
+    assert!(!payer.page.says(TOO_OLD));
+    assert_eq!(payer.page.value_of("amount").as_deref(), Some("40.00"), "{}", payer.page.body);
+    payer.press("/phone", &[("phone", "+2207000001")]).await;
+    assert_eq!(payer.page.heading(), "Approve it on your phone");
+}
