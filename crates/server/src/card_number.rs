@@ -16,14 +16,15 @@ fn stands_in(text: &str) -> bool {
         (0..groups.len()).any(|start| {
             // Until there are more digits than a card has, however many groups follow.
             let mut digits = 0;
-            let mut ends = (start + 1..=groups.len()).take_while(|end| {
+            let ends = (start + 1..=groups.len()).map_while(|end| {
                 digits += groups[end - 1].len();
-                digits <= MOST_DIGITS
+                (digits <= MOST_DIGITS).then_some((end, digits))
             });
-            ends.any(|end| {
+            let mut long_enough = ends.filter(|(_, digits)| *digits >= FEWEST_DIGITS);
+            long_enough.any(|(end, _)| {
                 let number: String = groups[start..end].concat();
                 let in_one_piece = end - start == 1 || is_card_layout(&groups[start..end]);
-                number.len() >= FEWEST_DIGITS && has_brand(&number, in_one_piece) && passes_luhn(&number)
+                has_brand(&number, in_one_piece) && passes_luhn(&number)
             })
         })
     })

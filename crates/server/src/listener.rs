@@ -3,12 +3,11 @@
 //! The usual default server waits for a slow client for ever; here every wait has an end: first byte, headers, body,
 //! an answer that nobody takes, or takes for ever, idleness. It hands requests to a router and knows nothing of what they mean.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -21,11 +20,13 @@ use tokio_rustls::rustls::ServerConfig;
 
 use self::activity::Activity;
 use self::connection::{Protocol, Watched};
+use self::places::{Place, Places};
 use crate::metrics;
 
 mod activity;
 mod client_address;
 mod connection;
+mod places;
 mod tls;
 
 pub use client_address::{ClientAddress, network};
@@ -54,6 +55,7 @@ pub struct ListenerSettings {
     pub idle_timeout: Duration,
     /// How long requests that run at shutdown may still take.
     pub drain_timeout: Duration,
+    /// As many requests may be under way on connections of HTTP/2, counted apart: each takes as much as a connection of HTTP/1.
     pub most_connections: usize,
     /// An address is an IPv4 address or an IPv6 /64. Not applied to loopback, nor behind trusted proxies.
     pub most_connections_per_address: usize,
@@ -81,6 +83,40 @@ impl Default for ListenerSettings {
     }
 }
 
+/// What every connection is served with.
+#[derive(Clone)]
+struct Serving {
+    router: Router,
+    settings: Arc<ListenerSettings>,
+    /// For the requests on connections of HTTP/2.
+    streams: Arc<Places>,
+}
+
+impl Serving {
+    fn new(router: Router, settings: Arc<ListenerSettings>) -> Self {
+        let streams = Places::new(&settings);
+        Self { router, settings, streams }
+    }
+}
+
+/// One that is open.
+struct Connection {
+    _place: Place,
+}
+
+impl Connection {
+    fn new(place: Place) -> Self {
+        metrics::connection_opened();
+        Self { _place: place }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        metrics::connection_closed();
+    }
+}
+
 /// Serves until `shutdown` ends; then accepts no more, lets running requests finish, and returns.
 pub async fn serve(
     listener: TcpListener,
@@ -91,6 +127,7 @@ pub async fn serve(
     let settings = Arc::new(settings);
     let tls = settings.tls.clone().map(TlsAcceptor::from);
     let places = Places::new(&settings);
+    let serving = Serving::new(router, settings.clone());
     let (drain, draining) = watch::channel(false);
     let mut connections = JoinSet::new();
 
@@ -109,15 +146,19 @@ pub async fn serve(
                 continue;
             }
         };
-        let Some(place) = places.take(peer.ip()) else {
-            continue;
+        // What has no place is closed at once.
+        let connection = match places.take(peer.ip()) {
+            Ok(place) => Connection::new(place),
+            Err(crowded) => {
+                metrics::connection_refused(crowded.as_str());
+                continue;
+            }
         };
-        let (router, settings) = (router.clone(), settings.clone());
-        let (tls, draining) = (tls.clone(), draining.clone());
+        let (serving, tls, draining) = (serving.clone(), tls.clone(), draining.clone());
         connections.spawn(async move {
-            // Held until the connection ends.
-            let _place = place;
-            serve_connection(stream, peer, tls, router, settings, draining).await;
+            // Held until it ends.
+            let _connection = connection;
+            serve_connection(stream, peer, tls, serving, draining).await;
         });
     }
 
@@ -139,8 +180,7 @@ async fn serve_connection(
     stream: TcpStream,
     peer: SocketAddr,
     tls: Option<TlsAcceptor>,
-    router: Router,
-    settings: Arc<ListenerSettings>,
+    serving: Serving,
     draining: watch::Receiver<bool>,
 ) {
     // Answers are written whole, so waiting for more only delays them.
@@ -149,18 +189,13 @@ async fn serve_connection(
     }
     // Boxed, so that a connection takes the memory of what it is and not of all that it could be.
     match tls {
-        None => Box::pin(serve_plain(stream, peer, router, settings, draining)).await,
-        Some(tls) => Box::pin(serve_encrypted(stream, peer, tls, router, settings, draining)).await,
+        None => Box::pin(serve_plain(stream, peer, serving, draining)).await,
+        Some(tls) => Box::pin(serve_encrypted(stream, peer, tls, serving, draining)).await,
     }
 }
 
-async fn serve_plain(
-    stream: TcpStream,
-    peer: SocketAddr,
-    router: Router,
-    settings: Arc<ListenerSettings>,
-    mut draining: watch::Receiver<bool>,
-) {
+async fn serve_plain(stream: TcpStream, peer: SocketAddr, serving: Serving, mut draining: watch::Receiver<bool>) {
+    let settings = &serving.settings;
     let protocol = tokio::select! {
         biased;
         _ = draining.wait_for(|is_draining| *is_draining) => return,
@@ -172,24 +207,24 @@ async fn serve_plain(
     };
     let activity = Activity::new(settings.clone());
     let stream = Watched::new(stream, activity.clone());
-    connection::run(stream, activity, protocol, peer, router, settings, draining).await;
+    connection::run(stream, activity, protocol, peer, serving, draining).await;
 }
 
 async fn serve_encrypted<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: I,
     peer: SocketAddr,
     tls: TlsAcceptor,
-    router: Router,
-    settings: Arc<ListenerSettings>,
+    serving: Serving,
     draining: watch::Receiver<bool>,
 ) {
+    let settings = &serving.settings;
     let activity = Activity::new(settings.clone());
     let stream = Watched::new(stream, activity.clone());
     match Box::pin(tokio::time::timeout(settings.header_timeout, tls.accept(stream))).await {
         Ok(Ok(stream)) => {
             activity.handshake_ended();
             let protocol = Protocol::agreed(&stream);
-            Box::pin(connection::run(stream, activity, protocol, peer, router, settings, draining)).await;
+            Box::pin(connection::run(stream, activity, protocol, peer, serving, draining)).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => metrics::connection_cut("tls_handshake"),
@@ -205,75 +240,6 @@ async fn pause_after(error: &io::Error) {
     if !is_of_one_connection {
         tracing::error!(%error, "no connection can be accepted; trying again");
         tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-}
-
-/// The connections that are open, in all and by address.
-struct Places {
-    open: Mutex<Open>,
-    most: usize,
-    most_per_address: usize,
-    counts_addresses: bool,
-}
-
-#[derive(Default)]
-struct Open {
-    all: usize,
-    by_address: HashMap<IpAddr, usize>,
-}
-
-struct Place {
-    places: Arc<Places>,
-    address: Option<IpAddr>,
-}
-
-impl Places {
-    fn new(settings: &ListenerSettings) -> Arc<Self> {
-        Arc::new(Self {
-            open: Mutex::default(),
-            most: settings.most_connections,
-            most_per_address: settings.most_connections_per_address,
-            counts_addresses: settings.trusted_proxies == 0,
-        })
-    }
-
-    /// A place for one more connection, unless there are too many: those are closed at once.
-    fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.all >= self.most {
-            metrics::connection_refused("total");
-            return None;
-        }
-        let peer = peer.to_canonical();
-        let address = (self.counts_addresses && !peer.is_loopback()).then(|| network(peer));
-        if let Some(address) = address {
-            let count = open.by_address.entry(address).or_default();
-            if *count >= self.most_per_address {
-                metrics::connection_refused("address");
-                return None;
-            }
-            *count += 1;
-        }
-        open.all += 1;
-        metrics::connection_opened();
-        let places = self.clone();
-        Some(Place { places, address })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut open = self.places.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.all -= 1;
-        if let Some(address) = self.address
-            && let Some(count) = open.by_address.get_mut(&address)
-        {
-            *count -= 1;
-            if *count == 0 {
-                open.by_address.remove(&address);
-            }
-        }
-        metrics::connection_closed();
     }
 }
 

@@ -31,7 +31,7 @@ const LOG_LINES_DROPPED: &str = "dalasi_log_lines_dropped_total";
 const REFUSALS: &[&str] = &["total", "address"];
 const CUTS: &[&str] = &["tls_handshake", "first_byte", "header", "write", "unknown_outcome"];
 const LIMITS: &[&str] = &["key", "visitor", "address", "endpoint_test"];
-const SHED_KINDS: &[&str] = &["write", "other", "body", "answer"];
+const SHED_KINDS: &[&str] = &["write", "other", "body", "answer", "stream"];
 
 /// Seconds; from an answer out of memory to the longest that a client waits.
 const DURATION_BUCKETS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -116,7 +116,7 @@ fn describe() {
     describe_counter!(LOG_LINES_DROPPED, "Log lines that were dropped because standard error took none for a while.");
     describe_counter!(
         SHED,
-        "Requests refused because as many were being worked on as can be, by kind: write (a program changes something), other, body (as many bytes of bodies were held as can be) or answer (as many of answers)."
+        "Requests refused because as many were being worked on as can be, by kind: write (a program changes something), other, body (as many bytes of bodies were held as can be), answer (as many of answers) or stream (as many requests were under way on connections of HTTP/2, in all or of one address)."
     );
     describe_counter!(
         RATE_LIMITED,

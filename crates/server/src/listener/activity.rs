@@ -13,6 +13,7 @@ use http::Version;
 use tokio::time::Instant;
 
 use super::ListenerSettings;
+use super::places::Place;
 use crate::monotonic;
 
 pub(super) struct Activity {
@@ -151,7 +152,12 @@ impl Activity {
         state.requests += 1;
         state.in_flight += 1;
         state.head_since = None;
-        Arc::new(Ticket { number: state.requests, until: OnceLock::new(), activity: self.clone() })
+        Arc::new(Ticket {
+            number: state.requests,
+            until: OnceLock::new(),
+            place: OnceLock::new(),
+            activity: self.clone(),
+        })
     }
 }
 
@@ -167,10 +173,17 @@ fn note(since: &mut Option<Instant>, blocked: bool) {
 pub(super) struct Ticket {
     number: u64,
     until: OnceLock<Instant>,
+    /// Of a request over HTTP/2.
+    place: OnceLock<Place>,
     activity: Arc<Activity>,
 }
 
 impl Ticket {
+    /// It has a place among all of its kind, for as long as anything of it is there.
+    pub(super) fn keeps(&self, place: Place) {
+        self.place.get_or_init(|| place);
+    }
+
     /// An answer of so many bytes is there. One whose length nobody knows, such as an event stream, ends when it says so.
     pub(super) fn answer_begins(&self, bytes: Option<u64>) {
         let settings = &self.activity.settings;

@@ -8,10 +8,9 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use axum::Router;
 use axum::body::Body as HttpBody;
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -24,7 +23,8 @@ use tokio_rustls::server::TlsStream;
 use tower::Service;
 
 use super::activity::{Activity, Slowness, Ticket, Untaken};
-use super::{ClientAddress, ListenerSettings, Unsayable};
+use super::{ClientAddress, ListenerSettings, Serving, Unsayable};
+use crate::request_id::RequestId;
 use crate::{metrics, monotonic};
 
 /// A little more than the router accepts, so that most oversized headers get a proper answer.
@@ -71,17 +71,16 @@ pub(super) async fn run<I>(
     activity: Arc<Activity>,
     protocol: Protocol,
     peer: SocketAddr,
-    router: Router,
-    settings: Arc<ListenerSettings>,
+    serving: Serving,
     mut draining: watch::Receiver<bool>,
 ) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let builder = builder(&settings, protocol);
+    let builder = builder(&serving.settings, protocol);
     let io = TokioIo::new(stream);
     let service = service_fn({
         let activity = activity.clone();
-        move |request| answer(request, peer, router.clone(), &settings, &activity)
+        move |request| answer(request, peer, &serving, &activity)
     });
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut drain = pin!(draining.wait_for(|is_draining| *is_draining));
@@ -148,17 +147,21 @@ fn builder(settings: &ListenerSettings, protocol: Protocol) -> Builder<TokioExec
 fn answer(
     request: Request<Incoming>,
     peer: SocketAddr,
-    mut router: Router,
-    settings: &ListenerSettings,
+    serving: &Serving,
     activity: &Arc<Activity>,
 ) -> impl Future<Output = Result<Response<AnswerBody>, NoAnswer>> + Send + use<> {
+    let Serving { router, settings, streams } = serving;
     let ticket = activity.request_began(request.version());
-    let address = ClientAddress::new(peer, request.headers(), settings.trusted_proxies);
-    let deadline = monotonic::now() + settings.body_timeout;
-    let mut request = request.map(|body| HttpBody::new(TimedBody::new(body, deadline)));
-    request.extensions_mut().insert(address);
-    let response = router.call(request);
+    let has_place = request.version() != Version::HTTP_2 || streams.take(peer.ip()).map(|it| ticket.keeps(it)).is_ok();
+    let response = has_place.then(|| {
+        let address = ClientAddress::new(peer, request.headers(), settings.trusted_proxies);
+        let deadline = monotonic::now() + settings.body_timeout;
+        let mut request = request.map(|body| HttpBody::new(TimedBody::new(body, deadline)));
+        request.extensions_mut().insert(address);
+        router.clone().call(request)
+    });
     async move {
+        let Some(response) = response else { return Ok(too_many_streams(ticket)) };
         let response = response.await.unwrap_or_else(|never| match never {});
         if response.extensions().get::<Unsayable>().is_some() {
             metrics::connection_cut("unknown_outcome");
@@ -166,6 +169,19 @@ fn answer(
         }
         Ok(response.map(|body| AnswerBody::new(body, ticket)))
     }
+}
+
+/// Without a body: a client that opens no window would make us keep it, and all that belongs to it.
+fn too_many_streams(ticket: Arc<Ticket>) -> Response<AnswerBody> {
+    metrics::request_shed("stream");
+    let mut response = Response::new(AnswerBody::new(HttpBody::empty(), ticket));
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let headers = response.headers_mut();
+    headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let id = RequestId::new();
+    headers.insert("x-request-id", HeaderValue::from_str(id.as_str()).expect("an id is of letters and digits"));
+    response
 }
 
 /// hyper ends the connection at it; of HTTP/2, the stream.
@@ -346,7 +362,6 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
 #[cfg(test)]
 mod tests {
     use futures_util::{FutureExt as _, StreamExt as _, stream};
-    use http::Version;
     use http_body_util::BodyExt as _;
 
     use super::*;

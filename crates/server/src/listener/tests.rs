@@ -345,28 +345,6 @@ async fn connections_have_a_cap_and_get_it_back() {
     assert!(read_some(&mut stream).await.contains("hello"));
 }
 
-#[test]
-fn an_address_has_a_cap_of_its_own() {
-    let settings = ListenerSettings { most_connections_per_address: 2, ..short() };
-    let places = Places::new(&settings);
-    let take = |address: &str| places.take(address.parse().expect("an address"));
-    let held = (take("2001:db8::1"), take("2001:db8::2"));
-    assert!(held.0.is_some() && held.1.is_some());
-    assert!(take("2001:db8::3").is_none(), "the same /64");
-    let other = take("2001:db8:0:1::3");
-    assert!(other.is_some(), "another /64");
-    let loopback: Vec<_> = (0..5).map(|_| take("127.0.0.1")).collect();
-    assert!(loopback.iter().all(Option::is_some), "loopback is exempt");
-    drop(held);
-    assert!(take("2001:db8::3").is_some());
-    drop((other, loopback));
-    assert!(places.open.lock().expect("not poisoned").by_address.is_empty());
-
-    let behind = Places::new(&ListenerSettings { trusted_proxies: 1, ..settings });
-    let held: Vec<_> = (0..5).map(|_| behind.take("10.0.0.1".parse().expect("an address"))).collect();
-    assert!(held.iter().all(Option::is_some), "a proxy is not one client");
-}
-
 #[tokio::test]
 async fn the_client_is_seen_through_trusted_proxies_only() {
     for (trusted_proxies, expected) in [(0, "127.0.0.1"), (1, "5.5.5.5")] {
@@ -402,6 +380,44 @@ async fn http2_works_and_drains() {
     assert_eq!(text, "done");
     server.task.await.expect("no panic").expect("no error");
     drop(connection.await);
+}
+
+/// Each takes memory until its answer is taken, on however many connections.
+#[tokio::test]
+async fn requests_on_connections_of_http2_have_a_cap_together() {
+    let settings = ListenerSettings { most_connections: 3, write_timeout: Duration::from_secs(3), ..short() };
+    // It lets nothing through, or one byte, for which hyper hands on all of a short answer.
+    for window in [0, 1] {
+        let server = start(settings.clone()).await;
+        let uri = format!("http://{}/", server.address);
+        let request = || http::Request::get(&uri).body(Empty::new()).expect("a request");
+        let (mut greedy, connection) = pinging(&server, window).await;
+        let mut parked = Vec::new();
+        for _ in 0..3 {
+            let answer = greedy.send_request(request()).await.expect("headers");
+            assert_eq!(answer.status(), 200);
+            parked.push(answer);
+        }
+        sleep(Duration::from_millis(50)).await;
+        let (mut other, _connection) = pinging(&server, 65_535).await;
+        for sender in [&mut greedy, &mut other] {
+            let refused = sender.send_request(request()).await.expect("headers");
+            assert_eq!(refused.status(), 503, "window {window}");
+            assert!(refused.headers()["x-request-id"].to_str().expect("text").starts_with("req_"));
+            let said = ["retry-after", "cache-control"].map(|name| refused.headers()[name].to_str().expect("text"));
+            assert_eq!(said, ["1", "no-store"]);
+            let nothing = refused.into_body().collect().await.expect("its end, through no window").to_bytes();
+            assert_eq!(nothing, "");
+        }
+        connection.abort();
+        drop((parked, greedy));
+        let in_the_end = async {
+            while other.send_request(request()).await.expect("an answer").status() != 200 {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(Duration::from_secs(2), in_the_end).await.expect("places that are given back");
+    }
 }
 
 #[tokio::test]

@@ -78,8 +78,13 @@ async fn a_slow_reader_over_tls_gets_the_whole_answer_and_who_reads_nothing_is_c
     let (_drain, draining) = watch::channel(false);
     let begin = async || {
         let (ours, theirs) = tokio::io::duplex(16 * 1024);
-        let task =
-            tokio::spawn(serve_encrypted(ours, peer, tls.clone(), router(), Arc::new(short()), draining.clone()));
+        let task = tokio::spawn(serve_encrypted(
+            ours,
+            peer,
+            tls.clone(),
+            Serving::new(router(), Arc::new(short())),
+            draining.clone(),
+        ));
         let mut stream = certified.connector.connect(localhost(), theirs).await.expect("a handshake");
         stream.write_all(b"GET /mebibyte HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("writes");
         stream.flush().await.expect("flushes");
