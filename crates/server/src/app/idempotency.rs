@@ -27,6 +27,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// After so long nobody waits for an answer any more; until then a commit of unknown outcome is looked for.
 pub(super) const LONGEST_ANSWER: Duration = Duration::from_secs(28);
 const SETTLE_STEP: Duration = Duration::from_millis(250);
+/// Stored under one of our own keys for a request that has not happened, so that it can't happen later. No answer that is kept has this
+/// status.
+const NOT_DONE: i64 = 503;
 
 /// A finished answer: status and body, new or stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -314,15 +317,21 @@ impl App {
         }
     }
 
-    /// Claimed and undone again, not read: a commit that waits for its standby can't be seen and can still become true, and
-    /// only who wants the same key waits for it.
+    /// Claimed, not read: a commit that waits for its standby can't be seen and can still become true, and only who wants the
+    /// same key waits for it. A key of the caller's is free again. One of ours stays taken where others write:
+    /// its request may still be on its way, without having sent its key.
     async fn became_of(&self, key: &IdempotencyKey) -> Result<Claimed, Unsettled> {
         let key = key.clone();
         let looked = self.inner.store.write(move |tx| match idempotency::claim(tx, &key)? {
+            Claimed::First if key.is_own() && tx.dialect() == Dialect::Postgres => {
+                idempotency::finish(tx, &key, NOT_DONE, None)?;
+                Ok(None)
+            }
             Claimed::First => Err(Unsettled::Absent),
-            claimed => Ok(claimed),
+            Claimed::Finished { status: NOT_DONE, .. } if key.is_own() => Ok(None),
+            claimed => Ok(Some(claimed)),
         });
-        looked.await
+        looked.await?.ok_or(Unsettled::Absent)
     }
 }
 
@@ -381,6 +390,9 @@ fn sealed(context: &Context, key: &IdempotencyKey, reply: &Reply) -> Option<Vec<
 
 fn answered(context: &Context, key: &IdempotencyKey, claimed: Claimed) -> Result<Reply, Failure> {
     match claimed {
+        Claimed::Finished { status: NOT_DONE, .. } if key.is_own() => {
+            Err(store::Error::Unavailable("whoever sent it was not waited for".into()).into())
+        }
         Claimed::Finished { status, body } => {
             let known = u16::try_from(status).ok().filter(|status| http::StatusCode::from_u16(*status).is_ok());
             let status = known.ok_or_else(|| Failure::Broken(format!("the stored status {status} is no status")))?;

@@ -20,6 +20,7 @@ mod payables;
 mod publishable_keys;
 mod refund_race;
 mod refunds;
+mod repeated;
 mod security_sheet;
 mod starts;
 mod tidy;

@@ -18,6 +18,8 @@ use crate::monotonic;
 const SOON: Duration = Duration::from_secs(120);
 /// Then the oldest is forgotten: what a database that hangs has to do with at once is much less.
 const MOST: usize = 2_000;
+/// Of their answers.
+const MOST_BYTES: usize = 16 << 20;
 
 /// The longest untold first.
 #[derive(Debug, Clone, Default)]
@@ -54,9 +56,7 @@ impl Untold {
 
     fn take_at(&self, key: &IdempotencyKey, now: Instant) -> Option<Asked> {
         let mut all = self.all();
-        while all.front().is_some_and(|oldest| now.duration_since(oldest.since) >= SOON) {
-            all.pop_front();
-        }
+        forget_old(&mut all, now);
         let is_same = |kept: &Kept| kept.key.scope == key.scope && kept.key.fingerprint == key.fingerprint;
         let place = all.iter().position(is_same)?;
         let kept = all.remove(place);
@@ -90,12 +90,24 @@ impl Asked {
 impl Drop for Asked {
     fn drop(&mut self) {
         let Some(kept) = self.kept.take() else { return };
-        let mut all = self.of.all();
-        if all.len() >= MOST {
+        let (mut all, now) = (self.of.all(), monotonic::now());
+        forget_old(&mut all, now);
+        all.push_back(Kept { since: now, ..kept });
+        while all.len() > MOST || bytes_of(&all) > MOST_BYTES {
             all.pop_front();
         }
-        all.push_back(Kept { since: monotonic::now(), ..kept });
     }
+}
+
+fn forget_old(all: &mut VecDeque<Kept>, now: Instant) {
+    while all.front().is_some_and(|oldest| now.duration_since(oldest.since) >= SOON) {
+        all.pop_front();
+    }
+}
+
+/// An answer may have come since its caller went.
+fn bytes_of(all: &VecDeque<Kept>) -> usize {
+    all.iter().map(|kept| kept.answer.length()).sum()
 }
 
 impl Answer {
@@ -106,6 +118,10 @@ impl Answer {
 
     pub(super) fn get(&self) -> Option<Reply> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn length(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |reply| reply.body.len())
     }
 }
 
@@ -177,5 +193,25 @@ mod tests {
         }
         assert_eq!(untold.all().len(), MOST);
         assert_eq!(taken(&untold, 7), None, "the oldest went");
+    }
+
+    #[test]
+    fn so_many_bytes_of_answers_are_kept_and_no_more() {
+        let untold = Untold::default();
+        let large = Reply::new(201, "x".repeat(MOST_BYTES / 8));
+        for number in 0..20 {
+            let asked = untold.ask(test(number, number));
+            let answer = asked.answer().clone();
+            // Every other one has its answer only when its caller is gone.
+            if number % 2 == 0 {
+                answer.set(large.clone());
+            }
+            drop(asked);
+            answer.set(large.clone());
+        }
+        let kept = untold.all().len();
+        assert!((8..=9).contains(&kept), "{kept} of them");
+        assert_eq!(taken(&untold, 19).as_deref(), Some("req_19"), "the latest is among them");
+        assert_eq!(taken(&untold, 5), None, "the oldest went");
     }
 }
