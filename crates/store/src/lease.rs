@@ -18,8 +18,8 @@ use crate::tx::Tx;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token(pub i64);
 
-/// Whoever puts the first rows into a database, an installation or a restore, takes this lease under this very name: its row
-/// lets one of them in after the other, and whoever waited gets it as well, and then looks again.
+/// Whoever puts the first rows into a database, an installation or a restore, or makes another signing key of the installation, takes this
+/// lease under this very name: its row lets one of them in after the other, and whoever waited gets it as well, and then looks again.
 pub const INSTALLATION: &str = "installation";
 
 const INSERT: &str = "

@@ -1,5 +1,5 @@
-//! Who may have how many deliveries under way, so that an endpoint that hangs costs the others nothing, and many that hang cost
-//! neither other merchants nor the other mode anything.
+//! Who may have how many deliveries under way, so that an endpoint that hangs costs the others nothing, and many that hang leave
+//! places to other merchants and to the other mode.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use domain::webhook::{Attempted, WebhookEndpoint};
 use domain::{Id, Mode, Scope, Timestamp};
 use store::Tx;
-use store::queries::deliveries::Owed;
-use store::queries::{endpoints, organizations};
+use store::queries::deliveries::{self, Owed};
+use store::queries::endpoints;
 
 use crate::egress::IDLE_CONNECTIONS_PER_HOST;
 use crate::error::Failure;
@@ -42,13 +42,17 @@ fn is_failing(endpoint: &WebhookEndpoint) -> bool {
     endpoint.consecutive_failures >= FAILING
 }
 
-/// The endpoints that get one delivery at a time: that theirs are late is their own doing.
+/// The endpoints that get one delivery at a time, of the merchants to whom something is owed: that theirs are late is their own
+/// doing. There may be any number of other merchants.
 pub fn failing(tx: &mut Tx<'_>) -> Result<Vec<Id<WebhookEndpoint>>, Failure> {
     let mut failing = Vec::new();
-    for scope in organizations::scopes(tx)? {
-        failing.extend(
-            endpoints::active(tx, scope)?.endpoints.iter().filter(|endpoint| is_failing(endpoint)).map(|one| one.id),
-        );
+    for mode in [Mode::Live, Mode::Test] {
+        let owed: BTreeSet<_> =
+            deliveries::owed_in(tx, mode)?.into_iter().map(|(_, organization)| organization).collect();
+        for organization in owed {
+            let active = endpoints::active(tx, Scope { organization, mode })?.endpoints;
+            failing.extend(active.iter().filter(|endpoint| is_failing(endpoint)).map(|one| one.id));
+        }
     }
     Ok(failing)
 }

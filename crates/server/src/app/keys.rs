@@ -6,8 +6,8 @@ use domain::api_key::{ApiKey, KeyKind, Rights};
 use domain::audit::AuditRecord;
 use domain::signing_key::SigningKey as StoredSigningKey;
 use domain::{Id, Mode, Scope, Timestamp};
-use store::Tx;
 use store::queries::{audit, events, organizations, signing_keys};
+use store::{Tx, lease};
 
 use super::{Context, load};
 use crate::credentials;
@@ -95,6 +95,8 @@ pub enum Rotation {
 /// A later signing key signs a day after it was published, so that whoever checks tokens knows it by then. Not by the clock of
 /// whoever asks alone: one that is behind would have the key sign unpublished, and what one did that was ahead is put right.
 pub fn rotate_signing_key(tx: &mut Tx<'_>, context: &Context) -> Result<Rotation, Failure> {
+    // Of two at once the second waits, and finds the key of the first.
+    lease::take(tx, lease::INSTALLATION, lease::INSTALLATION, 0)?;
     let known = signing_keys::all(tx)?;
     let now = latest_known(tx, &known)?;
     let active_from = now.plus(PUBLISHED_BEFORE);

@@ -138,6 +138,10 @@ impl App {
         self.commit(move |tx, _| {
             let scope = claimed.scope;
             let mut organization = load::<Organization>(tx, scope, scope.organization)?;
+            // Whoever took over meanwhile may have stored what the address shows since.
+            if !jobs::is_held(tx, &claimed)? {
+                return Ok(());
+            }
             let profile = &mut organization.profile;
             if profile.logo_url == url && profile.logo_digest != digest {
                 profile.logo_digest.clone_from(&digest);

@@ -109,8 +109,22 @@ impl App {
         .await
     }
 
+    /// Whether a word would change nothing. A rail that says the same again, however often, does not put off the worker's own
+    /// question.
+    async fn is_known_of_refund(&self, scope: Scope, id: Id<Refund>, report: RefundReport) -> Result<bool, Failure> {
+        self.look(move |tx, _| {
+            let mut refund = look_up::<Refund>(tx, scope, id)?;
+            let mut transaction = look_up::<Transaction>(tx, scope, refund.transaction)?;
+            Ok(refund.reported(&mut transaction, &report, tx.now()) == RefundMoved::Nowhere)
+        })
+        .await
+    }
+
     /// A rail's verified word about a refund, by callback.
     pub async fn report_refund(&self, scope: Scope, id: Id<Refund>, report: RefundReport) -> Result<(), Failure> {
+        if self.is_known_of_refund(scope, id, report.clone()).await? {
+            return Ok(());
+        }
         self.settle_refund(scope, id, None, insist::once(), move |_, refund, transaction, now| {
             Ok(refund.reported(transaction, &report, now))
         })

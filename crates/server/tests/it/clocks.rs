@@ -1,6 +1,6 @@
 //! The clocks of two processes differ.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use dalasi::app::keys::{self, Rotation};
@@ -86,6 +86,30 @@ async fn rotate(place: &Place, world: &World, days: i64) -> (Rotation, Vec<Signi
     let stored = store.read(signing_keys::all).await.unwrap();
     store.close().await;
     (rotation, stored)
+}
+
+/// Operators on two machines, or a timer on both, of a database with more than one writer.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_rotations_at_once_make_one_key() {
+    let Some(place) = Place::postgres("two rotations at once make one key").await else { return };
+    let world = World::on(place.settings()).await;
+    let before = world.app.store().read(signing_keys::all).await.unwrap().len();
+    let rotate = || {
+        let context = Arc::clone(world.app.context());
+        world.app.store().write(move |tx| {
+            let rotation = keys::rotate_signing_key(tx, &context)?;
+            // Until the other one has looked as well, if nothing holds it back.
+            let (_silent, signal) = mpsc::channel::<()>();
+            let _ = signal.recv_timeout(Duration::from_millis(500));
+            let (Rotation::Published(key) | Rotation::Waits(key)) = rotation;
+            Ok::<_, dalasi::error::Failure>(key.kid)
+        })
+    };
+    let (one, two) = tokio::join!(rotate(), rotate());
+    assert_eq!(one.unwrap(), two.unwrap());
+    assert_eq!(world.app.store().read(signing_keys::all).await.unwrap().len(), before + 1);
+    world.app.store().close().await;
+    place.end().await;
 }
 
 /// Something happens, by that clock, and has its place in the log.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::{StatusCode, Uri};
 use dalasi::app::delivery_outcomes::Ended;
-use dalasi::app::delivery_places::{PLACES, Places};
+use dalasi::app::delivery_places::{self, PLACES, Places};
 use dalasi::app::verify::{self, Progress};
 use dalasi::app::webhooks::{self, EndpointChange, NewEndpoint, Posted};
 use dalasi::jobs;
@@ -274,6 +274,32 @@ async fn an_endpoint_that_cannot_be_read_is_left_alone_for_a_while() {
             Ok(deliveries::next_due(tx, &passed_over)?)
         });
         assert!(next_due.await.unwrap().is_some(), "somebody may have mended it");
+        world.app.store().close().await;
+        place.end().await;
+    }
+}
+
+/// There may be any number of merchants: how late the work is, is asked of those that are owed something.
+#[tokio::test]
+async fn who_is_owed_nothing_is_not_asked_whether_it_fails() {
+    for place in Place::each("who is owed nothing is not asked whether it fails").await {
+        let mut world = World::complete(place.settings()).await;
+        world.rest().await;
+        let idle = endpoint(&world).await;
+        world.scope.organization = world.another().await;
+        let failing = endpoint(&world).await;
+        let fail = "update webhook_endpoints set doc = \
+            replace(doc, '\"consecutive_failures\":0', '\"consecutive_failures\":9')";
+        assert_eq!(world.app.commit(move |tx, _| Ok(tx.execute(fail, &[])?)).await, Ok(2));
+        let well = endpoint(&world).await;
+        for (owed, is_late) in [(failing, false), (well, true)] {
+            owe(&world, owed, 1).await;
+            let found = world.app.read(|tx, _| {
+                let failing = delivery_places::failing(tx)?;
+                Ok((deliveries::next_due(tx, &failing)?.is_some(), failing))
+            });
+            assert_eq!(found.await.unwrap(), (is_late, vec![failing]), "{owed}, and not {idle}");
+        }
         world.app.store().close().await;
         place.end().await;
     }

@@ -42,6 +42,11 @@ fn is_here(host: &Host) -> bool {
     }
 }
 
+/// An address decides where the connection goes, so it has to be here as well as the name.
+fn is_all_here(config: &Config) -> bool {
+    config.get_hosts().iter().all(is_here) && config.get_hostaddrs().iter().all(IpAddr::is_loopback)
+}
+
 impl Target {
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
         let unusable = |why: String| Error::Unusable(format!("the database URL can't be used: {why}"));
@@ -60,7 +65,7 @@ impl Target {
             // Encryption without a check of the certificate protects from nobody who could also be in between, so there is
             // only all or nothing.
             asked @ (None | Some("disable" | "allow" | "prefer")) => {
-                if asked != Some("disable") && !config.get_hosts().iter().all(is_here) {
+                if asked != Some("disable") && !is_all_here(&config) {
                     return Err(unusable(UNENCRYPTED.to_owned()));
                 }
                 config.ssl_mode(SslMode::Disable);
@@ -331,6 +336,11 @@ mod tests {
             ("postgres://127.0.0.1:5433/dalasi?sslmode=allow", true),
             ("postgres://[::1]/dalasi", true),
             ("postgres:///dalasi?host=/run/postgresql", true),
+            ("postgres:///dalasi?hostaddr=10.0.0.5", false),
+            ("postgres://localhost/dalasi?hostaddr=10.0.0.5", false),
+            ("postgres://localhost,localhost/dalasi?hostaddr=127.0.0.1,10.0.0.5", false),
+            ("postgres://localhost/dalasi?hostaddr=127.0.0.1", true),
+            ("postgres://db.internal/dalasi?hostaddr=10.0.0.5&sslmode=disable", true),
         ] {
             assert_eq!(Target::parse(address).is_ok(), is_taken, "{address}");
         }

@@ -14,21 +14,23 @@ use crate::sql::{Row, Value};
 use crate::tx::Tx;
 use crate::wakes::{LONGEST_SLEEP, Worker};
 
+/// In its own lane: a process of the version before may have written it into another. So it is with those below.
 const SCHEDULE: &str = "\
 insert into jobs (kind, object_id, organization_id, mode, due_at, lane, attempts, lease_until, lease_token)
 values ($1, $2, $3, $4, $5, $6, 0, 0, 0)
-on conflict (kind, object_id) do update set due_at = excluded.due_at";
+on conflict (kind, object_id) do update set due_at = excluded.due_at, lane = excluded.lane";
 
 const SCHEDULE_ANEW: &str = "\
 insert into jobs (kind, object_id, organization_id, mode, due_at, lane, attempts, lease_until, lease_token)
 values ($1, $2, $3, $4, $5, $6, 0, 0, 0)
 on conflict (kind, object_id) do update
-set due_at = excluded.due_at, attempts = 0, lease_until = 0, lease_token = jobs.lease_token + 1";
+set due_at = excluded.due_at, lane = excluded.lane, attempts = 0, lease_until = 0, lease_token = jobs.lease_token + 1";
 
 const HOLD: &str = "\
 insert into jobs (kind, object_id, organization_id, mode, due_at, lane, attempts, lease_until, lease_token)
 values ($1, $2, $3, $4, $5, $6, 1, $7, 1)
-on conflict (kind, object_id) do update set lease_until = excluded.lease_until, lease_token = jobs.lease_token + 1
+on conflict (kind, object_id) do update
+set lane = excluded.lane, lease_until = excluded.lease_until, lease_token = jobs.lease_token + 1
 returning lease_token";
 
 const DUE: &str = "\

@@ -20,7 +20,8 @@ use crate::world::{System, World, entropy};
 on_both!(
     what_a_clock_that_was_ahead_held_is_free,
     a_lease_that_is_given_back_is_free,
-    what_is_owed_anew_is_in_nobodys_hands
+    what_is_owed_anew_is_in_nobodys_hands,
+    what_is_owed_again_is_in_its_own_lane
 );
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -134,6 +135,40 @@ async fn what_is_owed_anew_is_in_nobodys_hands(world: &World) {
         let third = claim(tx)?;
         assert!(third.len() == 1 && third[0].attempts == 1, "{third:?}");
         jobs::done(tx, &third[0])?;
+        jobs::is_owed(tx, job)
+    });
+    assert_eq!(ended.await, Ok(false));
+    store.close().await;
+}
+
+type Owe = fn(&mut Tx<'_>, Scope, Job) -> Result<(), Error>;
+
+/// A lease that ends at once leaves it to whoever looks.
+const EACH_WAY: [Owe; 3] = [
+    |tx, scope, job| jobs::schedule(tx, scope, job, tx.now()),
+    |tx, scope, job| jobs::schedule_anew(tx, scope, job, tx.now()),
+    |tx, scope, job| jobs::hold(tx, scope, job, tx.now()).map(drop),
+];
+
+/// A process of the version before, in an upgrade, has written it into another.
+async fn what_is_owed_again_is_in_its_own_lane(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let ended = store.write(|tx| {
+        let now = tx.now();
+        let organization: Id<Organization> = tx.entropy().id(now);
+        tx.insert(&mut Organization::new(organization, Mode::Test, "Kairaba Books".into(), now))?;
+        let (scope, job) = (Scope { organization, mode: Mode::Test }, Job::FetchLogo(organization, Mode::Test));
+        for (way, owe) in EACH_WAY.into_iter().enumerate() {
+            jobs::schedule(tx, scope, job, now)?;
+            let other = Lane::Ahead.number().into();
+            assert_eq!(tx.execute("update jobs set lane = $1", &[other])?, 1);
+            owe(tx, scope, job)?;
+            assert_eq!(jobs::next_due(tx, Lane::Ahead)?, None, "way {way}");
+            assert_eq!(jobs::claim(tx, Lane::Ahead, 10, now.plus(LEASE))?, [], "way {way}");
+            let claimed = jobs::claim(tx, Lane::Aside, 10, now.plus(LEASE))?;
+            assert!(claimed.len() == 1 && claimed[0].job == job, "way {way}: {claimed:?}");
+            jobs::cancel(tx, job)?;
+        }
         jobs::is_owed(tx, job)
     });
     assert_eq!(ended.await, Ok(false));

@@ -1,6 +1,7 @@
 //! Checkouts whose payers change their mind, go away, or take longer than there is time.
 
 use domain::job::{Job, Lane};
+use domain::rail::RefundReport;
 use store::queries::jobs;
 
 use super::*;
@@ -87,6 +88,38 @@ async fn what_is_heard_again_puts_no_question_off() {
         world.report(id, Report::NotFound).await;
     }
     assert_eq!(world.next_question(id).await, asked);
+    world.books_are_right().await;
+}
+
+/// And so it is with what goes back.
+#[tokio::test]
+async fn what_is_heard_again_of_a_refund_puts_no_question_off() {
+    const QUESTION: &str = "select due_at from jobs where kind = 'ask_refund' and object_id = $1";
+    let world = World::new().await;
+    let paid = world.paid(10_000).await;
+    world.rest().await;
+    world.clock.stop();
+    let (scope, id) = (world.scope, world.refund(paid, Some(4_000)).await.unwrap().id);
+    let hear = async |report: RefundReport| world.app.report_refund(scope, id, report).await.unwrap();
+    let next_question = async || {
+        let due = world.app.read(move |tx, _| {
+            let question = tx.query_opt(QUESTION, &[id.to_string().into()])?;
+            Ok(question.map(|row| row.get::<i64>("due_at")).transpose()?)
+        });
+        due.await.unwrap()
+    };
+    let processing = RefundReport::Processing { rail_reference: None };
+    hear(processing.clone()).await;
+    let asked = next_question().await;
+    assert!(asked.is_some());
+    for _ in 0..15 {
+        hear(processing.clone()).await;
+        hear(RefundReport::NotFound).await;
+    }
+    assert_eq!(next_question().await, asked);
+    // What is new is taken, and nobody asks any more.
+    hear(RefundReport::Failed { reason: FailureReason::Declined }).await;
+    assert_eq!(next_question().await, None);
     world.books_are_right().await;
 }
 
