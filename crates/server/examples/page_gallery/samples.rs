@@ -220,6 +220,17 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
             },
         ),
         (
+            "phone-problem",
+            State::NeedsPhone {
+                method: Method::Qmoney,
+                known: Some(phone()),
+                typed: voice.option("+220 712 34"),
+                error: Some(PhoneError::Format),
+                problem: Some(Problem::InProgress),
+                other_methods: true,
+            },
+        ),
+        (
             "approve",
             State::ApproveOnPhone {
                 method: Method::Afrimoney,
