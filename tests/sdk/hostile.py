@@ -67,7 +67,7 @@ OWN = [
     (re.compile(r"[\w+/]{22}==_"), "digest_"),
     (re.compile(r"note=[\w-]+"), "note=sealed"),
     (re.compile(r"\b[0-9a-f]{32}\b"), "code"),
-    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "moment"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"), "moment"),
     (re.compile(r"\b\d\d?:\d\d(:\d\d)?\b"), "time"),
     (re.compile(r"\b\d+ second"), "some second"),
     (re.compile(r"to\d{8}@pay\.example"), "to@pay.example"),
@@ -79,6 +79,9 @@ UNSEEN = ("Cc", "Cf", "Cn", "Co", "Zs", "Zl", "Zp")
 INSTEAD = "\ufffd\u25a1"
 # The last letter says as what the line was sent: as itself, or in percent signs for an address.
 WORD = re.compile(r"Zq([a-z])x(\d+)([xq])")
+# One line of a text, and the lines of one that stand together: what is cut may end in any of them.
+LINE = re.compile(r"Zq[a-z]x\d+[xq]")
+LINES = re.compile(rf"{LINE.pattern}(?:\s+{LINE.pattern})*")
 # What is added to an address stands before its fragment, which a payload may have.
 ADDED = re.compile(r"(payment_)?session_id=id")
 # To how many characters a text is cut anywhere.
@@ -164,13 +167,16 @@ class Pair:
     def shortens(self, benign, hostile):
         """Whether it is as expected but for payloads that were cut where it says so."""
         benign = self._with_mailboxes(benign)
-        parts = WORD.split(benign)
-        lines = [same(found) for found in map(self._line, WORD.finditer(benign))]
-        pattern = re.escape(same(parts[0]))
-        for at, line in enumerate(lines):
-            pattern += f"({re.escape(line)}|.*?…)" + re.escape(same(parts[4 * at + 4]))
+        return self._is_cut(benign, hostile, LINE) or self._is_cut(benign, hostile, LINES)
+
+    def _is_cut(self, benign, hostile, kind):
+        first, *between = (same(part) for part in kind.split(benign))
+        wholes = [same(WORD.sub(self._line, found[0])) for found in kind.finditer(benign)]
+        pattern = re.escape(first)
+        for whole, behind in zip(wholes, between):
+            pattern += f"({re.escape(whole)}|.*?…)" + re.escape(behind)
         found = re.fullmatch(pattern, same(hostile), re.DOTALL)
-        return bool(found) and all(line.startswith(cut.rstrip("…")) for line, cut in zip(lines, found.groups()))
+        return bool(found) and all(whole.startswith(cut.rstrip("…")) for whole, cut in zip(wholes, found.groups()))
 
     def _with_mailboxes(self, text):
         for is_raw in (False, True):

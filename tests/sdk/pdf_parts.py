@@ -22,7 +22,7 @@ ACTIVE = {
 BY_TEXT = {
     "/Font", "/FontDescriptor", "/Span", "/MCR", "/MCID", "/Page", "/ObjStm", "/XRef", "/CIDFontType2",
     "/CIDFontType0", "/CIDFontType0C", "/Type0", "/Type3", "/CMap", "/OpenType", "/Group", "/Transparency", "/XObject",
-    "/ExtGState", "/Pattern",
+    "/ExtGState", "/Pattern", "/CIDToGIDMap", "/Identity",
 }  # fmt: skip
 # Streams that are pictures, fonts, functions and tables.
 NOT_DRAWN = {b"/XRef", b"/Subtype", b"/Length1", b"/N", b"/FunctionType", b"/ShadingType", b"/CMapName"}
