@@ -109,13 +109,19 @@ async fn a_lease_that_is_given_back_is_free(world: &World) {
     store.close().await;
 }
 
+/// Of a merchant that is there, and work of theirs that is owed nowhere yet.
+fn picture_of_merchant(tx: &mut Tx<'_>) -> Result<(Scope, Job), Error> {
+    let now = tx.now();
+    let organization: Id<Organization> = tx.entropy().id(now);
+    tx.insert(&mut Organization::new(organization, Mode::Test, "Kairaba Books".into(), now))?;
+    Ok((Scope { organization, mode: Mode::Test }, Job::FetchLogo(organization, Mode::Test)))
+}
+
 async fn what_is_owed_anew_is_in_nobodys_hands(world: &World) {
     let store = world.try_open(Schema::product()).await.unwrap();
     let ended = store.write(|tx| {
         let now = tx.now();
-        let organization: Id<Organization> = tx.entropy().id(now);
-        tx.insert(&mut Organization::new(organization, Mode::Test, "Kairaba Books".into(), now))?;
-        let (scope, job) = (Scope { organization, mode: Mode::Test }, Job::FetchLogo(organization, Mode::Test));
+        let (scope, job) = picture_of_merchant(tx)?;
         let claim = |tx: &mut Tx<'_>| jobs::claim(tx, Lane::Aside, 10, now.plus(LEASE));
         jobs::schedule_anew(tx, scope, job, now)?;
         let first = claim(tx)?.remove(0);
@@ -155,9 +161,7 @@ async fn what_is_owed_again_is_in_its_own_lane(world: &World) {
     let store = world.try_open(Schema::product()).await.unwrap();
     let ended = store.write(|tx| {
         let now = tx.now();
-        let organization: Id<Organization> = tx.entropy().id(now);
-        tx.insert(&mut Organization::new(organization, Mode::Test, "Kairaba Books".into(), now))?;
-        let (scope, job) = (Scope { organization, mode: Mode::Test }, Job::FetchLogo(organization, Mode::Test));
+        let (scope, job) = picture_of_merchant(tx)?;
         for (way, owe) in EACH_WAY.into_iter().enumerate() {
             jobs::schedule(tx, scope, job, now)?;
             let other = Lane::Ahead.number().into();

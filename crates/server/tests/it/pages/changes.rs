@@ -20,7 +20,7 @@ use domain::{Currency, Id, Method, Money, OfflineMethod};
 use crate::invoices::{create, rice};
 use crate::world::{Payer, World};
 
-const TOO_OLD: &str = "This page was too old. Nothing was sent.";
+pub(super) const TOO_OLD: &str = "This page was too old. Nothing was sent.";
 const CHANGED: &str = "The amount to pay has changed. Nothing was sent.";
 
 fn gmd(minor: i64) -> Money {
@@ -49,11 +49,11 @@ async fn record(world: &World, id: Id<Invoice>, minor: i64) {
     recorded.await.unwrap();
 }
 
-async fn take_parts(world: &World, takes: bool) {
+pub(super) async fn take_parts(world: &World, takes: bool) {
     set(world, SettingsChange { allow_partial_payments: Some(takes), ..SettingsChange::default() }).await;
 }
 
-async fn set(world: &World, change: SettingsChange) {
+pub(super) async fn set(world: &World, change: SettingsChange) {
     let scope = world.scope;
     let changed = world.app.commit(move |tx, context| organizations::change_settings(tx, context, scope, &change));
     changed.await.unwrap();
@@ -288,12 +288,22 @@ async fn nobody_names_another_amount_than_the_page_did() {
     assert_eq!(begun(&world, id).await, []);
 }
 
-fn question(name: &str) -> CustomField {
+pub(super) fn question(name: &str) -> CustomField {
     let label = format!("Your {name}");
     CustomField { name: name.into(), label, kind: FieldType::Text, required: false, options: Vec::new() }
 }
 
 async fn link(world: &World, questions: &[&str]) -> Id<PaymentLink> {
+    let questions = questions.iter().map(|name| question(name)).collect();
+    link_of(world, Price::Fixed { amount: gmd(500) }, false, questions).await
+}
+
+pub(super) async fn link_of(
+    world: &World,
+    price: Price,
+    collect_customer_info: bool,
+    questions: Vec<CustomField>,
+) -> Id<PaymentLink> {
     let terms = Terms {
         title: "Tea".into(),
         description: None,
@@ -301,16 +311,16 @@ async fn link(world: &World, questions: &[&str]) -> Id<PaymentLink> {
         max_usage_count: None,
         success_url: None,
         failure_url: None,
-        collect_customer_info: false,
-        custom_fields: Some(questions.iter().map(|name| question(name)).collect()),
+        collect_customer_info,
+        custom_fields: Some(questions),
         metadata: None,
     };
-    let (scope, new) = (world.scope, NewPaymentLink { price: Price::Fixed { amount: gmd(500) }, terms });
+    let (scope, new) = (world.scope, NewPaymentLink { price, terms });
     let made = world.app.commit(move |tx, context| payment_links::create(tx, context, scope, &new)).await;
     made.unwrap().link.id
 }
 
-async fn change_link(world: &World, id: Id<PaymentLink>, change: LinkChange) {
+pub(super) async fn change_link(world: &World, id: Id<PaymentLink>, change: LinkChange) {
     let scope = world.scope;
     let changed = world.app.commit(move |tx, context| payment_links::update(tx, context, scope, id, &change));
     changed.await.unwrap();

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use dalasi::app::organizations::{self, SettingsChange};
-use dalasi::app::payment_links::{self, LinkChange, NewPaymentLink};
-use domain::payment_link::{CustomField, FieldType, PaymentLink, Price, Terms};
+use dalasi::app::organizations::SettingsChange;
+use dalasi::app::payment_links::LinkChange;
+use domain::payment_link::{CustomField, FieldType, PaymentLink, Price};
 use domain::{Currency, Id, Method};
 
+use super::changes::{TOO_OLD, change_link, link_of, question, set, take_parts};
 use crate::world::{Payer, World};
 
-const TOO_OLD: &str = "This page was too old. Nothing was sent.";
 const TYPED: [(&str, &str); 6] = [
     ("amount", "1,250.50"),
     ("name", "Fatou Ceesay"),
@@ -20,47 +20,23 @@ const TYPED: [(&str, &str); 6] = [
 ];
 
 fn questions(names: [&str; 2]) -> Vec<CustomField> {
-    let question = |name: &str, kind| CustomField {
-        name: name.into(),
-        label: format!("Your {name}"),
-        kind,
-        required: false,
-        options: Vec::new(),
-    };
-    vec![question(names[0], FieldType::Number), question(names[1], FieldType::Text)]
+    let [number, text] = names.map(question);
+    vec![CustomField { kind: FieldType::Number, ..number }, text]
 }
 
 /// Of an amount that its payer chooses, who is asked for everything.
 async fn link(world: &World) -> Id<PaymentLink> {
-    let terms = Terms {
-        title: "Tea".into(),
-        description: None,
-        expiration_date: None,
-        max_usage_count: None,
-        success_url: None,
-        failure_url: None,
-        collect_customer_info: true,
-        custom_fields: Some(questions(["weight", "table"])),
-        metadata: None,
-    };
     let price = Price::Variable { currency: Currency::gmd(), min: None, max: None, suggested: None };
-    let (scope, new) = (world.scope, NewPaymentLink { price, terms });
-    let made = world.app.commit(move |tx, context| payment_links::create(tx, context, scope, &new)).await;
-    made.unwrap().link.id
+    link_of(world, price, true, questions(["weight", "table"])).await
 }
 
 async fn ask_others(world: &World, id: Id<PaymentLink>) {
-    let change = LinkChange { custom_fields: Some(Some(questions(["age", "name"]))), ..LinkChange::default() };
-    let scope = world.scope;
-    let changed = world.app.commit(move |tx, context| payment_links::update(tx, context, scope, id, &change));
-    changed.await.unwrap();
+    let questions = questions(["age", "name"]);
+    change_link(world, id, LinkChange { custom_fields: Some(Some(questions)), ..LinkChange::default() }).await;
 }
 
 async fn offer(world: &World, methods: &[Method]) {
-    let change = SettingsChange { enabled_methods: Some(methods.to_vec()), ..SettingsChange::default() };
-    let scope = world.scope;
-    let changed = world.app.commit(move |tx, context| organizations::change_settings(tx, context, scope, &change));
-    changed.await.unwrap();
+    set(world, SettingsChange { enabled_methods: Some(methods.to_vec()), ..SettingsChange::default() }).await;
 }
 
 /// `fields`, and that nothing else is filled in.
@@ -112,9 +88,7 @@ async fn a_link_asks_nothing_twice_whatever_kept_it_from_starting() {
 async fn the_page_that_asks_for_a_phone_keeps_it_and_the_part_that_was_chosen() {
     let world = World::new().await;
     world.clock.stop();
-    let change = SettingsChange { allow_partial_payments: Some(true), ..SettingsChange::default() };
-    let scope = world.scope;
-    world.app.commit(move |tx, context| organizations::change_settings(tx, context, scope, &change)).await.unwrap();
+    take_parts(&world, true).await;
     let id = crate::invoices::create(&world, crate::invoices::rice(&world)).await.unwrap().id;
     let mut payer = world.payer_at(format!("/invoice/{id}")).await;
     payer.press("/method", &[("method", "afrimoney"), ("amount", "40.00")]).await;
