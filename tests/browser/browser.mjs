@@ -113,8 +113,8 @@ export async function look(page, name) {
 }
 
 /**
- * A waiting page without scripts loads itself anew now and then; a look that falls on that moment is taken again. Chromium may
- * also never give the picture of a page that was left while it was taken.
+ * A page is drawn anew when its state changes, and without scripts now and then; a look that falls on that moment is taken
+ * again. Chromium may also never give the picture of a page that was left while it was taken.
  */
 async function steadily(page, take, tries = 3) {
   try {
@@ -131,6 +131,8 @@ async function violations(page) {
   if (!page.scripts) return []
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE)
   return page.evaluate(async () => {
+    // It was drawn anew in between, as a page does whose state changed.
+    if (!window.axe) throw new Error('the page navigated before axe looked at it')
     const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
     const result = await window.axe.run(document, { runOnly: { type: 'tag', values: tags } })
     return result.violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(node => node.html).join(' ')}`)
