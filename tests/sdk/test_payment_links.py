@@ -95,6 +95,8 @@ class TestLinks:
     def test_nothing_is_the_payers_choice(self, link):
         free = link(amount="0.00")
         assert (free["amount"], free["is_variable_amount"]) == ("0.00", True)
+        whole = link(amount="0.00", currency="XOF")
+        assert (whole["amount"], whole["is_variable_amount"]) == ("0", True)
 
     def test_bad_input_all_at_once(self, api):
         body = {

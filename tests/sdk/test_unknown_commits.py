@@ -130,3 +130,19 @@ def test_who_gives_up_sooner_than_the_server_makes_it_once(bought):
     assert (other.status_code, other.headers.get("Idempotent-Replayed")) == (201, None), other.text
     made = {told.json()["data"]["id"], other.json()["data"]["id"]}
     assert {one["id"] for one in data(api.get("/v1/pay/refunds"))["items"]} == made
+
+
+def test_what_was_set_and_set_otherwise_since_is_set_anew(bought):
+    server, silent, _ = bought
+    api = Api(server.url, server.keys["test"]["secret"])
+    product = data(api.post("/v1/pay/products", {"name": "Tea", "price": "10.00"}), 201)
+    call = {"url": f"{server.url}/v1/pay/products/{product['id']}", "headers": {"Authorization": f"Bearer {api.credential}"}}
+    silent.text = b"the tea nobody tells of"
+    cheap = {"price": "5.00", "description": silent.text.decode()}
+    with pytest.raises(requests.Timeout):
+        requests.put(**call, json=cheap, timeout=2)
+    silent.speaks.set()
+    dear = requests.put(**call, json={"price": "20.00"}, timeout=30)
+    again = requests.put(**call, json=cheap, timeout=30)
+    assert (dear.status_code, again.status_code, again.headers.get("Idempotent-Replayed")) == (200, 200, None), again.text
+    assert data(api.get(f"/v1/pay/products/{product['id']}"))["price"] == "5.00"

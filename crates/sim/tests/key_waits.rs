@@ -79,6 +79,7 @@ async fn left_running(world: &World) -> IdempotencyKey {
         key: "once".to_owned(),
         fingerprint: vec![7; 32],
         former_fingerprint: None,
+        sets_state: false,
     };
     let left = key.clone();
     let left = world.app.store().write(move |tx| {

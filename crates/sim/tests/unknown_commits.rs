@@ -29,7 +29,14 @@ fn a_payment_whose_commit_is_unknown_is_handed_over_once_and_answered() {
         let scope = world.scopes[0];
         // As a request without a key is given one where commits can be lost.
         let space = IdempotencyKey::OWN_SPACE.to_owned();
-        let key = IdempotencyKey { scope, space, key: "req_1".into(), fingerprint: vec![1], former_fingerprint: None };
+        let key = IdempotencyKey {
+            scope,
+            space,
+            key: "req_1".into(),
+            fingerprint: vec![1],
+            former_fingerprint: None,
+            sets_state: false,
+        };
         let render = |result: Result<&Payment, &Failure>| match result {
             Ok(payment) => Reply::new(200, payment.session.id.to_string()),
             Err(failure) => Reply::new(failure.status(), failure.to_string()),

@@ -506,8 +506,14 @@ pub(super) fn finish_key(tx: &mut Tx<'_>, context: &Context, payment: &mut Payme
         return Ok(true);
     }
     // The fingerprint was stored when the key was claimed.
-    let key =
-        IdempotencyKey { scope: payment.session.scope, space, key, fingerprint: Vec::new(), former_fingerprint: None };
+    let key = IdempotencyKey {
+        scope: payment.session.scope,
+        space,
+        key,
+        fingerprint: Vec::new(),
+        former_fingerprint: None,
+        sets_state: false,
+    };
     let view = PaymentSessionView::of(&payment.session, payment.transaction.as_ref(), &context.addresses);
     let view = if key.is_of_page() { view.without_payer() } else { view };
     idempotency::finish_left(tx, context, &key, &Reply::new(200, wire::data(&view)))?;

@@ -164,7 +164,8 @@ impl App {
         answer_of(run?)
     }
 
-    /// What was answered to the request before, where it was done.
+    /// What was answered to the request before, where it did something that is not to be done twice. A refusal may be none any
+    /// more; and what was set may have been set otherwise since then, and is set anew.
     async fn came_to(&self, begun: Instant, before: Asked) -> Result<Option<Reply>, Failure> {
         let settled = tokio::time::timeout_at(begun + LONGEST_ANSWER, self.settled(before.key())).await;
         let unknown = store::Error::UnknownCommit;
@@ -172,8 +173,9 @@ impl App {
             Some(_) => Some(Reply { replayed: true, ..before.answer().get().ok_or(unknown)? }),
             None => None,
         };
+        let sets_state = before.key().sets_state;
         before.told();
-        Ok(reply)
+        Ok(reply.filter(|reply| reply.status < 400 && !sets_state))
     }
 
     async fn run<T, O, C, R>(

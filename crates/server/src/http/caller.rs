@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use domain::api_key::{ApiKey, Right};
 use domain::{Id, Scope};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, header};
 use store::Dialect;
 use store::queries::idempotency::IdempotencyKey;
 
@@ -38,6 +38,8 @@ pub struct Caller {
     fingerprint_key: Arc<Subkey>,
     /// Whether a write without a key gets one of ours, by which a commit of unknown outcome is settled.
     needs_key: bool,
+    /// Whether the same request once more sets what it has set before.
+    sets_state: bool,
 }
 
 /// An `Idempotency-Key` that is sent more than once, or is no text.
@@ -111,6 +113,7 @@ impl FromRequestParts<Api> for Caller {
             header_key: idempotency_header(&parts.headers),
             fingerprint_key: Arc::clone(&api.app.context().fingerprint_key),
             needs_key: api.app.store().dialect() == Dialect::Postgres,
+            sets_state: parts.method != Method::POST,
         })
     }
 }
@@ -162,6 +165,11 @@ impl Caller {
         }
     }
 
+    /// Of a POST that does what a PUT does.
+    pub fn setting_state(self) -> Self {
+        Self { sets_state: true, ..self }
+    }
+
     pub fn is_publishable(&self) -> bool {
         matches!(self.actor.credential, Credential::Publishable { .. })
     }
@@ -198,16 +206,23 @@ impl Caller {
         }
         let plain = digest_of(&self.text(body));
         let fingerprint = self.fingerprint_key.tag(&plain).to_vec();
-        let (scope, space) = (self.scope(), space.to_owned());
-        Ok(Some(IdempotencyKey { scope, space, key, fingerprint, former_fingerprint: Some(plain) }))
+        let (scope, space, sets_state) = (self.scope(), space.to_owned(), self.sets_state);
+        Ok(Some(IdempotencyKey { scope, space, key, fingerprint, former_fingerprint: Some(plain), sets_state }))
     }
 
     /// The key of a request that brought none: nobody else can use it. Its fingerprint tells who sends the same once more.
     fn own_key(&self, body: &Body) -> IdempotencyKey {
         let text = format!("{}\n{}", self.actor.key(), self.text(body));
         let fingerprint = self.fingerprint_key.tag(&digest_of(&text)).to_vec();
-        let (scope, space) = (self.scope(), IdempotencyKey::OWN_SPACE.into());
-        IdempotencyKey { scope, space, key: self.request_id.to_string(), fingerprint, former_fingerprint: None }
+        let (scope, space, sets_state) = (self.scope(), IdempotencyKey::OWN_SPACE.into(), self.sets_state);
+        IdempotencyKey {
+            scope,
+            space,
+            key: self.request_id.to_string(),
+            fingerprint,
+            former_fingerprint: None,
+            sets_state,
+        }
     }
 
     /// What is asked for.

@@ -171,6 +171,8 @@ fn amount_or_nothing(
 ) -> impl Fn(&str) -> Result<Option<Option<Money>>, (FaultCode, String)> {
     move |text| match Money::parse(text, currency.unwrap_or(Currency::of_most_decimals())) {
         Ok(nothing) if nothing.minor == 0 => Ok(None),
+        // The contract's own words, also where the currency has no decimals.
+        Err(_) if text == "0.00" => Ok(None),
         Ok(_) | Err(_) => read::amount_in("amount", currency)(text).map(Some),
     }
 }

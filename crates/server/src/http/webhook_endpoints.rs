@@ -204,7 +204,7 @@ pub(super) async fn update(
     InPath(id): InPath,
     body: Sent,
 ) -> Result<Answer, Problem> {
-    change(&api, &caller, &id, body).await
+    change(&api, &caller.setting_state(), &id, body).await
 }
 
 /// Update a webhook endpoint, by PUT.

@@ -434,7 +434,7 @@ fn key_of(call: &Call, key: String) -> IdempotencyKey {
     let fingerprint = hash(&SHA256, key.as_bytes()).as_ref().to_vec();
     // Apart from the keys that callers with a publishable key choose.
     let space = format!("{}:form", IdempotencyKey::page_space(&call.place.id()));
-    IdempotencyKey { scope: call.hosted.scope(), space, key, fingerprint, former_fingerprint: None }
+    IdempotencyKey { scope: call.hosted.scope(), space, key, fingerprint, former_fingerprint: None, sets_state: false }
 }
 
 /// A wallet is asked only after the payer has said which phone. What was begun with another method ends here. Where many

@@ -18,7 +18,14 @@ use crate::world::World;
 
 fn key(world: &World, name: &str) -> IdempotencyKey {
     let space = IdempotencyKey::OWN_SPACE.to_owned();
-    IdempotencyKey { scope: world.scope, space, key: name.into(), fingerprint: vec![7; 32], former_fingerprint: None }
+    IdempotencyKey {
+        scope: world.scope,
+        space,
+        key: name.into(),
+        fingerprint: vec![7; 32],
+        former_fingerprint: None,
+        sets_state: false,
+    }
 }
 
 fn rendered(result: Result<&Product, &Failure>) -> Reply {

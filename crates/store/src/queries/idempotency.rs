@@ -109,6 +109,8 @@ pub struct IdempotencyKey {
     pub fingerprint: Vec<u8>,
     /// The same as versions stored it that did not key it, to be told from another request's in their rows. It is never stored.
     pub former_fingerprint: Option<Vec<u8>>,
+    /// Whether its request, done once more, sets what it has set before. It is never stored.
+    pub sets_state: bool,
 }
 
 impl IdempotencyKey {

@@ -31,7 +31,14 @@ pub(crate) fn scope() -> Scope {
 
 pub(crate) fn key(name: &str) -> IdempotencyKey {
     let space = IdempotencyKey::MERCHANT_SPACE.to_owned();
-    IdempotencyKey { scope: scope(), space, key: name.to_owned(), fingerprint: vec![7; 32], former_fingerprint: None }
+    IdempotencyKey {
+        scope: scope(),
+        space,
+        key: name.to_owned(),
+        fingerprint: vec![7; 32],
+        former_fingerprint: None,
+        sets_state: false,
+    }
 }
 
 /// Named `name` and the numbers from 100001.

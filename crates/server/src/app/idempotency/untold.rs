@@ -139,6 +139,7 @@ mod tests {
             key: format!("req_{number}"),
             fingerprint: vec![fingerprint],
             former_fingerprint: None,
+            sets_state: false,
         }
     }
 

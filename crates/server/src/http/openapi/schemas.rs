@@ -73,15 +73,18 @@ fn inline(value: &mut Value, simple: &Schemas) {
     }
 }
 
-/// `oneOf: [text, null]` as one text that may be null.
+/// `oneOf: [text, null]` as one text that may be null. What may be anything may be null already.
 fn nullable(value: &Value) -> Option<Value> {
     let other = match value.get("oneOf")?.as_array()?.as_slice() {
         [null, other] | [other, null] if null["type"] == "null" && reference(other).is_none() => other,
         _ => return None,
     };
-    let kind = other.get("type")?.as_str()?;
     let mut folded = other.clone();
-    folded["type"] = json!([kind, "null"]);
+    match other.get("type") {
+        Some(kind) => folded["type"] = json!([kind.as_str()?, "null"]),
+        None if ["oneOf", "anyOf", "allOf", "not", "enum", "const"].iter().all(|key| other.get(key).is_none()) => {}
+        None => return None,
+    }
     if let Some(words) = folded.get_mut("enum").and_then(Value::as_array_mut) {
         words.push(Value::Null);
     }

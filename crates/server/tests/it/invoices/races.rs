@@ -100,6 +100,7 @@ async fn numbers_of_64_creates_have_no_gap(world: &World) {
             key: format!("order-{}", if run % 4 == 3 { run - 1 } else { run }),
             fingerprint: vec![7; 32],
             former_fingerprint: None,
+            sets_state: false,
         };
         let mut new = rice(world);
         if run % 4 == 1 {

@@ -61,6 +61,7 @@ async fn few_wait_for_a_key_that_is_running() {
             key: "once".to_owned(),
             fingerprint: vec![7; 32],
             former_fingerprint: None,
+            sets_state: false,
         };
         let left = key.clone();
         let left = world.app.store().write(move |tx| {
