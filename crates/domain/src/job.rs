@@ -72,6 +72,25 @@ impl Lane {
 }
 
 impl Job {
+    /// Those that this version knows.
+    pub const KINDS: [&str; 15] = [
+        "expire_checkout",
+        "overdue_invoice",
+        "expire_session",
+        "expire_payment_link",
+        "render_invoice",
+        "render_receipt",
+        "fetch_logo",
+        "give_up_deliveries",
+        "start_attempt",
+        "ask_rail",
+        "withdraw_attempt",
+        "simulate_payer",
+        "send_refund",
+        "ask_refund",
+        "simulate_refund",
+    ];
+
     pub fn lane(&self) -> Lane {
         match self {
             Job::RenderInvoice(_) | Job::RenderReceipt(_) => Lane::Ahead,

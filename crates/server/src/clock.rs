@@ -47,6 +47,10 @@ impl Clock for SystemClock {
         }
         reading.now_us
     }
+
+    fn wall_us(&self) -> i64 {
+        wall_us()
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one reader of the wall clock")]

@@ -6,6 +6,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 pub trait Clock: Send + Sync + 'static {
     /// Microseconds since the Unix epoch, UTC.
     fn now_us(&self) -> i64;
+
+    /// What others' clocks say as well, as far as this machine knows: set back, it runs backwards.
+    fn wall_us(&self) -> i64 {
+        self.now_us()
+    }
 }
 
 pub trait EntropySource: Send + Sync + 'static {
@@ -26,6 +31,10 @@ impl Monotone {
     pub(crate) fn now_us(&self) -> i64 {
         let now_us = self.clock.now_us();
         now_us.max(self.latest_us.fetch_max(now_us, Ordering::Relaxed))
+    }
+
+    pub(crate) fn wall_us(&self) -> i64 {
+        self.clock.wall_us()
     }
 
     #[cfg(feature = "inline")]

@@ -75,6 +75,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 22, name: "mails_by_merchant", text: include_str!("../migrations/0022_mails_by_merchant.sql") },
     Migration { number: 23, name: "due_in_order", text: include_str!("../migrations/0023_due_in_order.sql") },
     Migration { number: 24, name: "lane_aside", text: include_str!("../migrations/0024_lane_aside.sql") },
+    Migration { number: 25, name: "jobs_in_order", text: include_str!("../migrations/0025_jobs_in_order.sql") },
 ];
 
 /// Merged from several sides, they may come out of order.
@@ -129,7 +130,7 @@ const LEASE_US: i64 = 30_000_000;
 const RETRY: Duration = Duration::from_millis(100);
 const RETRIES: u32 = 3000;
 /// How often the tables of a migration are asked for, while others work with them: for ten minutes.
-const LOCK_TRIES: u32 = 200;
+const LOCK_TRIES: u32 = 500;
 const LOCK_PAUSE: Duration = Duration::from_secs(1);
 
 impl Schema {
@@ -354,7 +355,8 @@ fn lock(tx: &mut Tx<'_>, statements: &[String], waits_for_locks: &AtomicBool) ->
     }
     let tables: Vec<String> = tables.into_iter().collect();
     waits_for_locks.store(true, Ordering::Relaxed);
-    tx.define("set local lock_timeout = '2s'")?;
+    // Whoever wants these tables waits behind us meanwhile.
+    tx.define("set local lock_timeout = '200ms'")?;
     tx.define(&format!("lock table {} in access exclusive mode", tables.join(", ")))?;
     tx.define("set local lock_timeout = '10min'")?;
     waits_for_locks.store(false, Ordering::Relaxed);

@@ -264,6 +264,13 @@ impl Store {
         Timestamp::from_micros(self.shared.clock.now_us())
     }
 
+    /// The machine's own time, for what others hold against theirs. Business time is behind it or ahead of it for a while after
+    /// the clock was set.
+    #[must_use]
+    pub fn wall_time(&self) -> Timestamp {
+        Timestamp::from_micros(self.shared.clock.wall_us())
+    }
+
     /// For the next history that is simulated over this store: its time may be before that of the last.
     #[cfg(feature = "inline")]
     pub fn forget_time(&self) {

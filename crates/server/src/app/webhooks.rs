@@ -429,12 +429,14 @@ impl super::App {
             Ok(url) => url,
             Err(fault) => return Ok(failed(None, fault.message)),
         };
-        let attempt = signing::Attempt { event_id, timestamp_s: now.seconds(), body: body.as_bytes() };
+        // A receiver holds it against its own clock, which knows nothing of ours having been ahead.
+        let timestamp_s = self.store().wall_time().seconds();
+        let attempt = signing::Attempt { event_id, timestamp_s, body: body.as_bytes() };
         let signatures = signing::sign(&attempt, &secrets.signing, &secrets.incoming);
         let headers = headers(&[
             ("content-type", "application/json"),
             (signing::ID_HEADER, event_id),
-            (signing::TIMESTAMP_HEADER, &now.seconds().to_string()),
+            (signing::TIMESTAMP_HEADER, &timestamp_s.to_string()),
             (signing::SIGNATURE_HEADER, &signatures.standard),
             (signing::COMPATIBILITY_HEADER, &signatures.compatibility),
             ("x-jokoor-event", kind),
@@ -447,7 +449,7 @@ impl super::App {
                 error: format!("the endpoint answered {}", answer.status.as_u16()),
                 retry_after: answer
                     .retry_after
-                    .map(|retry_after| Duration::from_secs(retry_after.wait_s(now.seconds()))),
+                    .map(|retry_after| Duration::from_secs(retry_after.wait_s(self.store().wall_time().seconds()))),
                 gone: answer.status.as_u16() == 410,
             },
             Err(failure) => failed(None, failure.message),

@@ -3,6 +3,8 @@
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use axum::Router;
+use axum::http::{HeaderMap, StatusCode};
 use dalasi::app::keys::{self, Rotation};
 use dalasi::app::{Context, settlement};
 use dalasi::clock::SystemClock;
@@ -13,13 +15,16 @@ use domain::event::{Event, EventType};
 use domain::payment::{PaymentSession, Transaction, TransactionStatus};
 use domain::rail::{FailureReason, Report};
 use domain::signing_key::SigningKey;
+use domain::webhook::{Attempted, WebhookEndpoint};
 use domain::{Id, Method, Scope};
 use store::queries::PageRequest;
 use store::queries::events::{self, EventsFilter};
 use store::queries::signing_keys;
-use store::{Settings, Store};
+use store::{Database, Settings, Store};
+use tokio::net::TcpListener;
 
 use crate::cli::place::Place;
+use crate::endpoints::endpoint_at;
 use crate::world::{QUIET, World};
 
 /// P9: for each object the time goes on, whoever tells it.
@@ -214,4 +219,29 @@ async fn what_another_clock_heard_last_is_dated_last() {
         behind.close().await;
         world.app.store().close().await;
     }
+}
+
+/// Or receivers take it for one of tomorrow, which nobody signed, for as long as business time is ahead.
+#[tokio::test]
+async fn a_webhook_is_dated_by_the_machine_though_its_clock_was_ahead() {
+    let world = World::complete(Database::SqliteMemory).await;
+    world.rest().await;
+    world.clock.advance(Duration::from_secs(3600));
+    let (dated, mut dates) = tokio::sync::mpsc::unbounded_channel();
+    let take = move |headers: HeaderMap| async move {
+        let date: i64 = headers["webhook-timestamp"].to_str().unwrap().parse().unwrap();
+        dated.send(date).unwrap();
+        StatusCode::NO_CONTENT
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(take)).await });
+    let (scope, id) = (world.scope, endpoint_at(&world, address).await);
+    let endpoint = world.app.read(move |tx, _| Ok(tx.peek::<WebhookEndpoint>(scope, id)?.unwrap())).await.unwrap();
+    let now = world.now();
+    let outcome = world.app.post_event(&endpoint, "evt_1", "webhook.test", "{}", now).await.unwrap();
+    assert_eq!(outcome, Attempted::Succeeded { status: 204 });
+    let ahead = now.seconds() - dates.recv().await.unwrap();
+    assert!((3_590..=3_601).contains(&ahead), "{ahead} s behind business time, which is an hour ahead");
+    world.app.store().close().await;
 }

@@ -525,7 +525,7 @@ pub(crate) async fn endpoint(world: &World) -> Id<WebhookEndpoint> {
     endpoint_at(world, "http://127.0.0.1:9/hook".into()).await
 }
 
-async fn endpoint_at(world: &World, url: String) -> Id<WebhookEndpoint> {
+pub(crate) async fn endpoint_at(world: &World, url: String) -> Id<WebhookEndpoint> {
     let scope = world.scope;
     let new = NewEndpoint {
         url,

@@ -59,6 +59,10 @@ impl store::Clock for TestClock {
             stopped_at_us => stopped_at_us + ahead_us,
         }
     }
+
+    fn wall_us(&self) -> i64 {
+        self.system.wall_us()
+    }
 }
 
 impl TestClock {

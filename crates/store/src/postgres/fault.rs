@@ -55,6 +55,8 @@ pub(crate) fn classify(error: &tokio_postgres::Error) -> Fault {
             // Said by whoever is in between and lost the server, or never had one.
             "08" => (Error::Unavailable(message), Cause::Lost),
             "57" => (Error::Unavailable(message), Cause::Ended),
+            // So is what ends the connection and is not about ending it.
+            "53" | "55" | "58" | "XX" if is_fatal(error) => (Error::Unavailable(message), Cause::Lost),
             "53" | "55" | "58" => (Error::Unavailable(message), Cause::Statement),
             "22" => (Error::sql(SqlKind::Type, message), Cause::Statement),
             _ => (Error::sql(SqlKind::Other, message), Cause::Statement),

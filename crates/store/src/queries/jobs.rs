@@ -1,13 +1,16 @@
 //! Work that is owed. There is at most one job of a kind for an object.
 //!
+//! What only a later version knows is left to its processes: held here, it would wait for nothing until its lease ends.
+//!
 //! A lease that ends later than any could was taken by a clock that was ahead, and counts as ended.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use domain::job::{ClaimedJob, Job, Lane};
 use domain::{Scope, Timestamp};
 
-use super::{scope_of, unless_damaged};
+use super::{explained, scope_of, unless_damaged};
 use crate::error::Error;
 use crate::settings::Dialect;
 use crate::sql::{Row, Value};
@@ -36,7 +39,7 @@ returning lease_token";
 const DUE: &str = "\
 select kind, object_id
 from jobs
-where lane = $3 and due_at <= $1 and (lease_until <= $1 or lease_until > $4)
+where lane = $3 and due_at <= $1 and (lease_until <= $1 or lease_until > $4) and kind in ({kinds})
 order by due_at, kind, object_id
 limit $2";
 
@@ -88,7 +91,14 @@ where kind = $1 and object_id = $2";
 const NEXT_DUE: &str = "\
 select min(due_at) as due_at
 from jobs
-where lane = $2 and (lease_until <= $1 or lease_until > $3)";
+where lane = $2 and (lease_until <= $1 or lease_until > $3) and kind in ({kinds})";
+
+static KNOWN_DUE: LazyLock<String> = LazyLock::new(|| of_known_kinds(DUE));
+static KNOWN_NEXT_DUE: LazyLock<String> = LazyLock::new(|| of_known_kinds(NEXT_DUE));
+
+fn of_known_kinds(sql: &str) -> String {
+    sql.replace("{kinds}", &Job::KINDS.map(|kind| format!("'{kind}'")).join(", "))
+}
 
 /// Twice what any is taken for, because the clocks of two processes differ.
 const LONGEST_LEASE: Duration = Duration::from_secs(60);
@@ -109,6 +119,7 @@ pub fn schedule_anew(tx: &mut Tx<'_>, scope: Scope, job: Job, due_at: Timestamp)
 }
 
 fn owed(scope: Scope, job: Job, due_at: Timestamp) -> [Value; 6] {
+    debug_assert!(Job::KINDS.contains(&job.kind()), "nobody would do it");
     [
         job.kind().into(),
         job.object_id().into(),
@@ -153,7 +164,7 @@ fn latest_end(now: Timestamp) -> i64 {
 
 pub fn claim(tx: &mut Tx<'_>, lane: Lane, limit: i64, lease_until: Timestamp) -> Result<Vec<ClaimedJob>, Error> {
     let (now, latest) = (tx.now().micros(), latest_end(tx.now()));
-    let mut sql = format!("{DUE}{}", tx.skip_locked_suffix());
+    let mut sql = format!("{}{}", *KNOWN_DUE, tx.skip_locked_suffix());
     if domain::planted!(Defect::DueLateOnPostgres) && tx.dialect() == Dialect::Postgres {
         sql = sql.replace("due_at <= $1", "due_at < $1");
     }
@@ -169,6 +180,13 @@ pub fn claim(tx: &mut Tx<'_>, lane: Lane, limit: i64, lease_until: Timestamp) ->
         }
     }
     Ok(claimed)
+}
+
+/// How a claim finds what is due.
+#[doc(hidden)]
+pub fn plan_of_due(tx: &mut Tx<'_>, lane: Lane) -> Result<String, Error> {
+    let (now, latest) = (tx.now().micros(), latest_end(tx.now()));
+    explained(tx, &KNOWN_DUE, &[now.into(), 32.into(), lane.number().into(), latest.into()])
 }
 
 fn read(row: &Row) -> Result<ClaimedJob, Error> {
@@ -241,6 +259,6 @@ pub fn cancel(tx: &mut Tx<'_>, job: Job) -> Result<(), Error> {
 pub fn next_due(tx: &mut Tx<'_>, lane: Lane) -> Result<Option<Timestamp>, Error> {
     let (now, latest) = (tx.now().micros(), latest_end(tx.now()));
     let due_at: Option<i64> =
-        tx.query_one(NEXT_DUE, &[now.into(), lane.number().into(), latest.into()])?.get("due_at")?;
+        tx.query_one(&KNOWN_NEXT_DUE, &[now.into(), lane.number().into(), latest.into()])?.get("due_at")?;
     Ok(due_at.map(Timestamp::from_micros))
 }

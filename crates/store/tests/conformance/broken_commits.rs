@@ -33,6 +33,9 @@ const SILENT_AT_READ: u8 = 8;
 const CANCELLED_AT_COMMIT: u8 = 9;
 /// The same beside an insert, where it means nothing.
 const CANCELLED_AT_INSERT: u8 = 10;
+/// Another pooler, which says so otherwise.
+const OTHER_POOLER_AT_INSERT: u8 = 11;
+const OTHER_POOLER_AT_COMMIT: u8 = 12;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_without_an_answer_is_unknown_and_not_repeated() {
@@ -113,28 +116,34 @@ async fn a_connection_that_breaks_before_the_commit_runs_again() {
     world.end().await;
 }
 
-/// PgBouncer says so with the code of a broken protocol, which is what PostgreSQL says of a value that doesn't fit.
+/// PgBouncer says so with the code of a broken protocol, which is what PostgreSQL says of a value that doesn't fit; others with that of a
+/// system's error, which is what PostgreSQL says of a full disk. What ends the connection was not said of the statement.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pooler_that_lost_its_server_is_no_faulty_statement() {
-    let Some(world) = World::postgres("a_pooler_that_lost_its_server").await else { return };
-    let proxy = Proxy::start(world.url()).await;
-    let store = proxy.open().await;
-    proxy.mode.store(POOLER_AT_INSERT, Ordering::SeqCst);
-    let (answer, runs) = write(&store).await;
-    assert_eq!((answer, runs), (Ok(()), 2));
+    for (at_insert, at_commit) in
+        [(POOLER_AT_INSERT, POOLER_AT_COMMIT), (OTHER_POOLER_AT_INSERT, OTHER_POOLER_AT_COMMIT)]
+    {
+        let Some(world) = World::postgres("a_pooler_that_lost_its_server").await else { return };
+        let proxy = Proxy::start(world.url()).await;
+        let store = proxy.open().await;
+        proxy.mode.store(at_insert, Ordering::SeqCst);
+        let (answer, runs) = write(&store).await;
+        assert_eq!((answer, runs), (Ok(()), 2));
 
-    // What goes out with COMMIT is prepared by then.
-    store.write(|tx| add_posting(tx, "before")).await.unwrap();
-    proxy.mode.store(POOLER_AT_COMMIT, Ordering::SeqCst);
-    let answer = store.write(|tx| add_posting(tx, "together")).await;
-    assert_eq!(answer, Err(Error::UnknownCommit));
-    wait_until_settled(&world, 3).await;
-    store.close().await;
-    world.end().await;
+        // What goes out with COMMIT is prepared by then.
+        store.write(|tx| add_posting(tx, "before")).await.unwrap();
+        proxy.mode.store(at_commit, Ordering::SeqCst);
+        let answer = store.write(|tx| add_posting(tx, "together")).await;
+        assert_eq!(answer, Err(Error::UnknownCommit));
+        wait_until_settled(&world, 3).await;
+        store.close().await;
+        world.end().await;
+    }
 }
 
 /// As PgBouncer says it.
 const SERVER_CRASHED: &[u8] = b"E\0\0\0\x30SFATAL\0VFATAL\0C08P01\0Mserver conn crashed?\0\0";
+const SERVER_GONE: &[u8] = b"E\0\0\0\x30SFATAL\0VFATAL\0C58000\0Mserver conn crashed?\0\0";
 
 /// As PostgreSQL 15 says it in German: the sentence is in the server's language.
 const WAIT_CANCELLED: &[u8] = b"N\0\0\0\x88SWARNUNG\0VWARNING\0C01000\0\
@@ -256,8 +265,10 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, mode: Arc<AtomicU8>,
                 let sent = &from_client[..count];
                 let holds = |text: &[u8]| sent.windows(text.len()).any(|window| window == text);
                 let cut = match mode.load(Ordering::SeqCst) {
-                    SWALLOW_ANSWER | SWALLOW_COMMIT | POOLER_AT_COMMIT | CANCELLED_AT_COMMIT => holds(b"commit\0"),
-                    CUT_AT_INSERT | GONE_AT_INSERT | POOLER_AT_INSERT | CANCELLED_AT_INSERT => {
+                    SWALLOW_ANSWER | SWALLOW_COMMIT | POOLER_AT_COMMIT | OTHER_POOLER_AT_COMMIT | CANCELLED_AT_COMMIT => {
+                        holds(b"commit\0")
+                    }
+                    CUT_AT_INSERT | GONE_AT_INSERT | POOLER_AT_INSERT | OTHER_POOLER_AT_INSERT | CANCELLED_AT_INSERT => {
                         holds(b"insert into postings")
                     }
                     SILENT_AT_READ => holds(b"from postings"),
@@ -273,7 +284,7 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, mode: Arc<AtomicU8>,
                     if was == GONE_AT_INSERT {
                         mode.store(GONE, Ordering::SeqCst);
                     }
-                    if was == SWALLOW_ANSWER || was == POOLER_AT_COMMIT {
+                    if [SWALLOW_ANSWER, POOLER_AT_COMMIT, OTHER_POOLER_AT_COMMIT].contains(&was) {
                         server.write_all(sent).await.unwrap();
                         // Until the server has answered, so that it can't notice the cut before it commits.
                         let _ = server.read(&mut from_server).await;
@@ -281,8 +292,10 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, mode: Arc<AtomicU8>,
                     if was == SILENT_AT_READ {
                         tokio::time::sleep(std::time::Duration::from_secs(60)).await;
                     }
-                    if was == POOLER_AT_INSERT || was == POOLER_AT_COMMIT {
-                        client.write_all(SERVER_CRASHED).await.unwrap();
+                    match was {
+                        POOLER_AT_INSERT | POOLER_AT_COMMIT => client.write_all(SERVER_CRASHED).await.unwrap(),
+                        OTHER_POOLER_AT_INSERT | OTHER_POOLER_AT_COMMIT => client.write_all(SERVER_GONE).await.unwrap(),
+                        _ => {}
                     }
                     return;
                 }

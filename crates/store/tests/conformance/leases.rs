@@ -21,7 +21,8 @@ on_both!(
     what_a_clock_that_was_ahead_held_is_free,
     a_lease_that_is_given_back_is_free,
     what_is_owed_anew_is_in_nobodys_hands,
-    what_is_owed_again_is_in_its_own_lane
+    what_is_owed_again_is_in_its_own_lane,
+    what_a_later_version_owes_is_left_to_it
 );
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -176,6 +177,23 @@ async fn what_is_owed_again_is_in_its_own_lane(world: &World) {
         jobs::is_owed(tx, job)
     });
     assert_eq!(ended.await, Ok(false));
+    store.close().await;
+}
+
+/// A process of a later version owes it, in an upgrade, and does it.
+async fn what_a_later_version_owes_is_left_to_it(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let claimed = store.write(|tx| {
+        let now = tx.now();
+        let (scope, job) = picture_of_merchant(tx)?;
+        jobs::schedule(tx, scope, job, now)?;
+        assert_eq!(tx.execute("update jobs set kind = 'fetch_film'", &[])?, 1);
+        assert_eq!(jobs::next_due(tx, Lane::Aside)?, None);
+        assert_eq!(jobs::claim(tx, Lane::Aside, 10, now.plus(LEASE))?, []);
+        let row = tx.query_one("select attempts, lease_until from jobs", &[])?;
+        Ok::<_, Error>((row.get::<i64>("attempts")?, row.get::<i64>("lease_until")?))
+    });
+    assert_eq!(claimed.await, Ok((0, 0)), "nobody has had it in hand");
     store.close().await;
 }
 

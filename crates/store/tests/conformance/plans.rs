@@ -2,6 +2,7 @@
 //! counted; and counting checkouts reads none of them. `cargo xtask prove --only A12.plans` shows it among more of them.
 
 use domain::checkout::Status;
+use domain::job::Lane;
 use domain::organization::Organization;
 use domain::payment::TransactionStatus;
 use domain::{Id, Mode, Scope, Timestamp};
@@ -10,6 +11,7 @@ use store::queries::PageRequest;
 use store::queries::checkouts::{self, CheckoutFilter};
 use store::queries::events;
 use store::queries::invoices::{self, InvoiceFilter, StatusFilter};
+use store::queries::jobs;
 use store::queries::ledger_batches::{self, EntryFilter};
 use store::queries::transactions::{self, TransactionFilter};
 use store::queries::verify;
@@ -270,6 +272,8 @@ async fn no_work_is_looked_for_among_all_that_is_owed(world: &World) {
         Dialect::Postgres => plan.contains("Index Cond: ((kind = ANY") && plan.contains("object_id = ANY"),
     };
     assert!(is_by_key, "{plan}");
+    let plan = store.read(|tx| jobs::plan_of_due(tx, Lane::Prompt)).await.unwrap();
+    assert!(plan.contains("jobs_due") && !plan.contains("TEMP B-TREE") && !plan.contains("Sort"), "{plan}");
     if world.dialect() == Dialect::Sqlite {
         // Whoever opens a file alone ends what the dead held, before anybody is answered.
         let plan = store.read(lease::plan_of_ending).await.unwrap();
