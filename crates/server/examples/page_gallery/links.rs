@@ -42,7 +42,12 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
     let bounds = [amount(None, None), amount(Some(gmd(5_000)), None), amount(None, Some(gmd(5_000)))];
     let bounded =
         bounds.map(|kind| Field { error: Some(FieldError::TooMuch), ..field("amount", Label::Amount, kind, true) });
-    let closed = |reason| State::Closed { reason, return_url: voice.option("https://kairababooks.example/") };
+    let ended = |reason, standing| {
+        let return_url = voice.option("https://kairababooks.example/");
+        State::Closed { reason, standing, return_url }
+    };
+    let closed = |reason| ended(reason, Standing::NothingTaken);
+    let unknown = ended(Closed::UsedUp, Standing::Unknown(Method::Wave));
     vec![
         ("link-fixed", link(choose(), Some(gmd(25_000)), language, voice)),
         ("link-asking", PaymentPage { fields: fields(), ..link(choose(), None, language, voice) }),
@@ -57,6 +62,7 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
         ("link-closed", link(closed(Closed::ByMerchant), Some(gmd(25_000)), language, voice)),
         ("link-expired", link(closed(Closed::Expired), Some(gmd(25_000)), language, voice)),
         ("link-used-up", link(closed(Closed::UsedUp), None, language, voice)),
+        ("link-used-up-unknown", link(unknown, Some(gmd(25_000)), language, voice)),
     ]
 }
 

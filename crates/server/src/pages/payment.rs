@@ -514,9 +514,10 @@ fn waits(state: &State) -> bool {
     match state {
         State::ApproveOnPhone { .. } | State::Checking { .. } => true,
         State::Redirecting { automatic, .. } => !automatic,
-        State::Expired { standing, .. } | State::Cancelled { standing, .. } => *standing != Standing::NothingTaken,
+        State::Expired { standing, .. } | State::Cancelled { standing, .. } | State::Closed { standing, .. } => {
+            *standing != Standing::NothingTaken
+        }
         State::Draft
-        | State::Closed { .. }
         | State::Choose { .. }
         | State::NeedsPhone { .. }
         | State::EnterCode { .. }

@@ -32,7 +32,9 @@ pub(super) struct Simulator<'a> {
 pub(super) fn stored(hosted: &Hosted, simulator: &Simulator<'_>) -> State {
     match hosted.standing() {
         Stands::Draft => State::Draft,
-        Stands::Closed(closed) => State::Closed { reason: shown_end(closed), return_url: hosted.failure_address() },
+        Stands::Closed(closed) => {
+            State::Closed { reason: shown_end(closed), standing: unpaid(hosted), return_url: hosted.failure_address() }
+        }
         Stands::Paid => completed(hosted),
         Stands::Expired => ended(hosted, End::Expiry),
         Stands::Cancelled => ended(hosted, End::Cancellation),
@@ -105,14 +107,18 @@ fn ended(hosted: &Hosted, end: End) -> State {
             None => State::PaidLate { after: end, receipt, return_url },
         };
     }
-    let return_url = hosted.failure_address();
-    let standing = match hosted.unsettled() {
-        Some(attempt) => Standing::Unknown(shown(attempt.attempt().method)),
-        None => Standing::NothingTaken,
-    };
+    let (standing, return_url) = (unpaid(hosted), hosted.failure_address());
     match end {
         End::Expiry => State::Expired { standing, return_url },
         End::Cancellation => State::Cancelled { standing, return_url },
+    }
+}
+
+/// What is certain of what ended without money.
+fn unpaid(hosted: &Hosted) -> Standing {
+    match hosted.unsettled() {
+        Some(attempt) => Standing::Unknown(shown(attempt.attempt().method)),
+        None => Standing::NothingTaken,
     }
 }
 

@@ -316,6 +316,8 @@ pub enum State {
     /// A link that takes no more payments.
     Closed {
         reason: Closed,
+        /// Of the payer's own payment of it.
+        standing: Standing,
         return_url: Option<String>,
     },
     Expired {

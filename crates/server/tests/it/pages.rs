@@ -2,6 +2,7 @@
 
 mod changes;
 mod following;
+mod links;
 mod methods;
 mod numbers;
 mod protection;
