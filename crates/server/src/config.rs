@@ -135,9 +135,9 @@ impl ServeSettings {
         let mut faults = Vec::new();
         let listen = given.listen.as_deref().unwrap_or(DEFAULT_LISTEN);
         let listen = keep(&mut faults, parse_listen(listen));
-        let public_url = web_address(&mut faults, "public-url", given.public_url, false);
-        let pay_url = web_address(&mut faults, "pay-url", given.pay_url, true);
-        let donate_url = web_address(&mut faults, "donate-url", given.donate_url, true);
+        let public_url = web_address(&mut faults, "public-url", given.public_url);
+        let pay_url = web_address(&mut faults, "pay-url", given.pay_url);
+        let donate_url = web_address(&mut faults, "donate-url", given.donate_url);
         let tls = keep(&mut faults, tls_files(given.tls_cert, given.tls_key));
         let roles = keep(&mut faults, parse_roles(given.role.as_deref().unwrap_or("api,worker")));
         let is_split = roles.is_some_and(|roles| !(roles.api && roles.worker));
@@ -214,8 +214,8 @@ impl BesideSettings {
     fn check(given: ServeArguments) -> Result<Self, SettingsFaults> {
         let mut faults = Vec::new();
         let listen = keep(&mut faults, parse_listen(given.listen.as_deref().unwrap_or(DEFAULT_LISTEN)));
-        let public_url = web_address(&mut faults, "public-url", given.public_url, false);
-        let pay_url = web_address(&mut faults, "pay-url", given.pay_url, true);
+        let public_url = web_address(&mut faults, "public-url", given.public_url);
+        let pay_url = web_address(&mut faults, "pay-url", given.pay_url);
         let store = StoreSettings::check(given.data_dir, given.database_url, given.key_file);
         let store = store.map_err(|SettingsFaults(more)| faults.extend(more)).ok();
         // The server takes those of TLS and those of mail together only, so that one of them says enough.
@@ -322,8 +322,9 @@ fn web_origin(is_tls: bool, listening_on: SocketAddr) -> String {
     format!("{scheme}://{host}:{}", listening_on.port())
 }
 
-/// An absolute http or https address; without the slash at its end. A fault leaves nothing behind but its sentence.
-fn web_address(faults: &mut Vec<String>, name: &str, given: Option<String>, may_have_path: bool) -> Option<String> {
+/// An absolute http or https address; without the slash at its end. A fault leaves nothing behind but its sentence. Whatever
+/// is served there has its address at the root, the forms and files of pages too, so that none of it is below a path.
+fn web_address(faults: &mut Vec<String>, name: &str, given: Option<String>) -> Option<String> {
     let given = given?;
     let sound = Url::parse(&given).ok().filter(|url| {
         matches!(url.scheme(), "http" | "https")
@@ -338,9 +339,9 @@ fn web_address(faults: &mut Vec<String>, name: &str, given: Option<String>, may_
         ));
         return None;
     };
-    if !may_have_path && url.path() != "/" {
+    if url.path() != "/" {
         faults.push(format!(
-            "{name}: it must not have a path, because clients join it with absolute paths; use {}.",
+            "{name}: it must not have a path, because everything there has its address at the root; use {}.",
             url.origin().ascii_serialization()
         ));
         return None;

@@ -42,11 +42,11 @@ pub struct ServeArguments {
     #[arg(long, env = "DALASI_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
 
-    /// The address of the hosted pages [default: the public URL]
+    /// The address of the hosted pages, without a path [default: the public URL]
     #[arg(long, env = "DALASI_PAY_URL", value_name = "URL")]
     pub pay_url: Option<String>,
 
-    /// The address of donation pages [default: the public URL]
+    /// The address of donation pages, without a path; none is served there yet [default: the public URL]
     #[arg(long, env = "DALASI_DONATE_URL", value_name = "URL")]
     pub donate_url: Option<String>,
 
@@ -209,7 +209,7 @@ pub struct BesideArguments {
     #[arg(long, env = "DALASI_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
 
-    /// The address of the hosted pages [default: the public URL]
+    /// The address of the hosted pages, without a path [default: the public URL]
     #[arg(long, env = "DALASI_PAY_URL", value_name = "URL")]
     pub pay_url: Option<String>,
 

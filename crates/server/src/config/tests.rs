@@ -48,7 +48,7 @@ fn a_flag_wins_over_the_file() {
         arguments(&["--listen", "127.0.0.1:0", "--unsafe", "--allow-loopback-webhooks=false", "--rate-limit=0"]);
     let below = file(
         "listen = '0.0.0.0:1'\nunsafe = false\nallow-loopback-webhooks = true\nrate-limit = 7\ntrusted-proxies = 2\n\
-         pay-url = 'https://pay.example/here/'\nlog-format = 'json'",
+         pay-url = 'https://pay.example/'\nlog-format = 'json'",
     );
     let settings = ServeSettings::check(flags.over(below)).expect("sound");
     assert_eq!(settings.listen.port(), 0);
@@ -56,7 +56,7 @@ fn a_flag_wins_over_the_file() {
     assert_eq!(settings.rate, None);
     assert_eq!((settings.trusted_proxies, settings.log_format), (2, LogFormat::Json));
     let addresses = settings.addresses(settings.listen);
-    assert_eq!(addresses.pay_url, "https://pay.example/here");
+    assert_eq!(addresses.pay_url, "https://pay.example");
 }
 
 /// A unit's environment holds what a command beside its server doesn't see.
@@ -70,12 +70,15 @@ fn a_command_beside_the_server_asks_for_no_more_than_it_uses() {
     assert!(settings.sends_mail);
     assert_eq!((settings.public_url.as_str(), settings.pay_url.as_str()), ("https://[::1]:443", "https://[::1]:443"));
 
-    let settings = beside("pay-url = 'https://pay.example/here/'").expect("sound");
+    let settings = beside("pay-url = 'https://pay.example/'").expect("sound");
     assert!(!settings.sends_mail);
     assert_eq!(settings.public_url, "http://127.0.0.1:8080");
-    assert_eq!(settings.pay_url, "https://pay.example/here");
+    assert_eq!(settings.pay_url, "https://pay.example");
     let served = ServeSettings::check(ServeArguments::default()).expect("sound");
     assert_eq!(settings.store, served.store);
+
+    let found = beside("pay-url = 'https://pay.example/here'").expect_err("refused").0;
+    assert!(found.concat().contains("use https://pay.example."), "{found:?}");
 
     let found =
         beside("listen = 'here'\npublic-url = 'a.example'\npay-url = 'a.example'\ndatabase-url = 'mysql://h/d'");
@@ -134,9 +137,18 @@ fn public_addresses_lose_their_slash_only() {
         ("https://u@a.example", None),
         ("a.example", None),
     ] {
-        let checked = ServeSettings::check(arguments(&["--public-url", address]));
-        let shown = checked.map(|settings| settings.addresses(settings.listen).public_url);
-        assert_eq!(shown.ok().as_deref(), expected, "{address}");
+        for name in ["--public-url", "--pay-url", "--donate-url"] {
+            let checked = ServeSettings::check(arguments(&[name, address]));
+            let shown = checked.map(|settings| {
+                let Addresses { public_url, pay_url, donate_url } = settings.addresses(settings.listen);
+                match name {
+                    "--public-url" => public_url,
+                    "--pay-url" => pay_url,
+                    _ => donate_url,
+                }
+            });
+            assert_eq!(shown.ok().as_deref(), expected, "{name} {address}");
+        }
     }
 }
 

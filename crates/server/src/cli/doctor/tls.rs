@@ -43,6 +43,7 @@ pub(super) async fn look(settings: &ServeSettings, addresses: &Addresses) -> Vec
         }
         seen.push(place.clone());
         findings.push(match url.scheme() {
+            _ if name == "donate-url" => Finding::ok(format!("{name} is {address}: no page is served there yet")),
             "https" => certificate(address, &place).await,
             _ if !is_near(&url) => {
                 let found = format!("{name} is {address}: keys, names and payments go over the network in the clear");
@@ -141,6 +142,19 @@ async fn handshake(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ServeArguments;
+
+    /// Whatever answers there, payers lose nothing by it.
+    #[tokio::test]
+    async fn where_no_page_is_served_nothing_is_looked_at() {
+        let settings = ServeSettings::load(ServeArguments::default()).expect("sound");
+        let here = || "http://localhost:8080".to_owned();
+        let donate_url = "https://give.invalid".to_owned();
+        let addresses = Addresses { public_url: here(), pay_url: here(), donate_url };
+        let found = look(&settings, &addresses).await;
+        let told = Finding::ok("donate-url is https://give.invalid: no page is served there yet");
+        assert_eq!((found.len(), found.last()), (2, Some(&told)));
+    }
 
     #[test]
     fn the_last_day_is_found() {
