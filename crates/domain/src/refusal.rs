@@ -181,7 +181,7 @@ impl fmt::Display for Refusal {
             Refusal::InvoiceAlreadyPaid => f.write_str("This invoice is paid: nothing more can be done with it."),
             Refusal::InvoiceAlreadyCancelled => f.write_str("This invoice is cancelled. Create a new one instead."),
             Refusal::InvoiceHasPayments => f.write_str(
-                "This invoice is partially paid and can't be cancelled. Refund its payments, or take the rest.",
+                "This invoice is partially paid and can't be cancelled, not even once its payments are refunded. Take the rest, or leave it as it is.",
             ),
             Refusal::InvoiceOverpayment { remaining } => {
                 write!(f, "That is more than what is left to pay: {remaining} {}.", remaining.currency)
@@ -208,10 +208,10 @@ impl fmt::Display for Refusal {
             ),
             Refusal::PaymentLinkInactive => f.write_str("This payment link is inactive: it takes no payments now."),
             Refusal::PaymentLinkExpired => {
-                f.write_str("This payment link is expired. Move its `expiration_date` to make it active again.")
+                f.write_str("This payment link is expired. Send a later `expiration_date` together with `status: active`.")
             }
             Refusal::PaymentLinkUsedUp => {
-                f.write_str("This payment link is used up. Raise its `max_usage_count` to make it active again.")
+                f.write_str("This payment link is used up. Send a higher `max_usage_count` together with `status: active`.")
             }
             Refusal::NoActiveEndpoint => {
                 f.write_str("No active webhook endpoint listens to this event. Create or activate one, then retry.")

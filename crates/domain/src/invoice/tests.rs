@@ -307,6 +307,16 @@ fn an_attempt_is_no_revision() {
 }
 
 #[test]
+fn a_refund_of_what_was_paid_makes_no_way_to_cancel() {
+    let mut invoice = with_provider(pending(), 1);
+    invoice.money_arrived(summary(1, 1, TransactionStatus::Completed), seconds(3));
+    assert!(invoice.refund_moved(summary(1, 1, TransactionStatus::Refunded), seconds(4)));
+    let refusal = invoice.cancel(seconds(5)).expect_err("it counts as paid in part");
+    assert_eq!(refusal, Refusal::InvoiceHasPayments);
+    assert!(refusal.to_string().contains("not even once its payments are refunded"), "{refusal}");
+}
+
+#[test]
 fn a_total_above_the_maximum_is_refused() {
     let maximum = Money::maximum(dalasi(1).currency);
     let items = |minor| vec![Item::new(None, 1, dalasi(minor)).expect("fits")];

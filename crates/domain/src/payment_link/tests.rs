@@ -142,6 +142,22 @@ fn lowering_the_maximum_to_what_was_paid_ends_it() {
     assert_eq!(link.updated_at, seconds(3));
 }
 
+/// A later date or a higher maximum alone leaves it as it is.
+#[test]
+fn what_the_refusal_says_makes_a_link_active_again() {
+    let later = Terms { expiration_date: Some(seconds(2 * END_S)), ..terms() };
+    let higher = Terms { max_usage_count: Some(2), ..terms() };
+    for (before, field, terms) in [(expired(), "expiration_date", later), (used_up(), "max_usage_count", higher)] {
+        let now = seconds(END_S);
+        let refusal = before.clone().update(before.terms.clone(), Some(Status::Active), now).unwrap_err().to_string();
+        let (mut alone, mut together) = (before.clone(), before);
+        alone.update(terms.clone(), None, now).unwrap();
+        together.update(terms, Some(Status::Active), now).unwrap();
+        assert_eq!((alone.status(now), together.status(now)), (Status::Inactive, Status::Active));
+        assert!(refusal.contains(&format!("`{field}` together with `status: active`")), "{refusal}");
+    }
+}
+
 #[test]
 fn an_attempt_that_is_under_way_holds_a_use() {
     let mut link = limited(3);
