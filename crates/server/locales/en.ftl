@@ -210,7 +210,8 @@ late-cancelled = It arrived after the payment was cancelled.
 late-body = Nothing is lost. { $merchant } will be told, and either delivers or pays you back. Keep the payment number.
 already-title = This is already paid
 already-body = Nothing more was taken.
-already-second = A second payment arrived as well. It is kept apart, and { $merchant } can pay it back. Give the shop this number:
+already-second = A second payment arrived as well.
+refunded-title = Paid back
 
 ## Simulator
 simulator = Simulator

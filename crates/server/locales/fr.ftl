@@ -210,7 +210,8 @@ late-cancelled = Il est arrivé après l’annulation du paiement.
 late-body = Rien n’est perdu. { $merchant } sera prévenu, et va livrer ou vous rembourser. Gardez le numéro du paiement.
 already-title = C’est déjà payé
 already-body = Rien de plus n’a été prélevé.
-already-second = Un deuxième paiement est arrivé aussi. Il est gardé à part, et { $merchant } peut le rembourser. Donnez ce numéro à la boutique :
+already-second = Un deuxième paiement est arrivé aussi.
+refunded-title = Remboursé
 
 ## Simulateur
 simulator = Simulateur

@@ -29,11 +29,18 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
     let apart = State::Choose {
         methods: ALL.to_vec(),
         problem: None,
-        received: Some(Received::Apart(voice.say("txn_01jd3v"))),
+        received: Some(Received::Apart(Apart { payment: voice.say("txn_01jd3v"), refunded: None })),
     };
     let empty = Subject::Order { description: None, reference: None, items: Vec::new() };
     let nothing = || Standing::NothingTaken;
-    let late = Receipt { method: Method::Wave, paid_at: 1_795_273_500, payment: voice.say("txn_01jd3v9k2m4x8q7b") };
+    let late = Receipt {
+        method: Method::Wave,
+        paid_at: 1_795_273_500,
+        payment: voice.say("txn_01jd3v9k2m4x8q7b"),
+        refunded: None,
+    };
+    let second = || Apart { payment: voice.say("txn_01jd3vzzz"), refunded: None };
+    let back = |minor, is_whole| Some(Refunded { amount: gmd(minor), is_whole });
     vec![
         ("invoice-open", invoice(choose(), open.clone(), language, voice)),
         (
@@ -90,8 +97,28 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
         (
             "invoice-paid-twice",
             invoice(
-                State::AlreadyPaid { receipt: None, second_payment: voice.option("txn_01jd3vzzz"), return_url: None },
+                State::AlreadyPaid { receipt: None, second_payment: Some(second()), return_url: None },
                 (Due::Settled, 165_000, vec![of(165_000, PaidWith::Online(Method::Wave), voice)]),
+                language,
+                voice,
+            ),
+        ),
+        (
+            "invoice-paid-back",
+            invoice(
+                State::AlreadyPaid {
+                    receipt: None,
+                    second_payment: Some(Apart { refunded: back(40_000, false), ..second() }),
+                    return_url: None,
+                },
+                (
+                    Due::Settled,
+                    165_000,
+                    vec![InvoicePayment {
+                        refunded: back(165_000, true),
+                        ..of(165_000, PaidWith::Online(Method::Wave), voice)
+                    }],
+                ),
                 language,
                 voice,
             ),
@@ -119,6 +146,7 @@ fn of(minor: i64, paid_with: PaidWith, voice: Voice) -> InvoicePayment {
         paid_with: Some(paid_with),
         paid_at: 1_795_273_500,
         receipt_path: voice.option("/receipts/0123456789abcdef0123456789abcdef.pdf"),
+        refunded: None,
     }
 }
 

@@ -175,8 +175,14 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
         Voice::Friendly => mask::phone("+2207123412"),
         Voice::Hostile(text) => text.to_owned(),
     };
-    let receipt =
-        |method| Receipt { method, paid_at: 1_795_273_500, payment: voice.say("txn_01jd3v9k2m4x8q7b5n6p0r1s2t") };
+    let receipt = |method| Receipt {
+        method,
+        paid_at: 1_795_273_500,
+        payment: voice.say("txn_01jd3v9k2m4x8q7b5n6p0r1s2t"),
+        refunded: None,
+    };
+    let back = |minor, is_whole| Some(Refunded { amount: gmd(minor), is_whole });
+    let second = |refunded| Some(Apart { payment: voice.say("txn_01jd3vzzzzzzzzzzzzzzzzzzzz"), refunded });
     let shop = || voice.option(SHOP);
     vec![
         ("choose", State::Choose { methods: ALL.to_vec(), problem: None, received: None }),
@@ -336,8 +342,38 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
             "paid-twice",
             State::AlreadyPaid {
                 receipt: Some(receipt(Method::Qmoney)),
-                second_payment: voice.option("txn_01jd3vzzzzzzzzzzzzzzzzzzzz"),
+                second_payment: second(None),
                 return_url: shop(),
+            },
+        ),
+        (
+            "paid-twice-back",
+            State::AlreadyPaid {
+                receipt: Some(receipt(Method::Qmoney)),
+                second_payment: second(back(150_000, true)),
+                return_url: shop(),
+            },
+        ),
+        (
+            "paid-back-part",
+            State::Paid {
+                receipt: Some(Receipt { refunded: back(50_000, false), ..receipt(Method::Wave) }),
+                return_url: shop(),
+            },
+        ),
+        (
+            "paid-back",
+            State::Paid {
+                receipt: Some(Receipt { refunded: back(150_000, true), ..receipt(Method::Wave) }),
+                return_url: shop(),
+            },
+        ),
+        (
+            "paid-late-back",
+            State::PaidLate {
+                after: End::Expiry,
+                receipt: Receipt { refunded: back(150_000, true), ..receipt(Method::Afrimoney) },
+                return_url: None,
             },
         ),
     ]

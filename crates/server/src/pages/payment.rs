@@ -12,7 +12,7 @@ use super::qr::{self, Drawing};
 use super::text::{Around, Text, plain};
 use super::view::{
     Amount, Closed, CodeError, Due, End, Field, FieldError, FieldKind, Invoice, Item, Label, Leave, Method, PaidWith,
-    PartError, PaymentPage, PhoneError, Problem, Reason, Received, Standing, State, Subject,
+    PartError, PaymentPage, PhoneError, Problem, Reason, Received, Refunded, Standing, State, Subject,
 };
 
 /// The page as HTML; answer with it and [`super::headers::for_page`] of the same nonce.
@@ -442,6 +442,15 @@ impl<'a> Payment<'a> {
         asks_for_action.then(|| left.unwrap_or_default())
     }
 
+    fn is_whole(&self, refunded: &Option<Refunded>) -> bool {
+        is_whole(refunded)
+    }
+
+    /// All that the page says is paid.
+    fn is_paid_back(&self) -> bool {
+        matches!(&self.page.state, State::Paid { receipt: Some(receipt), .. } if is_whole(&receipt.refunded))
+    }
+
     /// Only where nothing is with a rail.
     fn can_leave(&self) -> bool {
         self.page.leave.is_some()
@@ -462,6 +471,7 @@ impl<'a> Payment<'a> {
             State::Redirecting { problem, .. } => ("title-pay", problem.is_some()),
             State::Checking { .. } => ("title-checking", false),
             State::Leaving { .. } => ("leaving-title", false),
+            State::Paid { .. } if self.is_paid_back() => ("refunded-title", false),
             State::Paid { .. } => ("paid-title", false),
             State::NotPaid { .. } => ("not-paid-title", false),
             State::Draft => ("draft-title", false),
@@ -492,10 +502,20 @@ impl<'a> Payment<'a> {
     }
 }
 
+fn is_whole(refunded: &Option<Refunded>) -> bool {
+    refunded.as_ref().is_some_and(|refunded| refunded.is_whole)
+}
+
 /// Nothing that happens later changes what these say, as far as the payer is concerned, unless an attempt is unsettled.
 fn is_final(state: &State) -> bool {
     match state {
-        State::Paid { .. } | State::PaidLate { .. } | State::AlreadyPaid { .. } | State::Leaving { .. } => true,
+        // What is given back of it shows whenever somebody looks again.
+        State::Paid { .. } | State::Leaving { .. } => true,
+        // Money that may come back is waited for.
+        State::PaidLate { receipt, .. } => is_whole(&receipt.refunded),
+        State::AlreadyPaid { second_payment, .. } => {
+            second_payment.as_ref().is_none_or(|second| is_whole(&second.refunded))
+        }
         State::Expired { standing, .. } | State::Cancelled { standing, .. } => *standing == Standing::NothingTaken,
         State::Draft
         | State::Closed { .. }
@@ -534,6 +554,8 @@ fn ways_out(page: &PaymentPage) -> (Option<&str>, Option<&str>) {
     match &page.state {
         State::Redirecting { url, automatic: true, .. } if checked(url) => (Some(url), None),
         State::Leaving { return_url } if checked(return_url) => (Some(return_url), None),
+        // Who looks at what was given back is not led away from it.
+        State::Paid { receipt: Some(receipt), .. } if receipt.refunded.is_some() => (None, None),
         State::Paid { return_url: Some(url), .. } if checked(url) && !page.unsettled => (None, Some(url)),
         _ => (None, None),
     }

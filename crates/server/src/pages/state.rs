@@ -15,7 +15,8 @@ use super::note::{CodeFault, Note, PhoneFault};
 use super::questions;
 use super::typed::Typed;
 use super::view::{
-    Amount, Closed, CodeError, End, Method, PhoneError, Problem, Reason, Receipt, Received, Standing, State,
+    Amount, Apart, Closed, CodeError, End, Method, PhoneError, Problem, Reason, Receipt, Received, Refunded, Standing,
+    State,
 };
 use crate::app::hosted::{Closed as StandsClosed, Hosted, Standing as Stands};
 use crate::app::paid_object::PaidObject;
@@ -68,7 +69,10 @@ pub(super) fn revision(hosted: &Hosted, state: &State) -> String {
     };
     // A page that says that it is paid leads back to the shop once no attempt can change that.
     let unsettled = if matches!(state, State::Paid { .. }) && hosted.unsettled().is_some() { " unsettled" } else { "" };
-    let hash = digest(&SHA256, format!("{state:?} {:?} {content}{unsettled}", hosted.amount()).as_bytes());
+    // An invoice's payments stand below its state.
+    let back: i64 = hosted.is_paid_by().map(|attempt| attempt.refunded().minor).sum();
+    let back = if back > 0 { format!(" refunded {back}") } else { String::new() };
+    let hash = digest(&SHA256, format!("{state:?} {:?} {content}{unsettled}{back}", hosted.amount()).as_bytes());
     hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -78,9 +82,7 @@ fn completed(hosted: &Hosted) -> State {
     // Many payments can have come together; the invoice itself lists them.
     if let PaidObject::Invoice(_) = &hosted.object {
         return match second {
-            Some(second) => {
-                State::AlreadyPaid { receipt: None, second_payment: Some(second.id.to_string()), return_url }
-            }
+            Some(second) => State::AlreadyPaid { receipt: None, second_payment: Some(apart(second)), return_url },
             None => State::Paid { receipt: None, return_url },
         };
     }
@@ -90,7 +92,7 @@ fn completed(hosted: &Hosted) -> State {
     };
     let receipt = Some(receipt(paid));
     match second {
-        Some(second) => State::AlreadyPaid { receipt, second_payment: Some(second.id.to_string()), return_url },
+        Some(second) => State::AlreadyPaid { receipt, second_payment: Some(apart(second)), return_url },
         None => State::Paid { receipt, return_url },
     }
 }
@@ -102,7 +104,7 @@ fn ended(hosted: &Hosted, end: End) -> State {
         let (receipt, return_url) = (receipt(late), None);
         return match hosted.is_paid_by().find(|attempt| attempt.duplicate) {
             Some(second) => {
-                State::AlreadyPaid { receipt: Some(receipt), second_payment: Some(second.id.to_string()), return_url }
+                State::AlreadyPaid { receipt: Some(receipt), second_payment: Some(apart(second)), return_url }
             }
             None => State::PaidLate { after: end, receipt, return_url },
         };
@@ -134,7 +136,7 @@ fn pending(hosted: &Hosted, simulator: &Simulator<'_>) -> State {
         (SessionStatus::Failed | SessionStatus::Cancelled, _) => unstarted(hosted, None),
         (SessionStatus::Succeeded, Some(attempt)) if matches!(hosted.object, PaidObject::Invoice(_)) => {
             let received = match attempt.duplicate {
-                true => Received::Apart(attempt.id.to_string()),
+                true => Received::Apart(apart(attempt)),
                 false => Received::Part(amount(attempt.amount)),
             };
             State::Choose { methods: methods(hosted), problem: in_progress(hosted), received: Some(received) }
@@ -422,7 +424,21 @@ fn simulator_url(hosted: &Hosted, attempt: &Transaction, simulator: &Simulator<'
 
 fn receipt(attempt: &Transaction) -> Receipt {
     let paid_at = attempt.reached(TransactionStatus::Completed).unwrap_or(attempt.updated_at);
-    Receipt { method: shown(attempt.attempt().method), paid_at: paid_at.seconds(), payment: attempt.id.to_string() }
+    Receipt {
+        method: shown(attempt.attempt().method),
+        paid_at: paid_at.seconds(),
+        payment: attempt.id.to_string(),
+        refunded: refunded(attempt),
+    }
+}
+
+fn apart(attempt: &Transaction) -> Apart {
+    Apart { payment: attempt.id.to_string(), refunded: refunded(attempt) }
+}
+
+pub(super) fn refunded(attempt: &Transaction) -> Option<Refunded> {
+    let (back, is_whole) = (attempt.refunded(), attempt.status() == TransactionStatus::Refunded);
+    (back.minor > 0).then(|| Refunded { amount: amount(back), is_whole })
 }
 
 fn shown_end(closed: StandsClosed) -> Closed {

@@ -51,14 +51,15 @@ pub(super) fn subject(hosted: &Hosted, place: Place, addresses: &Addresses) -> S
 fn billed(hosted: &Hosted, invoice: &domain::invoice::Invoice) -> Invoice {
     let bill = invoice.bill();
     let here = Addresses { public_url: String::new(), pay_url: String::new() };
-    let method =
-        |receipt| hosted.received.iter().find(|payment| payment.receipt == receipt).map(|payment| payment.method);
+    let payment = |receipt| hosted.received.iter().find(|payment| payment.receipt == receipt);
+    let refunded = |transaction| hosted.is_paid_by().find(|it| it.id == transaction).and_then(state::refunded);
     let payments = invoice.receipts().iter().map(|receipt| InvoicePayment {
         receipt_number: receipt.number.clone(),
         amount: state::amount(receipt.amount),
-        paid_with: method(receipt.id).map(paid_with),
+        paid_with: payment(receipt.id).map(|payment| paid_with(payment.method)),
         paid_at: receipt.payment_date.seconds(),
         receipt_path: Some(receipts::file_url(&receipt.validation_code, &here)),
+        refunded: payment(receipt.id).and_then(|payment| refunded(payment.transaction)),
     });
     Invoice {
         number: invoice.number.clone(),

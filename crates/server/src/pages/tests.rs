@@ -161,7 +161,7 @@ fn every_key_stands_in_every_locale_with_the_same_arguments() {
 }
 
 /// The templates and the modules that draw them.
-const SOURCES: [&str; 31] = [
+const SOURCES: [&str; 32] = [
     include_str!("payment.rs"),
     include_str!("message.rs"),
     include_str!("moment.rs"),
@@ -175,6 +175,7 @@ const SOURCES: [&str; 31] = [
     include_str!("../../templates/simulator_outcomes.html"),
     include_str!("../../templates/switch.html"),
     include_str!("../../templates/verify.html"),
+    include_str!("../../templates/payment/apart.html"),
     include_str!("../../templates/payment/approve.html"),
     include_str!("../../templates/payment/back.html"),
     include_str!("../../templates/payment/checking.html"),

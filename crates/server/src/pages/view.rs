@@ -4,6 +4,10 @@
 
 use super::text::Language;
 
+mod simulator;
+
+pub use simulator::{CardProblem, Outcome, Scene, SimulatorPage};
+
 /// The page of a payment in one of its states, whatever is paid there.
 #[derive(Debug, Clone)]
 pub struct PaymentPage {
@@ -157,6 +161,14 @@ pub struct InvoicePayment {
     pub paid_at: i64,
     /// Where the receipt is, on this host.
     pub receipt_path: Option<String>,
+    pub refunded: Option<Refunded>,
+}
+
+/// What was given back of a payment since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refunded {
+    pub amount: Amount,
+    pub is_whole: bool,
 }
 
 /// How money came: by a method of this service, or as the merchant wrote it down.
@@ -336,8 +348,7 @@ pub enum State {
     },
     AlreadyPaid {
         receipt: Option<Receipt>,
-        /// Set when a second payment arrived: its number, for the shop to find it.
-        second_payment: Option<String>,
+        second_payment: Option<Apart>,
         return_url: Option<String>,
     },
 }
@@ -346,8 +357,16 @@ pub enum State {
 #[derive(Debug, Clone)]
 pub enum Received {
     Part(Amount),
-    /// It was more than what was left, and is kept apart: the number of the payment.
-    Apart(String),
+    /// It was more than what was left.
+    Apart(Apart),
+}
+
+/// Money that is kept apart, until it is given back.
+#[derive(Debug, Clone)]
+pub struct Apart {
+    /// The number of the payment, for the shop to find it.
+    pub payment: String,
+    pub refunded: Option<Refunded>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -378,6 +397,7 @@ pub struct Receipt {
     pub paid_at: i64,
     /// The number of the payment (`txn_…`), by which shop and payer find it again.
     pub payment: String,
+    pub refunded: Option<Refunded>,
 }
 
 /// A start that did not work; stays on the page until the next try.
@@ -425,88 +445,6 @@ pub enum Reason {
     Expired,
     Cancelled,
     ProviderError,
-}
-
-/// The simulator's pages: the far side of a payment in test mode.
-#[derive(Debug, Clone)]
-pub struct SimulatorPage {
-    pub merchant_name: String,
-    pub amount: Amount,
-    pub language: Language,
-    /// `/simulator/<token>`; the forms post to it.
-    pub path: String,
-    pub form_token: String,
-    pub scene: Scene,
-}
-
-#[derive(Debug, Clone)]
-pub enum Scene {
-    /// What Wave's app or page would ask.
-    WalletApproval {
-        phone: Option<String>,
-    },
-    /// A push on the handset.
-    PhonePrompt {
-        method: Method,
-        phone: String,
-    },
-    /// A choice of test cards: no field on our pages can take a card number.
-    CardPage {
-        problem: Option<CardProblem>,
-    },
-    CardChallenge {
-        last4: String,
-    },
-    Done {
-        outcome: Outcome,
-        back: Option<String>,
-    },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CardProblem {
-    NotChosen,
-    UnknownCard,
-}
-
-/// What the tester lets happen; the value of the form field `outcome`. They mirror the test numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    Approve,
-    InsufficientFunds,
-    Refuse,
-    Silent,
-    AnswerLost,
-    Later,
-    Twice,
-}
-
-impl Outcome {
-    pub const ALL: [Self; 7] = [
-        Self::Approve,
-        Self::InsufficientFunds,
-        Self::Refuse,
-        Self::Silent,
-        Self::AnswerLost,
-        Self::Later,
-        Self::Twice,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Approve => "approve",
-            Self::InsufficientFunds => "insufficient_funds",
-            Self::Refuse => "refuse",
-            Self::Silent => "silent",
-            Self::AnswerLost => "answer_lost",
-            Self::Later => "later",
-            Self::Twice => "twice",
-        }
-    }
-
-    pub fn parse(value: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.as_str() == value)
-    }
 }
 
 /// Where a receipt is checked.

@@ -6,5 +6,6 @@ mod links;
 mod methods;
 mod numbers;
 mod protection;
+mod refunds;
 mod states;
 mod typed;
