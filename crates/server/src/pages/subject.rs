@@ -2,7 +2,7 @@
 //! is. Reads; decides nothing.
 
 use domain::invoice::Status;
-use domain::payment::{Payable, Payer};
+use domain::payment::{Payable, Payer, SessionStatus};
 use domain::{OfflineMethod, PaymentMethod};
 
 use super::note::{FieldFault, Note};
@@ -116,12 +116,16 @@ pub(super) fn payer(hosted: &Hosted) -> Vec<String> {
 }
 
 pub(super) fn time_left(hosted: &Hosted) -> Option<TimeLeft> {
-    match &hosted.object {
-        PaidObject::Checkout(checkout) => {
-            moment::time_left(checkout.created_at.seconds(), checkout.expires_at.seconds(), hosted.now.seconds())
+    let (from, until) = match &hosted.object {
+        PaidObject::Checkout(checkout) => (checkout.created_at, checkout.expires_at),
+        // Nobody's time runs out there before a payment is begun, nor while it is with its rail.
+        PaidObject::Invoice(_) | PaidObject::PaymentLink(_) => {
+            let begun = hosted.payment.as_ref().filter(|payment| payment.transaction.is_some());
+            let session = begun.map(|payment| &payment.session).filter(|it| it.status() == SessionStatus::Pending)?;
+            (session.created_at, session.expires_at)
         }
-        PaidObject::Invoice(_) | PaidObject::PaymentLink(_) => None,
-    }
+    };
+    moment::time_left(from.seconds(), until.seconds(), hosted.now.seconds())
 }
 
 /// How long a form of the page is taken, in Unix seconds.

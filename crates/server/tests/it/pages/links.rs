@@ -46,3 +46,27 @@ async fn nobody_is_sent_to_pay_again_while_the_own_payment_is_not_decided() {
     assert!(payer.page.says("Ask Kairaba Books for another way to pay."), "{}", payer.page.body);
     world.has_clean_books().await;
 }
+
+/// The time of a link's payment is that of its session: an hour, where payments are counted.
+#[tokio::test]
+async fn who_has_an_hour_is_told_in_its_last_quarter() {
+    let world = World::new().await;
+    world.clock.stop();
+    let id = link(&world).await;
+    change_link(&world, id, LinkChange { max_usage_count: Some(Some(1)), ..LinkChange::default() }).await;
+    let mut payer = world.payer_at(format!("/pay/{id}")).await;
+    payer.choose(Method::Wave).await;
+    let page = payer.page.path.split('?').next().unwrap().to_owned();
+    let mut payer = world.payer_at(page.clone()).await;
+    assert!(!payer.page.says("to pay."), "{}", payer.page.body);
+    world.clock.advance(Duration::from_secs(44 * 60));
+    assert!(world.get(&format!("{page}/status")).await.body.contains("\"time_left\":null"));
+    world.clock.advance(Duration::from_secs(4 * 60));
+    let told = "You have about 12 minutes to pay.";
+    assert!(world.get(&format!("{page}/status?lang=en")).await.body.contains(told));
+    payer.reload().await;
+    assert!(payer.page.says(told), "{}", payer.page.body);
+    // Who has begun nothing has as long as the link.
+    payer.open(&format!("/pay/{id}")).await;
+    assert!(!payer.page.says("to pay."), "{}", payer.page.body);
+}
