@@ -94,6 +94,7 @@ pub(crate) fn every(locale: Locale, voice: Voice) -> Vec<Sample> {
     let messages = [
         ("not-found", Message::NotFound),
         ("foreign-form", Message::ForeignForm),
+        ("too-large", Message::TooLarge),
         ("too-many", Message::TooMany),
         ("unavailable", Message::Unavailable),
         ("fault", Message::Fault { request_id: voice.say("req_01jd3v9k2m4x8q7") }),

@@ -66,7 +66,7 @@ impl Wrong {
         let (status, message, more) = match self {
             Self::NotFound => (StatusCode::NOT_FOUND, Message::NotFound, HeaderMap::new()),
             Self::ForeignForm => (StatusCode::FORBIDDEN, Message::ForeignForm, HeaderMap::new()),
-            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, Message::ForeignForm, HeaderMap::new()),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, Message::TooLarge, HeaderMap::new()),
             Self::TooMany(headers) => (StatusCode::TOO_MANY_REQUESTS, Message::TooMany, headers),
             Self::TooBusy => (StatusCode::SERVICE_UNAVAILABLE, Message::Unavailable, wait("1")),
             Self::Failed(failure) if failure.status() == 503 => {

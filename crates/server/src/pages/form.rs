@@ -16,8 +16,10 @@ use crate::gate::Full;
 use crate::secrets::Subkey;
 use crate::whole_body::{self, Unread};
 
-/// Our forms hold a token and a word or a number; those of a payment link what its merchant asks.
-const MOST_BYTES: usize = 64 * 1024;
+/// Our forms hold a token and a word or a number; those of a payment link what its merchant asks: 20 answers, name, e-mail
+/// address, phone and amount, each a field of 500 characters, which are 9 bytes each in a script of 3 bytes a character.
+const MOST_BYTES: usize = 128 * 1024;
+const _: () = assert!(24 * 500 * 9 + 1024 <= MOST_BYTES, "with what the page adds to it");
 const MOST_FIELDS: usize = 64;
 /// What the page showed that can change.
 pub(super) const SHOWN: &str = "shown";

@@ -11,6 +11,7 @@ pub fn render(page: &MessagePage, nonce: &Nonce) -> String {
     let (title, body, can_retry) = match page.message {
         Message::NotFound => ("not-found-title", "not-found-body", false),
         Message::ForeignForm => ("foreign-title", "foreign-body", true),
+        Message::TooLarge => ("too-large-title", "too-large-body", true),
         Message::TooMany => ("too-many-title", "too-many-body", true),
         Message::Unavailable => ("unavailable-title", "unavailable-body", true),
         Message::Fault { .. } => ("fault-title", "fault-body", true),
@@ -24,7 +25,9 @@ pub fn render(page: &MessagePage, nonce: &Nonce) -> String {
         retry: can_retry.then(|| address(&page.path, page.language)),
         request_id: match &page.message {
             Message::Fault { request_id } => Some(request_id),
-            Message::NotFound | Message::ForeignForm | Message::TooMany | Message::Unavailable => None,
+            Message::NotFound | Message::ForeignForm | Message::TooLarge | Message::TooMany | Message::Unavailable => {
+                None
+            }
         },
     })
 }

@@ -508,6 +508,8 @@ pub enum Message {
     NotFound,
     /// A form from elsewhere, or one without its token.
     ForeignForm,
+    /// More than a form of ours can hold.
+    TooLarge,
     TooMany,
     /// For a while; try again.
     Unavailable,

@@ -116,8 +116,10 @@ async fn only_our_own_forms_are_taken() {
             assert_eq!(answer.link("Français"), Some(format!("{page}?lang=fr")), "{}", answer.heading());
         }
     }
-    let huge = post(&to, &[("form_token".into(), token.clone()), ("method".into(), "x".repeat(70_000))]);
-    assert_eq!(world.send(huge).await.status, StatusCode::PAYLOAD_TOO_LARGE);
+    let huge = post(&to, &[("form_token".into(), token.clone()), ("method".into(), "x".repeat(140_000))]);
+    let answer = world.send(huge).await;
+    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(answer.heading(), "This is too much text");
     assert!(world.stored(mine.id).await.attempts.is_empty(), "none of them did anything");
 
     for request in [with("origin", "http://pay.test"), form(&token)] {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use dalasi::app::organizations::SettingsChange;
 use dalasi::app::payment_links::LinkChange;
 use domain::payment_link::{CustomField, FieldType, PaymentLink, Price};
-use domain::{Currency, Id, Method};
+use domain::{Currency, Id, Method, Money};
 
 use super::changes::{TOO_OLD, change_link, link_of, question, set, take_parts};
 use crate::world::{Payer, World};
@@ -109,4 +109,20 @@ async fn the_page_that_asks_for_a_phone_keeps_it_and_the_part_that_was_chosen() 
     assert_eq!(payer.page.value_of("amount").as_deref(), Some("40.00"), "{}", payer.page.body);
     payer.press("/phone", &[("phone", "+2207000001")]).await;
     assert_eq!(payer.page.heading(), "Approve it on your phone");
+}
+
+/// As many questions as there can be, each answered as long as its field takes it.
+#[tokio::test]
+async fn the_longest_form_that_a_payer_can_fill_in_is_taken() {
+    let world = World::new().await;
+    let price = Price::Fixed { amount: Money::new(500, Currency::gmd()) };
+    let questions = (0..20).map(|index| question(&format!("thing {index}"))).collect();
+    let id = link_of(&world, price, true, questions).await;
+    let mut payer = world.payer_at(format!("/pay/{id}")).await;
+    let (name, answer) = ("ߊ߬".repeat(100), "ह".repeat(500));
+    let answers: Vec<_> = (0..20).map(|index| (format!("answer-{index}"), answer.as_str())).collect();
+    let mut fields = vec![("name", name.as_str()), ("phone", "+2207123456"), ("method", "wave")];
+    fields.extend(answers.iter().map(|(name, answer)| (name.as_str(), *answer)));
+    payer.press("/method", &fields).await;
+    assert_eq!(payer.page.heading(), "Continue in Wave", "{}", payer.page.body);
 }
