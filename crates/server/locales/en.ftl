@@ -63,8 +63,14 @@ choose-none-body = { $merchant } cannot take this payment at the moment.
 choose-promise = Nothing is taken before you approve it.
 leave-shop = Cancel and return to the shop
 leave-here = Cancel this payment
-problem-not-started = { $method } could not start the payment. Nothing was taken. Try again, or pay another way.
-problem-card-not-started = The card page could not be opened. Nothing was taken. Try again, or pay another way.
+problem-not-started = { $method } could not start the payment. Nothing was taken. { $another ->
+    [no] Try again.
+   *[yes] Try again, or pay another way.
+}
+problem-card-not-started = The card page could not be opened. Nothing was taken. { $another ->
+    [no] Try again.
+   *[yes] Try again, or pay another way.
+}
 problem-in-progress = A payment is still being checked. Wait for its answer before you pay again.
 problem-too-often = That was too often in a short time. Wait ten minutes, then try again.
 problem-stale-form = This page was too old. Nothing was sent. Please try again.
@@ -85,7 +91,10 @@ phone-hint = +220 and 7 digits, such as +220 712 3456
 phone-continue = Continue
 phone-missing = Enter your phone number.
 phone-format = Enter a number with +220 and 7 digits, such as +220 712 3456.
-phone-not-started = The request could not be sent to this number. Nothing was taken. Check the number, or pay another way.
+phone-not-started = The request could not be sent to this number. Nothing was taken. { $another ->
+    [no] Check the number.
+   *[yes] Check the number, or pay another way.
+}
 other-method = Pay another way
 test-numbers = Test numbers
 test-number-0 = approved
@@ -185,7 +194,10 @@ can-close = You can close this page.
 
 ## Not paid
 not-paid-title = Not paid
-not-paid-again = Try again, or pay another way
+not-paid-again = { $another ->
+    [no] Try again
+   *[yes] Try again, or pay another way
+}
 reason-funds = There is not enough money in the { $method } wallet.
 reason-card-funds = There is not enough money on this card.
 reason-declined = The payment was refused in { $method }.
@@ -295,6 +307,8 @@ field-box-missing = Tick this box to go on.
 field-too-long = This is too long.
 field-card-number = Don’t write a card number here.
 field-email-format = Enter an e-mail address, such as awa@example.gm.
+field-phone-hint = +220 and 7 digits, such as +220 712 3456, or another country’s number with + and its code
+field-phone-format = Enter a number with +220 and 7 digits, such as +220 712 3456, or another country’s number with + and its code.
 field-number-format = Enter a number in digits.
 field-format = This can’t be used. Check it.
 closed-title = No more payments here

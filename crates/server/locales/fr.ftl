@@ -63,8 +63,14 @@ choose-none-body = { $merchant } ne peut pas recevoir ce paiement pour l’insta
 choose-promise = Rien n’est prélevé avant votre accord.
 leave-shop = Annuler et revenir à la boutique
 leave-here = Annuler ce paiement
-problem-not-started = { $method } n’a pas pu lancer le paiement. Rien n’a été prélevé. Réessayez ou payez autrement.
-problem-card-not-started = La page de la carte n’a pas pu être ouverte. Rien n’a été prélevé. Réessayez ou payez autrement.
+problem-not-started = { $method } n’a pas pu lancer le paiement. Rien n’a été prélevé. { $another ->
+    [no] Réessayez.
+   *[yes] Réessayez ou payez autrement.
+}
+problem-card-not-started = La page de la carte n’a pas pu être ouverte. Rien n’a été prélevé. { $another ->
+    [no] Réessayez.
+   *[yes] Réessayez ou payez autrement.
+}
 problem-in-progress = Un paiement est encore en cours de vérification. Attendez la réponse avant de payer de nouveau.
 problem-too-often = Trop d’essais en peu de temps. Attendez dix minutes, puis réessayez.
 problem-stale-form = Cette page était trop ancienne. Rien n’a été envoyé. Veuillez réessayer.
@@ -85,7 +91,10 @@ phone-hint = +220 et 7 chiffres, par exemple +220 712 3456
 phone-continue = Continuer
 phone-missing = Saisissez votre numéro de téléphone.
 phone-format = Saisissez un numéro avec +220 et 7 chiffres, par exemple +220 712 3456.
-phone-not-started = La demande n’a pas pu être envoyée à ce numéro. Rien n’a été prélevé. Vérifiez le numéro ou payez autrement.
+phone-not-started = La demande n’a pas pu être envoyée à ce numéro. Rien n’a été prélevé. { $another ->
+    [no] Vérifiez le numéro.
+   *[yes] Vérifiez le numéro ou payez autrement.
+}
 other-method = Payer autrement
 test-numbers = Numéros de test
 test-number-0 = accepté
@@ -185,7 +194,10 @@ can-close = Vous pouvez fermer cette page.
 
 ## Non payé
 not-paid-title = Pas payé
-not-paid-again = Réessayez ou payez autrement
+not-paid-again = { $another ->
+    [no] Réessayez
+   *[yes] Réessayez ou payez autrement
+}
 reason-funds = Il n’y a pas assez d’argent sur le compte { $method }.
 reason-card-funds = Il n’y a pas assez d’argent sur cette carte.
 reason-declined = Le paiement a été refusé dans { $method }.
@@ -295,6 +307,8 @@ field-box-missing = Cochez cette case pour continuer.
 field-too-long = C’est trop long.
 field-card-number = N’écrivez pas de numéro de carte ici.
 field-email-format = Saisissez une adresse e-mail, par exemple awa@example.gm.
+field-phone-hint = +220 et 7 chiffres, par exemple +220 712 3456, ou un numéro d’un autre pays avec + et son indicatif
+field-phone-format = Saisissez un numéro avec +220 et 7 chiffres, par exemple +220 712 3456, ou un numéro d’un autre pays avec + et son indicatif.
 field-number-format = Saisissez un nombre en chiffres.
 field-format = Ceci ne peut pas être utilisé. Vérifiez-le.
 closed-title = Plus de paiements ici

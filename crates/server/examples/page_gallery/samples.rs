@@ -194,6 +194,14 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
             State::Choose { methods: ALL.to_vec(), problem: Some(Problem::NotStarted(Method::Wave)), received: None },
         ),
         (
+            "choose-one-problem",
+            State::Choose {
+                methods: vec![Method::Card],
+                problem: Some(Problem::NotStarted(Method::Card)),
+                received: None,
+            },
+        ),
+        (
             "phone",
             State::NeedsPhone {
                 method: Method::Afrimoney,

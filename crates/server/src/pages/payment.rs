@@ -224,7 +224,7 @@ impl<'a> Payment<'a> {
             FieldKind::Amount { least: None, most: None, currency } => {
                 Some(self.t.with("field-currency", "currency", currency))
             }
-            FieldKind::Phone => Some(self.t.get("phone-hint")),
+            FieldKind::Phone => Some(self.t.get("field-phone-hint")),
             FieldKind::Name
             | FieldKind::Text
             | FieldKind::Number
@@ -254,7 +254,7 @@ impl<'a> Payment<'a> {
             (FieldError::TooLong, _) => self.t.get("field-too-long"),
             (FieldError::Format, FieldKind::Amount { .. }) => self.t.get("part-format"),
             (FieldError::Format, FieldKind::Email) => self.t.get("field-email-format"),
-            (FieldError::Format, FieldKind::Phone) => self.t.get("phone-format"),
+            (FieldError::Format, FieldKind::Phone) => self.t.get("field-phone-format"),
             (_, FieldKind::Number) => self.t.get("field-number-format"),
             (_, _) => self.t.get("field-format"),
         })
@@ -344,8 +344,13 @@ impl<'a> Payment<'a> {
 
     fn problem(&self, problem: &Problem) -> String {
         match problem {
-            Problem::NotStarted(Method::Card) => self.t.get("problem-card-not-started"),
-            Problem::NotStarted(method) => self.t.with("problem-not-started", "method", self.name(method)),
+            Problem::NotStarted(Method::Card) => {
+                self.t.with("problem-card-not-started", "another", self.another(&Method::Card))
+            }
+            Problem::NotStarted(method) => {
+                let (name, another) = (self.name(method), self.another(method));
+                self.t.with_two("problem-not-started", ("method", &name), ("another", another))
+            }
             Problem::InProgress => self.t.get("problem-in-progress"),
             Problem::TooOften => self.t.get("problem-too-often"),
             Problem::StaleForm => self.t.get("problem-stale-form"),
@@ -354,13 +359,26 @@ impl<'a> Payment<'a> {
         }
     }
 
-    fn phone_error(&self, error: &PhoneError) -> String {
-        self.t.get(match error {
-            PhoneError::Missing => "phone-missing",
-            PhoneError::Format => "phone-format",
-            PhoneError::NotStarted => "phone-not-started",
-            PhoneError::TooOften => "problem-too-often",
-        })
+    /// Whether another method than this one is offered, as the texts ask.
+    fn another(&self, method: &Method) -> &'static str {
+        let is_offered = match &self.page.state {
+            State::Choose { methods, .. } | State::NotPaid { methods, .. } => methods.iter().any(|it| it != method),
+            State::NeedsPhone { other_methods, .. }
+            | State::ApproveOnPhone { other_methods, .. }
+            | State::Redirecting { other_methods, .. } => *other_methods,
+            // Nobody is asked there to try again.
+            _ => false,
+        };
+        if is_offered { "yes" } else { "no" }
+    }
+
+    fn phone_error(&self, error: &PhoneError, method: &Method) -> String {
+        match error {
+            PhoneError::Missing => self.t.get("phone-missing"),
+            PhoneError::Format => self.t.get("phone-format"),
+            PhoneError::NotStarted => self.t.with("phone-not-started", "another", self.another(method)),
+            PhoneError::TooOften => self.t.get("problem-too-often"),
+        }
     }
 
     fn code_error(&self, error: &CodeError, length: &u8) -> String {

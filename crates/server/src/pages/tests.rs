@@ -248,6 +248,20 @@ fn a_paid_invoice_says_how_and_when() {
 }
 
 #[test]
+fn another_way_to_pay_is_named_only_where_there_is_one() {
+    for (locale, words) in [(Locale::English, "pay another way"), (Locale::French, "payez autrement")] {
+        let pages = every(locale, Voice::Friendly);
+        for (several, one) in [("choose-problem", "choose-one-problem"), ("not-paid", "not-paid-one")] {
+            let says = |name: &str| {
+                let is_of = |it: &&samples::Sample| it.name == format!("checkout-{name}");
+                pages.iter().find(is_of).expect("sampled").html.contains(words)
+            };
+            assert_eq!([says(several), says(one)], [true, false], "{several} {one} {words}");
+        }
+    }
+}
+
+#[test]
 fn only_waiting_pages_ask_again_and_only_without_script() {
     for page in every(Locale::English, Voice::Friendly) {
         let refreshes = page.html.matches("http-equiv=\"refresh\"").count();

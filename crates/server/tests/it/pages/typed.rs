@@ -111,6 +111,21 @@ async fn the_page_that_asks_for_a_phone_keeps_it_and_the_part_that_was_chosen() 
     assert_eq!(payer.page.heading(), "Approve it on your phone");
 }
 
+/// A wallet of ours is asked by a Gambian number alone; who pays can have any.
+#[tokio::test]
+async fn a_link_takes_the_phone_of_any_country_and_says_so() {
+    let world = World::new().await;
+    let price = Price::Fixed { amount: Money::new(500, Currency::gmd()) };
+    let id = link_of(&world, price, true, Vec::new()).await;
+    let mut payer = world.payer_at(format!("/pay/{id}")).await;
+    let any = "or another country’s number with + and its code";
+    assert!(payer.page.says(any), "{}", payer.page.body);
+    payer.press("/method", &[("name", "Awa"), ("phone", "12"), ("method", "wave")]).await;
+    assert!(payer.page.says(&format!("Enter a number with +220 and 7 digits, such as +220 712 3456, {any}.")));
+    payer.press("/method", &[("name", "Awa"), ("phone", "+221 77 123 45 67"), ("method", "wave")]).await;
+    assert_eq!(payer.page.heading(), "Continue in Wave");
+}
+
 /// As many questions as there can be, each answered as long as its field takes it.
 #[tokio::test]
 async fn the_longest_form_that_a_payer_can_fill_in_is_taken() {
