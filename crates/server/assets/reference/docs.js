@@ -17,13 +17,21 @@ if (tool) {
 
   const trouble = document.querySelector('#trouble')
   const say = text => { trouble.textContent = text; trouble.hidden = false }
+  // An access token says its mode in its claims.
+  const modeOf = token => {
+    try {
+      return JSON.parse(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/'))).mode
+    } catch {
+      return undefined
+    }
+  }
+  const isLive = credential => /\b[ps]k_live_/.test(credential) || credential.split(/\s+/).some(word => modeOf(word) === 'live')
   // Trying things out is for test keys: real money should not hang on a stray click.
   tool.addEventListener('before-try', event => {
     const { request, controller } = event.detail
-    const key = request.headers.get('Authorization') ?? ''
-    if (/\b[ps]k_live_/.test(key)) {
+    if (isLive(request.headers.get('Authorization') ?? '')) {
       controller.abort()
-      say('That is a live key. Use a test key to try things out.')
+      say('That is a key or a token of live mode. Use a test key to try things out.')
     } else {
       trouble.hidden = true
     }
