@@ -109,11 +109,25 @@ fn ended(hosted: &Hosted, end: End) -> State {
             None => State::PaidLate { after: end, receipt, return_url },
         };
     }
+    // An invoice may have nothing but money that was too much for it.
+    if let Some(apart) = kept_apart(hosted) {
+        return State::PaidLate { after: end, receipt: receipt(apart), return_url: None };
+    }
     let (standing, return_url) = (unpaid(hosted), hosted.failure_address());
     match end {
         End::Expiry => State::Expired { standing, return_url },
         End::Cancellation => State::Cancelled { standing, return_url },
     }
+}
+
+/// Money that is nobody's yet: second, and not paid back as a whole.
+fn kept_apart(hosted: &Hosted) -> Option<&Transaction> {
+    hosted.is_paid_by().find(|attempt| attempt.duplicate && attempt.refunded().minor < attempt.amount.minor)
+}
+
+/// Whether nothing of the payer's has been taken, and nothing can be yet.
+pub(super) fn is_untouched(hosted: &Hosted) -> bool {
+    hosted.unsettled().is_none() && hosted.is_paid_by().next().is_none()
 }
 
 /// What is certain of what ended without money.
@@ -222,6 +236,10 @@ fn not_paid(hosted: &Hosted, attempt: &Transaction) -> State {
         // An attempt before this one has no final word: then nobody can say that nothing was taken.
         return State::Choose { methods: methods(hosted), problem: Some(Problem::InProgress), received: None };
     }
+    if let Some(second) = kept_apart(hosted) {
+        let received = Some(Received::Apart(apart(second)));
+        return State::Choose { methods: methods(hosted), problem: None, received };
+    }
     State::NotPaid {
         method: shown(attempt.attempt().method),
         reason: match attempt.failure_reason.unwrap_or(FailureReason::ProviderError) {
@@ -313,7 +331,8 @@ pub(super) fn noted(
         }
         (state @ (State::Choose { .. } | State::NeedsPhone { .. } | State::NotPaid { .. }), note) => {
             match (note, hosted.failure_address()) {
-                (Some(Note::Leaving {}), Some(return_url)) => State::Leaving { return_url },
+                // They would be told that they did not pay.
+                (Some(Note::Leaving {}), Some(return_url)) if is_untouched(hosted) => State::Leaving { return_url },
                 (note, _) => unstarted_noted(state, hosted, note, typed, chosen),
             }
         }
@@ -329,6 +348,8 @@ fn unstarted_noted(
     chosen: Option<domain::Method>,
 ) -> State {
     let error = match note {
+        // The warning beside it says what is true of all attempts.
+        Some(Note::Phone { fault: PhoneFault::NotStarted, .. }) if hosted.unsettled().is_some() => None,
         Some(Note::Phone { fault, .. }) => Some(match fault {
             PhoneFault::Missing => PhoneError::Missing,
             PhoneFault::Format => PhoneError::Format,
@@ -396,7 +417,11 @@ fn with_problem(mut state: State, note: &Note) -> State {
     | State::ApproveOnPhone { problem, .. }
     | State::Redirecting { problem, .. } = &mut state
     {
-        *problem = Some(said);
+        let began_nothing = matches!(said, Problem::NotStarted(_) | Problem::TooOften | Problem::StaleForm);
+        // An attempt that may still take money is warned of before anything else.
+        if !(began_nothing && *problem == Some(Problem::InProgress)) {
+            *problem = Some(said);
+        }
     }
     state
 }

@@ -137,12 +137,15 @@ pub(super) fn forms_until_s(hosted: &Hosted) -> i64 {
     }
 }
 
-/// What leaving unpaid is, where a payer can end anything by it.
+/// What leaving unpaid is, where a payer can end anything by it. Who has paid a part, or may have, is sent nowhere as one who did not.
 pub(super) fn leave(hosted: &Hosted) -> Option<Leave> {
     match (&hosted.object, hosted.failure_address()) {
-        (_, Some(_)) => Some(Leave::ToShop),
+        (PaidObject::Checkout(_), Some(_)) => Some(Leave::ToShop),
         (PaidObject::Checkout(_), None) => Some(Leave::Here),
-        (PaidObject::Invoice(_) | PaidObject::PaymentLink(_), None) => None,
+        (PaidObject::Invoice(_) | PaidObject::PaymentLink(_), Some(_)) if state::is_untouched(hosted) => {
+            Some(Leave::ToShop)
+        }
+        (PaidObject::Invoice(_) | PaidObject::PaymentLink(_), Some(_) | None) => None,
     }
 }
 

@@ -7,5 +7,6 @@ mod methods;
 mod numbers;
 mod protection;
 mod refunds;
+mod second_money;
 mod states;
 mod typed;

@@ -28,13 +28,13 @@ fn gmd(minor: i64) -> Money {
 }
 
 /// Of 115.00.
-async fn billed(world: &World) -> (Id<Invoice>, Payer<'_>) {
+pub(super) async fn billed(world: &World) -> (Id<Invoice>, Payer<'_>) {
     let id = create(world, rice(world)).await.unwrap().id;
     (id, world.payer_at(format!("/invoice/{id}")).await)
 }
 
 /// The invoice is about so much before tax of 15 % now.
-async fn bill_anew(world: &World, id: Id<Invoice>, minor: i64) {
+pub(super) async fn bill_anew(world: &World, id: Id<Invoice>, minor: i64) {
     let item =
         NewItem { product_id: None, description: Some("Rice".into()), quantity: 1, unit_price: Some(gmd(minor)) };
     let change = InvoiceChange { items: Some(vec![item]), ..InvoiceChange::default() };

@@ -1,0 +1,125 @@
+//! Who has paid, or may have, is told neither that nothing was taken nor that they did not pay: they would pay again.
+
+use std::time::Duration;
+
+use dalasi::app::invoices;
+use dalasi::app::organizations::SettingsChange;
+use dalasi::app::payment_links::LinkChange;
+use domain::invoice::Invoice;
+use domain::payment_link::Price;
+use domain::{Currency, Id, Method, Money};
+
+use super::changes::{bill_anew, billed, change_link, link_of, set};
+use crate::world::{Payer, World};
+
+const APART: &str = "is kept apart";
+const CHECKED: &str = "A payment is still being checked.";
+const NOTHING: &str = "Nothing was taken";
+
+/// An invoice of 92.00 for which 115.00 came: it was of so much when the payer approved.
+async fn overpaid(world: &World) -> (Id<Invoice>, Payer<'_>) {
+    world.clock.stop();
+    let (id, mut payer) = billed(world).await;
+    payer.choose(Method::Wave).await;
+    payer.go_out("Open Wave").await;
+    payer.decide("approve").await;
+    bill_anew(world, id, 8_000).await;
+    world.clock.advance(Duration::from_secs(1));
+    until(&mut payer, APART).await;
+    (id, payer)
+}
+
+async fn until(payer: &mut Payer<'_>, said: &str) {
+    for _ in 0..400 {
+        payer.reload().await;
+        if payer.page.says(said) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("{said}: {}", payer.page.body);
+}
+
+#[tokio::test]
+async fn an_invoice_that_is_cancelled_has_not_taken_nothing() {
+    let world = World::new().await;
+    let (id, mut payer) = overpaid(&world).await;
+    let scope = world.scope;
+    world.app.commit(move |tx, context| invoices::cancel(tx, context, scope, id)).await.unwrap();
+    payer.reload().await;
+    assert_eq!(payer.page.heading(), "Your money arrived late");
+    assert!(!payer.page.says(NOTHING), "{}", payer.page.body);
+    world.has_clean_books().await;
+}
+
+#[tokio::test]
+async fn an_attempt_that_fails_beside_it_is_not_all_that_there_is() {
+    let world = World::new().await;
+    let (_, mut payer) = overpaid(&world).await;
+    payer.choose(Method::Afrimoney).await;
+    payer.press("/phone", &[("phone", "+2207000001")]).await;
+    world.clock.advance(Duration::from_secs(1));
+    until(&mut payer, APART).await;
+    assert!(!payer.page.says(NOTHING), "{}", payer.page.body);
+    world.has_clean_books().await;
+}
+
+#[tokio::test]
+async fn who_may_have_paid_is_led_to_no_shop_as_one_who_did_not() {
+    let world = World::new().await;
+    world.clock.stop();
+    let price = Price::Fixed { amount: Money::new(500, Currency::gmd()) };
+    let id = link_of(&world, price, false, Vec::new()).await;
+    let failure_url = Some(Some("https://shop.example/sorry".to_owned()));
+    change_link(&world, id, LinkChange { failure_url, ..LinkChange::default() }).await;
+    let mut payer = world.payer_at(format!("/pay/{id}")).await;
+    assert!(payer.page.has_form("/leave"), "{}", payer.page.body);
+    payer.choose(Method::Wave).await;
+    let session = payer.page.path.split(['/', '?']).nth(3).unwrap().to_owned();
+    let mut payer = world.payer_at(format!("/pay/{id}/{session}")).await;
+    payer.press("/other", &[]).await;
+    for _ in 0..400 {
+        if payer.page.has_form("/leave") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+        payer.reload().await;
+    }
+    let leave = payer.prepare("/leave", &[]);
+    payer.choose(Method::Wave).await;
+    payer.go_out("Open Wave").await;
+    payer.decide("approve").await;
+    payer.reload().await;
+    payer.press("/other", &[]).await;
+    assert!(payer.page.says(CHECKED) && !payer.page.has_form("/leave"), "{}", payer.page.body);
+    let answer = world.send(leave).await;
+    payer.open(answer.location()).await;
+    assert!(payer.page.says(CHECKED), "{}", payer.page.body);
+    assert!(!payer.page.says("You did not pay"), "{}", payer.page.body);
+    world.clock.advance(Duration::from_secs(1));
+    payer.reach("Paid").await;
+}
+
+#[tokio::test]
+async fn a_start_that_did_not_work_hides_no_payment_that_may() {
+    let world = World::new().await;
+    world.clock.stop();
+    let (_, mut payer) = billed(&world).await;
+    payer.choose(Method::Wave).await;
+    payer.go_out("Open Wave").await;
+    payer.decide("approve").await;
+    payer.reload().await;
+    payer.press("/other", &[]).await;
+    let wave = payer.prepare("/method", &[("method", "wave")]);
+    payer.choose(Method::Afrimoney).await;
+    let phone = payer.prepare("/phone", &[("phone", "+2207000000")]);
+    let methods = Some(vec![Method::Card, Method::Qmoney]);
+    set(&world, SettingsChange { enabled_methods: methods, ..SettingsChange::default() }).await;
+    for form in [wave, phone] {
+        let answer = world.send(form).await;
+        payer.open(answer.location()).await;
+        assert!(payer.page.says(CHECKED) && !payer.page.says(NOTHING), "{}", payer.page.body);
+    }
+    world.clock.advance(Duration::from_secs(1));
+    payer.reach("Paid").await;
+}
