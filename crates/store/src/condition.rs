@@ -28,6 +28,10 @@ pub struct Server {
     pub synchronous_standby_names: String,
     /// How many follow it now.
     pub standbys: i64,
+    /// How many of these a commit may wait for.
+    pub synchronous_standbys: i64,
+    /// Of how many that is not told, because the role may not see it.
+    pub unseen_standbys: i64,
 }
 
 const SCHEMA: &str = "

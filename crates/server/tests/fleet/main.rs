@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use cluster::{Cluster, Stop, free_port, programs};
 use faults::{Fault, Faulty, connect, kill_one};
@@ -384,6 +384,54 @@ async fn a_server_that_became_a_standby_is_away_and_not_at_fault() {
         }
     };
     tokio::time::timeout(BACK * 4, deadline).await.expect("it takes writes again");
+}
+
+/// A follower by another name, or one too few, is as good as none: every commit hangs, and who is asked what is wrong says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_doctor_sees_that_commits_wait_for_nobody_who_is_there() {
+    let programs = match programs() {
+        Ok(programs) => programs,
+        Err(why) => return not_run("the doctor beside standbys", why),
+    };
+    let primary = Cluster::start(&programs, "");
+    let standby = following(&primary, free_port()).await;
+    let client = connect(&primary.url()).await;
+    for made in ["create role shop login", "create database shop owner shop"] {
+        client.batch_execute(made).await.unwrap();
+    }
+    let at = |user: &str| format!("postgres://{user}@127.0.0.1:{}/shop", primary.port);
+    let (seeing, blind) = (Place::on(&at("postgres")), Place::on(&at("shop")));
+    seeing.json(&["init", "--organization", "Shop"]);
+    let rights = "grant all on all tables in schema public to shop";
+    connect(&at("postgres")).await.batch_execute(rights).await.unwrap();
+    for (names, of_seeing, of_blind) in [
+        ("ANY 1 (b, standby)", "ok", "warning"),
+        ("ANY 1 (b, c)", "failed", "warning"),
+        ("ANY 2 (standby, c)", "failed", "failed"),
+    ] {
+        set(&primary, &format!("set synchronous_standby_names = '{names}'")).await;
+        for (place, wanted) in [(&seeing, of_seeing), (&blind, of_blind)] {
+            told_by_the_doctor(place, names, wanted).await;
+        }
+    }
+    set(&primary, "reset synchronous_standby_names").await;
+    drop(standby);
+}
+
+async fn told_by_the_doctor(place: &Place, names: &str, wanted: &str) {
+    let mut told = Value::Null;
+    for _ in 0..50 {
+        let ran = place.run(&["doctor", "--json", "--time-limit", "2"]);
+        let report: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+        let database = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "database");
+        let of_commits = |finding: &&Value| finding["found"].as_str().is_some_and(|found| found.contains(names));
+        told = database.unwrap()["findings"].as_array().unwrap().iter().find(of_commits).cloned().unwrap_or_default();
+        if told["status"] == wanted {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{names}: {told}, and not {wanted}");
 }
 
 /// A setting takes effect a while after it was reloaded.

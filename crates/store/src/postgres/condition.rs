@@ -12,7 +12,9 @@ select
     current_setting('default_transaction_read_only') as is_read_only,
     current_setting('synchronous_commit') as synchronous_commit,
     current_setting('synchronous_standby_names') as synchronous_standby_names,
-    (select count(*) from pg_stat_replication where state is null or state = 'streaming') as standbys";
+    (select count(*) from pg_stat_replication where state is null or state = 'streaming') as standbys,
+    (select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum')) as synchronous_standbys,
+    (select count(*) from pg_stat_replication where sync_state is null) as unseen_standbys";
 
 pub(crate) const SIZE: &str = "
 select pg_database_size(current_database()) as bytes";
@@ -26,6 +28,8 @@ pub(crate) fn condition(tx: &mut Tx<'_>) -> Result<(String, Server), Error> {
         synchronous_commit: row.get("synchronous_commit")?,
         synchronous_standby_names: row.get("synchronous_standby_names")?,
         standbys: row.get("standbys")?,
+        synchronous_standbys: row.get("synchronous_standbys")?,
+        unseen_standbys: row.get("unseen_standbys")?,
     };
     Ok((format!("PostgreSQL {}", row.get::<String>("version")?), server))
 }

@@ -219,13 +219,41 @@ fn of_server(server: &Server) -> Vec<Finding> {
             format!("synchronous_commit={commit}: no commit waits for the standbys of synchronous_standby_names={names}"),
             "Set synchronous_commit to on.",
         ),
-        (false, 0) => Finding::failed(
-            format!("commits wait for synchronous_standby_names={names}, and no standby follows: nothing can be written"),
-            "Bring a standby back, or take its name away.",
-        ),
-        (false, _) => Finding::ok(format!("commits wait for {names}; {standbys} standbys follow")),
+        (false, _) => of_waiting_commits(server),
     });
     findings
+}
+
+/// Commits that wait for a standby which is not there are never acknowledged.
+fn of_waiting_commits(server: &Server) -> Finding {
+    let Server { synchronous_standby_names: names, standbys, synchronous_standbys: synchronous, .. } = server;
+    let awaited = awaited(names);
+    if *synchronous >= awaited {
+        return Finding::ok(format!("commits wait for {names}; {standbys} standbys follow"));
+    }
+    if *standbys >= awaited && server.unseen_standbys > 0 {
+        return Finding::warning(
+            format!("commits wait for {names}; {standbys} standbys follow, and whether they are those is not known"),
+            "Let the role of --database-url see it: `grant pg_read_all_stats to ROLE`, as a superuser.",
+        );
+    }
+    let who = match standbys {
+        0 => "no standby follows".to_owned(),
+        _ => format!("{standbys} standbys follow, {synchronous} of them for a commit to wait for"),
+    };
+    Finding::failed(
+        format!("commits wait for {awaited} of synchronous_standby_names={names}, and {who}: nothing can be written"),
+        "Bring a standby back, by the application_name that it has there, or take its name away.",
+    )
+}
+
+/// For how many of those that it names: `ANY 1 (b, c)`, `FIRST 2 (b, c)`, `2 (b, c)`, `b, c`.
+fn awaited(names: &str) -> i64 {
+    let names = names.trim_start().to_ascii_lowercase();
+    let behind = ["first", "any"].iter().find_map(|word| names.strip_prefix(word)).unwrap_or(&names).trim_start();
+    let number = behind.split_once('(').map(|(number, _)| number.trim().parse());
+    // Without a number it is the first of them.
+    number.and_then(Result::ok).unwrap_or(1)
 }
 
 /// What payers were promised, and which rail stands behind it.
@@ -261,6 +289,8 @@ mod tests {
             synchronous_commit: "on".into(),
             synchronous_standby_names: "ANY 1 (b, c)".into(),
             standbys: 2,
+            synchronous_standbys: 2,
+            unseen_standbys: 0,
         };
         change(&mut server);
         of_server(&server).iter().map(|finding| finding.status).max().expect("something is said")
@@ -271,10 +301,53 @@ mod tests {
         assert_eq!(status(|_| ()), Status::Ok);
         assert_eq!(status(|server| server.is_standby = true), Status::Failed);
         assert_eq!(status(|server| server.is_read_only = true), Status::Failed);
-        assert_eq!(status(|server| server.standbys = 0), Status::Failed);
         assert_eq!(status(|server| server.synchronous_commit = "local".into()), Status::Warning);
         assert_eq!(status(|server| server.synchronous_standby_names = String::new()), Status::Warning);
         let alone = |server: &mut Server| (server.synchronous_standby_names, server.standbys) = (String::new(), 0);
         assert_eq!(status(alone), Status::Ok);
+    }
+
+    #[test]
+    fn whether_those_follow_whom_commits_wait_for_is_seen_or_not_known() {
+        let following = |names: &str, standbys, synchronous, unseen| {
+            status(|server| {
+                server.synchronous_standby_names = names.into();
+                (server.standbys, server.synchronous_standbys, server.unseen_standbys) =
+                    (standbys, synchronous, unseen);
+            })
+        };
+        for (names, standbys, synchronous, unseen, wanted) in [
+            ("ANY 1 (b, c)", 1, 1, 0, Status::Ok),
+            ("ANY 1 (b, c)", 0, 0, 0, Status::Failed),
+            ("ANY 1 (b, c)", 2, 0, 0, Status::Failed),
+            ("ANY 2 (b, c)", 2, 1, 0, Status::Failed),
+            ("ANY 2 (b, c)", 2, 2, 0, Status::Ok),
+            ("ANY 1 (b, c)", 1, 0, 1, Status::Warning),
+            ("ANY 2 (b, c)", 1, 0, 1, Status::Failed),
+        ] {
+            assert_eq!(
+                following(names, standbys, synchronous, unseen),
+                wanted,
+                "{names} {standbys} {synchronous} {unseen}"
+            );
+        }
+    }
+
+    #[test]
+    fn it_is_read_how_many_commits_wait_for() {
+        for (names, wanted) in [
+            ("b", 1),
+            ("*", 1),
+            ("b, c", 1),
+            ("any1", 1),
+            ("firsthand, b", 1),
+            ("ANY 2 (b, c, d)", 2),
+            (" any 2(b,c,d)", 2),
+            ("FIRST 3 (b, c, d)", 3),
+            ("2 (b, c, d)", 2),
+            ("\"b (2)\"", 1),
+        ] {
+            assert_eq!(awaited(names), wanted, "{names}");
+        }
     }
 }
