@@ -11,7 +11,8 @@ use crate::backup::{FORMAT, Header, LEFT_OUT, Summary, TableHeader, Trailer, VER
 use crate::clock::{Clock, EntropySource};
 use crate::error::Error;
 use crate::lease;
-use crate::migrate::{BEGUN, Schema, hex, table_names};
+use crate::migrate::{BEGUN, Schema, hex, latest_applied, table_names};
+use crate::queries::jobs;
 use crate::settings::Settings;
 use crate::sql::Value;
 use crate::store::Store;
@@ -19,7 +20,9 @@ use crate::tx::Tx;
 
 /// No row that this program writes comes near it; a damaged file must not fill the memory.
 const LINE_LIMIT: u64 = 64 * 1024 * 1024;
-const BATCH: u64 = 200;
+/// What is collected before it is sent: so many rows, or about so many bytes.
+const BATCH: usize = 200;
+const BATCH_BYTES: usize = 4 << 20;
 
 /// The database must not be in use and must hold nothing: what holds something is left as it is. Afterwards it has the newest
 /// schema.
@@ -33,9 +36,7 @@ pub async fn restore(
     let mut input = Input::new(reader);
     let header = input.header()?;
     let known = schema.migrations.iter().position(|migration| migration.number == header.schema);
-    let Some(position) = known else {
-        return Err(Error::NewerSchema { found: header.schema, known: schema.latest() });
-    };
+    let position = known.ok_or_else(|| unknown_schema(header.schema, schema.latest()))?;
     require_empty(&settings, &schema, &clock, &entropy).await?;
     let at_the_time = Schema { migrations: &schema.migrations[..=position], tables: schema.tables };
 
@@ -112,19 +113,20 @@ fn load_tables(tx: &mut Tx<'_>, header: &Header, mut input: Input<impl BufRead>)
     lease::take(tx, lease::INSTALLATION, lease::INSTALLATION, 0)?;
     let present: Vec<_> = table_names(tx)?.into_iter().filter(|name| !LEFT_OUT.contains(&name.as_str())).collect();
     require_no_rows(tx, &present)?;
+    require_schema(tx, header)?;
     let mut loading: Option<Loading> = None;
     let mut rows = BTreeMap::new();
-    let mut unflushed = 0;
+    let (mut unflushed, mut unflushed_bytes) = (0, 0);
     loop {
         let before = input.sha256();
         let line = input.line()?;
         if line.starts_with(b"[") {
             let loading = loading.as_mut().ok_or_else(|| damaged("a row before its table"))?;
             loading.insert(tx, &line)?;
-            unflushed += 1;
-            if unflushed == BATCH {
+            (unflushed, unflushed_bytes) = (unflushed + 1, unflushed_bytes + line.len());
+            if unflushed == BATCH || unflushed_bytes >= BATCH_BYTES {
                 tx.flush()?;
-                unflushed = 0;
+                (unflushed, unflushed_bytes) = (0, 0);
             }
             continue;
         }
@@ -150,9 +152,15 @@ fn load_tables(tx: &mut Tx<'_>, header: &Header, mut input: Input<impl BufRead>)
             let (found, expected) = (count_rows(tx, table)?, rows.get(table));
             match expected {
                 Some(expected) if found == *expected => {}
-                Some(expected) if found > *expected => return Err(written_beside(table)),
+                Some(expected) if found > *expected => {
+                    return Err(written_beside(&format!("{table} has more rows than the backup")));
+                }
                 _ => return Err(damaged(&format!("the number of rows of {table}"))),
             }
+        }
+        require_schema(tx, header)?;
+        if present.iter().any(|table| table == "jobs") {
+            jobs::count_as_begun(tx)?;
         }
         return Ok(Summary { schema: header.schema, created_at: header.created_at, rows, sha256: before });
     }
@@ -193,14 +201,31 @@ fn count_rows(tx: &mut Tx<'_>, table: &str) -> Result<u64, Error> {
     u64::try_from(count).map_err(|_| Error::Corrupt("a negative count".to_owned()))
 }
 
+fn unknown_schema(found: i64, known: i64) -> Error {
+    if found < known {
+        return damaged("its schema");
+    }
+    let what = format!("the backup has schema {found}, this program knows schemas up to {known}");
+    Error::Backup(format!("{what}: it was made by a newer version, so restore it with that one"))
+}
+
 fn damaged(what: &str) -> Error {
     Error::Backup(format!("the backup is damaged or incomplete ({what}); nothing was restored"))
 }
 
-fn written_beside(table: &str) -> Error {
+fn written_beside(what: &str) -> Error {
     Error::Backup(format!(
-        "somebody else writes into this database ({table} has more rows than the backup): stop every server on it first; nothing was restored"
+        "somebody else writes into this database ({what}): stop every server on it first; nothing was restored"
     ))
+}
+
+/// A server of a newer version that starts meanwhile brings the empty tables to its own; from here on nobody changes one of them, but
+/// may make others.
+fn require_schema(tx: &mut Tx<'_>, header: &Header) -> Result<(), Error> {
+    match latest_applied(tx)? {
+        latest if latest == header.schema => Ok(()),
+        latest => Err(written_beside(&format!("its tables were brought to schema {latest}"))),
+    }
 }
 
 pub(crate) struct Input<R: BufRead> {

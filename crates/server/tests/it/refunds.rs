@@ -1,6 +1,8 @@
 //! Money that came twice, rails that pay back little or nothing, and every way in which the answer to a refund gets lost:
 //! whatever happens, the rail pays back once at most, and nobody guesses.
 
+mod restored;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

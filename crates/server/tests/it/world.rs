@@ -34,6 +34,7 @@ use domain::product::Product;
 use domain::refund::Refund;
 use domain::{Currency, Id, Metadata, Method, Mode, Money, Msisdn, Scope, Timestamp};
 use http_body_util::BodyExt as _;
+use store::queries::organizations as stored;
 use store::{Database, Settings, Store};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -173,7 +174,11 @@ impl World {
         let egress = Egress::new(EgressSettings { allow_loopback: mailer.is_some(), ..EgressSettings::default() });
         let app = App::new(store, context, rails, egress, mailer);
         let installed = app.commit(|tx, context| organizations::install(tx, context, "Kairaba Books")).await.unwrap();
-        let scope = Scope { organization: installed.unwrap().organization, mode: Mode::Test };
+        let organization = match installed {
+            Some(installed) => installed.organization,
+            None => app.read(|tx, _| Ok(stored::all(tx)?)).await.unwrap()[0].id,
+        };
+        let scope = Scope { organization, mode: Mode::Test };
         let (stop, stopped) = watch::channel(false);
         let settings = PageSettings { is_https, rate, stopping: stopped.clone() };
         let worker = tokio::spawn(dalasi::jobs::work(app.clone(), stopped));

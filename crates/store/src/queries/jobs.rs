@@ -84,6 +84,12 @@ update jobs
 set due_at = $4, lease_until = 0, attempts = attempts - 1
 where kind = $1 and object_id = $2 and lease_token = $3";
 
+/// The others that call a rail are held from the moment they are owed, so that they have begun.
+const COUNT_AS_BEGUN: &str = "\
+update jobs
+set attempts = 1
+where kind = 'send_refund' and attempts = 0";
+
 const CANCEL: &str = "\
 delete from jobs
 where kind = $1 and object_id = $2";
@@ -249,6 +255,11 @@ pub fn put_off(tx: &mut Tx<'_>, claimed: &ClaimedJob, due_at: Timestamp) -> Resu
 
 fn let_go(claimed: &ClaimedJob, due_at: Timestamp) -> [Value; 4] {
     [claimed.job.kind().into(), claimed.job.object_id().into(), claimed.lease_token.into(), due_at.micros().into()]
+}
+
+/// Of a copy: the server that it was made of went on, and may have called since then. So no call from here is the first.
+pub(crate) fn count_as_begun(tx: &mut Tx<'_>) -> Result<(), Error> {
+    tx.execute(COUNT_AS_BEGUN, &[]).map(drop)
 }
 
 /// No longer owed.

@@ -16,6 +16,7 @@ on_both!(
     only_into_an_empty_database,
     what_is_not_empty_is_left_as_it_is,
     the_empty_tables_of_a_newer_backup_are_named,
+    a_backup_of_a_newer_version_says_so,
     an_older_schema_is_backed_up_as_it_is,
     a_forgotten_table_is_noticed,
     an_older_backup_is_migrated,
@@ -265,7 +266,7 @@ async fn an_older_schema_is_backed_up_as_it_is(world: &World) {
     store.close().await;
     let text = "alter table postings add column late text; create table more (id text primary key);";
     let later = Migration { number: 3, name: "later", text };
-    const TABLES: &[&str] = &["counters", "postings", "children", "jobs", "things", "more"];
+    const TABLES: &[&str] = &["counters", "postings", "children", "chores", "things", "more"];
     let newer = schema_of(vec![schema().migrations[1].clone(), later], TABLES);
     let guest = store::Settings { secondary: true, ..world.settings.clone() };
     let opened = async |settings| Store::open_with(settings, newer.clone(), Arc::new(System), entropy()).await;
@@ -307,8 +308,54 @@ async fn the_empty_tables_of_a_newer_backup_are_named(world: &World) {
     target.end().await;
 }
 
+async fn a_backup_of_a_newer_version_says_so(world: &World) {
+    let later = Migration { number: 3, name: "later", text: "alter table postings add column late text;" };
+    let newer = schema_of(vec![schema().migrations[1].clone(), later], crate::world::TABLES);
+    let store = world.try_open(newer).await.unwrap();
+    let (bytes, _) = dump(&store).await;
+    store.close().await;
+    let target = world.another().await;
+    let refused = load(&target, bytes).await;
+    let is_told =
+        matches!(&refused, Err(Error::Backup(told)) if told.contains("the backup has schema 3, this program"));
+    assert!(is_told, "{refused:?}");
+    target.end().await;
+}
+
+/// Between the making of the tables and their filling.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_server_that_starts_meanwhile_is_named_and_not_the_backup() {
+    let Some(world) = World::postgres("a_newer_server_that_starts_meanwhile").await else { return };
+    let store = world.open().await;
+    fill(&store).await;
+    let (bytes, _) = dump(&store).await;
+    store.close().await;
+    let target = world.another().await;
+    target.open().await.close().await;
+    // Whoever loads waits for this row.
+    let held = raw_postgres(target.url()).await;
+    let lease = "begin; insert into leases (name, holder, token, expires_at) values ('installation', 'test', 1, 0)";
+    held.batch_execute(lease).await.unwrap();
+    let settings = target.settings.clone();
+    let later = Migration { number: 3, name: "later", text: "alter table postings add column late text;" };
+    let newer = schema_of(vec![schema().migrations[1].clone(), later], crate::world::TABLES);
+    let known = newer.clone();
+    let restoring =
+        tokio::spawn(async move { restore(settings, known, Arc::new(System), entropy(), Cursor::new(bytes)).await });
+    while target.count("pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'").await == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    target.try_open(newer).await.unwrap().close().await;
+    held.batch_execute("rollback").await.unwrap();
+    let refused = restoring.await.unwrap();
+    let is_told = matches!(&refused, Err(Error::Backup(told)) if told.contains("were brought to schema 3"));
+    assert!(is_told, "{refused:?}");
+    world.end().await;
+    target.end().await;
+}
+
 async fn a_forgotten_table_is_noticed(world: &World) {
-    let forgetful = store::Schema { tables: &["counters", "postings", "children", "jobs"], ..schema() };
+    let forgetful = store::Schema { tables: &["counters", "postings", "children", "chores"], ..schema() };
     let store = world.try_open(forgetful).await.unwrap();
     let refused = backup(&store, Buffer::default()).await;
     assert!(matches!(&refused, Err(Error::Backup(sentence)) if sentence.contains("things")), "{refused:?}");

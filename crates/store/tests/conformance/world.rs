@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use store::{Clock, Database, Dialect, EntropySource, Error, Migration, Schema, Settings, Store, Tx};
 
-pub(crate) const TABLES: &[&str] = &["counters", "postings", "children", "jobs", "things"];
+pub(crate) const TABLES: &[&str] = &["counters", "postings", "children", "chores", "things"];
 
 const TEST_TABLES: &str = "
 create table counters (
@@ -25,7 +25,7 @@ create table children (
     posting text not null references postings (id),
     late text references postings (id) deferrable initially deferred
 );
-create table jobs (
+create table chores (
     id bigint primary key,
     lease_until bigint not null,
     holder text,

@@ -327,24 +327,24 @@ async fn a_no_among_many_undoes_itself_alone(world: &World) {
 
 const CLAIMABLE: &str = "
 select id
-from jobs
+from chores
 where lease_until <= $1
 order by id
 limit 3";
 
 const CLAIM: &str = "
-update jobs
+update chores
 set lease_until = $2, holder = $3, runs = runs + 1
 where id = $1
   and lease_until <= $4";
 
 async fn claims_never_overlap(world: &World) {
     let (first, second) = (world.open().await, world.open_second().await);
-    let insert = "insert into jobs (id, lease_until, runs) values ($1, 0, 0)";
+    let insert = "insert into chores (id, lease_until, runs) values ($1, 0, 0)";
     first
         .write(move |tx| {
             for id in 0..100_i64 {
-                tx.append("jobs", insert, &[id.into()])?;
+                tx.append("chores", insert, &[id.into()])?;
             }
             Ok::<_, Error>(())
         })
@@ -380,7 +380,7 @@ async fn claims_never_overlap(world: &World) {
         worker.await.unwrap();
     }
     assert_eq!(claimed.load(Ordering::Relaxed), 100);
-    assert_eq!(world.count("jobs where runs = 1").await, 100);
+    assert_eq!(world.count("chores where runs = 1").await, 100);
     second.close().await;
     first.close().await;
 }
