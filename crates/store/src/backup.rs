@@ -23,7 +23,6 @@ pub(crate) const FORMAT: &str = "dalasi-backup";
 pub(crate) const VERSION: i64 = 1;
 /// They describe the running installation and not what it holds, or are made anew from what it holds.
 pub(crate) const LEFT_OUT: [&str; 4] = ["schema_migrations", "leases", "idempotency_runs", "idempotency_run_pages"];
-const PAGE: usize = 500;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
@@ -89,12 +88,9 @@ fn dump(tx: &mut Tx<'_>, latest: i64, tables: &[&str], writer: impl Write) -> Re
         let columns = columns_of(tx, table)?;
         out.line(&TableHeader { table: (*table).to_owned(), columns: columns.clone() })?;
         let mut count = 0;
-        tx.pages(&format!("select {} from {table}", columns.join(", ")), PAGE, &mut |page| {
-            for row in page {
-                out.line(&row.values().iter().map(to_json).collect::<Vec<_>>())?;
-                count += 1;
-            }
-            Ok(())
+        tx.each_row(&format!("select {} from {table}", columns.join(", ")), &mut |row| {
+            count += 1;
+            out.line(&row.values().iter().map(to_json).collect::<Vec<_>>())
         })?;
         rows.insert((*table).to_owned(), count);
     }

@@ -16,7 +16,7 @@ use crate::sql::{Part, Row, Value};
 use crate::sqlite::InlineConnection as Connection;
 use crate::sqlite::key_index::{self, KeyIndex};
 use crate::totals::{Mark, Totals};
-use crate::tx::{Access, Conn, Tx};
+use crate::tx::{Access, Conn, EachRow, Tx};
 
 /// When the storage can say no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,13 +209,8 @@ impl Conn for Struck<'_> {
         self.connection.define(sql)
     }
 
-    fn pages(
-        &mut self,
-        sql: &str,
-        page: usize,
-        each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        self.connection.pages(sql, page, each)
+    fn each_row(&mut self, sql: &str, each: &mut EachRow<'_>) -> Result<(), Error> {
+        self.connection.each_row(sql, each)
     }
 
     fn unhurried(&mut self) {

@@ -14,6 +14,8 @@ use crate::sqlite::key_index::KeyIndex;
 use crate::totals::{Mark, Total, Totals};
 use crate::wakes::{Wakes, Worker};
 
+pub(crate) type EachRow<'e> = dyn FnMut(Row) -> Result<(), Error> + 'e;
+
 /// The whole driver interface. Begin and commit belong to the driver's own thread.
 pub(crate) trait Conn {
     fn dialect(&self) -> Dialect;
@@ -28,12 +30,7 @@ pub(crate) trait Conn {
     /// One statement without values that is run once and not kept: a migration's.
     fn define(&mut self, sql: &str) -> Result<(), Error>;
     /// All rows of a query without holding them all.
-    fn pages(
-        &mut self,
-        sql: &str,
-        page: usize,
-        each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
-    ) -> Result<(), Error>;
+    fn each_row(&mut self, sql: &str, each: &mut EachRow<'_>) -> Result<(), Error>;
     /// No time limit on the statements of this transaction: migrations, backup and restore.
     fn unhurried(&mut self);
     /// What is wrong with the database's own files, where they are ours to look at.
@@ -295,15 +292,10 @@ impl<'c> Tx<'c> {
         self.attempt(&[], |conn| conn.integrity_check(most))
     }
 
-    /// All rows of a `select` without values, `page` of them at a time, so that they are never held all at once. `each`
-    /// can't use this transaction meanwhile; its error ends it.
-    pub fn pages(
-        &mut self,
-        sql: &str,
-        page: usize,
-        each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        self.attempt(&[], |conn| conn.pages(sql, page, each))
+    /// All rows of a `select` without values, one after the other, so that they are never held together however large they are.
+    /// `each` can't use this transaction meanwhile; its error ends it.
+    pub fn each_row(&mut self, sql: &str, each: &mut EachRow<'_>) -> Result<(), Error> {
+        self.attempt(&[], |conn| conn.each_row(sql, each))
     }
 
     /// Nothing in a transaction that has failed: whoever reads on is told so by the database's own way.

@@ -5,6 +5,7 @@
 //! what stands beside a miss.
 
 pub(super) mod begin;
+mod dump;
 mod portions;
 mod prepared;
 
@@ -24,7 +25,7 @@ use self::prepared::Prepared;
 use super::connect::Link;
 use super::fault::{self, Cause, Fault};
 use super::merge;
-use super::pipeline::{self, Reply, Step, Text};
+use super::pipeline::{self, Reply, Step};
 use super::shared::Shared;
 use super::value;
 use crate::error::{Error, SqlKind};
@@ -32,7 +33,7 @@ use crate::job;
 use crate::settings::Dialect;
 use crate::sql::{Part, Room, Row, Value};
 use crate::totals::{Mark, Totals};
-use crate::tx::{Access, Conn};
+use crate::tx::{Access, Conn, EachRow};
 
 /// No answer within this time counts as a lost connection: it covers a network that swallows everything. The server itself
 /// gives up before ([`begin`]), so that whoever hears nothing more leaves nothing behind that waits or holds.
@@ -463,24 +464,8 @@ impl Conn for Connection {
         self.send(&[Step::Command(sql)], &[]).map(drop)
     }
 
-    fn pages(
-        &mut self,
-        sql: &str,
-        page: usize,
-        each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let fetch = format!("fetch {page} from dump");
-        self.define(&format!("declare dump no scroll cursor for {sql}"))?;
-        loop {
-            // Never prepared: the name of a cursor means another query each time.
-            let Some(Reply::Rows(found)) = self.send(&[Step::Query(Text::Unprepared(&fetch), &[])], &[])? else {
-                return Err(Error::sql(SqlKind::Other, "a cursor returned no rows"));
-            };
-            let Some(first) = found.first() else { break };
-            let columns = value::columns_of(first.columns());
-            each(value::rows(&found, &columns)?)?;
-        }
-        self.define("close dump")
+    fn each_row(&mut self, sql: &str, each: &mut EachRow<'_>) -> Result<(), Error> {
+        self.dump(sql, each)
     }
 
     fn unhurried(&mut self) {

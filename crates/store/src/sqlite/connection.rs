@@ -20,7 +20,7 @@ use crate::sql::text::numbered_placeholders;
 use crate::sql::{Part, Room, Row, Value};
 use crate::sqlite::key_index::KeyIndex;
 use crate::totals::{Mark, Totals};
-use crate::tx::Conn;
+use crate::tx::{Conn, EachRow};
 
 /// Versions before this one can corrupt a database whose connections write and checkpoint at the same time.
 const OLDEST_VERSION: i32 = 3_051_003;
@@ -272,13 +272,10 @@ impl Conn for Connection {
         self.sqlite.execute_batch(sql).map_err(error)
     }
 
-    fn pages(
-        &mut self,
-        sql: &str,
-        page: usize,
-        each: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        self.rows(sql, &[], Damaged::IsError, page, &mut |rows| each(rows).map(ControlFlow::Continue))
+    fn each_row(&mut self, sql: &str, each: &mut EachRow<'_>) -> Result<(), Error> {
+        self.rows(sql, &[], Damaged::IsError, 1, &mut |rows| {
+            rows.into_iter().try_for_each(&mut *each).map(ControlFlow::Continue)
+        })
     }
 
     fn unhurried(&mut self) {
