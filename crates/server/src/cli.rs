@@ -24,6 +24,7 @@ mod refunds;
 mod restore;
 mod serve;
 mod signing_keys;
+mod stop;
 mod trigger;
 mod verify;
 

@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 use store::{EntropySource, Summary};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::installation::{self, Part};
 use super::output::{self, Format};
 use super::problem::Problem;
+use super::stop::{PATIENCE, Stop};
 use crate::config::StoreArguments;
 use crate::entropy::SystemEntropy;
 use crate::monotonic;
@@ -26,11 +27,9 @@ use crate::monotonic;
 const EXAMPLES: &str = "\
 Examples:
   dalasi backup /backups/dalasi-$(date +%F).backup
-  set -o pipefail; dalasi backup - | gzip | ssh safe 'cat > new.part' && ssh safe 'mv new.part dalasi.backup.gz'";
+  set -o pipefail; dalasi backup - | gzip | ssh safe 'umask 077; cat > new.part' && ssh safe 'mv new.part dalasi.backup.gz'";
 
 const TELL_EVERY: Duration = Duration::from_millis(500);
-/// After a signal, for what is under way to end by itself.
-const PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_STALL: Duration = Duration::from_secs(300);
 
 /// Copy everything into a file while the server runs
@@ -94,27 +93,6 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         settings.key_file.display()
     ));
     Ok(())
-}
-
-/// From here on the signals that end a command don't end the process: whoever awaits something looks at them.
-struct Stop {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Stop {
-    fn new() -> Result<Self, Problem> {
-        let failed = |error: io::Error| Problem::failed(format!("signals can't be handled: {error}"));
-        let terminate = signal(SignalKind::terminate()).map_err(failed)?;
-        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt()).map_err(failed)? })
-    }
-
-    async fn asked(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }
 
 fn interrupted() -> Problem {
@@ -216,17 +194,14 @@ async fn write(store: &store::Store, writer: impl Write + Send + 'static, stop: 
     let size = if is_watched { store.read(store::size).await? } else { 0 };
     let backup = store::backup(store, Counted { inner: writer, flow: Arc::clone(&flow) });
     let mut backup = std::pin::pin!(backup);
-    let (mut stopped_at, mut moved) = (None, (0, monotonic::now()));
+    let (mut stopped_at, mut stall) = (None, Stall::default());
     loop {
         let now = monotonic::now();
-        if flow.bytes() != moved.0 {
-            moved = (flow.bytes(), now);
-        }
         if stopped_at.is_some_and(|at| now - at > PATIENCE) {
             return Err(interrupted());
         }
         // It holds its snapshot, and SQLite keeps in its log whatever is written meanwhile.
-        if now - moved.1 > LONGEST_STALL {
+        if stall.lasts(&flow, now) > LONGEST_STALL {
             return Err(Problem::failed(format!(
                 "the output took nothing for {} minutes; no backup was made. See what reads it.",
                 LONGEST_STALL.as_secs() / 60
@@ -252,6 +227,25 @@ async fn write(store: &store::Store, writer: impl Write + Send + 'static, stop: 
     }
 }
 
+/// How long the output has taken nothing of what it was given. Before it is given anything, the backup waits for its tables, which a
+/// migration may hold.
+#[derive(Default)]
+struct Stall {
+    bytes: u64,
+    since: Option<Instant>,
+}
+
+impl Stall {
+    fn lasts(&mut self, flow: &Flow, now: Instant) -> Duration {
+        if !flow.has_begun() {
+            return Duration::ZERO;
+        }
+        let since = self.since.filter(|_| self.bytes == flow.bytes()).unwrap_or(now);
+        *self = Self { bytes: flow.bytes(), since: Some(since) };
+        now - since
+    }
+}
+
 /// A backup takes about as much as the database with its indexes, and is never told to be whole before it is.
 fn told(written: u64, size: u64) -> String {
     let percent = written.saturating_mul(100).checked_div(size).unwrap_or(0).min(99);
@@ -261,6 +255,8 @@ fn told(written: u64, size: u64) -> String {
 /// How much passed through, and whether it shall go on.
 #[derive(Default)]
 pub(super) struct Flow {
+    /// There was something to write.
+    begun: AtomicBool,
     bytes: AtomicU64,
     stopped: AtomicBool,
 }
@@ -268,6 +264,14 @@ pub(super) struct Flow {
 impl Flow {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn begin(&self) {
+        self.begun.store(true, Ordering::Relaxed);
+    }
+
+    fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
     }
 
     fn stop(&self) {
@@ -292,6 +296,7 @@ pub(super) struct Counted<T> {
 
 impl<W: Write> Write for Counted<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.flow.begin();
         let written = self.inner.write(bytes)?;
         self.flow.passed(written)
     }
@@ -310,7 +315,20 @@ impl<R: io::Read> io::Read for Counted<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::told;
+    use super::*;
+
+    #[test]
+    fn an_output_stalls_from_when_it_is_given_something() {
+        let (flow, mut stall) = (Arc::new(Flow::default()), Stall::default());
+        let begun = monotonic::now();
+        let mut lasts = |seconds| stall.lasts(&flow, begun + Duration::from_secs(seconds)).as_secs();
+        assert_eq!([0, 600, 601].map(&mut lasts), [0, 0, 0], "it waits for its tables");
+        flow.begin();
+        assert_eq!([602, 603, 902].map(&mut lasts), [0, 1, 300], "nothing is taken from the start");
+        let mut out = Counted { inner: io::sink(), flow: Arc::clone(&flow) };
+        out.write_all(b"a line").expect("a sink takes everything");
+        assert_eq!([903, 904].map(&mut lasts), [0, 1]);
+    }
 
     #[test]
     fn a_backup_says_about_how_far_it_is() {

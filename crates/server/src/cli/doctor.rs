@@ -16,9 +16,12 @@ mod tls;
 use std::future::Future;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use super::mail::{hint, manner};
 use super::output::{self, Format};
 use super::problem::Problem;
+use super::stop::{PATIENCE, Stop};
 use crate::config::{Addresses, Database, ServeArguments, ServeSettings, host_of};
 use crate::mail::{Mailer, Security};
 
@@ -55,14 +58,31 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         Database::Sqlite { data_dir } => Some(data_dir.clone()),
         Database::Postgres { .. } => None,
     };
-    let (disk, files, (server, date), tls, smtp, inside) = tokio::join!(
-        within(limit, "disk", blocking(move || disk::look(data_dir.as_deref()))),
-        within(limit, "files", blocking(files::Files::of(&settings, config).look())),
-        server::ask(&addresses.public_url, limit),
-        within(limit, "tls", tls::look(&settings, &addresses)),
-        within(limit, "smtp", mail(&settings, &addresses, is_half_of_mail_seen)),
-        database::look(&settings, &addresses, limit),
-    );
+    let (disk_ended, ended) = oneshot::channel::<()>();
+    let look_at_disk = move || {
+        let found = disk::look(data_dir.as_deref());
+        drop(disk_ended);
+        found
+    };
+    let looks = async {
+        tokio::join!(
+            within(limit, "disk", blocking(look_at_disk)),
+            within(limit, "files", blocking(files::Files::of(&settings, config).look())),
+            server::ask(&addresses.public_url, limit),
+            within(limit, "tls", tls::look(&settings, &addresses)),
+            within(limit, "smtp", mail(&settings, &addresses, is_half_of_mail_seen)),
+            database::look(&settings, &addresses, limit),
+        )
+    };
+    let mut stop = Stop::new()?;
+    let (disk, files, (server, date), tls, smtp, inside) = tokio::select! {
+        looked = looks => looked,
+        () = stop.asked() => {
+            // What it writes to see whether it can goes with the check.
+            let _ = tokio::time::timeout(PATIENCE, ended).await;
+            return Err(Problem::failed("interrupted."));
+        }
+    };
     let clock = Check::of("clock", clock::judge(&inside.times, date));
     let database::Inside { database, rails, webhooks, ledger, times: _ } = inside;
     let report = Report::of(vec![clock, disk, files, database, server, tls, smtp, rails, webhooks, ledger]);

@@ -12,12 +12,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::queries::ledger_batches::{self as batches, BatchRow};
 use store::{Store, Tx};
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::backup::{Unfinished, on_disk, sync_folder_of};
 use super::installation::{self, Part};
 use super::output::{self, Format};
 use super::problem::Problem;
+use super::stop::Stop;
 use crate::app::ledger;
 use crate::config::StoreArguments;
 use crate::error::Failure;
@@ -122,12 +122,10 @@ async fn export(arguments: Export) -> Result<(), Problem> {
             let written = write(&store, scope, io::stdout().lock()).await;
             return written.map_err(|problem| problem.or_lost("the export is not whole"));
         }
+        let mut stop = Stop::new()?;
         tokio::select! {
             written = to_file(&store, scope, &arguments.file) => written,
-            stopped = stop_signal() => {
-                stopped.map_err(|error| Problem::failed(format!("signals can't be handled: {error}")))?;
-                Err(Problem::failed("interrupted; nothing was exported."))
-            }
+            () = stop.asked() => Err(Problem::failed("interrupted; nothing was exported.")),
         }
     };
     let written = written.await;
@@ -173,14 +171,6 @@ async fn to_file(store: &Store, scope: Scope, file: &Path) -> Result<Written, Pr
     .map_err(failed)?;
     sync_folder_of(file).map_err(failed)?;
     Ok(written)
-}
-
-async fn stop_signal() -> io::Result<()> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
-    }
 }
 
 struct Written {

@@ -10,6 +10,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use domain::audit::AuditRecord;
+use domain::{Id, Mode, Scope};
+use store::queries::audit;
+
 use super::on_both;
 use super::place::{Place, Ran, text};
 use super::server::Server;
@@ -20,6 +24,7 @@ on_both!(
     a_failed_restore_leaves_nothing_that_passes_for_an_installation,
     a_restore_beside_somebody_elses_key_does_not_pass,
     a_signal_ends_a_backup_that_nobody_reads,
+    large_rows_are_not_held_together,
 );
 
 /// Another shop, and a backup of it.
@@ -185,15 +190,23 @@ pub(super) async fn ended(mut child: Child) -> (i32, String) {
 #[cfg(target_os = "linux")]
 async fn a_signal_ends_a_backup_that_nobody_reads(place: &Place) {
     place.init();
-    for name in ["-TERM", "-INT"] {
+    for (name, by) in [("-TERM", None), ("-INT", None), ("-HUP", None), ("-TERM", Some("nohup"))] {
         // Full from the start, and never read.
         let (mut full, _unread) = UnixStream::pair().unwrap();
         full.set_nonblocking(true).unwrap();
         while full.write(&[0; 65536]).is_ok() {}
         full.set_nonblocking(false).unwrap();
-        let mut command = place.command(&["backup", "-"]);
-        let child = command.stdout(OwnedFd::from(full)).stderr(Stdio::piped()).spawn().unwrap();
+        let mut command = match by {
+            None => place.command(&["backup", "-"]),
+            Some(program) => place.command_by(&[program], &["backup", "-"]),
+        };
+        let mut child = command.stdout(OwnedFd::from(full)).stderr(Stdio::piped()).spawn().unwrap();
         takes_signals(&child).await;
+        if by.is_some() {
+            signal(child.id(), "-HUP");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert!(child.try_wait().unwrap().is_none(), "it was to outlive its terminal");
+        }
         signal(child.id(), name);
         let (code, said) = ended(child).await;
         assert_eq!(code, 1, "{name}: {said}");
@@ -203,7 +216,7 @@ async fn a_signal_ends_a_backup_that_nobody_reads(place: &Place) {
 
 /// The process that strace runs, which it does not pass signals on to.
 #[cfg(target_os = "linux")]
-fn traced_by(strace: &Child) -> u32 {
+pub(super) fn traced_by(strace: &Child) -> u32 {
     let id = strace.id();
     let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
     children.split_whitespace().next().expect("it runs").parse().unwrap()
@@ -328,6 +341,7 @@ async fn a_backup_beside_the_server_comes_back(place: &Place) {
     let restored = other.run(&["restore", file.to_str().unwrap()]);
     assert_eq!(restored.code, 0, "{restored:?}");
     assert!(restored.messages.contains("master.key"), "{restored:?}");
+    assert!(restored.messages.contains("revoked, rotated or decided after that"), "{restored:?}");
     assert_eq!(other.run(&["serve"]).code, 1, "its key is still missing");
     std::fs::copy(place.key_file(), other.key_file()).unwrap();
     let server = Server::start(&other);
@@ -335,4 +349,56 @@ async fn a_backup_beside_the_server_comes_back(place: &Place) {
     assert_eq!(server.stop(), 0);
     assert_eq!(other.run(&["restore", "nowhere"]).code, 4);
     assert_eq!(other.run(&["backup", "no/such/folder/file"]).code, 1);
+}
+
+/// A copy takes what a few rows take, however many there are of a megabyte.
+#[cfg(target_os = "linux")]
+async fn large_rows_are_not_held_together(place: &Place) {
+    const ROWS: usize = 96;
+    const MOST_KB: u64 = 125_000;
+    let installed = place.init();
+    let scope = Scope { organization: text(&installed, "/organization_id").parse().unwrap(), mode: Mode::Test };
+    let store = place.store_in(0).await;
+    for _ in 0..ROWS {
+        let written = store.write(move |tx| {
+            let now = tx.now();
+            let (id, reason): (Id<AuditRecord>, _) = (tx.entropy().id(now), Some("x".repeat(1 << 20)));
+            let (action, object_id, actor) = ("key.created".into(), "key_1".into(), "cli:test".into());
+            audit::append(tx, &AuditRecord { id, scope, action, object_id, actor, reason, created_at: now })
+        });
+        written.await.unwrap();
+    }
+    store.close().await;
+    assert_eq!(place.run(&["backup", "large.backup"]).code, 0);
+    let whole = std::fs::read(place.folder().join("large.backup")).unwrap();
+    let (most, rest) = whole.split_at(whole.len() - (1 << 20));
+
+    // Both wait for this test, which looks at them meanwhile.
+    let mut backing_up = place.command(&["backup", "-"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut read = vec![0; most.len()];
+    let mut out = backing_up.stdout.take().unwrap();
+    out.read_exact(&mut read).unwrap();
+    let backup_kb = highest_memory_kb(&backing_up);
+    std::io::copy(&mut out, &mut std::io::sink()).unwrap();
+    assert_eq!(ended(backing_up).await.0, 0);
+
+    let other = if place.is_postgres() { Place::postgres("large rows").await.unwrap() } else { Place::sqlite() };
+    let mut restoring = other.command(&["restore", "-"]);
+    let mut restoring = restoring.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = restoring.stdin.take().unwrap();
+    input.write_all(most).unwrap();
+    let restore_kb = highest_memory_kb(&restoring);
+    input.write_all(rest).unwrap();
+    drop(input);
+    let (code, said) = ended(restoring).await;
+    assert_eq!(code, 0, "{said}");
+    other.end().await;
+    assert!(backup_kb < MOST_KB && restore_kb < MOST_KB, "{backup_kb} KB to back up, {restore_kb} KB to restore");
+}
+
+#[cfg(target_os = "linux")]
+fn highest_memory_kb(child: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let highest = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    highest.trim().trim_end_matches(" kB").parse().unwrap()
 }

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use store::queries::audit;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+use super::backups::{ended, signal, traced_by};
 use super::on_both;
 use super::place::{Place, Ran, text};
 use super::server::{Receiver, Server};
@@ -368,4 +370,30 @@ async fn a_certificate_is_judged_as_a_client_will() {
     let (url, _) = by_tls(90).await;
     let trust = [("SSL_CERT_FILE", trusted.to_str().unwrap())];
     finds(&doctor(&place, &["--public-url", &url], &trust).1, "tls", "failed", "does not verify");
+}
+
+/// What it writes to see whether the disk takes it.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signal_leaves_nothing_in_the_data_folder() {
+    let place = Place::sqlite();
+    place.init();
+    let slow = ["--output=/dev/null", "--trace=fsync", "--inject=fsync:delay_enter=150000"];
+    let Some(mut command) = place.traced(&slow, &["doctor"]) else { return };
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let is_written = || {
+        let mut entries = std::fs::read_dir(place.folder().join("data")).unwrap().map(|entry| entry.unwrap());
+        entries.any(|entry| entry.file_name().to_string_lossy().starts_with(".doctor."))
+    };
+    for _ in 0..200 {
+        if is_written() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(is_written(), "nothing was written");
+    signal(traced_by(&child), "-INT");
+    let (code, said) = ended(child).await;
+    assert!(code == 1 && said.contains("interrupted"), "{code}: {said}");
+    assert!(!is_written(), "it is still there");
 }
