@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::Timestamp;
 use store::{Schema, Summary};
 
 use super::backup::{Answer, Counted, Flow};
@@ -75,6 +76,11 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     } else {
         output::message(&verify::summary(&report));
     }
+    output::message(&format!(
+        "It holds what was stored by {}: whatever was revoked, rotated or decided after that is as it was before. See \"After a loss\" in \
+         docs/deploy/backup.md before you start the server.",
+        Timestamp::from_micros(summary.created_at).to_text()
+    ));
     if !has_key {
         output::message(&format!(
             "Now put the master key that belongs to it at {}: it is not in the backup, and `dalasi serve` needs it.",
