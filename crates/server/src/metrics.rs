@@ -113,7 +113,10 @@ fn describe() {
     );
     describe_gauge!(DATABASE_CALLS, "Transactions that somebody waits for now, under way or in line for a connection.");
     describe_counter!(CLOCK_JUMPS_METRIC, "Jumps of the wall clock by more than a minute.");
-    describe_counter!(LOG_LINES_DROPPED, "Log lines that were dropped because standard error took none for a while.");
+    describe_counter!(
+        LOG_LINES_DROPPED,
+        "Log lines that were dropped because standard error took none for a while, or refused them."
+    );
     describe_counter!(
         SHED,
         "Requests refused because as many were being worked on as can be, by kind: write (a program changes something), other, body (as many bytes of bodies were held as can be), answer (as many of answers) or stream (as many requests were under way on connections of HTTP/2, in all or of one address)."
@@ -229,8 +232,8 @@ pub fn rate_limited(what: &'static str) {
     count(RATE_LIMITED, "limited", LIMITS, what);
 }
 
-pub fn log_line_dropped() {
-    counter!(LOG_LINES_DROPPED).increment(1);
+pub fn log_lines_dropped(count: u64) {
+    counter!(LOG_LINES_DROPPED).increment(count);
 }
 
 #[cfg(test)]
@@ -251,7 +254,7 @@ mod tests {
             connection_cut("header");
             rate_limited("key");
             request_shed("write");
-            log_line_dropped();
+            log_lines_dropped(1);
             connection_closed();
         });
         let text = metrics.text();

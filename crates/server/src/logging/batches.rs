@@ -23,6 +23,8 @@ const MOST_WAITING: usize = 2 * 1024 * 1024;
 const MOST_ORDINARY: usize = MOST_WAITING / 2;
 /// A warning waits so long to have left. When one has waited in vain, none does until lines leave again.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// Before an output that takes nothing at the moment is asked again.
+const PAUSE: Duration = Duration::from_millis(10);
 /// What the end of the process waits for its last lines.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -48,7 +50,7 @@ struct Waiting {
     /// Bytes that were ever taken in, and those of them that have left.
     added: u64,
     left: u64,
-    /// Lines that found no place since the last that left.
+    /// Lines that found no place, or were refused, since the last that left.
     dropped: u64,
     is_stuck: bool,
 }
@@ -68,17 +70,24 @@ impl Batches {
         let mut lines = Vec::with_capacity(MOST_BYTES);
         loop {
             let dropped = self.next(&mut lines);
-            // Where standard error is closed there is nobody to tell.
-            let _ = out.write_all(&lines).and_then(|()| out.flush());
+            let refused = write(&mut out, &lines);
             let mut waiting = self.waiting();
             waiting.left += lines.len() as u64;
             waiting.is_stuck = false;
+            if refused > 0 {
+                // To be told when something is written again.
+                waiting.dropped += dropped + refused;
+                metrics::log_lines_dropped(refused);
+            }
             drop(waiting);
             self.0.left.notify_all();
             lines.clear();
             lines.shrink_to(MOST_BYTES);
-            if dropped > 0 {
-                tracing::warn!(dropped, "log lines were dropped, because standard error took none for a while");
+            if dropped > 0 && refused == 0 {
+                tracing::warn!(
+                    dropped,
+                    "log lines were dropped, because standard error took none for a while, or refused them"
+                );
             }
         }
     }
@@ -108,7 +117,7 @@ impl Batches {
         if waiting.lines.len() + line.len() > most {
             waiting.dropped += 1;
             drop(waiting);
-            return metrics::log_line_dropped();
+            return metrics::log_lines_dropped(1);
         }
         let is_first = waiting.lines.is_empty();
         waiting.lines.extend_from_slice(line);
@@ -134,6 +143,23 @@ impl Batches {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How many lines `out` refused. One that takes none at the moment, because somebody else made it so, is asked again.
+fn write(out: &mut impl Write, mut lines: &[u8]) -> u64 {
+    while !lines.is_empty() {
+        match out.write(lines) {
+            Ok(0) => break,
+            Ok(written) => lines = &lines[written..],
+            Err(error) => match error.kind() {
+                io::ErrorKind::Interrupted => {}
+                io::ErrorKind::WouldBlock => std::thread::park_timeout(PAUSE),
+                _ => break,
+            },
+        }
+    }
+    // What was written in part counts with its end.
+    lines.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 /// Takes one line.
@@ -223,6 +249,53 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(text(&written), "one\n");
+    }
+
+    /// Each call ends as the next of these says, and takes at most so many bytes; the rest as they are.
+    struct Faulty {
+        written: Written,
+        ends: Vec<Result<usize, io::ErrorKind>>,
+    }
+
+    impl Write for Faulty {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let most = if self.ends.is_empty() { Ok(bytes.len()) } else { self.ends.remove(0) };
+            let taken = &bytes[..most.map_err(io::Error::from)?.min(bytes.len())];
+            self.written.lock().expect("not poisoned").extend_from_slice(taken);
+            Ok(taken.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_taken_later_is_written_and_what_is_refused_is_counted() {
+        let written = |ends: &[Result<usize, io::ErrorKind>]| {
+            let mut out = Faulty { written: Written::default(), ends: ends.to_vec() };
+            let refused = write(&mut out, b"one\ntwo\nthree\n");
+            (text(&out.written), refused)
+        };
+        let (wait, full) = (Err(io::ErrorKind::WouldBlock), Err(io::ErrorKind::StorageFull));
+        assert_eq!(written(&[wait, Ok(6), wait, wait]), ("one\ntwo\nthree\n".to_owned(), 0));
+        assert_eq!(written(&[full]), (String::new(), 3));
+        assert_eq!(written(&[Ok(6), full]), ("one\ntw".to_owned(), 2));
+        assert_eq!(written(&[Ok(0)]), (String::new(), 3));
+    }
+
+    #[test]
+    fn what_was_refused_is_told_when_something_is_written_again() {
+        let written = Written::default();
+        let ends = vec![Err(io::ErrorKind::StorageFull), Err(io::ErrorKind::StorageFull)];
+        let batches = Batches::start(Faulty { written: Arc::clone(&written), ends }).expect("a thread");
+        let dropped = || batches.waiting().dropped;
+        batches.add(b"one\ntwo\n", true);
+        assert_eq!(dropped(), 2);
+        batches.add(b"three\n", true);
+        assert_eq!(dropped(), 3);
+        batches.add(b"four\n", true);
+        assert_eq!((text(&written).as_str(), dropped()), ("four\n", 0));
     }
 
     #[test]
