@@ -7,10 +7,20 @@ pub(crate) fn line(text: &str) -> String {
     lines(text).replace('\n', " ")
 }
 
-/// Line breaks stay, blank lines at the ends go.
+/// More than anybody writes into one field, and about a page. With every line break an invoice could have thousands of pages.
+const MOST_LINES: usize = 40;
+
+/// Line breaks stay, as far as there are not too many; the lines beyond are one paragraph. Of blank lines one stays between
+/// two others.
 pub(crate) fn lines(text: &str) -> String {
     let text = if text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) };
-    kept(&text).collect::<String>().trim().to_owned()
+    let text: String = kept(&text).collect();
+    let mut lines = text.trim().split('\n').map(str::trim_end).collect::<Vec<_>>();
+    lines.dedup_by(|next, line| next.is_empty() && line.is_empty());
+    let beyond = lines.split_off(lines.len().min(MOST_LINES - 1));
+    let beyond = beyond.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    lines.extend((!beyond.is_empty()).then_some(beyond.as_str()));
+    lines.join("\n")
 }
 
 fn kept(text: &str) -> impl Iterator<Item = char> + '_ {
@@ -51,5 +61,27 @@ mod tests {
             assert_eq!(line(text), cleaned);
         }
         assert_eq!(lines("\none\r\ntwo\rthree\u{c}\n"), "one\ntwo\nthree");
+    }
+
+    #[test]
+    fn one_blank_line_stays_between_two_others() {
+        let table = [
+            ("one\n\ntwo", "one\n\ntwo"),
+            ("one\n\n\r\n \t\n\u{2029}\ntwo\nthree", "one\n\ntwo\nthree"),
+            ("one \n  two", "one\n  two"),
+            (" \n\n\n ", ""),
+        ];
+        for (text, cleaned) in table {
+            assert_eq!(lines(text), cleaned, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn of_too_many_lines_none_is_lost() {
+        let numbered = |count| (1..=count).map(|number: usize| number.to_string()).collect::<Vec<_>>();
+        let (all, more) = (numbered(MOST_LINES), numbered(MOST_LINES + 40));
+        assert_eq!(lines(&all.join("\n")), all.join("\n"));
+        let (first, rest) = more.split_at(MOST_LINES - 1);
+        assert_eq!(lines(&more.join("\n")), format!("{}\n{}", first.join("\n"), rest.join(" ")));
     }
 }

@@ -30,6 +30,7 @@ pub(crate) fn write(sheets: Sheets, typesetter: &mut Typesetter) -> Result<Vec<u
         let mut links = Vec::new();
         for drawn in sheet.drawn {
             match drawn {
+                Drawn::Line { block, line, .. } if block.is_blank(line) => {}
                 Drawn::Line { block, line, x, y, role } => {
                     let identifier = surface.start_tagged(match role {
                         Role::Part(_) => ContentTag::Span(SpanTag::empty()),

@@ -102,6 +102,12 @@ impl Block {
         self.layout.get(line).map_or(0.0, |it| it.metrics().line_height)
     }
 
+    /// Nothing of the line is drawn.
+    pub(crate) fn is_blank(&self, line: usize) -> bool {
+        let text = self.layout.get(line).and_then(|it| self.text.get(it.text_range()));
+        text.is_none_or(|text| text.trim().is_empty())
+    }
+
     pub(crate) fn runs(&self, line: usize) -> Vec<Run> {
         let Some(line) = self.layout.get(line) else { return Vec::new() };
         let top = line.metrics().block_min_coord;

@@ -85,11 +85,8 @@ fn words_longer_than_a_line_break_and_lose_nothing() {
     assert_eq!(broken, word);
     let file = pdf::invoice(&everywhere(&word)).expect("an invoice");
     // Everywhere at once it takes the pages it takes, not one for every line.
-    let about = reader::about(&file);
-    assert!(
-        about.iter().any(|(name, value)| name == "Pages" && value.parse::<u32>().expect("a number") < 40),
-        "{about:?}"
-    );
+    let pages = reader::page_count(&file);
+    assert!(pages < 40, "{pages} pages");
 }
 
 #[test]
@@ -105,8 +102,35 @@ fn a_description_longer_than_a_page_goes_on_over_the_next() {
     assert!(words.join(" ").contains("And then 2 0.50 1.00"));
 }
 
+/// As many items with texts as long as the API takes.
+fn full_of(description: &str) -> Invoice {
+    assert_eq!(description.chars().count(), 2_000);
+    Invoice { lines: vec![samples::line(description, 1, 100); 200], ..samples::invoice() }
+}
+
+#[test]
+fn line_breaks_take_about_the_pages_that_words_take() {
+    let pages = |description: &str| reader::page_count(&pdf::invoice(&full_of(description)).expect("an invoice"));
+    let words = pages(&"MW".repeat(1_000));
+    let blank = pages(&format!("one{}two", "\n".repeat(1_994)));
+    assert!(blank < 30, "{blank} pages of nothing");
+    for broken in ["x\n".repeat(1_000), "\u{200b}\r".repeat(1_000)] {
+        let pages = pages(&broken);
+        assert!(pages <= words * 3 / 2, "{pages} pages, {words} of words alone: {:?}", &broken[..16]);
+    }
+}
+
+#[test]
+fn lines_beyond_the_most_stand_in_one_paragraph() {
+    let notes = (1..=200).map(|number| format!("line{number}")).collect::<Vec<_>>().join("\n");
+    let text = reader::text(&pdf::invoice(&Invoice { notes, ..samples::invoice() }).expect("an invoice"));
+    let words: Vec<&str> = text.split_whitespace().filter(|it| it.starts_with("line")).collect();
+    assert_eq!(words, (1..=200).map(|number| format!("line{number}")).collect::<Vec<_>>());
+}
+
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
+        "[a\u{200b} \n\r\u{85}\u{2028}]{0,400}",
         any::<String>(),
         "[\\x00-\\x7f]{0,60}",
         "[\u{600}-\u{6ff} \u{300}-\u{36f}a-z0-9\u{200b}-\u{206f}]{0,40}",

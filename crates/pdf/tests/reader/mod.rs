@@ -17,6 +17,11 @@ pub fn pages(file: &[u8]) -> Vec<String> {
     text.split_terminator('\u{c}').map(str::to_owned).collect()
 }
 
+pub fn page_count(file: &[u8]) -> usize {
+    let count = about(file).into_iter().find(|(name, _)| name == "Pages");
+    count.and_then(|(_, count)| count.parse().ok()).expect("a number of pages")
+}
+
 /// Without the layout: a paragraph's lines follow one another.
 pub fn raw_text(file: &[u8]) -> String {
     String::from_utf8(poppler("pdftotext", &["-raw", "-", "-"], file)).expect("UTF-8")
