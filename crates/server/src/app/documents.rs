@@ -13,11 +13,11 @@ use bytes::Bytes;
 use domain::invoice::Invoice;
 use domain::job::ClaimedJob;
 use domain::receipt::{Receipt, ValidationCode};
-use domain::{Id, Refusal, Scope};
+use domain::{Id, Mode, Refusal, Scope};
 use store::Tx;
 use store::queries::{documents, jobs, locate, logos};
 
-use super::renderings::Place;
+use super::renderings::{Place, Rendered};
 use super::{App, Context, look_up, organization_of, receipt_statements};
 use crate::error::Failure;
 
@@ -59,10 +59,10 @@ pub(super) enum Asker {
 }
 
 /// What the file of an object is to show, and the file if there is one.
-struct Wanted {
+pub(super) struct Wanted {
     name: String,
     values: Arc<Values>,
-    edition: String,
+    pub(super) edition: String,
     kept: Option<Vec<u8>>,
 }
 
@@ -101,40 +101,59 @@ impl App {
         self.document_for(Asker::Somebody, scope, subject).await
     }
 
-    pub(super) async fn document_for(&self, asker: Asker, scope: Scope, subject: Subject) -> Result<File, Failure> {
+    async fn document_for(&self, asker: Asker, scope: Scope, subject: Subject) -> Result<File, Failure> {
         let wanted = self.read(move |tx, context| wanted(tx, context, scope, subject)).await?;
+        self.file(asker, scope, subject, wanted).await
+    }
+
+    /// The kept one, or one that is made.
+    pub(super) async fn file(
+        &self,
+        asker: Asker,
+        scope: Scope,
+        subject: Subject,
+        wanted: Wanted,
+    ) -> Result<File, Failure> {
         let Wanted { name, values, edition, kept } = wanted;
         if let Some(bytes) = kept {
             return Ok(File { name, bytes: bytes.into() });
         }
+        let app = self.clone();
         let rendered = match asker {
             // Nobody waits behind what is made only while there is nothing else to do.
-            Asker::Nobody => self.rendered(asker, scope, subject, values, edition).await?,
+            Asker::Nobody => app.rendered(None, scope, subject, values, edition).await,
             Asker::Somebody | Asker::Worker => {
-                let shared = self.renderings().shared(&subject.object_id(), &edition);
-                let made = shared.get_or_try_init(|| self.rendered(asker, scope, subject, values, edition));
-                made.await?.clone()
+                let name = format!("{} {edition}", subject.object_id());
+                let make = |place| app.rendered(Some(place), scope, subject, values, edition);
+                self.renderings().once(name, self.place(asker, scope.mode), make).await?
             }
         };
         Ok(File { name, bytes: rendered.map_err(Failure::Broken)? })
     }
 
+    async fn place(&self, asker: Asker, mode: Mode) -> Result<Place, Failure> {
+        match asker {
+            Asker::Somebody => self.renderings().place_for_somebody(mode).await,
+            Asker::Worker | Asker::Nobody => self.renderings().place(mode).await,
+        }
+    }
+
+    /// Made and kept; without a place only while there is nothing else to do.
     async fn rendered(
-        &self,
-        asker: Asker,
+        self,
+        place: Option<Place>,
         scope: Scope,
         subject: Subject,
         values: Arc<Values>,
         edition: String,
-    ) -> Result<Result<Bytes, String>, Failure> {
-        let rendered = match asker {
-            Asker::Somebody => self.render(self.renderings().place_for_somebody(scope.mode).await?, values).await,
-            Asker::Worker => self.render(self.renderings().place(scope.mode).await?, values).await,
-            Asker::Nobody => self.render_ahead(values).await,
+    ) -> Rendered {
+        let rendered = match place {
+            Some(place) => self.render(place, values).await,
+            None => self.render_ahead(values).await,
         };
         let rendered = rendered.map(Bytes::from);
         self.keep(scope, subject, edition, rendered.clone()).await;
-        Ok(rendered)
+        rendered
     }
 
     /// The file of the receipt with this code.
@@ -185,7 +204,7 @@ impl App {
     }
 
     /// Whoever asked has the file whether or not it can be kept.
-    async fn keep(&self, scope: Scope, subject: Subject, edition: String, rendered: Result<Bytes, String>) {
+    async fn keep(&self, scope: Scope, subject: Subject, edition: String, rendered: Rendered) {
         let kept = self.commit(move |tx, _| {
             let object_id = subject.object_id();
             match &rendered {
@@ -200,7 +219,7 @@ impl App {
     }
 }
 
-fn wanted(tx: &mut Tx<'_>, context: &Context, scope: Scope, subject: Subject) -> Result<Wanted, Failure> {
+pub(super) fn wanted(tx: &mut Tx<'_>, context: &Context, scope: Scope, subject: Subject) -> Result<Wanted, Failure> {
     let (number, merchant, mut values) = match subject {
         Subject::Invoice(id) => {
             let invoice = look_up::<Invoice>(tx, scope, id)?;

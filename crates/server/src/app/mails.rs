@@ -15,7 +15,7 @@ use domain::webhook::WebhookEndpoint;
 use store::Tx;
 use store::queries::mails::{self, ClaimedMail};
 
-use super::documents::{Asker, Subject};
+use super::documents::{self, Asker, File, Subject, Wanted};
 use super::{App, Context, look_up, organization_of};
 use crate::error::Failure;
 use crate::letters::{EndpointLetter, InvoiceLetter, Letter, ReceiptLetter};
@@ -25,6 +25,8 @@ use crate::wire::invoices::payment_url;
 /// Mails about one object within a time: more than that tells nobody anything.
 const MOST_OF_OBJECT: usize = 10;
 const RECENTLY: Duration = Duration::from_secs(600);
+/// Of what a mail is about, which may change each time while its file is made.
+const MOST_READINGS: usize = 3;
 
 /// In the transaction that would owe one more about an object, which is locked.
 pub fn refuse_one_too_many(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<(), Failure> {
@@ -172,6 +174,24 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
     }
 }
 
+/// The same with what its file is to show, as both are at one moment.
+fn content_with_file(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    mail: &Mail,
+) -> Result<(Content, Option<(Subject, Wanted)>), Failure> {
+    let content = content(tx, context, mail)?;
+    let subject = match &content {
+        Content::Ready(ready) => ready.subject,
+        Content::Pointless(_) => None,
+    };
+    let wanted = match subject {
+        Some(subject) => Some((subject, documents::wanted(tx, context, mail.scope, subject)?)),
+        None => None,
+    };
+    Ok((content, wanted))
+}
+
 fn id_of<T: domain::Object>(mail: &Mail) -> Result<domain::Id<T>, Failure> {
     mail.object_id.parse().map_err(|_| Failure::Broken(format!("the mail {} is about no {}", mail.id, T::NOUN)))
 }
@@ -186,19 +206,39 @@ impl App {
         held.store(self, outcome).await
     }
 
-    async fn message(&self, mail: &Mail) -> Result<Result<Message, &'static str>, Failure> {
-        let about = mail.clone();
-        let ready = match self.read(move |tx, context| content(tx, context, &about)).await? {
-            Content::Ready(ready) => *ready,
-            Content::Pointless(why) => return Ok(Err(why)),
-        };
-        let attachments = match ready.subject {
-            Some(subject) => {
-                let file = self.document_for(Asker::Worker, mail.scope, subject).await?;
-                vec![Attachment { name: file.name, media_type: "application/pdf", bytes: file.bytes.into() }]
+    /// A letter and its file, of one reading. What changed while the file was made is in neither, so both are made anew, and
+    /// what became pointless meanwhile is not sent.
+    async fn letter(&self, mail: &Mail) -> Result<Result<(Ready, Option<File>), &'static str>, Failure> {
+        let (mut made, mut readings) = (None::<(String, File)>, 0);
+        loop {
+            readings += 1;
+            let about = mail.clone();
+            let (content, wanted) = self.read(move |tx, context| content_with_file(tx, context, &about)).await?;
+            let ready = match content {
+                Content::Ready(ready) => *ready,
+                Content::Pointless(why) => return Ok(Err(why)),
+            };
+            let Some((subject, wanted)) = wanted else { return Ok(Ok((ready, None))) };
+            let edition = wanted.edition.clone();
+            let file = match made.take() {
+                Some((of, file)) if of == edition => return Ok(Ok((ready, Some(file)))),
+                Some(_) | None => self.file(Asker::Worker, mail.scope, subject, wanted).await?,
+            };
+            if readings == MOST_READINGS {
+                return Ok(Ok((ready, Some(file))));
             }
-            None => Vec::new(),
+            made = Some((edition, file));
+        }
+    }
+
+    async fn message(&self, mail: &Mail) -> Result<Result<Message, &'static str>, Failure> {
+        let (ready, file) = match self.letter(mail).await? {
+            Ok(letter) => letter,
+            Err(why) => return Ok(Err(why)),
         };
+        let attach =
+            |file: File| Attachment { name: file.name, media_type: "application/pdf", bytes: file.bytes.into() };
+        let attachments = file.map(attach).into_iter().collect();
         let Letter { subject, text, html } = ready.letter;
         Ok(Ok(Message {
             id: mail.id.to_string(),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
 use domain::Mode;
-use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex as Turn, OwnedSemaphorePermit, Semaphore};
 
 use crate::error::Failure;
 
@@ -17,8 +17,11 @@ const MOST_OF_TEST: usize = 1;
 /// Requests of one mode that wait for a place. A file takes up to some seconds, and nobody waits for long.
 const MOST_WAITING: usize = 32;
 
-/// What came of one, for all who wait for it.
-pub(super) type Rendered = OnceCell<Result<Bytes, String>>;
+/// What came of one.
+pub(super) type Rendered = Result<Bytes, String>;
+
+/// For all who wait for it, held by whoever makes it.
+type Awaited = Turn<Option<Rendered>>;
 
 pub(super) struct Renderings {
     all: Arc<Semaphore>,
@@ -26,7 +29,7 @@ pub(super) struct Renderings {
     waiting: AtomicUsize,
     waiting_of_test: AtomicUsize,
     /// By object and edition.
-    under_way: Mutex<HashMap<String, Weak<Rendered>>>,
+    under_way: Mutex<HashMap<String, Weak<Awaited>>>,
 }
 
 /// To be given back when the work has ended, and no sooner: whoever asked may be gone long before.
@@ -48,17 +51,39 @@ impl Default for Renderings {
 }
 
 impl Renderings {
-    /// However many ask for the same file at once, it is made once.
-    pub(super) fn shared(&self, object_id: &str, edition: &str) -> Arc<Rendered> {
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        under_way.retain(|_, rendered| rendered.strong_count() > 0);
-        let name = format!("{object_id} {edition}");
-        if let Some(rendered) = under_way.get(&name).and_then(Weak::upgrade) {
-            return rendered;
+    /// However many ask for the same file at once, it is made once. From its place on `make` runs to its end on its own: whoever
+    /// goes away leaves nothing half made that the next would begin again.
+    pub(super) async fn once<M>(
+        &self,
+        name: String,
+        place: impl Future<Output = Result<Place, Failure>>,
+        make: impl FnOnce(Place) -> M,
+    ) -> Result<Rendered, Failure>
+    where
+        M: Future<Output = Rendered> + Send + 'static,
+    {
+        let mut awaited = self.awaited(name).lock_owned().await;
+        if let Some(rendered) = &*awaited {
+            return Ok(rendered.clone());
         }
-        let rendered = Arc::<Rendered>::default();
-        under_way.insert(name, Arc::downgrade(&rendered));
-        rendered
+        let making = make(place.await?);
+        let made = tokio::spawn(async move {
+            let rendered = making.await;
+            *awaited = Some(rendered.clone());
+            rendered
+        });
+        Ok(made.await.unwrap_or_else(|_| Err("the document was not made to its end".into())))
+    }
+
+    fn awaited(&self, name: String) -> Arc<Awaited> {
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        under_way.retain(|_, awaited| awaited.strong_count() > 0);
+        if let Some(awaited) = under_way.get(&name).and_then(Weak::upgrade) {
+            return awaited;
+        }
+        let awaited = Arc::<Awaited>::default();
+        under_way.insert(name, Arc::downgrade(&awaited));
+        awaited
     }
 
     /// For work of the service's own, which waits as long as it takes.
@@ -158,14 +183,44 @@ mod tests {
         drop(live);
     }
 
+    /// Makes a file named by how often that was done, once it is let.
+    async fn make(begun: Arc<AtomicUsize>, let_through: Arc<Semaphore>) -> Rendered {
+        let number = begun.fetch_add(1, Ordering::SeqCst) + 1;
+        let_through.acquire().await.map_err(|_| "closed")?.forget();
+        Ok(number.to_string().into())
+    }
+
     #[tokio::test]
-    async fn the_same_file_is_made_once_at_a_time() {
+    async fn the_same_file_is_made_once_at_a_time_whoever_goes_away() {
         let renderings = Renderings::default();
-        let (one, same) = (renderings.shared("inv_1", "a"), renderings.shared("inv_1", "a"));
-        assert!(Arc::ptr_eq(&one, &same));
-        assert!(!Arc::ptr_eq(&one, &renderings.shared("inv_1", "b")));
-        drop((one, same));
-        assert!(!renderings.shared("inv_1", "a").initialized());
-        assert_eq!(renderings.under_way.lock().expect("not poisoned").len(), 1, "what nobody waits for is forgotten");
+        let (begun, let_through) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+        let ask = |name: &str| {
+            let (begun, let_through) = (Arc::clone(&begun), Arc::clone(&let_through));
+            let place = renderings.place(Mode::Live);
+            Box::pin(renderings.once(name.into(), place, |_| make(begun, let_through)))
+        };
+        let mut first = ask("inv_1 a");
+        assert!((&mut first).now_or_never().is_none());
+        tokio::task::yield_now().await;
+        drop(first);
+        let (mut second, mut third, mut other) = (ask("inv_1 a"), ask("inv_1 a"), ask("inv_1 b"));
+        assert!((&mut second).now_or_never().is_none() && (&mut third).now_or_never().is_none());
+        assert!((&mut other).now_or_never().is_none());
+        let_through.add_permits(2);
+        let bytes = |rendered: Result<Rendered, Failure>| rendered.ok().and_then(Result::ok);
+        let made = [bytes(second.await), bytes(third.await), bytes(other.await)];
+        assert_eq!(made, ["1", "1", "2"].map(|number| Some(number.into())));
+        let_through.add_permits(1);
+        assert_eq!(bytes(ask("inv_1 a").await), Some("3".into()), "what nobody waits for is forgotten");
+        assert_eq!(renderings.under_way.lock().expect("not poisoned").len(), 1);
+    }
+
+    #[tokio::test]
+    async fn whoever_gets_no_place_keeps_nobody_from_one() {
+        let renderings = Renderings::default();
+        let none = async { Err(Failure::Store(store::Error::Busy)) };
+        let done = |_| async { Ok("a file".into()) };
+        assert!(renderings.once("inv_1 a".into(), none, done).await.is_err());
+        assert!(renderings.once("inv_1 a".into(), renderings.place(Mode::Live), done).await.is_ok());
     }
 }

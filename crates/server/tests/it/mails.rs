@@ -8,7 +8,8 @@ mod turns;
 use std::fmt;
 use std::time::Duration;
 
-use dalasi::app::invoices::{self, NewInvoice};
+use dalasi::app::documents::Subject;
+use dalasi::app::invoices::{self, NewInvoice, NewPayment};
 use dalasi::app::mail_turns::{self, Turns};
 use dalasi::app::mails::{HeldMail, LEASE};
 use dalasi::app::products::NewItem;
@@ -19,7 +20,7 @@ use domain::invoice::Invoice;
 use domain::mail::{Mail, MailStatus};
 use domain::organization::{Locale, Organization};
 use domain::webhook::{Attempted, EndpointStatus, EventFilter, WebhookEndpoint};
-use domain::{Currency, Id, Metadata, Mode, Money, Refusal, TaxRate};
+use domain::{Currency, Id, Metadata, Mode, Money, OfflineMethod, Refusal, TaxRate};
 use store::queries::mails;
 use tokio::task::JoinHandle;
 
@@ -246,6 +247,46 @@ async fn a_cancelled_invoice_asks_nobody_for_money() {
     let mail = world.mail_that(invoice.id, "failed", |mail| mail.status == MailStatus::Failed).await;
     assert_eq!(mail.last_error.as_deref(), Some("the invoice was cancelled before the mail could be sent"));
     sink.heard(|heard| assert!(heard.messages.is_empty()));
+}
+
+/// An invoice that changes while its file waits for the only place of test mode.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_and_its_file_are_of_one_reading() {
+    let sink = Sink::start(Script::default()).await;
+    let world = World::mailing(&sink.url()).await;
+    world.rest().await;
+    let (scope, app) = (world.scope, &world.app);
+    let [paid, cancelled] = [world.bill(|_| ()).await.id, world.bill(|_| ()).await.id];
+    for id in [cancelled, paid] {
+        let taken = world.bill(|new| {
+            new.items[0].description = Some("MW".repeat(1_000));
+            new.items = vec![new.items.remove(0); 150];
+        });
+        let (taken, other) = (taken.await.id, app.clone());
+        let taken = tokio::spawn(async move { other.document(scope, Subject::Invoice(taken)).await });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        world.send_invoice(id).await.unwrap();
+        let sends = world.sends(world.hold_mail().await);
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        if id == paid {
+            let amount = Money::new(12_345, Currency::gmd());
+            let payment = NewPayment { amount, method: OfflineMethod::Cash, transaction_id: None, notes: None };
+            let payment =
+                app.commit(move |tx, context| invoices::record_payment(tx, context, scope, id, &payment, "key"));
+            payment.await.unwrap();
+        } else {
+            app.commit(move |tx, context| invoices::cancel(tx, context, scope, id)).await.unwrap();
+        }
+        assert!(!taken.is_finished(), "nothing had to be waited for");
+        taken.await.unwrap().unwrap();
+        assert_eq!(sends.await.unwrap(), Ok(()));
+    }
+    sink.heard(|heard| {
+        assert_eq!(heard.messages.len(), 1);
+        assert!(heard.messages[0].contains("776.55"), "what is left to pay is not in {}", heard.messages[0]);
+    });
+    let mail = world.mail_that(cancelled, "failed", |mail| mail.status == MailStatus::Failed).await;
+    assert_eq!(mail.last_error.as_deref(), Some("the invoice was cancelled before the mail could be sent"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

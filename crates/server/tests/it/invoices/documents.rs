@@ -2,6 +2,7 @@
 
 use dalasi::app::documents::{File, Subject};
 use dalasi::app::invoices::{self, NewInvoice, NewPayment};
+use dalasi::app::products::NewItem;
 use domain::organization::Organization;
 use domain::receipt::Receipt;
 use domain::{Id, OfflineMethod, Timestamp};
@@ -15,6 +16,7 @@ on_both!(
     it_is_made_once,
     what_it_shows_makes_another,
     many_who_ask_at_once_get_the_same,
+    whoever_goes_away_leaves_the_file,
     a_receipt_has_one_as_soon_as_it_is_issued,
 );
 
@@ -94,6 +96,23 @@ async fn many_who_ask_at_once_get_the_same(world: &World) {
     }
     files.dedup();
     assert_eq!(files.len(), 1, "different files of one invoice");
+}
+
+async fn whoever_goes_away_leaves_the_file(world: &World) {
+    world.clock.stop();
+    let long = NewItem { description: Some("MW".repeat(1_000)), ..rice(world).items.remove(0) };
+    let draft = NewInvoice { is_draft: true, items: vec![long; 100], ..rice(world) };
+    let draft = create(world, draft).await.unwrap();
+    let subject = Subject::Invoice(draft.id);
+    // Longer than it takes to look it up, and much shorter than to make it.
+    for _ in 0..3 {
+        let asked = tokio::time::timeout(std::time::Duration::from_millis(40), file(world, subject)).await;
+        assert!(asked.is_err(), "the file was there before anybody went away");
+    }
+    let made = eventually_generated(world, draft.id.to_string()).await;
+    world.clock.advance(DAY);
+    assert!(file(world, subject).await.bytes.starts_with(b"%PDF-"));
+    assert_eq!(generated_at(world, draft.id.to_string()).await, Some(made), "it was made again");
 }
 
 async fn a_receipt_has_one_as_soon_as_it_is_issued(world: &World) {
