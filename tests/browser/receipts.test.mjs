@@ -227,6 +227,23 @@ describe('receipt', { concurrency: 2 }, () => {
       assert.ok(await yes.isHidden())
       await check(' FATOU   ceesay ', `${EXAMPLE.validation_code.toUpperCase().slice(0, 16)} ${EXAMPLE.validation_code.slice(16)}`)
       await yes.waitFor()
+      for (const name of EXAMPLE.typed_alike) {
+        await check(name, EXAMPLE.validation_code)
+        await yes.waitFor()
+        await check('Somebody Else', EXAMPLE.validation_code)
+        await no.waitFor()
+      }
+      for (const name of EXAMPLE.typed_otherwise) {
+        await check(EXAMPLE.payer, EXAMPLE.validation_code)
+        await yes.waitFor()
+        await check(name, EXAMPLE.validation_code)
+        await no.waitFor()
+      }
+      const unseen = await page.evaluate(() => {
+        const all = Array.from({ length: 0x110000 }, (_, code) => String.fromCodePoint(code))
+        return all.filter(character => /[\p{DI}\p{Co}]/u.test(character)).length
+      })
+      assert.equal(unseen, EXAMPLE.unseen_characters)
       await check(EXAMPLE.payer, '')
       await no.waitFor()
       await check(EXAMPLE.payer, EXAMPLE.validation_code.replace('f', 'e'))
@@ -270,6 +287,43 @@ describe('receipt', { concurrency: 2 }, () => {
       await reach(page, GENUINE)
       await page.evaluate(hash => { location.hash = hash }, EXAMPLE.statement.slice(1))
       await reach(page, INVALID)
+    }))
+
+  test('a page that is older than a key calls nothing forged', () =>
+    payer(browser, { expected: /ERR_INTERNET_DISCONNECTED/ }, async page => {
+      let knows = false
+      await page.route(/\/verify(\?|$)/, async route => {
+        const response = await route.fetch()
+        const html = await response.text()
+        const key = knows ? `${KEY_ID.toString('hex')}.${x} ` : ''
+        await route.fulfill({ response, body: html.replace('data-keys="', `data-keys="${key}`) })
+      })
+      const grow = () => page.evaluate(() => { performance.now = () => 120_000 })
+      const scan = text => page.evaluate(hash => { location.hash = hash }, text)
+      await open(page)
+      await reach(page, 'Check a receipt')
+      await grow()
+      // Without a network nobody can tell.
+      await page.context().setOffline(true)
+      await scan(EXAMPLE.statement)
+      await reach(page, 'Open this page again')
+      assert.equal((await page.locator('#amount').textContent()).trim(), '')
+      await look(page, 'receipt-outdated')
+      // What is no statement needs none.
+      await scan(EXAMPLE.statement.slice(1))
+      await reach(page, INVALID)
+      await page.context().setOffline(false)
+      knows = true
+      await scan(EXAMPLE.statement)
+      await reach(page, GENUINE)
+      // What a new page does not know either is forged.
+      knows = false
+      await open(page, '', '?lang=en')
+      await reach(page, 'Check a receipt')
+      await grow()
+      await scan(EXAMPLE.statement)
+      await reach(page, INVALID)
+      await page.getByText('Do not accept it as proof of a payment.').first().waitFor()
     }))
 
   test('a browser that cannot check says so and shows nothing', () =>

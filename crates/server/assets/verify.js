@@ -7,7 +7,7 @@ const { keys, moment, first } = d.body.dataset
 const lang = d.documentElement.lang
 const LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const PURPOSE = 'dalasi receipt statement v1\0'
-const SECTIONS = ['answer', 'intro', 'checking', 'valid', 'invalid', 'unsupported'].filter(by)
+const SECTIONS = 'answer intro checking valid invalid outdated unsupported'.split(' ').filter(by)
 const encode = text => new TextEncoder().encode(text)
 const title = d.title, untested = by('test').hidden, open = by('paste').open
 let statement, run = 0
@@ -56,7 +56,7 @@ proof: take(16),
 return at === bytes.length ? said : fail()
 }
 
-// What one of the keys signed; nothing where none did; an error where the browser can't tell.
+// What one of the keys signed; nothing where none did, null where none is the one it names; an error where the browser can't tell.
 const verified = async text => {
 const bytes = text.length < 331 && bytesOf(text)
 // The sample is there to fail where a browser has no Ed25519, whatever the statement is.
@@ -69,8 +69,9 @@ const id = Array.from(body.subarray(2, 10), byte => byte.toString(16).padStart(2
 const label = encode(PURPOSE), message = new Uint8Array(label.length + body.length)
 message.set(label)
 message.set(body, label.length)
-for (const [name, x] of keys.split(' ').map(key => key.split('.'))) {
-if (name !== id) continue
+const named = keys.split(' ').map(key => key.split('.')).filter(([name]) => name === id)
+if (!named[0]) return null
+for (const [, x] of named) {
 if (await crypto.subtle.verify('Ed25519', await imported(x), signature, message)) try { return read(body) } catch { return }
 }
 }
@@ -132,7 +133,11 @@ show('checking')
 let said, can = true
 try { said = await verified(text) } catch { can = false }
 // Another one may have come meanwhile.
-if (mine === run) show(can ? said ? 'valid' : 'invalid' : 'unsupported', said)
+if (mine !== run) return
+// A key that came after this page is known to a new one.
+const old = said === null && performance.now() > 6e4
+if (old && navigator.onLine) return location.reload()
+show(old ? 'outdated' : can ? said ? 'valid' : 'invalid' : 'unsupported', said)
 }
 
 const tell = said => {
@@ -141,7 +146,8 @@ for (const words of by('payer-said').children) words.hidden = words.dataset.said
 by('payer-form').onsubmit = async e => {
 e.preventDefault()
 const asked = statement
-const payer = by('payer').value.normalize().trim().replace(/\p{White_Space}+/gu, ' ').toLowerCase()
+// As receipt_statement.rs folds it.
+const payer = by('payer').value.replace(/[\p{DI}\p{Co}]/gu, '').normalize().replace(/[\p{White_Space}\p{Cc}]+/gu, ' ').trim().toLowerCase()
 const code = by('code').value.replace(/[\s-]/g, '').toLowerCase()
 tell()
 if (!code) return tell('no')

@@ -237,10 +237,24 @@ impl PayerProof {
     }
 }
 
-/// A name as it is compared: letter case, blanks and the way in which accents are encoded don't count.
+/// A name as it is compared: letter case, blanks, the way in which accents are encoded, and characters that nobody sees don't
+/// count. Paper shows a control character as a blank.
 pub fn fold(name: &str) -> String {
-    let composed = icu_normalizer::ComposingNormalizerBorrowed::new_nfc().normalize(name);
+    let shown: String =
+        name.chars().filter(|it| !is_unseen(*it)).map(|it| if it.is_control() { ' ' } else { it }).collect();
+    let composed = icu_normalizer::ComposingNormalizerBorrowed::new_nfc().normalize(&shown);
     composed.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// Unicode's Default_Ignorable_Code_Point, which is drawn by nothing, and what is for private use. The script of the page
+/// knows them by these properties.
+fn is_unseen(character: char) -> bool {
+    matches!(character,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}'
+        | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{ffffd}' | '\u{100000}'..='\u{10fffd}')
 }
 
 /// The address that a receipt's QR code holds.

@@ -31,14 +31,35 @@ pub fn address_of(tx: &mut Tx<'_>, context: &Context, receipt: &Receipt) -> Resu
     address(tx, context, &paid)
 }
 
-/// Who paid, as a receipt prints it first: what was not given is empty.
+/// Who paid, as a receipt prints it first: what was not given is empty, and what nobody sees is as good as that.
 fn payer(customer: &BillTo) -> &str {
     let phone = customer.phone.as_ref().map_or("", |phone| phone.as_str());
-    [customer.name.as_str(), customer.email.as_str(), phone].into_iter().find(|it| !it.is_empty()).unwrap_or_default()
+    let shown = |text: &&str| !receipt_statement::fold(text).is_empty();
+    [customer.name.as_str(), customer.email.as_str(), phone].into_iter().find(shown).unwrap_or_default()
 }
 
 /// The public half of every key there ever was: a receipt is as good as on the day it was signed.
 pub fn verifying_keys(tx: &mut Tx<'_>, context: &Context) -> Result<Vec<PublicKey>, Failure> {
     let (_, keys) = keys::lasting_keys(context, &signing_keys::all(tx)?, tx.now())?;
     Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_payer_is_the_first_of_what_can_be_seen() {
+        let table = [
+            ("Awa", "awa@example.gm", "Awa"),
+            ("", "awa@example.gm", "awa@example.gm"),
+            (" ", "awa@example.gm", "awa@example.gm"),
+            ("\u{200b}\u{202e}\t", "awa@example.gm", "awa@example.gm"),
+            ("\u{a0}", "", ""),
+        ];
+        for (name, email, expected) in table {
+            let customer = BillTo { name: name.into(), email: email.into(), ..BillTo::default() };
+            assert_eq!(payer(&customer), expected, "{name:?}");
+        }
+    }
 }

@@ -246,9 +246,21 @@ fn the_payer_is_proved_with_the_code_however_the_name_is_typed() {
     for name in ["", "Fatou", "Ceesay Fatou", "FatouCeesay", "Fatoú Ceesay"] {
         assert_ne!(PayerProof::of(name, CODE), proof, "{name:?}");
     }
+    let example: Value = serde_json::from_str(EXAMPLE).unwrap();
+    for (names, is_same) in [("typed_alike", true), ("typed_otherwise", false)] {
+        for name in example[names].as_array().unwrap() {
+            assert_eq!(PayerProof::of(name.as_str().unwrap(), CODE) == proof, is_same, "{name}");
+        }
+    }
     // The first half of what any HMAC-SHA256 gives.
     let whole = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, CODE.as_bytes()), b"fatou ceesay");
     assert_eq!(proof.0, whole.as_ref()[..16]);
+}
+
+#[test]
+fn the_script_of_the_page_sees_the_same_characters() {
+    let example: Value = serde_json::from_str(EXAMPLE).unwrap();
+    assert_eq!(example["unseen_characters"], ('\0'..=char::MAX).filter(|it| is_unseen(*it)).count());
 }
 
 #[test]
