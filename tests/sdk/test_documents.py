@@ -208,8 +208,9 @@ class TestReceipts:
         assert answer.headers["Referrer-Policy"] == "no-referrer"
         assert answer.content == api.get(f"/v1/pay/receipts/{receipt['id']}/download").content
         code = path.removeprefix("/receipts/").removesuffix(".pdf")
+        assert anonymous.get(f"/receipts/{code[:8]}-{code[8:].upper()}.pdf").content == answer.content
         other = code[:-1] + ("0" if code[-1] != "0" else "1")
-        for wrong in (f"{other}.pdf", code, f"{code.upper()}.pdf", f"{receipt['receipt_number']}.pdf", f"{receipt['id']}.pdf"):
+        for wrong in (f"{other}.pdf", code, f"{code[1:]}.pdf", f"{receipt['receipt_number']}.pdf", f"{receipt['id']}.pdf"):
             answer = anonymous.get(f"/receipts/{wrong}")
             assert answer.status_code == 404, wrong
             assert answer.headers["Content-Type"].startswith("text/html"), wrong

@@ -121,6 +121,7 @@ class TestValidate:
         said = data(anonymous.get(f"/v1/pay/receipts/validate/{found['validation_code']}"))
         assert said == {
             "valid": True,
+            "livemode": False,
             "receipt_number": found["receipt_number"],
             "amount": "40.00",
             "refunded_amount": "0.00",
@@ -128,6 +129,14 @@ class TestValidate:
             "payment_date": found["payment_date"],
             "org_name": "Kairaba Books",
         }
+
+    def test_a_code_is_taken_as_a_person_copies_it(self, anonymous, receipt):
+        found = receipt()
+        code = found["validation_code"]
+        groups = [code[at : at + 8].upper() for at in range(0, 32, 8)]
+        for typed in (code.upper(), "-".join(groups), "%20".join(groups)):
+            said = data(anonymous.get(f"/v1/pay/receipts/validate/{typed}"))
+            assert said["receipt_number"] == found["receipt_number"]
 
     def test_a_key_does_no_harm(self, api, publishable, receipt):
         path = f"/v1/pay/receipts/validate/{receipt()['validation_code']}"

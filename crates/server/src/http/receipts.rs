@@ -91,7 +91,7 @@ pub(super) async fn validate(
     if let Some(Extension(address)) = address {
         api.limits.of_address(address)?;
     }
-    let Some(code) = ValidationCode::parse(&code) else { return Ok(Answer::ok(&ReceiptValidation::unknown())) };
+    let Some(code) = ValidationCode::typed(&code) else { return Ok(Answer::ok(&ReceiptValidation::unknown())) };
     let found = api.app.read(move |tx, _| receipts::validate(tx, &code)).await?;
     let view = found.map(|(receipt, refunded)| ReceiptValidation::of(&receipt, refunded));
     Ok(Answer::ok(&view.unwrap_or_else(ReceiptValidation::unknown)))

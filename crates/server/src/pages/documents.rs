@@ -30,7 +30,7 @@ pub(super) async fn invoice(State(site): State<Arc<Site>>, visit: Visit, id: InP
 
 /// `/receipts/{validation_code}.pdf`
 pub(super) async fn receipt(State(site): State<Arc<Site>>, visit: Visit, file: InPath<String>) -> Response {
-    let code = file.ok().and_then(|file| ValidationCode::parse(file.0.strip_suffix(".pdf")?));
+    let code = file.ok().and_then(|file| ValidationCode::typed(file.0.strip_suffix(".pdf")?));
     let found = match code {
         Some(code) => site.app.receipt_document(code).await.map_err(Wrong::from),
         None => Err(Wrong::NotFound),

@@ -186,6 +186,10 @@ impl From<List<ReceiptView>> for ReceiptList {
 pub struct ReceiptValidation {
     /// Whether we issued it. The other fields are there only then.
     pub valid: bool,
+    /// False for a receipt of test mode, behind which is no real money.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    pub livemode: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<words::ReceiptNumber>, required = false, nullable = false)]
     pub receipt_number: Option<String>,
@@ -212,6 +216,7 @@ impl ReceiptValidation {
         assert_eq!(refunded.currency, receipt.amount.currency, "a refund is in the currency of its payment");
         Self {
             valid: true,
+            livemode: Some(receipt.scope.mode.is_live()),
             receipt_number: Some(receipt.number.clone()),
             amount: Some(receipt.amount.to_string()),
             refunded_amount: Some(refunded.to_string()),

@@ -103,8 +103,9 @@ pub(super) fn answers(operation: &str) -> Vec<Example> {
                 "valid",
                 "It is real",
                 json!({ "data": {
-                    "valid": true, "receipt_number": "RCT-2026-001", "amount": "1000.00", "refunded_amount": "0.00",
-                    "currency": "GMD", "payment_date": "2026-01-31T12:01:30Z", "org_name": "Kairaba Books",
+                    "valid": true, "livemode": false, "receipt_number": "RCT-2026-001", "amount": "1000.00",
+                    "refunded_amount": "0.00", "currency": "GMD", "payment_date": "2026-01-31T12:01:30Z",
+                    "org_name": "Kairaba Books",
                 } }),
             ),
             example("unknown", "It is not", json!({ "data": { "valid": false } })),
