@@ -6,7 +6,8 @@ use std::io::Cursor;
 
 use image::codecs::png::{CompressionType, FilterType as PngFilter, PngEncoder};
 use image::imageops::FilterType;
-use image::{DynamicImage, ImageFormat, ImageReader, Limits};
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, ImageResult, Limits};
 
 /// Pixels a side of what is read: decoding takes four bytes for each.
 const LARGEST_SIDE: u32 = 3_000;
@@ -35,16 +36,11 @@ pub fn redraw(file: &[u8]) -> Result<Vec<u8>, Unreadable> {
         Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP)) => format,
         Ok(_) | Err(_) => return Err(Unreadable("It is no PNG, JPEG or WebP file.".into())),
     };
-    let mut reader = ImageReader::with_format(Cursor::new(file), format);
-    let mut limits = Limits::default();
-    limits.max_image_width = Some(LARGEST_SIDE);
-    limits.max_image_height = Some(LARGEST_SIDE);
-    limits.max_alloc = Some(MOST_MEMORY);
-    reader.limits(limits);
-    let image = reader.decode().map_err(|error| Unreadable(format!("It can't be read: {error}.")))?;
+    let (image, orientation) =
+        decoded(file, format).map_err(|error| Unreadable(format!("It can't be read: {error}.")))?;
     let (mut width, mut height) = (WIDTH, HEIGHT);
     loop {
-        let file = drawn(&image, width, height)?;
+        let file = drawn(&image, orientation, width, height)?;
         if file.len() <= MOST_BYTES || height * 3 / 4 < LEAST_HEIGHT {
             return Ok(file);
         }
@@ -52,7 +48,32 @@ pub fn redraw(file: &[u8]) -> Result<Vec<u8>, Unreadable> {
     }
 }
 
-fn drawn(image: &DynamicImage, width: u32, height: u32) -> Result<Vec<u8>, Unreadable> {
+/// With the way it was held: a camera says it beside the pixels.
+fn decoded(file: &[u8], format: ImageFormat) -> ImageResult<(DynamicImage, Orientation)> {
+    let mut reader = ImageReader::with_format(Cursor::new(file), format);
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(LARGEST_SIDE);
+    limits.max_image_height = Some(LARGEST_SIDE);
+    limits.max_alloc = Some(MOST_MEMORY);
+    reader.limits(limits.clone());
+    let mut decoder = reader.into_decoder()?;
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    limits.reserve(decoder.total_bytes())?;
+    decoder.set_limits(limits)?;
+    Ok((DynamicImage::from_decoder(decoder)?, orientation))
+}
+
+/// Turned only once it is small, so that there are never two large ones.
+fn drawn(image: &DynamicImage, orientation: Orientation, width: u32, height: u32) -> Result<Vec<u8>, Unreadable> {
+    let (width, height) = match orientation {
+        Orientation::Rotate90 | Orientation::Rotate270 | Orientation::Rotate90FlipH | Orientation::Rotate270FlipH => {
+            (height, width)
+        }
+        Orientation::NoTransforms
+        | Orientation::Rotate180
+        | Orientation::FlipHorizontal
+        | Orientation::FlipVertical => (width, height),
+    };
     let image = if image.width() > width || image.height() > height {
         &image.resize(width, height, FilterType::Lanczos3)
     } else {
@@ -60,9 +81,9 @@ fn drawn(image: &DynamicImage, width: u32, height: u32) -> Result<Vec<u8>, Unrea
     };
     let mut file = Cursor::new(Vec::new());
     let encoder = PngEncoder::new_with_quality(&mut file, CompressionType::Best, PngFilter::Adaptive);
-    DynamicImage::ImageRgba8(image.to_rgba8())
-        .write_with_encoder(encoder)
-        .map_err(|error| Unreadable(format!("It can't be drawn: {error}.")))?;
+    let mut image = DynamicImage::ImageRgba8(image.to_rgba8());
+    image.apply_orientation(orientation);
+    image.write_with_encoder(encoder).map_err(|error| Unreadable(format!("It can't be drawn: {error}.")))?;
     Ok(file.into_inner())
 }
 
@@ -120,14 +141,50 @@ mod tests {
         assert_eq!(redraw(&file), redraw(&file));
     }
 
+    /// A JPEG file with one more segment behind its first marker.
+    fn with_segment(mut file: Vec<u8>, marker: u8, content: &[u8]) -> Vec<u8> {
+        let header = [0xff, marker, 0, u8::try_from(content.len() + 2).unwrap()];
+        file.splice(2..2, [&header[..], content].concat());
+        file
+    }
+
+    #[test]
+    fn a_photograph_stands_as_it_was_taken() {
+        // Wide, white in its left half and black in its right one.
+        let pixels = image::RgbImage::from_fn(960, 240, |x, _| image::Rgb([if x < 480 { 255 } else { 0 }; 3]));
+        let mut file = Cursor::new(Vec::new());
+        pixels.write_to(&mut file, ImageFormat::Jpeg).unwrap();
+        let file = file.into_inner();
+        let white_at = |drawn: &[u8]| {
+            let drawn = image::load_from_memory(drawn).unwrap().to_luma8();
+            let (width, height) = drawn.dimensions();
+            let corners = [(0, 0), (width - 1, 0), (0, height - 1), (width - 1, height - 1)];
+            ((width, height), corners.map(|(x, y)| drawn.get_pixel(x, y).0[0] > 128))
+        };
+        let (left, right, top, bottom) = (
+            [true, false, true, false],
+            [false, true, false, true],
+            [true, true, false, false],
+            [false, false, true, true],
+        );
+        let (wide, high) = ((480, 120), (40, 160));
+        let table =
+            [(1, wide, left), (2, wide, right), (3, wide, right), (4, wide, left), (5, high, top), (6, high, top)]
+                .into_iter()
+                .chain([(7, high, bottom), (8, high, bottom), (0, wide, left), (9, wide, left)]);
+        for (orientation, size, white) in table {
+            // Big-endian, with one entry: tag 0x112 of one short number.
+            let exif =
+                [&b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0"[..], &[orientation], &[0; 6]].concat();
+            let photograph = with_segment(file.clone(), 0xe1, &exif);
+            assert_eq!(white_at(&redraw(&photograph).unwrap()), (size, white), "orientation {orientation}");
+        }
+    }
+
     #[test]
     fn nothing_but_pixels_gets_through() {
-        let mut file = picture(8, 8, ImageFormat::Jpeg);
         // A comment in the file, where a script could stand.
-        let comment = b"<script>alert(1)</script>";
-        let mut segment = vec![0xff, 0xfe, 0, u8::try_from(comment.len() + 2).unwrap()];
-        segment.extend_from_slice(comment);
-        file.splice(2..2, segment);
+        let file = with_segment(picture(8, 8, ImageFormat::Jpeg), 0xfe, b"<script>alert(1)</script>");
         let drawn = redraw(&file).unwrap();
         assert!(!drawn.windows(6).any(|window| window == b"script"));
     }
