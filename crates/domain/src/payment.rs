@@ -45,6 +45,9 @@ pub struct PaymentSession {
     pub metadata: Metadata,
     #[serde(default)]
     pub transaction: Option<Id<Transaction>>,
+    /// The one that its payer gave up for it on a page: money may still come by that.
+    #[serde(default)]
+    pub replaces: Option<Id<PaymentSession>>,
     #[serde(default)]
     pub next_action: Option<NextAction>,
     #[serde(default)]
@@ -155,6 +158,7 @@ impl PaymentSession {
             payer,
             metadata: Metadata::default(),
             transaction: None,
+            replaces: None,
             next_action: None,
             failure_reason: None,
             outcome_unknown: false,

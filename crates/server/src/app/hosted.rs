@@ -21,6 +21,9 @@ use super::sessions::{self, Payment};
 use super::{Context, checkouts, load, organization_of};
 use crate::error::Failure;
 
+/// Payments that one page looks back on, given up by its payer one for another: each more is one more look.
+const MOST_REPLACED: usize = 8;
+
 /// Which page: of an object, or of one of the many payments of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
@@ -48,7 +51,7 @@ pub struct Hosted {
     pub methods: Vec<Method>,
     /// The page's own session, or the one that was opened last.
     pub payment: Option<Payment>,
-    /// Every attempt that was handed to a rail, oldest first.
+    /// Every attempt that was handed to a rail, oldest first. Where many pay, those of this page's payer.
     pub attempts: Vec<Transaction>,
     /// What an invoice was paid by, on its page or elsewhere, in the order in which it came.
     pub received: Vec<InvoicePayment>,
@@ -105,6 +108,8 @@ impl Hosted {
             },
             PaidObject::PaymentLink(link) => match self.session().map(PaymentSession::status) {
                 Some(SessionStatus::Succeeded) => Standing::Paid,
+                // They are done, whatever else they have begun.
+                Some(_) if self.is_paid_before() => Standing::Paid,
                 // What was begun goes on, whatever became of the link.
                 Some(SessionStatus::Pending | SessionStatus::Processing) if self.is_begun() => Standing::Open,
                 Some(
@@ -217,7 +222,7 @@ impl Hosted {
                 let paid = self.is_paid_by().filter(|attempt| !attempt.duplicate).last();
                 paid.and_then(|paid| paid.summary().session).or(current)
             }
-            PaidObject::PaymentLink(_) => current,
+            PaidObject::PaymentLink(_) => self.paid().and_then(|paid| paid.summary().session).or(current),
         }
     }
 
@@ -236,6 +241,32 @@ impl Hosted {
 
     pub fn is_paid_by(&self) -> impl Iterator<Item = &Transaction> {
         self.attempts.iter().filter(|attempt| attempt.status().is_paid())
+    }
+
+    /// The attempt that paid.
+    pub fn paid(&self) -> Option<&Transaction> {
+        match &self.object {
+            PaidObject::Checkout(_) | PaidObject::Invoice(_) => self.is_paid_by().find(|attempt| !attempt.duplicate),
+            // What its payer had given up counts as late.
+            PaidObject::PaymentLink(_) => self.is_paid_by().find(|attempt| !attempt.late).or(self.is_paid_by().next()),
+        }
+    }
+
+    /// One that brought the payer's money once more.
+    pub fn paid_second(&self) -> Option<&Transaction> {
+        match &self.object {
+            PaidObject::Checkout(_) | PaidObject::Invoice(_) => self.is_paid_by().find(|attempt| attempt.duplicate),
+            PaidObject::PaymentLink(_) => {
+                let paid = self.paid()?.id;
+                self.is_paid_by().find(|attempt| attempt.id != paid)
+            }
+        }
+    }
+
+    /// Of one of many payments: whether its payer has paid by another one, which they had given up for it.
+    pub fn is_paid_before(&self) -> bool {
+        let own = self.session().and_then(|session| session.transaction);
+        matches!(self.object, PaidObject::PaymentLink(_)) && self.is_paid_by().any(|attempt| Some(attempt.id) != own)
     }
 }
 
@@ -266,8 +297,10 @@ pub fn look_up_hosted(tx: &mut Tx<'_>, context: &Context, place: Place) -> Resul
             attempts.retain(|transaction| !transaction.is_recorded());
             attempts
         }
-        // Those of others are nobody's business here.
-        Payable::PaymentLink(_) => current.into_iter().collect(),
+        Payable::PaymentLink(_) => match &payment {
+            Some(payment) => attempts_of(tx, scope, payment)?,
+            None => Vec::new(),
+        },
     };
     let received = match &object {
         PaidObject::Invoice(invoice) if !invoice.receipts().is_empty() => {
@@ -285,6 +318,21 @@ pub fn look_up_hosted(tx: &mut Tx<'_>, context: &Context, place: Place) -> Resul
         payment,
         simulated,
     })
+}
+
+/// Of one of many payments and of those that its payer gave up for it, by which money may still come. Those of others are
+/// nobody's business here.
+fn attempts_of(tx: &mut Tx<'_>, scope: Scope, payment: &Payment) -> Result<Vec<Transaction>, Failure> {
+    let mut attempts: Vec<_> = payment.transaction.iter().cloned().collect();
+    let mut replaced = payment.session.replaces;
+    for _ in 0..MOST_REPLACED {
+        let Some(id) = replaced else { break };
+        let before = sessions::look_up_payment(tx, scope, id)?;
+        replaced = before.session.replaces;
+        attempts.extend(before.transaction);
+    }
+    attempts.reverse();
+    Ok(attempts)
 }
 
 fn scope_of(tx: &mut Tx<'_>, payable: Payable) -> Result<Scope, Failure> {
@@ -320,6 +368,7 @@ impl Hosted {
             answers,
             success_url: session.success_url.clone(),
             failure_url: session.failure_url.clone(),
+            replaces: Some(session.id),
             ..Initialize::of(Target::Object(Payable::PaymentLink(link.id)))
         })
     }

@@ -35,6 +35,9 @@ pub struct Initialize {
     pub answers: Metadata,
     pub success_url: Option<String>,
     pub failure_url: Option<String>,
+    /// The payment on whose page it was asked for, where another may take its place. Only such a page says so, so that nobody is
+    /// shown what somebody else has paid.
+    pub replaces: Option<Id<PaymentSession>>,
     /// The one-time code of a second step. Handed to the rail, never stored.
     pub has_code: bool,
     /// It comes from whoever has a page's address, so an attempt that it begins is counted.
@@ -54,6 +57,7 @@ impl Initialize {
             answers: Metadata::default(),
             success_url: None,
             failure_url: None,
+            replaces: None,
             has_code: false,
             counted: None,
         }
@@ -164,6 +168,7 @@ pub fn begin_again(
         metadata: session.metadata.clone(),
         success_url: None,
         failure_url: None,
+        replaces: Some(session.id),
     };
     let organization = organization_of(tx, scope)?;
     let mut payment = open(tx, &mut object, Some(&session), &wanted)?;
@@ -228,6 +233,7 @@ struct Wanted {
     metadata: Metadata,
     success_url: Option<String>,
     failure_url: Option<String>,
+    replaces: Option<Id<PaymentSession>>,
 }
 
 /// The request of this payer, held against what the object takes.
@@ -287,6 +293,7 @@ fn check_request(
             metadata,
             success_url: request.success_url.clone(),
             failure_url: request.failure_url.clone(),
+            replaces: request.replaces,
         }),
         _ => {
             // With another customer or method than the one that is refused it may not be missing.
@@ -335,6 +342,7 @@ fn open(
     let mut session =
         PaymentSession::open(id, object.scope(), object.payable(), amount, method, payer, expires_at, now);
     session.metadata = wanted.metadata.clone();
+    session.replaces = wanted.replaces;
     session.success_url = wanted.success_url.clone().or_else(|| before.and_then(|before| before.success_url.clone()));
     session.failure_url = wanted.failure_url.clone().or_else(|| before.and_then(|before| before.failure_url.clone()));
     refuse_without_phone(&session)?;

@@ -143,6 +143,7 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Sen
         answers: parsed.answers,
         success_url: parsed.success_url,
         failure_url: parsed.failure_url,
+        replaces: None,
         has_code: parsed.code.is_some(),
         counted: caller.is_publishable().then(|| api.app.starts().counted()),
     };

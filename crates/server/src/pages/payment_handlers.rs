@@ -307,6 +307,10 @@ pub(super) async fn act(State(site): State<Arc<Site>>, visit: Visit, request: Re
 }
 
 async fn press(call: &Call, action: Action, form: &Form, token: &str) -> Result<Response, Wrong> {
+    // A page of before its payer's money came after all begins nothing more.
+    if call.hosted.is_paid_before() {
+        return Ok(call.to_page());
+    }
     let method = named_method(form);
     let call = match (action, call.hosted.anew()) {
         (Action::Method | Action::Phone, Some(request)) => match successor(call, request).await? {
@@ -496,7 +500,8 @@ fn request(call: &Call, wish: &Wish, method: Option<Method>, phone: Option<Msisd
     let Filled { amount, payer, answers } = wish.filled.clone();
     let payer = Payer { phone: phone.or(payer.phone.clone()), ..payer };
     let counted = Some(call.site.app.starts().counted());
-    Initialize { method, amount, payer, answers, counted, ..Initialize::of(call.place.target()) }
+    let replaces = call.place.session;
+    Initialize { method, amount, payer, answers, counted, replaces, ..Initialize::of(call.place.target()) }
 }
 
 fn phone(call: &Call, form: &Form) -> Result<Msisdn, PhoneFault> {

@@ -78,7 +78,7 @@ pub(super) fn revision(hosted: &Hosted, state: &State) -> String {
 
 fn completed(hosted: &Hosted) -> State {
     let return_url = hosted.success_address();
-    let second = hosted.is_paid_by().find(|attempt| attempt.duplicate);
+    let second = hosted.paid_second();
     // Many payments can have come together; the invoice itself lists them.
     if let PaidObject::Invoice(_) = &hosted.object {
         return match second {
@@ -86,8 +86,7 @@ fn completed(hosted: &Hosted) -> State {
             None => State::Paid { receipt: None, return_url },
         };
     }
-    let paid = hosted.is_paid_by().find(|attempt| !attempt.duplicate);
-    let Some(paid) = paid else {
+    let Some(paid) = hosted.paid() else {
         return checking(hosted, None);
     };
     let receipt = Some(receipt(paid));

@@ -8,5 +8,6 @@ mod numbers;
 mod protection;
 mod refunds;
 mod second_money;
+mod replaced;
 mod states;
 mod typed;

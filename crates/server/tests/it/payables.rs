@@ -51,6 +51,7 @@ fn pay(payable: Payable, method: Method, phone: &str) -> Initialize {
         answers: Metadata::default(),
         success_url: None,
         failure_url: None,
+        replaces: None,
         has_code: false,
         counted: None,
     }

@@ -219,6 +219,7 @@ impl World {
             answers: Metadata::default(),
             success_url: None,
             failure_url: None,
+            replaces: None,
             has_code: false,
             counted: None,
         };

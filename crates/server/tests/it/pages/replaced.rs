@@ -1,0 +1,127 @@
+//! Many pay a link, and one of them changes the method: the page of the second payment tells what came of the first.
+
+use dalasi::app::hosted::{self, Hosted, Place};
+use dalasi::app::idempotency::Reply;
+use dalasi::app::payments::{Initialize, Target};
+use dalasi::app::sessions::Payment;
+use dalasi::error::Failure;
+use domain::payment::{Payable, PaymentSession, Transaction};
+use domain::payment_link::{PaymentLink, Price};
+use domain::rail::{FailureReason, Report};
+use domain::{Currency, Id, Method, Money};
+
+use super::changes::link_of;
+use crate::world::{Payer, QUIET, World};
+
+const UNSETTLED: &str = "A payment is still being checked. Wait for its answer before you pay again.";
+const NOTHING: &str = "Nothing was taken";
+
+/// Whoever goes on where this page leads, and looks at that page again.
+async fn on_own_page<'w>(world: &'w World, payer: &Payer<'_>) -> Payer<'w> {
+    let (path, _) = payer.page.path.split_once('?').unwrap_or((&payer.page.path, ""));
+    world.payer_at(path.to_owned()).await
+}
+
+fn session(payer: &Payer<'_>) -> Id<PaymentSession> {
+    let path = payer.page.path.split('?').next().unwrap();
+    path.rsplit('/').next().unwrap().parse().expect("the page of one payment")
+}
+
+async fn shown(world: &World, link: Id<PaymentLink>, session: Id<PaymentSession>) -> Hosted {
+    let place = Place { payable: Payable::PaymentLink(link), session: Some(session) };
+    world.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await.unwrap()
+}
+
+/// Approved in Wave, given up for Afrimoney before the word of it, which nobody but the test brings.
+async fn changes_method(world: &World) -> (Id<PaymentLink>, Id<Transaction>, Payer<'_>) {
+    world.rest().await;
+    let link = link_of(world, Price::Fixed { amount: Money::new(500, Currency::gmd()) }, false, Vec::new()).await;
+    let mut payer = world.payer_at(format!("/pay/{link}")).await;
+    payer.choose(Method::Wave).await;
+    let mut payer = on_own_page(world, &payer).await;
+    let wave = shown(world, link, session(&payer)).await.attempts[0].id;
+    payer.press("/other", &[]).await;
+    assert!(payer.page.says(UNSETTLED), "{}", payer.page.body);
+    payer.choose(Method::Afrimoney).await;
+    assert!(payer.page.says(UNSETTLED), "{}", payer.page.body);
+    (link, wave, on_own_page(world, &payer).await)
+}
+
+async fn hears(world: &World, attempt: Id<Transaction>, report: Report) {
+    world.app.report(world.scope, attempt, report, None).await.unwrap();
+}
+
+fn paid() -> Report {
+    Report::Paid { amount: Money::new(500, Currency::gmd()), rail_reference: "R-1".into() }
+}
+
+#[tokio::test]
+async fn what_was_given_up_and_paid_all_the_same_is_told() {
+    let world = World::new().await;
+    let (link, wave, mut payer) = changes_method(&world).await;
+    payer.with_phone(Method::Afrimoney, QUIET).await;
+    let second = session(&payer);
+    let failed = shown(&world, link, second).await.session().unwrap().transaction.unwrap();
+    hears(&world, failed, Report::Failed { reason: FailureReason::Declined }).await;
+    payer.reload().await;
+    assert!(payer.page.says(UNSETTLED) && !payer.page.says(NOTHING), "{}", payer.page.body);
+    let stale = payer.prepare("/method", &[("method", "wave")]);
+    hears(&world, wave, paid()).await;
+    payer.open(world.send(stale).await.location()).await;
+    assert_eq!((payer.page.heading(), session(&payer)), ("Paid".to_owned(), second), "nothing more begins");
+    assert!(payer.page.says(&wave.to_string()) && !payer.page.says(NOTHING), "{}", payer.page.body);
+    let hosted = shown(&world, link, second).await;
+    assert_eq!(hosted.attempts.iter().map(|attempt| attempt.id).collect::<Vec<_>>(), [wave, failed]);
+    world.has_clean_books().await;
+}
+
+#[tokio::test]
+async fn a_payment_that_is_open_still_is_not_asked_for_when_the_one_before_paid() {
+    let world = World::new().await;
+    let (_, wave, mut payer) = changes_method(&world).await;
+    payer.choose(Method::Card).await;
+    assert_eq!(payer.page.heading(), "Continue on the card page");
+    hears(&world, wave, paid()).await;
+    payer.reload().await;
+    assert_eq!(payer.page.heading(), "Paid");
+    assert!(payer.page.link("Open the card page").is_none(), "{}", payer.page.body);
+    world.has_clean_books().await;
+}
+
+#[tokio::test]
+async fn both_payments_are_told_where_both_took_money() {
+    for given_up_first in [true, false] {
+        let world = World::new().await;
+        let (link, wave, mut payer) = changes_method(&world).await;
+        payer.with_phone(Method::Afrimoney, QUIET).await;
+        let other = shown(&world, link, session(&payer)).await.session().unwrap().transaction.unwrap();
+        let order = if given_up_first { [wave, other] } else { [other, wave] };
+        hears(&world, order[0], paid()).await;
+        payer.reload().await;
+        assert_eq!(payer.page.heading(), "Paid");
+        hears(&world, order[1], paid()).await;
+        payer.reload().await;
+        assert_eq!(payer.page.heading(), "This is already paid");
+        for attempt in order {
+            assert!(payer.page.says(&attempt.to_string()), "{}", payer.page.body);
+        }
+        world.has_clean_books().await;
+    }
+}
+
+/// Whoever opens another session by the API is somebody else, as far as a page knows.
+#[tokio::test]
+async fn nobody_is_shown_what_another_program_began() {
+    let world = World::new().await;
+    let (link, wave, payer) = changes_method(&world).await;
+    let second = session(&payer);
+    let request = Initialize { method: Some(Method::Card), ..Initialize::of(Target::Session(second)) };
+    let render = |result: Result<&Payment, &Failure>| Reply::new(200, result.unwrap().session.id.to_string());
+    let begun = Initialize { method: Some(Method::Wave), ..request.clone() };
+    world.app.initialize(world.scope, begun, None, None, render).await.unwrap();
+    let other = world.app.initialize(world.scope, request, None, None, render).await.unwrap();
+    let other = shown(&world, link, other.body.parse().unwrap()).await;
+    assert_ne!(other.session().unwrap().id, second);
+    assert!(other.attempts.len() == 1 && other.attempts[0].id != wave);
+    world.has_clean_books().await;
+}
