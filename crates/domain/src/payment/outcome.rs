@@ -231,10 +231,7 @@ impl PaymentSession {
     fn fail(&mut self, transaction: &mut Transaction, reason: FailureReason, now: Timestamp) -> Moved {
         assert!(!transaction.status.is_paid(), "paid is final");
         assert_ne!(self.status, SessionStatus::Succeeded, "paid is final for its session too");
-        // What ran out while nobody used it is expired, whether or not the timer ran.
-        if self.has_expired(now) {
-            self.close(Some(transaction), true, now);
-        }
+        self.close_if_expired(transaction, now);
         transaction.step = Step::Settled;
         transaction.code_sent_at = None;
         let was_open = self.is_open();
@@ -245,6 +242,7 @@ impl PaymentSession {
             }
             TransactionStatus::Failed | TransactionStatus::Cancelled | TransactionStatus::Expired => {}
             TransactionStatus::Completed | TransactionStatus::PartiallyRefunded | TransactionStatus::Refunded => {
+        self.close_if_expired(transaction, now);
                 unreachable!("asserted above")
             }
         }
@@ -292,6 +290,13 @@ impl PaymentSession {
             _ => false,
         };
         if transaction.is_code_on_its_way(now) && !is_tried && !crate::planted!(Defect::OldWordReopens) {
+    /// What ran out while nobody used it is expired, and readers were told so, whether or not the timer ran.
+    fn close_if_expired(&mut self, transaction: &mut Transaction, now: Timestamp) {
+        if self.has_expired(now) {
+            self.close(Some(transaction), true, now);
+        }
+    }
+
             return Moved::Nowhere;
         }
         // The answer to a question of before may have overtaken the rail's word about the code.

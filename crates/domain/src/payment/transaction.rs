@@ -347,6 +347,13 @@ impl Transaction {
         let is_part = |minor: i64| (0..=self.amount.minor).contains(&minor);
         let refunds = self.refunded_minor.checked_add(self.refunding_minor);
         self.fee.currency == self.amount.currency
+    /// The same, as it was shown in the moment before money came.
+    pub fn summary_before_money(&self) -> TransactionSummary {
+        let before = self.transitions.iter().rev().find(|transition| !transition.status.is_paid());
+        let status = before.map_or(self.status, |before| before.status);
+        TransactionSummary { status: status.as_str().into(), ..self.summary() }
+    }
+
             && [self.fee.minor, self.refunded_minor, self.refunding_minor].into_iter().all(is_part)
             && refunds.is_some_and(is_part)
     }

@@ -430,7 +430,9 @@ pub fn choose_again(
             return Ok(());
         }
     }
-    payments::close(tx, &mut object, &mut payment, false)?;
+    // What readers were told, whether or not its timer came first.
+    let is_expired = payment.session.has_expired(tx.now());
+    payments::close(tx, &mut object, &mut payment, is_expired)?;
     object.save(tx)
 }
 

@@ -35,7 +35,8 @@ pub fn settle(
     let now = object.clock(tx.now()).max(transaction.updated_at);
     let step_before = transaction.step();
     // What ran out is over, whether or not its timer came first.
-    let before = if session.has_expired(now) { SessionStatus::Cancelled } else { session.status() };
+    let has_expired = session.has_expired(now);
+    let before = if has_expired { SessionStatus::Cancelled } else { session.status() };
     match apply(tx, &mut session, &mut transaction, now)? {
         Moved::Nowhere => {
             if transaction.step() != Step::Settled {
@@ -57,6 +58,10 @@ pub fn settle(
             object.attempt_moved(session_id, transaction.summary(), false, now);
         }
         Moved::ToPaid => {
+            if has_expired {
+                // What is told of the end of its object is told first.
+                object.attempt_moved(session_id, transaction.summary_before_money(), false, now);
+            }
             money_arrived(tx, context, &mut object, &mut session, &mut transaction, before, now)?;
         }
     }

@@ -220,6 +220,21 @@ fn only_a_person_decides_what_nobody_else_can_tell() {
 }
 
 #[test]
+fn what_ran_out_had_expired_when_its_money_came() {
+    let mut pair = Pair::waiting(Method::Wave);
+    let until = pair.session.expires_at;
+    assert_eq!(pair.session.reported(&mut pair.transaction, &paid(dalasi(10_000)), until), Moved::ToPaid);
+    check(&pair, "succeeded/completed, settled");
+    use TransactionStatus::{Completed, Expired, Pending};
+    let moves: Vec<_> = pair.transaction.transitions.iter().map(|one| one.status).collect();
+    assert_eq!(moves, [Pending, Expired, Completed]);
+    let summary = pair.transaction.summary();
+    let before = TransactionSummary { status: "expired".into(), ..summary.clone() };
+    assert_eq!((pair.transaction.summary_before_money(), pair.transaction.failure_reason), (before, None));
+    assert_eq!(Pair::waiting(Method::Wave).transaction.summary_before_money().status, "pending");
+}
+
+#[test]
 fn times_never_go_back() {
     let mut pair = Pair::waiting(Method::Wave);
     pair.session.reported(&mut pair.transaction, &Report::Processing, seconds(100));

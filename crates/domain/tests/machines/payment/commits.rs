@@ -148,7 +148,7 @@ impl World {
         let mut object = self.object.load();
         let (mut session, mut transaction) =
             (self.attempts[place].session.load(), self.attempts[place].transaction.load());
-        let step_before = transaction.step();
+        let (step_before, has_expired) = (transaction.step(), session.has_expired(now));
         match apply(&mut session, &mut transaction, now) {
             Moved::Nowhere => {
                 if transaction.step() != Step::Settled {
@@ -167,7 +167,12 @@ impl World {
                     }
                 }
             }
-            Moved::ToPaid => self.money_arrived(&mut object, place, session.id, &mut transaction),
+            Moved::ToPaid => {
+                if has_expired {
+                    object.attempt_moved(session.id, transaction.summary_before_money(), false, now);
+                }
+                self.money_arrived(&mut object, place, session.id, &mut transaction);
+            }
         }
         let attempt = &mut self.attempts[place];
         let restarts = is_idempotent(attempt.method()) && !transaction.status().is_paid();

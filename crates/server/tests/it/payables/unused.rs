@@ -1,5 +1,6 @@
 //! Sessions that nobody uses, or whose attempt ends where nobody waits for it.
 
+use dalasi::app::hosted;
 use domain::job::Job;
 use store::queries::jobs;
 
@@ -52,6 +53,49 @@ async fn what_ran_out_does_not_fail_any_more() {
     }
     assert_eq!(world.told(checkout.id).await, ["checkout.expired"]);
     assert_eq!(world.told(invoice.object_id()).await, ["invoice.created", "invoice.finalized"]);
+    world.books_are_right().await;
+}
+
+/// The money comes when the time is over, and before the timer: it had expired, as readers were told, and so it is told.
+#[tokio::test]
+async fn what_ran_out_was_expired_before_it_was_paid() {
+    let world = World::new().await;
+    world.rest().await;
+    world.clock.stop();
+    let (invoice, link) = (world.invoice().await, world.link(|_| {}).await);
+    let checkout = world.create(|_| {}).await;
+    for (payable, is_late) in [(Payable::Checkout(checkout.id), true), (invoice, false), (link, true)] {
+        let session = world.initialize(pay(payable, Method::Wave, QUIET)).await.unwrap();
+        world.clock.advance(DAY);
+        world.confirm(&world.attempt(session).await).await;
+        let paid = world.stored_attempt(session).await;
+        let moves: Vec<_> = paid.transitions.iter().map(|one| one.status).collect();
+        use TransactionStatus::{Completed, Expired, Pending};
+        assert_eq!((moves, paid.late), (vec![Pending, Expired, Completed], is_late), "{payable:?}");
+        assert_eq!(paid.failure_reason, None);
+    }
+    let told = world.bodies(checkout.id).await;
+    let told: Vec<_> = told.iter().map(|event| (&event["type"], &event["data"]["transaction"]["status"])).collect();
+    assert_eq!(told[0], (&"checkout.expired".into(), &"expired".into()));
+    assert_eq!(told[1], (&"payment.succeeded".into(), &"completed".into()));
+    world.books_are_right().await;
+}
+
+/// A payer who chooses again when the time is over, and before the timer.
+#[tokio::test]
+async fn what_ran_out_is_not_cancelled_any_more() {
+    let world = World::new().await;
+    world.rest().await;
+    world.clock.stop();
+    for payable in [world.invoice().await, world.link(|_| {}).await] {
+        let session = world.initialize(pay(payable, Method::Wave, QUIET)).await.unwrap();
+        world.clock.advance(DAY);
+        let (scope, place) = (world.scope, hosted::Place { payable, session: Some(session) });
+        world.app.commit(move |tx, _| hosted::choose_again(tx, scope, place, None)).await.unwrap();
+        assert_eq!(world.stored_attempt(session).await.status(), TransactionStatus::Expired);
+        let reason = world.payment(session).await.session.failure_reason;
+        assert_eq!(reason, Some(FailureReason::Expired));
+    }
     world.books_are_right().await;
 }
 
