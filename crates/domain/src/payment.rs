@@ -185,10 +185,12 @@ impl PaymentSession {
         }
     }
 
-    /// Whether the call that hands its attempt to a rail is under way, as far as is known: one more beside it could take the
-    /// money twice.
+    /// Whether the first call that hands its attempt to a rail is under way, as far as is known: one more beside it could take
+    /// the money twice.
     pub fn is_being_handed_over(&self, transaction: Option<&Transaction>) -> bool {
-        self.is_open() && transaction.is_some_and(|transaction| transaction.step == Step::Sending)
+        let is_first =
+            |transaction: &Transaction| transaction.step == Step::Sending && !transaction.is_start_repeated();
+        self.is_open() && transaction.is_some_and(is_first)
     }
 
     /// Somebody asks by the paid object to pay `amount` with `method`, or leaves it open. While its attempt is handed over

@@ -43,6 +43,8 @@ impl PaymentSession {
             (Step::Unknown, _) if transaction.parked.is_some() && !crate::planted!(Defect::ParkedIsClearedByAnswer) => {
                 Moved::Nowhere
             }
+            // Who makes the call once more says by `repeated` what came of it.
+            (Step::Sending, Called::Refused(_) | Called::Lost(_)) if transaction.is_start_repeated() => Moved::Nowhere,
             (Step::Sending | Step::Unknown, Called::Answered(started)) => self.accepted(transaction, started, now),
             (Step::Sending | Step::Unknown, Called::Refused(reason)) => self.fail(transaction, reason, now),
             (Step::Sending | Step::Unknown, Called::Lost(_)) if crate::planted!(Defect::LostStartFails) => {
@@ -52,9 +54,35 @@ impl PaymentSession {
         }
     }
 
+    /// The call that starts the payment was lost, and is made once more, of a rail that knows the second for the first. Until it has
+    /// ended nobody else decides. Whether it may be.
+    pub fn repeat_start(&self, transaction: &mut Transaction) -> bool {
+        self.enter(transaction);
+        let may_be = match transaction.step {
+            Step::Unknown => transaction.parked.is_none() && transaction.status == TransactionStatus::Processing,
+            // The last such call never ended.
+            Step::Sending => transaction.is_start_repeated(),
+            Step::Waiting | Step::Settled => false,
+        };
+        if may_be {
+            transaction.step = Step::Sending;
+        }
+        may_be
+    }
+
+    /// What the call brought that was made once more. No to it says nothing of the first.
+    pub fn repeated(&mut self, transaction: &mut Transaction, called: Called<Started>, now: Timestamp) -> Moved {
+        self.enter(transaction);
+        match called {
+            Called::Answered(_) => self.started(transaction, called, now),
+            Called::Refused(_) | Called::Lost(_) if transaction.is_start_repeated() => self.lose(transaction, now),
+            Called::Refused(_) | Called::Lost(_) => Moved::Nowhere,
+        }
+    }
+
     fn accepted(&mut self, transaction: &mut Transaction, started: Started, now: Timestamp) -> Moved {
         assert_ne!(transaction.step, Step::Settled, "an attempt that is over is not accepted");
-        let was_unknown = transaction.step == Step::Unknown;
+        let was_unknown = transaction.step == Step::Unknown || transaction.is_start_repeated();
         transaction.step = Step::Waiting;
         transaction.rail_reference = started.rail_reference.or(transaction.rail_reference.take());
         self.outcome_unknown = false;
@@ -199,7 +227,9 @@ impl PaymentSession {
         self.enter(transaction);
         let undecided = transaction.step == Step::Unknown
             || transaction.parked.is_some()
-            || (transaction.step != Step::Settled && transaction.status == TransactionStatus::Processing);
+            || (transaction.step != Step::Settled
+                && transaction.status == TransactionStatus::Processing
+                && !transaction.is_start_repeated());
         if !undecided {
             return Err(Refusal::AttemptNotUnknown { status: transaction.status.as_str() });
         }
@@ -215,6 +245,7 @@ impl PaymentSession {
     fn succeed(&mut self, transaction: &mut Transaction, now: Timestamp) -> Moved {
         assert!(!transaction.status.is_paid(), "an attempt is paid once");
         assert_ne!(self.status, SessionStatus::Succeeded, "a session succeeds once");
+        self.close_if_expired(transaction, now);
         transaction.step = Step::Settled;
         transaction.code_sent_at = None;
         transaction.failure_reason = None;
@@ -242,7 +273,6 @@ impl PaymentSession {
             }
             TransactionStatus::Failed | TransactionStatus::Cancelled | TransactionStatus::Expired => {}
             TransactionStatus::Completed | TransactionStatus::PartiallyRefunded | TransactionStatus::Refunded => {
-        self.close_if_expired(transaction, now);
                 unreachable!("asserted above")
             }
         }
@@ -258,6 +288,13 @@ impl PaymentSession {
         self.next_action = None;
         self.touch(now);
         Moved::ToFailed
+    }
+
+    /// What ran out while nobody used it is expired, and readers were told so, whether or not the timer ran.
+    fn close_if_expired(&mut self, transaction: &mut Transaction, now: Timestamp) {
+        if self.has_expired(now) {
+            self.close(Some(transaction), true, now);
+        }
     }
 
     fn lose(&mut self, transaction: &mut Transaction, now: Timestamp) -> Moved {
@@ -290,13 +327,6 @@ impl PaymentSession {
             _ => false,
         };
         if transaction.is_code_on_its_way(now) && !is_tried && !crate::planted!(Defect::OldWordReopens) {
-    /// What ran out while nobody used it is expired, and readers were told so, whether or not the timer ran.
-    fn close_if_expired(&mut self, transaction: &mut Transaction, now: Timestamp) {
-        if self.has_expired(now) {
-            self.close(Some(transaction), true, now);
-        }
-    }
-
             return Moved::Nowhere;
         }
         // The answer to a question of before may have overtaken the rail's word about the code.

@@ -60,6 +60,14 @@ impl Pair {
         self.session.started(&mut self.transaction, called, seconds(3))
     }
 
+    fn repeat(&mut self) -> bool {
+        self.session.repeat_start(&mut self.transaction)
+    }
+
+    fn repeated(&mut self, called: Called<Started>) -> Moved {
+        self.session.repeated(&mut self.transaction, called, seconds(5))
+    }
+
     fn code(&mut self) -> Result<(), Refusal> {
         self.session.submit_code(Some(&mut self.transaction), seconds(4))
     }

@@ -314,6 +314,11 @@ impl Transaction {
         self.step
     }
 
+    /// Whether the call that starts it is made once more, or was when its process died.
+    pub(super) fn is_start_repeated(&self) -> bool {
+        self.step == Step::Sending && self.status == TransactionStatus::Processing
+    }
+
     /// What is taken of the amount if it comes, or was when it came: nothing of what came twice.
     pub fn fee(&self) -> Money {
         let is_waived = self.duplicate && !crate::planted!(Defect::SecondMoneyShowsFee);
@@ -342,11 +347,6 @@ impl Transaction {
         }
     }
 
-    /// Fee and refunds are parts of the amount, which is taken for granted wherever they are shown or counted.
-    pub fn adds_up(&self) -> bool {
-        let is_part = |minor: i64| (0..=self.amount.minor).contains(&minor);
-        let refunds = self.refunded_minor.checked_add(self.refunding_minor);
-        self.fee.currency == self.amount.currency
     /// The same, as it was shown in the moment before money came.
     pub fn summary_before_money(&self) -> TransactionSummary {
         let before = self.transitions.iter().rev().find(|transition| !transition.status.is_paid());
@@ -354,6 +354,11 @@ impl Transaction {
         TransactionSummary { status: status.as_str().into(), ..self.summary() }
     }
 
+    /// Fee and refunds are parts of the amount, which is taken for granted wherever they are shown or counted.
+    pub fn adds_up(&self) -> bool {
+        let is_part = |minor: i64| (0..=self.amount.minor).contains(&minor);
+        let refunds = self.refunded_minor.checked_add(self.refunding_minor);
+        self.fee.currency == self.amount.currency
             && [self.fee.minor, self.refunded_minor, self.refunding_minor].into_iter().all(is_part)
             && refunds.is_some_and(is_part)
     }

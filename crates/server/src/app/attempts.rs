@@ -19,7 +19,7 @@ use super::paid_object::PaidObject;
 use super::payments::{self, Begun, Initialize, Target};
 use super::sessions::{self, Payment};
 use super::settlement::settle;
-use super::{App, Context, insist, look_up, organization_of};
+use super::{App, Context, insist, load, look_up, organization_of};
 use crate::error::Failure;
 use crate::monotonic;
 use crate::rails::{Order, Rail};
@@ -209,8 +209,10 @@ impl App {
         let claim = claimed.clone();
         self.settle_and_tell(scope, id, Heard::Start(claimed.clone()), until, move |tx, session, transaction, now| {
             let called = match &called {
-                // No to the second call says nothing of the first, and whoever took over meanwhile may have called first.
-                Some(Called::Refused(_)) if rerun || !jobs::is_held(tx, &claim)? => {
+                // Whoever took over meanwhile may have called first, or be calling: they say what came of it.
+                Some(Called::Refused(_) | Called::Lost(_)) if !jobs::is_held(tx, &claim)? => return Ok(Moved::Nowhere),
+                // No to the second call says nothing of the first.
+                Some(Called::Refused(_)) if rerun => {
                     Called::Lost("the rail refused it, and it was not the only call".into())
                 }
                 Some(called) => called.clone(),
@@ -259,7 +261,7 @@ impl App {
                 .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into())),
         };
         let report = match (called, &claimed) {
-            (Called::Answered(Report::NotFound), Some(claimed)) if self.may_repeat_start(scope, &order).await? => {
+            (Called::Answered(Report::NotFound), Some(claimed)) if self.may_repeat_start(&order, claimed).await? => {
                 return self.repeat_start(claimed, order).await;
             }
             (Called::Answered(report), _) => report,
@@ -270,19 +272,25 @@ impl App {
     }
 
     /// What was lost on the way may never have arrived: a rail that knows the second call for the first gets it again, while
-    /// somebody waits to pay.
-    async fn may_repeat_start(&self, scope: Scope, order: &Order) -> Result<bool, Failure> {
-        let transaction = &order.transaction;
-        if transaction.step() != Step::Unknown
-            || transaction.parked.is_some()
-            || !(self.context().starts_once(transaction) || domain::planted!(Defect::ChargedAgain))
-        {
+    /// somebody waits to pay, unless a person has to look at it or has decided. Commits the intent, so that nobody decides while the
+    /// rail is called; for as long nobody else takes the job over.
+    async fn may_repeat_start(&self, order: &Order, claimed: &ClaimedJob) -> Result<bool, Failure> {
+        let (scope, id) = (claimed.scope, order.transaction.id);
+        let knows_again = self.context().starts_once(&order.transaction) || domain::planted!(Defect::ChargedAgain);
+        if !knows_again || !matches!(order.transaction.step(), Step::Sending | Step::Unknown) || !is_question(claimed) {
             return Ok(false);
         }
-        let session = transaction.attempt().session;
-        self.look(move |tx, _| {
-            let session = look_up::<PaymentSession>(tx, scope, session)?;
-            Ok(why_over(tx, &session)?.is_none())
+        let claimed = claimed.clone();
+        self.commit(move |tx, _| {
+            let mut transaction = load::<Transaction>(tx, scope, id)?;
+            let session = look_up::<PaymentSession>(tx, scope, transaction.attempt().session)?;
+            let is_repeated = why_over(tx, &session)?.is_none()
+                && jobs::renew(tx, &claimed, tx.now().plus(insist::LEASE))?
+                && session.repeat_start(&mut transaction);
+            if is_repeated {
+                tx.save(&mut transaction)?;
+            }
+            Ok(is_repeated)
         })
         .await
     }
@@ -291,19 +299,15 @@ impl App {
         let (scope, id, until) = (claimed.scope, order.transaction.id, insist::while_held());
         let called = match self.rails().named(scope.mode, &order.transaction.attempt().rail) {
             None => Called::Lost("the rail is not configured any more".into()),
-            Some(rail) => match started(rail.as_ref(), order).await {
-                // No to the second call says nothing of the first.
-                Called::Refused(_) => Called::Lost("refused when called again".into()),
-                called => called,
-            },
+            Some(rail) => started(rail.as_ref(), order).await,
         };
-        self.settle_and_tell(
-            scope,
-            id,
-            Heard::Word(Some(claimed.clone())),
-            until,
-            move |_, session, transaction, now| Ok(session.started(transaction, called.clone(), now)),
-        )
+        let claim = claimed.clone();
+        let heard = Heard::Word(Some(claimed.clone()));
+        self.settle_and_tell(scope, id, heard, until, move |tx, session, transaction, now| match &called {
+            // Whoever took over meanwhile may be repeating it.
+            Called::Refused(_) | Called::Lost(_) if !jobs::is_held(tx, &claim)? => Ok(Moved::Nowhere),
+            called => Ok(session.repeated(transaction, called.clone(), now)),
+        })
         .await
         .map(drop)
     }
@@ -335,6 +339,7 @@ impl App {
         report: Report,
         claimed: Option<ClaimedJob>,
     ) -> Result<(), Failure> {
+        let is_unknown_there = report == Report::NotFound;
         let reported = move |session: &mut PaymentSession, transaction: &mut Transaction, now| {
             session.reported(transaction, &report, now)
         };
@@ -342,9 +347,20 @@ impl App {
             return Ok(());
         }
         let until = if claimed.is_some() { insist::while_held() } else { insist::once() };
-        self.settle_and_tell(scope, id, Heard::Word(claimed), until, move |_, session, transaction, now| {
-            Ok(reported(session, transaction, now))
-        })
+        // Whoever repeated the call that starts it may have died; then nobody else knows that it ended.
+        let unheard = claimed.clone().filter(|claimed| is_question(claimed) && is_unknown_there);
+        self.settle_and_tell(
+            scope,
+            id,
+            Heard::Word(claimed),
+            until,
+            move |tx, session, transaction, now| match &unheard {
+                Some(claimed) if jobs::is_held(tx, claimed)? => {
+                    Ok(session.repeated(transaction, Called::Lost("nobody heard its answer".into()), now))
+                }
+                _ => Ok(reported(session, transaction, now)),
+            },
+        )
         .await
         .map(drop)
     }
@@ -445,6 +461,11 @@ fn why_over(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<Option<FailureR
     }
     let object = PaidObject::look_up(tx, session.scope, session.payable)?;
     Ok((!object.has_use_for(session.amount)).then_some(FailureReason::Cancelled))
+}
+
+/// The one job that may make a lost call once more, so that its lease keeps two such calls apart.
+fn is_question(claimed: &ClaimedJob) -> bool {
+    matches!(claimed.job, Job::AskRail(_))
 }
 
 async fn started(rail: &dyn Rail, order: Order) -> Called<Started> {

@@ -2,6 +2,7 @@
 
 mod handed_over;
 mod lost;
+mod repeated;
 mod same_key;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,6 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 enum Trouble {
     /// So many starts are lost before they arrive.
     Lost(usize),
+    /// So many starts are lost at once and so many after them when somebody says so; the others arrive then.
+    LostSlowly { at_once: usize, slowly: usize, go_on: Notify },
     /// The first start arrives behind the second, and is refused as one too many.
     Late(Notify),
     /// What is withdrawn is never answered.
@@ -70,6 +73,17 @@ impl Rail for Lossy {
         let earlier = self.starts.fetch_add(1, Ordering::SeqCst);
         match &self.trouble {
             Trouble::Lost(lost) if earlier < *lost => async { Called::Lost("the network is away".into()) }.boxed(),
+            Trouble::LostSlowly { at_once, .. } if earlier < *at_once => {
+                async { Called::Lost("the network is away".into()) }.boxed()
+            }
+            Trouble::LostSlowly { at_once, slowly, go_on } => async move {
+                go_on.notified().await;
+                if earlier < at_once + slowly {
+                    return Called::Lost("the network is away".into());
+                }
+                self.simulator.start(order).await
+            }
+            .boxed(),
             Trouble::Late(second) if earlier == 0 => async {
                 second.notified().await;
                 Called::Refused(FailureReason::ProviderError)

@@ -219,6 +219,66 @@ fn only_a_person_decides_what_nobody_else_can_tell() {
     }
 }
 
+/// The worker makes the lost call once more, of which nobody else has heard yet.
+#[test]
+fn nobody_decides_while_the_lost_call_is_made_once_more() {
+    let mut repeated = Pair::lost();
+    let wave = repeated.session.method;
+    assert!(repeated.repeat());
+    check(&repeated, "processing/processing, sending, outcome_unknown");
+    let refused = Refusal::AttemptNotUnknown { status: "processing" };
+    for paid in [true, false] {
+        assert_eq!(repeated.resolve(paid), Err(refused.clone()));
+    }
+    let amount = repeated.session.amount;
+    let again = repeated.session.again(Some(&repeated.transaction), wave, amount);
+    assert_eq!(again, Err(Refusal::PaymentInProgress), "as long as nobody knows what became of it");
+    // What the first call, or another's, is told says nothing of this one.
+    let unheard = [Called::Lost("a timeout".into()), Called::Refused(FailureReason::Declined)];
+    for called in unheard.clone() {
+        assert_eq!(repeated.started(called), Moved::Nowhere);
+    }
+    assert_eq!(repeated.report(&Report::NotFound), Moved::Nowhere);
+    assert!(repeated.repeat(), "by whoever takes over");
+
+    for called in unheard {
+        let mut pair = repeated.clone();
+        assert_eq!(pair.repeated(called.clone()), Moved::On);
+        check(&pair, "processing/processing, unknown, outcome_unknown");
+        assert_eq!(pair.repeated(called), Moved::Nowhere, "it has ended");
+        assert_eq!(pair.resolve(false), Ok(Moved::ToFailed));
+        assert!(!pair.repeat(), "it is decided");
+    }
+    let mut pair = repeated.clone();
+    assert_eq!(pair.repeated(Called::Answered(started(Method::Wave))), Moved::On);
+    check(&pair, "processing/processing, waiting, redirect");
+    assert!(!pair.repeat(), "the rail has it");
+    for (report, stands) in
+        [(paid(dalasi(10_000)), "succeeded/completed, settled"), (FAILED, "failed/failed, settled, declined")]
+    {
+        let mut pair = repeated.clone();
+        pair.report(&report);
+        check(&pair, stands);
+        assert_eq!(pair.repeated(Called::Answered(started(Method::Wave))), Moved::Nowhere);
+    }
+    let mut parked = repeated.clone();
+    parked.report(&paid(dalasi(1)));
+    assert!(!parked.repeat(), "a person has to look at it");
+    assert!(!Pair::sending(Method::Wave).repeat(), "the first call is under way");
+    assert!(!Pair::waiting(Method::Wave).repeat());
+}
+
+/// The call of the code's start is made once more, and then the payer types it.
+#[test]
+fn a_code_survives_a_start_that_is_repeated() {
+    let mut pair = Pair::sending(Method::Qmoney);
+    pair.started(Called::Lost("a timeout".into()));
+    assert!(pair.repeat());
+    assert_eq!(pair.repeated(Called::Answered(started(Method::Qmoney))), Moved::On);
+    check(&pair, "pending/processing, waiting, otp, 3 left");
+    assert_eq!(pair.code(), Ok(()));
+}
+
 #[test]
 fn what_ran_out_had_expired_when_its_money_came() {
     let mut pair = Pair::waiting(Method::Wave);

@@ -93,7 +93,8 @@ impl World {
             }
             (Work::Ask, step) => {
                 // A question moves nothing at the rail, so only one that leads to more takes its time.
-                match step == Step::Unknown && transaction.parked.is_none() && idempotent {
+                let may_be_lost = matches!(step, Step::Sending | Step::Unknown);
+                match may_be_lost && transaction.parked.is_none() && idempotent {
                     true => Phase::Calls(Call::Query { may_repeat: true }),
                     false => Phase::Has(Brought::Said(attempt.order.word())),
                 }
@@ -118,18 +119,30 @@ impl World {
         self.settle(place, |session, transaction, now| match brought {
             Brought::Nothing => Moved::Nowhere,
             Brought::Started => session.started(transaction, Called::Answered(started(method)), now),
-            // Whoever took over meanwhile may have called first.
-            Brought::Refused if !holds && without != Some(Guard::OthersCall) => {
-                session.started(transaction, Called::Lost("refused".into()), now)
-            }
+            // Whoever took over meanwhile may have called first, or be calling.
+            Brought::Refused | Brought::Lost if !holds && without != Some(Guard::OthersCall) => Moved::Nowhere,
             Brought::Refused => session.started(transaction, Called::Refused(NO), now),
+            Brought::Lost if work == Work::Ask => session.repeated(transaction, Called::Lost("lost".into()), now),
             Brought::Lost => session.started(transaction, Called::Lost("lost".into()), now),
+            // Nor has anybody heard what came of a call that was made once more.
+            Brought::Said(Word::NotFound) if work == Work::Ask && holds => {
+                session.repeated(transaction, Called::Lost("unheard".into()), now)
+            }
             Brought::Said(word) => session.reported(transaction, &word.report(method, amount), now),
         });
         if holds {
             jobs::done(self.job(place, work));
         }
         Some(())
+    }
+
+    /// The intent to call once more is committed before the call.
+    pub(super) fn repeat_start(&mut self, place: usize) -> bool {
+        let attempt = &mut self.attempts[place];
+        let mut transaction = attempt.transaction.load();
+        let is_repeated = attempt.session.repeat_start(&mut transaction);
+        attempt.transaction = Kept::new(transaction);
+        is_repeated
     }
 
     /// A callback's verified word.

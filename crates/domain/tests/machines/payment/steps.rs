@@ -254,11 +254,11 @@ impl World {
     /// The call of a run arrives, and the rail's answer comes back.
     fn answer(&mut self, number: usize) {
         let now = self.now();
-        let call = self.call_of(number);
-        let run = &mut self.runs[number];
-        let attempt = &mut self.attempts[run.attempt];
+        let (call, holds) = (self.call_of(number), self.runs[number].holds);
+        let place = self.runs[number].attempt;
+        let attempt = &mut self.attempts[place];
         let method = attempt.method();
-        run.phase = match call {
+        let phase = match call {
             Call::Start { is_repeated } => match (attempt.order.start(method), is_repeated) {
                 (true, _) => Phase::Has(Brought::Started),
                 // No to the second call says nothing of the first.
@@ -269,7 +269,9 @@ impl World {
                 let session = &attempt.session;
                 let is_wanted = session.refuse_if_closed().is_ok() && now < session.expires_at;
                 match attempt.order.word() {
-                    Word::NotFound if may_repeat && is_wanted => Phase::Calls(Call::Start { is_repeated: true }),
+                    Word::NotFound if may_repeat && is_wanted && holds && self.repeat_start(place) => {
+                        Phase::Calls(Call::Start { is_repeated: true })
+                    }
                     word => Phase::Has(Brought::Said(word)),
                 }
             }
@@ -278,6 +280,7 @@ impl World {
                 Phase::Calls(Call::Query { may_repeat: false })
             }
         };
+        self.runs[number].phase = phase;
     }
 
     /// The caller will never know what came of its call.

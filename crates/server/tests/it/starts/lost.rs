@@ -209,6 +209,6 @@ async fn a_payment_that_is_committed_is_answered_as_it_stands() {
     }
 }
 
-async fn is_paid(world: &World, checkout: Id<domain::checkout::Checkout>) -> bool {
+pub(super) async fn is_paid(world: &World, checkout: Id<domain::checkout::Checkout>) -> bool {
     world.shown(checkout).await.is_some_and(|shown: TransactionSummary| shown.is_paid())
 }
