@@ -7,7 +7,7 @@ mod methods;
 mod numbers;
 mod protection;
 mod refunds;
-mod second_money;
 mod replaced;
+mod second_money;
 mod states;
 mod typed;
