@@ -5,6 +5,7 @@
 //! it is sent again under the same Message-ID, by which receivers may drop the second one.
 
 mod fault;
+mod line_by_line;
 mod message;
 mod settings;
 mod smtp;

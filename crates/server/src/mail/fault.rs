@@ -66,14 +66,13 @@ impl SendFault {
         // TLS from the start fails while connecting.
         let step = if step == Step::Connect && is_of_tls(error) { Step::Encrypt } else { step };
         let code = error.status().map(u16::from);
-        let is_about_this = matches!(step, Step::Recipient | Step::Message);
-        let finality = match (is_about_this && error.is_permanent(), code) {
-            (true, code) if code != Some(530) => Finality::ForGood,
-            _ => Finality::ForNow,
-        };
         let words = innermost(error);
         let words = if words == "incomplete response" { "it closed the connection" } else { &words };
-        Self::new(step, finality, code, words)
+        let is_about_this = error.is_permanent() && code != Some(530);
+        match is_about_this.then(|| refused(step, words)).flatten() {
+            Some(refused) => Self::new(refused, Finality::ForGood, code, words),
+            None => Self::new(step, Finality::ForNow, code, words),
+        }
     }
 
     pub(super) fn at(self, step: Step) -> Self {
@@ -96,8 +95,9 @@ impl SendFault {
             Step::Encrypt => "the connection to the mail server can't be encrypted",
             Step::LogIn => "the mail server refused the login",
             Step::Sender => "the mail server refused the sender",
-            Step::Recipient => "the mail server refused the recipient",
-            Step::Message => "the mail server did not take the message",
+            Step::Recipient if self.finality == Finality::ForGood => "the mail server refused the recipient",
+            // It may have kept until then what it has to say of our connection or our sender.
+            Step::Recipient | Step::Message => "the mail server did not take the message",
             Step::Answer => "the message was sent, but its answer was lost: it may have arrived",
         }
     }
@@ -111,6 +111,32 @@ impl fmt::Display for SendFault {
 }
 
 impl Error for SendFault {}
+
+/// What a permanent no is about: this recipient, this message, or nothing that belongs to this mail alone. Many servers say no
+/// to a sender or a client only when they hear a recipient; the code at the head of their words tells (RFC 3463). Where there is
+/// none, what was said last is meant.
+fn refused(said: Step, words: &str) -> Option<Step> {
+    if !matches!(said, Step::Recipient | Step::Message) {
+        return None;
+    }
+    match enhanced_code(words) {
+        None => Some(said),
+        // The sender's address.
+        Some((5, 1, 7 | 8)) => None,
+        Some((5, 1 | 2, _)) => Some(Step::Recipient),
+        // It is too large, or what it is made of is not taken.
+        Some((5, 3, 4) | (5, 6, _)) => Some(Step::Message),
+        Some(_) => None,
+    }
+}
+
+/// Class, subject and detail, as in `5.1.1` or, of some, `#5.1.1:`.
+fn enhanced_code(words: &str) -> Option<(u16, u16, u16)> {
+    let head = words.split_whitespace().next()?.trim_matches(|letter: char| !letter.is_ascii_digit());
+    let mut parts = head.split('.').map(|part| part.parse().ok());
+    let code = (parts.next()??, parts.next()??, parts.next()??);
+    parts.next().is_none().then_some(code)
+}
 
 fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);

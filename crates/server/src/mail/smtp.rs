@@ -10,8 +10,10 @@ use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
 use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
+use tokio::net::TcpStream;
 
 use super::fault::{Finality, MailFault, SendFault, Step, innermost};
+use super::line_by_line::LineByLine;
 use super::message::{Message, Written, is_beyond_ascii};
 use super::settings::{From, Login, MailSettings, Password, Security, is_loopback};
 
@@ -104,10 +106,7 @@ impl Mailer {
     }
 
     async fn connect(&self) -> Result<AsyncSmtpConnection, SendFault> {
-        let at_once = (self.security == Security::Tls).then(|| self.tls.clone());
-        let address = (self.host.as_str(), self.port);
-        let connecting = AsyncSmtpConnection::connect_tokio1(address, Some(CONNECT), &self.name, at_once, None);
-        let mut connection = step(Step::Connect, CONNECT * 2, connecting).await?;
+        let mut connection = in_time(Step::Connect, CONNECT * 2, self.reach()).await?;
         let wants_tls = match self.security {
             Security::Tls | Security::Nothing => false,
             Security::StartTls => true,
@@ -129,6 +128,36 @@ impl Mailer {
         }
         Ok(connection)
     }
+
+    /// Up to the server's first answer to our name.
+    async fn reach(&self) -> Result<AsyncSmtpConnection, SendFault> {
+        let connected = match self.security {
+            Security::Tls => {
+                let (address, tls) = ((self.host.as_str(), self.port), Some(self.tls.clone()));
+                AsyncSmtpConnection::connect_tokio1(address, Some(CONNECT), &self.name, tls, None).await
+            }
+            Security::StartTls | Security::StartTlsIfOffered | Security::Nothing => {
+                let stream = Box::new(LineByLine(open(&self.host, self.port).await?));
+                AsyncSmtpConnection::connect_with_transport(stream, &self.name).await
+            }
+        };
+        connected.map_err(|error| SendFault::answered(Step::Connect, &error))
+    }
+}
+
+/// The connection to the first address that takes one.
+async fn open(host: &str, port: u16) -> Result<TcpStream, SendFault> {
+    let fault = |cause: &str| SendFault::new(Step::Connect, Finality::ForNow, None, cause);
+    let addresses = tokio::net::lookup_host((host, port)).await.map_err(|error| fault(&error.to_string()))?;
+    let mut last = fault("its name has no address");
+    for address in addresses {
+        match tokio::time::timeout(CONNECT, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => last = fault(&error.to_string()),
+            Err(_) => last = fault("connection timed out"),
+        }
+    }
+    Err(last)
 }
 
 async fn hand_over(
@@ -156,17 +185,24 @@ async fn hand_over(
     });
     let parts = std::iter::once(bytes.as_slice()).chain(no_more);
     let answered = step(Step::Message, ANSWER, connection.message_iter(parts)).await;
-    // Without the server's own no, the message may be on its way.
+    // After the last line and without the server's own no, the message may be on its way.
     answered.map(drop).map_err(|fault| match fault.code {
-        Some(_) => fault,
-        None => fault.at(Step::Answer),
+        None if last_line.is_said() => fault.at(Step::Answer),
+        _ => fault,
     })
 }
 
 async fn step<T>(step: Step, limit: Duration, doing: impl Future<Output = Result<T, Error>>) -> Result<T, SendFault> {
+    in_time(step, limit, async { doing.await.map_err(|error| SendFault::answered(step, &error)) }).await
+}
+
+async fn in_time<T>(
+    step: Step,
+    limit: Duration,
+    doing: impl Future<Output = Result<T, SendFault>>,
+) -> Result<T, SendFault> {
     match tokio::time::timeout(limit, doing).await {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(SendFault::answered(step, &error)),
+        Ok(done) => done,
         Err(_) => {
             let cause = format!("no answer within {} seconds", limit.as_secs());
             Err(SendFault::new(step, Finality::ForNow, None, &cause))

@@ -13,6 +13,8 @@ use tokio_rustls::TlsAcceptor;
 pub(crate) struct Script {
     pub(crate) greeting: &'static str,
     pub(crate) hello: &'static str,
+    /// Before TLS.
+    pub(crate) starttls: &'static str,
     pub(crate) login: &'static str,
     pub(crate) sender: &'static str,
     pub(crate) recipient: &'static str,
@@ -28,6 +30,7 @@ impl Default for Script {
         Self {
             greeting: "220 sink",
             hello: "250-sink\r\n250 AUTH PLAIN",
+            starttls: "220 go on",
             login: "235 welcome",
             sender: "250 fine",
             recipient: "250 fine",
@@ -141,7 +144,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
         let verb = line.split([' ', ':']).next().unwrap_or_default().to_ascii_uppercase();
         answer = Some(match verb.as_str() {
             "EHLO" => script.hello,
-            "STARTTLS" => return say(stream, "220 go on").await,
+            "STARTTLS" => return say(stream, script.starttls).await,
             "AUTH" => script.login,
             "MAIL" => script.sender,
             "RCPT" => script.recipient,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -107,8 +108,24 @@ async fn each_step_says_what_went_wrong() {
         (Script { recipient: "451 greylisted", ..fine }, Step::Recipient, Finality::ForNow, Some(451)),
         (Script { recipient: "530 log in first", ..fine }, Step::Recipient, Finality::ForNow, Some(530)),
         (Script { recipient: CUT, ..fine }, Step::Recipient, Finality::ForNow, None),
+        // Of the sender, the client and its quota servers speak late.
+        (Script { recipient: "554 5.7.1 Relay access denied", ..fine }, Step::Recipient, Finality::ForNow, Some(554)),
+        (
+            Script { recipient: "553-5.7.1 not owned\r\n553 5.7.1 by user", ..fine },
+            Step::Recipient,
+            Finality::ForNow,
+            Some(553),
+        ),
+        (Script { recipient: "550 5.1.8 no such sender", ..fine }, Step::Recipient, Finality::ForNow, Some(550)),
+        (Script { recipient: "550 5.4.5 enough for today", ..fine }, Step::Recipient, Finality::ForNow, Some(550)),
+        (Script { recipient: "552 5.2.2 mailbox full", ..fine }, Step::Recipient, Finality::ForGood, Some(552)),
+        (Script { recipient: "552 5.3.4 too large", ..fine }, Step::Message, Finality::ForGood, Some(552)),
+        (Script { recipient: "550 nobody", ..fine }, Step::Recipient, Finality::ForGood, Some(550)),
         (Script { data: "452 disk full", ..fine }, Step::Message, Finality::ForNow, Some(452)),
         (Script { data: "554 no", ..fine }, Step::Message, Finality::ForGood, Some(554)),
+        (Script { end: "550 5.7.60 may not send as this sender", ..fine }, Step::Message, Finality::ForNow, Some(550)),
+        (Script { end: "550 5.1.1 nobody", ..fine }, Step::Recipient, Finality::ForGood, Some(550)),
+        (Script { end: "554 5.6.0 not taken", ..fine }, Step::Message, Finality::ForGood, Some(554)),
         (Script { end: "552 too large", ..fine }, Step::Message, Finality::ForGood, Some(552)),
         (Script { end: "451 later", ..fine }, Step::Message, Finality::ForNow, Some(451)),
         (Script { end: CUT, ..fine }, Step::Answer, Finality::ForNow, None),
@@ -129,15 +146,44 @@ async fn each_step_says_what_went_wrong() {
     the mail server refused the sender: 550 not yours
     the mail server refused the sender: 530 log in first
     the mail server refused the recipient: 550 5.1.1 nobody
-    the mail server refused the recipient: 451 greylisted
-    the mail server refused the recipient: 530 log in first
-    the mail server refused the recipient: it closed the connection
+    the mail server did not take the message: 451 greylisted
+    the mail server did not take the message: 530 log in first
+    the mail server did not take the message: it closed the connection
+    the mail server did not take the message: 554 5.7.1 Relay access denied
+    the mail server did not take the message: 553 5.7.1 not owned by user
+    the mail server did not take the message: 550 5.1.8 no such sender
+    the mail server did not take the message: 550 5.4.5 enough for today
+    the mail server refused the recipient: 552 5.2.2 mailbox full
+    the mail server did not take the message: 552 5.3.4 too large
+    the mail server refused the recipient: 550 nobody
     the mail server did not take the message: 452 disk full
     the mail server did not take the message: 554 no
+    the mail server did not take the message: 550 5.7.60 may not send as this sender
+    the mail server refused the recipient: 550 5.1.1 nobody
+    the mail server did not take the message: 554 5.6.0 not taken
     the mail server did not take the message: 552 too large
     the mail server did not take the message: 451 later
     the message was sent, but its answer was lost: it may have arrived: it closed the connection
     "#);
+}
+
+/// More than the system takes before somebody reads it.
+#[tokio::test]
+async fn a_message_of_which_the_end_was_not_said_has_not_arrived() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.expect("somebody");
+        let mut stream = BufReader::new(stream);
+        for answer in ["220 sink", "250 sink", "250 fine", "250 fine", "354 go on"] {
+            stream.write_all(format!("{answer}\r\n").as_bytes()).await.expect("said");
+            stream.read_line(&mut String::new()).await.expect("heard");
+        }
+    });
+    let mut message = message();
+    message.attachments[0].bytes = vec![b'x'; 32 << 20];
+    let fault = mailer(&format!("smtp://127.0.0.1:{port}")).send(&message).await.expect_err("it is gone");
+    assert_eq!((fault.step, fault.finality, fault.code), (Step::Message, Finality::ForNow, None), "{fault}");
 }
 
 #[tokio::test]

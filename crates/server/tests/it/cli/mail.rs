@@ -54,6 +54,26 @@ async fn a_message_goes_out_by_tls_where_the_certificate_is_trusted() {
     }
 }
 
+/// Somebody on the way puts the answers of a whole conversation behind the server's go-ahead.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_said_before_tls_is_no_answer_under_it() {
+    let place = Place::sqlite();
+    let (acceptor, authority) = localhost();
+    let trusted = place.folder().join("authority.pem");
+    std::fs::write(&trusted, authority).unwrap();
+    let starttls = "220 go on\r\n250 AUTH PLAIN\r\n235 welcome\r\n250 fine\r\n250 fine\r\n354 go on\r\n250 taken";
+    let sink = Sink::reached(Reached::ByStartTls(acceptor), Script { starttls, ..Script::default() }).await;
+    let mut command = place.command(&["mail", "test", "--to", "awa@example.org", "--mail-from", "bills@shop.example"]);
+    let url = format!("smtp://shop:hunter2@localhost:{}", sink.port);
+    command.env("DALASI_SMTP_URL", url).env("SSL_CERT_FILE", &trusted);
+    let ran = tokio::task::spawn_blocking(move || Ran::of(command.output().unwrap())).await.unwrap();
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.messages.contains("the connection to the mail server can't be encrypted"), "{ran:?}");
+    sink.heard(|heard| {
+        assert_eq!(heard.commands.iter().filter(|line| !line.starts_with("EHLO")).collect::<Vec<_>>(), ["STARTTLS"])
+    });
+}
+
 #[test]
 fn wrong_settings_are_explained() {
     let place = Place::sqlite();
