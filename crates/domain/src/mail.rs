@@ -1,7 +1,7 @@
 //! Mails that are owed to customers, and some to the merchant, and when the next try is.
 //!
 //! Sending is the server's; this decides only what follows from an outcome. SMTP has no way to ask what became of a
-//! message: a mail whose answer was lost is sent again, with the same Message-ID, and may then arrive twice.
+//! message: a mail whose answer was lost is sent again, with the same Message-ID, and may then arrive more than once.
 
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ const HOUR: u64 = 3_600;
 const SCHEDULE_S: [u64; 12] =
     [0, 5, MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR, 20 * HOUR, 24 * HOUR];
 
+/// Of a message whose answer is lost as often as this, nobody waits for another: it may have arrived each time.
+const MOST_UNANSWERED: i64 = 3;
+
 /// One mail to one recipient about one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {
@@ -28,6 +31,8 @@ pub struct Mail {
     pub recipient: String,
     pub status: MailStatus,
     pub attempts: i64,
+    /// Of them, those in which the message was sent whole and no answer came.
+    pub unanswered: i64,
     pub next_try_at: Option<Timestamp>,
     pub last_error: Option<String>,
     pub sent_at: Option<Timestamp>,
@@ -102,8 +107,8 @@ pub enum MailAttempted {
     Accepted,
     /// It will never be taken: the recipient or the message is refused for good, or there is nothing to say any more.
     Refused { error: String },
-    /// Not now, or nobody knows.
-    Failed { error: String },
+    /// Not now, or nobody knows: the message was sent whole, and no answer came.
+    Failed { error: String, may_have_arrived: bool },
 }
 
 impl Mail {
@@ -123,6 +128,7 @@ impl Mail {
             recipient,
             status: MailStatus::Pending,
             attempts: 0,
+            unanswered: 0,
             next_try_at: Some(now),
             last_error: None,
             sent_at: None,
@@ -143,17 +149,30 @@ impl Mail {
                 self.last_error = None;
             }
             MailAttempted::Refused { error } => self.give_up(error),
-            MailAttempted::Failed { error } => match next_wait(self.attempts, jitter) {
-                Some(wait) => {
-                    self.next_try_at = Some(now.plus(wait));
-                    self.last_error = Some(error.clone());
+            MailAttempted::Failed { error, may_have_arrived } => {
+                self.unanswered += i64::from(*may_have_arrived);
+                match self.next_wait(*may_have_arrived, jitter) {
+                    Some(wait) => {
+                        self.next_try_at = Some(now.plus(wait));
+                        self.last_error = Some(error.clone());
+                    }
+                    None => self.give_up(error),
                 }
-                None => self.give_up(error),
-            },
+            }
         }
         let is_open = self.status == MailStatus::Pending;
         assert_eq!(is_open, self.next_try_at.is_some(), "what is open has a next try, and only that");
         assert_eq!(self.status == MailStatus::Sent, self.sent_at.is_some(), "what was sent has its time");
+    }
+
+    /// Before a message is sent the last time without an answer, whatever kept the answers has time to pass.
+    fn next_wait(&self, may_have_arrived: bool, jitter: u64) -> Option<Duration> {
+        let wait = next_wait(self.attempts, jitter)?;
+        match may_have_arrived {
+            true if self.unanswered >= MOST_UNANSWERED => None,
+            true if self.unanswered == MOST_UNANSWERED - 1 => longest_wait(jitter),
+            true | false => Some(wait),
+        }
     }
 
     fn give_up(&mut self, error: &str) {
@@ -161,6 +180,10 @@ impl Mail {
         self.next_try_at = None;
         self.last_error = Some(error.to_owned());
     }
+}
+
+fn longest_wait(jitter: u64) -> Option<Duration> {
+    (1..).map_while(|made| next_wait(made, jitter)).max()
 }
 
 /// The wait after `made` attempts, jittered by ±10 %; `None` when the schedule has run out.
@@ -181,7 +204,11 @@ mod tests {
     }
 
     fn failed() -> MailAttempted {
-        MailAttempted::Failed { error: "the mail server can't be reached".into() }
+        MailAttempted::Failed { error: "the mail server can't be reached".into(), may_have_arrived: false }
+    }
+
+    fn unanswered() -> MailAttempted {
+        MailAttempted::Failed { error: "it may have arrived".into(), may_have_arrived: true }
     }
 
     #[test]
@@ -224,6 +251,20 @@ mod tests {
         assert_eq!(mail.last_error.as_deref(), Some("the mail server can't be reached"));
         let hours = now.since(at(0)).as_secs() / HOUR;
         assert!((71..=73).contains(&hours), "{hours} hours");
+    }
+
+    #[test]
+    fn what_was_sent_three_times_without_an_answer_is_given_up() {
+        let mut mail = mail();
+        let mut waits = Vec::new();
+        for outcome in [unanswered(), failed(), unanswered(), failed(), unanswered()] {
+            let due = mail.next_try_at.expect("it is open");
+            mail.attempted(&outcome, due, 1000);
+            waits.extend(mail.next_try_at.map(|next| next.since(due).as_secs()));
+        }
+        assert_eq!(waits, [5, MINUTE, 24 * HOUR, 30 * MINUTE], "the third time not before a day has passed");
+        assert_eq!((mail.status, mail.attempts, mail.unanswered), (MailStatus::Failed, 5, 3));
+        assert_eq!(mail.last_error.as_deref(), Some("it may have arrived"));
     }
 
     #[test]

@@ -76,6 +76,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 23, name: "due_in_order", text: include_str!("../migrations/0023_due_in_order.sql") },
     Migration { number: 24, name: "lane_aside", text: include_str!("../migrations/0024_lane_aside.sql") },
     Migration { number: 25, name: "jobs_in_order", text: include_str!("../migrations/0025_jobs_in_order.sql") },
+    Migration { number: 26, name: "unanswered_mails", text: include_str!("../migrations/0026_unanswered_mails.sql") },
 ];
 
 /// Merged from several sides, they may come out of order.

@@ -19,7 +19,7 @@ use super::documents::{self, Asker, File, Subject, Wanted};
 use super::{App, Context, look_up, organization_of};
 use crate::error::Failure;
 use crate::letters::{EndpointLetter, InvoiceLetter, Letter, ReceiptLetter};
-use crate::mail::{Attachment, Finality, LastLine, Mailer, Message, is_mailable};
+use crate::mail::{Attachment, Finality, LastLine, Mailer, Message, Step, is_mailable};
 use crate::wire::invoices::payment_url;
 
 /// Mails about one object within a time: more than that tells nobody anything.
@@ -264,7 +264,7 @@ impl App {
             Err(failure) => {
                 tracing::error!(mail = %mail.id, %failure, "a mail can't be written");
                 let error = "the mail could not be written; the log says why".into();
-                return Some(MailAttempted::Failed { error });
+                return Some(MailAttempted::Failed { error, may_have_arrived: false });
             }
         };
         // A machine that stood still while the file was made would send it once more.
@@ -282,7 +282,10 @@ impl App {
                 tracing::warn!(mail = %mail.id, object = mail.object_id, attempt, why, "a mail was not sent");
                 match fault.finality {
                     Finality::ForGood => MailAttempted::Refused { error: fault.to_string() },
-                    Finality::ForNow => MailAttempted::Failed { error: fault.to_string() },
+                    Finality::ForNow => {
+                        let may_have_arrived = fault.step == Step::Answer;
+                        MailAttempted::Failed { error: fault.to_string(), may_have_arrived }
+                    }
                 }
             }
         })

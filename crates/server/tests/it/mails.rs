@@ -236,6 +236,20 @@ async fn a_lost_answer_is_repeated_under_the_same_name() {
     });
 }
 
+/// A server that takes each and answers what nobody can read would fill a mailbox for three days.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_without_an_answer_is_sent_three_times() {
+    let (world, sink, invoice) = sent(Script { end: "250", ..Script::default() }).await;
+    for (attempt, wait) in [(1, Duration::from_secs(10)), (2, Duration::from_secs(27 * 3600))] {
+        let mail = world.mail_that(invoice.id, "was tried", |mail| mail.attempts == attempt).await;
+        assert_eq!((mail.status, mail.unanswered), (MailStatus::Pending, attempt));
+        world.clock.advance(wait);
+    }
+    let mail = world.mail_that(invoice.id, "failed", |mail| mail.status == MailStatus::Failed).await;
+    assert!(mail.last_error.unwrap().contains("it may have arrived"));
+    sink.heard(|heard| assert_eq!(heard.messages.len(), 3));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_invoice_asks_nobody_for_money() {
     let (world, sink, invoice) = sent(Script { greeting: CUT, ..Script::default() }).await;

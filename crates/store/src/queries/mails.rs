@@ -18,12 +18,13 @@ use crate::wakes::Worker;
 const TABLE: &str = "mails";
 
 const INSERT: &str = "\
-insert into mails (organization_id, mode, id, kind, object_id, recipient, status, attempts, next_try_at, last_error, sent_at,
-    lease_until, lease_token, created_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, 0, $12)";
+insert into mails (organization_id, mode, id, kind, object_id, recipient, status, attempts, unanswered, next_try_at, last_error,
+    sent_at, lease_until, lease_token, created_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 0, $13)";
 
 const SELECT_OF_OBJECT: &str = "\
-select organization_id, mode, id, kind, object_id, recipient, status, attempts, next_try_at, last_error, sent_at, created_at
+select organization_id, mode, id, kind, object_id, recipient, status, attempts, unanswered, next_try_at, last_error, sent_at,
+    created_at
 from mails
 where organization_id = $1 and mode = $2 and object_id = $3
 order by id";
@@ -72,7 +73,7 @@ const LEASE: &str = "\
 update mails
 set lease_until = $1, lease_token = lease_token + 1
 where id = $2 and status = 'pending' and next_try_at <= $3 and (lease_until <= $3 or lease_until > $4)
-returning organization_id, mode, id, kind, object_id, recipient, status, attempts, next_try_at, last_error, sent_at,
+returning organization_id, mode, id, kind, object_id, recipient, status, attempts, unanswered, next_try_at, last_error, sent_at,
     created_at, lease_token";
 
 const RENEW: &str = "\
@@ -83,8 +84,8 @@ where organization_id = $1 and mode = $2 and id = $3 and lease_token = $5 and st
 /// That the mail server has it is true whoever holds the mail by now; anything else is for the holder to say.
 const FINISH: &str = "\
 update mails
-set status = $4, attempts = $5, next_try_at = $6, last_error = $7, sent_at = $8, lease_until = 0
-where organization_id = $1 and mode = $2 and id = $3 and status = 'pending' and (lease_token = $9 or $4 = 'sent')";
+set status = $4, attempts = $5, unanswered = $6, next_try_at = $7, last_error = $8, sent_at = $9, lease_until = 0
+where organization_id = $1 and mode = $2 and id = $3 and status = 'pending' and (lease_token = $10 or $4 = 'sent')";
 
 /// Of all merchants: one step, where nothing is due yet.
 const NEXT_DUE: &str = "\
@@ -121,6 +122,7 @@ pub fn insert(tx: &mut Tx<'_>, mail: &Mail) -> Result<(), Error> {
         mail.recipient.as_str().into(),
         mail.status.as_str().into(),
         mail.attempts.into(),
+        mail.unanswered.into(),
         mail.next_try_at.map(Timestamp::micros).into(),
         mail.last_error.clone().into(),
         mail.sent_at.map(Timestamp::micros).into(),
@@ -215,6 +217,7 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedMail) -> Result<bool, Error> {
     values.extend([
         mail.status.as_str().into(),
         mail.attempts.into(),
+        mail.unanswered.into(),
         mail.next_try_at.map(Timestamp::micros).into(),
         mail.last_error.clone().into(),
         mail.sent_at.map(Timestamp::micros).into(),
@@ -268,9 +271,9 @@ pub fn plans(tx: &mut Tx<'_>, scope: Scope, kind: MailKind) -> Result<[String; 3
 
 fn read(row: &Row) -> Result<Mail, Error> {
     let (kind, status): (String, String) = (row.get("kind")?, row.get("status")?);
-    let attempts: i64 = row.get("attempts")?;
-    if !(0..=i64::from(u32::MAX)).contains(&attempts) {
-        return Err(Error::Corrupt(format!("{attempts} attempts can't have been made")));
+    let (attempts, unanswered): (i64, i64) = (row.get("attempts")?, row.get("unanswered")?);
+    if !(0..=attempts).contains(&unanswered) || attempts > i64::from(u32::MAX) {
+        return Err(Error::Corrupt(format!("{unanswered} of {attempts} attempts can't have gone without an answer")));
     }
     Ok(Mail {
         id: read_id(&row.get::<String>("id")?)?,
@@ -280,6 +283,7 @@ fn read(row: &Row) -> Result<Mail, Error> {
         recipient: row.get("recipient")?,
         status: MailStatus::parse(&status).ok_or_else(|| Error::Corrupt(format!("{status:?} is no mail status")))?,
         attempts,
+        unanswered,
         next_try_at: row.get("next_try_at")?,
         last_error: row.get("last_error")?,
         sent_at: row.get("sent_at")?,

@@ -169,7 +169,8 @@ async fn a_process_does_not_take_from_itself() {
     let turns = world.app.read(|tx, _| Turns::begin(tx)).await.unwrap();
     let (claimed, mut turns) = claim(turns).await;
     assert_eq!(claimed.len(), 1);
-    let (mail, outcome) = (claimed[0].clone(), MailAttempted::Failed { error: "421".into() });
+    let outcome = MailAttempted::Failed { error: "421".into(), may_have_arrived: false };
+    let mail = claimed[0].clone();
     world.clock.advance(LEASE);
     assert_eq!(claim(turns.clone()).await.0, [], "what came of it is still to be stored");
     turns.ended(mail.mail.id);

@@ -28,6 +28,7 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("idempotency_keys", "sequence", "sequence > 0"),
     ("webhook_deliveries", "updated_at", "updated_at is null"),
     ("api_keys", "last_used_at", "last_used_at is null"),
+    ("mails", "unanswered", "unanswered = 0"),
     ("jobs", "lane", "lane = case kind when 'render_invoice' then 1 when 'expire' then 0 else 2 end"),
 ];
 
@@ -403,6 +404,7 @@ impl Of {
             "sent_at" if status == "sent" => self.number.into(),
             "next_try_at" | "sent_at" => Value::Null,
             "last_error" => self.sometimes("451 not now".into()),
+            "unanswered" => (self.number % 2).into(),
             _ => self.of_any(column),
         }
     }
