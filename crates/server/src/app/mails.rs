@@ -120,6 +120,9 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
             if invoice.status(now) == Status::Cancelled {
                 return Ok(Content::Pointless("the invoice was cancelled before the mail could be sent"));
             }
+            if invoice.customer.email != mail.recipient {
+                return Ok(Content::Pointless("the invoice names another address since the mail was asked for"));
+            }
             let organization = organization_of(tx, scope)?;
             let merchant = &organization.profile;
             let letter =

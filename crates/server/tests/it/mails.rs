@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use dalasi::app::documents::Subject;
-use dalasi::app::invoices::{self, NewInvoice, NewPayment};
+use dalasi::app::invoices::{self, InvoiceChange, NewInvoice, NewPayment};
 use dalasi::app::mail_turns::{self, Turns};
 use dalasi::app::mails::{HeldMail, LEASE};
 use dalasi::app::products::NewItem;
@@ -248,6 +248,21 @@ async fn what_goes_without_an_answer_is_sent_three_times() {
     let mail = world.mail_that(invoice.id, "failed", |mail| mail.status == MailStatus::Failed).await;
     assert!(mail.last_error.unwrap().contains("it may have arrived"));
     sink.heard(|heard| assert_eq!(heard.messages.len(), 3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invoice_goes_to_no_address_that_it_no_longer_names() {
+    let (world, sink, invoice) = sent(Script { greeting: CUT, ..Script::default() }).await;
+    world.mail_that(invoice.id, "was tried", |mail| mail.attempts == 1).await;
+    let (scope, id) = (world.scope, invoice.id);
+    let change = InvoiceChange { email: Some("awa.ceesay@example.org".into()), ..InvoiceChange::default() };
+    let corrected = world.app.commit(move |tx, context| invoices::update(tx, context, scope, id, &change)).await;
+    assert!(corrected.is_ok());
+    sink.speak(Script::default());
+    world.clock.advance(Duration::from_secs(10));
+    let mail = world.mail_that(invoice.id, "failed", |mail| mail.status == MailStatus::Failed).await;
+    assert_eq!(mail.last_error.as_deref(), Some("the invoice names another address since the mail was asked for"));
+    sink.heard(|heard| assert!(heard.messages.is_empty()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
