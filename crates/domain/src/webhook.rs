@@ -21,6 +21,8 @@ const SCHEDULE_S: [u64; 10] =
     [0, 5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
 /// A receiver can lengthen a wait up to this.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * HOUR);
+/// A tenth more than the wait is.
+const LONGEST_JITTER: u64 = 2_000;
 /// Nothing but failures for so long disables an endpoint.
 const PATIENCE: Duration = Duration::from_secs(5 * 24 * HOUR);
 /// A secret that was replaced goes on signing for so long.
@@ -350,12 +352,20 @@ impl Delivery {
     }
 }
 
+/// How long after it was owed a delivery may still be tried, if it waits for no other: with every wait as long as chance and the
+/// receiver can make it, in whole days, which leaves some time for the attempts themselves.
+pub fn longest_life() -> Duration {
+    const DAY_S: u64 = 24 * HOUR;
+    let waits = (1..).map_while(|made| next_wait(made, Some(LONGEST_RETRY_AFTER), LONGEST_JITTER));
+    Duration::from_secs(waits.sum::<Duration>().as_secs().div_ceil(DAY_S) * DAY_S)
+}
+
 /// The wait after `made` attempts, jittered by ±10 %; `None` when the schedule has run out.
 fn next_wait(made: i64, retry_after: Option<Duration>, jitter: u64) -> Option<Duration> {
     let index = usize::try_from(made).expect("attempts are counted from zero");
     let base_ms = SCHEDULE_S.get(index)? * 1000;
     // 0..=2000 becomes 90 %..=110 %.
-    let wait = Duration::from_millis(base_ms * (9_000 + jitter.min(2_000)) / 10_000);
+    let wait = Duration::from_millis(base_ms * (9_000 + jitter.min(LONGEST_JITTER)) / 10_000);
     Some(wait.max(retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER)))
 }
 

@@ -291,6 +291,14 @@ fn a_receiver_can_only_lengthen_a_wait() {
 }
 
 #[test]
+fn a_delivery_lives_as_long_as_its_longest_waits() {
+    let waits = 8 * 24 * HOUR + 24 * HOUR * 11 / 10;
+    let attempts = 10 * 15;
+    let life = longest_life().as_secs();
+    assert!((waits + attempts..waits + 24 * HOUR).contains(&life), "{life} s");
+}
+
+#[test]
 fn filters() {
     for good in ["*", "payment.succeeded", "payment_link.*", "checkout.*"] {
         assert!(EventFilter::parse(good).is_some(), "{good}");

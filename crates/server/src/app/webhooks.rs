@@ -16,6 +16,7 @@ use store::queries::{endpoints, events, jobs, unless_damaged};
 use super::delivery_places::Places;
 use super::{Context, load, mails};
 use crate::error::Failure;
+use crate::fault::{Fault, FaultCode};
 use crate::signing::{self, WebhookSecret};
 use crate::wire::webhooks::{EndpointView, EventView, envelope};
 
@@ -280,9 +281,20 @@ fn is_given_up_among(tx: &mut Tx<'_>, active: &Active, delivery: &Delivery) -> R
     is_given_up(tx, active.find(delivery.endpoint), delivery.scope, delivery.event)
 }
 
-/// Sends an event again to every active endpoint that it was owed to, or that wants it now.
-pub fn retry(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<EventView, Failure> {
+/// Sends an event again to every active endpoint that it was owed to, or that wants it now; where one is named, to no other.
+pub fn retry(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    id: Id<Event>,
+    named: Option<Id<WebhookEndpoint>>,
+) -> Result<EventView, Failure> {
     let event = events::find(tx, scope, id)?.ok_or_else(Refusal::not_found::<Event>)?;
+    if let Some(named) = named
+        && tx.peek::<WebhookEndpoint>(scope, named)?.is_none()
+    {
+        return Err(no_such_endpoint().into());
+    }
+    let is_meant = |endpoint| named.is_none_or(|named| named == endpoint);
     let now = tx.now();
     let active = endpoints::active(tx, scope)?;
     let mut known = deliveries::of_event(tx, scope, id)?;
@@ -292,13 +304,15 @@ pub fn retry(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<EventView, 
             delivery.give_up(now);
             endpoints::give_up_one(tx, delivery)?;
         }
-        if active.find(delivery.endpoint).is_some() || active.is_unreadable(delivery.endpoint) {
+        let is_active = active.find(delivery.endpoint).is_some() || active.is_unreadable(delivery.endpoint);
+        if is_active && is_meant(delivery.endpoint) {
             delivery.retry(now);
             deliveries::retry(tx, delivery)?;
             reopened += 1;
         }
     }
-    for endpoint in event.kind.known().map(|kind| active.wanting(kind)).into_iter().flatten() {
+    let wanting = event.kind.known().map(|kind| active.wanting(kind)).into_iter().flatten();
+    for endpoint in wanting.filter(|endpoint| is_meant(*endpoint)) {
         if known.iter().all(|delivery| delivery.endpoint != endpoint) {
             let mut delivery = Delivery::owed(&event, endpoint, now);
             delivery.retry(now);
@@ -311,6 +325,10 @@ pub fn retry(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<EventView, 
         return Err(Refusal::NoActiveEndpoint.into());
     }
     Ok(EventView::of(&event, &known)?)
+}
+
+pub fn no_such_endpoint() -> Fault {
+    Fault::new("webhook_endpoint_id", FaultCode::NotFound, "`webhook_endpoint_id` names no webhook endpoint of yours.")
 }
 
 /// What a delivery needs outside: read when it is claimed.

@@ -76,7 +76,7 @@ struct Range {
     #[arg(long = "type", value_name = "TYPE", requires = "since")]
     kind: Option<String>,
 
-    /// Only events that an endpoint wants and has not got: all tries failed, or it was switched off
+    /// Only events that an endpoint wants and has not got (all tries failed, or it was switched off), and only to that endpoint
     #[arg(long, requires = "since")]
     missed: bool,
 
@@ -113,6 +113,19 @@ struct ListedEvent {
     kind: String,
     created_at: String,
     deliveries: Vec<Delivery>,
+    /// `None`: it goes to whoever wants it.
+    #[serde(skip)]
+    missed_by: Option<Vec<String>>,
+}
+
+impl ListedEvent {
+    /// What is asked for, so that it is sent again.
+    fn requests(&self) -> Vec<Value> {
+        match &self.missed_by {
+            None => vec![json!({})],
+            Some(endpoints) => endpoints.iter().map(|id| json!({ "webhook_endpoint_id": id })).collect(),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -175,18 +188,27 @@ async fn resend_range(client: &Client, range: &Range, format: &Format) -> Result
     let found = found(client, range).await?;
     let count = found.len();
     if count > 0 && !range.yes {
-        output::confirm(&format!("Send {} again?", events(count)))?;
+        let whom = if range.missed { ", each to those endpoints that missed it" } else { "" };
+        output::confirm(&format!("Send {} again{whom}?", events(count)))?;
     }
     let (mut resent, mut unwanted) = (Vec::with_capacity(count), 0_usize);
     for event in &found {
-        let call = async || client.post::<Value>(&retry(event.id), &json!({})).await;
-        match patiently(call).await {
-            Ok(_) => resent.push(event),
-            Err(CallFault::Refused { code: Some(code), .. }) if code == "no_active_endpoint" => unwanted += 1,
-            Err(fault) => {
-                let done = format!("{} sent again before {} of {}", events(resent.len()), event.id, event.created_at);
-                return Err(Problem::from(fault).and(&done));
+        let mut is_sent = false;
+        for request in event.requests() {
+            let call = async || client.post::<Value>(&retry(event.id), &request).await;
+            match patiently(call).await {
+                Ok(_) => is_sent = true,
+                Err(CallFault::Refused { code: Some(code), .. }) if code == "no_active_endpoint" => {}
+                Err(fault) => {
+                    let before = format!("before {} of {}", event.id, event.created_at);
+                    return Err(Problem::from(fault).and(&format!("{} sent again {before}", events(resent.len()))));
+                }
             }
+        }
+        if is_sent {
+            resent.push(event);
+        } else {
+            unwanted += 1;
         }
     }
     if count > 0 && resent.is_empty() {
@@ -223,7 +245,11 @@ async fn found(client: &Client, range: &Range) -> Result<Vec<ListedEvent>, Probl
     if range.missed {
         let endpoints: Vec<ListedEndpoint> =
             list(client, "/v1/webhook_endpoints", &[], |endpoint: &ListedEndpoint| endpoint.id.clone()).await?;
-        found.retain(|event| endpoints.iter().any(|endpoint| endpoint.missed(event)));
+        for event in &mut found {
+            let missed_by = endpoints.iter().filter(|endpoint| endpoint.missed(event));
+            event.missed_by = Some(missed_by.map(|endpoint| endpoint.id.clone()).collect());
+        }
+        found.retain(|event| event.missed_by.as_ref().is_some_and(|endpoints| !endpoints.is_empty()));
     }
     found.reverse();
     Ok(found)

@@ -3,23 +3,27 @@
 use axum::extract::State;
 use domain::api_key::{Area, Right};
 use domain::event::{Event, EventType};
+use domain::webhook::WebhookEndpoint;
 use domain::{Id, Refusal};
+use serde::{Deserialize, Serialize};
 use store::Tx;
 use store::queries::endpoints;
 use store::queries::events::{self, EventsFilter};
+use utoipa::ToSchema;
 
 use super::answer::{Answer, Problem};
 use super::body::Sent;
 use super::caller::Caller;
 use super::fault::{Fault, FaultCode, shown};
+use super::fields::Fields;
 use super::openapi::Data;
 use super::path::InPath;
 use super::query::Query;
 use super::{Api, read};
 use crate::app::webhooks;
 use crate::error::Failure;
-use crate::wire::List;
 use crate::wire::webhooks::EventView;
+use crate::wire::{List, words};
 
 /// Get an event.
 #[utoipa::path(
@@ -94,10 +98,21 @@ fn no_such_event() -> Fault {
     Fault::new("after", code, message)
 }
 
+/// Which endpoint, where it is one.
+// For the description only: it is read field by field below.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[schema(as = RetryEvent)]
+pub(super) struct RetryBody {
+    /// To this endpoint and to no other.
+    #[schema(value_type = Option<words::EndpointId>)]
+    webhook_endpoint_id: Option<String>,
+}
+
 /// Deliver an event again.
 #[utoipa::path(
     post, path = "/v1/events/{id}/retry", tag = "Webhook events", operation_id = "retry_event",
     params(("id" = String, Path)),
+    request_body = RetryBody,
     responses((status = 200, description = "It is due now.", body = Data<EventView>)),
 )]
 pub(super) async fn retry(
@@ -108,11 +123,20 @@ pub(super) async fn retry(
 ) -> Result<Answer, Problem> {
     let scope = caller.require(Right::write(Area::Webhooks))?;
     let body = body?;
-    read::nothing(&body)?;
+    let mut fields = Fields::new(&body);
+    let endpoint = fields.text("webhook_endpoint_id").parse(endpoint).optional();
+    fields.finish()?;
     let key = caller.merchant_key(&body, None)?;
     let id = parse(&id);
-    let command = move |tx: &mut Tx<'_>, _: &crate::app::Context| webhooks::retry(tx, scope, id.clone()?);
+    let command = move |tx: &mut Tx<'_>, _: &crate::app::Context| webhooks::retry(tx, scope, id.clone()?, endpoint);
     Ok(api.app.write(key, command, caller.renderer(200, EventView::clone)).await?.into())
+}
+
+fn endpoint(text: &str) -> Result<Id<WebhookEndpoint>, (FaultCode, String)> {
+    text.parse().map_err(|_| {
+        let fault = webhooks::no_such_endpoint();
+        (fault.code, fault.message)
+    })
 }
 
 /// Handed to a command as it is: what names nothing is refused there, and kept under the request's key.

@@ -17,7 +17,7 @@ pub struct EndpointLetter {
     /// Of its address no more than this: the rest may be a secret.
     pub host: String,
     pub reason: DisableReason,
-    /// RFC 3339: when it began to fail without an end, or was switched off. What it missed is not older.
+    /// RFC 3339: what it missed is not older, unless it waited for something else of its object.
     pub missing_since: String,
     /// Unix seconds.
     pub disabled_at: i64,

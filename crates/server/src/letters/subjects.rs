@@ -4,7 +4,7 @@ use domain::invoice::Invoice;
 use domain::method::{Method, OfflineMethod, PaymentMethod};
 use domain::organization::{self, Profile};
 use domain::receipt::Receipt;
-use domain::webhook::WebhookEndpoint;
+use domain::webhook::{WebhookEndpoint, longest_life};
 use domain::{Money, Timestamp};
 use url::Url;
 
@@ -73,6 +73,8 @@ impl EndpointLetter {
     /// `None`: nobody but its merchant made it inactive.
     pub fn of(endpoint: &WebhookEndpoint, merchant: &Profile) -> Option<Self> {
         let (reason, disabled_at) = (endpoint.disable_reason?, endpoint.disabled_at?);
+        // What failed then may have happened long before; what arrived is not sent again.
+        let oldest = endpoint.failing_since.unwrap_or(disabled_at).minus(longest_life());
         let url = Url::parse(&endpoint.url).ok();
         let host = url.as_ref().and_then(Url::host_str).map_or_else(|| endpoint.id.to_string(), str::to_owned);
         let Profile { name, accent_color, locale: language, .. } = merchant;
@@ -85,7 +87,7 @@ impl EndpointLetter {
             description: endpoint.description.clone(),
             host,
             reason,
-            missing_since: endpoint.failing_since.unwrap_or(disabled_at).floor_to_second().to_text(),
+            missing_since: oldest.max(endpoint.created_at).floor_to_second().to_text(),
             disabled_at: disabled_at.seconds(),
         })
     }

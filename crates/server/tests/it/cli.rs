@@ -12,6 +12,7 @@ mod installation;
 mod invoice_books;
 mod ledger;
 mod mail;
+mod missed;
 mod operator;
 pub(crate) mod place;
 mod receipts;

@@ -57,7 +57,7 @@ async fn given_up_by_parts(database: Database) {
     let new = owe(&world, endpoint, 1).await[0];
     let by_hand = still_open(&world, endpoint, &old).await;
     let scope = world.scope;
-    world.app.commit(move |tx, _| webhooks::retry(tx, scope, by_hand)).await.unwrap();
+    world.app.commit(move |tx, _| webhooks::retry(tx, scope, by_hand, None)).await.unwrap();
     for event in old.iter().filter(|event| **event != by_hand) {
         assert_eq!(status(&world, *event).await, "failed");
     }
@@ -227,7 +227,7 @@ async fn an_endpoint_that_cannot_be_read_is_owed_what_it_wants() {
         assert_eq!(listed, 3);
         assert_eq!(status(&world, before[0]).await, "pending");
         let again = before[0];
-        world.app.commit(move |tx, _| webhooks::retry(tx, scope, again)).await.unwrap();
+        world.app.commit(move |tx, _| webhooks::retry(tx, scope, again, None)).await.unwrap();
         let report = world.app.read(|tx, _| verify::everything(tx, &Progress::default())).await.unwrap();
         let faults = format!("{:?}", report.faults);
         assert!([lost, later].iter().all(|one| faults.contains(&one.to_string())), "{faults}");

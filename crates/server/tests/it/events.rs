@@ -61,7 +61,7 @@ async fn an_event_with_a_damaged_body_hides_none_around_it() {
         let (scope, id): (_, Id<Event>) = (world.scope, damaged.parse().unwrap());
         let shown = world.app.read(move |tx, _| webhooks::event(tx, scope, id)).await;
         assert!(matches!(&shown, Err(Failure::Store(Error::Corrupt(why))) if why.contains(damaged)), "{shown:?}");
-        let retried = world.app.commit(move |tx, _| webhooks::retry(tx, scope, id)).await;
+        let retried = world.app.commit(move |tx, _| webhooks::retry(tx, scope, id, None)).await;
         assert!(matches!(&retried, Err(Failure::Store(Error::Corrupt(why))) if why.contains(damaged)), "{retried:?}");
         let (status, answer) = merchant.ask("GET", &format!("/v1/events/{damaged}"), Value::Null).await;
         assert_eq!((status, answer["code"].as_str()), (500, Some("internal_error")), "{answer}");

@@ -164,6 +164,10 @@ pub(super) fn requests(operation: &str) -> Vec<Example> {
             example("events", "Other events", json!({ "enabled_events": ["checkout.completed"] })),
             example("on", "Active again", json!({ "status": "active" })),
         ],
+        "retry_event" => vec![
+            example("all", "To all that want it", json!({})),
+            example("one", "To one of them", json!({ "webhook_endpoint_id": ENDPOINT })),
+        ],
         other => [invoices::requests(other), refunds::requests(other)].concat(),
     }
 }

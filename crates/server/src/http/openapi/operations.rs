@@ -55,7 +55,7 @@ fn describe(operation: &mut Value, id: &str, shared: &mut Map<String, Value>) {
         operation["parameters"] = parameters.into();
     }
     if let Some(body) = operation.get_mut("requestBody") {
-        body["required"] = (!matches!(id, "create_access_token" | "create_refund")).into();
+        body["required"] = (!matches!(id, "create_access_token" | "create_refund" | "retry_event")).into();
         body["content"]["application/json"]["examples"] = answers::named(examples::requests(id));
     }
     let is_open = access == Access::Open;
@@ -333,7 +333,8 @@ fn notes(id: &str) -> Notes {
         "retry_event" => (
             write(webhooks),
             Repeats::ByHeader,
-            "The same bytes with the same id, to every active endpoint that was owed it or wants it now.",
+            "The same bytes with the same id, to every active endpoint that was owed it or wants it now, or to one of them by \
+             `webhook_endpoint_id`.",
         ),
         other => invoices::about(other)
             .or_else(|| refunds::about(other))
@@ -499,7 +500,12 @@ fn problems(id: &str) -> Vec<Problem> {
         }
         "get_event" => vec![refused(Refusal::not_found::<Event>())],
         "retry_event" => {
-            vec![unexpected_body(), refused(Refusal::NoActiveEndpoint), refused(Refusal::not_found::<Event>())]
+            let unknown = "`webhook_endpoint_id` names no webhook endpoint of yours.";
+            vec![
+                invalid(&[("webhook_endpoint_id", FaultCode::NotFound, unknown)]),
+                refused(Refusal::NoActiveEndpoint),
+                refused(Refusal::not_found::<Event>()),
+            ]
         }
         other => invoices::problems(other).or_else(|| refunds::problems(other)).unwrap_or_default(),
     }

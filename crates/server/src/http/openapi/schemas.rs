@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 type Schemas = Map<String, Value>;
 
 /// Bodies of requests: there an optional field may be left out, in an answer it is null.
-const REQUESTS: [&str; 3] = ["Create", "Update", "Initialize"];
+const REQUESTS: [&str; 4] = ["Create", "Update", "Initialize", "Retry"];
 
 /// A view, the field that only some operations show, and the name of the view with it.
 const SECRETS: [(&str, &str, &str); 2] =

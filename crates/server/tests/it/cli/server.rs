@@ -2,13 +2,14 @@
 
 use std::io::{BufRead, BufReader, Read as _};
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
 use super::place::Place;
@@ -149,19 +150,33 @@ pub(crate) fn client() -> reqwest::Client {
 pub(crate) struct Receiver {
     pub(crate) url: String,
     got: Arc<Mutex<Vec<(HeaderMap, Bytes)>>>,
+    status: Arc<AtomicU16>,
 }
+
+/// As long as a no takes.
+const UNWELL: Duration = Duration::from_millis(1_100);
 
 impl Receiver {
     pub(crate) async fn start() -> Self {
         let got = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&got);
+        let status = Arc::new(AtomicU16::new(200));
+        let (kept, says) = (Arc::clone(&got), Arc::clone(&status));
         let router = Router::new().fallback(async move |headers: HeaderMap, body: Bytes| {
             kept.lock().unwrap().push((headers, body));
+            let status = StatusCode::from_u16(says.load(Ordering::Relaxed)).unwrap();
+            if !status.is_success() {
+                tokio::time::sleep(UNWELL).await;
+            }
+            status
         });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { url, got }
+        Self { url, got, status }
+    }
+
+    pub(crate) fn answer(&self, status: u16) {
+        self.status.store(status, Ordering::Relaxed);
     }
 
     pub(crate) fn got(&self) -> Vec<(HeaderMap, Bytes)> {
