@@ -163,6 +163,13 @@ impl WebhookEndpoint {
         self.giving_up.is_some_and(|until| event.made_at_ms() <= until.micros() / 1000)
     }
 
+    /// What went wrong at the address of before says nothing of the new one.
+    pub fn moved_to(&mut self, url: String) {
+        self.url = url;
+        self.consecutive_failures = 0;
+        self.failing_since = None;
+    }
+
     pub fn deactivate(&mut self) {
         self.status = EndpointStatus::Inactive;
     }

@@ -114,6 +114,18 @@ fn coming_back_starts_from_nothing() {
     assert_eq!((endpoint.disable_reason, endpoint.disabled_at), (None, None));
 }
 
+#[test]
+fn an_address_starts_from_nothing() {
+    let mut endpoint = endpoint(EndpointStatus::Active);
+    endpoint.moved_to("https://shop.example/new".into());
+    assert_eq!((endpoint.consecutive_failures, endpoint.failing_since), (0, None));
+    endpoint.attempted(&failed(500), at(0).plus(FIVE_DAYS));
+    assert!(endpoint.is_active(), "it has not failed for five days");
+    let mut endpoint = self::endpoint(EndpointStatus::Inactive);
+    endpoint.moved_to("https://shop.example/new".into());
+    assert_eq!(endpoint.disable_reason, Some(DisableReason::Failing), "it is not switched on by that");
+}
+
 fn delivery(status: DeliveryStatus, tries: u8) -> Delivery {
     let event = Event {
         id: id(6),

@@ -104,8 +104,8 @@ pub fn update(
 ) -> Result<WebhookEndpoint, Failure> {
     let mut endpoint = load::<WebhookEndpoint>(tx, scope, id)?;
     let before = endpoint.clone();
-    if let Some(url) = &change.url {
-        endpoint.url.clone_from(url);
+    if let Some(url) = change.url.as_ref().filter(|url| **url != endpoint.url) {
+        endpoint.moved_to(url.clone());
     }
     if let Some(enabled_events) = &change.enabled_events {
         endpoint.enabled_events.clone_from(enabled_events);

@@ -319,6 +319,9 @@ async fn what_the_address_of_before_answers_disables_nothing() {
     });
     let claimed = claimed.await.unwrap().remove(0);
     let posted = Posted { url: claimed.endpoint.unwrap().url, outcome: gone };
+    let outcome = Attempted::Failed { status: Some(500), error: "no".into(), retry_after: None, gone: false };
+    let failed = Posted { outcome, ..posted.clone() };
+    world.app.commit(move |tx, context| webhooks::standing(tx, context, scope, endpoint, &failed)).await.unwrap();
     let change = EndpointChange { url: Some("https://hooks.shop.example/new".into()), ..EndpointChange::default() };
     world.app.commit(move |tx, _| webhooks::update(tx, scope, endpoint, &change)).await.unwrap();
     let ended = Ended { claimed: claimed.claimed.clone(), posted: Some(posted.clone()) };
@@ -330,7 +333,7 @@ async fn what_the_address_of_before_answers_disables_nothing() {
         found.unwrap().expect("it is there")
     };
     let moved = stored().await;
-    assert_eq!((moved.status, moved.consecutive_failures), (EndpointStatus::Active, 0));
+    assert_eq!((moved.status, moved.consecutive_failures, moved.failing_since), (EndpointStatus::Active, 0, None));
     assert_eq!(status(&world, event).await, "pending", "the new address hears of it");
     // The new one is gone as well.
     let posted = Posted { url: moved.url.clone(), ..posted };
