@@ -158,7 +158,7 @@ pub struct DeliveryView {
     pub attempts: i64,
     #[schema(value_type = Option<words::Time>)]
     pub next_retry_at: Option<String>,
-    #[schema(minimum = 100, maximum = 599)]
+    #[schema(minimum = 100, maximum = 999)]
     pub last_status_code: Option<i64>,
     pub last_error: Option<String>,
 }
@@ -232,7 +232,7 @@ impl TestResult {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct TestResult {
     pub success: bool,
-    #[schema(minimum = 100, maximum = 599)]
+    #[schema(minimum = 100, maximum = 999)]
     pub status_code: Option<u16>,
     #[schema(value_type = words::EventId)]
     pub event_id: String,
