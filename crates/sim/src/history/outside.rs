@@ -412,7 +412,7 @@ impl History {
         let count = claimed.len();
         for mail in claimed {
             let outcome = match self.dice.below(9) < bad {
-                true => MailAttempted::Failed { error: "421 not now".into() },
+                true => MailAttempted::Failed { error: "421 not now".into(), may_have_arrived: false },
                 false => MailAttempted::Accepted,
             };
             let stored = app.commit(move |tx, _| dalasi::app::mails::attempted(tx, &mail, &outcome)).await;
