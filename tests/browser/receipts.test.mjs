@@ -305,6 +305,8 @@ describe('receipt', { concurrency: 2 }, () => {
       await grow()
       // Without a network nobody can tell.
       await page.context().setOffline(true)
+      // A phone that has a network and reaches nobody by it says that it is online.
+      await page.evaluate(() => Object.defineProperty(navigator, 'onLine', { get: () => true }))
       await scan(EXAMPLE.statement)
       await reach(page, 'Open this page again')
       assert.equal((await page.locator('#amount').textContent()).trim(), '')

@@ -146,3 +146,28 @@ def test_what_was_set_and_set_otherwise_since_is_set_anew(bought):
     again = requests.put(**call, json=cheap, timeout=30)
     assert (dear.status_code, again.status_code, again.headers.get("Idempotent-Replayed")) == (200, 200, None), again.text
     assert data(api.get(f"/v1/pay/products/{product['id']}"))["price"] == "5.00"
+
+
+def test_what_was_done_and_not_told_is_not_refused_to_whoever_asks_again(bought):
+    server, silent, _ = bought
+    api = Api(server.url, server.keys["test"]["secret"])
+    headers = {"Authorization": f"Bearer {api.credential}"}
+    product = data(api.post("/v1/pay/products", {"name": "Tea", "price": "10.00"}), 201)
+    line = {"description": "Tea", "quantity": 1, "unit_price": "10.00"}
+    order = {"customer_email": "awa@example.gm", "customer_name": "Awa", "due_date": "2099-01-31", "items": [line]}
+    invoice = data(api.post("/v1/pay/invoices", order), 201)
+    change = {"version": invoice["version"], "notes": "a change nobody tells of"}
+
+    def unheard(text, method, path, body=None):
+        silent.text = text
+        with pytest.raises(requests.Timeout):
+            requests.request(method, server.url + path, json=body, headers=headers, timeout=2)
+        silent.speaks.set()
+        again = requests.request(method, server.url + path, json=body, headers=headers, timeout=30)
+        return again.status_code, again.headers.get("Idempotent-Replayed"), again.text
+
+    status, replayed, text = unheard(change["notes"].encode(), "PUT", f"/v1/pay/invoices/{invoice['id']}", change)
+    assert (status, replayed) == (200, "true"), text
+    assert data(api.get(f"/v1/pay/invoices/{invoice['id']}"))["version"] == invoice["version"] + 1
+    status, replayed, text = unheard(product["id"].encode(), "DELETE", f"/v1/pay/products/{product['id']}")
+    assert (status, replayed) == (204, "true"), text

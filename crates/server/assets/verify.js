@@ -136,7 +136,7 @@ try { said = await verified(text) } catch { can = false }
 if (mine !== run) return
 // A key that came after this page is known to a new one.
 const old = said === null && performance.now() > 6e4
-if (old && navigator.onLine) return location.reload()
+if (old && (await fetch('').catch(() => 0)).ok) return location.reload()
 show(old ? 'outdated' : can ? said ? 'valid' : 'invalid' : 'unsupported', said)
 }
 

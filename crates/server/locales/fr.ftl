@@ -318,6 +318,7 @@ closed-used-up = Ce lien a été payé autant de fois que possible.
 closed-body = Demandez à { $merchant } un autre moyen de payer.
 fields-title = Remplissez ceci, puis choisissez comment payer
 received-apart-title = Votre paiement dépasse ce qui restait
+apart-earlier = Un paiement précédent dépassait ce qui restait.
 received-apart = Il est gardé à part, et { $merchant } peut le rembourser. Donnez-leur ce numéro :
 qr-label = Code QR avec l’adresse de cette page
 qr-body = Pour payer sur votre téléphone, visez ce code avec son appareil photo.

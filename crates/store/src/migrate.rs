@@ -284,7 +284,10 @@ async fn apply(
         let waits_for_locks = Arc::new(AtomicBool::new(false));
         let (holder, waits) = (holder.to_owned(), Arc::clone(&waits_for_locks));
         let told_of_first = told_of.filter(|_| tries == 0);
-        let applied = store.write(move |tx| apply_once(tx, migration, &holder, token, told_of_first, &waits)).await;
+        // A vacuum that runs by itself gives way only to who has waited for longer than `deadlock_timeout`.
+        let patience = if tries % 10 == 9 { "2s" } else { "200ms" };
+        let locks = Locks { patience, are_awaited: waits };
+        let applied = store.write(move |tx| apply_once(tx, migration, &holder, token, told_of_first, &locks)).await;
         match applied {
             Ok(Some(true)) if told_of.is_some() => {
                 tracing::info!(number = migration.number, name = migration.name, "migrated");
@@ -306,13 +309,20 @@ async fn apply(
 }
 
 /// Whether it was still to be applied, or `None` when another node took over.
+/// Of the tables that a migration works with.
+struct Locks {
+    /// How long they are waited for, as PostgreSQL says it.
+    patience: &'static str,
+    are_awaited: Arc<AtomicBool>,
+}
+
 fn apply_once(
     tx: &mut Tx<'_>,
     migration: &Migration,
     holder: &str,
     token: Token,
     told_of: Option<i64>,
-    waits_for_locks: &AtomicBool,
+    locks: &Locks,
 ) -> Result<Option<bool>, Error> {
     tx.unhurried();
     if !lease::renew(tx, LEASE, holder, token, LEASE_US)? {
@@ -326,7 +336,7 @@ fn apply_once(
     }
     let statements = text::migration(migration.text, tx.dialect());
     if tx.dialect() == Dialect::Postgres {
-        lock(tx, &statements, waits_for_locks)?;
+        lock(tx, &statements, locks)?;
     }
     for statement in statements {
         tx.define(&statement)?;
@@ -344,7 +354,7 @@ where schemaname = current_schema()
 /// Takes every table that a migration touches, before its first statement. What others commit between a copy and the end of
 /// what was copied would be lost; and whoever comes behind a statement that waits for a long reader (a backup, a check of the
 /// books) waits with it, so it is not waited for long.
-fn lock(tx: &mut Tx<'_>, statements: &[String], waits_for_locks: &AtomicBool) -> Result<(), Error> {
+fn lock(tx: &mut Tx<'_>, statements: &[String], locks: &Locks) -> Result<(), Error> {
     let mut tables: BTreeSet<String> = text::tables_touched(statements).into_iter().map(str::to_owned).collect();
     for index in text::indexes_dropped(statements) {
         for row in tx.query(TABLE_OF_INDEX, &[index.into()])? {
@@ -355,12 +365,12 @@ fn lock(tx: &mut Tx<'_>, statements: &[String], waits_for_locks: &AtomicBool) ->
         return Ok(());
     }
     let tables: Vec<String> = tables.into_iter().collect();
-    waits_for_locks.store(true, Ordering::Relaxed);
+    locks.are_awaited.store(true, Ordering::Relaxed);
     // Whoever wants these tables waits behind us meanwhile.
-    tx.define("set local lock_timeout = '200ms'")?;
+    tx.define(&format!("set local lock_timeout = '{}'", locks.patience))?;
     tx.define(&format!("lock table {} in access exclusive mode", tables.join(", ")))?;
     tx.define("set local lock_timeout = '10min'")?;
-    waits_for_locks.store(false, Ordering::Relaxed);
+    locks.are_awaited.store(false, Ordering::Relaxed);
     Ok(())
 }
 

@@ -314,6 +314,11 @@ impl Transaction {
         self.step
     }
 
+    /// Whether nobody knows what became of a call for it; also while that call is made once more.
+    pub fn is_outcome_unknown(&self) -> bool {
+        self.step == Step::Unknown || self.is_start_repeated()
+    }
+
     /// Whether the call that starts it is made once more, or was when its process died.
     pub(super) fn is_start_repeated(&self) -> bool {
         self.step == Step::Sending && self.status == TransactionStatus::Processing

@@ -125,7 +125,12 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
         ),
         (
             "invoice-cancelled",
-            invoice(State::Cancelled { standing: nothing(), return_url: None }, none.clone(), language, voice),
+            invoice(
+                State::Cancelled { standing: nothing(), apart: None, return_url: None },
+                none.clone(),
+                language,
+                voice,
+            ),
         ),
         (
             "invoice-paid-late",

@@ -329,15 +329,26 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
         ("leaving", State::Leaving { return_url: voice.say(SHOP) }),
         ("paid", State::Paid { receipt: Some(receipt(Method::Wave)), return_url: shop() }),
         ("paid-no-shop", State::Paid { receipt: Some(receipt(Method::Card)), return_url: None }),
-        ("not-paid", State::NotPaid { method: Method::Wave, reason: Reason::InsufficientFunds, methods: ALL.to_vec() }),
+        (
+            "not-paid",
+            State::NotPaid {
+                method: Method::Wave,
+                reason: Reason::InsufficientFunds,
+                methods: ALL.to_vec(),
+                apart: None,
+            },
+        ),
         (
             "not-paid-one",
-            State::NotPaid { method: Method::Card, reason: Reason::Declined, methods: vec![Method::Card] },
+            State::NotPaid { method: Method::Card, reason: Reason::Declined, methods: vec![Method::Card], apart: None },
         ),
         ("expired", State::Expired { standing: Standing::NothingTaken, return_url: shop() }),
         ("expired-unknown", State::Expired { standing: Standing::Unknown(Method::Afrimoney), return_url: shop() }),
-        ("cancelled", State::Cancelled { standing: Standing::NothingTaken, return_url: shop() }),
-        ("cancelled-unknown", State::Cancelled { standing: Standing::Unknown(Method::Card), return_url: None }),
+        ("cancelled", State::Cancelled { standing: Standing::NothingTaken, apart: None, return_url: shop() }),
+        (
+            "cancelled-unknown",
+            State::Cancelled { standing: Standing::Unknown(Method::Card), apart: None, return_url: None },
+        ),
         ("paid-late", State::PaidLate { after: End::Expiry, receipt: receipt(Method::Afrimoney), return_url: shop() }),
         (
             "paid-late-cancelled",

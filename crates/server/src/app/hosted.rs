@@ -8,7 +8,7 @@ use std::sync::Arc;
 use domain::checkout::{self, Checkout};
 use domain::invoice::{self, Invoice, InvoicePayment};
 use domain::organization::Organization;
-use domain::payment::{Payable, PaymentSession, SessionStatus, Step, Transaction};
+use domain::payment::{Payable, PaymentSession, SessionStatus, Step, Transaction, TransactionStatus};
 use domain::payment_link::{self, FieldType, PaymentLink};
 use domain::simulator::SimulatedPayment;
 use domain::{Id, Metadata, Method, Mode, Money, Msisdn, Refusal, Scope, Timestamp, return_address};
@@ -247,8 +247,10 @@ impl Hosted {
     pub fn paid(&self) -> Option<&Transaction> {
         match &self.object {
             PaidObject::Checkout(_) | PaidObject::Invoice(_) => self.is_paid_by().find(|attempt| !attempt.duplicate),
-            // What its payer had given up counts as late.
-            PaidObject::PaymentLink(_) => self.is_paid_by().find(|attempt| !attempt.late).or(self.is_paid_by().next()),
+            // What its payer had given up counts as late; and what went back, as if it had not come.
+            PaidObject::PaymentLink(_) => {
+                self.is_paid_by().min_by_key(|attempt| (attempt.status() == TransactionStatus::Refunded, attempt.late))
+            }
         }
     }
 

@@ -6,6 +6,7 @@ mod waits;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use domain::Refusal;
 use store::queries::idempotency::{self, Claimed, IdempotencyKey, KeptBody};
 use store::{Dialect, Tx};
 use tokio::time::Instant;
@@ -128,6 +129,8 @@ impl App {
     }
 
     /// In one transaction. A request without a key of its caller's that repeats one which was never told what became of it is told.
+    /// What sets a state is set anew, since it may have been set otherwise in between; where that is refused because it was done, its
+    /// sender is told that it was.
     async fn answer_once<T, C, R>(
         &self,
         kind: Kind,
@@ -145,15 +148,20 @@ impl App {
         let Some(own) = key.as_ref().filter(|key| key.is_own()) else {
             return answer_of(self.run(begun, kind, key, command, render).await?);
         };
-        if let Some(before) = self.inner.untold.take(own)
-            && let Some(reply) = self.came_to(begun, before).await?
-        {
+        let (sets_state, mut before) = (own.sets_state, None);
+        if let Some(asked) = self.inner.untold.take(own) {
+            before = self.came_to(begun, asked).await?;
+        }
+        if !sets_state && let Some(reply) = before {
             return Ok(reply);
         }
         let asked = self.inner.untold.ask(own.clone());
         let answer = asked.answer().clone();
         let render = move |result: Result<&T, &Failure>| {
-            let reply = render(result);
+            let reply = match (result, &before) {
+                (Err(failure), Some(before)) if is_done_already(failure, before) => before.clone(),
+                _ => render(result),
+            };
             answer.set(reply.clone());
             reply
         };
@@ -164,8 +172,7 @@ impl App {
         answer_of(run?)
     }
 
-    /// What was answered to the request before, where it did something that is not to be done twice. A refusal may be none any
-    /// more; and what was set may have been set otherwise since then, and is set anew.
+    /// What was answered to the request before, where it did something. A refusal may be none any more.
     async fn came_to(&self, begun: Instant, before: Asked) -> Result<Option<Reply>, Failure> {
         let settled = tokio::time::timeout_at(begun + LONGEST_ANSWER, self.settled(before.key())).await;
         let unknown = store::Error::UnknownCommit;
@@ -173,9 +180,8 @@ impl App {
             Some(_) => Some(Reply { replayed: true, ..before.answer().get().ok_or(unknown)? }),
             None => None,
         };
-        let sets_state = before.key().sets_state;
         before.told();
-        Ok(reply.filter(|reply| reply.status < 400 && !sets_state))
+        Ok(reply.filter(|reply| reply.status < 400))
     }
 
     async fn run<T, O, C, R>(
@@ -412,6 +418,16 @@ fn answered(context: &Context, key: &IdempotencyKey, claimed: Claimed) -> Result
         }
         Claimed::Reused => Err(Failure::KeyReused),
         Claimed::Running | Claimed::First => Err(Failure::KeyInUse),
+    }
+}
+
+/// Whether what was answered with `before` is refused once more for no other reason: what it named is deleted by it, or the version
+/// that it was based on is the one before it.
+fn is_done_already(refused: &Failure, before: &Reply) -> bool {
+    match refused {
+        Failure::Refused(Refusal::NotFound { .. }) => before.status == 204,
+        Failure::Refused(refusal) => matches!(refusal, Refusal::InvoiceVersionConflict { .. }),
+        _ => false,
     }
 }
 

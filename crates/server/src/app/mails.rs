@@ -109,6 +109,8 @@ struct Ready {
     language: &'static str,
     merchant: String,
     reply_to: Option<String>,
+    /// To whom what it says now is to go: an address that was corrected since it was asked for gets it, and the one before does not.
+    to: String,
     recipient: String,
 }
 
@@ -120,8 +122,8 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
             if invoice.status(now) == Status::Cancelled {
                 return Ok(Content::Pointless("the invoice was cancelled before the mail could be sent"));
             }
-            if invoice.customer.email != mail.recipient {
-                return Ok(Content::Pointless("the invoice names another address since the mail was asked for"));
+            if !is_mailable(&invoice.customer.email) {
+                return Ok(Content::Pointless("the invoice names no address any more to which mail can be sent"));
             }
             let organization = organization_of(tx, scope)?;
             let merchant = &organization.profile;
@@ -134,6 +136,7 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
                 language: merchant.locale.as_str(),
                 merchant: merchant.name.clone(),
                 reply_to: merchant.email.clone(),
+                to: invoice.customer.email,
                 recipient: invoice.customer.name,
             })))
         }
@@ -148,6 +151,7 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
                 language: receipt.merchant.locale.as_str(),
                 merchant: receipt.merchant.name,
                 reply_to: receipt.merchant.email,
+                to: mail.recipient.clone(),
                 recipient: receipt.customer.name,
             })))
         }
@@ -171,6 +175,7 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
                 language: merchant.locale.as_str(),
                 merchant: merchant.name.clone(),
                 reply_to: None,
+                to: mail.recipient.clone(),
                 recipient: merchant.name.clone(),
             })))
         }
@@ -247,7 +252,7 @@ impl App {
             id: mail.id.to_string(),
             from_name: Some(ready.merchant),
             reply_to: ready.reply_to,
-            to: mail.recipient.clone(),
+            to: ready.to,
             to_name: Some(ready.recipient),
             subject,
             text,

@@ -157,6 +157,7 @@ fn why(transaction: &Transaction) -> String {
         (true, _, _) => "came twice".into(),
         (false, Some(why), _) => format!("parked: {why}"),
         (false, None, Step::Unknown) => "the rail's answer was lost".into(),
+        (false, None, Step::Sending) if transaction.is_outcome_unknown() => "its lost call is made once more".into(),
         (false, None, Step::Sending | Step::Waiting) => "the rail is silent".into(),
         (false, None, Step::Settled) => "decided".into(),
     }

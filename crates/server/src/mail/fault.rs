@@ -120,12 +120,16 @@ fn refused(said: Step, words: &str) -> Option<Step> {
         return None;
     }
     match enhanced_code(words) {
-        None => Some(said),
+        // The second says no more than none.
+        None | Some((5, 0, 0)) => Some(said),
         // The sender's address.
         Some((5, 1, 7 | 8)) => None,
-        Some((5, 1 | 2, _)) => Some(Step::Recipient),
+        // Or no way leads to its domain.
+        Some((5, 1 | 2, _) | (5, 4, 4)) => Some(Step::Recipient),
         // It is too large, or what it is made of is not taken.
         Some((5, 3, 4) | (5, 6, _)) => Some(Step::Message),
+        // Having read it, the server takes it for unwanted: it would once more, and think less of who sends it.
+        Some((5, 7, 1)) if said == Step::Message => Some(Step::Message),
         Some(_) => None,
     }
 }

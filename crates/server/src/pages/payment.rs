@@ -534,6 +534,7 @@ fn is_final(state: &State) -> bool {
         State::AlreadyPaid { second_payment, .. } => {
             second_payment.as_ref().is_none_or(|second| is_whole(&second.refunded))
         }
+        State::Cancelled { apart: Some(apart), .. } if !is_whole(&apart.refunded) => false,
         State::Expired { standing, .. } | State::Cancelled { standing, .. } => *standing == Standing::NothingTaken,
         State::Draft
         | State::Closed { .. }

@@ -108,15 +108,25 @@ fn ended(hosted: &Hosted, end: End) -> State {
             None => State::PaidLate { after: end, receipt, return_url },
         };
     }
+    let standing = unpaid(hosted);
     // An invoice may have nothing but money that was too much for it.
-    if let Some(apart) = kept_apart(hosted) {
-        return State::PaidLate { after: end, receipt: receipt(apart), return_url: None };
+    if let Some(second) = hosted.is_paid_by().find(|attempt| attempt.duplicate) {
+        return match came_before_the_end(hosted, second) {
+            true => State::Cancelled { standing, apart: Some(apart(second)), return_url: None },
+            false => State::PaidLate { after: end, receipt: receipt(second), return_url: None },
+        };
     }
-    let (standing, return_url) = (unpaid(hosted), hosted.failure_address());
+    let return_url = hosted.failure_address();
     match end {
         End::Expiry => State::Expired { standing, return_url },
-        End::Cancellation => State::Cancelled { standing, return_url },
+        End::Cancellation => State::Cancelled { standing, apart: None, return_url },
     }
+}
+
+fn came_before_the_end(hosted: &Hosted, attempt: &Transaction) -> bool {
+    let PaidObject::Invoice(invoice) = &hosted.object else { return false };
+    let came = attempt.reached(TransactionStatus::Completed);
+    came.zip(invoice.cancelled_at()).is_some_and(|(came, cancelled)| came <= cancelled)
 }
 
 /// Money that is nobody's yet: second, and not paid back as a whole.
@@ -235,10 +245,6 @@ fn not_paid(hosted: &Hosted, attempt: &Transaction) -> State {
         // An attempt before this one has no final word: then nobody can say that nothing was taken.
         return State::Choose { methods: methods(hosted), problem: Some(Problem::InProgress), received: None };
     }
-    if let Some(second) = kept_apart(hosted) {
-        let received = Some(Received::Apart(apart(second)));
-        return State::Choose { methods: methods(hosted), problem: None, received };
-    }
     State::NotPaid {
         method: shown(attempt.attempt().method),
         reason: match attempt.failure_reason.unwrap_or(FailureReason::ProviderError) {
@@ -250,6 +256,7 @@ fn not_paid(hosted: &Hosted, attempt: &Transaction) -> State {
             FailureReason::ProviderError => Reason::ProviderError,
         },
         methods: methods(hosted),
+        apart: kept_apart(hosted).map(apart),
     }
 }
 
@@ -288,7 +295,7 @@ pub(super) fn noted(
             State::Redirecting { method, url, automatic: true, problem, other_methods }
         }
         (
-            State::Cancelled { standing: Standing::NothingTaken, return_url: Some(return_url) },
+            State::Cancelled { standing: Standing::NothingTaken, return_url: Some(return_url), .. },
             Some(Note::Leaving {}),
         ) => State::Leaving { return_url },
         (State::ApproveOnPhone { method, simulator_url, .. }, Some(Note::Approved {})) => {

@@ -322,6 +322,8 @@ pub enum State {
         method: Method,
         reason: Reason,
         methods: Vec<Method>,
+        /// An attempt before it brought more than was left.
+        apart: Option<Apart>,
     },
     /// An invoice that its merchant is still writing.
     Draft,
@@ -338,6 +340,8 @@ pub enum State {
     },
     Cancelled {
         standing: Standing,
+        /// More came than was left, before the end.
+        apart: Option<Apart>,
         return_url: Option<String>,
     },
     /// Money that arrived after the end.

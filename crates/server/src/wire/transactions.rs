@@ -1,7 +1,7 @@
 //! The transaction as the API shows it: one attempt to pay, with everything that became of it.
 
 use domain::Method;
-use domain::payment::{Source, Step, Transaction, TransactionStatus};
+use domain::payment::{Source, Transaction, TransactionStatus};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -134,7 +134,7 @@ impl TransactionView {
             payment_details: attempt.map(|_| PaymentDetails {
                 duplicate: transaction.duplicate,
                 late: transaction.late,
-                outcome_unknown: transaction.step() == Step::Unknown,
+                outcome_unknown: transaction.is_outcome_unknown(),
             }),
             mode: transaction.scope.mode.as_str().into(),
             livemode: transaction.scope.mode.is_live(),

@@ -4,7 +4,6 @@
 //!
 //! A lease that ends later than any could was taken by a clock that was ahead, and counts as ended.
 
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use domain::job::{ClaimedJob, Job, Lane};
@@ -99,9 +98,6 @@ select min(due_at) as due_at
 from jobs
 where lane = $2 and (lease_until <= $1 or lease_until > $3) and kind in ({kinds})";
 
-static KNOWN_DUE: LazyLock<String> = LazyLock::new(|| of_known_kinds(DUE));
-static KNOWN_NEXT_DUE: LazyLock<String> = LazyLock::new(|| of_known_kinds(NEXT_DUE));
-
 fn of_known_kinds(sql: &str) -> String {
     sql.replace("{kinds}", &Job::KINDS.map(|kind| format!("'{kind}'")).join(", "))
 }
@@ -170,7 +166,7 @@ fn latest_end(now: Timestamp) -> i64 {
 
 pub fn claim(tx: &mut Tx<'_>, lane: Lane, limit: i64, lease_until: Timestamp) -> Result<Vec<ClaimedJob>, Error> {
     let (now, latest) = (tx.now().micros(), latest_end(tx.now()));
-    let mut sql = format!("{}{}", *KNOWN_DUE, tx.skip_locked_suffix());
+    let mut sql = format!("{}{}", of_known_kinds(DUE), tx.skip_locked_suffix());
     if domain::planted!(Defect::DueLateOnPostgres) && tx.dialect() == Dialect::Postgres {
         sql = sql.replace("due_at <= $1", "due_at < $1");
     }
@@ -192,7 +188,7 @@ pub fn claim(tx: &mut Tx<'_>, lane: Lane, limit: i64, lease_until: Timestamp) ->
 #[doc(hidden)]
 pub fn plan_of_due(tx: &mut Tx<'_>, lane: Lane) -> Result<String, Error> {
     let (now, latest) = (tx.now().micros(), latest_end(tx.now()));
-    explained(tx, &KNOWN_DUE, &[now.into(), 32.into(), lane.number().into(), latest.into()])
+    explained(tx, &of_known_kinds(DUE), &[now.into(), 32.into(), lane.number().into(), latest.into()])
 }
 
 fn read(row: &Row) -> Result<ClaimedJob, Error> {
@@ -270,6 +266,6 @@ pub fn cancel(tx: &mut Tx<'_>, job: Job) -> Result<(), Error> {
 pub fn next_due(tx: &mut Tx<'_>, lane: Lane) -> Result<Option<Timestamp>, Error> {
     let (now, latest) = (tx.now().micros(), latest_end(tx.now()));
     let due_at: Option<i64> =
-        tx.query_one(&KNOWN_NEXT_DUE, &[now.into(), lane.number().into(), latest.into()])?.get("due_at")?;
+        tx.query_one(&of_known_kinds(NEXT_DUE), &[now.into(), lane.number().into(), latest.into()])?.get("due_at")?;
     Ok(due_at.map(Timestamp::from_micros))
 }

@@ -120,12 +120,15 @@ async fn each_step_says_what_went_wrong() {
         (Script { recipient: "550 5.4.5 enough for today", ..fine }, Step::Recipient, Finality::ForNow, Some(550)),
         (Script { recipient: "552 5.2.2 mailbox full", ..fine }, Step::Recipient, Finality::ForGood, Some(552)),
         (Script { recipient: "552 5.3.4 too large", ..fine }, Step::Message, Finality::ForGood, Some(552)),
+        (Script { recipient: "550 5.4.4 no way there", ..fine }, Step::Recipient, Finality::ForGood, Some(550)),
+        (Script { recipient: "550 5.0.0 nobody", ..fine }, Step::Recipient, Finality::ForGood, Some(550)),
         (Script { recipient: "550 nobody", ..fine }, Step::Recipient, Finality::ForGood, Some(550)),
         (Script { data: "452 disk full", ..fine }, Step::Message, Finality::ForNow, Some(452)),
         (Script { data: "554 no", ..fine }, Step::Message, Finality::ForGood, Some(554)),
         (Script { end: "550 5.7.60 may not send as this sender", ..fine }, Step::Message, Finality::ForNow, Some(550)),
         (Script { end: "550 5.1.1 nobody", ..fine }, Step::Recipient, Finality::ForGood, Some(550)),
         (Script { end: "554 5.6.0 not taken", ..fine }, Step::Message, Finality::ForGood, Some(554)),
+        (Script { end: "554 5.7.1 unwanted", ..fine }, Step::Message, Finality::ForGood, Some(554)),
         (Script { end: "552 too large", ..fine }, Step::Message, Finality::ForGood, Some(552)),
         (Script { end: "451 later", ..fine }, Step::Message, Finality::ForNow, Some(451)),
         (Script { end: CUT, ..fine }, Step::Answer, Finality::ForNow, None),
@@ -155,12 +158,15 @@ async fn each_step_says_what_went_wrong() {
     the mail server did not take the message: 550 5.4.5 enough for today
     the mail server refused the recipient: 552 5.2.2 mailbox full
     the mail server did not take the message: 552 5.3.4 too large
+    the mail server refused the recipient: 550 5.4.4 no way there
+    the mail server refused the recipient: 550 5.0.0 nobody
     the mail server refused the recipient: 550 nobody
     the mail server did not take the message: 452 disk full
     the mail server did not take the message: 554 no
     the mail server did not take the message: 550 5.7.60 may not send as this sender
     the mail server refused the recipient: 550 5.1.1 nobody
     the mail server did not take the message: 554 5.6.0 not taken
+    the mail server did not take the message: 554 5.7.1 unwanted
     the mail server did not take the message: 552 too large
     the mail server did not take the message: 451 later
     the message was sent, but its answer was lost: it may have arrived: it closed the connection

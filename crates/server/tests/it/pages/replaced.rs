@@ -1,11 +1,13 @@
 //! Many pay a link, and one of them changes the method: the page of the second payment tells what came of the first.
 
+use std::time::Duration;
+
 use dalasi::app::hosted::{self, Hosted, Place};
 use dalasi::app::idempotency::Reply;
 use dalasi::app::payments::{Initialize, Target};
 use dalasi::app::sessions::Payment;
 use dalasi::error::Failure;
-use domain::payment::{Payable, PaymentSession, Transaction};
+use domain::payment::{Payable, PaymentSession, Transaction, TransactionStatus};
 use domain::payment_link::{PaymentLink, Price};
 use domain::rail::{FailureReason, Report};
 use domain::{Currency, Id, Method, Money};
@@ -107,6 +109,42 @@ async fn both_payments_are_told_where_both_took_money() {
         }
         world.has_clean_books().await;
     }
+}
+
+/// Then the page promises none of the other one: that has paid.
+#[tokio::test]
+async fn what_went_back_has_not_paid() {
+    let world = World::new().await;
+    world.clock.stop();
+    let link = link_of(&world, Price::Fixed { amount: Money::new(500, Currency::gmd()) }, false, Vec::new()).await;
+    let mut payer = world.payer_at(format!("/pay/{link}")).await;
+    payer.choose(Method::Wave).await;
+    let mut payer = on_own_page(&world, &payer).await;
+    payer.go_out("Open Wave").await;
+    payer.decide("approve").await;
+    payer.reload().await;
+    payer.press("/other", &[]).await;
+    payer.with_phone(Method::Afrimoney, "+2207000000").await;
+    let mut payer = on_own_page(&world, &payer).await;
+    world.clock.advance(Duration::from_secs(1));
+    payer.reach("This is already paid").await;
+    let second = session(&payer);
+    let paid = shown(&world, link, second).await.paid().unwrap().id;
+    world.refund(paid, None).await.unwrap();
+    let went_back = async {
+        loop {
+            let hosted = shown(&world, link, second).await;
+            if hosted.attempts.iter().any(|attempt| attempt.status() == TransactionStatus::Refunded) {
+                return hosted;
+            }
+            world.clock.advance(Duration::from_secs(1));
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+    };
+    let hosted = tokio::time::timeout(Duration::from_secs(10), went_back).await.expect("it goes back");
+    assert_ne!(hosted.paid().unwrap().id, paid);
+    assert_eq!(hosted.paid_second().unwrap().id, paid);
+    world.has_clean_books().await;
 }
 
 /// Whoever opens another session by the API is somebody else, as far as a page knows.

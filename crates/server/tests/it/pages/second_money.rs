@@ -47,8 +47,9 @@ async fn an_invoice_that_is_cancelled_has_not_taken_nothing() {
     let scope = world.scope;
     world.app.commit(move |tx, context| invoices::cancel(tx, context, scope, id)).await.unwrap();
     payer.reload().await;
-    assert_eq!(payer.page.heading(), "Your money arrived late");
-    assert!(!payer.page.says(NOTHING), "{}", payer.page.body);
+    assert_eq!(payer.page.heading(), "Cancelled");
+    assert!(payer.page.says(APART) && !payer.page.says(NOTHING), "{}", payer.page.body);
+    assert!(payer.page.says("An earlier payment was more than what was left."), "{}", payer.page.body);
     world.has_clean_books().await;
 }
 
@@ -59,8 +60,11 @@ async fn an_attempt_that_fails_beside_it_is_not_all_that_there_is() {
     payer.choose(Method::Afrimoney).await;
     payer.press("/phone", &[("phone", "+2207000001")]).await;
     world.clock.advance(Duration::from_secs(1));
-    until(&mut payer, APART).await;
-    assert!(!payer.page.says(NOTHING), "{}", payer.page.body);
+    until(&mut payer, NOTHING).await;
+    assert_eq!(payer.page.heading(), "Not paid");
+    // Of this attempt; and of the one before, that it is there.
+    assert!(payer.page.says("An earlier payment was more than what was left."), "{}", payer.page.body);
+    assert!(payer.page.says(APART), "{}", payer.page.body);
     world.has_clean_books().await;
 }
 

@@ -66,7 +66,10 @@ async fn a_person_decides_what_nobody_repeats_any_more() {
 /// A call for it is under way: nobody decides meanwhile, and then it is paid.
 async fn is_paid_by_the_last_call(world: &World, rail: &Lossy, checkout: Id<Checkout>, status: &'static str) {
     let id = world.shown(checkout).await.unwrap().id;
-    assert_eq!(step(world, id).await, Step::Sending);
+    let transaction = transaction(world, id).await;
+    assert_eq!(transaction.step(), Step::Sending);
+    // A call that was lost stays lost while it is made once more.
+    assert_eq!(transaction.is_outcome_unknown(), status == "processing");
     let decided = decided_as_failed(world, id).await;
     assert_eq!(decided, Err(Failure::Refused(Refusal::AttemptNotUnknown { status })));
     go_on(rail);
@@ -88,8 +91,12 @@ fn go_on(rail: &Lossy) {
 }
 
 async fn step(world: &World, id: Id<Transaction>) -> Step {
+    transaction(world, id).await.step()
+}
+
+async fn transaction(world: &World, id: Id<Transaction>) -> Transaction {
     let scope = world.scope;
-    world.app.read(move |tx, _| Ok(look_up::<Transaction>(tx, scope, id)?.step())).await.unwrap()
+    world.app.read(move |tx, _| look_up::<Transaction>(tx, scope, id)).await.unwrap()
 }
 
 /// By a person who has looked it up.

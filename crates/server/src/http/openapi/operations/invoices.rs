@@ -41,8 +41,9 @@ pub(super) fn about(id: &str) -> Option<(Access, Repeats, &'static str)> {
             write,
             Repeats::ByHeader,
             "Writes to `customer_email` in your language, with the amount, a link to pay and the PDF. The answer means that the \
-             mail is kept for sending: it leaves as soon as the mail server takes it, is tried again for about three days, and \
-             is not sent for an invoice that was cancelled meanwhile. Every call is one more mail, of which there may be ten \
+             mail is kept for sending: it leaves as soon as the mail server takes it, is tried again for about three days \
+             (less long where the server takes it three times and its answer is lost), and is not sent for an invoice that was cancelled \
+             meanwhile. Where you correct the address before it has left, it goes to the new one. Every call is one more mail, of which there may be ten \
              within ten minutes; a repetition under the same key is none. In test mode it is sent as well and says TEST.",
         ),
         "cancel_invoice" => (
