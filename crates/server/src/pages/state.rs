@@ -423,9 +423,8 @@ fn with_problem(mut state: State, note: &Note) -> State {
     | State::ApproveOnPhone { problem, .. }
     | State::Redirecting { problem, .. } = &mut state
     {
-        let began_nothing = matches!(said, Problem::NotStarted(_) | Problem::TooOften | Problem::StaleForm);
-        // An attempt that may still take money is warned of before anything else.
-        if !(began_nothing && *problem == Some(Problem::InProgress)) {
+        // It would say that nothing was taken, and an attempt before it may have taken money.
+        if !(matches!(said, Problem::NotStarted(_)) && *problem == Some(Problem::InProgress)) {
             *problem = Some(said);
         }
     }
