@@ -7,6 +7,7 @@ use domain::payment_link::{PaymentLink, Price, Status};
 use domain::{Currency, Id, Method, Money};
 
 use super::changes::{change_link, link_of};
+use super::replaced::on_own_page;
 use crate::world::World;
 
 async fn link(world: &World) -> Id<PaymentLink> {
@@ -22,8 +23,7 @@ async fn nobody_is_sent_to_pay_again_while_the_own_payment_is_not_decided() {
     let id = link(&world).await;
     let mut payer = world.payer_at(format!("/pay/{id}")).await;
     payer.choose(Method::Wave).await;
-    let session = payer.page.path.split(['/', '?']).nth(3).unwrap().to_owned();
-    let mut payer = world.payer_at(format!("/pay/{id}/{session}")).await;
+    let mut payer = on_own_page(&world, &payer).await;
     payer.go_out("Open Wave").await;
     payer.decide("approve").await;
     // The network takes its time, and the payer wants another method.
@@ -56,8 +56,8 @@ async fn who_has_an_hour_is_told_in_its_last_quarter() {
     change_link(&world, id, LinkChange { max_usage_count: Some(Some(1)), ..LinkChange::default() }).await;
     let mut payer = world.payer_at(format!("/pay/{id}")).await;
     payer.choose(Method::Wave).await;
-    let page = payer.page.path.split('?').next().unwrap().to_owned();
-    let mut payer = world.payer_at(page.clone()).await;
+    let mut payer = on_own_page(&world, &payer).await;
+    let page = payer.page.path.clone();
     assert!(!payer.page.says("to pay."), "{}", payer.page.body);
     world.clock.advance(Duration::from_secs(44 * 60));
     assert!(world.get(&format!("{page}/status")).await.body.contains("\"time_left\":null"));

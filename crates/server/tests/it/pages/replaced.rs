@@ -19,7 +19,7 @@ const UNSETTLED: &str = "A payment is still being checked. Wait for its answer b
 const NOTHING: &str = "Nothing was taken";
 
 /// Whoever goes on where this page leads, and looks at that page again.
-async fn on_own_page<'w>(world: &'w World, payer: &Payer<'_>) -> Payer<'w> {
+pub(super) async fn on_own_page<'w>(world: &'w World, payer: &Payer<'_>) -> Payer<'w> {
     let (path, _) = payer.page.path.split_once('?').unwrap_or((&payer.page.path, ""));
     world.payer_at(path.to_owned()).await
 }

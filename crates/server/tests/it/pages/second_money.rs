@@ -10,6 +10,7 @@ use domain::payment_link::Price;
 use domain::{Currency, Id, Method, Money};
 
 use super::changes::{bill_anew, billed, change_link, link_of, set};
+use super::replaced::on_own_page;
 use crate::world::{Payer, World, post};
 
 const APART: &str = "is kept apart";
@@ -79,8 +80,7 @@ async fn who_may_have_paid_is_led_to_no_shop_as_one_who_did_not() {
     let mut payer = world.payer_at(format!("/pay/{id}")).await;
     assert!(payer.page.has_form("/leave"), "{}", payer.page.body);
     payer.choose(Method::Wave).await;
-    let session = payer.page.path.split(['/', '?']).nth(3).unwrap().to_owned();
-    let mut payer = world.payer_at(format!("/pay/{id}/{session}")).await;
+    let mut payer = on_own_page(&world, &payer).await;
     payer.go_out("Open Wave").await;
     payer.decide("approve").await;
     payer.reload().await;
