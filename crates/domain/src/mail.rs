@@ -27,7 +27,7 @@ pub struct Mail {
     pub kind: MailKind,
     /// The public id of what it is about.
     pub object_id: String,
-    /// The address as it was when the mail was asked for.
+    /// The address as it was when the mail was asked for. An invoice goes to the one that it names when it leaves.
     pub recipient: String,
     pub status: MailStatus,
     pub attempts: i64,

@@ -131,7 +131,7 @@ fn came_before_the_end(hosted: &Hosted, attempt: &Transaction) -> bool {
 
 /// Money that is nobody's yet: second, and not paid back as a whole.
 fn kept_apart(hosted: &Hosted) -> Option<&Transaction> {
-    hosted.is_paid_by().find(|attempt| attempt.duplicate && attempt.refunded().minor < attempt.amount.minor)
+    hosted.is_paid_by().find(|attempt| attempt.duplicate && attempt.status() != TransactionStatus::Refunded)
 }
 
 /// Whether nothing of the payer's has been taken, and nothing can be yet.
