@@ -48,10 +48,11 @@ def html_faults(benign, hostile, pair):
     """As a browser with script reads it, and as one without: `noscript` is another thing to each."""
     is_one = not any("<noscript" in text.lower() for text in (benign, hostile))
     for scripting in (True,) if is_one else (True, False):
-        yield from _tree_faults(tree(benign, scripting), tree(hostile, scripting), pair)
+        yield from tree_faults(tree(benign, scripting), tree(hostile, scripting), pair)
 
 
-def _tree_faults(benign, hostile, pair):
+def tree_faults(benign, hostile, pair):
+    """Of what `tree` made of two pages, or a browser."""
     (nodes, errors), (others, other_errors) = benign, hostile
     if errors != other_errors:
         yield f"{other_errors} parse errors instead of {errors}"

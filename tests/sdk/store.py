@@ -75,6 +75,11 @@ class Store:
     def verify(self):
         return dalasi("verify", *self.location, check=False)
 
+    def give_key_to(self, restored):
+        """The master key, which is no part of a backup."""
+        restored.key_file().parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(self.key_file(), restored.key_file())
+
     def end_pauses(self):
         """What waits for its next attempt is due, as if the pauses were over; no server may have the store open. (A retry by
         hand would not do: it is exempt from the order.)"""
@@ -92,6 +97,9 @@ class SqliteStore(Store):
         """A copy of a store that no server has open."""
         shutil.copytree(self.folder, folder)
         return SqliteStore(folder)
+
+    def key_file(self):
+        return self.folder / "master.key"
 
     def database_file(self):
         files = [
@@ -126,8 +134,11 @@ class PostgresStore(Store):
     def copy(self, folder):
         """A copy of a store that no server has open."""
         copy = PostgresStore(folder, self.server_url, template=self.database)
-        shutil.copy(self.location[-1], copy.location[-1])
+        self.give_key_to(copy)
         return copy
+
+    def key_file(self):
+        return self.location[-1]
 
     def ask(self, statement):
         return psql(self.url, statement)

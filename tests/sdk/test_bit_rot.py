@@ -187,8 +187,7 @@ def strike(kept, folder, random):
         shutil.copy(kept.backup, file)
         place = flip(file, random)
         restored = SqliteStore(folder / "restored")
-        restored.folder.mkdir()
-        shutil.copy(kept.closed.folder / "master.key", restored.folder)
+        kept.closed.give_key_to(restored)
         is_taken = dalasi("restore", file, *restored.location, check=False).returncode == 0
         return f"backup, byte {place}", ["it was restored"] if is_taken else []
     if kind == "database":

@@ -10,7 +10,7 @@ from jokoor import Jokoor
 
 from checks import data, ok
 from server import Server
-from store import PostgresStore, dalasi
+from store import dalasi
 
 
 def test_health(anonymous):
@@ -56,13 +56,7 @@ def test_a_backup_taken_while_running_is_whole(server, sdk, new_store, tmp_path,
     checkout = paid()
     dalasi("backup", *server.store.location, tmp_path / "backup")
     restored = new_store()
-    key_file = (
-        server.store.location[-1] if isinstance(server.store, PostgresStore) else server.store.folder / "master.key"
-    )
-    target = restored.location[-1] if isinstance(restored, PostgresStore) else restored.folder / "master.key"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(key_file.read_bytes())
-    target.chmod(0o600)
+    server.store.give_key_to(restored)
     dalasi("restore", *restored.location, tmp_path / "backup")
     assert restored.verify().returncode == 0
     copy = Server(restored, tmp_path / "restored.log").start()

@@ -18,7 +18,7 @@ from proof import Proof
 from scenario import Client
 from server import Server
 from stocked import stocked
-from store import PostgresStore, SqliteStore, dalasi
+from store import dalasi
 from waits import p99
 
 DRAIN_S = 25
@@ -358,19 +358,9 @@ def back_up(store, file):
 
 def restored(file, store, empty):
     """The empty store, with what the backup of the other holds."""
-    put_key(store, empty)
+    store.give_key_to(empty)
     dalasi("restore", file, *empty.location)
     return empty
-
-
-def put_key(store, restored):
-    """The master key is no part of a backup."""
-    if isinstance(store, SqliteStore):
-        restored.folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(store.folder / "master.key", restored.folder / "master.key")
-    else:
-        assert isinstance(store, PostgresStore)
-        shutil.copy(store.location[-1], restored.location[-1])
 
 
 def plain_copy_loses(store, load, folder):

@@ -153,6 +153,7 @@ impl Machine {
         if let Err(message) = install::fault_tools() {
             eprintln!("{message}");
         }
+        let chromium = install::chromium().inspect_err(|message| eprintln!("{message}")).ok();
         let binary = self.dalasi()?;
         let url = self.postgres_url()?;
         let folder = self.root.join("tests/sdk");
@@ -164,7 +165,8 @@ impl Machine {
             .env("DALASI_BIN", &binary)
             .env("DALASI_PLANTED_BIN", self.planted()?)
             .env("DALASI_TEST_POSTGRES_URL", &url)
-            .env("PYTHONDONTWRITEBYTECODE", "1");
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .envs(chromium.map(|program| ("CHROMIUM", program)));
         Ok(pytest)
     }
 

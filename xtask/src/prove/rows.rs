@@ -80,7 +80,7 @@ pub(crate) const ROWS: &[Row] = &[
         databases: BOTH,
         runner: Runner::Pytest(&["test_linearizability.py", "-s"]),
         unit: "histories",
-        counts: [2, 200, 200],
+        counts: [1, 200, 200],
         is_gate_step: false,
     },
     Row {
@@ -218,6 +218,15 @@ pub(crate) const ROWS: &[Row] = &[
         runner: Runner::Pytest(&["test_under_load.py::test_a_hot_backup_holds_what_was_acknowledged_before"]),
         unit: "backups",
         counts: [1, 300, 300],
+        is_gate_step: false,
+    },
+    Row {
+        id: "B8.size",
+        title: "a store of a GiB is backed up, and restored within a minute, whole",
+        databases: BOTH,
+        runner: Runner::Pytest(&["test_large_backup.py", "-s"]),
+        unit: "stores",
+        counts: [1, 3, 3],
         is_gate_step: false,
     },
     Row {
@@ -432,6 +441,15 @@ pub(crate) const ROWS: &[Row] = &[
         is_gate_step: false,
     },
     Row {
+        id: "D9.browser",
+        title: "so it is to a browser, which is shown every page, with JavaScript and without",
+        databases: &["sqlite"],
+        runner: Runner::Pytest(&["test_injection_in_browser.py", "-s"]),
+        unit: "payloads",
+        counts: [1, 200, 200],
+        is_gate_step: false,
+    },
+    Row {
         id: "D10",
         title: "no page leads away, takes a foreign form or is shown in a frame",
         databases: BOTH,
@@ -447,6 +465,15 @@ pub(crate) const ROWS: &[Row] = &[
         runner: Runner::Pytest(&["test_enumeration.py", "-s"]),
         unit: "samples",
         counts: [3_000, 1_000_000, 1_000_000],
+        is_gate_step: false,
+    },
+    Row {
+        id: "D11.guesses",
+        title: "nobody finds anything by guessing, however close to what is there",
+        databases: BOTH,
+        runner: Runner::Pytest(&["test_guesses.py", "-s"]),
+        unit: "guesses",
+        counts: [5_000, 10_000_000, 10_000_000],
         is_gate_step: false,
     },
     Row {

@@ -21,7 +21,6 @@ pub(super) const NOT_BUILT: &[(&str, &str)] = &[
          and operations do not drive the real server yet, and no proxy stands between it and them",
     ),
     ("B4.lazyfs", "PostgreSQL loses no power: LazyFS needs FUSE; what it does when it crashes is C8's"),
-    ("B8.size", "a backup is restored and held against every acknowledgement; none of 1 GiB, within a minute"),
     ("C2.signed", "no rail speaks by itself over HTTP yet, so that there is no signature to replay"),
     (
         "C4.crowd",
@@ -31,11 +30,6 @@ pub(super) const NOT_BUILT: &[(&str, &str)] = &[
         "D7.races",
         "Miri comes with nightly compilers alone, and ThreadSanitizer wants a standard library that is built for it from its sources",
     ),
-    (
-        "D9.browser",
-        "hostile texts are looked for in what the pages are made of; a browser is shown one of them, not 200",
-    ),
-    ("D11.guesses", "ids of others are asked for, and their times compared; nobody guesses 10,000,000"),
     ("D13.coverage", "mutants say which tests see a change; which lines and error branches they reach is not measured"),
     (
         "D14.vet",
