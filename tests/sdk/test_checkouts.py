@@ -151,7 +151,8 @@ class TestCreate:
         with Jokoor(server.keys["live"]["secret"], base_url=server.url, max_retries=0) as live:
             assert error(live.checkouts.create(amount="1.00")).startswith("JokoorValidationError: ")
         api = Api(server.url, server.keys["live"]["secret"])
-        refusal(api.post("/v1/checkouts", {"amount": "1.00"}), 400, "no_payment_method_available")
+        refused = refusal(api.post("/v1/checkouts", {"amount": "1.00"}), 400, "no_payment_method_available")
+        assert refused["error"] == "Live mode has no payment provider in this version; use a test key."
 
 
 class TestGet:

@@ -427,7 +427,11 @@ class TestNamedByAPayment:
     def test_a_customer_named_later_replaces_no_attempt(self, api, start, payer):
         session = data(start(payment_method="wave", customer_phone="+2207654321"))
         again = data(api.post("/v1/pay/initialize", {"session_id": session["id"], "customer_id": payer["id"]}))
-        assert again == session
+        known = {"customer_email": payer["email"], "customer_name": payer["name"], "updated_at": again["updated_at"]}
+        assert again == session | known, "the phone was handed over"
+        attempt = data(api.get(f"/v1/pay/status/{session['id']}"))["transaction_id"]
+        attempt = data(api.get(f"/v1/pay/transactions/{attempt}"))
+        assert (attempt["customer_id"], attempt["customer_phone"]) == (payer["id"], "+2207654321")
 
     def test_who_is_not_there_is_a_fault_of_the_body(self, api, sdk, start):
         gone = ok(sdk.customers.create(email=address()))

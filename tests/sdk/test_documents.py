@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from checks import data, error, eventually, ok, refusal
+from invoices import order
 from server import Api
 
 NOBODYS = "01h455vb4pex5vsknk084sn02q"
@@ -96,6 +97,14 @@ class TestInvoices:
         ok(sdk.invoices.cancel(invoice["id"]))
         cancelled = read(download(sdk, invoice))
         assert "CANCELLED" in cancelled and "Pay online" not in cancelled
+
+    def test_it_leads_only_to_a_page_that_takes_the_money(self, server, api):
+        live = Api(server.url, server.keys["live"]["secret"])
+        for client, currency, is_named in ((api, "GMD", True), (api, "NGN", False), (live, "GMD", False)):
+            invoice = data(client.post("/v1/pay/invoices", order(currency=currency)), 201)
+            assert invoice["payment_url"], "its page is there, and says whom to ask"
+            text = read(client.get(f"/v1/pay/invoices/{invoice['id']}/pdf").content)
+            assert (f"Total 100.00 {currency}" in text, "Pay online" in text) == (True, is_named), text
 
     def test_the_same_invoice_is_the_same_file(self, sdk, bill):
         invoice = bill()

@@ -207,6 +207,9 @@ def foreign_forms(payer, place, others):
                 f"{action} as {kind!r}",
                 lambda send=send, kind=kind, body=body: send(None, {"Content-Type": kind}, data=body),
             )
+        for name in (*fields, "note"):
+            changed = fields | {name: fields.get(name, "x") + "\0"}
+            yield f"{action} NUL in {name}", lambda send=send, it=changed: send(it)
         query = {name: value for name, value in fields.items()}
         yield (
             f"{action} token in the query",

@@ -80,7 +80,7 @@ FIELDS = {
         {"items": [ITEM | {"unit_price": "1000000000000.00"}]},
         {"items[0].unit_price": "amount_too_large"},
     ),
-    "a total in an item": ({"items": [ITEM | {"total": "1.00"}]}, {"items[0].total": "unknown_field"}),
+    "a sum in an item": ({"items": [ITEM | {"sum": "1.00"}]}, {"items[0].sum": "unknown_field"}),
     "a fault in the second item": ({"items": [ITEM, ITEM | {"quantity": -1}]}, {"items[1].quantity": "out_of_range"}),
     "an amount": ({"amount": "1.00"}, {"amount": "unknown_field"}),
     "a number": ({"invoice_number": "INV-2030-01-0001"}, {"invoice_number": "unknown_field"}),

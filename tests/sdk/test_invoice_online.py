@@ -38,12 +38,17 @@ def partial(api):
 def test_what_no_method_takes_is_paid_by_hand_only(new_server, named):
     server = new_server()
     test, live = (Api(server.url, server.keys[mode]["secret"]) for mode in ("test", "live"))
+    data(test.put("/v1/pay/settings", {"enabled_methods": ["wave", "afrimoney", "qmoney"]}))
     line = {"description": "Rice", "quantity": 1, "unit_price": "100"}
     order = {"customer_email": "awa@example.com", "customer_name": "Awa", "due_date": "2030-01-31", "items": [line]}
-    for client, currency in ((test, "JPY"), (live, "GMD")):
+    nobody = "No enabled method takes JPY, and no other would. Use another currency, or take the money another way."
+    by_card = "No enabled method takes USD. Add one that does to `enabled_methods` in the settings."
+    no_provider = "Live mode has no payment provider in this version; use a test key."
+    for client, currency, why in ((test, "JPY", nobody), (test, "USD", by_card), (live, "GMD", no_provider)):
         invoice = data(client.post("/v1/pay/invoices", {**order, "currency": currency}), 201)
         body = {"object_type": "invoice", "object_id": invoice["id"], **named}
-        refusal(client.post("/v1/pay/initialize", body), 400, "no_payment_method_available")
+        refused = refusal(client.post("/v1/pay/initialize", body), 400, "no_payment_method_available")
+        assert refused["error"] == why
         taken = {"amount": "100", "payment_method": "cash"}
         paid = data(client.post(f"/v1/pay/invoices/{invoice['id']}/payments", taken), 201)
         assert paid["status"] == "paid"

@@ -469,7 +469,7 @@ class TestUpdate:
             ({"notes": None}, {"notes": "wrong_type"}),
             ({"customer_email": None}, {"customer_email": "wrong_type"}),
             ({"customer_email": "nobody"}, {"customer_email": "invalid_format"}),
-            ({"customer_name": ""}, {"customer_name": "too_short"}),
+            ({"customer_name": "x" * 201}, {"customer_name": "too_long"}),
             ({"customer_phone": "12"}, {"customer_phone": "invalid_format"}),
             ({"tax_rate": "5"}, {"tax_rate": "wrong_type"}),
             ({"tax_rate": None}, {"tax_rate": "wrong_type"}),

@@ -381,7 +381,8 @@ class TestEnds:
         single = link(max_usage_count=1)
         body = {"object_type": "payment_link", "object_id": single["id"], "payment_method": "wave"}
         quiet = start(single, QUIET, method="wave")
-        refusal(api.post("/v1/pay/initialize", body), 400, "payment_in_progress")
+        refused = refusal(api.post("/v1/pay/initialize", body), 400, "payment_in_progress")
+        assert "hold all that is left of this payment link" in refused["error"], "whoever asks has begun nothing"
         # The payer chooses another method: the attempt before gives its use back.
         poor = data(
             api.post(

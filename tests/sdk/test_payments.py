@@ -163,6 +163,95 @@ class TestInitialize:
         unknown = dict.fromkeys(("client_secret", "object_id", "session_id"), "not_found")
         assert faults(api.post("/v1/pay/initialize", body)) == unknown
 
+    def test_all_that_is_wrong_is_told_at_once(self, sdk, api):
+        checkout = ok(sdk.checkouts.create(amount="10.00"))
+        wrong = {"customer_email": "x"}
+        nobody = {"customer_id": "cus_01h455vb4pex5vsknk084sn02q"}
+        unknown = {"object_type": "checkout", "object_id": "cs_01h455vb4pex5vsknk084sn02q"}
+        told = {"customer_email": "invalid_format", "object_id": "not_found"}
+        assert faults(api.post("/v1/pay/initialize", unknown | wrong)) == told
+        assert faults(api.post("/v1/pay/initialize", unknown | wrong | nobody)) == told | {"customer_id": "not_found"}
+        body = {"client_secret": checkout["client_secret"], "amount": "10.001"} | nobody | wrong
+        assert faults(api.post("/v1/pay/initialize", body)) == {
+            "amount": "too_many_decimals", "customer_id": "not_found", "customer_email": "invalid_format",
+        }  # fmt: skip
+        body = {"client_secret": checkout["client_secret"], "payment_method": "qmoney", "amount": "9.00"} | wrong
+        assert faults(api.post("/v1/pay/initialize", body)) == {
+            "amount": "conflict", "customer_phone": "required", "customer_email": "invalid_format",
+        }  # fmt: skip
+        assert ok(sdk.checkouts.get(checkout["id"]))["payment_session_id"] is None
+
+    def test_the_reference_tells_of_the_parts_of_an_invoice(self, api):
+        schemas = api.get("/openapi.json").json()["components"]["schemas"]
+        described = schemas["InitializePayment"]["properties"]["amount"]["description"]
+        assert "allow_partial_payments" in described
+        assert "allow_partial_payments" in schemas["UpdateSettings"]["properties"]
+
+
+class TestMoreIsTold:
+    """What is sent to go on with a session whose attempt has begun (contract §2.2 rule 1)."""
+
+    AWA = {"customer_email": "awa@example.gm", "customer_name": "Awa"}
+
+    def transaction(self, sdk, session):
+        return ok(sdk.transactions.get(ok(sdk.payments.get_status(session["id"]))["transaction_id"]))
+
+    def test_session_and_transaction_know_who_pays(self, sdk):
+        checkout = ok(sdk.checkouts.create(amount="25.00"))
+        session = ok(sdk.payments.initialize(client_secret=checkout["client_secret"], payment_method="wave"))
+        assert (session["customer_email"], session["customer_name"]) == (None, None)
+        again = ok(sdk.payments.initialize(session_id=session["id"], **self.AWA))
+        assert again == session | self.AWA | {"updated_at": again["updated_at"]}
+        assert ok(sdk.payments.get_session(session["id"])) == again
+        transaction = self.transaction(sdk, session)
+        assert (transaction["customer_email"], transaction["customer_name"]) == ("awa@example.gm", "Awa")
+        assert transaction["status"] == "pending"
+        later = ok(sdk.payments.initialize(session_id=session["id"], customer_name="Awa Ceesay"))
+        assert later == again | {"customer_name": "Awa Ceesay", "updated_at": later["updated_at"]}
+        assert ok(sdk.payments.initialize(session_id=session["id"], customer_name="Awa Ceesay")) == later
+
+    def test_metadata_is_replaced_and_lands_in_the_transaction(self, sdk, api, pay):
+        _, session = pay(QUIET, "wave")
+        go_on = {"session_id": session["id"]}
+        data(api.post("/v1/pay/initialize", go_on | {"metadata": {"basket": "77", "desk": "3"}}))
+        assert self.transaction(sdk, session)["metadata"] == {"basket": "77", "desk": "3"}
+        data(api.post("/v1/pay/initialize", go_on | self.AWA))
+        assert self.transaction(sdk, session)["metadata"] == {"basket": "77", "desk": "3"}, "nothing was said of it"
+        data(api.post("/v1/pay/initialize", go_on | {"metadata": {"desk": "4"}}))
+        transaction = self.transaction(sdk, session)
+        assert (transaction["metadata"], transaction["customer_name"]) == ({"desk": "4"}, "Awa")
+
+    def test_another_phone_begins_another_attempt(self, sdk, pay):
+        _, session = pay(QUIET, "wave")
+        other = ok(sdk.payments.initialize(session_id=session["id"], customer_phone="+2207654322", **self.AWA))
+        assert (other["id"] != session["id"], other["customer_name"]) == (True, "Awa")
+        closed = ok(sdk.payments.get_session(session["id"]))
+        assert (closed["status"], closed["customer_name"]) == ("cancelled", None)
+
+    def test_it_may_come_with_the_code(self, sdk, api, pay):
+        _, session = pay("+2207000000", "qmoney")
+        body = {"session_id": session["id"], "customer_pin": "123456", "metadata": {"desk": "3"}} | self.AWA
+        assert data(api.post("/v1/pay/initialize", body))["customer_name"] == "Awa"
+        eventually(lambda: ok(sdk.payments.get_status(session["id"]))["status"] == "succeeded")
+        transaction = self.transaction(sdk, session)
+        assert (transaction["customer_email"], transaction["metadata"]) == ("awa@example.gm", {"desk": "3"})
+
+    def test_what_the_provider_has_and_what_is_paid_is_told_no_more(self, sdk, api, pay):
+        _, session = pay(QUIET, "afrimoney")
+        refusal(api.post("/v1/pay/initialize", {"session_id": session["id"]} | self.AWA), 400, "payment_in_progress")
+        assert ok(sdk.payments.get_session(session["id"]))["customer_name"] is None
+
+        checkout, session = pay("+2207000000", "afrimoney")
+        eventually(lambda: ok(sdk.payments.get_status(session["id"]))["status"] == "succeeded")
+        before = ok(sdk.payments.get_session(session["id"])), self.transaction(sdk, session)
+        assert [shown["customer_name"] for shown in before] == [None, None]
+        for named, code in (
+            ({"session_id": session["id"]}, "payment_already_succeeded"),
+            ({"client_secret": checkout["client_secret"]}, "checkout_already_completed"),
+        ):
+            refusal(api.post("/v1/pay/initialize", named | self.AWA | {"metadata": {"desk": "3"}}), 400, code)
+        assert (ok(sdk.payments.get_session(session["id"])), self.transaction(sdk, session)) == before
+
 
 class TestCode:
     """QMoney's one-time code; the SDK has no field for it."""
@@ -215,6 +304,41 @@ class TestCode:
         document = api.get("/openapi.json").json()
         described = document["components"]["schemas"]["InitializePayment"]["properties"]["customer_pin"]
         assert not re.fullmatch(described["pattern"], code, re.ASCII)
+
+
+    def test_what_contradicts_the_attempt_costs_no_try(self, sdk, api, pay):
+        _, session = pay("+2207000000", "qmoney")
+        code = {"session_id": session["id"], "customer_pin": "123456"}
+        others = {"amount": "1.00", "payment_method": "wave", "customer_phone": QUIET}
+        for field, other in others.items():
+            assert faults(api.post("/v1/pay/initialize", code | {field: other})) == {field: "conflict"}
+        every = dict.fromkeys(others, "conflict")
+        assert faults(api.post("/v1/pay/initialize", code | others)) == every
+        beside = code | others | {"customer_pin": "12345"}
+        assert faults(api.post("/v1/pay/initialize", beside)) == every | {"customer_pin": "invalid_format"}
+        after = ok(sdk.payments.get_session(session["id"]))
+        assert (after["status"], after["failure_reason"], after["next_action"]["attempts_left"]) == ("pending", None, 3)
+        assert data(self.submit(api, session, "123456"))["status"] in ("processing", "succeeded")
+        eventually(lambda: ok(sdk.payments.get_status(session["id"]))["status"] == "succeeded")
+        assert ok(sdk.payments.get_status(session["id"]))["transaction"]["amount"] == "100.00"
+
+    def test_what_agrees_with_the_attempt_may_come_with_the_code(self, sdk, api, pay):
+        _, session = pay("+2207000000", "qmoney")
+        same = {"amount": "100", "payment_method": "qmoney", "customer_phone": "700-0000"}
+        wrong = data(api.post("/v1/pay/initialize", {"session_id": session["id"], "customer_pin": "000000"} | same))
+        assert (wrong["id"], wrong["next_action"]["attempts_left"]) == (session["id"], 2)
+        data(api.post("/v1/pay/initialize", {"session_id": session["id"], "customer_pin": "123456"} | same))
+        eventually(lambda: ok(sdk.payments.get_status(session["id"]))["status"] == "succeeded")
+
+    def test_a_page_can_t_find_out_the_phone_beside_a_code(self, sdk, publishable, pay):
+        _, session = pay("+2207000000", "qmoney")
+        code = {"session_id": session["id"], "customer_pin": "123456"}
+        for phone in ("+2207000000", QUIET):
+            answer = publishable.post("/v1/pay/initialize", code | {"customer_phone": phone})
+            assert faults(answer) == {"customer_phone": "not_allowed"}
+        assert faults(publishable.post("/v1/pay/initialize", code | {"amount": "1.00"})) == {"amount": "conflict"}
+        data(publishable.post("/v1/pay/initialize", code))
+        eventually(lambda: ok(sdk.payments.get_status(session["id"]))["status"] == "succeeded")
 
 
 class TestStatusAndSession:

@@ -20,6 +20,8 @@ GATE_WAYS = 40
 # A second earns one, and two may come at once.
 SLOW = ("--rate-limit", "1")
 BURST = 2
+# With a publishable key, of the networks of one /48.
+SITE_BURST = 4
 # Of what needs no key.
 OPEN_BURST, OPEN_RATE = 200, 100
 MOST_ATTEMPTS = 10
@@ -115,7 +117,8 @@ def of_one_key(server, proof):
 
 
 def of_one_visitor(server, proof):
-    """A publishable key is everybody's who looks at the page: one network gets half of it, and the rest is for the others."""
+    """A publishable key is everybody's who looks at the page: one network gets half of a secret key's rate, and what several of
+    them take leaves enough for the others."""
 
     def ask(source):
         return raw(server, ("Authorization", f"Bearer {server.keys['test']['publishable']}"), source=source)
@@ -128,10 +131,26 @@ def of_one_visitor(server, proof):
                  ("ratelimit-limit", "ratelimit-remaining")]  # fmt: skip
         if place == 0 and shown != ["1", "0"]:
             proof.violation(f"of its half a visitor is told {shown}")
-    status, headers = ask("127.0.3.2")
-    if status != 200:
-        proof.violation(f"another payer is refused for that network's requests: {status}")
+    for number in range(2, 10):
+        status, _ = ask(f"127.0.3.{number}")
+        if status != 200:
+            proof.violation(f"another payer is refused for the requests of {number - 1} networks: {status}")
     bucket.judge()
+
+
+def of_one_site(server, proof):
+    """Of IPv6 a place may have a /48, and as many networks in it as it likes: together they have a bound of their own."""
+
+    def ask(address):
+        key = ("Authorization", f"Bearer {server.keys['test']['publishable']}")
+        return raw(server, key, ("X-Forwarded-For", address))
+
+    bucket = Bucket(proof, "a publishable key, by the networks of one /48", SITE_BURST, 2)
+    for number in range(20):
+        bucket.took(*ask(f"2001:db8:3:{number:x}::1"))
+    bucket.judge()
+    if ask("2001:db8:4::1")[0] != 200:
+        proof.violation("another payer is refused for the networks of one /48")
 
 
 def guesses(others):
@@ -400,7 +419,9 @@ def test_no_way_round_a_limit(new_server, new_store, database):
         of_one_visitor(server, proof)
         of_one_address(server, proof, others)
         of_one_address_that_says_more(server, proof)
-        behind_a_proxy(new_server(options=(*SLOW, "--trusted-proxies", "1")), proof, others)
+        proxied = new_server(options=(*SLOW, "--trusted-proxies", "1"))
+        behind_a_proxy(proxied, proof, others)
+        of_one_site(proxied, proof)
         if database == "postgres":
             before_any_look(server, others, proof)
         to_everybody(server, proof)

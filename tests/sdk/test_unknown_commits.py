@@ -114,6 +114,27 @@ def test_the_sdk_makes_a_refund_once(bought):
         assert second["id"] != refund["id"]
 
 
+def test_the_sdk_begins_a_payment_of_a_link_once(bought):
+    server, silent, transaction = bought
+    payer = "Awa Whom-Nobody-Tells"
+    with Jokoor(server.keys["test"]["secret"], base_url=server.url) as sdk:
+        link = ok(sdk.payment_links.create(title="Tea", amount="25.00"))["id"]
+        silent.text = payer.encode()
+        threading.Timer(SILENT_S, silent.speaks.set).start()
+        pay = {"payment_method": "afrimoney", "customer_phone": PAYS, "customer_name": payer}
+        ok(sdk.payments.initialize(object_type="payment_link", object_id=link, **pay))
+        assert silent.speaks.is_set(), "it went unnoticed"
+
+        def paid():
+            return [one for one in ok(sdk.transactions.list())["items"] if one["status"] == "completed"]
+
+        # One would be begun by each of two requests, and handed over by the worker when its lease ends.
+        attempts = eventually(lambda: len(paid()) >= 2 and paid(), timeout=60)
+        assert len(attempts) == 2 and ok(sdk.transactions.list())["total"] == 2, attempts
+        assert transaction in [one["id"] for one in attempts]
+        assert ok(sdk.payment_links.get(link))["usage_count"] == 1
+
+
 def test_who_gives_up_sooner_than_the_server_makes_it_once(bought):
     server, silent, transaction = bought
     silent.text = b"the refund nobody waits for"

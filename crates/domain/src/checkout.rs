@@ -110,16 +110,23 @@ impl Item {
     pub fn new(description: Option<String>, quantity: i64, unit_price: Money) -> Option<Self> {
         assert!(quantity > 0, "quantities are read as positive");
         let total = unit_price.checked_times(quantity)?;
-        let fits = total.minor <= Money::maximum(total.currency).minor;
-        fits.then_some(Self { product_id: None, description, quantity, unit_price, total })
+        total.fits().then_some(Self { product_id: None, description, quantity, unit_price, total })
     }
 }
 
 /// The sum of the lines; `None` where it is above what one object may cost.
 pub fn sum(items: &[Item]) -> Option<Money> {
+    added_up(items).filter(|total| total.fits())
+}
+
+/// The same of lines that are stored, by whichever version.
+pub fn stored_sum(items: &[Item]) -> Option<Money> {
+    added_up(items).filter(|total| total.fits_stored())
+}
+
+fn added_up(items: &[Item]) -> Option<Money> {
     let (first, rest) = items.split_first()?;
-    let total = rest.iter().try_fold(first.total, |sum, item| sum.checked_add(item.total))?;
-    (total.minor <= Money::maximum(total.currency).minor).then_some(total)
+    rest.iter().try_fold(first.total, |sum, item| sum.checked_add(item.total))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,8 @@
 //! Mails that are owed to customers, and some to the merchant, and when the next try is.
 //!
 //! Sending is the server's; this decides only what follows from an outcome. SMTP has no way to ask what became of a
-//! message: a mail whose answer was lost is sent again, with the same Message-ID, and may then arrive more than once.
+//! message: a mail whose answer was lost is sent again, with the same Message-ID, and may then arrive more than once. Each time is
+//! counted before it is sent, so that a process that ends with a message in its hands counts as one that lost the answer.
 
 use std::time::Duration;
 
@@ -18,6 +19,13 @@ const SCHEDULE_S: [u64; 12] =
 
 /// Of a message whose answer is lost as often as this, nobody waits for another: it may have arrived each time.
 const MOST_UNANSWERED: i64 = 3;
+
+/// From the beginning of a conversation with a mail server on it may take up to ten minutes to look into the message, after some at
+/// each step before: nobody says of the last time that it brought nothing before that is over.
+const LONGEST_CONVERSATION: Duration = Duration::from_secs(30 * MINUTE);
+
+/// Of an attempt of which nobody has stored what came of it: it is under way, or its process ended.
+pub const UNHEARD: &str = "the message was handed over, and nobody heard what came of it: it may have arrived";
 
 /// One mail to one recipient about one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +117,8 @@ pub enum MailAttempted {
     Refused { error: String },
     /// Not now, or nobody knows: the message was sent whole, and no answer came.
     Failed { error: String, may_have_arrived: bool },
+    /// Nothing was sent: it was before, as often as it may be ([`Mail::is_spent`]).
+    Spent,
 }
 
 impl Mail {
@@ -136,11 +146,29 @@ impl Mail {
         }
     }
 
+    /// As it is stored just before its message is sent: as one whose answer was lost, which it is unless somebody stores what came
+    /// of it. The last one that there may be stays open for as long as its answer may take.
+    #[must_use]
+    pub fn begun(&self, now: Timestamp, jitter: u64) -> Self {
+        let mut begun = self.clone();
+        begun.attempted(&MailAttempted::Failed { error: UNHEARD.into(), may_have_arrived: true }, now, jitter);
+        if begun.status != MailStatus::Pending {
+            begun.status = MailStatus::Pending;
+            begun.next_try_at = Some(now.plus(LONGEST_CONVERSATION));
+        }
+        begun
+    }
+
+    /// Whether it was begun as often as it may be. Nobody has stored what came of the last time, and nobody will.
+    pub fn is_spent(&self) -> bool {
+        self.unanswered >= MOST_UNANSWERED || next_wait(self.attempts, 0).is_none()
+    }
+
     /// Sent, try again at, or given up. `jitter` is 0..=2000: 1000 leaves the wait as it is.
     pub fn attempted(&mut self, outcome: &MailAttempted, now: Timestamp, jitter: u64) {
         assert_eq!(self.status, MailStatus::Pending, "only an open mail is attempted");
         assert!(self.next_try_at.is_some(), "an open mail is due at some time");
-        self.attempts += 1;
+        self.attempts += i64::from(*outcome != MailAttempted::Spent);
         match outcome {
             MailAttempted::Accepted => {
                 self.status = MailStatus::Sent;
@@ -158,6 +186,11 @@ impl Mail {
                     }
                     None => self.give_up(error),
                 }
+            }
+            // What is known of it is what was said of the last time.
+            MailAttempted::Spent => {
+                self.status = MailStatus::Failed;
+                self.next_try_at = None;
             }
         }
         let is_open = self.status == MailStatus::Pending;
@@ -265,6 +298,49 @@ mod tests {
         assert_eq!(waits, [5, MINUTE, 24 * HOUR, 30 * MINUTE], "the third time not before a day has passed");
         assert_eq!((mail.status, mail.attempts, mail.unanswered), (MailStatus::Failed, 5, 3));
         assert_eq!(mail.last_error.as_deref(), Some("it may have arrived"));
+    }
+
+    /// Each process ends before it could store what came of its message.
+    #[test]
+    fn what_nobody_hears_of_counts_as_sent_without_an_answer() {
+        let mut mail = mail();
+        let mut waits = Vec::new();
+        while !mail.is_spent() {
+            let due = mail.next_try_at.expect("it is open");
+            mail = mail.begun(due, 1000);
+            assert_eq!((mail.status, mail.last_error.as_deref()), (MailStatus::Pending, Some(UNHEARD)));
+            waits.extend(mail.next_try_at.map(|next| next.since(due).as_secs()));
+        }
+        assert_eq!(waits, [5, 24 * HOUR, 30 * MINUTE], "as after lost answers, and then what the last may take");
+        assert_eq!((mail.attempts, mail.unanswered), (3, 3));
+        mail.attempted(&MailAttempted::Spent, at(9), 1000);
+        assert_eq!((mail.status, mail.next_try_at, mail.attempts), (MailStatus::Failed, None, 3));
+        assert_eq!(mail.last_error.as_deref(), Some(UNHEARD));
+    }
+
+    #[test]
+    fn what_is_heard_of_counts_as_what_it_was() {
+        let before = mail();
+        let begun = before.begun(at(0), 1000);
+        assert_eq!((begun.attempts, begun.unanswered), (1, 1));
+        for (outcome, unanswered) in [(failed(), 0), (self::unanswered(), 1), (MailAttempted::Accepted, 0)] {
+            let mut mail = before.clone();
+            mail.attempted(&outcome, at(1), 1000);
+            assert_eq!((mail.attempts, mail.unanswered), (1, unanswered), "{outcome:?}");
+        }
+    }
+
+    /// The schedule ends for those too whose last attempt nobody heard of.
+    #[test]
+    fn what_was_begun_twelve_times_is_spent() {
+        let mut mail = mail();
+        for _ in 1..SCHEDULE_S.len() {
+            mail.attempted(&failed(), at(0), 1000);
+        }
+        assert!(!mail.is_spent());
+        let begun = mail.begun(at(0), 1000);
+        assert_eq!((begun.status, begun.attempts, begun.unanswered), (MailStatus::Pending, 12, 1));
+        assert!(begun.is_spent());
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl OfflineMethod {
         match self {
             OfflineMethod::Cash => "Cash",
             OfflineMethod::BankTransfer => "Bank transfer",
-            OfflineMethod::Check => "Check",
+            OfflineMethod::Check => "Cheque",
             OfflineMethod::WesternUnion => "Western Union",
             OfflineMethod::Other => "Other",
         }

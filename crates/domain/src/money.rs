@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The largest amount that a request may carry, in major units with all minor digits
-/// (contract §0): 999 999 999 999.99.
+/// The largest amount that a request may carry, in hundredths (contract §0): 999 999 999 999.99 of every currency.
+const MAX_HUNDREDTHS: i64 = 99_999_999_999_999;
 const MAX_MAJOR_DIGITS: usize = 12;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -82,7 +82,7 @@ pub enum AmountFault {
     Malformed,
     NotPositive,
     TooManyDecimals { digits: u32 },
-    TooLarge,
+    TooLarge { most: Money },
 }
 
 impl AmountFault {
@@ -91,7 +91,7 @@ impl AmountFault {
             AmountFault::Malformed => "invalid_format",
             AmountFault::NotPositive => "amount_not_positive",
             AmountFault::TooManyDecimals { .. } => "too_many_decimals",
-            AmountFault::TooLarge => "amount_too_large",
+            AmountFault::TooLarge { .. } => "amount_too_large",
         }
     }
 
@@ -106,7 +106,7 @@ impl AmountFault {
                 "must be a whole number: this currency has no decimals.".into()
             }
             AmountFault::TooManyDecimals { digits } => format!("may have at most {digits} decimals in this currency."),
-            AmountFault::TooLarge => "must not be above 999999999999.99.".into(),
+            AmountFault::TooLarge { most } => format!("must not be above {most}."),
         }
     }
 }
@@ -124,9 +124,15 @@ impl Money {
 
     /// The same, where nothing is an amount too.
     pub fn parse(text: &str, currency: Currency) -> Result<Self, AmountFault> {
+        let money = Self::parse_stored(text, currency)?;
+        if money.fits() { Ok(money) } else { Err(AmountFault::TooLarge { most: Self::maximum(currency) }) }
+    }
+
+    /// An amount as it was printed, by whichever version.
+    pub fn parse_stored(text: &str, currency: Currency) -> Result<Self, AmountFault> {
         // A leading minus gets the more helpful answer.
         if let Some(rest) = text.strip_prefix('-') {
-            return match Self::parse(rest, currency) {
+            return match Self::parse_stored(rest, currency) {
                 Err(AmountFault::Malformed) => Err(AmountFault::Malformed),
                 _ if rest.starts_with('-') => Err(AmountFault::Malformed),
                 _ => Err(AmountFault::NotPositive),
@@ -146,18 +152,40 @@ impl Money {
         if fraction.len() > exponent as usize {
             return Err(AmountFault::TooManyDecimals { digits: exponent });
         }
+        let too_large = AmountFault::TooLarge { most: Self::maximum(currency) };
         if major.len() > MAX_MAJOR_DIGITS {
-            return Err(AmountFault::TooLarge);
+            return Err(too_large);
         }
         let padded = format!("{major}{fraction:0<width$}", width = exponent as usize);
-        let minor = padded.parse().map_err(|_| AmountFault::TooLarge)?;
+        let minor = padded.parse().map_err(|_| too_large)?;
         Ok(Self { minor, currency })
     }
 
     /// The largest amount that one object may have.
     pub fn maximum(currency: Currency) -> Self {
+        let exponent = currency.exponent();
+        let minor = match exponent.checked_sub(2) {
+            Some(more) => MAX_HUNDREDTHS * 10_i64.pow(more),
+            // Less than its smallest unit can't be said.
+            None => MAX_HUNDREDTHS / 10_i64.pow(2 - exponent),
+        };
+        Self { minor, currency }
+    }
+
+    /// The largest amount that a stored object may have: older versions took a nine in every decimal of a currency.
+    pub fn stored_maximum(currency: Currency) -> Self {
         let minor = 10_i64.pow(MAX_MAJOR_DIGITS as u32 + currency.exponent()) - 1;
         Self { minor, currency }
+    }
+
+    /// Whether one object may have it.
+    pub fn fits(self) -> bool {
+        self.minor <= Self::maximum(self.currency).minor
+    }
+
+    /// Whether a stored object may have it.
+    pub fn fits_stored(self) -> bool {
+        self.minor <= Self::stored_maximum(self.currency).minor
     }
 
     pub fn checked_add(self, other: Self) -> Option<Self> {
@@ -265,13 +293,50 @@ mod tests {
         check("100", Ok(10_000));
         check("0.1", Ok(10));
         check("999999999999.99", Ok(99_999_999_999_999));
-        check("1000000000000", Err(AmountFault::TooLarge));
+        check("1000000000000", Err(AmountFault::TooLarge { most: Money::maximum(Currency::gmd()) }));
         check("0", Err(AmountFault::NotPositive));
         check("0.00", Err(AmountFault::NotPositive));
         check("-5", Err(AmountFault::NotPositive));
         check("1.234", Err(AmountFault::TooManyDecimals { digits: 2 }));
         for text in ["", ".", "1.", ".5", "+1", "1e3", " 1", "1 ", "01", "1,00", "٣", "NaN", "--1", "1.0.0"] {
             check(text, Err(AmountFault::Malformed));
+        }
+    }
+
+    #[test]
+    fn the_largest_amount_is_the_same_in_every_currency() {
+        for (code, most, above) in [
+            ("XOF", "999999999999", "1000000000000"),
+            ("GMD", "999999999999.99", "1000000000000.00"),
+            ("TND", "999999999999.990", "999999999999.991"),
+            ("CLF", "999999999999.9900", "999999999999.9901"),
+        ] {
+            let currency = Currency::parse(code).unwrap();
+            let largest = Money::maximum(currency);
+            assert_eq!(largest.to_string(), most, "{code}");
+            assert_eq!(Money::parse_positive(most, currency), Ok(largest), "{code}");
+            let fault = Money::parse(above, currency).unwrap_err();
+            assert_eq!(fault, AmountFault::TooLarge { most: largest }, "{code}");
+            assert_eq!(fault.sentence(), format!("must not be above {most}."), "{code}");
+            assert!(largest.fits() && !Money::new(largest.minor + 1, currency).fits(), "{code}");
+        }
+    }
+
+    #[test]
+    fn what_older_versions_took_can_be_read() {
+        for (code, most) in [
+            ("XOF", "999999999999"),
+            ("GMD", "999999999999.99"),
+            ("TND", "999999999999.999"),
+            ("CLF", "999999999999.9999"),
+        ] {
+            let currency = Currency::parse(code).unwrap();
+            let largest = Money::stored_maximum(currency);
+            assert_eq!(largest.to_string(), most, "{code}");
+            assert_eq!(Money::parse_stored(most, currency), Ok(largest), "{code}");
+            let fault = Money::parse_stored("1000000000000", currency).unwrap_err();
+            assert_eq!(fault, AmountFault::TooLarge { most: Money::maximum(currency) }, "{code}");
+            assert!(largest.fits_stored() && !Money::new(largest.minor + 1, currency).fits_stored(), "{code}");
         }
     }
 
@@ -310,7 +375,7 @@ mod tests {
     #[test]
     fn a_sum_is_written_as_its_amounts_are() {
         let show = |minor, code| Sum::new(minor, Currency::parse(code).unwrap()).to_string();
-        let most = Money::maximum(Currency::parse("CLF").unwrap());
+        let most = Money::stored_maximum(Currency::parse("CLF").unwrap());
         assert_eq!(most.to_string(), "999999999999.9999");
         assert_eq!(show(923 * i128::from(most.minor), "CLF"), "922999999999999.9077");
         assert_eq!(show(-923 * i128::from(most.minor), "CLF"), "-922999999999999.9077");

@@ -89,6 +89,16 @@ pub struct Payer {
     pub name: Option<String>,
 }
 
+/// What is told of a payment beside what it is for and how it is paid: who pays, what its merchant wants to find again, and
+/// where its payer goes afterwards.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Told {
+    pub payer: Payer,
+    pub metadata: Metadata,
+    pub success_url: Option<String>,
+    pub failure_url: Option<String>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionStatus {
@@ -270,6 +280,32 @@ impl PaymentSession {
             created_at: now.floor_to_second(),
             updated_at: now,
         }
+    }
+
+    pub fn told(&self) -> Told {
+        Told {
+            payer: self.payer.clone(),
+            metadata: self.metadata.clone(),
+            success_url: self.success_url.clone(),
+            failure_url: self.failure_url.clone(),
+        }
+    }
+
+    /// More is told while the attempt is under way: the session and its attempt both have it. The phone stays the one that was
+    /// handed to the rail, where it can't be changed. Whether any of it is new.
+    pub fn tell(&mut self, transaction: &mut Transaction, mut told: Told, now: Timestamp) -> bool {
+        self.assert_pair(transaction);
+        assert!(self.is_open(), "what is over keeps what was told of it");
+        told.payer.phone.clone_from(&self.payer.phone);
+        let is_new = told != self.told();
+        if is_new {
+            transaction.payer = told.payer.clone();
+            transaction.metadata = told.metadata.clone();
+            (self.payer, self.metadata) = (told.payer, told.metadata);
+            (self.success_url, self.failure_url) = (told.success_url, told.failure_url);
+            self.touch_both(transaction, now);
+        }
+        is_new
     }
 
     /// Closes a session that nobody will use any more. An attempt that the provider has goes on:

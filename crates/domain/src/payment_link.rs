@@ -303,7 +303,7 @@ impl PaymentLink {
             Some(most)
                 if self.usage_count.saturating_add(open) >= most && !crate::planted!(Defect::LinkRoomIgnored) =>
             {
-                Err(Refusal::PaymentInProgress)
+                Err(Refusal::PaymentLinkHeld)
             }
             Some(_) | None => Ok(()),
         }

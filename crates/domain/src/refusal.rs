@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::money::{Money, Sum};
+use crate::money::{Currency, Money, Sum};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
@@ -16,13 +16,22 @@ pub enum Refusal {
     CheckoutAlreadyCancelled,
     CheckoutExpired,
     PaymentInProgress,
+    /// Payments that are under way hold all that is left of a payment link.
+    PaymentLinkHeld,
     PaymentAlreadySucceeded,
     PaymentSessionClosed,
     PaymentMethodFixed {
         method: &'static str,
     },
     CodeNotExpected,
-    NoPaymentMethodAvailable,
+    /// No rail stands behind any method. Only live mode is without: test mode has the simulator.
+    NoPaymentProvider,
+    /// None of the methods that the merchant has enabled takes it.
+    NoPaymentMethodAvailable {
+        currency: Currency,
+        /// Another one would, if it were enabled.
+        could_be_enabled: bool,
+    },
     InvoiceNotDraft {
         status: &'static str,
     },
@@ -102,12 +111,12 @@ impl Refusal {
             Refusal::CheckoutAlreadyCompleted => "checkout_already_completed",
             Refusal::CheckoutAlreadyCancelled => "checkout_already_cancelled",
             Refusal::CheckoutExpired => "checkout_expired",
-            Refusal::PaymentInProgress => "payment_in_progress",
+            Refusal::PaymentInProgress | Refusal::PaymentLinkHeld => "payment_in_progress",
             Refusal::PaymentAlreadySucceeded => "payment_already_succeeded",
             Refusal::PaymentSessionClosed => "payment_session_closed",
             Refusal::PaymentMethodFixed { .. } => "payment_method_fixed",
             Refusal::CodeNotExpected => "code_not_expected",
-            Refusal::NoPaymentMethodAvailable => "no_payment_method_available",
+            Refusal::NoPaymentProvider | Refusal::NoPaymentMethodAvailable { .. } => "no_payment_method_available",
             Refusal::InvoiceNotDraft { .. } => "invoice_not_draft",
             Refusal::InvoiceNotUpdatable { .. } => "invoice_not_updatable",
             Refusal::InvoiceIsDraft => "invoice_is_draft",
@@ -156,6 +165,9 @@ impl fmt::Display for Refusal {
             Refusal::PaymentInProgress => {
                 f.write_str("A payment is processing: the provider has it. Wait for its outcome before you try again.")
             }
+            Refusal::PaymentLinkHeld => f.write_str(
+                "Payments that are under way hold all that is left of this payment link. One of them may still fail: try again in some minutes.",
+            ),
             Refusal::PaymentAlreadySucceeded => f.write_str("This payment session is succeeded: it has been paid."),
             Refusal::PaymentSessionClosed => {
                 f.write_str("This payment session is closed. Start a new one by what is paid.")
@@ -167,8 +179,15 @@ impl fmt::Display for Refusal {
             Refusal::CodeNotExpected => {
                 f.write_str("No code is expected now: leave `customer_pin` out, or start a method that asks for one.")
             }
-            Refusal::NoPaymentMethodAvailable => f.write_str(
-                "No payment method is available: configure a payment provider for this mode, or enable a method.",
+            Refusal::NoPaymentProvider => {
+                f.write_str("Live mode has no payment provider in this version; use a test key.")
+            }
+            Refusal::NoPaymentMethodAvailable { currency, could_be_enabled: true } => {
+                write!(f, "No enabled method takes {currency}. Add one that does to `enabled_methods` in the settings.")
+            }
+            Refusal::NoPaymentMethodAvailable { currency, could_be_enabled: false } => write!(
+                f,
+                "No enabled method takes {currency}, and no other would. Use another currency, or take the money another way."
             ),
             Refusal::InvoiceNotDraft { status } => {
                 write!(f, "This invoice is {status}: only a draft can be finalized.")

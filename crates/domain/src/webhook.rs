@@ -25,6 +25,9 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * HOUR);
 const LONGEST_JITTER: u64 = 2_000;
 /// Nothing but failures for so long disables an endpoint.
 const PATIENCE: Duration = Duration::from_secs(5 * 24 * HOUR);
+/// And no earlier than at this try of an event, half an hour after its first: where events are rare, a moment's fault may come weeks
+/// after the last failure, with nothing sent in between.
+const LEAST_TRIES: i64 = 4;
 /// A secret that was replaced goes on signing for so long.
 pub const ROTATION_OVERLAP: Duration = Duration::from_secs(24 * HOUR);
 /// Secrets that sign at a time, the newest among them.
@@ -174,8 +177,8 @@ impl WebhookEndpoint {
         self.status = EndpointStatus::Inactive;
     }
 
-    /// What an attempt did to the endpoint's standing (contract §4.15).
-    pub fn attempted(&mut self, outcome: &Attempted, now: Timestamp) {
+    /// What the `tries`th try of a delivery did to the endpoint's standing (contract §4.15).
+    pub fn attempted(&mut self, outcome: &Attempted, tries: i64, now: Timestamp) {
         match outcome {
             // A test of an inactive endpoint is worth its time, but nothing is counted (contract §4.15).
             Attempted::Succeeded { .. } if !self.is_active() => self.last_success_at = Some(now),
@@ -189,7 +192,8 @@ impl WebhookEndpoint {
                 self.consecutive_failures += 1;
                 self.last_failure_at = Some(now);
                 let since = *self.failing_since.get_or_insert(now);
-                let reason = match (gone, now.since(since) >= PATIENCE) {
+                let is_out_of_patience = now.since(since) >= PATIENCE && tries >= LEAST_TRIES;
+                let reason = match (gone, is_out_of_patience) {
                     (true, _) => Some(DisableReason::Gone),
                     (false, true) => Some(DisableReason::Failing),
                     (false, false) => None,

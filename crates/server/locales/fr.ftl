@@ -58,8 +58,9 @@ will-card = ouvre la page de la carte
 ## Choix
 choose-title = Comment voulez-vous payer ?
 choose-one-title = Vérifiez et payez
-choose-none-title = Aucun moyen de payer en ce moment
-choose-none-body = { $merchant } ne peut pas recevoir ce paiement pour l’instant.
+choose-none-title = Pas de paiement en ligne
+choose-none-body = Ce paiement ne se fait pas en ligne. Demandez à { $merchant } comment payer.
+choose-none-invoice = Cette facture ne se paie pas en ligne. Demandez à { $merchant } comment payer.
 choose-promise = Rien n’est prélevé avant votre accord.
 leave-shop = Annuler et revenir à la boutique
 leave-here = Annuler ce paiement
@@ -76,6 +77,7 @@ problem-too-often = Trop d’essais en peu de temps. Attendez dix minutes, puis 
 problem-stale-form = Cette page était trop ancienne. Rien n’a été envoyé. Veuillez réessayer.
 problem-amount-changed = Le montant à payer a changé. Rien n’a été envoyé. Vérifiez le nouveau montant, puis réessayez.
 problem-no-new-payment = Ce lien ne reçoit plus de nouveaux paiements. Rien n’a été envoyé. Vous pouvez encore terminer le paiement commencé.
+problem-last-place-held = Quelqu’un d’autre est en train de payer la dernière place. Rien n’a été envoyé. Réessayez dans quelques minutes.
 
 ## Téléphone
 phone-title-afrimoney = Votre numéro Afrimoney
@@ -284,8 +286,10 @@ part-summary = Ne payer qu’une partie maintenant
 part-label = Montant à payer maintenant
 part-hint = Jusqu’à { $amount }. Laissez vide pour tout payer.
 part-line = Une partie des { $left } qui restent à payer.
-part-format = Écrivez le montant en chiffres, par exemple 50,00.
+part-format = Écrivez le montant en chiffres, par exemple { $example }.
 part-too-much = Il ne reste que { $amount } à payer.
+amount-too-small = Écrivez un montant au-dessus de 0.
+amount-too-large = Ce montant est trop grand. Écrivez-en un plus petit.
 late-invoice-cancelled = Il est arrivé après l’annulation de la facture.
 draft-title = Cette facture n’est pas encore prête
 draft-body = { $merchant } est en train de l’écrire. Il n’y a rien à payer maintenant.

@@ -47,7 +47,7 @@ letter-method-qmoney = QMoney
 letter-method-card = Card
 letter-method-cash = Cash
 letter-method-bank-transfer = Bank transfer
-letter-method-check = Check
+letter-method-check = Cheque
 letter-method-western-union = Western Union
 letter-method-other = Another way
 

@@ -19,9 +19,11 @@ pub mod invoices;
 pub mod key_uses;
 pub mod keys;
 pub mod ledger;
+mod list_turns;
 pub mod logos;
 pub mod mail_turns;
 pub mod mails;
+pub mod object_bells;
 pub mod organizations;
 pub mod paid_object;
 pub mod payment_links;
@@ -50,7 +52,7 @@ use domain::payment::Transaction;
 use domain::rail::Capability;
 use domain::{Currency, Id, Method, Mode, Refusal, Scope};
 use store::{Entity, Store, Tx, Worker};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::watch;
 
 use crate::background::Background;
 use crate::egress::Egress;
@@ -60,9 +62,6 @@ use crate::rails::Rails;
 use crate::secrets::{MasterKey, Purpose, Subkey};
 use crate::wire::Addresses;
 use crate::wire::settings::PayDashboard;
-
-/// Listeners of changes that may lag behind before they are told to look for themselves.
-const CHANGES_KEPT: usize = 1024;
 
 /// Who asks, and what they may do.
 #[derive(Debug, Clone)]
@@ -159,6 +158,15 @@ impl Context {
         self.offers.iter().any(|offer| offer.mode == mode)
     }
 
+    /// Why none of the methods that a merchant has enabled takes a currency.
+    pub fn no_method(&self, mode: Mode, currency: Currency) -> Refusal {
+        if !self.has_rails(mode) {
+            return Refusal::NoPaymentProvider;
+        }
+        let could_be_enabled = Method::ALL.into_iter().any(|method| self.takes(mode, method, currency));
+        Refusal::NoPaymentMethodAvailable { currency, could_be_enabled }
+    }
+
     pub fn takes(&self, mode: Mode, method: Method, currency: Currency) -> bool {
         self.offer(mode, method).is_some_and(|offer| offer.capability.currencies.contains(&currency.code()))
     }
@@ -184,13 +192,14 @@ struct Inner {
     mailer: Option<Mailer>,
     /// By [`Worker::place`].
     bells: [watch::Sender<u64>; Worker::ALL.len()],
-    changes: broadcast::Sender<String>,
+    object_bells: object_bells::ObjectBells,
     invariants: invariants::LatestInvariants,
     renderings: renderings::Renderings,
     logo_fetches: logos::Fetches,
     background: Background,
     starts: Arc<starts::Starts>,
     dashboards: shared_answers::SharedAnswers<Scope, PayDashboard>,
+    list_turns: list_turns::ListTurns,
     endpoint_tests: endpoint_tests::EndpointTests,
     key_waits: idempotency::KeyWaits,
     untold: idempotency::Untold,
@@ -200,7 +209,6 @@ struct Inner {
 
 impl App {
     pub fn new(store: Store, context: Arc<Context>, rails: Rails, egress: Egress, mailer: Option<Mailer>) -> Self {
-        let (changes, _) = broadcast::channel(CHANGES_KEPT);
         let inner = Inner {
             store,
             context,
@@ -208,13 +216,14 @@ impl App {
             egress,
             mailer,
             bells: std::array::from_fn(|_| watch::Sender::new(0)),
-            changes,
+            object_bells: object_bells::ObjectBells::default(),
             invariants: invariants::LatestInvariants::default(),
             renderings: renderings::Renderings::default(),
             logo_fetches: logos::Fetches::default(),
             background: Background::default(),
             starts: Arc::default(),
             dashboards: shared_answers::SharedAnswers::default(),
+            list_turns: list_turns::ListTurns::default(),
             endpoint_tests: endpoint_tests::EndpointTests::default(),
             key_waits: idempotency::KeyWaits::default(),
             untold: idempotency::Untold::default(),
@@ -275,17 +284,22 @@ impl App {
         &self.inner.key_uses
     }
 
-    /// One transaction; afterwards those workers are woken to which it leaves something to do, and who waits for a request that it
-    /// ended.
+    /// One transaction; afterwards those workers are woken to which it leaves something to do, who waits for a request that it ended,
+    /// and the open pages of what it changed.
     pub async fn commit<T, F>(&self, command: F) -> Result<T, Failure>
     where
         F: Fn(&mut Tx<'_>, &Context) -> Result<T, Failure> + Send + Sync + 'static,
         T: Send + 'static,
     {
         let context = Arc::clone(&self.inner.context);
-        let write =
-            move |tx: &mut Tx<'_>| command(tx, &context).map(|result| (result, tx.wakes(), tx.take_ended_keys()));
-        let (result, wakes, ended_keys) = self.inner.store.write(write).await?;
+        let object_bells = self.inner.object_bells.clone();
+        let write = move |tx: &mut Tx<'_>| {
+            let result = command(tx, &context)?;
+            let changed = object_bells.changed(tx.take_changed_pages());
+            Ok::<_, Failure>((result, tx.wakes(), tx.take_ended_keys(), changed))
+        };
+        let (result, wakes, ended_keys, changed) = self.inner.store.write(write).await?;
+        drop(changed);
         self.inner.key_waits.tell(&ended_keys);
         Worker::ALL.into_iter().filter(|worker| wakes.has(*worker)).for_each(|worker| self.ring(worker));
         Ok(result)
@@ -310,6 +324,22 @@ impl App {
         self.inner.store.read(move |tx| query(tx, &context)).await
     }
 
+    /// The same, for a page of a list, whose length is the caller's choice: it waits for its turn. It runs to its end on its own:
+    /// whoever goes away leaves none behind that the next would not wait for.
+    pub async fn read_list<T, F>(&self, scope: Scope, query: F) -> Result<T, Failure>
+    where
+        F: Fn(&mut Tx<'_>, &Context) -> Result<T, Failure> + Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let turn = self.inner.list_turns.begin(scope).await?;
+        let app = self.clone();
+        let read = tokio::spawn(async move {
+            let _turn = turn;
+            app.read(query).await
+        });
+        read.await.unwrap_or_else(|_| Err(Failure::Broken("a list was not read to its end".into())))
+    }
+
     /// The same, for a query that looks at a few rows by their keys: see [`store::Store::look`].
     pub async fn look<T, F>(&self, query: F) -> Result<T, Failure>
     where
@@ -329,14 +359,9 @@ impl App {
         self.inner.bells[worker.place()].subscribe()
     }
 
-    /// Tells open pages that an object changed: its public id, nothing else.
-    pub fn tell(&self, object_id: String) {
-        // Nobody listening is no fault.
-        let _ = self.inner.changes.send(object_id);
-    }
-
-    pub fn changes(&self) -> broadcast::Receiver<String> {
-        self.inner.changes.subscribe()
+    /// Follows an object by its public id: whoever does so before they look at it miss no change that this process commits.
+    pub fn follow(&self, object_id: String) -> object_bells::Following {
+        self.inner.object_bells.follow(object_id)
     }
 }
 

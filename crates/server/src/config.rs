@@ -15,7 +15,7 @@ use crate::rate_limit::Rate;
 
 mod arguments;
 
-pub use arguments::{BesideArguments, MailArguments, ServeArguments, StoreArguments};
+pub use arguments::{BesideArguments, MailArguments, ServeArguments, StoreArguments, WHERE_MAIL_IS_SEEN};
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 const DEFAULT_DATA_DIR: &str = "./dalasi-data";
@@ -124,7 +124,7 @@ impl ServeSettings {
             None => ServeArguments::default(),
         };
         let mut given = arguments.over_store(file)?;
-        let is_half = given.smtp_url.is_none() && (given.mail_from.is_some() || given.smtp_password_file.is_some());
+        let is_half = given.is_half_of_mail();
         if is_half {
             (given.mail_from, given.smtp_password_file) = (None, None);
         }

@@ -39,11 +39,13 @@ impl Failure {
                 | Refusal::CheckoutAlreadyCancelled
                 | Refusal::CheckoutExpired
                 | Refusal::PaymentInProgress
+                | Refusal::PaymentLinkHeld
                 | Refusal::PaymentAlreadySucceeded
                 | Refusal::PaymentSessionClosed
                 | Refusal::PaymentMethodFixed { .. }
                 | Refusal::CodeNotExpected
-                | Refusal::NoPaymentMethodAvailable
+                | Refusal::NoPaymentProvider
+                | Refusal::NoPaymentMethodAvailable { .. }
                 | Refusal::InvoiceNotDraft { .. }
                 | Refusal::InvoiceNotUpdatable { .. }
                 | Refusal::InvoiceIsDraft

@@ -15,22 +15,24 @@ mod sequence;
 
 pub use sequence::number;
 
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::time::Duration;
 
 use domain::job::{ClaimedJob, Job, Lane};
 use domain::webhook::WebhookEndpoint;
-use domain::{Id, Timestamp};
-use store::queries::jobs;
+use domain::{Id, Scope, Timestamp};
+use store::queries::{doubts, jobs};
 use store::{Tx, Worker};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use self::queue::{Look, Queue};
 use crate::app::documents::Subject;
-use crate::app::invariants::Doubt;
 use crate::app::{App, checkouts, invoices, payment_links, sessions, webhooks};
 use crate::error::Failure;
+use crate::monotonic;
 
 /// After so long a silent worker's job goes to another.
 const JOB_LEASE: Duration = Duration::from_secs(30);
@@ -109,8 +111,15 @@ impl<L> Clone for Jobs<L> {
     }
 }
 
+/// A job that is held.
+struct Held {
+    claimed: ClaimedJob,
+    /// Not later than its lease.
+    since: Instant,
+}
+
 impl<L: OfLane> Queue for Jobs<L> {
-    type Claimed = ClaimedJob;
+    type Claimed = Held;
 
     const NAME: &'static str = L::NAME;
     const WORKER: Worker = Worker::Jobs(L::LANE);
@@ -121,51 +130,78 @@ impl<L: OfLane> Queue for Jobs<L> {
         Ok(jobs::next_due(tx, L::LANE)?)
     }
 
-    async fn claim(&self, app: &App, limit: usize) -> Result<Vec<ClaimedJob>, Failure> {
-        claim(app, L::LANE, limit).await
+    async fn claim(&self, app: &App, limit: usize) -> Result<Vec<Held>, Failure> {
+        let since = monotonic::now();
+        let claimed = claim(app, L::LANE, limit).await?;
+        Ok(claimed.into_iter().map(|claimed| Held { claimed, since }).collect())
     }
 
-    async fn work(&self, app: &App, claimed: ClaimedJob) {
-        run_one(app, claimed).await;
+    async fn work(&self, app: &App, held: Held) {
+        run(app, held).await;
     }
 }
 
 async fn claim(app: &App, lane: Lane, limit: usize) -> Result<Vec<ClaimedJob>, Failure> {
     let limit = i64::try_from(limit).unwrap_or(1);
-    let doubt = app.invariants().get().doubt;
     let claim = move |tx: &mut Tx<'_>| {
         let now = tx.now();
-        let claimed = jobs::claim(tx, lane, limit, now.plus(JOB_LEASE))?;
-        let (held, due): (Vec<_>, Vec<_>) = claimed.into_iter().partition(|claimed| sends_doubtful(claimed, &doubt));
-        // In one transaction: a refund that was claimed and then put off could be taken for one that its rail was called for.
-        held.iter().try_for_each(|claimed| jobs::put_off(tx, claimed, now.plus(DOUBT_PAUSE)))?;
+        let (mut due, mut asked) = (Vec::new(), BTreeMap::new());
+        for claimed in jobs::claim(tx, lane, limit, now.plus(JOB_LEASE))? {
+            // In one transaction: a refund that was claimed and then put off could be taken for one that its rail was called for.
+            match sends_doubtful(tx, &claimed, &mut asked)? {
+                true => jobs::put_off(tx, &claimed, now.plus(DOUBT_PAUSE))?,
+                false => due.push(claimed),
+            }
+        }
         Ok(due)
     };
     app.store().write(claim).await
 }
 
-/// Whether it would send money of which the books say two things.
-fn sends_doubtful(claimed: &ClaimedJob, doubt: &Doubt) -> bool {
-    matches!(claimed.job, Job::SendRefund(_)) && doubt.is_of(claimed.scope)
+/// Whether it would send money of which the books say two things, whichever process has seen that. Each merchant's are asked for once.
+fn sends_doubtful(
+    tx: &mut Tx<'_>,
+    claimed: &ClaimedJob,
+    asked: &mut BTreeMap<Scope, bool>,
+) -> Result<bool, store::Error> {
+    if !matches!(claimed.job, Job::SendRefund(_)) {
+        return Ok(false);
+    }
+    if let Some(are) = asked.get(&claimed.scope) {
+        return Ok(*are);
+    }
+    let are = doubts::are_of(tx, claimed.scope)?;
+    asked.insert(claimed.scope, are);
+    Ok(are)
 }
 
 /// Up to `limit` jobs that are due, held by the caller.
 pub async fn claim_due(app: &App, limit: usize) -> Vec<ClaimedJob> {
-    if let Look::Claimed(claimed) = queue::look(&Jobs::<Prompt>::NEW, app, limit).await {
-        return claimed;
+    let prompt = due::<Prompt>(app, limit).await;
+    if !prompt.is_empty() {
+        return prompt;
     }
-    if let Look::Claimed(claimed) = queue::look(&Jobs::<Aside>::NEW, app, limit).await {
-        return claimed;
+    let aside = due::<Aside>(app, limit).await;
+    if !aside.is_empty() {
+        return aside;
     }
-    match queue::look(&Jobs::<Ahead>::NEW, app, limit).await {
-        Look::Claimed(claimed) => claimed,
+    due::<Ahead>(app, limit).await
+}
+
+async fn due<L: OfLane>(app: &App, limit: usize) -> Vec<ClaimedJob> {
+    match queue::look(&Jobs::<L>::NEW, app, limit).await {
+        Look::Claimed(held) => held.into_iter().map(|held| held.claimed).collect(),
         Look::Later(_) => Vec::new(),
     }
 }
 
-/// Whether it was done; if not, it is owed again.
+/// One that was claimed just now. Whether it was done; if not, it is owed again.
 pub async fn run_one(app: &App, claimed: ClaimedJob) -> bool {
-    let Err(failure) = dispatch(app, &claimed).await else { return true };
+    run(app, Held { claimed, since: monotonic::now() }).await
+}
+
+async fn run(app: &App, Held { claimed, since }: Held) -> bool {
+    let Err(failure) = dispatch(app, &claimed, since).await else { return true };
     tracing::error!(job = claimed.job.kind(), object = claimed.job.object_id(), attempts = claimed.attempts, %failure, "a job failed");
     let pause = match failure.passes() {
         true => FIRST_PAUSE,
@@ -195,7 +231,7 @@ async fn give_up(app: &App, claimed: &ClaimedJob, id: Id<WebhookEndpoint>) -> Re
 }
 
 /// What to do for each kind of job. Each ends by letting go of its claim in the transaction of its outcome.
-async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
+async fn dispatch(app: &App, claimed: &ClaimedJob, since: Instant) -> Result<(), Failure> {
     match claimed.job {
         Job::ExpireCheckout(id) => {
             let claimed = claimed.clone();
@@ -203,9 +239,7 @@ async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
                 checkouts::expire(tx, context, claimed.scope, id)?;
                 Ok(jobs::done(tx, &claimed)?)
             })
-            .await?;
-            app.tell(id.to_string());
-            Ok(())
+            .await
         }
         Job::OverdueInvoice(id) => {
             let claimed = claimed.clone();
@@ -213,9 +247,7 @@ async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
                 invoices::overdue(tx, context, claimed.scope, id)?;
                 Ok(jobs::done(tx, &claimed)?)
             })
-            .await?;
-            app.tell(id.to_string());
-            Ok(())
+            .await
         }
         Job::ExpireSession(id) => {
             let claimed = claimed.clone();
@@ -223,9 +255,7 @@ async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
                 sessions::expire(tx, claimed.scope, id)?;
                 Ok(jobs::done(tx, &claimed)?)
             })
-            .await?;
-            app.tell(id.to_string());
-            Ok(())
+            .await
         }
         Job::ExpirePaymentLink(id) => {
             let claimed = claimed.clone();
@@ -233,19 +263,17 @@ async fn dispatch(app: &App, claimed: &ClaimedJob) -> Result<(), Failure> {
                 payment_links::expire(tx, context, claimed.scope, id)?;
                 Ok(jobs::done(tx, &claimed)?)
             })
-            .await?;
-            app.tell(id.to_string());
-            Ok(())
+            .await
         }
         Job::RenderInvoice(id) => app.prepare_document(claimed, Subject::Invoice(id)).await,
         Job::RenderReceipt(id) => app.prepare_document(claimed, Subject::Receipt(id)).await,
         Job::FetchLogo(..) => app.fetch_logo(claimed).await,
         Job::GiveUpDeliveries(id) => give_up(app, claimed, id).await,
-        Job::StartAttempt(_) => app.start_attempt(claimed).await.map(drop),
+        Job::StartAttempt(_) => app.start_attempt(claimed, since).await.map(drop),
         Job::AskRail(id) => app.ask_rail(claimed.scope, id, Some(claimed.clone())).await,
         Job::WithdrawAttempt(_) => app.withdraw_attempt(claimed).await,
         Job::SimulatePayer(_) => payer::simulate(app, claimed).await,
-        Job::SendRefund(_) => app.send_refund(claimed).await,
+        Job::SendRefund(_) => app.send_refund(claimed, since).await,
         Job::AskRefund(_) => app.ask_refund(claimed).await,
         Job::SimulateRefund(id) => payer::simulate_refund(app, claimed, id).await,
     }

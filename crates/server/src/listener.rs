@@ -29,7 +29,7 @@ mod connection;
 mod places;
 mod tls;
 
-pub use client_address::{ClientAddress, network};
+pub use client_address::{ClientAddress, network, site};
 pub use tls::{TlsFault, tls_config};
 
 /// On a response that is not to be sent: nobody knows what came of the request, so that any status would be a guess. The

@@ -4,6 +4,7 @@
 //! SMTP confirms a message by the answer to its last line. When that answer is lost, nobody can tell whether it arrived:
 //! it is sent again under the same Message-ID, by which receivers may drop the second one.
 
+mod bounded;
 mod fault;
 mod line_by_line;
 mod message;

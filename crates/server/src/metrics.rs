@@ -104,7 +104,7 @@ fn describe() {
     );
     describe_gauge!(
         INVARIANT_FAULTS,
-        "Rows that the latest background check of the books found wrong; NaN until the first has ended or sees one. From workers only."
+        "Rows that the latest background check of the books found wrong, or merchants and modes whose refunds wait, if those are more; NaN until the first has ended or sees one, unless refunds wait. From workers only."
     );
     describe_gauge!(
         BACKLOG,

@@ -1,9 +1,10 @@
-//! How often someone may ask: per API key, and per client address for requests that bring no valid key or need none. Of a
-//! publishable key, which stands on a page for everybody, one client network gets half, so that it leaves some to the others.
+//! How often someone may ask: per API key, and per client address for requests that bring no valid key or need none. A
+//! publishable key stands on a page for everybody: with it each client network may ask half as often as a secret key, and the
+//! bound of all together is so wide that it takes many of them to shut out the others.
 //! Counted in this process only; the tables are bounded, so that inventing addresses costs us nothing.
 
 use std::hash::Hash;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +20,7 @@ use governor::{Quota, RateLimiter};
 use http::header::{HeaderName, HeaderValue};
 
 use crate::http::answer::Problem;
-use crate::listener::{ClientAddress, network};
+use crate::listener::{ClientAddress, network, site};
 use crate::metrics;
 
 /// Requests a second, and how many may come at once after a rest.
@@ -35,6 +36,11 @@ impl Rate {
         let per_second = NonZeroU32::new(per_second)?;
         let burst = per_second.saturating_mul(NonZeroU32::MIN.saturating_add(1));
         Some(Self { per_second, burst })
+    }
+
+    fn times(self, factor: NonZeroU32) -> Self {
+        let [per_second, burst] = [self.per_second, self.burst].map(|count| count.saturating_mul(factor));
+        Self { per_second, burst }
     }
 }
 
@@ -66,16 +72,54 @@ impl Budget {
 /// Of what is there for everybody, by client address: generous, whatever a key may ask, and apart from the rest.
 const OPEN: Rate = Rate { per_second: NonZeroU32::new(100).unwrap(), burst: NonZeroU32::new(200).unwrap() };
 
+/// How many times the rate of a secret key those have together who may be one visitor, or neighbours.
+const SITE: NonZeroU32 = NonZeroU32::new(2).unwrap();
+/// And all visitors of a page.
+const CROWD: NonZeroU32 = NonZeroU32::new(20).unwrap();
+
 /// All limits of one server.
 pub struct RateLimits {
     keys: Option<Limiter<String>>,
-    /// Of a publishable key, by the network of whoever looks at the page.
-    visitors: Option<Limiter<(String, IpAddr)>>,
+    pages: Option<PageLimits>,
     addresses: Option<Limiter<IpAddr>>,
     /// Files and pages that explain, keys that anybody checks with, pictures.
     open: Option<Limiter<IpAddr>>,
     /// Whether the service is well: who floods the rest from the same address must not make it look ill.
     health: Option<Limiter<IpAddr>>,
+}
+
+/// Of publishable keys.
+struct PageLimits {
+    /// By the network of whoever looks at the page: half of what a secret key has.
+    visitors: Limiter<(String, IpAddr)>,
+    /// By what such a network is a part of: one machine may have it all, or a provider's customers a network each.
+    sites: Limiter<(String, Ipv6Addr)>,
+    everybody: Limiter<String>,
+}
+
+impl PageLimits {
+    fn new(rate: Rate) -> Self {
+        Self {
+            visitors: Limiter::half(rate, "visitor", MOST_CALLERS, QuantaClock::default()),
+            sites: Limiter::new(rate.times(SITE), "visitor", MOST_CALLERS, QuantaClock::default()),
+            everybody: Limiter::new(rate.times(CROWD), "key", MOST_CALLERS, QuantaClock::default()),
+        }
+    }
+
+    /// What one of them refuses is taken from none. What is left of all is the least.
+    fn take(&self, key_id: &str, address: IpAddr) -> Result<Budget, Problem> {
+        let visitor = (key_id.to_owned(), network(address));
+        let site = site(address).map(|site| (key_id.to_owned(), site));
+        let of_visitor = self.visitors.take(&visitor)?;
+        let of_site = site.as_ref().map(|site| self.sites.take(site)).transpose();
+        let of_site = of_site.inspect_err(|_| self.visitors.give_back(&visitor))?;
+        let of_everybody = self.everybody.take(&key_id.to_owned()).inspect_err(|_| {
+            self.visitors.give_back(&visitor);
+            site.iter().for_each(|site| self.sites.give_back(site));
+        })?;
+        let others = of_site.into_iter().chain([of_everybody]);
+        Ok(others.fold(of_visitor, |least, other| if other.remaining < least.remaining { other } else { least }))
+    }
 }
 
 impl RateLimits {
@@ -84,7 +128,7 @@ impl RateLimits {
         let by_address = |rate| Limiter::new(rate, "address", MOST_CALLERS, QuantaClock::default());
         Self {
             keys: rate.map(|rate| Limiter::new(rate, "key", MOST_CALLERS, QuantaClock::default())),
-            visitors: rate.map(|rate| Limiter::half(rate, "visitor", MOST_CALLERS, QuantaClock::default())),
+            pages: rate.map(PageLimits::new),
             addresses: rate.map(by_address),
             open: rate.map(|_| by_address(OPEN)),
             health: rate.map(|_| by_address(OPEN)),
@@ -97,18 +141,13 @@ impl RateLimits {
         limiter.map(|limiter| limiter.take(&key_id.to_owned())).transpose()
     }
 
-    /// One request with a publishable key: of its rate, and of the half that one network gets. What is left of the two is
-    /// the less of both.
+    /// One request with a publishable key.
     pub fn of_publishable_key(
         &self,
         key_id: &str,
         ClientAddress(address): ClientAddress,
     ) -> Result<Option<Budget>, Problem> {
-        let Some(visitors) = &self.visitors else { return self.of_key(key_id) };
-        let visitor = (key_id.to_owned(), network(address));
-        let of_visitor = visitors.take(&visitor)?;
-        let of_key = self.of_key(key_id).inspect_err(|_| visitors.give_back(&visitor))?;
-        Ok(of_key.into_iter().chain([of_visitor]).min_by_key(|budget| budget.remaining))
+        self.pages.as_ref().map(|pages| pages.take(key_id, address)).transpose()
     }
 
     /// One request without a valid credential.
@@ -348,14 +387,16 @@ mod tests {
         assert!((0..1_000).all(|_| matches!(RateLimits::new(None).of_health(address), Ok(None))));
     }
 
+    fn asks(limits: &RateLimits, from: &str) -> Result<Budget, Problem> {
+        let address = ClientAddress(from.parse().expect("an address"));
+        limits.of_publishable_key("key_1", address).map(|budget| budget.expect("a limit"))
+    }
+
     #[test]
-    fn one_network_gets_half_of_a_publishable_key() {
+    fn one_network_gets_half_of_what_a_secret_key_has() {
         for (per_second, half) in [(1, 1), (3, 3), (100, 100)] {
             let limits = RateLimits::new(Rate::new(per_second));
-            let take = |text: &str| {
-                let address = ClientAddress(text.parse().expect("an address"));
-                limits.of_publishable_key("key_1", address).map(|budget| budget.expect("a limit"))
-            };
+            let take = |text: &str| asks(&limits, text);
             let first = take("2001:db8::1").expect("the first");
             assert_eq!((first.limit, first.remaining), (half, half - 1));
             let taken = (1..=per_second * 2).filter(|count| take(&format!("2001:db8::{count:x}")).is_ok()).count();
@@ -367,14 +408,51 @@ mod tests {
     }
 
     #[test]
-    fn a_visitor_who_is_refused_for_the_others_pays_nothing() {
+    fn who_has_two_networks_shuts_out_nobody() {
+        for per_second in [1, 3, 100] {
+            let limits = RateLimits::new(Rate::new(per_second));
+            let takes_all = |network: &str| {
+                let from = |count: u32| format!("2001:db8:1:{network}::{count:x}");
+                (0..per_second * 4).filter(|count| asks(&limits, &from(*count)).is_ok()).count()
+            };
+            assert!(takes_all("1") + takes_all("2") >= per_second as usize * 2, "all that a secret key has");
+            for other in ["2001:db8:1:3::1", "2001:db8:2::1", "192.0.2.1"] {
+                let budget = asks(&limits, other).expect("another payer");
+                assert_eq!((budget.limit, budget.remaining), (per_second, per_second - 1));
+            }
+        }
+    }
+
+    #[test]
+    fn an_ipv6_site_has_a_bound_of_its_own() {
         let limits = RateLimits::new(Rate::new(1));
-        let take = |number: u8| limits.of_publishable_key("key_1", ClientAddress(IpAddr::from([192, 0, 2, number])));
-        assert!(take(1).is_ok() && take(2).is_ok());
-        assert!((3..100).all(|number| take(number).is_err()), "the key has no more");
-        let visitors = limits.visitors.as_ref().expect("a limit");
-        let third = ("key_1".to_owned(), IpAddr::from([192, 0, 2, 3]));
-        assert!(visitors.take(&third).is_ok(), "its own half is still there");
+        let passed = (0..100).filter(|network| asks(&limits, &format!("2001:db8:1:{network:x}::1")).is_ok()).count();
+        assert!((4..=8).contains(&passed), "{passed} networks of 100");
+        let refused = asks(&limits, "2001:db8:1:ffff::1").expect_err("one more of them");
+        assert_eq!(header(&refused, "ratelimit-limit"), "4");
+        assert_eq!(header(&refused, "retry-after"), "1");
+        assert!(asks(&limits, "2001:db8:2::1").is_ok(), "another site");
+    }
+
+    #[test]
+    fn a_visitor_who_is_refused_for_the_others_pays_nothing() {
+        let of_each: [fn(u32) -> String; 2] =
+            [|number| format!("192.0.2.{number}"), |number| format!("2001:db8:{number:x}::1")];
+        for address in of_each {
+            let limits = RateLimits::new(Rate::new(1));
+            let refused = (1..250).find(|number| asks(&limits, &address(*number)).is_err()).expect("there is an end");
+            assert!(refused > 40, "20 times a burst of two: {refused}");
+            let pages = limits.pages.as_ref().expect("a limit");
+            let address: IpAddr = address(refused).parse().expect("an address");
+            assert!(
+                pages.visitors.take(&("key_1".to_owned(), network(address))).is_ok(),
+                "its own half is still there"
+            );
+            if let Some(site) = site(address) {
+                let of_site = pages.sites.take(&("key_1".to_owned(), site)).expect("so is its site's");
+                assert_eq!((of_site.limit, of_site.remaining), (4, 3));
+            }
+        }
     }
 
     #[test]

@@ -23,6 +23,9 @@ use serde::Serialize;
 use store::queries::{Page, PageRequest};
 use utoipa::ToSchema;
 
+/// Where the API of a server is that was told no address, and where a command looks for it that was told none either.
+pub const DEFAULT_API_URL: &str = "http://127.0.0.1:8080";
+
 /// The two public addresses that answers mention, without a trailing slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addresses {

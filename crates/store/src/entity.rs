@@ -47,6 +47,11 @@ pub trait Entity: Serialize + DeserializeOwned {
     fn set_version(&mut self, version: i64);
     fn columns(&self) -> Vec<Value>;
 
+    /// The public id of what is paid, if a payer's page of that shows this.
+    fn page(&self) -> Option<String> {
+        None
+    }
+
     /// Whether its sums can be: those that all who read it take for granted.
     fn adds_up(&self) -> bool {
         true
@@ -119,6 +124,7 @@ impl Tx<'_> {
     pub fn insert<E: Entity>(&mut self, entity: &mut E) -> Result<(), Error> {
         assert_eq!(entity.version(), 0, "a new object has not been stored before");
         entity.set_version(1);
+        self.changes_page_of(entity);
         self.append(E::TABLE, E::INSERT, &values(entity)?)
     }
 
@@ -127,6 +133,7 @@ impl Tx<'_> {
         let read = entity.version();
         assert!(read > 0, "only a stored object is saved");
         entity.set_version(read + 1);
+        self.changes_page_of(entity);
         let mut values = values(entity)?;
         values.push(read.into());
         if domain::planted!(Defect::VersionUnguarded) {
@@ -134,6 +141,12 @@ impl Tx<'_> {
             return self.guarded(E::TABLE, &unguarded, &values);
         }
         self.guarded(E::TABLE, E::UPDATE, &values)
+    }
+
+    fn changes_page_of<E: Entity>(&mut self, entity: &E) {
+        if let Some(id) = entity.page() {
+            self.change_page(id);
+        }
     }
 }
 

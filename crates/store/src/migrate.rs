@@ -77,6 +77,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 24, name: "lane_aside", text: include_str!("../migrations/0024_lane_aside.sql") },
     Migration { number: 25, name: "jobs_in_order", text: include_str!("../migrations/0025_jobs_in_order.sql") },
     Migration { number: 26, name: "unanswered_mails", text: include_str!("../migrations/0026_unanswered_mails.sql") },
+    Migration { number: 27, name: "doubts", text: include_str!("../migrations/0027_doubts.sql") },
 ];
 
 /// Merged from several sides, they may come out of order.
@@ -108,6 +109,7 @@ const TABLES: &[&str] = &[
     "ledger_unsealed",
     "ledger_log",
     "ledger_batches",
+    "doubts",
     "events",
     "events_unlogged",
     "event_log",

@@ -9,6 +9,7 @@ pub mod counters;
 pub mod customers;
 pub mod deliveries;
 pub mod documents;
+pub mod doubts;
 pub mod endpoints;
 pub mod events;
 pub mod idempotency;
@@ -152,14 +153,15 @@ impl Filter {
     }
 
     /// Made in this time, both ends included. An object is made at the time that its id begins with, or at the beginning of
-    /// that second: where whole seconds are asked for the ids alone decide, so that an index alone is read.
+    /// that second: but for those of a second that is asked for in part the ids decide, so that an index alone is read.
     pub(crate) fn made_between<T: domain::Object>(&mut self, from: Option<Timestamp>, until: Option<Timestamp>) {
         const LAST_OF_SECOND: Duration = Duration::from_micros(999_999);
         if let Some(from) = from {
             let first = domain::Id::<T>::new(from, [0; 10]).to_string();
             self.and("id >= {}", [first.into()]);
             if from != from.floor_to_second() {
-                self.and("created_at >= {}", [from.micros().into()]);
+                let last = domain::Id::<T>::new(from.floor_to_second().plus(LAST_OF_SECOND), [0xff; 10]).to_string();
+                self.and("(id > {} or created_at >= {})", [last.into(), from.micros().into()]);
             }
         }
         if let Some(until) = until {
@@ -167,7 +169,8 @@ impl Filter {
             let last = domain::Id::<T>::new(end, [0xff; 10]).to_string();
             self.and("id <= {}", [last.into()]);
             if until != end {
-                self.and("created_at <= {}", [until.micros().into()]);
+                let first = domain::Id::<T>::new(until.floor_to_second(), [0; 10]).to_string();
+                self.and("(id < {} or created_at <= {})", [first.into(), until.micros().into()]);
             }
         }
     }

@@ -4,6 +4,8 @@
 //! (PostgreSQL would refuse anyway; SQLite must not differ). Only a savepoint confines a failure. Whoever only reads may go on
 //! behind a question that was never sent.
 
+use std::collections::BTreeSet;
+
 use domain::Entropy;
 
 use crate::error::{Error, SqlKind};
@@ -67,6 +69,7 @@ pub struct Tx<'c> {
     depth: u32,
     wakes: Wakes,
     ended_keys: Vec<String>,
+    changed_pages: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +90,7 @@ impl<'c> Tx<'c> {
             depth: 0,
             wakes: Wakes::default(),
             ended_keys: Vec::new(),
+            changed_pages: BTreeSet::new(),
         }
     }
 
@@ -130,6 +134,17 @@ impl<'c> Tx<'c> {
     /// The keys whose requests this transaction ended, or undid that: who waits for one looks again.
     pub fn take_ended_keys(&mut self) -> Vec<String> {
         std::mem::take(&mut self.ended_keys)
+    }
+
+    /// The page of this public id shows something else, if this is committed.
+    pub(crate) fn change_page(&mut self, id: String) {
+        self.changed_pages.insert(id);
+    }
+
+    /// By their public ids, the objects whose pages show something else after this transaction, or would have if it did not undo
+    /// that: who follows one looks again.
+    pub fn take_changed_pages(&mut self) -> BTreeSet<String> {
+        std::mem::take(&mut self.changed_pages)
     }
 
     #[must_use]

@@ -279,6 +279,13 @@ fn lines_add_up_within_bounds() {
     let items = [line(1, maximum.minor).expect("fits"), line(1, 1).expect("fits")];
     assert_eq!(sum(&items), None);
     assert_eq!(sum(&[]), None);
+    // Older versions took more of a currency with three decimals.
+    let dinar = crate::money::Currency::parse("TND").expect("ISO 4217 has it");
+    let once = Money::stored_maximum(dinar);
+    let stored = [Item { product_id: None, description: None, quantity: 1, unit_price: once, total: once }];
+    assert_eq!((Item::new(None, 1, once), sum(&stored)), (None, None));
+    assert_eq!(stored_sum(&stored), Some(once));
+    assert_eq!(stored_sum(&[stored.clone(), stored].concat()), None, "no version took it");
 }
 
 #[test]

@@ -341,6 +341,22 @@ fn a_bill_that_does_not_add_up_is_not_read() {
     assert!(serde_json::from_str::<Bill>(&wrong).is_err());
 }
 
+/// Older versions took up to 999 999 999 999.999 of a currency with three decimals.
+#[test]
+fn a_bill_above_the_maximum_of_today_can_still_be_read() {
+    let dinar = crate::money::Currency::parse("TND").expect("ISO 4217 has it");
+    let (most, once) = (Money::maximum(dinar), Money::stored_maximum(dinar));
+    let item = Item::new(None, 1, most).expect("fits");
+    let text = serde_json::to_string(&Bill::new(vec![item], TaxRate::ZERO).expect("fits")).expect("it is data");
+    let read = |minor: i64| {
+        let stored = text.replace(&most.minor.to_string(), &minor.to_string());
+        serde_json::from_str::<Bill>(&stored).map(|bill| bill.total()).ok()
+    };
+    assert_eq!(read(once.minor), Some(once));
+    assert_eq!(read(once.minor + 1), None, "no version took it");
+    assert_eq!(Item::new(None, 1, once), None, "nothing new costs so much");
+}
+
 /// Late or twice: every money is told apart.
 #[test]
 fn money_is_never_dropped() {

@@ -110,27 +110,31 @@ impl PaymentSession {
         Moved::On
     }
 
-    /// A code is on its way to the rail: from here on the provider has the attempt.
-    pub fn submit_code(&mut self, transaction: Option<&mut Transaction>, now: Timestamp) -> Result<(), Refusal> {
+    /// Whether its attempt waits for a code.
+    pub fn refuse_unless_code_expected(&self) -> Result<(), Refusal> {
         self.refuse_if_closed()?;
-        let attempt = transaction.as_ref().map(|transaction| transaction.id);
-        assert_eq!(self.transaction, attempt, "a code is for the session's own attempt");
         match self.status {
             SessionStatus::Processing => Err(Refusal::PaymentInProgress),
-            SessionStatus::Pending if self.awaits_code() => {
-                let transaction = transaction.expect("only an attempt asks for a code");
-                assert_ne!(transaction.step, Step::Settled, "an attempt that is over asks for nothing");
-                self.status = SessionStatus::Processing;
-                self.failure_reason = None;
-                transaction.code_sent_at = Some(now);
-                self.set_expiry(transaction);
-                self.touch(now);
-                Ok(())
-            }
+            SessionStatus::Pending if self.awaits_code() => Ok(()),
             SessionStatus::Pending | SessionStatus::Succeeded | SessionStatus::Failed | SessionStatus::Cancelled => {
                 Err(Refusal::CodeNotExpected)
             }
         }
+    }
+
+    /// A code is on its way to the rail: from here on the provider has the attempt.
+    pub fn submit_code(&mut self, transaction: Option<&mut Transaction>, now: Timestamp) -> Result<(), Refusal> {
+        let attempt = transaction.as_ref().map(|transaction| transaction.id);
+        assert_eq!(self.transaction, attempt, "a code is for the session's own attempt");
+        self.refuse_unless_code_expected()?;
+        let transaction = transaction.expect("only an attempt asks for a code");
+        assert_ne!(transaction.step, Step::Settled, "an attempt that is over asks for nothing");
+        self.status = SessionStatus::Processing;
+        self.failure_reason = None;
+        transaction.code_sent_at = Some(now);
+        self.set_expiry(transaction);
+        self.touch(now);
+        Ok(())
     }
 
     /// What the call brought that submits a code, on its way since `sent_at`. The rail's own word may have been faster, and the

@@ -463,9 +463,14 @@ impl Transaction {
         if self.step == Step::Settled {
             return None;
         }
-        let pause = Duration::from_secs(1 << self.questions.min(12)).min(LONGEST_PAUSE);
+        let pause = self.pause();
         self.questions += 1;
         Some(pause)
+    }
+
+    /// How long to wait before the rail is called again, after as many questions as it was asked.
+    pub fn pause(&self) -> Duration {
+        Duration::from_secs(1 << self.questions.min(12)).min(LONGEST_PAUSE)
     }
 
     /// Since when the latest code is on its way.

@@ -163,7 +163,7 @@ fn an_attempt_that_is_under_way_holds_a_use() {
     let mut link = limited(3);
     link.money_arrived(seconds(1));
     assert_eq!(link.has_room(1, seconds(2)), Ok(()));
-    assert_eq!(link.has_room(2, seconds(2)), Err(Refusal::PaymentInProgress));
+    assert_eq!(link.has_room(2, seconds(2)), Err(Refusal::PaymentLinkHeld));
     assert_eq!(link.payable(seconds(2)), Ok(()), "it may fail yet");
     // One that was given up is confirmed after all: counted, although all uses are taken.
     for _ in 0..3 {

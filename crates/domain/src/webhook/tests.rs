@@ -43,7 +43,8 @@ enum Action {
     Activate,
     Deactivate,
     EventOccurs,
-    Attempt(Attempted, Timestamp),
+    /// Of which try of its event.
+    Attempt(Attempted, i64, Timestamp),
 }
 
 fn endpoint_cell(before: &WebhookEndpoint, action: &Action) -> String {
@@ -53,7 +54,7 @@ fn endpoint_cell(before: &WebhookEndpoint, action: &Action) -> String {
         Action::Activate => endpoint.activate(),
         Action::Deactivate => endpoint.deactivate(),
         Action::EventOccurs => owed = Some(endpoint.wants(EventType::PaymentSucceeded)),
-        Action::Attempt(outcome, now) => endpoint.attempted(outcome, *now),
+        Action::Attempt(outcome, tries, now) => endpoint.attempted(outcome, *tries, *now),
     }
     let state = if endpoint.status == before.status { "=" } else { endpoint.status.as_str() };
     let mut words = vec![state.to_owned()];
@@ -78,25 +79,26 @@ fn endpoints_go_as_the_contract_says() {
         ("status=active", Action::Activate),
         ("status=inactive", Action::Deactivate),
         ("event", Action::EventOccurs),
-        ("succeeds", Action::Attempt(SUCCEEDED, seconds(9))),
-        ("fails", Action::Attempt(failed(500), seconds(9))),
-        ("410", Action::Attempt(failed(410), seconds(9))),
-        ("fails at 5 d − 1 µs", Action::Attempt(failed(500), end.minus(Duration::from_micros(1)))),
-        ("fails at 5 d", Action::Attempt(failed(500), end)),
+        ("succeeds", Action::Attempt(SUCCEEDED, 1, seconds(9))),
+        ("fails", Action::Attempt(failed(500), 4, seconds(9))),
+        ("410", Action::Attempt(failed(410), 1, seconds(9))),
+        ("fails at 5 d − 1 µs", Action::Attempt(failed(500), 4, end.minus(Duration::from_micros(1)))),
+        ("fails at 5 d", Action::Attempt(failed(500), 4, end)),
+        ("its third try fails at 5 d", Action::Attempt(failed(500), 3, end)),
     ];
     insta::assert_snapshot!(table(&states, &actions, endpoint_cell), @r"
-             | status=active                                 | status=inactive | event       | succeeds      | fails         | 410                                     | fails at 5 d − 1 µs | fails at 5 d
-    active   | =                                             | inactive        | =, owed     | =, failures 0 | =, failures 4 | inactive, failures 4, gone, disabled_at | =, failures 4       | inactive, failures 4, failing, disabled_at
-    inactive | active, failures 0, no reason, no disabled_at | =               | =, not owed | =             | =             | =                                       | =                   | =
+             | status=active                                 | status=inactive | event       | succeeds      | fails         | 410                                     | fails at 5 d − 1 µs | fails at 5 d                               | its third try fails at 5 d
+    active   | =                                             | inactive        | =, owed     | =, failures 0 | =, failures 4 | inactive, failures 4, gone, disabled_at | =, failures 4       | inactive, failures 4, failing, disabled_at | =, failures 4
+    inactive | active, failures 0, no reason, no disabled_at | =               | =, not owed | =             | =             | =                                       | =                   | =                                          | =
     ");
 }
 
 #[test]
 fn one_success_ends_five_days_of_failures() {
     let mut endpoint = endpoint(EndpointStatus::Active);
-    endpoint.attempted(&SUCCEEDED, at(0).plus(FIVE_DAYS).minus(Duration::from_micros(1)));
+    endpoint.attempted(&SUCCEEDED, 4, at(0).plus(FIVE_DAYS).minus(Duration::from_micros(1)));
     assert_eq!((endpoint.consecutive_failures, endpoint.failing_since), (0, None));
-    endpoint.attempted(&failed(500), at(0).plus(FIVE_DAYS));
+    endpoint.attempted(&failed(500), 4, at(0).plus(FIVE_DAYS));
     assert!(endpoint.is_active(), "the five days start anew");
     assert_eq!(endpoint.failing_since, Some(at(0).plus(FIVE_DAYS)));
 }
@@ -104,10 +106,10 @@ fn one_success_ends_five_days_of_failures() {
 #[test]
 fn coming_back_starts_from_nothing() {
     let mut endpoint = endpoint(EndpointStatus::Active);
-    endpoint.attempted(&failed(410), seconds(1));
+    endpoint.attempted(&failed(410), 4, seconds(1));
     assert_eq!((endpoint.disable_reason, endpoint.disabled_at), (Some(DisableReason::Gone), Some(seconds(1))));
     assert!(!endpoint.wants(EventType::PaymentSucceeded), "nothing is owed to an inactive endpoint");
-    endpoint.attempted(&failed(500), seconds(2));
+    endpoint.attempted(&failed(500), 4, seconds(2));
     assert_eq!(endpoint.disabled_at, Some(seconds(1)), "disabled once");
     endpoint.activate();
     assert_eq!((endpoint.consecutive_failures, endpoint.failing_since), (0, None));
@@ -119,7 +121,7 @@ fn an_address_starts_from_nothing() {
     let mut endpoint = endpoint(EndpointStatus::Active);
     endpoint.moved_to("https://shop.example/new".into());
     assert_eq!((endpoint.consecutive_failures, endpoint.failing_since), (0, None));
-    endpoint.attempted(&failed(500), at(0).plus(FIVE_DAYS));
+    endpoint.attempted(&failed(500), 4, at(0).plus(FIVE_DAYS));
     assert!(endpoint.is_active(), "it has not failed for five days");
     let mut endpoint = self::endpoint(EndpointStatus::Inactive);
     endpoint.moved_to("https://shop.example/new".into());

@@ -58,7 +58,7 @@ pub(crate) fn receipt(locale: Locale, voice: &str) -> ReceiptLetter {
         paid_at: 1_795_000_000,
         rest: Rest::Left {
             left: gmd(100_000),
-            pay_url: "https://pay.shop.example/invoice/inv_01h455vb4pex5vsknk084sn02q".into(),
+            pay_url: Some("https://pay.shop.example/invoice/inv_01h455vb4pex5vsknk084sn02q".into()),
         },
     }
 }
@@ -74,5 +74,6 @@ pub(crate) fn endpoint(locale: Locale, voice: &str) -> EndpointLetter {
         reason: DisableReason::Failing,
         missing_since: "2026-11-13T11:06:40Z".into(),
         disabled_at: 1_795_000_000,
+        api_url: "https://api.shop.example".into(),
     }
 }

@@ -6,6 +6,8 @@ use super::{ALL, Language, Voice, gmd, items, page};
 pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, PaymentPage)> {
     let choose = || State::Choose { methods: ALL.to_vec(), problem: None, received: None };
     let received = State::Choose { methods: ALL.to_vec(), problem: None, received: Some(Received::Part(gmd(50_000))) };
+    let in_progress = |methods| State::Choose { methods, problem: Some(Problem::InProgress), received: None };
+    let none_online = State::Choose { methods: Vec::new(), problem: None, received: None };
     let payment = || vec![of(50_000, PaidWith::BankTransfer, voice)];
     let part = |typed: Option<&str>, error| {
         Some(Part { most: gmd(165_000), typed: typed.and_then(|typed| voice.option(typed)), error })
@@ -54,6 +56,12 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
                 ..invoice(choose(), open.clone(), language, voice)
             },
         ),
+        (
+            "invoice-part-in-progress",
+            PaymentPage { part: part(None, None), ..invoice(in_progress(ALL.to_vec()), open.clone(), language, voice) },
+        ),
+        ("invoice-none", invoice(none_online, open.clone(), language, voice)),
+        ("invoice-none-checking", invoice(in_progress(Vec::new()), open.clone(), language, voice)),
         ("invoice-overdue", invoice(choose(), (Due::Passed, 0, Vec::new()), language, voice)),
         (
             "invoice-received",
@@ -89,6 +97,22 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
                     Due::Settled,
                     165_000,
                     vec![of(50_000, PaidWith::Cash, voice), of(115_000, PaidWith::Online(Method::Card), voice)],
+                ),
+                language,
+                voice,
+            ),
+        ),
+        (
+            "invoice-paid-all-back",
+            invoice(
+                State::Paid { receipt: None, return_url: None },
+                (
+                    Due::Settled,
+                    165_000,
+                    vec![
+                        InvoicePayment { refunded: back(50_000, true), ..of(50_000, PaidWith::Cash, voice) },
+                        InvoicePayment { refunded: back(115_000, true), ..of(115_000, PaidWith::Check, voice) },
+                    ],
                 ),
                 language,
                 voice,

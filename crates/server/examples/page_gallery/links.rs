@@ -14,7 +14,7 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
         error: None,
     };
     let own = |words: &str| Label::Own(voice.say(words));
-    let amount = |least, most| FieldKind::Amount { currency: voice.say("GMD"), least, most };
+    let amount = |least, most| FieldKind::Amount { currency: voice.say("GMD"), exponent: 2, least, most };
     let colours = FieldKind::Select { options: vec![voice.say("red"), voice.say("green")] };
     let fields = || {
         vec![
@@ -48,6 +48,8 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
     };
     let closed = |reason| ended(reason, Standing::NothingTaken);
     let unknown = ended(Closed::UsedUp, Standing::Unknown(Method::Wave));
+    let held = State::Choose { methods: ALL.to_vec(), problem: Some(Problem::LastPlaceHeld), received: None };
+    let none = State::Choose { methods: Vec::new(), problem: None, received: None };
     vec![
         ("link-fixed", link(choose(), Some(gmd(25_000)), language, voice)),
         ("link-asking", PaymentPage { fields: fields(), ..link(choose(), None, language, voice) }),
@@ -59,6 +61,8 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
             },
         ),
         ("link-bounds", PaymentPage { fields: bounded.to_vec(), ..link(choose(), None, language, voice) }),
+        ("link-held", link(held, Some(gmd(25_000)), language, voice)),
+        ("link-none", link(none, Some(gmd(25_000)), language, voice)),
         ("link-closed", link(closed(Closed::ByMerchant), Some(gmd(25_000)), language, voice)),
         ("link-expired", link(closed(Closed::Expired), Some(gmd(25_000)), language, voice)),
         ("link-used-up", link(closed(Closed::UsedUp), None, language, voice)),

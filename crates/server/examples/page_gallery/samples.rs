@@ -190,6 +190,10 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
         ("choose-one", State::Choose { methods: vec![Method::Wave], problem: None, received: None }),
         ("choose-none", State::Choose { methods: Vec::new(), problem: None, received: None }),
         (
+            "choose-checking",
+            State::Choose { methods: ALL.to_vec(), problem: Some(Problem::InProgress), received: None },
+        ),
+        (
             "choose-problem",
             State::Choose { methods: ALL.to_vec(), problem: Some(Problem::NotStarted(Method::Wave)), received: None },
         ),

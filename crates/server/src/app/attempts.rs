@@ -2,6 +2,8 @@
 //!
 //! A request runs a job of its own inline and waits for a bounded time; if it dies, the worker runs the same function.
 
+mod again;
+
 use std::time::Duration;
 
 use domain::job::{ClaimedJob, Job};
@@ -14,11 +16,11 @@ use store::queries::jobs;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::idempotency::{self, Outcome, Reply, Run};
+use super::idempotency::{self, Answer, Outcome, Reply, Run};
 use super::paid_object::PaidObject;
 use super::payments::{self, Begun, Initialize, Target};
 use super::sessions::{self, Payment};
-use super::settlement::settle;
+use super::settlement::{self, settle};
 use super::{App, Context, insist, load, look_up, organization_of};
 use crate::error::Failure;
 use crate::monotonic;
@@ -67,12 +69,16 @@ impl App {
         self.begin_and_call(scope, begin, None, key, render).await
     }
 
-    async fn begin_and_call<B, R>(
+    /// `answer`: of a request with a key of ours, which hears of what was begun.
+    #[expect(clippy::too_many_arguments, reason = "all of it belongs to one request")]
+    async fn begin_once<B, R>(
         &self,
+        since: Instant,
         scope: Scope,
         begin: B,
         code: Option<String>,
         key: Option<IdempotencyKey>,
+        answer: Option<Answer>,
         render: R,
     ) -> Result<Reply, Failure>
     where
@@ -86,26 +92,31 @@ impl App {
         // One that the caller may come with again.
         let kept_key = key.clone().filter(|key| !key.is_own());
         let is_keyed = kept_key.is_some();
-        let stored_key = key.as_ref().map(|key| (key.space.clone(), key.key.clone()));
+        let stored_key = key.as_ref().filter(|key| key.is_stored()).map(|key| (key.space.clone(), key.key.clone()));
+        let heard = answer.clone();
         let begin = move |tx: &mut Tx<'_>, context: &Context| {
-            Ok(match begin(tx, context, stored_key.clone())? {
+            let begun = begin(tx, context, stored_key.clone());
+            if let Some(heard) = &heard {
+                heard.begun(begun.as_ref().ok().map(|begun| begun.payment().session.id));
+            }
+            Ok(match begun? {
                 Begun::Nothing(payment) => Outcome::Answer(*payment),
                 outside @ (Begun::Start(..) | Begun::SubmitCode(..)) => Outcome::Leave(outside),
             })
         };
-        let answered_by = monotonic::now() + idempotency::LONGEST_ANSWER;
+        let answered_by = since + idempotency::LONGEST_ANSWER;
         let (tell, told) = oneshot::channel();
         let (app, render_ended, key_ended) = (self.clone(), render.clone(), kept_key.clone());
         // Both on their own: a payer who goes away in between takes the call along no more than the commit.
         let mut work = tokio::spawn(async move {
-            let begun = match app.write_or_leave(key, begin, render_ended.clone()).await? {
+            let begun = match app.write_or_leave(since, key, answer.as_ref(), begin, render_ended.clone()).await? {
                 Run::Done(reply) => return Ok(reply),
                 Run::Wait => return Err(Failure::KeyInUse),
                 Run::Open(begun) => begun,
             };
             let payment = begun.payment().clone();
             let _ = tell.send(payment.clone());
-            let told = match app.call(scope, begun, code).await {
+            let told = match app.call(scope, begun, code, since).await {
                 Ok(ended) => app.reply(ended, key_ended, &render_ended).await,
                 Err(failure) => Err(failure),
             };
@@ -131,9 +142,9 @@ impl App {
         answered.or_else(|failure| Ok(render(Ok(&as_begun(failure, begun, is_keyed)?))))
     }
 
-    async fn call(&self, scope: Scope, begun: Begun, code: Option<String>) -> Result<Ended, Failure> {
+    async fn call(&self, scope: Scope, begun: Begun, code: Option<String>, since: Instant) -> Result<Ended, Failure> {
         match begun {
-            Begun::Start(job, _) => self.start_attempt(&job).await,
+            Begun::Start(job, _) => self.start_attempt(&job, since).await,
             Begun::SubmitCode(id, payment) => {
                 let sent_at = payment.transaction.as_ref().and_then(|transaction| transaction.code_sent_at());
                 let key = payment.session.unanswered_key;
@@ -174,8 +185,8 @@ impl App {
         Ok(render(Ok(&ended.payment)))
     }
 
-    /// Hands an attempt to its rail: the job `StartAttempt`, run inline or by the worker.
-    pub(crate) async fn start_attempt(&self, claimed: &ClaimedJob) -> Result<Ended, Failure> {
+    /// Hands an attempt to its rail: the job `StartAttempt`, run inline or by the worker, and claimed after `since`.
+    pub(crate) async fn start_attempt(&self, claimed: &ClaimedJob, since: Instant) -> Result<Ended, Failure> {
         let (scope, id, until) = (claimed.scope, transaction_of(claimed), insist::while_held());
         let order = self.order(scope, id).await?;
         let session = order.transaction.attempt().session;
@@ -194,17 +205,17 @@ impl App {
             // Nobody waits for it any more. Where nobody has called the rail before, that is the end of it.
             (Step::Sending, _) if over.is_some() => over.map(Called::Refused),
             (Step::Unknown, _) if over.is_some() => Some(Called::Lost("nobody waits for it any more".into())),
-            // Asked for again: the answer with the way on was lost.
-            (Step::Waiting, Some(rail)) if idempotent && !has_next_action && over.is_none() => {
-                Some(started(rail.as_ref(), order).await)
-            }
-            (Step::Waiting, _) => None,
+            // Otherwise it is asked for again: the answer with the way on was lost.
+            (Step::Waiting, _) if over.is_some() || has_next_action || !idempotent => None,
+            (Step::Waiting, None) => None,
             // Whether the first call arrived is not known, and this rail would take a second one for another payment.
             (Step::Sending | Step::Unknown, _) if rerun && !idempotent => {
                 Some(Called::Lost("the process that called the rail died".into()))
             }
             (Step::Sending | Step::Unknown, None) => Some(Called::Lost("the rail is not configured any more".into())),
-            (Step::Sending | Step::Unknown, Some(rail)) => Some(started(rail.as_ref(), order).await),
+            // Whoever took over calls, or has called: they say what came of it.
+            (Step::Sending | Step::Waiting | Step::Unknown, Some(_)) if !self.may_call(claimed, since).await? => None,
+            (Step::Sending | Step::Waiting | Step::Unknown, Some(rail)) => Some(started(rail.as_ref(), order).await),
         };
         let claim = claimed.clone();
         self.settle_and_tell(scope, id, Heard::Start(claimed.clone()), until, move |tx, session, transaction, now| {
@@ -402,21 +413,19 @@ impl App {
         + Sync
         + 'static,
     ) -> Result<Ended, Failure> {
-        let ended = self
-            .commit_until(Some(until), move |tx, context| {
-                let mut payment = settle(tx, context, scope, id, &apply)?;
-                if let Heard::Start(claimed) | Heard::Word(Some(claimed)) = &heard {
-                    jobs::done(tx, claimed)?;
-                }
-                let is_kept = answers_key(tx, &payment, &heard)? && finish_key(tx, context, &mut payment)?;
-                if is_kept {
-                    tx.save(&mut payment.session)?;
-                }
-                Ok(Ended { payment, is_kept })
-            })
-            .await?;
-        self.tell(ended.payment.session.payable.object_id());
-        Ok(ended)
+        self.commit_until(Some(until), move |tx, context| {
+            let mut payment = settle(tx, context, scope, id, &apply)?;
+            if let Heard::Start(claimed) | Heard::Word(Some(claimed)) = &heard {
+                jobs::done(tx, claimed)?;
+            }
+            owe_way_on(tx, context, &payment)?;
+            let is_kept = answers_key(tx, &payment, &heard)? && finish_key(tx, context, &mut payment)?;
+            if is_kept {
+                tx.save(&mut payment.session)?;
+            }
+            Ok(Ended { payment, is_kept })
+        })
+        .await
     }
 
     /// What the rail is told of the attempt.
@@ -461,6 +470,20 @@ fn why_over(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<Option<FailureR
     }
     let object = PaidObject::look_up(tx, session.scope, session.payable)?;
     Ok((!object.has_use_for(session.amount)).then_some(FailureReason::Cancelled))
+}
+
+/// The answer with the way on was lost once more, or refused: as long as somebody waits to pay it is asked for again. What is owed
+/// already comes by itself.
+fn owe_way_on(tx: &mut Tx<'_>, context: &Context, payment: &Payment) -> Result<(), Failure> {
+    let Payment { session, transaction: Some(transaction) } = payment else { return Ok(()) };
+    let job = Job::StartAttempt(transaction.id);
+    let is_missing = settlement::lacks_way_on(context, session, transaction)
+        && !jobs::is_owed(tx, job)?
+        && why_over(tx, session)?.is_none();
+    if is_missing {
+        jobs::schedule(tx, session.scope, job, tx.now().plus(transaction.pause()))?;
+    }
+    Ok(())
 }
 
 /// The one job that may make a lost call once more, so that its lease keeps two such calls apart.

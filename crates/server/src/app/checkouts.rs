@@ -55,7 +55,7 @@ pub struct Created {
 pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewCheckout) -> Result<Created, Failure> {
     let organization = organization_of(tx, scope)?;
     if !context.has_rails(scope.mode) {
-        return Err(Refusal::NoPaymentMethodAvailable.into());
+        return Err(Refusal::NoPaymentProvider.into());
     }
     let mut faults = Vec::new();
     let price = match &new.price {

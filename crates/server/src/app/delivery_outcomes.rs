@@ -86,7 +86,7 @@ fn arrived(
         stored.extend(of_status);
     }
     if let Some(outcome) = last {
-        webhooks::count(tx, context, endpoint, &outcome)?;
+        webhooks::count(tx, context, endpoint, &outcome, 1)?;
     }
     Ok(stored)
 }
@@ -124,7 +124,9 @@ fn one(tx: &mut Tx<'_>, context: &Context, ended: &Ended) -> Result<(), Failure>
         deliveries::call_next(tx, &delivery)?;
     }
     match (endpoint, posted.filter(|_| counts)) {
-        (Some(endpoint), Some(posted)) => webhooks::count(tx, context, endpoint, &posted.outcome),
+        (Some(endpoint), Some(posted)) => {
+            webhooks::count(tx, context, endpoint, &posted.outcome, delivery.round_attempts)
+        }
         (None, _) | (_, None) => Ok(()),
     }
 }

@@ -18,7 +18,7 @@ use store::Tx;
 use store::queries::{documents, jobs, locate, logos};
 
 use super::renderings::{Place, Rendered};
-use super::{App, Context, look_up, organization_of, receipt_statements};
+use super::{App, Context, invoices, look_up, organization_of, receipt_statements};
 use crate::error::Failure;
 
 /// Of a job: over about an hour.
@@ -225,7 +225,9 @@ pub(super) fn wanted(tx: &mut Tx<'_>, context: &Context, scope: Scope, subject: 
             let invoice = look_up::<Invoice>(tx, scope, id)?;
             let organization = organization_of(tx, scope)?;
             let merchant = organization.profile.clone();
-            let values = values::of_invoice(&invoice, &merchant, &context.addresses, tx.now());
+            let now = tx.now();
+            let pay_address = invoices::pay_address(context, &organization, &invoice, now);
+            let values = values::of_invoice(&invoice, &merchant, pay_address, now);
             (invoice.number, merchant, Values::Invoice(values))
         }
         Subject::Receipt(id) => {

@@ -53,6 +53,8 @@ pub struct Hosted {
     pub payment: Option<Payment>,
     /// Every attempt that was handed to a rail, oldest first. Where many pay, those of this page's payer.
     pub attempts: Vec<Transaction>,
+    /// Money that its merchant recorded by hand, oldest first: nobody's attempt.
+    pub recorded: Vec<Transaction>,
     /// What an invoice was paid by, on its page or elsewhere, in the order in which it came.
     pub received: Vec<InvoicePayment>,
     /// Test mode: the far side of the current attempt.
@@ -243,6 +245,11 @@ impl Hosted {
         self.attempts.iter().filter(|attempt| attempt.status().is_paid())
     }
 
+    /// All money that came, by an attempt or by hand.
+    pub fn came(&self) -> impl Iterator<Item = &Transaction> {
+        self.is_paid_by().chain(&self.recorded)
+    }
+
     /// The attempt that paid.
     pub fn paid(&self) -> Option<&Transaction> {
         match &self.object {
@@ -263,6 +270,13 @@ impl Hosted {
                 self.is_paid_by().find(|attempt| attempt.id != paid)
             }
         }
+    }
+
+    /// Whether money of a link came when the time of its payment was over: others may have paid all that there was by then.
+    /// What its payer gave up for another method, and paid all the same, is a payment like any.
+    pub fn is_after_its_time(&self, paid: &Transaction) -> bool {
+        let is_of_link = matches!(self.object, PaidObject::PaymentLink(_));
+        is_of_link && paid.late && paid.reached(TransactionStatus::Expired).is_some()
     }
 
     /// Of one of many payments: whether its payer has paid by another one, which they had given up for it.
@@ -292,18 +306,12 @@ pub fn look_up_hosted(tx: &mut Tx<'_>, context: &Context, place: Place) -> Resul
         Some(transaction) if scope.mode == Mode::Test => tx.peek::<SimulatedPayment>(scope, transaction.id)?,
         Some(_) | None => None,
     };
-    let attempts = match payable {
-        Payable::Checkout(_) | Payable::Invoice(_) => {
-            let mut attempts = transactions::of_object(tx, scope, &payable.object_id())?;
-            // What was recorded by hand is no payer's attempt.
-            attempts.retain(|transaction| !transaction.is_recorded());
-            attempts
-        }
-        Payable::PaymentLink(_) => match &payment {
-            Some(payment) => attempts_of(tx, scope, payment)?,
-            None => Vec::new(),
-        },
+    let found = match (payable, &payment) {
+        (Payable::Checkout(_) | Payable::Invoice(_), _) => transactions::of_object(tx, scope, &payable.object_id())?,
+        (Payable::PaymentLink(_), Some(payment)) => attempts_of(tx, scope, payment)?,
+        (Payable::PaymentLink(_), None) => Vec::new(),
     };
+    let (recorded, attempts) = found.into_iter().partition(Transaction::is_recorded);
     let received = match &object {
         PaidObject::Invoice(invoice) if !invoice.receipts().is_empty() => {
             invoice_payments::of_invoice(tx, scope, invoice.id)?
@@ -314,6 +322,7 @@ pub fn look_up_hosted(tx: &mut Tx<'_>, context: &Context, place: Place) -> Resul
         methods: Method::ALL.into_iter().filter(|method| object.offers(*method, context, &organization)).collect(),
         organization,
         attempts,
+        recorded,
         received,
         now: tx.now(),
         object,

@@ -1,5 +1,6 @@
 //! One request, one effect: the key, the effect and the stored answer commit together (contract §1.8).
 
+mod before;
 mod untold;
 mod waits;
 
@@ -9,19 +10,19 @@ use std::time::Duration;
 use domain::Refusal;
 use store::queries::idempotency::{self, Claimed, IdempotencyKey, KeptBody};
 use store::{Dialect, Tx};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{App, Context};
 use crate::error::Failure;
 use crate::monotonic;
 
-use untold::Asked;
-pub(super) use untold::Untold;
+pub(super) use untold::{Answer, Asked, Untold};
 pub(super) use waits::KeyWaits;
 use waits::Wait;
 
 /// A second request with the same key waits so long for the first.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// How soon it looks whether another process, which tells it nothing, has ended the first; later it looks less often.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -95,10 +96,12 @@ impl App {
         self.answer_once(Kind::Addition, key, command, render).await
     }
 
-    /// The same, for a command that may leave its answer to a later transaction.
+    /// The same, for a command that may leave its answer to a later transaction. `answer`: of a request with a key of ours.
     pub(super) async fn write_or_leave<T, O, C, R>(
         &self,
+        begun: Instant,
         key: Option<IdempotencyKey>,
+        answer: Option<&Answer>,
         command: C,
         render: R,
     ) -> Result<Run<O>, Failure>
@@ -108,7 +111,10 @@ impl App {
         T: Send + 'static,
         O: Send + Clone + 'static,
     {
-        self.run(monotonic::now(), Kind::Change, key, command, render).await
+        match (key, answer) {
+            (Some(own), Some(answer)) => self.run_own(begun, Kind::Change, own, answer, command, render).await,
+            (key, _) => self.run(begun, Kind::Change, key, command, render).await,
+        }
     }
 
     /// The same where no job gives the answer if this request does not: after `longest` its key is free again.
@@ -145,14 +151,17 @@ impl App {
     {
         let begun = monotonic::now();
         let command = move |tx: &mut Tx<'_>, context: &Context| command(tx, context).map(Outcome::Answer);
-        let Some(own) = key.as_ref().filter(|key| key.is_own()) else {
-            return answer_of(self.run(begun, kind, key, command, render).await?);
+        let own = match key {
+            Some(own) if own.is_own() => own,
+            key => return answer_of(self.run(begun, kind, key, command, render).await?),
         };
-        let (sets_state, mut before) = (own.sets_state, None);
-        if let Some(asked) = self.inner.untold.take(own) {
+        let mut before = None;
+        if let Some(asked) = self.inner.untold.take(&own) {
             before = self.came_to(begun, asked).await?;
         }
-        if !sets_state && let Some(reply) = before {
+        if !own.sets_state
+            && let Some(reply) = before
+        {
             return Ok(reply);
         }
         let asked = self.inner.untold.ask(own.clone());
@@ -165,23 +174,66 @@ impl App {
             answer.set(reply.clone());
             reply
         };
-        let run = self.run(begun, kind, key, command, render).await;
-        if !matches!(run, Err(Failure::Store(store::Error::UnknownCommit))) {
+        let run = self.run_own(begun, kind, own, asked.answer(), command, render.clone()).await;
+        if !is_unknown(&run) {
             asked.told();
         }
-        answer_of(run?)
+        match run {
+            // Under a key that is not stored it is not an answer yet.
+            Err(failure) if failure.is_final() => Ok(render(Err(&failure))),
+            run => answer_of(run?),
+        }
     }
 
-    /// What was answered to the request before, where it did something. A refusal may be none any more.
-    async fn came_to(&self, begun: Instant, before: Asked) -> Result<Option<Reply>, Failure> {
-        let settled = tokio::time::timeout_at(begun + LONGEST_ANSWER, self.settled(before.key())).await;
-        let unknown = store::Error::UnknownCommit;
-        let reply = match settled.map_err(|_| unknown.clone())? {
-            Some(_) => Some(Reply { replayed: true, ..before.answer().get().ok_or(unknown)? }),
-            None => None,
+    /// Under a key of ours. Where it is not stored the driver tells what became of the commit, and whoever sends the same once more
+    /// hears of it by `answer`.
+    async fn run_own<T, O, C, R>(
+        &self,
+        begun: Instant,
+        kind: Kind,
+        own: IdempotencyKey,
+        answer: &Answer,
+        command: C,
+        render: R,
+    ) -> Result<Run<O>, Failure>
+    where
+        C: Fn(&mut Tx<'_>, &Context) -> Result<Outcome<T, O>, Failure> + Send + Sync + Clone + 'static,
+        R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+        T: Send + 'static,
+        O: Send + Clone + 'static,
+    {
+        if own.is_stored() {
+            return self.run(begun, kind, Some(own), command, render).await;
+        }
+        let (app, answer, (tell, told)) = (self.clone(), answer.clone(), oneshot::channel());
+        let caller = Arc::new(());
+        let waits = Arc::downgrade(&caller);
+        let once = move |tx: &mut Tx<'_>, context: &Context| {
+            // What has not begun when its caller is gone does not begin any more; what has may be done.
+            if waits.strong_count() == 0 {
+                return Ok(None);
+            }
+            once(tx, context, kind, None, &command, &render).map(Some)
         };
-        before.told();
-        Ok(reply.filter(|reply| reply.status < 400))
+        // On its own: somebody has to hear of the end of a commit that lasts for longer than its caller waits.
+        tokio::spawn(async move {
+            let run = match kind {
+                Kind::Change | Kind::Alone(_) => app.commit(once).await,
+                Kind::Addition => app.commit_addition(once).await,
+            };
+            if !is_unknown(&run) {
+                answer.ended(matches!(run, Ok(Some(_))));
+            }
+            // Nobody may wait for it any more.
+            let _ = tell.send(run);
+        });
+        let run = tokio::time::timeout_at(begun + LONGEST_ANSWER, told).await;
+        drop(caller);
+        match run {
+            Ok(Ok(run)) => run?.ok_or_else(|| Failure::Broken("a command was left out that somebody waits for".into())),
+            Ok(Err(_)) => Err(Failure::Broken("a transaction ended without a word".into())),
+            Err(_) => Err(store::Error::UnknownCommit.into()),
+        }
     }
 
     async fn run<T, O, C, R>(
@@ -227,7 +279,7 @@ impl App {
             let run = tokio::time::timeout_at(begun + LONGEST_ANSWER, commit).await;
             let run = run.unwrap_or_else(|_| Err(store::Error::UnknownCommit.into()));
             let run = match (run, &key) {
-                (Err(Failure::Store(store::Error::UnknownCommit)), Some(key)) => {
+                (run, Some(key)) if is_unknown(&run) => {
                     let last = last.lock().unwrap_or_else(PoisonError::into_inner).take();
                     let settled = tokio::time::timeout_at(begun + LONGEST_ANSWER, self.settle_commit(key, last));
                     return settled.await.unwrap_or(Err(store::Error::UnknownCommit.into()));
@@ -419,6 +471,11 @@ fn answered(context: &Context, key: &IdempotencyKey, claimed: Claimed) -> Result
         Claimed::Reused => Err(Failure::KeyReused),
         Claimed::Running | Claimed::First => Err(Failure::KeyInUse),
     }
+}
+
+/// Whether nobody can tell what became of it.
+pub(super) fn is_unknown<T>(result: &Result<T, Failure>) -> bool {
+    matches!(result, Err(Failure::Store(store::Error::UnknownCommit)))
 }
 
 /// Whether what was answered with `before` is refused once more for no other reason: what it named is deleted by it, or the version

@@ -1,9 +1,12 @@
-//! What was heard outside can't be had again as it was, so it is stored as often as it takes.
+//! What was heard outside can't be had again as it was, so it is stored as often as it takes. And what is said there can't be taken
+//! back, so it is said by nobody who may have been overtaken.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::job::ClaimedJob;
 use store::Tx;
+use store::queries::jobs;
 use tokio::time::Instant;
 
 use super::{App, Context};
@@ -15,6 +18,9 @@ pub(super) const PAUSE: Duration = Duration::from_millis(250);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// A job's: nobody else does the work anew before it ends.
 pub(super) const LEASE: Duration = super::payments::INLINE_LEASE;
+/// Where it is longer than this since a job was claimed, a call to a rail, which lasts up to 20 s, could outlast the lease: whoever
+/// took over could have called, and a person have decided, before it.
+const LATEST_BEGINNING: Duration = Duration::from_secs(5);
 
 /// Of work that begins now: until when what it brings is stored. Whoever takes over says what came of it.
 pub(super) fn while_held() -> Instant {
@@ -27,6 +33,21 @@ pub(super) fn once() -> Instant {
 }
 
 impl App {
+    /// Whether a rail may be called for a job that was claimed after `since`. A process that stood still, or waited for its database,
+    /// knows nothing of who took the job over meanwhile: it holds the job for longer first, and calls nobody where it can't.
+    pub(super) async fn may_call(&self, claimed: &ClaimedJob, mut since: Instant) -> Result<bool, Failure> {
+        while monotonic::now() - since > LATEST_BEGINNING {
+            since = monotonic::now();
+            let claimed = claimed.clone();
+            let renewed = self.commit(move |tx, _| Ok(jobs::renew(tx, &claimed, tx.now().plus(LEASE))?));
+            if !renewed.await? {
+                tracing::warn!("somebody has taken over a job whose rail was to be called: they say what comes of it");
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// [`App::commit`] as often as it takes where the fault passes, and until then; `None`: for as long as this process lives. The
     /// command has to bear being done a second time, since a commit may have an unknown outcome.
     pub(super) async fn commit_until<T, F>(&self, until: Option<Instant>, command: F) -> Result<T, Failure>

@@ -9,17 +9,19 @@ use domain::invoice::{Bill, BillTo, Change, Invoice, NotUpdated, Order};
 use domain::job::Job;
 use domain::mail::MailKind;
 use domain::number::Series;
-use domain::organization::Profile;
-use domain::{Currency, Id, Metadata, Msisdn, Refusal, Scope, TaxRate, Timestamp};
+use domain::organization::{Organization, Profile};
+use domain::{Currency, Id, Metadata, Method, Msisdn, Refusal, Scope, TaxRate, Timestamp};
 use store::Tx;
 use store::queries::documents::DocumentStates;
 use store::queries::{counters, jobs};
 
+use super::paid_object::PaidObject;
 use super::products::NewItem;
 use super::{Context, customers, load, mails, organization_of, products, publish, receipts, sessions};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
 use crate::mail::is_mailable;
+use crate::wire::invoices::payment_url;
 
 pub use payments::{NewPayment, record_payment};
 
@@ -235,6 +237,19 @@ pub fn cancel(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<Invoice>)
     watch(tx, &invoice)?;
     tx.save(&mut invoice)?;
     billed(tx, invoice)
+}
+
+/// Where its customer can pay it online; nothing where no method takes it, and the page itself says so. The API names that page
+/// all the same (contract §2.4 rule 6).
+pub fn pay_address(
+    context: &Context,
+    organization: &Organization,
+    invoice: &Invoice,
+    now: Timestamp,
+) -> Option<String> {
+    let page = payment_url(invoice, &context.addresses, now)?;
+    let object = PaidObject::Invoice(invoice.clone());
+    Method::ALL.into_iter().any(|method| object.offers(method, context, organization)).then_some(page)
 }
 
 /// The timer: stores what readers were told already, or looks again later.

@@ -12,7 +12,7 @@ use domain::{Id, Refusal, Scope};
 use store::Tx;
 use store::queries::{jobs, logos};
 
-use super::{App, load, organization_of};
+use super::{App, insist, load, organization_of};
 use crate::egress::FailureKind;
 use crate::error::Failure;
 use crate::logo;
@@ -26,6 +26,8 @@ const PAUSES: [Duration; 5] = [
     Duration::from_secs(6 * 3_600),
 ];
 
+/// Whoever fetches one, or waits for a place to draw it, says so as often: silent for longer it would be taken for dead.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 /// For one of whose merchant another is still being fetched.
 const UNTIL_ANOTHER_LOOK: Duration = Duration::from_secs(1);
 
@@ -93,7 +95,12 @@ impl App {
         };
         let url = self.read(move |tx, _| Ok(organization_of(tx, scope)?.profile.logo_url.clone())).await?;
         let Some(url) = url else { return self.keep_logo(claimed, None, None).await };
-        match self.picture(scope, &url).await {
+        let picture = tokio::select! {
+            picture = self.picture(scope, &url) => picture,
+            // Whoever took over, or was told to look anew, says what there is to see.
+            () = self.overtaken(claimed) => return Ok(()),
+        };
+        match picture {
             Ok(file) => self.keep_logo(claimed, Some(url), Some(file)).await,
             Err(Missing { why, may_come }) => {
                 tracing::warn!(organization = %scope.organization, why, "the merchant's logo can't be shown");
@@ -105,6 +112,19 @@ impl App {
                     None => Ok(jobs::done(tx, &claimed)?),
                 })
                 .await
+            }
+        }
+    }
+
+    /// Holds on to a job, until it is somebody else's.
+    async fn overtaken(&self, claimed: &ClaimedJob) {
+        loop {
+            tokio::time::sleep(SIGN_OF_LIFE).await;
+            let claimed = claimed.clone();
+            match self.commit(move |tx, _| Ok(jobs::renew(tx, &claimed, tx.now().plus(insist::LEASE))?)).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(failure) => tracing::warn!(%failure, "that a merchant's logo is fetched can't be stored yet"),
             }
         }
     }

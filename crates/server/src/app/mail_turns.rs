@@ -92,6 +92,10 @@ impl Turns {
         self.in_hand.insert(mail.id, mail.scope);
     }
 
+    fn has(&self, id: &str) -> bool {
+        id.parse().is_ok_and(|id: Id<Mail>| self.in_hand.contains_key(&id))
+    }
+
     pub fn ended(&mut self, id: Id<Mail>) {
         self.in_hand.remove(&id);
     }
@@ -146,15 +150,14 @@ pub fn claim(
             owed.swap_remove(index);
             continue;
         }
-        match mails::claim(tx, scope, kind, 1, lease_until)?.pop() {
-            // Its lease ran out while this process still answers for it, and nobody else begins anew before another has.
-            Some(one) if turns.in_hand.contains_key(&one.mail.id) => {
-                tracing::warn!(mail = %one.mail.id, "a mail is in hand for longer than it could be held");
-            }
+        let (mut found, held_on) = mails::claim_beside(tx, scope, kind, 1, lease_until, |id| turns.has(id))?;
+        match found.pop() {
             Some(one) => {
                 turns.take(&one);
                 claimed.push(one);
             }
+            // Its lease ran out while this process still answers for it. What is due behind it is looked for next.
+            None if held_on > 0 => tracing::warn!("a mail is in hand for longer than it could be held"),
             // All is held by now, or can't be read.
             None => drop(owed.swap_remove(index)),
         }

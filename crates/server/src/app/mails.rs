@@ -16,11 +16,10 @@ use store::Tx;
 use store::queries::mails::{self, ClaimedMail};
 
 use super::documents::{self, Asker, File, Subject, Wanted};
-use super::{App, Context, look_up, organization_of};
+use super::{App, Context, invoices, look_up, organization_of};
 use crate::error::Failure;
 use crate::letters::{EndpointLetter, InvoiceLetter, Letter, ReceiptLetter};
 use crate::mail::{Attachment, Finality, LastLine, Mailer, Message, Step, is_mailable};
-use crate::wire::invoices::payment_url;
 
 /// Mails about one object within a time: more than that tells nobody anything.
 const MOST_OF_OBJECT: usize = 10;
@@ -127,8 +126,8 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
             }
             let organization = organization_of(tx, scope)?;
             let merchant = &organization.profile;
-            let letter =
-                InvoiceLetter::of(&invoice, merchant, payment_url(&invoice, &context.addresses, now), now).write();
+            let pay_url = invoices::pay_address(context, &organization, &invoice, now);
+            let letter = InvoiceLetter::of(&invoice, merchant, pay_url, now).write();
             let subject = Some(Subject::Invoice(invoice.id));
             Ok(Content::Ready(Box::new(Ready {
                 letter,
@@ -143,7 +142,9 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
         MailKind::Receipt => {
             let receipt = look_up::<Receipt>(tx, scope, id_of(mail)?)?;
             let invoice = look_up::<Invoice>(tx, scope, receipt.invoice)?;
-            let letter = ReceiptLetter::of(&receipt, &invoice, payment_url(&invoice, &context.addresses, now)).write();
+            let organization = organization_of(tx, scope)?;
+            let pay_url = invoices::pay_address(context, &organization, &invoice, now);
+            let letter = ReceiptLetter::of(&receipt, &invoice, pay_url, now).write();
             let subject = Some(Subject::Receipt(receipt.id));
             Ok(Content::Ready(Box::new(Ready {
                 letter,
@@ -164,7 +165,7 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
             };
             let organization = organization_of(tx, scope)?;
             let merchant = &organization.profile;
-            let Some(letter) = EndpointLetter::of(&endpoint, merchant) else {
+            let Some(letter) = EndpointLetter::of(&endpoint, merchant, &context.addresses.public_url) else {
                 return Ok(Content::Pointless(
                     "the endpoint was made inactive by its merchant before the mail was sent",
                 ));
@@ -266,6 +267,10 @@ impl App {
     /// Nothing where the mail is not this worker's any more, and the mail server does not have it.
     async fn attempt_mail(&self, mailer: &Mailer, held: &mut HeldMail) -> Option<MailAttempted> {
         let (mail, last_line) = (held.mail().clone(), LastLine::default());
+        if mail.is_spent() {
+            tracing::warn!(mail = %mail.id, object = mail.object_id, "a mail was sent as often as it may be");
+            return Some(MailAttempted::Spent);
+        }
         let message = match held.during(self, &last_line, self.message(&mail)).await? {
             Ok(Ok(message)) => message,
             Ok(Err(why)) => return Some(MailAttempted::Refused { error: why.to_owned() }),
@@ -276,11 +281,17 @@ impl App {
             }
         };
         // A machine that stood still while the file was made would send it once more.
-        if !held.renew(self).await {
+        if !held.begin(self).await {
             return None;
         }
         let attempt = mail.attempts + 1;
-        Some(match held.during(self, &last_line, mailer.send_noting(&message, &last_line)).await? {
+        let Some(sent) = held.during(self, &last_line, mailer.send_noting(&message, &last_line)).await else {
+            // Broken off before its last line. Whoever has the mail by now has it counted as sent; nobody else may.
+            tracing::warn!(mail = %mail.id, attempt, "a mail is not sent, because another worker may have it");
+            let error = "the database did not say in time whose the mail was".into();
+            return Some(MailAttempted::Failed { error, may_have_arrived: false });
+        };
+        Some(match sent {
             Ok(()) => {
                 tracing::info!(mail = %mail.id, object = mail.object_id, attempt, "a mail was sent");
                 MailAttempted::Accepted

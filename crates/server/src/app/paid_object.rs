@@ -10,7 +10,7 @@ use domain::payment::{
     Payable, Payer, PaymentSession, SESSION_LIFETIME, SessionStatus, Settlement, Transaction, TransactionSummary,
 };
 use domain::payment_link::{NotThePrice, PaymentLink};
-use domain::{Id, Metadata, Method, Money, Refusal, Scope, Timestamp};
+use domain::{Currency, Id, Metadata, Method, Money, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::{jobs, payment_links as links, transactions};
 
@@ -147,14 +147,21 @@ impl PaidObject {
     }
 
     pub fn offers(&self, method: Method, context: &Context, organization: &Organization) -> bool {
-        let is_enabled = |currency| {
-            organization.payments.enabled_methods.contains(&method)
-                && context.takes(organization.mode, method, currency)
-        };
         match self {
             Self::Checkout(checkout) => checkout.order.available_methods.contains(&method),
-            Self::Invoice(invoice) => is_enabled(invoice.bill().currency()),
-            Self::PaymentLink(link) => is_enabled(link.price().currency()),
+            Self::Invoice(_) | Self::PaymentLink(_) => {
+                organization.payments.enabled_methods.contains(&method)
+                    && context.takes(organization.mode, method, self.currency())
+            }
+        }
+    }
+
+    /// What it is paid in.
+    pub fn currency(&self) -> Currency {
+        match self {
+            Self::Checkout(checkout) => checkout.order.amount.currency,
+            Self::Invoice(invoice) => invoice.bill().currency(),
+            Self::PaymentLink(link) => link.price().currency(),
         }
     }
 

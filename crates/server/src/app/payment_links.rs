@@ -4,9 +4,9 @@ mod answers;
 
 use domain::event::EventType;
 use domain::job::Job;
-use domain::organization::Profile;
+use domain::organization::{Organization, Profile};
 use domain::payment_link::{CustomField, PaymentLink, Price, Status, Terms};
-use domain::{Id, Metadata, Refusal, Scope, Timestamp};
+use domain::{Currency, Id, Metadata, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::jobs;
 
@@ -35,16 +35,11 @@ pub struct NewPaymentLink {
 pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewPaymentLink) -> Result<Shown, Failure> {
     let organization = organization_of(tx, scope)?;
     if !context.has_rails(scope.mode) {
-        return Err(Refusal::NoPaymentMethodAvailable.into());
+        return Err(Refusal::NoPaymentProvider.into());
     }
     let now = tx.now();
     let mut faults = Vec::new();
-    let currency = new.price.currency();
-    let enabled = &organization.payments.enabled_methods;
-    if !enabled.iter().any(|method| context.takes(scope.mode, *method, currency)) {
-        let message = format!("`currency` {currency} is taken by none of the enabled methods.");
-        faults.push(Fault::new("currency", FaultCode::NotAllowed, message));
-    }
+    refuse_untaken(context, &organization, new.price.currency(), &mut faults);
     refuse_past(new.terms.expiration_date, now, &mut faults);
     if !faults.is_empty() {
         return Err(faults.into());
@@ -55,6 +50,19 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewPayment
     tx.insert(&mut link)?;
     watch(tx, &link)?;
     Ok(Shown { link, merchant: organization.profile.clone(), at: now })
+}
+
+pub(super) fn refuse_untaken(
+    context: &Context,
+    organization: &Organization,
+    currency: Currency,
+    faults: &mut Vec<Fault>,
+) {
+    let enabled = &organization.payments.enabled_methods;
+    if !enabled.iter().any(|method| context.takes(organization.mode, *method, currency)) {
+        let message = format!("`currency` {currency} is taken by none of the enabled methods.");
+        faults.push(Fault::new("currency", FaultCode::NotAllowed, message));
+    }
 }
 
 pub(super) fn refuse_past(expiration_date: Option<Timestamp>, now: Timestamp, faults: &mut Vec<Fault>) {
@@ -152,8 +160,14 @@ pub fn update(
 
 pub fn delete(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<PaymentLink>) -> Result<(), Failure> {
     let mut link = load::<PaymentLink>(tx, scope, id)?;
-    let event = link.delete(tx.now())?;
+    link.refuse_if_deleted()?;
     let organization = organization_of(tx, scope)?;
+    let now = tx.now();
+    // What the clock has decided came before this, and is told as it was.
+    if let Some(event) = link.observe(now) {
+        publish::link_event(tx, context, &mut link, &organization.profile, event)?;
+    }
+    let event = link.delete(now)?;
     publish::link_event(tx, context, &mut link, &organization.profile, event)?;
     tx.save(&mut link)?;
     watch(tx, &link)

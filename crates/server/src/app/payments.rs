@@ -1,22 +1,28 @@
-//! Payments begin: a session is opened, continued or replaced, and an attempt is committed before its rail is called.
+//! Payments begin: a session is opened, continued or replaced, and an attempt is committed before its rail is called. What a
+//! request comes to, and what is wrong with it, is `wanted`'s to say.
 //!
 //! Rows are locked in one order everywhere: the paid object, its session, its transaction.
+
+mod wanted;
 
 use std::time::Duration;
 
 use domain::job::{ClaimedJob, Job};
 use domain::organization::Organization;
 use domain::payment::{Again, Payable, Payer, PaymentSession, SessionStatus, Transaction};
-use domain::{Id, Metadata, Method, Money, Msisdn, Refusal, Scope, Timestamp};
+use domain::{Id, Metadata, Method, Money, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::jobs;
 
 use super::paid_object::PaidObject;
 use super::sessions::{self, Payment};
 use super::starts::{self, Counted};
-use super::{Context, attempts, customers, look_up, organization_of};
+use super::{Context, attempts, look_up, organization_of};
 use crate::error::Failure;
-use crate::fault::{Fault, FaultCode};
+use crate::fault::Fault;
+
+pub use wanted::faults;
+use wanted::{Wanted, merged, refuse_without_phone};
 
 /// Whoever runs a job inline holds it so long; then the worker takes over.
 pub const INLINE_LEASE: Duration = Duration::from_secs(30);
@@ -27,8 +33,9 @@ pub struct Initialize {
     pub target: Target,
     pub method: Option<Method>,
     pub amount: Option<Money>,
-    /// What was sent for it and is none in the object's currency.
-    pub amount_fault: Option<Fault>,
+    /// What is wrong with it as it was sent. What of it could be read is held against what it is about all the same, so that its
+    /// sender learns of all faults at once.
+    pub faults: Vec<Fault>,
     pub payer: Payer,
     pub metadata: Option<Metadata>,
     /// To the questions of a payment link, as they were sent.
@@ -51,7 +58,7 @@ impl Initialize {
             target,
             method: None,
             amount: None,
-            amount_fault: None,
+            faults: Vec::new(),
             payer: Payer::default(),
             metadata: None,
             answers: Metadata::default(),
@@ -99,21 +106,13 @@ pub fn begin(
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
     let (mut object, current) = load_target(tx, scope, request.target, request.has_code)?;
-    let mut faults: Vec<Fault> = request.amount_fault.iter().cloned().collect();
-    let customer = customers::named(tx, scope, request.payer.customer, &mut faults)?;
     if request.has_code {
-        if !faults.is_empty() {
-            return Err(faults.into());
-        }
+        let wanted = Wanted::of_code(tx, request, &object, current.as_ref())?;
         let payment = current.ok_or(Refusal::CodeNotExpected)?;
-        return submit_code(tx, context, &mut object, payment, key);
+        return submit_code(tx, context, &mut object, payment, &wanted, key);
     }
     let organization = organization_of(tx, scope)?;
-    let payer = match &customer {
-        Some(customer) => merged(request.payer.clone(), &customer.payer()),
-        None => request.payer.clone(),
-    };
-    let wanted = check_request(&object, context, &organization, request, payer, current.as_ref(), tx.now(), faults)?;
+    let wanted = Wanted::of(tx, context, &organization, request, &object, current.as_ref())?;
     let mut payment = match current {
         Some(payment) => continue_or_replace(tx, &mut object, payment, &wanted)?,
         None => open(tx, &mut object, None, &wanted)?,
@@ -185,146 +184,74 @@ fn load_target(
     target: Target,
     has_code: bool,
 ) -> Result<(PaidObject, Option<Payment>), Failure> {
-    let payable = match target {
-        Target::Object(payable) => payable,
-        Target::Session(id) => {
-            let session = look_up::<PaymentSession>(tx, scope, id)?;
-            session.refuse_if_closed()?;
-            session.payable
-        }
-    };
+    let payable = payable_of(tx, scope, target)?;
     let now = tx.now();
     let mut object = PaidObject::load(tx, scope, payable)?;
-    let mut current = match object.session_for(target) {
+    let current = match object.session_for(target) {
         Some(id) => Some(sessions::load_payment(tx, scope, id)?),
         None => None,
     };
-    if let (Target::Session(id), Some(current)) = (target, &current)
-        && current.session.id == id
-    {
-        // Another request may have closed it between the look above and the lock.
-        current.session.refuse_if_closed()?;
-    }
-    let ends_attempt = has_code && current.as_ref().is_some_and(|current| current.transaction.is_some());
-    object.refuse_unless_payable(ends_attempt, now)?;
-    // One payment of several is over; the next one is another.
-    if matches!(target, Target::Object(_)) {
-        current = current.filter(|current| current.session.status() != SessionStatus::Succeeded);
-    }
-    if let Target::Session(id) = target
-        && current.as_ref().is_none_or(|current| current.session.id != id || current.session.has_expired(now))
-    {
-        return Err(Refusal::PaymentSessionClosed.into());
-    }
+    let mut current = going_on(&object, current, target, has_code, now)?;
     if let Some(current) = current.as_mut().filter(|current| current.session.has_expired(now)) {
         close(tx, &mut object, current, true)?;
     }
     Ok((object, current))
 }
 
-/// What a request comes to.
-struct Wanted {
-    method: Option<Method>,
-    amount: Money,
-    /// In the request itself: what is known of a customer replaces no attempt.
-    phone: Option<Msisdn>,
-    /// What the request says, and what is known of the customer that it names.
-    payer: Payer,
-    metadata: Metadata,
-    success_url: Option<String>,
-    failure_url: Option<String>,
-    replaces: Option<Id<PaymentSession>>,
+/// The same for reading: nothing is locked, and what ran out is shown as closed.
+fn look_up_target(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    target: Target,
+    has_code: bool,
+) -> Result<(PaidObject, Option<Payment>), Failure> {
+    let payable = payable_of(tx, scope, target)?;
+    let object = PaidObject::look_up(tx, scope, payable)?;
+    let current = match object.session_for(target) {
+        Some(id) => Some(sessions::look_up_payment(tx, scope, id)?),
+        None => None,
+    };
+    let current = going_on(&object, current, target, has_code, tx.now())?;
+    Ok((object, current))
 }
 
-/// The request of this payer, held against what the object takes.
-#[expect(clippy::too_many_arguments, reason = "all of it decides what a request comes to")]
-fn check_request(
+fn payable_of(tx: &mut Tx<'_>, scope: Scope, target: Target) -> Result<Payable, Failure> {
+    match target {
+        Target::Object(payable) => Ok(payable),
+        Target::Session(id) => {
+            let session = look_up::<PaymentSession>(tx, scope, id)?;
+            session.refuse_if_closed()?;
+            Ok(session.payable)
+        }
+    }
+}
+
+/// The payment that goes on, if one does, unless nothing that is named takes a further step.
+fn going_on(
     object: &PaidObject,
-    context: &Context,
-    organization: &Organization,
-    request: &Initialize,
-    payer: Payer,
-    current: Option<&Payment>,
+    current: Option<Payment>,
+    target: Target,
+    has_code: bool,
     now: Timestamp,
-    mut faults: Vec<Fault>,
-) -> Result<Wanted, Failure> {
-    // Of an invoice that is only ever paid by hand there is nothing to choose.
-    if !Method::ALL.into_iter().any(|method| object.offers(method, context, organization)) {
-        return Err(Refusal::NoPaymentMethodAvailable.into());
-    }
-    if let (Some(fixed), Some(wanted)) = (object.fixed_method(), request.method)
-        && fixed != wanted
+) -> Result<Option<Payment>, Refusal> {
+    if let (Target::Session(id), Some(current)) = (target, &current)
+        && current.session.id == id
     {
-        return Err(Refusal::PaymentMethodFixed { method: fixed.as_str() }.into());
+        // Another request may have closed it between the look at it and the lock.
+        current.session.refuse_if_closed()?;
     }
-    if let Some(method) = request.method
-        && !object.offers(method, context, organization)
-    {
-        let noun = object.payable().noun();
-        let message = format!("`payment_method` {} is not offered by this {noun}.", method.as_str());
-        faults.push(Fault::new("payment_method", FaultCode::NotAllowed, message));
+    let ends_attempt = has_code && current.as_ref().is_some_and(|current| current.transaction.is_some());
+    object.refuse_unless_payable(ends_attempt, now)?;
+    match target {
+        // One payment of several is over; the next one is another.
+        Target::Object(_) => Ok(current.filter(|current| current.session.status() != SessionStatus::Succeeded)),
+        Target::Session(id)
+            if current.as_ref().is_none_or(|current| current.session.id != id || current.session.has_expired(now)) =>
+        {
+            Err(Refusal::PaymentSessionClosed)
+        }
+        Target::Session(_) => Ok(current),
     }
-    let session = current.map(|current| &current.session);
-    let asked = match request.target {
-        // What goes on is for what it was for, unless the request says otherwise.
-        Target::Session(_) => request.amount.or(session.map(|session| session.amount)),
-        Target::Object(_) => request.amount,
-    };
-    let amount = match object.amount(asked, organization, now) {
-        // It is said already what is wrong with it.
-        _ if request.amount_fault.is_some() => None,
-        Ok(amount) => Some(amount),
-        Err(Failure::Invalid(more)) => {
-            faults.extend(more);
-            None
-        }
-        Err(refused) => return Err(refused),
-    };
-    let method = request.method.or(object.fixed_method());
-    let known = session.map(|session| session.metadata.clone()).unwrap_or_default();
-    let begins = method.or(session.and_then(|session| session.method)).is_some();
-    let metadata = object.metadata(&known, request, begins, &mut faults);
-    match (amount, metadata) {
-        (Some(amount), Some(metadata)) if faults.is_empty() => Ok(Wanted {
-            method,
-            amount,
-            phone: request.payer.phone.clone(),
-            payer,
-            metadata,
-            success_url: request.success_url.clone(),
-            failure_url: request.failure_url.clone(),
-            replaces: request.replaces,
-        }),
-        _ => {
-            // With another customer or method than the one that is refused it may not be missing.
-            let is_certain = !faults.iter().any(|fault| ["customer_id", "payment_method"].contains(&&*fault.field));
-            if is_certain && lacks_phone(object, current, method, amount, payer) {
-                faults.push(phone_required());
-            }
-            Err(faults.into())
-        }
-    }
-}
-
-/// Whether the session that a request leads to would lack the phone that its method needs.
-fn lacks_phone(
-    object: &PaidObject,
-    current: Option<&Payment>,
-    method: Option<Method>,
-    amount: Option<Money>,
-    payer: Payer,
-) -> bool {
-    let (method, known) = match current {
-        None => (method, object.payer(None)),
-        Some(Payment { session, transaction }) => {
-            match session.again(transaction.as_ref(), method, amount.unwrap_or(session.amount)) {
-                Ok(Again::Same) if transaction.is_none() => (method.or(session.method), session.payer.clone()),
-                Ok(Again::Replace | Again::New) => (method, object.payer(Some(session))),
-                Ok(Again::Same) | Err(_) => return false,
-            }
-        }
-    };
-    method.is_some_and(Method::needs_phone) && merged(payer, &known).phone.is_none()
 }
 
 /// `before` is the session in whose place it comes.
@@ -372,16 +299,25 @@ fn continue_or_replace(
         close(tx, object, &mut current, false)?;
         return open(tx, object, Some(&current.session), wanted);
     }
-    if current.transaction.is_none() {
-        let session = &mut current.session;
-        session.method = wanted.method.or(session.method);
-        session.payer = merged(wanted.payer.clone(), &session.payer);
-        session.metadata = wanted.metadata.clone();
-        session.success_url = wanted.success_url.clone().or(session.success_url.take());
-        session.failure_url = wanted.failure_url.clone().or(session.failure_url.take());
-        session.updated_at = session.updated_at.max(tx.now());
-        refuse_without_phone(session)?;
-        tx.save(session)?;
+    let told = wanted.told(&current.session);
+    let session = &mut current.session;
+    match &mut current.transaction {
+        Some(transaction) => {
+            if session.tell(transaction, told, tx.now()) {
+                tx.save(session)?;
+                tx.save(transaction)?;
+            }
+        }
+        None => {
+            session.method = wanted.method.or(session.method);
+            session.payer = told.payer;
+            session.metadata = told.metadata;
+            session.success_url = told.success_url;
+            session.failure_url = told.failure_url;
+            session.updated_at = session.updated_at.max(tx.now());
+            refuse_without_phone(session)?;
+            tx.save(session)?;
+        }
     }
     Ok(current)
 }
@@ -400,30 +336,6 @@ pub(super) fn close(
     Ok(())
 }
 
-fn refuse_without_phone(session: &PaymentSession) -> Result<(), Failure> {
-    let lacks_phone = session.method.is_some_and(Method::needs_phone) && session.payer.phone.is_none();
-    if lacks_phone { Err(phone_required().into()) } else { Ok(()) }
-}
-
-fn phone_required() -> Fault {
-    let message = "`customer_phone` is required for this method: the wallet's number, such as \"+2207000000\".";
-    Fault::new("customer_phone", FaultCode::Required, message)
-}
-
-/// What the request says wins over what was known.
-fn merged(request: Payer, known: &Payer) -> Payer {
-    // One customer's name never stands beside another's address.
-    if request.customer.is_some() && known.customer.is_some() && request.customer != known.customer {
-        return request;
-    }
-    Payer {
-        customer: request.customer.or(known.customer),
-        phone: request.phone.or_else(|| known.phone.clone()),
-        email: request.email.or_else(|| known.email.clone()),
-        name: request.name.or_else(|| known.name.clone()),
-    }
-}
-
 /// Commits the intent: the transaction and the job that hands it to the rail, held by whoever asked.
 fn start(
     tx: &mut Tx<'_>,
@@ -435,7 +347,8 @@ fn start(
     key: Option<(String, String)>,
 ) -> Result<ClaimedJob, Failure> {
     let (scope, session) = (object.scope(), &mut payment.session);
-    let offer = context.offer(scope.mode, method).ok_or(Refusal::NoPaymentMethodAvailable)?;
+    let refused = || context.no_method(scope.mode, session.amount.currency);
+    let offer = context.offer(scope.mode, method).ok_or_else(refused)?;
     let fee = organization.payments.fees.fee(method, session.amount);
     let now = tx.now();
     let id = tx.entropy().id(now);
@@ -455,6 +368,7 @@ fn submit_code(
     context: &Context,
     object: &mut PaidObject,
     mut payment: Payment,
+    wanted: &Wanted,
     key: Option<(String, String)>,
 ) -> Result<Begun, Failure> {
     let now = tx.now();
@@ -462,6 +376,8 @@ fn submit_code(
     attempts::finish_key(tx, context, &mut payment)?;
     payment.session.submit_code(payment.transaction.as_mut(), now)?;
     let Some(transaction) = &mut payment.transaction else { return Err(Refusal::CodeNotExpected.into()) };
+    let told = wanted.told(&payment.session);
+    payment.session.tell(transaction, told, now);
     payment.session.unanswered_key = key;
     object.attempt_moved(payment.session.id, transaction.summary(), true, now);
     let id = transaction.id;

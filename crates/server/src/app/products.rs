@@ -100,6 +100,23 @@ pub struct NewItem {
     pub unit_price: Option<Money>,
 }
 
+/// The lines of a request that can't run, as far as they could be read.
+#[derive(Debug, Clone)]
+pub enum Lines {
+    All(Vec<NewItem>),
+    /// Each with its place, where others could not be read.
+    Sound(Vec<(usize, NewItem)>),
+}
+
+impl Lines {
+    pub fn of(all: Option<Vec<NewItem>>, sound: Vec<(usize, NewItem)>) -> Self {
+        match all {
+            Some(all) => Self::All(all),
+            None => Self::Sound(sound),
+        }
+    }
+}
+
 /// The lines with their prices, and their sum: what a line does not say comes from its product, and stays when the product
 /// changes (contract §2.1 rule 2). `None` after pushing everything that is wrong with the field `items`.
 pub fn price_lines(
@@ -109,9 +126,46 @@ pub fn price_lines(
     requested: &[NewItem],
     faults: &mut Vec<Fault>,
 ) -> Result<Option<(Money, Vec<Item>)>, Failure> {
+    let items = price_each(tx, scope, currency, requested.iter().enumerate(), faults)?;
+    if items.len() < requested.len() {
+        return Ok(None);
+    }
+    let total = checkout::sum(&items);
+    if total.is_none() {
+        let message = "The sum of `items` is above the largest amount.";
+        faults.push(Fault::new("items", FaultCode::AmountTooLarge, message));
+    }
+    Ok(total.map(|total| (total, items)))
+}
+
+/// Pushes everything that is wrong with lines, also beside one that could not be read; what they come to is not known then.
+pub fn refuse_lines(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    currency: Currency,
+    lines: &Lines,
+    faults: &mut Vec<Fault>,
+) -> Result<(), Failure> {
+    match lines {
+        Lines::All(lines) => price_lines(tx, scope, currency, lines, faults).map(drop),
+        Lines::Sound(lines) => {
+            let lines = lines.iter().map(|(index, line)| (*index, line));
+            price_each(tx, scope, currency, lines, faults).map(drop)
+        }
+    }
+}
+
+/// Those lines that have a price. What is wrong with the others is pushed.
+fn price_each<'l>(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    currency: Currency,
+    requested: impl Iterator<Item = (usize, &'l NewItem)>,
+    faults: &mut Vec<Fault>,
+) -> Result<Vec<Item>, Failure> {
     let mut products = HashMap::new();
-    let mut items = Vec::with_capacity(requested.len());
-    for (index, item) in requested.iter().enumerate() {
+    let mut items = Vec::with_capacity(requested.size_hint().0);
+    for (index, item) in requested {
         if let Some(id) = item.product_id
             && !products.contains_key(&id)
         {
@@ -126,15 +180,7 @@ pub fn price_lines(
             })),
         }
     }
-    if items.len() < requested.len() {
-        return Ok(None);
-    }
-    let total = checkout::sum(&items);
-    if total.is_none() {
-        let message = "The sum of `items` is above the largest amount.";
-        faults.push(Fault::new("items", FaultCode::AmountTooLarge, message));
-    }
-    Ok(total.map(|total| (total, items)))
+    Ok(items)
 }
 
 type LineFault = (&'static str, FaultCode, String);

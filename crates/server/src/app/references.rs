@@ -5,7 +5,7 @@ use domain::{Currency, Id, Scope, Timestamp};
 use store::Tx;
 
 use super::checkouts::WantedMethods;
-use super::products::NewItem;
+use super::products::Lines;
 use super::{Context, checkouts, customers, organization_of, payment_links, products};
 use crate::error::Failure;
 use crate::fault::Fault;
@@ -15,24 +15,29 @@ use crate::fault::Fault;
 pub struct Named {
     pub customer: Option<Id<Customer>>,
     /// Lines with products, and what they are sold in.
-    pub lines: Option<(Currency, Vec<NewItem>)>,
+    pub lines: Option<(Currency, Lines)>,
     /// Of a checkout; none where what was sent for them could not be read.
     pub methods: Option<WantedMethods>,
+    /// What a payment link is paid in.
+    pub link_currency: Option<Currency>,
     /// When a payment link ends.
     pub expiration_date: Option<Timestamp>,
 }
 
 pub fn faults(tx: &mut Tx<'_>, context: &Context, scope: Scope, named: &Named) -> Result<Vec<Fault>, Failure> {
     let mut faults = Vec::new();
-    if let Some((currency, items)) = &named.lines {
-        products::price_lines(tx, scope, *currency, items, &mut faults)?;
+    if let Some((currency, lines)) = &named.lines {
+        products::refuse_lines(tx, scope, *currency, lines, &mut faults)?;
     }
     // Without a rail there is a refusal instead.
-    if let Some(wanted) = &named.methods
-        && context.has_rails(scope.mode)
-    {
+    if context.has_rails(scope.mode) {
         let organization = organization_of(tx, scope)?;
-        checkouts::available_methods(context, &organization, wanted, &mut faults);
+        if let Some(wanted) = &named.methods {
+            checkouts::available_methods(context, &organization, wanted, &mut faults);
+        }
+        if let Some(currency) = named.link_currency {
+            payment_links::refuse_untaken(context, &organization, currency, &mut faults);
+        }
     }
     customers::named(tx, scope, named.customer, &mut faults)?;
     payment_links::refuse_past(named.expiration_date, tx.now(), &mut faults);

@@ -10,7 +10,7 @@ use domain::rail::{Called, RefundReport};
 use domain::refund::{Refund, RefundMoved};
 use domain::{Id, Scope, Timestamp};
 use store::Tx;
-use store::queries::jobs;
+use store::queries::{doubts, jobs};
 use tokio::time::Instant;
 
 use super::{App, insist, load, look_up, refunds};
@@ -21,8 +21,8 @@ use crate::rails::{Rail, RefundOrder};
 const RAIL_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl App {
-    /// Hands a refund to its rail: the job `SendRefund`.
-    pub async fn send_refund(&self, claimed: &ClaimedJob) -> Result<(), Failure> {
+    /// Hands a refund to its rail: the job `SendRefund`, claimed after `since`.
+    pub async fn send_refund(&self, claimed: &ClaimedJob, since: Instant) -> Result<(), Failure> {
         let Job::SendRefund(id) = claimed.job else {
             return Err(Failure::Broken("not a refund's job".into()));
         };
@@ -37,6 +37,8 @@ impl App {
                 Some(Called::Lost("the process that called the rail died".into()))
             }
             (Step::Sending, None) => Some(Called::Lost("the rail is not configured any more".into())),
+            // Whoever took over calls, or has called, and a person may have decided since: they say what came of it.
+            (Step::Sending, Some(_)) if !self.may_call(claimed, since).await? => return Ok(()),
             (Step::Sending, Some(rail)) => Some(in_time(rail.refund(order)).await),
         };
         let claim = claimed.clone();
@@ -94,11 +96,14 @@ impl App {
     async fn send_again(&self, order: &RefundOrder, claimed: &ClaimedJob) -> Result<bool, Failure> {
         let (scope, id) = (order.refund.scope, order.refund.id);
         let knows_again = self.refunds_once(order) || domain::planted!(Defect::RefundSentAgain);
-        if !knows_again || self.invariants().are_in_doubt(scope) {
+        if !knows_again {
             return Ok(false);
         }
         let claimed = claimed.clone();
         self.commit(move |tx, _| {
+            if doubts::are_of(tx, scope)? {
+                return Ok(false);
+            }
             let mut refund = load::<Refund>(tx, scope, id)?;
             let is_sent = jobs::renew(tx, &claimed, tx.now().plus(insist::LEASE))? && refund.send_again();
             if is_sent {
@@ -142,11 +147,8 @@ impl App {
         + Sync
         + 'static,
     ) -> Result<(), Failure> {
-        let settled = self
-            .commit_until(Some(until), move |tx, _| refunds::settle(tx, scope, id, claimed.as_ref(), &apply))
-            .await?;
-        self.tell(settled.object_id);
-        Ok(())
+        self.commit_until(Some(until), move |tx, _| refunds::settle(tx, scope, id, claimed.as_ref(), &apply).map(drop))
+            .await
     }
 
     fn rail_of(&self, refund: &Refund) -> Option<&Arc<dyn Rail>> {

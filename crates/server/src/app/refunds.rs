@@ -119,7 +119,7 @@ pub fn settle(
     id: Id<Refund>,
     claimed: Option<&ClaimedJob>,
     apply: impl Fn(&mut Tx<'_>, &mut Refund, &mut Transaction, Timestamp) -> Result<RefundMoved, Failure>,
-) -> Result<Settled, Failure> {
+) -> Result<Refund, Failure> {
     let transaction_id = look_up::<Refund>(tx, scope, id)?.transaction;
     let payable = look_up::<Transaction>(tx, scope, transaction_id)?.payable;
     let mut object = PaidObject::load(tx, scope, payable)?;
@@ -159,14 +159,7 @@ pub fn settle(
     if let Some(claimed) = claimed {
         jobs::done(tx, claimed)?;
     }
-    Ok(Settled { refund, object_id: payable.object_id() })
-}
-
-/// A refund as it stands, and whose page shows it.
-#[derive(Debug, Clone)]
-pub struct Settled {
-    pub refund: Refund,
-    pub object_id: String,
+    Ok(refund)
 }
 
 /// The rail is asked again, with growing pauses, until the outcome is known.

@@ -65,13 +65,7 @@ pub fn settle(
             money_arrived(tx, context, &mut object, &mut session, &mut transaction, before, now)?;
         }
     }
-    // The rail has it, but its answer with the way on was lost: a rail that knows the reference gives it again.
-    let is_open = session.refuse_if_closed().is_ok();
-    if is_open
-        && transaction.step() == Step::Waiting
-        && session.next_action.is_none()
-        && restarts(context, &transaction)
-    {
+    if lacks_way_on(context, &session, &transaction) {
         jobs::schedule(tx, scope, Job::StartAttempt(id), tx.now())?;
     }
     // While it was handed over nobody could tell the rail that its payer is not waited for any more.
@@ -79,6 +73,7 @@ pub fn settle(
         Step::Waiting | Step::Unknown => step_before != transaction.step(),
         Step::Sending | Step::Settled => false,
     };
+    let is_open = session.refuse_if_closed().is_ok();
     let is_over = !is_open || session.expires_at <= now || !object.has_use_for(session.amount);
     if may_be_there && is_over {
         jobs::schedule(tx, scope, Job::WithdrawAttempt(id), tx.now())?;
@@ -109,6 +104,14 @@ pub fn settle(
     tx.save(&mut session)?;
     tx.save(&mut transaction)?;
     Ok(Payment { session, transaction: Some(transaction) })
+}
+
+/// Whether the rail has it, and its answer with the way on was lost: a rail that knows the reference gives it again.
+pub(super) fn lacks_way_on(context: &Context, session: &PaymentSession, transaction: &Transaction) -> bool {
+    session.refuse_if_closed().is_ok()
+        && transaction.step() == Step::Waiting
+        && session.next_action.is_none()
+        && restarts(context, transaction)
 }
 
 /// Whether starting again would give the same payment, with the way on that the payer needs.

@@ -16,7 +16,8 @@ mod payments;
 mod refunds;
 mod rest;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -55,6 +56,20 @@ pub struct Fault {
     pub what: String,
 }
 
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.table, self.row, self.what)
+    }
+}
+
+/// Why somebody's money is in doubt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InDoubt {
+    pub faults: u64,
+    /// The first of them.
+    pub first: String,
+}
+
 /// What was looked at, and what was wrong.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
@@ -65,9 +80,12 @@ pub struct Report {
     pub faults: Vec<Fault>,
     /// All of them, those that were not kept included.
     pub fault_count: u64,
-    /// Whose money the faults put in doubt.
+    /// Whose money the faults put in doubt; nobody's, where nobody knows whose it is.
     #[serde(skip)]
-    pub doubt: Doubt,
+    doubts: BTreeMap<Option<Scope>, InDoubt>,
+    /// Whose parts were all walked over; nobody's, unless what belongs to nobody could not be looked at.
+    #[serde(skip)]
+    walked: BTreeSet<Option<Scope>>,
     /// Whose rows are looked at.
     #[serde(skip)]
     scope: Option<Scope>,
@@ -118,15 +136,30 @@ impl Report {
         Some(self.fault_count.saturating_sub(named)).filter(|unnamed| *unnamed > 0)
     }
 
+    /// Whose money the faults put in doubt.
+    pub fn doubt(&self) -> Doubt {
+        Doubt { scopes: self.doubts.keys().copied().flatten().collect(), is_of_all: self.doubts.contains_key(&None) }
+    }
+
+    /// And by which faults.
+    pub fn doubts(&self) -> &BTreeMap<Option<Scope>, InDoubt> {
+        &self.doubts
+    }
+
+    /// Whether all of theirs was looked at, to the end of the check, and no fault seen in their money.
+    pub fn clears(&self, whose: Option<Scope>) -> bool {
+        self.walked.contains(&whose) && !self.doubts.contains_key(&whose)
+    }
+
     fn fault(&mut self, table: &'static str, row: impl Into<String>, what: impl Into<String>) {
+        let fault = Fault { table, row: row.into(), what: what.into() };
         self.fault_count += 1;
-        match self.scope {
-            _ if !OF_MONEY.contains(&table) => {}
-            Some(scope) => drop(self.doubt.scopes.insert(scope)),
-            None => self.doubt.is_of_all = true,
+        if OF_MONEY.contains(&table) {
+            let first = || InDoubt { faults: 0, first: fault.to_string() };
+            self.doubts.entry(self.scope).or_insert_with(first).faults += 1;
         }
         if self.faults.len() < MOST_FAULTS {
-            self.faults.push(Fault { table, row: row.into(), what: what.into() });
+            self.faults.push(fault);
         }
     }
 
@@ -226,7 +259,7 @@ const PARTS: [(&str, Part); 19] = [
 
 impl Check {
     pub fn new(progress: &Progress) -> Self {
-        let report = Report { progress: progress.clone(), ..Report::default() };
+        let report = Report { progress: progress.clone(), walked: BTreeSet::from([None]), ..Report::default() };
         Self { report, stage: Stage::Scopes, place: Place::default() }
     }
 
@@ -306,6 +339,7 @@ impl Check {
             Stage::Part(_, part) => PARTS[*part].0,
             Stage::Strays(number) => {
                 self.stage = Stage::Strays(*number + 1);
+                self.report.walked.remove(&None);
                 Organization::TABLE
             }
             Stage::IdempotencyKeys => "idempotency_keys",
@@ -326,7 +360,7 @@ impl Check {
         match &mut self.stage {
             Stage::Part(scopes, part) if *part + 1 == PARTS.len() => {
                 *part = 0;
-                scopes.pop();
+                self.report.walked.extend(scopes.pop().map(Some));
                 self.report.scope = None;
             }
             Stage::Part(_, part) => *part += 1,
@@ -342,12 +376,12 @@ impl Check {
 
 /// Each entry has been looked at and named whose it is, so that nobody else's money is in doubt.
 fn balance(report: &mut Report) {
-    let doubt = report.doubt.clone();
+    let doubts = report.doubts.clone();
     let sums: Vec<(String, i128)> = report.ledger.iter().map(|(of, sum)| (of.clone(), *sum)).collect();
     for (of, sum) in sums {
         report.expect(sum == 0, "ledger_postings", &of, || format!("the postings sum to {sum} and not to zero"));
     }
-    report.doubt = doubt;
+    report.doubts = doubts;
 }
 
 /// Of whose events each is looked at together with its object.

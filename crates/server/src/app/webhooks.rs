@@ -400,7 +400,7 @@ pub struct Posted {
     pub outcome: Attempted,
 }
 
-/// What an attempt did to the endpoint, if its address is still that to which it was `posted`.
+/// What a test did to the endpoint, if its address is still that to which it was `posted`.
 pub fn standing(
     tx: &mut Tx<'_>,
     context: &Context,
@@ -409,20 +409,22 @@ pub fn standing(
     posted: &Posted,
 ) -> Result<(), Failure> {
     match tx.find::<WebhookEndpoint>(scope, id)? {
-        Some(endpoint) if endpoint.url == posted.url => count(tx, context, endpoint, &posted.outcome),
+        Some(endpoint) if endpoint.url == posted.url => count(tx, context, endpoint, &posted.outcome, 1),
         Some(_) | None => Ok(()),
     }
 }
 
-/// The endpoint's counters; what it is still owed is given up when this attempt disabled it, and its merchant told.
+/// The endpoint's counters; what it is still owed is given up when this attempt, which is one of `tries` for its event, disabled it,
+/// and its merchant told.
 pub(super) fn count(
     tx: &mut Tx<'_>,
     context: &Context,
     mut endpoint: WebhookEndpoint,
     outcome: &Attempted,
+    tries: i64,
 ) -> Result<(), Failure> {
     let was_active = endpoint.is_active();
-    endpoint.attempted(outcome, tx.now());
+    endpoint.attempted(outcome, tries, tx.now());
     if was_active && !endpoint.is_active() {
         endpoint.updated_at = endpoint.updated_at.max(tx.now());
         endpoint.giving_up = give_up_open(tx, &endpoint)?.or(endpoint.giving_up);

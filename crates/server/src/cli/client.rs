@@ -16,6 +16,7 @@ use super::problem::Problem;
 use crate::credentials::ApiKey;
 use crate::egress::USER_AGENT;
 use crate::plausible::is_web_address;
+use crate::wire::DEFAULT_API_URL;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const LONGEST_KEY_FILE: u64 = 4096;
@@ -24,7 +25,7 @@ const LONGEST_KEY_FILE: u64 = 4096;
 #[derive(clap::Args)]
 pub(super) struct ClientArguments {
     /// The address of the API
-    #[arg(long, env = "DALASI_API_URL", value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    #[arg(long, env = "DALASI_API_URL", value_name = "URL", default_value = DEFAULT_API_URL)]
     api_url: String,
 
     /// A file with a secret key; without it DALASI_API_KEY is read, or standard input

@@ -22,7 +22,7 @@ use super::mail::{hint, manner};
 use super::output::{self, Format};
 use super::problem::Problem;
 use super::stop::{PATIENCE, Stop};
-use crate::config::{Addresses, Database, ServeArguments, ServeSettings, host_of};
+use crate::config::{Addresses, Database, ServeArguments, ServeSettings, WHERE_MAIL_IS_SEEN, host_of};
 use crate::mail::{Mailer, Security};
 
 use report::{Check, Finding, Report};
@@ -118,8 +118,7 @@ async fn mail(settings: &ServeSettings, addresses: &Addresses, is_half_seen: boo
     if is_half_seen {
         return vec![Finding::warning(
             "mail-from or smtp-password-file is set, and smtp-url is not seen here: the mail server was not looked at",
-            "Run this with the environment of the service, as docs/deploy/README.md shows with systemd-run. Where it is \
-             nowhere set, `serve` does not start.",
+            WHERE_MAIL_IS_SEEN,
         )];
     }
     let Some(mail) = settings.mail.clone() else {

@@ -29,7 +29,9 @@ Examples:
   dalasi keys create --kind publishable                                          for pages in a browser
 
 Events hold the objects that they tell of: who has 'read:webhooks' reads all of them by /v1/events, and who has
-'write:webhooks' can have all of them sent to an address of their choice.";
+'write:webhooks' can have all of them sent to an address of their choice. Who writes is answered with what was written:
+'write:customers' is given the customer who has an e-mail address or a phone already, and 'write:checkouts',
+'write:payments' and 'write:invoices' are shown name, e-mail address and phone of the customer whom they name.";
 
 /// Longer lists help nobody.
 const MOST_SHOWN: usize = 10_000;

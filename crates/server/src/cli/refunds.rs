@@ -221,11 +221,11 @@ async fn resolve_named(arguments: Resolve) -> Result<(), Problem> {
     let resolved = installation
         .write(move |tx, _| {
             let scope = locate::refund(tx, id)?.ok_or_else(Refusal::not_found::<Refund>)?;
-            let settled = refunds::settle(tx, scope, id, None, |_, refund, transaction, now| {
+            let refund = refunds::settle(tx, scope, id, None, |_, refund, transaction, now| {
                 Ok(refund.resolved(transaction, is_completed, now)?)
             })?;
             keys::record(tx, scope, "refund.resolved", id.to_string(), &actor, Some(reason.clone()))?;
-            Ok::<_, Failure>(settled.refund)
+            Ok::<_, Failure>(refund)
         })
         .await;
     let refund = installation.close(resolved).await?;

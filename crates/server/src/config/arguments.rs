@@ -10,6 +10,11 @@ use super::{BesideSettings, SettingsFaults, StoreSettings, host_of};
 use crate::logging::LogFormat;
 use crate::mail::MailSettings;
 
+/// What to do about the address of a mail server that a command doesn't see: it holds a password, and the guides put it where
+/// the unit alone reads it.
+pub const WHERE_MAIL_IS_SEEN: &str = "Run this with the environment of the service, as docs/deploy/README.md shows with \
+                                      systemd-run. Where it is nowhere set, `serve` does not start.";
+
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ServeArguments {
@@ -112,6 +117,11 @@ impl ServeArguments {
             ]));
         }
         Ok(given)
+    }
+
+    /// Whether a part of the settings for mail is given without the mail server's address.
+    pub(super) fn is_half_of_mail(&self) -> bool {
+        self.smtp_url.is_none() && (self.mail_from.is_some() || self.smtp_password_file.is_some())
     }
 
     /// These settings, and for those that are not given the ones below. An empty text is as not given: that is how a
@@ -251,7 +261,8 @@ pub struct MailArguments {
 }
 
 impl MailArguments {
-    /// The settings, and the name of the host under which the server would introduce itself.
+    /// The settings, and the name of the host under which the server would introduce itself. Half of them says nothing against
+    /// what the server has: who took that half out of the settings file would keep it from its next start.
     pub fn check(self) -> Result<Option<(MailSettings, Option<String>)>, SettingsFaults> {
         let below = match path(self.config.clone()) {
             Some(file) => super::read_file(&file)?,
@@ -259,6 +270,11 @@ impl MailArguments {
         };
         let Self { smtp_url, smtp_password_file, mail_from, config: _ } = self;
         let given = ServeArguments { smtp_url, smtp_password_file, mail_from, ..Default::default() }.over(below);
+        if given.is_half_of_mail() {
+            return Err(SettingsFaults(vec![format!(
+                "smtp-url: it is not seen here, and mail-from or smtp-password-file is set. {WHERE_MAIL_IS_SEEN}"
+            )]));
+        }
         let settings = MailSettings::check(given.smtp_url, given.smtp_password_file, given.mail_from);
         let host = given.public_url.as_deref().and_then(host_of);
         Ok(settings.map_err(SettingsFaults)?.map(|settings| (settings, host)))

@@ -72,7 +72,7 @@ fn a_command_beside_the_server_asks_for_no_more_than_it_uses() {
 
     let settings = beside("pay-url = 'https://pay.example/'").expect("sound");
     assert!(!settings.sends_mail);
-    assert_eq!(settings.public_url, "http://127.0.0.1:8080");
+    assert_eq!(settings.public_url, crate::wire::DEFAULT_API_URL);
     assert_eq!(settings.pay_url, "https://pay.example");
     let served = ServeSettings::check(ServeArguments::default()).expect("sound");
     assert_eq!(settings.store, served.store);

@@ -36,8 +36,8 @@ pub struct Caller {
     /// A malformed one is a fault where a key is used, and nowhere else.
     header_key: Result<Option<String>, MalformedKey>,
     fingerprint_key: Arc<Subkey>,
-    /// Whether a write without a key gets one of ours, by which a commit of unknown outcome is settled.
-    needs_key: bool,
+    /// Of the key of ours that a write without one gets, so that a commit of unknown outcome can be settled.
+    own_space: &'static str,
     /// Whether the same request once more sets what it has set before.
     sets_state: bool,
 }
@@ -112,7 +112,10 @@ impl FromRequestParts<Api> for Caller {
             path: parts.uri.path().to_owned(),
             header_key: idempotency_header(&parts.headers),
             fingerprint_key: Arc::clone(&api.app.context().fingerprint_key),
-            needs_key: api.app.store().dialect() == Dialect::Postgres,
+            own_space: match api.app.store().dialect() {
+                Dialect::Postgres => IdempotencyKey::OWN_SPACE,
+                Dialect::Sqlite => IdempotencyKey::UNSTORED_SPACE,
+            },
             sets_state: parts.method != Method::POST,
         })
     }
@@ -197,8 +200,7 @@ impl Caller {
                 return Err(key_conflict());
             }
             (Some(key), _) | (None, Some(key)) => key,
-            (None, None) if self.needs_key => return Ok(Some(self.own_key(body))),
-            (None, None) => return Ok(None),
+            (None, None) => return Ok(Some(self.own_key(body))),
         };
         let printable = key.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
         if key.is_empty() || key.len() > 255 || !printable {
@@ -214,7 +216,7 @@ impl Caller {
     fn own_key(&self, body: &Body) -> IdempotencyKey {
         let text = format!("{}\n{}", self.actor.key(), self.text(body));
         let fingerprint = self.fingerprint_key.tag(&digest_of(&text)).to_vec();
-        let (scope, space, sets_state) = (self.scope(), IdempotencyKey::OWN_SPACE.into(), self.sets_state);
+        let (scope, space, sets_state) = (self.scope(), self.own_space.to_owned(), self.sets_state);
         IdempotencyKey {
             scope,
             space,

@@ -12,7 +12,7 @@ use super::answer::{Answer, Problem};
 use super::body::Sent;
 use super::caller::Caller;
 use super::card_guard;
-use super::fault::{Fault, FaultCode};
+use super::fault::FaultCode;
 use super::fields::{Fields, MetadataValues};
 use super::json::{Body, Json};
 use super::openapi::Data;
@@ -22,7 +22,7 @@ use super::references::Faulty;
 use super::{Api, read};
 use crate::app::checkouts::{self, Created, NewCheckout, Price, WantedMethods};
 use crate::app::look_up;
-use crate::app::products::NewItem;
+use crate::app::products::{Lines, NewItem};
 use crate::app::references::Named;
 use crate::error::Failure;
 use crate::wire::List;
@@ -107,6 +107,9 @@ pub(super) struct ItemBody {
     /// Not read: its value is always computed.
     #[schema(value_type = Option<words::Ignored>)]
     amount: Option<serde_json::Value>,
+    /// Not read, as `amount`.
+    #[schema(value_type = Option<words::Ignored>)]
+    total: Option<serde_json::Value>,
 }
 
 /// Create a checkout session.
@@ -153,7 +156,8 @@ fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Faulty> {
         false => read::amount_in("amount", currency)(text),
     });
     let amount = amount.optional().flatten();
-    let items = fields.objects("items", MOST_ITEMS, |item| parse_item(item, currency)).optional();
+    let mut sound = Vec::new();
+    let items = fields.objects_keeping("items", MOST_ITEMS, &mut sound, |item| parse_item(item, currency)).optional();
     let items = items.filter(|items| !items.is_empty());
     if !fields.has("amount") && items.is_none() && !has_items(body) {
         fields.fault("amount", FaultCode::Required, "Either `amount` or `items` is required.");
@@ -184,8 +188,7 @@ fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Faulty> {
     let checked = match fields.finish() {
         Ok(checked) => checked,
         Err(faults) => {
-            let lines = currency.zip(items);
-            let faults = if lines.is_some() { faults } else { with_unpriced(body, faults) };
+            let lines = currency.map(|currency| (currency, Lines::of(items, sound)));
             let wanted = WantedMethods { types: payment_method_types, method: payment_method, currency };
             let methods = (are_types_read && is_method_read).then_some(wanted);
             let named = Named { customer: customer.id, lines, methods, ..Named::default() };
@@ -222,31 +225,15 @@ fn has_items(body: &Body) -> bool {
     }
 }
 
-/// Which price is missing, is said where the lines are looked up. Where one of them can't be read, it is said with what is wrong
-/// with that.
-fn with_unpriced(body: &Body, mut faults: Vec<Fault>) -> Vec<Fault> {
-    let items = match body.value.get("items") {
-        Some(Json::Array(items)) => items.as_slice(),
-        Some(_) | None => &[],
-    };
-    let lacks = |item: &Json, name| matches!(item.get(name), None | Some(Json::Null));
-    for (index, item) in items.iter().enumerate().take(MOST_ITEMS) {
-        if matches!(item, Json::Object(_)) && lacks(item, "product_id") && lacks(item, "unit_price") {
-            let field = format!("items[{index}].unit_price");
-            let message = format!("`{field}` is required where no product gives the price.");
-            faults.push(Fault::new(field, FaultCode::Required, message));
-        }
-    }
-    faults
-}
-
 fn parse_item(item: &mut Fields<'_>, currency: Option<Currency>) -> Option<NewItem> {
     let product_id = item.text("product_id").parse(read::product).optional();
     let description = item.text("description").max(2000).optional();
     let quantity = item.integer("quantity", 1..=1_000_000).required();
     let unit_price = item.amount("unit_price", read::amount_in("unit_price", currency)).optional().flatten();
-    // Its value is always computed.
-    item.ignore("amount");
+    if !item.has("product_id") && !item.has("unit_price") {
+        item.fault("unit_price", FaultCode::Required, "`unit_price` is required where no product gives the price.");
+    }
+    read::ignore_value(item);
     Some(NewItem { product_id, description, quantity: quantity?, unit_price })
 }
 
@@ -288,12 +275,12 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
         reference: query.text("reference").max(255).optional(),
         customer_id: query.text("customer_id").max(64).optional(),
         from: query.text("start_date").parse(read::from_time).optional(),
-        until: query.text("end_date").parse(read::until_time).optional(),
+        until: query.text("end_date").parse(read::until_time_in_seconds).optional(),
     };
     query.finish()?;
     let list = api
         .app
-        .read(move |tx, context| {
+        .read_list(scope, move |tx, context| {
             let found = queries::list(tx, scope, &filter, &page)?;
             let found = found.try_map(|stored| checkouts::shown(tx, stored))?;
             let now = tx.now();
@@ -323,9 +310,7 @@ pub(super) async fn cancel(
     let command = move |tx: &mut store::Tx<'_>, context: &crate::app::Context| {
         checkouts::cancel(tx, context, scope, named.clone()?)
     };
-    let reply = api.app.write(key, command, caller.renderer(200, CancelledCheckout::of)).await?;
-    api.app.tell(id);
-    Ok(reply.into())
+    Ok(api.app.write(key, command, caller.renderer(200, CancelledCheckout::of)).await?.into())
 }
 
 /// Handed to a command as it is: what names nothing is refused there, and kept under the request's key.

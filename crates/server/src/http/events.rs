@@ -66,7 +66,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
     let filter = EventsFilter {
         kind: kind.optional(),
         from: query.text("start_date").parse(read::from_time).optional(),
-        until: query.text("end_date").parse(read::until_time).optional(),
+        until: query.text("end_date").parse(read::until_time_in_seconds).optional(),
     };
     let is_filtered = filter.kind.is_some() || filter.from.is_some() || filter.until.is_some();
     if order == Order::Log && (is_filtered || page.offset > 0) {
@@ -76,7 +76,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
     query.finish()?;
     let list = api
         .app
-        .read(move |tx, _| {
+        .read_list(scope, move |tx, _| {
             let active = endpoints::active(tx, scope)?;
             let show = |tx: &mut Tx<'_>, event: Event| webhooks::shown_unless_damaged(tx, &event, &active);
             let found = match order {

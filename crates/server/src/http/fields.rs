@@ -127,10 +127,21 @@ impl<'j> Fields<'j> {
         &mut self,
         name: &'static str,
         most: usize,
+        read: impl FnMut(&mut Fields<'j>) -> Option<T>,
+    ) -> Field<'_, Vec<T>> {
+        self.objects_keeping(name, most, &mut Vec::new(), read)
+    }
+
+    /// The same. Where one of them is faulty, the others are put into `sound`, each with its place in the array.
+    pub fn objects_keeping<T>(
+        &mut self,
+        name: &'static str,
+        most: usize,
+        sound: &mut Vec<(usize, T)>,
         mut read: impl FnMut(&mut Fields<'j>) -> Option<T>,
     ) -> Field<'_, Vec<T>> {
         self.field_with_faults(name, |value, path, faults| {
-            elements(value, path, most, faults, |element, path, faults| {
+            let found = elements(value, path, most, faults, |element, path, faults| {
                 if !matches!(element, Json::Object(_)) {
                     faults.push(wrong_type(path, "an object", element));
                     return None;
@@ -141,7 +152,12 @@ impl<'j> Fields<'j> {
                 let value = value.filter(|_| found.is_empty());
                 faults.extend(found);
                 value
-            })
+            });
+            if !found.is_all {
+                sound.extend(found.sound);
+                return None;
+            }
+            found.all()
         })
     }
 
@@ -163,6 +179,7 @@ impl<'j> Fields<'j> {
                 };
                 read(Field::new(path.to_owned(), outcome, faults))
             })
+            .all()
         })
     }
 
@@ -236,35 +253,49 @@ impl<'j> Fields<'j> {
     }
 }
 
-/// All elements of an array, or nothing if one of them is faulty; beyond `most` none is looked at.
+/// What could be read of an array, each with its place.
+struct Elements<T> {
+    sound: Vec<(usize, T)>,
+    is_all: bool,
+}
+
+impl<T> Elements<T> {
+    /// Nothing if one of them is faulty.
+    fn all(self) -> Option<Vec<T>> {
+        self.is_all.then(|| self.sound.into_iter().map(|(_, element)| element).collect())
+    }
+}
+
+/// Beyond `most` none is looked at.
 fn elements<'j, T>(
     value: &'j Json,
     path: &str,
     most: usize,
     faults: &mut Faults,
     mut read: impl FnMut(&'j Json, &str, &mut Faults) -> Option<T>,
-) -> Option<Vec<T>> {
+) -> Elements<T> {
+    let mut found = Elements { sound: Vec::new(), is_all: true };
     let Json::Array(elements) = value else {
         faults.push(wrong_type(path, "an array", value));
-        return None;
+        found.is_all = false;
+        return found;
     };
-    let mut complete = true;
     if elements.len() > most {
-        complete = false;
+        found.is_all = false;
         faults.push(Fault::new(
             path,
             FaultCode::TooLong,
             format!("`{path}` must have at most {most} entries; you sent {}.", elements.len()),
         ));
     }
-    let mut values = Vec::with_capacity(elements.len().min(most));
+    found.sound.reserve(elements.len().min(most));
     for (index, element) in elements.iter().take(most).enumerate() {
         match read(element, &format!("{path}[{index}]"), faults) {
-            Some(value) => values.push(value),
-            None => complete = false,
+            Some(value) => found.sound.push((index, value)),
+            None => found.is_all = false,
         }
     }
-    complete.then_some(values)
+    found
 }
 
 fn wrong_type(path: &str, expected: &str, sent: &Json) -> Fault {

@@ -88,7 +88,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
         ..InvoiceFilter::default()
     };
     query.finish()?;
-    let list = api.app.read(move |tx, context| {
+    let list = api.app.read_list(scope, move |tx, context| {
         let found = queries::list(tx, scope, &filter, &page)?;
         let organization = organization_of(tx, scope)?;
         let merchant = &organization.profile;
@@ -125,9 +125,7 @@ pub(super) async fn update(
     let key = caller.merchant_key(&body, None)?;
     let command =
         move |tx: &mut Tx<'_>, context: &Context| invoices::update(tx, context, scope, named.clone()?, &change);
-    let reply = api.app.write(key, command, caller.renderer(200, view(&api))).await?;
-    api.app.tell(id);
-    Ok(reply.into())
+    Ok(api.app.write(key, command, caller.renderer(200, view(&api))).await?.into())
 }
 
 /// Finalize a draft.
@@ -148,9 +146,7 @@ pub(super) async fn finalize(
     let key = caller.merchant_key(&body, None)?;
     let named = parse(&id);
     let command = move |tx: &mut Tx<'_>, context: &Context| invoices::finalize(tx, context, scope, named.clone()?);
-    let reply = api.app.write(key, command, caller.renderer(200, view(&api))).await?;
-    api.app.tell(id);
-    Ok(reply.into())
+    Ok(api.app.write(key, command, caller.renderer(200, view(&api))).await?.into())
 }
 
 /// Send an invoice by e-mail.
@@ -192,9 +188,7 @@ pub(super) async fn cancel(
     let key = caller.merchant_key(&body, None)?;
     let named = parse(&id);
     let command = move |tx: &mut Tx<'_>, context: &Context| invoices::cancel(tx, context, scope, named.clone()?);
-    let reply = api.app.write(key, command, caller.renderer(200, view(&api))).await?;
-    api.app.tell(id);
-    Ok(reply.into())
+    Ok(api.app.write(key, command, caller.renderer(200, view(&api))).await?.into())
 }
 
 /// How the answer to a command shows its invoice: as the command left it.

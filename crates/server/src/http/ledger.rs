@@ -67,7 +67,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
     query.finish()?;
     let list = api
         .app
-        .read(move |tx, _| {
+        .read_list(scope, move |tx, _| {
             let found = ledger_batches::entries(tx, scope, &filter, &page)?;
             Ok(List::of(found.map(|row| EntryView::of(&row)), &page))
         })

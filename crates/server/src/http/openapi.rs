@@ -156,7 +156,10 @@ fn security() -> Value {
         "secret_key": bearer(
             "A secret key, `sk_test_…` or `sk_live_…`. It stays on your server. One that was made with scopes may do no more than \
              they say, but events hold the objects that they tell of: `read:webhooks` reads all of them by `/v1/events`, and \
-             `write:webhooks` can have all of them sent to an address of its choice."
+             `write:webhooks` can have all of them sent to an address of its choice. And who writes is answered with what was \
+             written, with customers' data in it: `write:customers` is given the customer who has an e-mail address or a phone \
+             already, and `write:checkouts`, `write:payments` and `write:invoices` are shown name, e-mail address and phone of the \
+             customer whom they name."
         ),
         "publishable_key": bearer("A publishable key, `pk_test_…` or `pk_live_…`: for pages in a payer's browser, from any origin."),
         "access_token": token,

@@ -156,7 +156,7 @@ fn parse(body: &Body) -> Result<NewPaymentLink, Faulty> {
         custom_fields: fields.objects("custom_fields", MOST_FIELDS, parse_field).check(unique).optional(),
         metadata: fields.metadata("metadata", MetadataValues::Any).optional().map(Metadata::from_canonical),
     };
-    let named = Named { expiration_date: terms.expiration_date, ..Named::default() };
+    let named = Named { link_currency: currency, expiration_date: terms.expiration_date, ..Named::default() };
     let checked = fields.finish().map_err(|faults| Faulty { faults, named: Box::new(named) })?;
     let price = match (is_variable, suggested) {
         (false, Some(amount)) => Price::Fixed { amount },
@@ -246,7 +246,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
     query.finish()?;
     let list = api
         .app
-        .read(move |tx, context| {
+        .read_list(scope, move |tx, context| {
             let found = queries::list(tx, scope, status, &page)?;
             let organization = look_up::<domain::organization::Organization>(tx, scope, scope.organization)?;
             let now = tx.now();
@@ -316,9 +316,7 @@ pub(super) async fn update(
     let key = caller.merchant_key(&body, None)?;
     let command =
         move |tx: &mut Tx<'_>, context: &Context| payment_links::update(tx, context, scope, named.clone()?, &change);
-    let reply = api.app.write(key, command, caller.renderer(200, view(&api))).await?;
-    api.app.tell(id);
-    Ok(reply.into())
+    Ok(api.app.write(key, command, caller.renderer(200, view(&api))).await?.into())
 }
 
 fn parse_change(body: &Body) -> Result<LinkChange, Faulty> {
@@ -388,9 +386,7 @@ pub(super) async fn delete(
     let key = caller.merchant_key(&body, None)?;
     let named = parse_id(&id);
     let command = move |tx: &mut Tx<'_>, context: &Context| payment_links::delete(tx, context, scope, named.clone()?);
-    let reply = api.app.write(key, command, caller.empty_renderer()).await?;
-    api.app.tell(id);
-    Ok(reply.into())
+    Ok(api.app.write(key, command, caller.empty_renderer()).await?.into())
 }
 
 /// Handed to a command as it is: what names nothing is refused there, and kept under the request's key.

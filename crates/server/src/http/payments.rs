@@ -22,22 +22,27 @@ use super::fields::{Fields, MetadataValues};
 use super::json::Body;
 use super::openapi::Data;
 use super::path::InPath;
+use super::references::Faulty;
 use super::{Api, read};
 use crate::app::Context;
-use crate::app::payments::{Initialize, Target};
+use crate::app::payments::{self, Initialize, Target};
+use crate::app::references::Named;
 use crate::app::sessions::{self, Payment};
 use crate::error::Failure;
 use crate::wire::payments::{PaymentSessionView, PaymentStatusView};
 use crate::wire::words;
 
 const OBJECT_TYPES: [&str; 5] = ["payment_link", "invoice", "checkout", "donation", "topup"];
+/// The fields that say together what is paid.
+const NAMES: [&str; 4] = ["session_id", "client_secret", "object_type", "object_id"];
 
 /// What is paid, by whom and how.
 // For the description only: it is read field by field below.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = InitializePayment)]
 pub(super) struct InitializeBody {
-    /// Continue this session.
+    /// Continue this session: what you send of the customer, of `metadata` and of the addresses is kept with it, also once its
+    /// attempt began. Another amount, method or phone opens another session in its place.
     #[schema(min_length = 1, max_length = 64)]
     session_id: Option<String>,
     /// Pay the checkout that this secret belongs to.
@@ -55,8 +60,9 @@ pub(super) struct InitializeBody {
     /// Without one the payer chooses on the hosted page.
     #[schema(value_type = Option<words::MethodName>)]
     payment_method: Option<String>,
-    /// What the payer of a payment link chose, where the link says so; without it, what the link suggests. Elsewhere leave it
-    /// out, or send what the object costs: any other amount is refused.
+    /// What the payer of a payment link chose, where the link says so; without it, what the link suggests. Of an invoice, a part
+    /// of what is left, where your settings have `allow_partial_payments`; without it, all that is left. Elsewhere leave it out,
+    /// or send what the object costs: any other amount is refused.
     #[schema(value_type = Option<words::AmountIn>)]
     amount: Option<String>,
     /// A customer of yours: what you leave out below comes from it. Refused from a browser, which would see it all.
@@ -69,7 +75,8 @@ pub(super) struct InitializeBody {
     customer_phone: Option<String>,
     #[schema(min_length = 1, max_length = 200)]
     customer_name: Option<String>,
-    /// The one-time code of the second step, with `session_id`. Never stored.
+    /// The one-time code of the second step, with `session_id`. Never stored. An amount, method or phone beside it has to be that
+    /// of the attempt which asked for the code.
     #[schema(min_length = 6, max_length = 6, pattern = "^[0-9]{6}$", examples("123456"))]
     customer_pin: Option<String>,
     /// The answers to the questions of a payment link, by name; they land in the transaction's metadata. Refused elsewhere.
@@ -99,6 +106,8 @@ struct Parsed {
     success_url: Option<String>,
     failure_url: Option<String>,
     code: Option<String>,
+    /// Right or wrong.
+    has_code: bool,
     body_key: Option<String>,
 }
 
@@ -115,17 +124,46 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Sen
     if caller.is_publishable() && !is_named_by_secret_or_session(&body) {
         return Err(other_name_needs_secret_key());
     }
-    let parsed = parse(&body, caller.is_publishable())?;
-    if scope.mode.is_live()
+    let (parsed, mut faults) = parse(&body, caller.is_publishable());
+    if faults.is_empty()
+        && scope.mode.is_live()
         && let Some(field) = card_guard::find(&body.value, &["customer_phone", "customer_pin"])
     {
         return Err(Problem::card_data_not_allowed(&field));
     }
-    let Found { target, payable, currency } = target::find(&api, scope, &parsed.names).await?;
-    let (amount, amount_fault) = match parsed.amount.as_deref().map(read::amount("amount", currency)).transpose() {
-        Ok(amount) => (amount, None),
-        Err((code, message)) => (None, Some(Fault::new("amount", code, message))),
+    // With a name that can't be read nobody knows what is meant by the others.
+    let are_names_read = !faults.iter().any(|fault| NAMES.contains(&&*fault.field));
+    let (found, more) = target::find(&api, scope, &parsed.names).await?;
+    tell(&mut faults, more);
+    let Some(Found { target, payable, currency }) = found.filter(|_| are_names_read) else {
+        let named = Named { customer: parsed.payer.customer, ..Named::default() };
+        return Err(Faulty { faults, named: Box::new(named) }.look_up(&api, scope).await);
     };
+    // An amount that is none in this currency is told by the command, with what else it finds.
+    let can_run = faults.is_empty();
+    let amount = parsed.amount.as_deref().map(read::amount("amount", currency)).transpose();
+    let amount = amount.unwrap_or_else(|(code, message)| {
+        tell(&mut faults, [Fault::new("amount", code, message)]);
+        None
+    });
+    let request = Initialize {
+        target,
+        method: parsed.method,
+        amount,
+        faults,
+        payer: parsed.payer,
+        metadata: parsed.metadata,
+        answers: parsed.answers,
+        success_url: parsed.success_url,
+        failure_url: parsed.failure_url,
+        replaces: None,
+        has_code: parsed.has_code,
+        counted: caller.is_publishable().then(|| api.app.starts().counted()),
+    };
+    if !can_run {
+        let faults = api.app.read(move |tx, context| payments::faults(tx, context, scope, &request)).await?;
+        return Err(faults.into());
+    }
     let space = match (caller.is_publishable(), payable, target) {
         (false, ..) => IdempotencyKey::MERCHANT_SPACE.to_owned(),
         // Many pay it, and each of them only in a session of their own.
@@ -133,20 +171,6 @@ pub(super) async fn initialize(State(api): State<Api>, caller: Caller, body: Sen
         (true, ..) => IdempotencyKey::page_space(&payable.object_id()),
     };
     let key = caller.idempotency_key(&body, parsed.body_key, &space)?;
-    let request = Initialize {
-        target,
-        method: parsed.method,
-        amount,
-        amount_fault,
-        payer: parsed.payer,
-        metadata: parsed.metadata,
-        answers: parsed.answers,
-        success_url: parsed.success_url,
-        failure_url: parsed.failure_url,
-        replaces: None,
-        has_code: parsed.code.is_some(),
-        counted: caller.is_publishable().then(|| api.app.starts().counted()),
-    };
     let context = api.app.context().clone();
     let is_publishable = caller.is_publishable();
     let view = move |payment: &Payment| session_view(payment, &context, is_publishable);
@@ -160,6 +184,15 @@ fn is_named_by_secret_or_session(body: &Body) -> bool {
     fields.has("client_secret") || fields.has("session_id")
 }
 
+/// More that is wrong, of fields of which nothing is said yet.
+fn tell(faults: &mut Vec<Fault>, more: impl IntoIterator<Item = Fault>) {
+    for fault in more {
+        if faults.iter().all(|told| told.field != fault.field) {
+            faults.push(fault);
+        }
+    }
+}
+
 pub(super) fn other_name_needs_secret_key() -> Problem {
     Problem::new(
         StatusCode::FORBIDDEN,
@@ -169,7 +202,8 @@ pub(super) fn other_name_needs_secret_key() -> Problem {
     )
 }
 
-fn parse(body: &Body, from_browser: bool) -> Result<Parsed, Problem> {
+/// As far as it can be read, and what is wrong with the rest.
+fn parse(body: &Body, from_browser: bool) -> (Parsed, Vec<Fault>) {
     let mut fields = Fields::new(body);
     let session_id = fields.text("session_id").min(1).max(64).optional();
     let client_secret = fields.text("client_secret").min(1).max(128).optional();
@@ -203,6 +237,7 @@ fn parse(body: &Body, from_browser: bool) -> Result<Parsed, Problem> {
         name: fields.text("customer_name").min(1).max(200).optional(),
     };
     let code = fields.text("customer_pin").check(one_time_code).optional();
+    let has_code = fields.has("customer_pin");
     let answers = fields.metadata("custom_field_values", MetadataValues::Any).optional();
     // The merchant trusts its metadata, and whoever has a page's address could lead its next payer anywhere.
     for field in ["metadata", "success_url", "failure_url"].into_iter().filter(|_| from_browser) {
@@ -215,11 +250,13 @@ fn parse(body: &Body, from_browser: bool) -> Result<Parsed, Problem> {
     let success_url = fields.text("success_url").url().optional();
     let failure_url = fields.text("failure_url").url().optional();
     let body_key = read::idempotency_key(&mut fields);
-    fields.finish()?;
+    let faults = fields.finish().err().unwrap_or_default();
     let metadata = metadata.map(Metadata::from_canonical);
     let answers = answers.map(Metadata::from_canonical).unwrap_or_default();
     let names = Names { session_id, client_secret, object_type, object_id };
-    Ok(Parsed { names, amount, method, payer, metadata, answers, success_url, failure_url, code, body_key })
+    let parsed =
+        Parsed { names, amount, method, payer, metadata, answers, success_url, failure_url, code, has_code, body_key };
+    (parsed, faults)
 }
 
 /// Six digits. A text that can't be a code costs no try. (A wallet's own PIN is never asked for by the rails there are.)

@@ -22,7 +22,7 @@ pub(super) fn amount(field: &'static str, currency: Currency) -> impl Fn(&str) -
                 AmountFault::Malformed => FaultCode::InvalidFormat,
                 AmountFault::NotPositive => FaultCode::AmountNotPositive,
                 AmountFault::TooManyDecimals { .. } => FaultCode::TooManyDecimals,
-                AmountFault::TooLarge => FaultCode::AmountTooLarge,
+                AmountFault::TooLarge { .. } => FaultCode::AmountTooLarge,
             };
             (code, format!("`{field}` {}", fault.sentence()))
         })
@@ -101,6 +101,12 @@ pub(super) fn product(text: &str) -> Read<Id<Product>> {
     text.parse().map_err(|_| (FaultCode::NotFound, "`product_id` names no product of yours.".into()))
 }
 
+/// What a line comes to is always computed. Whoever read it may give it back.
+pub(super) fn ignore_value(item: &mut Fields<'_>) {
+    item.ignore("amount");
+    item.ignore("total");
+}
+
 /// An empty phone is none.
 pub(super) fn phone_or_none(text: &str) -> Read<Option<Msisdn>> {
     if text.is_empty() { Ok(None) } else { phone(text).map(Some) }
@@ -128,10 +134,13 @@ pub(super) fn from_time(text: &str) -> Read<Timestamp> {
 
 /// The last moment that a date or date-time means: a bare date is its whole day.
 pub(super) fn until_time(text: &str) -> Read<Timestamp> {
-    Timestamp::parse_day(text).map(|(_, end)| end).or_else(|_| {
-        let whole_second = std::time::Duration::from_micros(999_999);
-        time(text).map(|at| if at == at.floor_to_second() { at.plus(whole_second) } else { at })
-    })
+    Timestamp::parse_day(text).map(|(_, end)| end).or_else(|_| time(text))
+}
+
+/// The same for what prints whole seconds: all that was made within a second prints that second.
+pub(super) fn until_time_in_seconds(text: &str) -> Read<Timestamp> {
+    let rest_of_second = std::time::Duration::from_micros(999_999);
+    until_time(text).map(|at| if at == at.floor_to_second() { at.plus(rest_of_second) } else { at })
 }
 
 fn time(text: &str) -> Read<Timestamp> {

@@ -30,7 +30,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
     let scope = caller.require(Right::read(Area::Invoices))?;
     let page = read::page::<Receipt>(&mut query);
     query.finish()?;
-    let list = api.app.read(move |tx, context| {
+    let list = api.app.read_list(scope, move |tx, context| {
         let found = queries::list(tx, scope, &page)?;
         let ids: Vec<String> = found.items.iter().map(|receipt| receipt.id.to_string()).collect();
         let files = documents::states(tx, scope, &ids)?;

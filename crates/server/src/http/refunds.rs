@@ -108,7 +108,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
     query.finish()?;
     let list = api
         .app
-        .read(move |tx, _| {
+        .read_list(scope, move |tx, _| {
             let found = queries::list(tx, scope, status, &page)?;
             Ok(List::of(found.map(|refund| RefundView::of(&refund)), &page))
         })

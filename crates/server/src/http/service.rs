@@ -43,7 +43,8 @@ pub(super) async fn versioned_health(state: State<Api>) -> Result<Answer, Proble
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Invariants)]
 pub(super) struct InvariantsView {
-    /// `faults` as soon as one was found, by the latest check or by one that has not ended: look into the log.
+    /// `faults` as soon as one was found, by the latest check or by one that has not ended, or while refunds wait because of one that
+    /// any process has found: look into the log.
     #[schema(value_type = words::InvariantsStatus)]
     status: &'static str,
     /// When the check ended; null while it has not run since the start.
@@ -52,7 +53,7 @@ pub(super) struct InvariantsView {
     /// The names of the checks that ran.
     checked: Vec<&'static str>,
     /// How many faults it found, or the check after it has found so far, if those are more: each of them, also where the log
-    /// names only the first 1,000.
+    /// names only the first 1,000. One at least for each merchant and mode whose refunds wait.
     #[schema(minimum = 0)]
     faults: u64,
 }
@@ -60,22 +61,23 @@ pub(super) struct InvariantsView {
 /// What the background check found.
 #[utoipa::path(
     get, path = "/health/invariants", tag = "Service", operation_id = "get_invariants",
-    responses((status = 200, description = "The latest run.", body = Data<InvariantsView>)),
+    responses(
+        (status = 200, description = "The latest run.", body = Data<InvariantsView>),
+        (status = 503, description = "The store is down."),
+    ),
     security(()),
 )]
-pub(super) async fn invariants(State(api): State<Api>) -> Answer {
+pub(super) async fn invariants(State(api): State<Api>) -> Result<Answer, Problem> {
+    let standing = api.app.standing_doubts().await.map_err(|_| Problem::unavailable())?;
     let found = api.app.invariants().get();
-    let status = match (found.known_faults(), found.last_run) {
+    let faults = found.known_faults().max(standing);
+    let status = match (faults, found.last_run) {
         (0, None) => "not_run",
         (0, Some(_)) => "ok",
         (_, None | Some(_)) => "faults",
     };
-    Answer::ok(&InvariantsView {
-        status,
-        last_run: found.last_run.map(domain::Timestamp::to_text),
-        faults: found.known_faults(),
-        checked: found.checked,
-    })
+    let last_run = found.last_run.map(domain::Timestamp::to_text);
+    Ok(Answer::ok(&InvariantsView { status, last_run, faults, checked: found.checked }))
 }
 
 /// What is no part of the merchant's API.

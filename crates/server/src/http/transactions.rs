@@ -51,12 +51,12 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
     let filter = TransactionFilter {
         status: query.text("status").choice(&TransactionStatus::ALL.map(|status| (status.as_str(), status))).optional(),
         from: query.text("start_date").parse(read::from_time).optional(),
-        until: query.text("end_date").parse(read::until_time).optional(),
+        until: query.text("end_date").parse(read::until_time_in_seconds).optional(),
     };
     query.finish()?;
     let list = api
         .app
-        .read(move |tx, _| {
+        .read_list(scope, move |tx, _| {
             let found = queries::list(tx, scope, &filter, &page)?;
             let views = found.try_map(|stored| Ok::<_, Failure>(TransactionView::of(&sessions::shown(tx, stored)?)))?;
             Ok(List::of(views, &page))

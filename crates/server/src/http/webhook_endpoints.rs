@@ -38,7 +38,7 @@ const LONGEST_TEST_S: u64 = 15;
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = CreateWebhookEndpoint)]
 pub(super) struct CreateBody {
-    /// https; in test mode http to this machine as well, where the server allows it.
+    /// https to a host's name, never to an IP address; in test mode http to this machine too, if the server allows it.
     #[schema(value_type = words::Url)]
     url: String,
     /// Types, `<resource>.*`, or `*`.
@@ -54,7 +54,7 @@ pub(super) struct CreateBody {
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = UpdateWebhookEndpoint)]
 pub(super) struct UpdateBody {
-    /// https; in test mode http to this machine as well, where the server allows it.
+    /// https to a host's name, never to an IP address; in test mode http to this machine too, if the server allows it.
     #[schema(value_type = Option<words::Url>, nullable = false)]
     url: Option<String>,
     /// Types, `<resource>.*`, or `*`.
@@ -63,7 +63,7 @@ pub(super) struct UpdateBody {
     /// null clears it.
     #[schema(max_length = 2000)]
     description: Option<String>,
-    /// `active` also clears the counters of failures.
+    /// Making an inactive one `active` clears the counters of failures.
     #[schema(value_type = Option<words::EndpointStatus>, nullable = false)]
     status: Option<String>,
     #[schema(value_type = Option<words::MetadataIn>, nullable = false)]
@@ -184,7 +184,7 @@ pub(super) async fn list(State(api): State<Api>, caller: Caller, mut query: Quer
     query.finish()?;
     let list = api
         .app
-        .read(move |tx, _| {
+        .read_list(scope, move |tx, _| {
             let found = endpoints::list(tx, scope, &page)?;
             Ok(List::of(found.map(|endpoint| EndpointView::of(&endpoint)), &page))
         })

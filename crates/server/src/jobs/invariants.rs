@@ -1,17 +1,19 @@
 //! Checks the books in the background, so that a fault is seen before anybody asks. What it found is at
-//! `/health/invariants`, in the log and in a gauge. It changes no row; while it knows of a fault in somebody's money, this worker
-//! hands none of theirs to a rail (`jobs::claim`).
+//! `/health/invariants`, in the log and in a gauge. It changes none of the rows that it looks at. From the moment it sees a fault in
+//! somebody's money until a check, of whichever process, that sees none, no worker hands any of theirs to a rail: what it doubts is
+//! written down beside the books (`App::doubt`, `jobs::claim`).
 //!
 //! It goes in small steps, a few milliseconds of them in one snapshot, and rests after each: whoever pays meanwhile must not feel it, and
 //! an old snapshot would keep the database from cleaning up.
 
 use std::time::Duration;
 
-use domain::Timestamp;
+use domain::{Scope, Timestamp};
+use store::queries::doubts::{self, Standing};
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::app::invariants::{Doubt, Invariants};
+use crate::app::invariants::Invariants;
 use crate::app::verify::{Check, Progress, Report};
 use crate::error::Failure;
 use crate::{metrics, monotonic};
@@ -42,7 +44,7 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
             checked = walk.end(&app) => match checked {
                 Ok(now) => {
                     let ended = std::mem::replace(&mut walk, Walk::new(&progress));
-                    tell(&app, ended.check.into_report(), now);
+                    tell(&app, ended.check.into_report(), ended.standing, now);
                 }
                 // What was looked at stands: a database that is away once an hour would never be looked through.
                 Err(failure) => tracing::error!(%failure, "the books can't be checked"),
@@ -58,15 +60,27 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
 struct Walk {
     check: Check,
     work: Duration,
+    /// The doubts that stood when it began, by whosever word.
+    stood: Option<Vec<Standing>>,
+    /// How many are left at its end.
+    standing: u64,
 }
 
 impl Walk {
     fn new(progress: &Progress) -> Self {
-        Self { check: Check::new(progress), work: Duration::ZERO }
+        Self { check: Check::new(progress), work: Duration::ZERO, stood: None, standing: 0 }
     }
 
     /// Goes on to its end, and says when that was. After a failure it can be asked again.
     async fn end(&mut self, app: &App) -> Result<Timestamp, Failure> {
+        if self.stood.is_none() {
+            let stood = app.read(|tx, _| Ok(doubts::standing(tx)?)).await?;
+            let is_in_doubt = !stood.is_empty();
+            self.stood = Some(stood);
+            if is_in_doubt {
+                metrics::invariants_checked(self.known_faults(app));
+            }
+        }
         loop {
             let before = self.check.clone();
             let steps = app.read(move |tx, _| {
@@ -79,18 +93,38 @@ impl Walk {
             });
             let (check, now, work) = steps.await?;
             // It is shown and refunds wait from now on, and the end may be hours away.
-            let report = check.report();
-            let new = app.invariants().see(report.fault_count, &report.doubt);
-            if report.fault_count > self.check.report().fault_count {
-                metrics::invariants_checked(app.invariants().get().known_faults());
-                say_what_waits(&new);
+            let (report, before) = (check.report(), self.check.report());
+            app.invariants().see(report.fault_count);
+            if report.fault_count > before.fault_count {
+                metrics::invariants_checked(self.known_faults(app));
+                say_what_waits(&app.doubt(found_since(before, report)).await?);
             }
             self.check = check;
             if self.check.is_done() {
+                self.end_doubts(app).await?;
                 return Ok(now);
             }
             tokio::time::sleep(self.rest(work)).await;
         }
+    }
+
+    /// One at least for each doubt that stood when it began.
+    fn known_faults(&self, app: &App) -> u64 {
+        let stood = self.stood.as_ref().map_or(0, Vec::len);
+        app.invariants().get().known_faults().max(u64::try_from(stood).unwrap_or(u64::MAX))
+    }
+
+    /// Of those that stood when it began, all of whose money it has looked at and found right.
+    async fn end_doubts(&mut self, app: &App) -> Result<(), Failure> {
+        let report = self.check.report();
+        let stood = self.stood.iter().flatten();
+        let mended = stood.filter(|doubt| report.clears(doubt.whose)).cloned().collect();
+        let ended = app.end_doubts(mended).await?;
+        for whose in &ended.whose {
+            tracing::info!(whose = named(*whose), "the books are right again: refunds go out");
+        }
+        self.standing = ended.standing;
+        Ok(())
     }
 
     /// After so much more work.
@@ -101,8 +135,16 @@ impl Walk {
     }
 }
 
-fn tell(app: &App, report: Report, now: Timestamp) {
-    metrics::invariants_checked(report.fault_count);
+/// In whose money faults were seen since `before`, with the first of each.
+fn found_since(before: &Report, after: &Report) -> Vec<(Option<Scope>, String)> {
+    let known = |whose: &Option<Scope>| before.doubts().get(whose).map_or(0, |doubt| doubt.faults);
+    let new = after.doubts().iter().filter(|(whose, doubt)| doubt.faults > known(whose));
+    new.map(|(whose, doubt)| (*whose, doubt.first.clone())).collect()
+}
+
+/// `standing`: the doubts that are left, of which others may have seen some.
+fn tell(app: &App, report: Report, standing: u64, now: Timestamp) {
+    metrics::invariants_checked(report.fault_count.max(standing));
     for fault in &report.faults {
         tracing::error!(table = fault.table, row = fault.row, what = fault.what, "the books are not right");
     }
@@ -114,19 +156,18 @@ fn tell(app: &App, report: Report, now: Timestamp) {
         checked: report.checked.keys().copied().collect(),
         fault_count: report.fault_count,
         seen_since: 0,
-        doubt: report.doubt.clone(),
     });
-    say_what_waits(&report.doubt);
+    say_what_waits(report.doubts().keys());
 }
 
-fn say_what_waits(doubt: &Doubt) {
-    for scope in &doubt.scopes {
-        let (organization, mode) = (scope.organization, scope.mode.as_str());
-        tracing::error!(%organization, mode, "refunds wait until these books are right");
+fn say_what_waits<'w>(whose: impl IntoIterator<Item = &'w Option<Scope>>) {
+    for whose in whose {
+        tracing::error!(whose = named(*whose), "refunds wait until these books are right");
     }
-    if doubt.is_of_all {
-        tracing::error!("all refunds wait until the books are right");
-    }
+}
+
+fn named(whose: Option<Scope>) -> String {
+    whose.map_or_else(|| "everybody's".to_owned(), |scope| format!("{} {}", scope.organization, scope.mode))
 }
 
 #[cfg(test)]

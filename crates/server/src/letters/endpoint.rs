@@ -6,6 +6,7 @@ use domain::webhook::DisableReason;
 use super::{Letter, Merchant, Row, Shown, clean, render, subject};
 use crate::pages::moment;
 use crate::pages::text::{Locale, Text};
+use crate::wire::DEFAULT_API_URL;
 
 #[derive(Debug, Clone)]
 pub struct EndpointLetter {
@@ -21,6 +22,8 @@ pub struct EndpointLetter {
     pub missing_since: String,
     /// Unix seconds.
     pub disabled_at: i64,
+    /// Where the API is, for the command.
+    pub api_url: String,
 }
 
 #[derive(Template)]
@@ -65,12 +68,23 @@ impl EndpointLetter {
         let described = self.description.as_deref().map(clean).filter(|description| !description.trim().is_empty());
         rows.extend(described.map(|description| Row::new(t.get("letter-endpoint-description"), description, t)));
         let request = format!("PATCH /v1/webhook_endpoints/{} {{\"status\": \"active\"}}", clean(&self.id));
-        let live = if self.test_mode { "" } else { " --live" };
-        let command = format!("dalasi events resend --since {} --missed{live}", self.missing_since);
+        let command = self.command();
         let (merchant, title, lead, rows, test_mode) = (&merchant, &*title, &*lead, &*rows, self.test_mode);
         let (request, command) = (&*request, &*command);
         let html = Html { t, subject: &subject, test_mode, merchant, title, lead, rows, request, command };
         let text = Plain { t, test_mode, merchant, title, lead, rows, request, command };
         Letter { html: render(&html), text: render(&text), subject }
+    }
+
+    /// As a developer types it anywhere: with a key of the endpoint's mode, and with where the API is, unless that is taken
+    /// anyway.
+    fn command(&self) -> String {
+        let (mode, live) = if self.test_mode { ("test", "") } else { ("live", " --live") };
+        let api_url = match &*self.api_url {
+            DEFAULT_API_URL => String::new(),
+            api_url => format!(" --api-url {api_url}"),
+        };
+        let since = &self.missing_since;
+        format!("DALASI_API_KEY=sk_{mode}_… dalasi events resend --since {since} --missed{live}{api_url}")
     }
 }

@@ -29,7 +29,7 @@ pub struct InvoiceLetter {
     /// Unix seconds.
     pub due_at: i64,
     pub notes: String,
-    /// Nothing: it takes no payments any more.
+    /// Nothing: it takes no payments any more, or none online.
     pub pay_url: Option<String>,
 }
 
@@ -57,6 +57,7 @@ struct Html<'a> {
     merchant: &'a Shown,
     amount: &'a str,
     state: &'a str,
+    is_settled: bool,
     pay_url: Option<&'a str>,
     hello: &'a str,
     lead: &'a str,
@@ -72,6 +73,7 @@ struct Plain<'a> {
     merchant: &'a Shown,
     amount: &'a str,
     state: &'a str,
+    is_settled: bool,
     pay_url: Option<&'a str>,
     hello: &'a str,
     lead: &'a str,
@@ -103,9 +105,21 @@ impl InvoiceLetter {
         let (subject_line, test_mode) = (subject.as_str(), self.test_mode);
         let (merchant, amount, state) = (&merchant, amount.as_str(), state.as_str());
         let (hello, lead, rows) = (hello.as_str(), lead.as_str(), rows.as_slice());
-        let html =
-            Html { t, subject: subject_line, test_mode, merchant, amount, state, pay_url, hello, lead, rows, notes };
-        let text = Plain { t, test_mode, merchant, amount, state, pay_url, hello, lead, rows, notes };
+        let html = Html {
+            t,
+            subject: subject_line,
+            test_mode,
+            merchant,
+            amount,
+            state,
+            is_settled,
+            pay_url,
+            hello,
+            lead,
+            rows,
+            notes,
+        };
+        let text = Plain { t, test_mode, merchant, amount, state, is_settled, pay_url, hello, lead, rows, notes };
         Letter { html: render(&html), text: render(&text), subject }
     }
 

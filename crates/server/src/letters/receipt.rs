@@ -28,7 +28,8 @@ pub enum Rest {
     Nothing,
     Left {
         left: Amount,
-        pay_url: String,
+        /// Nothing: it is not paid online.
+        pay_url: Option<String>,
     },
     /// The invoice takes no more payments.
     Closed,
@@ -107,7 +108,7 @@ impl ReceiptLetter {
             Rest::Closed => (None, false),
             Rest::Left { left, pay_url } => {
                 rows.push(Row::new(t.get("letter-left"), amount::format(left, self.locale), t).strong());
-                (Some(pay_url.as_str()), false)
+                (pay_url.as_deref(), false)
             }
         };
         let (merchant, amount, rows, test_mode) = (&merchant, amount.as_str(), rows.as_slice(), self.test_mode);

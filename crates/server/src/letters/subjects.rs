@@ -1,6 +1,6 @@
 //! What the letters say of an invoice, a receipt and an endpoint that are stored.
 
-use domain::invoice::Invoice;
+use domain::invoice::{Invoice, Status};
 use domain::method::{Method, OfflineMethod, PaymentMethod};
 use domain::organization::{self, Profile};
 use domain::receipt::Receipt;
@@ -48,12 +48,13 @@ impl InvoiceLetter {
 
 impl ReceiptLetter {
     /// The merchant as the receipt has kept it; the rest as the invoice stands.
-    pub fn of(receipt: &Receipt, invoice: &Invoice, pay_url: Option<String>) -> Self {
-        let left = invoice.remaining();
-        let rest = match pay_url {
-            Some(pay_url) => Rest::Left { left: amount(left), pay_url },
-            None if left.minor == 0 => Rest::Nothing,
-            None => Rest::Closed,
+    pub fn of(receipt: &Receipt, invoice: &Invoice, pay_url: Option<String>, now: Timestamp) -> Self {
+        let rest = match invoice.status(now) {
+            Status::Pending | Status::PartiallyPaid | Status::Overdue => {
+                Rest::Left { left: amount(invoice.remaining()), pay_url }
+            }
+            Status::Paid => Rest::Nothing,
+            Status::Draft | Status::Cancelled => Rest::Closed,
         };
         Self {
             merchant: of_merchant(&receipt.merchant),
@@ -71,7 +72,7 @@ impl ReceiptLetter {
 
 impl EndpointLetter {
     /// `None`: nobody but its merchant made it inactive.
-    pub fn of(endpoint: &WebhookEndpoint, merchant: &Profile) -> Option<Self> {
+    pub fn of(endpoint: &WebhookEndpoint, merchant: &Profile, api_url: &str) -> Option<Self> {
         let (reason, disabled_at) = (endpoint.disable_reason?, endpoint.disabled_at?);
         // What failed then may have happened long before; what arrived is not sent again.
         let oldest = endpoint.failing_since.unwrap_or(disabled_at).minus(longest_life());
@@ -89,6 +90,7 @@ impl EndpointLetter {
             reason,
             missing_since: oldest.max(endpoint.created_at).floor_to_second().to_text(),
             disabled_at: disabled_at.seconds(),
+            api_url: api_url.to_owned(),
         })
     }
 }

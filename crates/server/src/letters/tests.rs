@@ -6,6 +6,7 @@ use domain::webhook::DisableReason;
 
 use crate::letters::{EndpointLetter, InvoiceLetter, PaidWith, ReceiptLetter, Rest, Standing};
 use crate::pages::text::Locale;
+use crate::wire::DEFAULT_API_URL;
 
 #[path = "../../examples/letter_gallery/samples.rs"]
 mod samples;
@@ -148,7 +149,7 @@ fn an_endpoint_that_is_switched_off_says_what_to_do() {
     PATCH /v1/webhook_endpoints/we_01h455vb4pex5vsknk084sn02q {"status": "active"}
 
     Then have sent again what it missed:
-    dalasi events resend --since 2026-11-13T11:06:40Z --missed --live
+    DALASI_API_KEY=sk_live_… dalasi events resend --since 2026-11-13T11:06:40Z --missed --live --api-url https://api.shop.example
 
     This mail was written by a machine that reads no answers.
     "#);
@@ -167,10 +168,16 @@ fn an_endpoint_that_is_switched_off_says_what_to_do() {
     PATCH /v1/webhook_endpoints/we_01h455vb4pex5vsknk084sn02q {"status": "active"}
 
     Puis faites renvoyer ce qu’il a manqué :
-    dalasi events resend --since 2026-11-13T11:06:40Z --missed --live
+    DALASI_API_KEY=sk_live_… dalasi events resend --since 2026-11-13T11:06:40Z --missed --live --api-url https://api.shop.example
 
     Ce courriel est écrit par une machine qui ne lit pas les réponses.
     "#);
+}
+
+#[test]
+fn a_command_is_not_told_where_it_looks_anyway() {
+    let near = EndpointLetter { api_url: DEFAULT_API_URL.into(), ..endpoint(Locale::English, "") }.write();
+    assert!(near.text.contains("--missed --live\n") && !near.text.contains("--api-url"), "{}", near.text);
 }
 
 #[test]
@@ -180,6 +187,7 @@ fn a_test_says_so_in_subject_text_and_html() {
         let receipt = ReceiptLetter { test_mode: true, ..receipt(locale, "") }.write();
         let endpoint = EndpointLetter { test_mode: true, ..endpoint(locale, "") }.write();
         assert!(!endpoint.text.contains("--live"), "{}", endpoint.text);
+        assert!(endpoint.text.contains("DALASI_API_KEY=sk_test_… dalasi "), "{}", endpoint.text);
         for letter in [invoice, receipt, endpoint] {
             assert!(letter.subject.starts_with("TEST"), "{}", letter.subject);
             assert!(letter.text.starts_with("TEST."), "{}", letter.text);
@@ -208,6 +216,33 @@ fn what_is_settled_asks_for_nothing() {
     }
     let closed = ReceiptLetter { rest: Rest::Closed, ..receipt(Locale::English, "") }.write();
     assert!(!closed.text.contains("Pay this invoice") && !closed.text.contains("left to pay"), "{}", closed.text);
+}
+
+/// Whatever is still to be paid: the amount, until when, and the caution stay.
+#[test]
+fn what_is_not_paid_online_names_no_address() {
+    for locale in Locale::ALL {
+        let letter = InvoiceLetter { pay_url: None, ..invoice(locale, "") }.write();
+        let caution = match locale {
+            Locale::English => "If you do not know what this is for, do not pay.",
+            Locale::French => "Si vous ne savez pas de quoi il s’agit, ne payez pas.",
+        };
+        for said in [&letter.text, &letter.html] {
+            assert!(said.contains("000") && said.contains("14\u{a0}") && said.contains(caution), "{said}");
+            assert!(!said.contains("Pay this invoice") && !said.contains("Payer cette facture"), "{said}");
+            assert!(!said.contains("https://pay."), "{said}");
+        }
+    }
+    let mut rest = receipt(Locale::English, "");
+    if let Rest::Left { pay_url, .. } = &mut rest.rest {
+        *pay_url = None;
+    }
+    let letter = ReceiptLetter { paid_with: PaidWith::Check, ..rest }.write();
+    for said in [&letter.text, &letter.html] {
+        assert!(said.contains("Left to pay") && said.contains("1,000.00\u{a0}GMD"), "{said}");
+        assert!(!said.contains("Pay this invoice") && !said.contains("https://pay."), "{said}");
+    }
+    assert!(letter.text.contains("Paid with: Cheque\n"), "as the PDF has it: {}", letter.text);
 }
 
 #[test]

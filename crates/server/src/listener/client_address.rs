@@ -34,11 +34,20 @@ fn forwarded(headers: &HeaderMap, trusted_proxies: usize) -> Option<IpAddr> {
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => {
-            let bits = u128::from(address) & (u128::MAX << 64);
-            IpAddr::V6(Ipv6Addr::from(bits))
-        }
+        IpAddr::V6(address) => IpAddr::V6(prefix(address, 64)),
     }
+}
+
+/// The largest part of IPv6 that one place is given to choose its networks from (RFC 6177): a /48. Of IPv4 a place has an address.
+pub fn site(address: IpAddr) -> Option<Ipv6Addr> {
+    match address.to_canonical() {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(address) => Some(prefix(address, 48)),
+    }
+}
+
+fn prefix(address: Ipv6Addr, bits: u32) -> Ipv6Addr {
+    Ipv6Addr::from(u128::from(address) & (u128::MAX << (128 - bits)))
 }
 
 #[cfg(test)]
@@ -80,5 +89,12 @@ mod tests {
         assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
         assert_eq!(of("::ffff:1.2.3.4"), "1.2.3.4");
         assert_eq!(of("1.2.3.4"), "1.2.3.4");
+    }
+
+    #[test]
+    fn an_ipv6_site_is_its_48() {
+        let of = |text: &str| site(text.parse().expect("an address")).map(|site| site.to_string());
+        assert_eq!(of("2001:db8:1:2:3:4:5:6").as_deref(), Some("2001:db8:1::"));
+        assert_eq!((of("::ffff:1.2.3.4"), of("1.2.3.4")), (None, None));
     }
 }

@@ -75,6 +75,12 @@ impl SendFault {
         }
     }
 
+    /// TLS from the start did not come about.
+    pub(super) fn unencrypted(error: &std::io::Error) -> Self {
+        let step = if is_of_tls(error) { Step::Encrypt } else { Step::Connect };
+        Self::new(step, Finality::ForNow, None, &innermost(error))
+    }
+
     pub(super) fn at(self, step: Step) -> Self {
         Self { step, ..self }
     }

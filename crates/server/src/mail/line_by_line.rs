@@ -4,11 +4,9 @@
 //! go-ahead would count as answers under TLS. Not read by then, it comes to TLS, which can't read it and ends the connection.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use lettre::transport::smtp::client::AsyncTokioStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -39,11 +37,5 @@ impl AsyncWrite for LineByLine {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_shutdown(context)
-    }
-}
-
-impl AsyncTokioStream for LineByLine {
-    fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.0.peer_addr()
     }
 }

@@ -2,16 +2,21 @@
 
 use std::future::Future;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lettre::transport::smtp::Error;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
-use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, AsyncTokioStream, TlsParameters};
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
 use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
+use super::bounded::Bounded;
 use super::fault::{Finality, MailFault, SendFault, Step, innermost};
 use super::line_by_line::LineByLine;
 use super::message::{Message, Written, is_beyond_ascii};
@@ -43,20 +48,31 @@ pub struct Mailer {
     host: String,
     port: u16,
     security: Security,
-    tls: TlsParameters,
+    tls: Tls,
     credentials: Option<Credentials>,
     /// How we introduce ourselves.
     name: ClientId,
     from: From,
 }
 
+enum Tls {
+    /// Ours, so that what comes under it is bounded too.
+    FromTheStart(TlsConnector, ServerName<'static>),
+    /// The client's, by STARTTLS.
+    ByCommand(TlsParameters),
+}
+
 impl Mailer {
     /// Reads the password file and the system's certificates; connects to nothing. `host` is a name of this service.
     pub fn new(settings: MailSettings, host: Option<&str>) -> Result<Self, MailFault> {
         let MailSettings { host: server, port, security, login, from } = settings;
-        let tls = TlsParameters::builder(server.clone())
-            .build_rustls()
-            .map_err(|error| MailFault(format!("smtp-url: TLS can't be set up: {}", innermost(&error))))?;
+        let tls = match security {
+            Security::Tls => from_the_start(&server)?,
+            Security::StartTls | Security::StartTlsIfOffered | Security::Nothing => {
+                let parameters = TlsParameters::builder(server.clone()).build_rustls();
+                Tls::ByCommand(parameters.map_err(|error| no_tls(&error))?)
+            }
+        };
         let credentials = login.map(credentials).transpose()?;
         // A server may refuse a name that is none; an address literal is always right (RFC 5321, 4.1.4).
         let domain = host.filter(|host| host.contains('.') && host.parse::<std::net::IpAddr>().is_err());
@@ -112,12 +128,14 @@ impl Mailer {
             Security::StartTls => true,
             Security::StartTlsIfOffered => connection.can_starttls(),
         };
-        if wants_tls && !connection.can_starttls() {
-            let cause = "it offers no STARTTLS. Use smtps:// if it speaks TLS from the start";
-            return Err(SendFault::new(Step::Encrypt, Finality::ForNow, None, cause));
-        }
-        if wants_tls {
-            step(Step::Encrypt, COMMAND, connection.starttls(self.tls.clone(), &self.name)).await?;
+        if let Tls::ByCommand(parameters) = &self.tls
+            && wants_tls
+        {
+            if !connection.can_starttls() {
+                let cause = "it offers no STARTTLS. Use smtps:// if it speaks TLS from the start";
+                return Err(SendFault::new(Step::Encrypt, Finality::ForNow, None, cause));
+            }
+            step(Step::Encrypt, COMMAND, connection.starttls(parameters.clone(), &self.name)).await?;
         }
         if let Some(credentials) = &self.credentials {
             if connection.server_info().get_auth_mechanism(DEFAULT_MECHANISMS).is_none() {
@@ -131,18 +149,35 @@ impl Mailer {
 
     /// Up to the server's first answer to our name.
     async fn reach(&self) -> Result<AsyncSmtpConnection, SendFault> {
-        let connected = match self.security {
-            Security::Tls => {
-                let (address, tls) = ((self.host.as_str(), self.port), Some(self.tls.clone()));
-                AsyncSmtpConnection::connect_tokio1(address, Some(CONNECT), &self.name, tls, None).await
+        let stream = open(&self.host, self.port).await?;
+        let stream: Box<dyn AsyncTokioStream> = match &self.tls {
+            Tls::FromTheStart(connector, name) => {
+                let encrypted = connector.connect(name.clone(), stream).await;
+                Box::new(Bounded::new(encrypted.map_err(|error| SendFault::unencrypted(&error))?))
             }
-            Security::StartTls | Security::StartTlsIfOffered | Security::Nothing => {
-                let stream = Box::new(LineByLine(open(&self.host, self.port).await?));
-                AsyncSmtpConnection::connect_with_transport(stream, &self.name).await
-            }
+            Tls::ByCommand(_) => Box::new(Bounded::new(LineByLine(stream))),
         };
+        let connected = AsyncSmtpConnection::connect_with_transport(stream, &self.name).await;
         connected.map_err(|error| SendFault::answered(Step::Connect, &error))
     }
+}
+
+/// With the authorities that this system trusts, as the client has them.
+fn from_the_start(host: &str) -> Result<Tls, MailFault> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| no_tls(&error))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from(host.to_owned()).map_err(|error| no_tls(&error))?;
+    Ok(Tls::FromTheStart(TlsConnector::from(Arc::new(config)), name))
+}
+
+fn no_tls(error: &(dyn std::error::Error + 'static)) -> MailFault {
+    MailFault(format!("smtp-url: TLS can't be set up: {}", innermost(error)))
 }
 
 /// The connection to the first address that takes one.

@@ -58,6 +58,12 @@ pub fn to_type(text: &str, locale: Locale) -> String {
     }
 }
 
+/// An amount that a payer could type, to show how: `50.00`, in French `50,00`, and `50` in a currency without decimals.
+pub fn example(exponent: u8, locale: Locale) -> String {
+    let minor = 50 * 10_i64.pow(u32::from(exponent));
+    digits(&Amount { minor, exponent, currency: String::new() }, locale)
+}
+
 /// The number of a rate in percent: `7.5`, in French `7,5`.
 pub fn rate(percent: &str, locale: Locale) -> String {
     to_type(percent, locale)
@@ -95,6 +101,14 @@ mod tests {
             for text in ["1250.50", "0.05", "1500", "999999.99"] {
                 assert_eq!(typed(&to_type(text, locale), locale).as_deref(), Some(text));
             }
+        }
+    }
+
+    #[test]
+    fn an_example_has_the_decimals_of_its_currency() {
+        for (exponent, english, french) in [(0, "50", "50"), (2, "50.00", "50,00"), (3, "50.000", "50,000")] {
+            assert_eq!(example(exponent, Locale::English), english);
+            assert_eq!(example(exponent, Locale::French), french);
         }
     }
 

@@ -40,7 +40,7 @@ pub(super) fn see_other(address: &str) -> Response {
 #[derive(Debug)]
 pub(super) enum Wrong {
     NotFound,
-    /// A form from elsewhere, or one without its token.
+    /// A form from elsewhere, one without its token, or one that no browser sends.
     ForeignForm,
     TooLarge,
     TooMany(HeaderMap),

@@ -13,7 +13,6 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::Serialize;
-use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -25,6 +24,7 @@ use super::text::Text;
 use super::visit::Visit;
 use super::{moment, state, subject};
 use crate::app::hosted::Place as PagePlace;
+use crate::app::object_bells::Following;
 use crate::error::Failure;
 use crate::monotonic::now;
 
@@ -71,7 +71,7 @@ pub(super) async fn events(State(site): State<Arc<Site>>, visit: Visit, request:
         return StatusCode::NOT_FOUND.into_response();
     };
     // Before the first read, so that nothing is missed between the two.
-    let changes = site.app.changes();
+    let following = site.app.follow(page.payable.object_id());
     let first = match read(&site, page, &visit).await {
         Ok(first) => first,
         Err(failure) => return refused(&failure),
@@ -82,11 +82,10 @@ pub(super) async fn events(State(site): State<Arc<Site>>, visit: Visit, request:
     let follower = Follower {
         ends_at: now() + LONGEST_STREAM,
         stopping: site.stopping.clone(),
-        object_id: page.payable.object_id(),
         site,
         page,
         visit,
-        changes,
+        following,
         told: None,
         latest: Some(first),
         is_busy: true,
@@ -105,8 +104,7 @@ struct Follower {
     site: Arc<Site>,
     page: PagePlace,
     visit: Visit,
-    object_id: String,
-    changes: broadcast::Receiver<String>,
+    following: Following,
     stopping: watch::Receiver<bool>,
     /// What the page knows.
     told: Option<Status>,
@@ -144,7 +142,7 @@ impl Follower {
             }
             let pause = if self.is_busy { BUSY_PAUSE } else { IDLE_PAUSE };
             tokio::select! {
-                () = changed(&mut self.changes, &self.object_id) => {}
+                () = self.following.rung() => {}
                 () = sleep(pause) => {}
                 () = sleep_until(self.ends_at) => {}
                 _ = self.stopping.wait_for(|stopping| *stopping) => return None,
@@ -156,18 +154,6 @@ impl Follower {
     /// The store is away for a moment: end, and let the browser come back.
     async fn read(&self) -> Option<Read> {
         read(&self.site, self.page, &self.visit).await.ok()
-    }
-}
-
-/// Until something happened to the object, or so much happened to others that it is better to look.
-async fn changed(changes: &mut broadcast::Receiver<String>, object_id: &str) {
-    loop {
-        match changes.recv().await {
-            Ok(changed) if changed != object_id => {}
-            Ok(_) | Err(RecvError::Lagged(_)) => return,
-            // Nobody rings any more: the pauses are enough.
-            Err(RecvError::Closed) => std::future::pending().await,
-        }
     }
 }
 

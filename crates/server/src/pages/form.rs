@@ -62,7 +62,10 @@ pub(super) async fn read(request: Request, pay_url: &str) -> Result<Form, Wrong>
         Unread::Broken(_) | Unread::TooLarge => Wrong::TooLarge,
     })?;
     let fields = form_urlencoded::parse(&bytes).take(MOST_FIELDS);
-    Ok(Form(fields.map(|(key, value)| (key.into_owned(), value.into_owned())).collect()))
+    let form = Form(fields.map(|(key, value)| (key.into_owned(), value.into_owned())).collect());
+    // Nobody can type it into a field. What is typed here is a merchant's data, in which the API takes none either.
+    let has_nul = form.0.iter().any(|(key, value)| key.contains('\0') || value.contains('\0'));
+    if has_nul { Err(Wrong::ForeignForm) } else { Ok(form) }
 }
 
 /// Both headers are the browser's own word, which a page can't forge; views inside apps may lack them. `Origin: null` is

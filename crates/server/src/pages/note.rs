@@ -37,6 +37,8 @@ pub(super) enum Note {
     AmountChanged {},
     /// The payment link takes no other payment than the one that was begun.
     NoNewPayment {},
+    /// Payments that others have begun hold all that is left of the payment link.
+    LastPlaceHeld {},
     Phone {
         method: Method,
         fault: PhoneFault,
@@ -69,6 +71,7 @@ impl Note {
             | Self::StaleForm {}
             | Self::AmountChanged {}
             | Self::NoNewPayment {}
+            | Self::LastPlaceHeld {}
             | Self::Phone { .. }
             | Self::Part { .. }
             | Self::Fields { .. } => true,
@@ -78,7 +81,22 @@ impl Note {
 
     /// Whether a form that asks for a phone is shown again. What changed or is gone leads back to the choice before it.
     pub(super) fn asks_for_phone_again(&self) -> bool {
-        matches!(self, Self::Phone { .. } | Self::StaleForm {} | Self::TooOften {} | Self::InProgress {})
+        match self {
+            Self::Phone { .. }
+            | Self::StaleForm {}
+            | Self::TooOften {}
+            | Self::InProgress {}
+            | Self::LastPlaceHeld {} => true,
+            Self::Go {}
+            | Self::Leaving {}
+            | Self::Approved {}
+            | Self::NotStarted { .. }
+            | Self::AmountChanged {}
+            | Self::NoNewPayment {}
+            | Self::Part { .. }
+            | Self::Fields { .. }
+            | Self::Code { .. } => false,
+        }
     }
 }
 
@@ -164,6 +182,7 @@ impl Notes {
             | Note::StaleForm {}
             | Note::AmountChanged {}
             | Note::NoNewPayment {}
+            | Note::LastPlaceHeld {}
             | Note::Phone { .. }
             | Note::Part { .. }
             | Note::Fields { .. }

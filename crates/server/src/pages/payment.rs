@@ -1,6 +1,8 @@
 //! The page of a payment: one template, one block per state. What is decided here is only how a state
 //! looks and how the page keeps itself fresh, never what a state means.
 
+mod fields;
+
 use askama::Template;
 
 use super::amount;
@@ -11,8 +13,8 @@ use super::moment;
 use super::qr::{self, Drawing};
 use super::text::{Around, Text, plain};
 use super::view::{
-    Amount, Closed, CodeError, Due, End, Field, FieldError, FieldKind, Invoice, Item, Label, Leave, Method, PaidWith,
-    PartError, PaymentPage, PhoneError, Problem, Reason, Received, Refunded, Standing, State, Subject,
+    Amount, Closed, CodeError, Due, End, FieldKind, Invoice, Item, Leave, Method, PaidWith, PaymentPage, PhoneError,
+    Problem, Reason, Received, Refunded, Standing, State, Subject,
 };
 
 /// The page as HTML; answer with it and [`super::headers::for_page`] of the same nonce.
@@ -53,7 +55,7 @@ impl<'a> Payment<'a> {
             amount: page.amount.as_ref().map(|it| amount::format(it, page.language.locale)).unwrap_or_default(),
             digits: page.amount.as_ref().map(|it| amount::digits(it, page.language.locale)).unwrap_or_default(),
             watch: (page.unsettled || !is_final(&page.state)) && go.is_none(),
-            refresh: waits(&page.state).then(|| pause_seconds(page.reads)),
+            refresh: waits(page).then(|| pause_seconds(page.reads)),
             go,
             back,
         }
@@ -166,117 +168,8 @@ impl<'a> Payment<'a> {
         }
     }
 
-    fn label(&self, label: &Label) -> String {
-        match label {
-            Label::Amount => self.t.get("field-amount"),
-            Label::Name => self.t.get("field-name"),
-            Label::Email => self.t.get("field-email"),
-            Label::Phone => self.t.get("phone-label"),
-            Label::Own(words) => plain(words),
-        }
-    }
-
-    fn input_type(&self, field: &Field) -> &'static str {
-        match field.kind {
-            FieldKind::Email => "email",
-            FieldKind::Phone => "tel",
-            FieldKind::Amount { .. }
-            | FieldKind::Name
-            | FieldKind::Text
-            | FieldKind::Number
-            | FieldKind::Select { .. }
-            | FieldKind::Checkbox => "text",
-        }
-    }
-
-    fn input_mode(&self, field: &Field) -> &'static str {
-        match field.kind {
-            FieldKind::Amount { .. } | FieldKind::Number => "decimal",
-            FieldKind::Email => "email",
-            FieldKind::Phone => "tel",
-            FieldKind::Name | FieldKind::Text | FieldKind::Select { .. } | FieldKind::Checkbox => "text",
-        }
-    }
-
-    /// What a browser may fill in by itself: only what is asked of the payer, not what a merchant calls it.
-    fn fills_in(&self, field: &Field) -> &'static str {
-        match field.label {
-            Label::Name => "name",
-            Label::Email => "email",
-            Label::Phone => "tel",
-            Label::Amount | Label::Own(_) => "off",
-        }
-    }
-
-    /// What a payer needs to know before filling in a field.
-    fn hint(&self, field: &Field) -> Option<String> {
-        match &field.kind {
-            FieldKind::Amount { least: Some(least), most: Some(most), .. } => {
-                let (least, most) = (self.money(least), self.money(most));
-                Some(self.t.with_two("field-between", ("least", &least), ("most", &most)))
-            }
-            FieldKind::Amount { least: Some(least), most: None, .. } => {
-                Some(self.t.with("field-least", "amount", self.money(least)))
-            }
-            FieldKind::Amount { least: None, most: Some(most), .. } => {
-                Some(self.t.with("field-most", "amount", self.money(most)))
-            }
-            FieldKind::Amount { least: None, most: None, currency } => {
-                Some(self.t.with("field-currency", "currency", currency))
-            }
-            FieldKind::Phone => Some(self.t.get("field-phone-hint")),
-            FieldKind::Name
-            | FieldKind::Text
-            | FieldKind::Number
-            | FieldKind::Email
-            | FieldKind::Select { .. }
-            | FieldKind::Checkbox => None,
-        }
-    }
-
-    fn field_error(&self, field: &Field) -> Option<String> {
-        let bound = |bound: &Option<Amount>, key| {
-            bound
-                .as_ref()
-                .map_or_else(|| self.t.get("part-format"), |bound| self.t.with(key, "amount", self.money(bound)))
-        };
-        Some(match (field.error?, &field.kind) {
-            (FieldError::TooLittle, FieldKind::Amount { least, .. }) => bound(least, "field-least"),
-            (FieldError::TooMuch, FieldKind::Amount { most, .. }) => bound(most, "field-most"),
-            (FieldError::Missing, FieldKind::Amount { .. } | FieldKind::Name | FieldKind::Text | FieldKind::Number) => {
-                self.t.get("field-missing")
-            }
-            (FieldError::Missing, FieldKind::Email) => self.t.get("field-email-missing"),
-            (FieldError::Missing, FieldKind::Phone) => self.t.get("phone-missing"),
-            (FieldError::Missing, FieldKind::Select { .. }) => self.t.get("field-select-missing"),
-            (FieldError::Missing, FieldKind::Checkbox) => self.t.get("field-box-missing"),
-            (FieldError::CardNumber, _) => self.t.get("field-card-number"),
-            (FieldError::TooLong, _) => self.t.get("field-too-long"),
-            (FieldError::Format, FieldKind::Amount { .. }) => self.t.get("part-format"),
-            (FieldError::Format, FieldKind::Email) => self.t.get("field-email-format"),
-            (FieldError::Format, FieldKind::Phone) => self.t.get("field-phone-format"),
-            (_, FieldKind::Number) => self.t.get("field-number-format"),
-            (_, _) => self.t.get("field-format"),
-        })
-    }
-
-    /// Everything that is wrong, with the field where it is.
-    fn field_errors(&self) -> Vec<(&'a str, String)> {
-        let error = |field: &'a Field| {
-            Some((field.name.as_str(), format!("{}: {}", self.label(&field.label), self.field_error(field)?)))
-        };
-        self.page.fields.iter().filter_map(error).collect()
-    }
-
     fn own<'p>(&self, path: &'p Option<String>) -> Option<&'p str> {
         path.as_deref().and_then(own_path)
-    }
-
-    fn part_error(&self, error: &PartError, most: &Amount) -> String {
-        match error {
-            PartError::Format => self.t.get("part-format"),
-            PartError::TooMuch => self.t.with("part-too-much", "amount", self.money(most)),
-        }
     }
 
     fn moment(&self, unix_seconds: &i64) -> String {
@@ -356,7 +249,23 @@ impl<'a> Payment<'a> {
             Problem::StaleForm => self.t.get("problem-stale-form"),
             Problem::AmountChanged => self.t.get("problem-amount-changed"),
             Problem::NoNewPayment => self.t.get("problem-no-new-payment"),
+            Problem::LastPlaceHeld => self.t.get("problem-last-place-held"),
         }
+    }
+
+    fn is_told_to_wait(&self) -> bool {
+        is_told_to_wait(&self.page.state)
+    }
+
+    /// Above a choice of nothing.
+    fn none_title(&self) -> &'static str {
+        if self.is_told_to_wait() { "title-checking" } else { "choose-none-title" }
+    }
+
+    /// Where no method takes what is paid here.
+    fn not_online(&self) -> String {
+        let key = if self.invoice().is_some() { "choose-none-invoice" } else { "choose-none-body" };
+        self.t.with(key, "merchant", &self.merchant)
     }
 
     /// Whether another method than this one is offered, as the texts ask.
@@ -466,7 +375,8 @@ impl<'a> Payment<'a> {
 
     /// All that the page says is paid.
     fn is_paid_back(&self) -> bool {
-        matches!(&self.page.state, State::Paid { receipt: Some(receipt), .. } if is_whole(&receipt.refunded))
+        let back = given_back(self.page);
+        !back.is_empty() && back.into_iter().all(is_whole)
     }
 
     /// Only where nothing is with a rail.
@@ -482,7 +392,10 @@ impl<'a> Payment<'a> {
     /// The title says the state, and an error first, since it is what a screen reader reads first.
     fn title(&self) -> String {
         let (key, failed) = match &self.page.state {
-            State::Choose { problem, .. } => ("title-pay", problem.is_some() || self.has_field_error()),
+            State::Choose { methods, problem, .. } => {
+                let key = if methods.is_empty() { self.none_title() } else { "title-pay" };
+                (key, problem.is_some() || self.has_field_error())
+            }
             State::NeedsPhone { error, problem, .. } => ("title-phone", error.is_some() || problem.is_some()),
             State::ApproveOnPhone { problem, .. } => ("approve-title", problem.is_some()),
             State::EnterCode { error, .. } => ("code-title", error.is_some()),
@@ -505,16 +418,6 @@ impl<'a> Payment<'a> {
         if failed { self.t.with("title-error", "title", &title) } else { title }
     }
 
-    /// Where a payer can type, Enter presses a form's first button: between methods it would choose, so that one does nothing.
-    fn has_field(&self) -> bool {
-        self.page.part.is_some() || !self.page.fields.is_empty()
-    }
-
-    fn has_field_error(&self) -> bool {
-        let in_part = self.page.part.as_ref().is_some_and(|part| part.error.is_some());
-        in_part || self.page.fields.iter().any(|field| field.error.is_some())
-    }
-
     fn amount_class(&self) -> &'static str {
         amount::class(&self.digits)
     }
@@ -522,6 +425,26 @@ impl<'a> Payment<'a> {
 
 fn is_whole(refunded: &Option<Refunded>) -> bool {
     refunded.as_ref().is_some_and(|refunded| refunded.is_whole)
+}
+
+/// Of each payment that a page calls paid, what was given back since.
+fn given_back(page: &PaymentPage) -> Vec<&Option<Refunded>> {
+    match (&page.state, &page.subject) {
+        (State::Paid { receipt: Some(receipt), .. }, _) => vec![&receipt.refunded],
+        (State::Paid { receipt: None, .. }, Subject::Invoice(invoice)) => {
+            invoice.payments.iter().map(|payment| &payment.refunded).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether the payer has to wait for the answer about what they began before they pay again.
+fn is_told_to_wait(state: &State) -> bool {
+    matches!(
+        state,
+        State::Choose { problem: Some(Problem::InProgress), .. }
+            | State::NeedsPhone { problem: Some(Problem::InProgress), .. }
+    )
 }
 
 /// Nothing that happens later changes what these say, as far as the payer is concerned, unless an attempt is unsettled.
@@ -549,15 +472,15 @@ fn is_final(state: &State) -> bool {
 }
 
 /// States in which the payer waits for us and types nothing that a fresh page would take away.
-fn waits(state: &State) -> bool {
-    match state {
+fn waits(page: &PaymentPage) -> bool {
+    match &page.state {
+        State::Choose { methods, .. } => is_told_to_wait(&page.state) && (methods.is_empty() || !fields::asks(page)),
         State::ApproveOnPhone { .. } | State::Checking { .. } => true,
         State::Redirecting { automatic, .. } => !automatic,
         State::Expired { standing, .. } | State::Cancelled { standing, .. } | State::Closed { standing, .. } => {
             *standing != Standing::NothingTaken
         }
         State::Draft
-        | State::Choose { .. }
         | State::NeedsPhone { .. }
         | State::EnterCode { .. }
         | State::Leaving { .. }
@@ -574,7 +497,7 @@ fn ways_out(page: &PaymentPage) -> (Option<&str>, Option<&str>) {
         State::Redirecting { url, automatic: true, .. } if checked(url) => (Some(url), None),
         State::Leaving { return_url } if checked(return_url) => (Some(return_url), None),
         // Who looks at what was given back is not led away from it.
-        State::Paid { receipt: Some(receipt), .. } if receipt.refunded.is_some() => (None, None),
+        State::Paid { .. } if given_back(page).into_iter().any(Option::is_some) => (None, None),
         State::Paid { return_url: Some(url), .. } if checked(url) && !page.unsettled => (None, Some(url)),
         _ => (None, None),
     }

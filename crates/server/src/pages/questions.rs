@@ -56,7 +56,8 @@ pub(super) fn fields(hosted: &Hosted, place: Place, note: Option<&Note>, typed: 
     };
     if let Price::Variable { currency, min, max, suggested } = link.price() {
         let (least, most) = (min.map(state::amount), max.map(state::amount));
-        let kind = FieldKind::Amount { currency: currency.code().to_owned(), least, most };
+        let exponent = state::exponent(*currency);
+        let kind = FieldKind::Amount { currency: currency.code().to_owned(), exponent, least, most };
         let suggested = suggested.filter(|amount| amount.minor > 0).map(|it| amount::to_type(&it.to_string(), locale));
         ask(AMOUNT.into(), Label::Amount, kind, true, suggested);
     }
@@ -190,8 +191,9 @@ fn answer(question: &CustomField, given: Option<&str>, locale: Locale) -> Option
 pub(super) fn money(typed: Option<&str>, currency: domain::Currency, locale: Locale) -> Result<Money, FieldFault> {
     let text = amount::typed(typed.ok_or(FieldFault::Missing)?, locale).ok_or(FieldFault::Format)?;
     Money::parse_positive(&text, currency).map_err(|fault| match fault {
-        AmountFault::TooLarge => FieldFault::TooMuch,
-        AmountFault::Malformed | AmountFault::NotPositive | AmountFault::TooManyDecimals { .. } => FieldFault::Format,
+        AmountFault::TooLarge { .. } => FieldFault::TooMuch,
+        AmountFault::NotPositive => FieldFault::TooLittle,
+        AmountFault::Malformed | AmountFault::TooManyDecimals { .. } => FieldFault::Format,
     })
 }
 
@@ -265,6 +267,7 @@ mod tests {
             methods: Vec::new(),
             payment: None,
             attempts: Vec::new(),
+            recorded: Vec::new(),
             received: Vec::new(),
             simulated: None,
             now,

@@ -8,7 +8,7 @@ use domain::method::Flow;
 use domain::payment::{PaymentSession, SessionStatus, Step, Transaction, TransactionStatus};
 use domain::rail::{FailureReason, NextAction};
 use domain::simulator::{RIGHT_CODE, Screen, Script};
-use domain::{Money, Msisdn};
+use domain::{Currency, Money, Msisdn};
 
 use super::mask;
 use super::note::{CodeFault, Note, PhoneFault};
@@ -70,7 +70,7 @@ pub(super) fn revision(hosted: &Hosted, state: &State) -> String {
     // A page that says that it is paid leads back to the shop once no attempt can change that.
     let unsettled = if matches!(state, State::Paid { .. }) && hosted.unsettled().is_some() { " unsettled" } else { "" };
     // An invoice's payments stand below its state.
-    let back: i64 = hosted.is_paid_by().map(|attempt| attempt.refunded().minor).sum();
+    let back: i64 = hosted.came().map(|transaction| transaction.refunded().minor).sum();
     let back = if back > 0 { format!(" refunded {back}") } else { String::new() };
     let hash = digest(&SHA256, format!("{state:?} {:?} {content}{unsettled}{back}", hosted.amount()).as_bytes());
     hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
@@ -89,10 +89,14 @@ fn completed(hosted: &Hosted) -> State {
     let Some(paid) = hosted.paid() else {
         return checking(hosted, None);
     };
-    let receipt = Some(receipt(paid));
+    let receipt = receipt(paid);
+    // Its merchant decides what it is worth: nobody is led to the shop with it as one who has paid.
+    let is_late = hosted.is_after_its_time(paid);
+    let return_url = return_url.filter(|_| !is_late);
     match second {
-        Some(second) => State::AlreadyPaid { receipt, second_payment: Some(apart(second)), return_url },
-        None => State::Paid { receipt, return_url },
+        Some(second) => State::AlreadyPaid { receipt: Some(receipt), second_payment: Some(apart(second)), return_url },
+        None if is_late => State::PaidLate { after: End::Expiry, receipt, return_url },
+        None => State::Paid { receipt: Some(receipt), return_url },
     }
 }
 
@@ -158,11 +162,13 @@ fn pending(hosted: &Hosted, simulator: &Simulator<'_>) -> State {
         (SessionStatus::Failed, Some(attempt)) => not_paid(hosted, attempt),
         (SessionStatus::Failed | SessionStatus::Cancelled, _) => unstarted(hosted, None),
         (SessionStatus::Succeeded, Some(attempt)) if matches!(hosted.object, PaidObject::Invoice(_)) => {
+            // What went back whole stands in the list of payments alone.
+            let went_back = attempt.status() == TransactionStatus::Refunded;
             let received = match attempt.duplicate {
-                true => Received::Apart(apart(attempt)),
-                false => Received::Part(amount(attempt.amount)),
+                true => Some(Received::Apart(apart(attempt))),
+                false => (!went_back).then(|| Received::Part(amount(attempt.amount))),
             };
-            State::Choose { methods: methods(hosted), problem: in_progress(hosted), received: Some(received) }
+            State::Choose { methods: methods(hosted), problem: in_progress(hosted), received }
         }
         (SessionStatus::Succeeded | SessionStatus::Processing, _) => checking(hosted, None),
     }
@@ -410,6 +416,7 @@ fn with_problem(mut state: State, note: &Note) -> State {
         Note::StaleForm {} => Problem::StaleForm,
         Note::AmountChanged {} => Problem::AmountChanged,
         Note::NoNewPayment {} => Problem::NoNewPayment,
+        Note::LastPlaceHeld {} => Problem::LastPlaceHeld,
         Note::Go {}
         | Note::Leaving {}
         | Note::Approved {}
@@ -506,11 +513,12 @@ pub(super) fn shown(method: domain::Method) -> Method {
 }
 
 pub(super) fn amount(money: Money) -> Amount {
-    Amount {
-        minor: money.minor,
-        exponent: u8::try_from(money.currency.exponent()).unwrap_or(0),
-        currency: money.currency.code().to_owned(),
-    }
+    let Money { minor, currency } = money;
+    Amount { minor, exponent: exponent(currency), currency: currency.code().to_owned() }
+}
+
+pub(super) fn exponent(currency: Currency) -> u8 {
+    u8::try_from(currency.exponent()).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -559,6 +567,7 @@ mod tests {
             methods: vec![wave],
             attempts: vec![attempt.clone()],
             payment: Some(Payment { session, transaction: Some(attempt) }),
+            recorded: Vec::new(),
             received: Vec::new(),
             simulated: None,
             now,

@@ -52,7 +52,7 @@ fn billed(hosted: &Hosted, invoice: &domain::invoice::Invoice) -> Invoice {
     let bill = invoice.bill();
     let here = Addresses { public_url: String::new(), pay_url: String::new() };
     let payment = |receipt| hosted.received.iter().find(|payment| payment.receipt == receipt);
-    let refunded = |transaction| hosted.is_paid_by().find(|it| it.id == transaction).and_then(state::refunded);
+    let refunded = |transaction| hosted.came().find(|it| it.id == transaction).and_then(state::refunded);
     let payments = invoice.receipts().iter().map(|receipt| InvoicePayment {
         receipt_number: receipt.number.clone(),
         amount: state::amount(receipt.amount),
@@ -157,6 +157,7 @@ pub(super) fn part(hosted: &Hosted, note: Option<&Note>, typed: &Typed) -> Optio
     }
     let error = match note {
         Some(Note::Part { fault: FieldFault::TooMuch }) => Some(PartError::TooMuch),
+        Some(Note::Part { fault: FieldFault::TooLittle }) => Some(PartError::TooLittle),
         Some(Note::Part { .. }) => Some(PartError::Format),
         Some(_) | None => None,
     };

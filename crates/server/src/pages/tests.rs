@@ -161,8 +161,9 @@ fn every_key_stands_in_every_locale_with_the_same_arguments() {
 }
 
 /// The templates and the modules that draw them.
-const SOURCES: [&str; 32] = [
+const SOURCES: [&str; 34] = [
     include_str!("payment.rs"),
+    include_str!("payment/fields.rs"),
     include_str!("message.rs"),
     include_str!("moment.rs"),
     include_str!("simulator.rs"),
@@ -185,6 +186,7 @@ const SOURCES: [&str; 32] = [
     include_str!("../../templates/payment/invoice.html"),
     include_str!("../../templates/payment/leave.html"),
     include_str!("../../templates/payment/leaving.html"),
+    include_str!("../../templates/payment/look_again.html"),
     include_str!("../../templates/payment/not_paid.html"),
     include_str!("../../templates/payment/other.html"),
     include_str!("../../templates/payment/order.html"),
@@ -257,6 +259,32 @@ fn another_way_to_pay_is_named_only_where_there_is_one() {
                 pages.iter().find(is_of).expect("sampled").html.contains(words)
             };
             assert_eq!([says(several), says(one)], [true, false], "{several} {one} {words}");
+        }
+    }
+}
+
+#[test]
+fn whoever_is_told_to_wait_can_look_again() {
+    let told = ["checking", "checking-card", "phone-problem", "part-in-progress"];
+    for (locale, words) in [(Locale::English, "Look again now"), (Locale::French, "Vérifier maintenant")] {
+        for page in every(locale, Voice::Friendly).into_iter().filter(|page| !page.name.starts_with("message-")) {
+            let can_look = page.html.contains(&format!(">{words}</a>"));
+            let is_told = told.iter().any(|name| page.name.ends_with(name));
+            assert_eq!(can_look, is_told, "{} {}", page.name, locale.code());
+        }
+    }
+}
+
+#[test]
+fn what_was_paid_back_whole_is_not_called_paid() {
+    let whole = ["checkout-paid-back", "checkout-test-paid-back", "invoice-paid-all-back"];
+    for (locale, back, paid) in [
+        (Locale::English, "<h1>Paid back</h1>", "paid in full"),
+        (Locale::French, "<h1>Remboursé</h1>", "payée en entier"),
+    ] {
+        for page in every(locale, Voice::Friendly) {
+            assert_eq!(page.html.contains(back), whole.contains(&page.name.as_str()), "{}", page.name);
+            assert_eq!(page.html.contains(paid), page.name == "invoice-paid", "{}", page.name);
         }
     }
 }

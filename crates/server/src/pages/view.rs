@@ -99,7 +99,7 @@ pub enum Label {
 
 #[derive(Debug, Clone)]
 pub enum FieldKind {
-    Amount { currency: String, least: Option<Amount>, most: Option<Amount> },
+    Amount { currency: String, exponent: u8, least: Option<Amount>, most: Option<Amount> },
     Name,
     Text,
     Number,
@@ -194,6 +194,8 @@ pub struct Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartError {
     Format,
+    /// Nothing, or less.
+    TooLittle,
     TooMuch,
 }
 
@@ -313,7 +315,7 @@ pub enum State {
     Leaving {
         return_url: String,
     },
-    /// Without a receipt where many payments came together: the subject lists them.
+    /// Without a receipt where many payments came together: the subject lists them, with what was given back of each.
     Paid {
         receipt: Option<Receipt>,
         return_url: Option<String>,
@@ -418,6 +420,8 @@ pub enum Problem {
     AmountChanged,
     /// The link takes no other payment than the one that was begun.
     NoNewPayment,
+    /// Others are paying all that is left of the link, and this payer has begun nothing.
+    LastPlaceHeld,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

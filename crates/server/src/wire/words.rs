@@ -179,6 +179,12 @@ words! {
         .description(Some("E.164. Seven digits, or `220` and seven digits, are completed to a Gambian number."))
         .examples(["+2207000000"])
         .build();
+    /// Where an empty text says that there is none, which is no text of the format `email`.
+    EmailOrNone = text()
+        .max_length(Some(254))
+        .description(Some("An e-mail address, or an empty text."))
+        .examples(["awa@example.gm"])
+        .build();
     ClientSecret = text()
         .pattern(Some("^csec_[a-z0-9]{78}$"))
         .description(Some("Lets a browser pay this checkout and nothing else. Shown once."))

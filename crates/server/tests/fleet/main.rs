@@ -8,6 +8,7 @@
 
 mod cluster;
 mod faults;
+mod guides;
 mod limits;
 mod load;
 mod place;
@@ -111,7 +112,7 @@ async fn four_processes_do_everything_once() {
     let running = tokio::spawn(Arc::clone(&load).run(CUSTOMERS, 1));
     tokio::time::sleep(Duration::from_secs(6)).await;
     revoked_everywhere(&scene).await;
-    what_the_guides_ask_for_is_served(&scene).await;
+    guides::what_they_ask_for_is_served(&scene.fleet).await;
     load.end();
     running.await.unwrap();
     let found = scene.end(&cluster.url(), true).await;
@@ -135,29 +136,6 @@ async fn revoked_everywhere(scene: &Scene) {
     for url in scene.fleet.addresses() {
         assert_eq!(ask(&url).await, 401);
     }
-}
-
-/// Whoever copies the rules and the dashboard must not wait for a name that is never served.
-async fn what_the_guides_ask_for_is_served(scene: &Scene) {
-    let mut served = String::new();
-    for url in scene.fleet.members.iter().filter_map(|member| member.url()) {
-        served += &client().get(format!("{url}/metrics")).send().await.unwrap().text().await.unwrap();
-    }
-    let is_served = |name: &str| {
-        let plain = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
-        served.contains(&format!("# TYPE {plain} "))
-    };
-    for file in ["alerts.yml", "dashboard.json"] {
-        let path = format!("{}/../../docs/deploy/{file}", env!("CARGO_MANIFEST_DIR"));
-        let asked = std::fs::read_to_string(path).unwrap();
-        let names = asked.split(|c: char| !(c.is_ascii_lowercase() || c == '_'));
-        let names: Vec<_> = names.filter(|name| name.starts_with("dalasi_")).collect();
-        assert!(names.len() > 5, "{file} asks for hardly anything");
-        for name in names {
-            assert!(is_served(name), "{file} asks for {name}, which is not in\n{served}");
-        }
-    }
-    assert!(!is_served("dalasi_nothing_of_the_kind"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -226,6 +226,90 @@ async fn a_line_is_told_all_that_is_wrong_with_it() {
     merchant.check(CHECKOUTS, json!({"items": lines}), &faults).await;
 }
 
+/// What can't be read of one line says nothing of the others, and hides nothing of them.
+#[tokio::test]
+async fn a_line_that_cant_be_read_hides_no_other() {
+    const MOST: &str = "999999999999.99";
+    let merchant = Merchant::new().await;
+    let nothing = merchant.world.product_of_nobody().to_string();
+    let known = invoice("1.00");
+    let path = format!("{INVOICES}/{}", merchant.make(INVOICES, known.clone()).await["id"].as_str().unwrap());
+    let check = async |lines: Value, faults: &[(&str, &str)]| {
+        merchant.check(CHECKOUTS, json!({"items": lines}), faults).await;
+        let mut bill = known.clone();
+        bill["items"] = lines.clone();
+        merchant.check(INVOICES, bill, faults).await;
+        merchant.check_by(&Method::PUT, &path, json!({"items": lines}), faults).await;
+    };
+    let lines = json!([
+        {"quantity": 1, "product_id": nothing},
+        {"quantity": 0, "unit_price": "1.00", "description": "Tea"},
+        {"quantity": 2, "unit_price": MOST, "description": "Boat"},
+        {"quantity": 1, "unit_price": "1.00", "description": "Tea", "colour": "red"},
+        {"quantity": 0, "description": "Tea"},
+        {"quantity": 1, "product_id": nothing},
+    ]);
+    let faults = [
+        ("items[0].product_id", "not_found"),
+        ("items[1].quantity", "out_of_range"),
+        ("items[2].unit_price", "amount_too_large"),
+        ("items[3].colour", "unknown_field"),
+        ("items[4].quantity", "out_of_range"),
+        ("items[4].unit_price", "required"),
+        ("items[5].product_id", "not_found"),
+    ];
+    check(lines, &faults).await;
+    // What they come to is told only of all.
+    let boat = json!({"quantity": 1, "unit_price": MOST, "description": "Boat"});
+    check(json!([boat, boat]), &[("items", "amount_too_large")]).await;
+    let none = json!({"quantity": 0, "unit_price": MOST, "description": "Boat"});
+    check(json!([boat, boat, none]), &[("items[2].quantity", "out_of_range")]).await;
+}
+
+#[tokio::test]
+async fn a_link_is_told_that_no_method_takes_its_currency_whatever_else_is_wrong() {
+    let merchant = Merchant::new().await;
+    let (untaken, passed) = (("currency", "not_allowed"), ("expiration_date", "out_of_range"));
+    let link = |title: &str, currency: &str| json!({"title": title, "amount": "5", "currency": currency, "expiration_date": "2020-01-31"});
+    merchant.check(LINKS, link("Tea", "JPY"), &[untaken, passed]).await;
+    let short = ("title", "too_short");
+    merchant.check(LINKS, link("", "JPY"), &[short, untaken, passed]).await;
+    merchant.check(LINKS, link("", "XOF"), &[short, passed]).await;
+    merchant.check(LINKS, link("", "gambia"), &[short, ("currency", "invalid_enum"), passed]).await;
+}
+
+/// Contract §0 and §1.7: however many decimals a currency has.
+#[tokio::test]
+async fn the_largest_amount_is_the_same_in_every_currency() {
+    let merchant = Merchant::new().await;
+    for (currency, most, least, above) in [
+        ("XOF", "999999999999", "1", "1000000000000"),
+        ("GMD", "999999999999.99", "0.01", "1000000000000.00"),
+        ("TND", "999999999999.990", "0.001", "999999999999.991"),
+        ("CLF", "999999999999.9900", "0.0001", "999999999999.9901"),
+    ] {
+        let of = |price: &str| {
+            let mut body = invoice(price);
+            body["currency"] = currency.into();
+            body
+        };
+        assert_eq!(merchant.make(INVOICES, of(most)).await["total_amount"], most);
+        merchant.check(INVOICES, of(above), &[("items[0].unit_price", "amount_too_large")]).await;
+        let answer = merchant.send(INVOICES, &of(above), None).await.json();
+        assert_eq!(answer["details"][0]["message"], format!("`unit_price` must not be above {most}."));
+        let mut two = of(most);
+        let more = json!({"quantity": 1, "unit_price": least, "description": "Tea"});
+        two["items"].as_array_mut().unwrap().push(more);
+        merchant.check(INVOICES, two, &[("items", "amount_too_large")]).await;
+        let mut taxed = of(most);
+        taxed["tax_rate"] = json!(0.0001);
+        merchant.check(INVOICES, taxed, &[("tax_rate", "amount_too_large")]).await;
+        let product = |price: &str| json!({"name": "Boat", "price": price, "currency": currency});
+        assert_eq!(merchant.make(PRODUCTS, product(most)).await["price"], most);
+        merchant.check(PRODUCTS, product(above), &[("price", "amount_too_large")]).await;
+    }
+}
+
 #[tokio::test]
 async fn a_checkout_is_told_which_methods_it_has_not_whatever_else_is_wrong() {
     let merchant = Merchant::new().await;
@@ -372,6 +456,67 @@ async fn a_payment_is_told_all_that_keeps_it_from_beginning() {
     merchant.check(INITIALIZE, pay(json!({"amount": "5.001"})), &[amount]).await;
     merchant.make(INITIALIZE, json!({"client_secret": checkout["client_secret"]})).await;
     merchant.check(INITIALIZE, pay(json!({"amount": "4.00"})), &[("amount", "conflict")]).await;
+}
+
+#[tokio::test]
+async fn a_payment_is_looked_up_whatever_else_is_wrong() {
+    let merchant = Merchant::new().await;
+    let nobody = merchant.world.customer_of_nobody().to_string();
+    let (unknown, absent) = (("colour", "unknown_field"), ("customer_id", "not_found"));
+    let mail = ("customer_email", "invalid_format");
+    let (decimals, other) = (("amount", "too_many_decimals"), ("amount", "conflict"));
+    let phone = ("customer_phone", "required");
+    let with = |named: &Value, more: Value| {
+        let mut body = named.clone();
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let order = merchant.make(CHECKOUTS, json!({"amount": "5.00"})).await;
+    let checkout = json!({"client_secret": order["client_secret"]});
+    let body = with(&checkout, json!({"customer_email": "x", "customer_id": nobody, "amount": "5.001"}));
+    merchant.check(INITIALIZE, body, &[mail, absent, decimals]).await;
+    let body = with(&checkout, json!({"customer_email": "x", "amount": "4.00", "payment_method": "afrimoney"}));
+    merchant.check(INITIALIZE, body, &[mail, other, phone]).await;
+    // What can't be read is told once, and what would follow from it is not.
+    let body = with(&checkout, json!({"amount": 5, "payment_method": "afrimoney", "customer_phone": "12"}));
+    let unread = [("amount", "amount_must_be_string"), ("customer_phone", "invalid_format")];
+    merchant.check(INITIALIZE, body, &unread).await;
+    let body = with(&checkout, json!({"payment_method": "cash", "amount": "4.00"}));
+    merchant.check(INITIALIZE, body, &[("payment_method", "invalid_enum"), other]).await;
+
+    // Names, too, are looked up beside the rest.
+    let here = json!({"object_type": "checkout", "object_id": order["id"]});
+    let nowhere = json!({"object_type": "checkout", "object_id": "cs_none"});
+    let body = with(&nowhere, json!({"customer_email": "x", "customer_id": nobody, "amount": "5.001"}));
+    merchant.check(INITIALIZE, body, &[("object_id", "not_found"), mail, absent]).await;
+    let body = with(&nowhere, json!({"customer_id": nobody}));
+    merchant.check(INITIALIZE, body, &[("object_id", "not_found"), absent]).await;
+    let body = with(&with(&here, json!({"client_secret": "cs_none"})), json!({"colour": "red", "amount": "5.001"}));
+    merchant.check(INITIALIZE, body, &[("client_secret", "not_found"), unknown]).await;
+    let body = with(&checkout, json!({"object_type": "invoice", "colour": "red", "customer_id": nobody}));
+    merchant.check(INITIALIZE, body, &[("object_type", "conflict"), unknown, absent]).await;
+    // Which one is meant nobody knows.
+    let body = with(&checkout, json!({"session_id": "", "amount": "4.00"}));
+    merchant.check(INITIALIZE, body, &[("session_id", "too_short")]).await;
+    let body = json!({"object_id": order["id"], "amount": "4.00", "customer_id": nobody});
+    merchant.check(INITIALIZE, body, &[("object_type", "required"), absent]).await;
+
+    let questions = json!([{"name": "seat", "label": "Seat", "type": "text", "required": true}]);
+    let asking = json!({"title": "Tea", "amount": "0.00", "custom_fields": questions});
+    let asking = merchant.make(LINKS, asking).await;
+    let link = json!({"object_type": "payment_link", "object_id": asking["id"], "payment_method": "wave"});
+    let seat = ("custom_field_values.seat", "required");
+    let body = with(&link, json!({"colour": "red"}));
+    merchant.check(INITIALIZE, body, &[unknown, ("amount", "required"), seat]).await;
+    let body = with(&link, json!({"amount": "1.001", "custom_field_values": []}));
+    merchant.check(INITIALIZE, body, &[decimals, ("custom_field_values", "wrong_type")]).await;
+
+    // What takes no payment says so once a request can run.
+    merchant.make(&format!("{CHECKOUTS}/{}/cancel", order["id"].as_str().unwrap()), json!({})).await;
+    let body = with(&checkout, json!({"amount": "4.00", "customer_email": "x", "customer_id": nobody}));
+    merchant.check(INITIALIZE, body, &[mail, absent]).await;
+    let refused = merchant.send(INITIALIZE, &with(&checkout, json!({"amount": "4.00"})), None).await;
+    assert_eq!(refused.json()["code"], "checkout_already_cancelled", "{}", refused.text());
 }
 
 /// The SDK sends no amount.

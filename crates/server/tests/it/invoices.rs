@@ -66,6 +66,14 @@ pub(crate) fn rice(world: &World) -> NewInvoice {
     }
 }
 
+/// The same figures in another currency.
+pub(crate) fn rice_in(world: &World, currency: &str) -> NewInvoice {
+    let currency = Currency::parse(currency).unwrap();
+    let mut new = NewInvoice { currency, ..rice(world) };
+    new.items[0].unit_price = Some(Money::new(2_500, currency));
+    new
+}
+
 pub(crate) async fn create(world: &World, new: NewInvoice) -> Result<Invoice, Failure> {
     let scope = world.scope;
     let billed = world.app.commit(move |tx, context| invoices::create(tx, context, scope, &new)).await;

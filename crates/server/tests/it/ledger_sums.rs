@@ -13,7 +13,7 @@ use store::queries::ledger_batches;
 use crate::cli::place::Place;
 use crate::world::World;
 
-/// Of the largest amount in a currency with four decimals: so many of them are more than 64 bits hold.
+/// Of the largest amount that is stored in a currency with four decimals: so many of them are more than 64 bits hold.
 const ENTRIES: i128 = 923;
 const POSTINGS: &str = "
 with recursive numbers (n) as (select cast(1 as bigint) union all select n + 1 from numbers where n < 923)
@@ -43,7 +43,7 @@ async fn no_sum_is_too_large(place: &Place) {
     let world = World::on(place.settings()).await;
     world.rest().await;
     let (scope, clf) = (world.scope, Currency::parse("CLF").unwrap());
-    let most = i128::from(Money::maximum(clf).minor);
+    let most = i128::from(Money::stored_maximum(clf).minor);
     insert(&world, scope, "first_").await;
     let one = [("merchant", 0, ENTRIES * most), ("rail_clearing:offline", ENTRIES * most, 0)];
     assert_eq!(totals(&world).await, (vec![], named(&one)));
@@ -120,7 +120,7 @@ async fn nothing_is_missing_while_it_is_sealed() {
     let look = move |tx: &mut Tx<'_>, _: &Context| balance::of(tx, scope, clf, tx.now());
     let found = world.app.commit(look).await.unwrap();
     assert_eq!(sealed.await.unwrap(), Some((scope, false)));
-    assert_eq!(found.total.minor, ENTRIES * i128::from(Money::maximum(clf).minor));
+    assert_eq!(found.total.minor, ENTRIES * i128::from(Money::stored_maximum(clf).minor));
     world.app.store().close().await;
     place.end().await;
 }

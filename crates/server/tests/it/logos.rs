@@ -81,6 +81,33 @@ async fn a_picture_that_was_overtaken_is_not_stored() {
     }
 }
 
+/// It comes, or is drawn, later than its lease would have ended: nobody else begins anew as long as somebody is at it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_picture_that_takes_longer_than_its_lease_is_fetched_once() {
+    let places = Place::each("a picture that takes longer than its lease is fetched once").await;
+    let kept = places.map(async |place| {
+        let world = World::complete(place.settings()).await;
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        name_picture(&world, &server).await;
+        let held_up = asked_for(&server).await;
+        // What is left of its lease is over before anybody gives up asking.
+        world.clock.advance(LEASE - Duration::from_millis(11_500));
+        tokio::time::sleep(Duration::from_millis(13_500)).await;
+        answer(held_up, &picture(20)).await;
+        let kept = async {
+            while shown(&world).await.is_none() {
+                tokio::time::sleep(Duration::from_millis(25)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, kept).await.expect("what was fetched is kept");
+        let again = tokio::time::timeout(Duration::from_secs(2), server.accept()).await;
+        assert!(again.is_err(), "once");
+        world.close().await;
+        place.end().await;
+    });
+    futures_util::future::join_all(kept).await;
+}
+
 /// Again, too: it may show something new.
 async fn name_picture(world: &World, server: &TcpListener) {
     let (scope, address) = (world.scope, format!("http://{}/logo.png", server.local_addr().unwrap()));

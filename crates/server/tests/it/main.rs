@@ -23,5 +23,6 @@ mod refunds;
 mod repeated;
 mod security_sheet;
 mod starts;
+mod stood_still;
 mod tidy;
 mod world;

@@ -2,8 +2,10 @@
 
 mod changes;
 mod following;
+mod last_place;
 mod links;
 mod methods;
+mod not_online;
 mod numbers;
 mod protection;
 mod refunds;
@@ -11,3 +13,4 @@ mod replaced;
 mod second_money;
 mod states;
 mod typed;
+mod waiting;

@@ -45,7 +45,7 @@ fn pay(payable: Payable, method: Method, phone: &str) -> Initialize {
         target: Target::Object(payable),
         method: Some(method),
         amount: None,
-        amount_fault: None,
+        faults: Vec::new(),
         payer: Payer { phone: Some(Msisdn::parse(phone).unwrap()), ..Payer::default() },
         metadata: None,
         answers: Metadata::default(),

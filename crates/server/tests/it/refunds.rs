@@ -1,13 +1,13 @@
 //! Money that came twice, rails that pay back little or nothing, and every way in which the answer to a refund gets lost:
 //! whatever happens, the rail pays back once at most, and nobody guesses.
 
+mod doubts;
 mod restored;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dalasi::app::invariants::{Doubt, Invariants};
 use dalasi::app::invoices::{self, NewInvoice, NewPayment};
 use dalasi::app::organizations::SettingsChange;
 use dalasi::app::products::NewItem;
@@ -188,39 +188,6 @@ async fn available(world: &World) -> i64 {
     let scope = world.scope;
     let found = world.app.read(move |tx, _| balance::of(tx, scope, Currency::gmd(), tx.now())).await.unwrap();
     i64::try_from(found.total.minor).unwrap()
-}
-
-/// A rail that would take a second call for another refund: nothing was called, so the wait is no first call.
-#[tokio::test]
-async fn nothing_goes_out_while_the_books_are_in_doubt() {
-    let (world, rail) = behind(|simulator| TestRail::made_of(simulator, false, &[])).await;
-    let transaction = world.paid(1000).await;
-    let add = |minor: i64| {
-        world.app.commit(move |tx, _| {
-            let sql = "update ledger_postings set amount_minor = amount_minor + cast($1 as bigint) where account = 'merchant'";
-            Ok(tx.execute(sql, &[minor.into()])?)
-        })
-    };
-    add(1).await.unwrap();
-    let scope = world.scope;
-    let checked = async {
-        while world.app.invariants().get().last_run.is_none() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), checked).await.expect("the worker looks at the books by itself");
-    let doubt = Doubt { scopes: [scope].into(), is_of_all: false };
-    assert_eq!(world.app.invariants().get().doubt, doubt, "nobody else's");
-    let refund = world.refund(transaction, Some(100)).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!((stored(&world, refund.id).await.step(), rail.times(refund.id)), (Step::Sending, 0));
-    // As a check without a fault says it.
-    world.app.invariants().set(Invariants::default());
-    world.clock.advance(HALF_A_MINUTE);
-    add(-1).await.unwrap();
-    let refund = until(&world, refund.id, is_over).await;
-    assert_eq!((refund.status(), rail.times(refund.id)), (RefundStatus::Completed, 1));
-    world.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -458,7 +425,7 @@ async fn a_refusal_after_a_lost_process_decides_nothing() {
         lease_token: 99,
     };
     until(&world, refund.id, |refund| refund.step() != Step::Sending).await;
-    world.app.send_refund(&claimed).await.unwrap();
+    world.app.send_refund(&claimed, dalasi::monotonic::now()).await.unwrap();
     let found = until(&world, refund.id, is_over).await;
     assert_eq!((found.status(), rail.times(refund.id)), (RefundStatus::Completed, 1));
     world.has_clean_books().await;

@@ -1,4 +1,5 @@
-//! A request without a key that is sent again, because its caller heard nothing.
+//! A request without a key that is sent again, because its caller heard nothing: of a database that others write to as well, and of
+//! a disk that takes longer for a commit than anybody waits.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -10,10 +11,15 @@ use dalasi::app::products::{self, NewProduct};
 use dalasi::error::Failure;
 use domain::product::Product;
 use domain::{Currency, Metadata, Money};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
 use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
+use tokio::task::JoinHandle;
 
 use crate::cli::place::Place;
+use crate::starts::Merchant;
 use crate::world::World;
 
 fn key(world: &World, name: &str) -> IdempotencyKey {
@@ -37,7 +43,7 @@ fn rendered(result: Result<&Product, &Failure>) -> Reply {
 
 /// Shut, a command that comes there waits.
 #[derive(Default)]
-struct Turnstile {
+pub(crate) struct Turnstile {
     is_open: Mutex<bool>,
     opened: Condvar,
     waiting: AtomicUsize,
@@ -52,10 +58,60 @@ impl Turnstile {
         self.passed.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn open(&self) {
+    pub(crate) fn open(&self) {
         *self.is_open.lock().unwrap() = true;
         self.opened.notify_all();
     }
+}
+
+/// Keeps the one thread that writes to SQLite from its commit, until the turnstile is opened.
+fn occupy(world: &World, turnstile: &Arc<Turnstile>) {
+    let (store, held) = (world.app.store().clone(), Arc::clone(turnstile));
+    tokio::spawn(async move {
+        let write = store.write(move |_| {
+            held.pass();
+            Ok::<_, store::Error>(())
+        });
+        write.await
+    });
+}
+
+/// What writes waits in line behind what occupies the writer, until that is opened.
+pub(crate) async fn in_line<T: Send + 'static>(
+    world: &World,
+    ask: impl Future<Output = T> + Send + 'static,
+) -> (JoinHandle<T>, Arc<Turnstile>) {
+    let turnstile = Arc::new(Turnstile::default());
+    occupy(world, &turnstile);
+    until("the writer is busy", || turnstile.waiting.load(Ordering::SeqCst) == 1).await;
+    let before = world.app.store().calls();
+    let asked = tokio::spawn(ask);
+    // What it reads before takes no time.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(world.app.store().calls(), before + 1, "it waits in line");
+    (asked, turnstile)
+}
+
+/// What writes has run, in one batch with what keeps it from its commit, until that is opened.
+pub(crate) async fn in_a_commit<T: Send + 'static>(
+    world: &World,
+    ask: impl Future<Output = T> + Send + 'static,
+) -> (JoinHandle<T>, Arc<Turnstile>) {
+    let (asked, first) = in_line(world, ask).await;
+    let (before, last) = (world.app.store().calls(), Arc::new(Turnstile::default()));
+    occupy(world, &last);
+    until("it is in line as well", || world.app.store().calls() > before).await;
+    first.open();
+    until("the commit is held up", || last.waiting.load(Ordering::SeqCst) == 1).await;
+    (asked, last)
+}
+
+/// What becomes of it when so much time has passed that nobody waits any longer. Nothing else is under way, so that no time passes.
+pub(crate) async fn given_up<T>(asked: JoinHandle<T>) -> T {
+    tokio::time::pause();
+    let told = asked.await.unwrap();
+    tokio::time::resume();
+    told
 }
 
 async fn until(what: &str, is_so: impl Fn() -> bool) {
@@ -138,4 +194,105 @@ async fn what_was_done_by_its_repetition_is_not_done_late() {
     let count: i64 = raw.query_one("select count(*) from products", &[]).await.unwrap().get(0);
     assert_eq!(count, 1, "done by the repetition alone");
     place.end().await;
+}
+
+/// Status, whether it was the answer before, and body.
+type Told = (u16, bool, Value);
+
+/// One that is asked without a key, as often as it is called for.
+fn asking(
+    merchant: Arc<Merchant>,
+    verb: &'static str,
+    path: String,
+    body: Value,
+) -> impl Fn() -> BoxFuture<'static, Told> {
+    move || {
+        let (merchant, path, body) = (Arc::clone(&merchant), path.clone(), body.clone());
+        async move { merchant.told(None, verb, &path, body).await }.boxed()
+    }
+}
+
+/// A payment, whose merchant asks for a part of it back.
+async fn paid() -> (World, Arc<Merchant>, impl Fn() -> BoxFuture<'static, Told>) {
+    let world = World::new().await;
+    let path = format!("/v1/pay/transactions/{}/refund", world.paid(10_000).await);
+    world.rest().await;
+    let merchant = Arc::new(Merchant::of(&world).await);
+    let ask = asking(Arc::clone(&merchant), "POST", path, json!({ "amount": "30.00", "reason": "torn" }));
+    (world, merchant, ask)
+}
+
+async fn refunds(merchant: &Merchant) -> Vec<Value> {
+    let (_, list) = merchant.ask("GET", "/v1/pay/refunds", Value::Null).await;
+    list["data"]["items"].as_array().unwrap().iter().map(|refund| refund["id"].clone()).collect()
+}
+
+/// The SDK sends the same again as soon as the connection is cut.
+#[tokio::test]
+async fn a_commit_that_outlasts_its_caller_is_told_to_whoever_asks_again() {
+    let (world, merchant, ask) = paid().await;
+    let (first, disk) = in_a_commit(&world, ask()).await;
+    assert_eq!(given_up(first).await.0, 500, "nothing true can be said");
+    let again = tokio::spawn(ask());
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!again.is_finished(), "it waits for the disk");
+    disk.open();
+    let (status, is_replayed, told) = again.await.unwrap();
+    assert_eq!((status, is_replayed), (201, true), "{told}");
+    assert_eq!(refunds(&merchant).await, [told["data"]["id"].clone()]);
+    // Whoever wants it once more gets it.
+    let (status, is_replayed, _) = ask().await;
+    assert_eq!((status, is_replayed), (201, false));
+    assert_eq!(refunds(&merchant).await.len(), 2);
+    world.has_clean_books().await;
+    world.app.store().close().await;
+}
+
+#[tokio::test]
+async fn whoever_went_away_during_a_commit_is_told_of_it() {
+    let (world, merchant, ask) = paid().await;
+    let (first, disk) = in_a_commit(&world, ask()).await;
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    let again = tokio::spawn(ask());
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    disk.open();
+    let (status, is_replayed, told) = again.await.unwrap();
+    assert_eq!((status, is_replayed), (201, true), "{told}");
+    assert_eq!(refunds(&merchant).await, [told["data"]["id"].clone()]);
+    world.app.store().close().await;
+}
+
+#[tokio::test]
+async fn what_had_not_begun_when_its_caller_gave_up_is_done_by_the_repetition() {
+    let (world, merchant, ask) = paid().await;
+    let (first, disk) = in_line(&world, ask()).await;
+    assert_eq!(given_up(first).await.0, 500, "nothing true can be said");
+    let again = tokio::spawn(ask());
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    disk.open();
+    let (status, is_replayed, told) = again.await.unwrap();
+    assert_eq!((status, is_replayed), (201, false), "{told}");
+    assert_eq!(refunds(&merchant).await, [told["data"]["id"].clone()]);
+    world.app.store().close().await;
+}
+
+/// What sets a state is set anew; that it is refused because it was done is not told to whoever did it.
+#[tokio::test]
+async fn what_was_deleted_and_not_told_is_not_refused_to_whoever_asks_again() {
+    let world = World::new().await;
+    world.rest().await;
+    let merchant = Arc::new(Merchant::of(&world).await);
+    let (_, product) = merchant.ask("POST", "/v1/pay/products", json!({ "name": "Tea", "price": "10.00" })).await;
+    let path = format!("/v1/pay/products/{}", product["data"]["id"].as_str().unwrap());
+    let delete = asking(Arc::clone(&merchant), "DELETE", path, json!({}));
+    let (first, disk) = in_a_commit(&world, delete()).await;
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    disk.open();
+    let (status, is_replayed, told) = delete().await;
+    assert_eq!((status, is_replayed), (204, true), "{told}");
+    let (status, is_replayed, told) = delete().await;
+    assert_eq!((status, is_replayed, told["code"].as_str()), (404, false, Some("product_not_found")), "{told}");
+    world.app.store().close().await;
 }

@@ -4,6 +4,7 @@ mod handed_over;
 mod lost;
 mod repeated;
 mod same_key;
+mod untold;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -36,6 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 enum Trouble {
     /// So many starts are lost before they arrive.
     Lost(usize),
+    /// So many starts arrive, and their answers are lost: that to the first when somebody says so.
+    AnswersLost(usize, Notify),
     /// So many starts are lost at once and so many after them when somebody says so; the others arrive then.
     LostSlowly { at_once: usize, slowly: usize, go_on: Notify },
     /// The first start arrives behind the second, and is refused as one too many.
@@ -73,6 +76,14 @@ impl Rail for Lossy {
         let earlier = self.starts.fetch_add(1, Ordering::SeqCst);
         match &self.trouble {
             Trouble::Lost(lost) if earlier < *lost => async { Called::Lost("the network is away".into()) }.boxed(),
+            Trouble::AnswersLost(lost, go_on) if earlier < *lost => async move {
+                drop(self.simulator.start(order).await);
+                if earlier == 0 {
+                    go_on.notified().await;
+                }
+                Called::Lost("the network lost the answer".into())
+            }
+            .boxed(),
             Trouble::LostSlowly { at_once, .. } if earlier < *at_once => {
                 async { Called::Lost("the network is away".into()) }.boxed()
             }
@@ -107,9 +118,12 @@ impl Rail for Lossy {
                 Called::Lost("no matter".into())
             }
             .boxed(),
-            Trouble::Lost(_) | Trouble::Late(_) | Trouble::Deaf | Trouble::Slow(_) | Trouble::SlowCode { .. } => {
-                self.simulator.start(order)
-            }
+            Trouble::Lost(_)
+            | Trouble::AnswersLost(..)
+            | Trouble::Late(_)
+            | Trouble::Deaf
+            | Trouble::Slow(_)
+            | Trouble::SlowCode { .. } => self.simulator.start(order),
         }
     }
     fn submit_code(&self, order: Order, code: String) -> BoxFuture<'_, Called<Report>> {
@@ -190,14 +204,22 @@ impl Merchant {
     }
 
     async fn ask_with_key(&self, key: Option<&str>, verb: &str, path: &str, body: Value) -> (u16, Value) {
+        let (status, _, answer) = self.told(key, verb, path, body).await;
+        (status, answer)
+    }
+
+    /// And whether that was the answer before.
+    pub(crate) async fn told(&self, key: Option<&str>, verb: &str, path: &str, body: Value) -> (u16, bool, Value) {
         let mut request = Request::builder().method(verb).uri(path).header("authorization", &self.bearer);
         if let Some(key) = key {
             request = request.header("idempotency-key", key);
         }
         let request = request.header("content-type", "application/json").body(Body::from(body.to_string())).unwrap();
         let response = self.router.clone().oneshot(request).await.unwrap();
-        let status = response.status().as_u16();
-        (status, serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap())
+        let (parts, body) = response.into_parts();
+        // One without a body is null.
+        let answer = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap_or_default();
+        (parts.status.as_u16(), parts.headers.contains_key("idempotent-replayed"), answer)
     }
 
     async fn pay(&self, object: &Value, method: &str, phone: &str) -> (u16, Value) {

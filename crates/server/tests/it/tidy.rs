@@ -13,7 +13,7 @@ const RULES: &[(&str, &[&str], &str)] = &[
         &["crate::http", "crate::pages", "crate::jobs", "crate::cli"],
         "commands know none of their callers",
     ),
-    ("server/src/app/payments.rs", &["crate::rails", "crate::egress"], "a command that takes a Tx imports no rail"),
+    ("server/src/app/payments", &["crate::rails", "crate::egress"], "a command that takes a Tx imports no rail"),
     ("server/src/app/settlement.rs", &["crate::rails", "crate::egress"], "a command that takes a Tx imports no rail"),
     ("server/src/app/sessions.rs", &["crate::rails", "crate::egress"], "a command that takes a Tx imports no rail"),
     ("server/src/app/paid_object.rs", &["crate::rails", "crate::egress"], "a command that takes a Tx imports no rail"),

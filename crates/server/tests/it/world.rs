@@ -213,7 +213,7 @@ impl World {
             target: Target::Object(Payable::Checkout(checkout)),
             method: Some(method),
             amount: None,
-            amount_fault: None,
+            faults: Vec::new(),
             payer: payment::Payer { phone: Msisdn::parse(phone).ok(), ..Default::default() },
             metadata: None,
             answers: Metadata::default(),

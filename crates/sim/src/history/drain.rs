@@ -134,18 +134,22 @@ impl History {
         }
     }
 
-    /// What is not decided is asked about, and what was given up had all its tries.
+    /// What is not decided is asked about, so is a way on that a payer lacks, and what was given up had all its tries.
     async fn somebody_asks(&mut self) -> Check {
+        let now = self.world.now();
         let found = self.world.app.read(move |tx, _| {
-            let mut asked = Vec::new();
-            for row in tx.query("select object_id from jobs order by object_id", &[])? {
+            let (mut asked, mut started) = (Vec::new(), Vec::new());
+            for row in tx.query("select object_id, kind from jobs order by object_id", &[])? {
                 asked.push(row.get::<String>(0)?);
+                if row.get::<String>(1)? == "start_attempt" {
+                    started.push(row.get::<String>(0)?);
+                }
             }
             let given_up =
                 "select count(*) as given_up from webhook_deliveries where status = 'failed' and attempts < 10";
-            Ok((asked, tx.query_one(given_up, &[])?.get::<i64>(0)?))
+            Ok((asked, started, tx.query_one(given_up, &[])?.get::<i64>(0)?))
         });
-        let (asked, given_up) = found.await.map_err(|failure| format!("jobs can't be read: {failure}"))?;
+        let (asked, started, given_up) = found.await.map_err(|failure| format!("jobs can't be read: {failure}"))?;
         if given_up > 0 && !self.received.is_disabled {
             return Err(format!("{given_up} deliveries were given up before their time"));
         }
@@ -154,6 +158,10 @@ impl History {
             let refunds = side.refunds.iter().filter(|(_, one)| one.step != Step::Settled).map(|(id, _)| id);
             if let Some(id) = attempts.chain(refunds).find(|id| asked.binary_search(id).is_err()) {
                 return Err(format!("{id} is not decided, and nobody asks"));
+            }
+            let mut stuck = side.attempts.keys().filter(|id| side.lacks_way_on(id, now));
+            if let Some(id) = stuck.find(|id| !started.contains(*id)) {
+                return Err(format!("{id} waits for its payer, who is not told where to go"));
             }
         }
         Ok(())

@@ -252,6 +252,10 @@ fn text(value: &Value, name: &str) -> String {
     find(value, name).as_str().unwrap_or_default().to_owned()
 }
 
+fn moment(text: &str) -> Timestamp {
+    Timestamp::parse(text).expect("a time as it is printed")
+}
+
 fn is_within(one: &Value, name: &str, value: &str) -> bool {
     let status = text(one, "status");
     match name {
@@ -260,10 +264,12 @@ fn is_within(one: &Value, name: &str, value: &str) -> bool {
         "number" => text(one, "invoice_number") == value,
         "email" => text(one, "email").to_lowercase() == value.to_lowercase(),
         "active" => find(one, "active") == (value == "true"),
-        // Times are written alike, so they sort as text; a day is its first or its last second.
-        "start_date" => text(one, "created_at").as_str() >= value,
+        // A day has all its times. What prints whole seconds was made within the one that it prints, what prints microseconds
+        // just then.
+        "start_date" if value.len() == 10 => &text(one, "created_at")[..10] >= value,
+        "start_date" => moment(&text(one, "created_at")) >= moment(value),
         "end_date" if value.len() == 10 => &text(one, "created_at")[..10] <= value,
-        "end_date" => text(one, "created_at").as_str() <= value,
+        "end_date" => moment(&text(one, "created_at")) <= moment(value),
         _ => text(one, name) == value,
     }
 }

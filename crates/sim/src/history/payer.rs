@@ -73,9 +73,13 @@ impl History {
         };
         let Some(id) = id else { return Ok(()) };
         let session = &self.sides[side].sessions[&id];
-        let (kind, object) = (session.kind, session.object.clone());
+        let (kind, object, due) = (session.kind, session.object.clone(), session.amount);
         let code = if self.dice.below(5) < 3 { RIGHT_CODE } else { "654321" };
-        let asked = Begin { kind, object, session: Some(id), method: None, amount: None, phone: None, has_code: true };
+        // What may be that of the attempt which waits for it, and may not.
+        let method = if self.dice.one_in(8) { self.dice.pick(&METHODS).copied() } else { None };
+        let amount = self.dice.one_in(8).then(|| due + self.dice.below(2) as i64);
+        let phone = if self.dice.one_in(8) { self.dice.pick(&PHONES).copied() } else { None };
+        let asked = Begin { kind, object, session: Some(id), method, amount, phone, has_code: true };
         self.begin(side, asked, Some(code)).await
     }
 

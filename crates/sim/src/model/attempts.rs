@@ -84,6 +84,13 @@ impl Side {
             return match session.state {
                 SessionState::Processing => Err("payment_in_progress"),
                 SessionState::Pending if matches!(session.next, Next::Code { .. }) => {
+                    // It is for the attempt as that was begun.
+                    let is_another = asked.amount.is_some_and(|amount| amount != session.amount)
+                        || (asked.method.is_some() && asked.method != session.method)
+                        || (asked.phone.is_some() && asked.phone != session.phone);
+                    if is_another {
+                        return Err("validation_failed");
+                    }
                     self.code_submitted(&id, now);
                     Ok(Begun::Code(id))
                 }
@@ -282,6 +289,15 @@ impl Side {
         !matches!(session.state, SessionState::Pending | SessionState::Processing)
             || session.expires_at <= now
             || self.has_no_use_for(session)
+    }
+
+    /// Whether somebody waits to pay and is not told where, by a network that tells it again.
+    pub fn lacks_way_on(&self, attempt: &str, now: i64) -> bool {
+        let Attempt { step, method, session, .. } = &self.attempts[attempt];
+        *step == Step::Waiting
+            && *method == "wave"
+            && session.as_ref().is_some_and(|session| self.sessions[session].next == Next::Nothing)
+            && !self.is_for_nobody(attempt, now)
     }
 
     pub fn is_past_time(&self, attempt: &str, now: i64) -> bool {

@@ -59,9 +59,13 @@ impl Side {
 
     pub fn delete_link(&mut self, id: &str, now: i64) -> Answer<()> {
         let link = self.links.get_mut(id).filter(|link| !link.is_deleted).ok_or("payment_link_not_found")?;
+        let expires_now = link.is_active && link.is_past(now);
         link.is_deleted = true;
         link.is_active = false;
         link.seen_at = link.seen_at.max(now);
+        if expires_now {
+            self.tell(id, "payment_link.deactivated");
+        }
         self.tell(id, "payment_link.deleted");
         Ok(())
     }

@@ -34,6 +34,9 @@ where organization_id = $1 and mode = $2 and id = $3";
     fn set_version(&mut self, version: i64) {
         self.version = version;
     }
+    fn page(&self) -> Option<String> {
+        Some(self.id.to_string())
+    }
     fn columns(&self) -> Vec<Value> {
         vec![
             self.stored_status().as_str().into(),

@@ -37,6 +37,9 @@ where organization_id = $1 and mode = $2 and id = $3";
     fn set_version(&mut self, version: i64) {
         self.version = version;
     }
+    fn page(&self) -> Option<String> {
+        Some(self.payable.object_id())
+    }
     fn columns(&self) -> Vec<Value> {
         vec![
             self.status().as_str().into(),
@@ -86,6 +89,9 @@ where organization_id = $1 and mode = $2 and id = $3";
     }
     fn set_version(&mut self, version: i64) {
         self.version = version;
+    }
+    fn page(&self) -> Option<String> {
+        Some(self.payable.object_id())
     }
     fn adds_up(&self) -> bool {
         Transaction::adds_up(self)

@@ -116,6 +116,9 @@ pub struct IdempotencyKey {
 impl IdempotencyKey {
     /// Of the keys that a request without one is given, so that a commit of unknown outcome can be looked for.
     pub const OWN_SPACE: &'static str = "request";
+    /// The same where one process alone commits and hears of the end of each commit. They tell who sends the same once more, and are
+    /// never stored.
+    pub const UNSTORED_SPACE: &'static str = "unstored";
     /// Of the keys that come with a secret key.
     pub const MERCHANT_SPACE: &'static str = "secret";
     const PAGE_SPACES: &'static str = "page:";
@@ -144,7 +147,12 @@ impl IdempotencyKey {
     /// Nobody else knows it, so nobody asks for its answer again.
     #[must_use]
     pub fn is_own(&self) -> bool {
-        self.space == Self::OWN_SPACE
+        self.space == Self::OWN_SPACE || !self.is_stored()
+    }
+
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
+        self.space != Self::UNSTORED_SPACE
     }
 }
 

@@ -76,10 +76,22 @@ where id = $2 and status = 'pending' and next_try_at <= $3 and (lease_until <= $
 returning organization_id, mode, id, kind, object_id, recipient, status, attempts, unanswered, next_try_at, last_error, sent_at,
     created_at, lease_token";
 
+/// In its holder's hands still, who goes on under the same token.
+const HOLD_ON: &str = "\
+update mails
+set lease_until = $1
+where id = $2 and status = 'pending' and next_try_at <= $3 and (lease_until <= $3 or lease_until > $4)";
+
 const RENEW: &str = "\
 update mails
 set lease_until = $4
 where organization_id = $1 and mode = $2 and id = $3 and lease_token = $5 and status = 'pending'";
+
+/// What is true if nobody stores anything else.
+const BEGIN: &str = "\
+update mails
+set attempts = $4, unanswered = $5, next_try_at = $6, last_error = $7, lease_until = $8
+where organization_id = $1 and mode = $2 and id = $3 and lease_token = $9 and status = 'pending'";
 
 /// That the mail server has it is true whoever holds the mail by now; anything else is for the holder to say.
 const FINISH: &str = "\
@@ -186,20 +198,39 @@ pub fn claim(
     limit: usize,
     lease_until: Timestamp,
 ) -> Result<Vec<ClaimedMail>, Error> {
+    Ok(claim_beside(tx, scope, kind, limit, lease_until, |_| false)?.0)
+}
+
+/// The same, for whoever has some in its hands already, by their ids. One of those whose lease ran out is held on to for whoever works
+/// on it, and not begun anew: how many that were.
+pub fn claim_beside(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    kind: MailKind,
+    limit: usize,
+    lease_until: Timestamp,
+    is_in_hand: impl Fn(&str) -> bool,
+) -> Result<(Vec<ClaimedMail>, usize), Error> {
     let [now, latest] = by_now(tx);
     let values = of_merchant(tx, scope, kind, i64::try_from(limit).unwrap_or(i64::MAX));
     let sql = format!("{DUE}{}", tx.skip_locked_suffix());
     let due = tx.query(&sql, &values)?;
-    let mut claimed = Vec::with_capacity(due.len());
+    let (mut claimed, mut held_on) = (Vec::with_capacity(due.len()), 0);
     for row in &due {
         let id: String = row.get("id")?;
-        for row in &tx.query(LEASE, &[lease_until.micros().into(), id.into(), now.into(), latest.into()])? {
+        let is_held = is_in_hand(&id);
+        let values: [Value; 4] = [lease_until.micros().into(), id.into(), now.into(), latest.into()];
+        if is_held {
+            held_on += usize::from(tx.execute(HOLD_ON, &values)? > 0);
+            continue;
+        }
+        for row in &tx.query(LEASE, &values)? {
             if let Some(mail) = unless_damaged(read(row), "a mail")? {
                 claimed.push(ClaimedMail { mail, lease_token: row.get("lease_token")? });
             }
         }
     }
-    Ok(claimed)
+    Ok((claimed, held_on))
 }
 
 /// Holds on while an attempt lasts; `false` when the lease had passed to another worker.
@@ -207,6 +238,20 @@ pub fn renew(tx: &mut Tx<'_>, claimed: &ClaimedMail, lease_until: Timestamp) -> 
     let mut values = Vec::from(key(claimed.mail.scope, &claimed.mail.id.to_string()));
     values.extend([lease_until.micros().into(), claimed.lease_token.into()]);
     Ok(tx.execute(RENEW, &values)? == 1)
+}
+
+/// Stores that it is about to be sent, as `begun` says it, and holds on; `false` when the lease had passed to another worker.
+pub fn begin(tx: &mut Tx<'_>, claimed: &ClaimedMail, begun: &Mail, lease_until: Timestamp) -> Result<bool, Error> {
+    let mut values = Vec::from(key(claimed.mail.scope, &claimed.mail.id.to_string()));
+    values.extend([
+        begun.attempts.into(),
+        begun.unanswered.into(),
+        begun.next_try_at.map(Timestamp::micros).into(),
+        begun.last_error.clone().into(),
+        lease_until.micros().into(),
+        claimed.lease_token.into(),
+    ]);
+    Ok(tx.execute(BEGIN, &values)? == 1)
 }
 
 /// Stores what an attempt brought; `false` when the lease had passed to another worker, unless the mail server has the mail, or

@@ -17,6 +17,7 @@ use crate::world::{World, count_rows};
 on_both!(
     a_mail_is_held_by_one_worker,
     a_silent_workers_mail_goes_to_another_who_answers_for_it,
+    what_is_in_hand_stays_with_its_holder,
     what_is_over_or_not_due_is_not_claimed,
     the_modes_are_claimed_apart,
     a_row_can_not_contradict_itself,
@@ -130,6 +131,32 @@ async fn a_silent_workers_mail_goes_to_another_who_answers_for_it(world: &World)
     assert!(!renew(&second).await.unwrap(), "there is nothing to send any more");
     assert!(!finish(&store, &second, MailAttempted::Failed { error: "421".into(), may_have_arrived: true }).await);
     assert!(all(&store, scope).await.iter().all(|mail| mail.status == MailStatus::Sent));
+}
+
+async fn what_is_in_hand_stays_with_its_holder(world: &World) {
+    let (store, scope) = open(world).await;
+    owe(&store, scope).await;
+    let held = claim(&store, Duration::ZERO).await.remove(0);
+    let id = held.mail.id.to_string();
+    let beside = store
+        .write(move |tx| mails::claim_beside(tx, scope, MailKind::Invoice, 4, tx.now().plus(LEASE), |one| one == id));
+    assert_eq!(beside.await, Ok((vec![], 1)));
+    assert!(claim(&store, LEASE).await.is_empty(), "its lease is another one");
+    // Its token is the same: its holder says that it begins, and then what came of it.
+    let begins = held.clone();
+    let begun = store.write(move |tx| {
+        let mail = begins.mail.begun(tx.now(), 1000);
+        mails::begin(tx, &begins, &mail, tx.now().plus(LEASE))
+    });
+    assert_eq!(begun.await, Ok(true));
+    let counted = async || {
+        let mail = all(&store, scope).await.remove(0);
+        (mail.status, mail.attempts, mail.unanswered)
+    };
+    assert_eq!(counted().await, (MailStatus::Pending, 1, 1));
+    assert!(finish(&store, &held, MailAttempted::Accepted).await);
+    assert_eq!(counted().await, (MailStatus::Sent, 1, 0));
+    store.close().await;
 }
 
 async fn what_is_over_or_not_due_is_not_claimed(world: &World) {

@@ -1,6 +1,7 @@
 //! One attempt, told from its beginning to its end.
 
 use super::*;
+use crate::sample::payer;
 
 fn check(pair: &Pair, expected: &str) {
     assert_eq!(pair.stand(), expected);
@@ -292,6 +293,35 @@ fn what_ran_out_had_expired_when_its_money_came() {
     let before = TransactionSummary { status: "expired".into(), ..summary.clone() };
     assert_eq!((pair.transaction.summary_before_money(), pair.transaction.failure_reason), (before, None));
     assert_eq!(Pair::waiting(Method::Wave).transaction.summary_before_money().status, "pending");
+}
+
+/// Who pays may be told at any time before the outcome. Only the phone was handed to the rail.
+#[test]
+fn what_is_told_while_it_is_under_way_is_known_of_both_halves() {
+    let told = || Told {
+        payer: Payer { email: Some("awa@example.gm".into()), name: Some("Awa".into()), ..payer("7654321") },
+        metadata: Metadata::from_canonical(r#"{"desk":"3"}"#.into()),
+        success_url: Some("https://shop.example/thanks".into()),
+        failure_url: Some("https://shop.example/sorry".into()),
+    };
+    for mut pair in [Pair::sending(Method::Wave), Pair::waiting(Method::Wave), Pair::with_code(), Pair::lost()] {
+        let phone = pair.session.payer.phone.clone();
+        assert!(pair.session.tell(&mut pair.transaction, told(), seconds(9)));
+        let known = Told { payer: Payer { phone, ..told().payer }, ..told() };
+        assert_eq!(pair.session.told(), known);
+        assert_eq!((&pair.transaction.payer, &pair.transaction.metadata), (&known.payer, &known.metadata));
+        assert_eq!((pair.session.updated_at, pair.transaction.updated_at), (seconds(9), seconds(9)));
+        let before = pair.clone();
+        assert!(!pair.session.tell(&mut pair.transaction, told(), seconds(10)), "nothing of it is new");
+        assert_eq!((pair.session, pair.transaction), (before.session, before.transaction));
+    }
+    let paid = Pair::reported_from(Method::Wave, &paid(dalasi(10_000)));
+    for mut over in [paid, Pair::reported_from(Method::Wave, &FAILED), Pair::closed(false)] {
+        let late = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            over.session.tell(&mut over.transaction, told(), seconds(9))
+        }));
+        assert!(late.is_err(), "what is over keeps what was told of it");
+    }
 }
 
 #[test]

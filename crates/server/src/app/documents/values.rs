@@ -7,9 +7,13 @@ use domain::receipt::Receipt;
 use domain::{Currency, Timestamp};
 
 use crate::wire::Addresses;
-use crate::wire::invoices::payment_url;
 
-pub(super) fn of_invoice(invoice: &Invoice, merchant: &Profile, addresses: &Addresses, now: Timestamp) -> pdf::Invoice {
+pub(super) fn of_invoice(
+    invoice: &Invoice,
+    merchant: &Profile,
+    pay_address: Option<String>,
+    now: Timestamp,
+) -> pdf::Invoice {
     let bill = invoice.bill();
     let lines = bill.items().iter().map(|item| pdf::Line {
         description: item.description.clone().unwrap_or_default(),
@@ -36,7 +40,7 @@ pub(super) fn of_invoice(invoice: &Invoice, merchant: &Profile, addresses: &Addr
         paid: invoice.paid().minor,
         remaining: invoice.remaining().minor,
         notes: invoice.notes.clone(),
-        pay_address: payment_url(invoice, addresses, now),
+        pay_address,
         as_of: moment(invoice.updated_at),
     }
 }

@@ -1,6 +1,9 @@
 //! Answers that did not reach callers who brought no key. Where nobody can tell what became of a commit no answer is given, and
 //! common clients then send the same once more (contract §1.8). Of one credential the first request with the same verb, path and
-//! body is taken for that: it is told what the one before came to, and is done only where that did not happen.
+//! body is taken for that: it is told what the one before came to, and is done only where that did not happen (`before`).
+//!
+//! What became of a commit the row of the key tells where others write as well, and the driver where nobody else does: however long
+//! a disk takes for it, this process hears of its end.
 //!
 //! This process knows it, and no other one: whoever has to be sure sends a key.
 
@@ -8,7 +11,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use domain::Id;
+use domain::payment::PaymentSession;
 use store::queries::idempotency::IdempotencyKey;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Reply;
@@ -32,25 +38,39 @@ struct Kept {
     since: Instant,
 }
 
-/// What the request is answered, once its transaction has run.
+/// What the request is answered, once its transaction has run, and whether that was committed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Answer(Arc<Mutex<Option<Reply>>>);
+pub(in crate::app) struct Answer(Arc<Heard>);
+
+#[derive(Debug, Default)]
+struct Heard {
+    said: Mutex<Option<Said>>,
+    /// Of a key that is not stored, as soon as it is known.
+    is_committed: watch::Sender<Option<bool>>,
+}
+
+#[derive(Debug, Clone)]
+enum Said {
+    Reply(Reply),
+    /// The session as it stands then.
+    Begun(Id<PaymentSession>),
+}
 
 /// A request with a key of ours. Dropped before it was told, it is kept.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(in crate::app) struct Asked {
     of: Untold,
     kept: Option<Kept>,
 }
 
 impl Untold {
-    pub(super) fn ask(&self, key: IdempotencyKey) -> Asked {
+    pub(in crate::app) fn ask(&self, key: IdempotencyKey) -> Asked {
         let kept = Kept { key, answer: Answer::default(), since: monotonic::now() };
         Asked { of: self.clone(), kept: Some(kept) }
     }
 
     /// The longest untold one that the request with this key repeats.
-    pub(super) fn take(&self, key: &IdempotencyKey) -> Option<Asked> {
+    pub(in crate::app) fn take(&self, key: &IdempotencyKey) -> Option<Asked> {
         self.take_at(key, monotonic::now())
     }
 
@@ -73,12 +93,12 @@ impl Asked {
         &self.kept().key
     }
 
-    pub(super) fn answer(&self) -> &Answer {
+    pub(in crate::app) fn answer(&self) -> &Answer {
         &self.kept().answer
     }
 
     /// It has its answer.
-    pub(super) fn told(mut self) {
+    pub(in crate::app) fn told(mut self) {
         self.kept = None;
     }
 
@@ -113,21 +133,55 @@ fn bytes_of(all: &VecDeque<Kept>) -> usize {
 impl Answer {
     /// The latest counts: a transaction may run more than once before it is committed.
     pub(super) fn set(&self, reply: Reply) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
+        *self.said() = Some(Said::Reply(reply));
+    }
+
+    /// The same for a payment; nothing where none was begun after all.
+    pub(in crate::app) fn begun(&self, session: Option<Id<PaymentSession>>) {
+        *self.said() = session.map(Said::Begun);
     }
 
     pub(super) fn get(&self) -> Option<Reply> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        match &*self.said() {
+            Some(Said::Reply(reply)) => Some(reply.clone()),
+            Some(Said::Begun(_)) | None => None,
+        }
+    }
+
+    pub(super) fn session(&self) -> Option<Id<PaymentSession>> {
+        match &*self.said() {
+            Some(Said::Begun(session)) => Some(*session),
+            Some(Said::Reply(_)) | None => None,
+        }
+    }
+
+    pub(super) fn ended(&self, is_committed: bool) {
+        self.0.is_committed.send_replace(Some(is_committed));
+    }
+
+    /// As soon as it is known.
+    pub(super) async fn is_committed(&self) -> bool {
+        let mut ended = self.0.is_committed.subscribe();
+        let ended = ended.wait_for(Option::is_some).await;
+        ended.is_ok_and(|is_committed| *is_committed == Some(true))
     }
 
     fn length(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |reply| reply.body.len())
+        match &*self.said() {
+            Some(Said::Reply(reply)) => reply.body.len(),
+            Some(Said::Begun(_)) | None => 0,
+        }
+    }
+
+    fn said(&self) -> MutexGuard<'_, Option<Said>> {
+        self.0.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use domain::{Entropy, Mode, Scope, Timestamp};
+    use futures_util::FutureExt as _;
 
     use super::*;
 
@@ -178,6 +232,20 @@ mod tests {
         drop(asked);
         drop(untold.take(&test(2, 7)).expect("it is there"));
         assert_eq!(untold.take(&test(3, 7)).expect("it is there again").answer().get(), Some(reply));
+    }
+
+    #[tokio::test]
+    async fn whoever_asks_again_waits_for_the_end_of_a_commit() {
+        for is_committed in [true, false] {
+            let untold = Untold::default();
+            let asked = untold.ask(test(1, 7));
+            let answer = asked.answer().clone();
+            drop(asked);
+            let again = untold.take(&test(2, 7)).expect("it is there");
+            assert!(again.answer().is_committed().now_or_never().is_none(), "nobody knows yet");
+            answer.ended(is_committed);
+            assert_eq!(again.answer().is_committed().now_or_never(), Some(is_committed));
+        }
     }
 
     #[test]

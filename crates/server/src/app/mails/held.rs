@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use domain::mail::{Mail, MailAttempted};
+use store::Tx;
 use store::queries::mails::{self, ClaimedMail};
 use tokio::time::Instant;
 
@@ -23,23 +24,27 @@ pub struct HeldMail {
     claimed: ClaimedMail,
     /// Not later than the lease ends.
     until: Instant,
+    /// It is stored as sent without an answer.
+    is_begun: bool,
 }
 
 impl HeldMail {
     /// `since`: not later than the claim began.
     pub fn new(claimed: ClaimedMail, since: Instant) -> Self {
-        Self { claimed, until: since + LEASE }
+        Self { claimed, until: since + LEASE, is_begun: false }
     }
 
     pub fn mail(&self) -> &Mail {
         &self.claimed.mail
     }
 
-    /// Whether it is this worker's at this moment.
-    pub(super) async fn renew(&mut self, app: &App) -> bool {
-        let renewed = tokio::time::timeout_at(self.until, self.renewed(app, Duration::ZERO)).await.ok().flatten();
-        self.until = renewed.unwrap_or(self.until);
-        renewed.is_some()
+    /// Whether it is this worker's at this moment, for sending it. From then on it counts as sent without an answer, until what came
+    /// of it is stored: a process that ends with it stores nothing more.
+    pub(super) async fn begin(&mut self, app: &App) -> bool {
+        let begun = tokio::time::timeout_at(self.until, self.granted(app, begin)).await.ok().flatten();
+        self.until = begun.unwrap_or(self.until);
+        self.is_begun = begun.is_some();
+        self.is_begun
     }
 
     /// What comes of an attempt while the mail is held. Nothing, where another worker has it or may have it: that one answers for
@@ -54,7 +59,7 @@ impl HeldMail {
         loop {
             tokio::select! {
                 ended = &mut attempt => return Some(ended),
-                renewed = self.renewed(app, SIGN_OF_LIFE) => match renewed {
+                renewed = self.renewed(app) => match renewed {
                     Some(until) => self.until = until,
                     None if last_line.is_said() => return Some(attempt.await),
                     None => return None,
@@ -68,14 +73,19 @@ impl HeldMail {
         }
     }
 
-    /// When the lease ends that was granted after a wait, however often the database had to be asked; nothing where another worker
-    /// has the mail, or all is said of it.
-    async fn renewed(&self, app: &App, wait: Duration) -> Option<Instant> {
-        tokio::time::sleep(wait).await;
+    /// When the lease ends that a sign of life is granted.
+    async fn renewed(&self, app: &App) -> Option<Instant> {
+        tokio::time::sleep(SIGN_OF_LIFE).await;
+        self.granted(app, renew).await
+    }
+
+    /// When the lease ends that is granted, however often the database has to be asked; nothing where another worker has the mail, or
+    /// all is said of it.
+    async fn granted(&self, app: &App, ask: Ask) -> Option<Instant> {
         let mut pause = PAUSE;
         loop {
             let (asked, claimed) = (monotonic::now(), self.claimed.clone());
-            match app.commit(move |tx, _| Ok(mails::renew(tx, &claimed, tx.now().plus(LEASE))?)).await {
+            match app.commit(move |tx, _| Ok(ask(tx, &claimed)?)).await {
                 Ok(is_held) => return is_held.then_some(asked + LEASE),
                 Err(failure) => {
                     tracing::warn!(mail = %self.claimed.mail.id, %failure, "that a mail is worked on can't be stored yet");
@@ -86,10 +96,25 @@ impl HeldMail {
         }
     }
 
-    /// What came of the attempt, as often as it takes where the fault passes: until the lease ends, or, of a message that the mail
-    /// server has taken, for as long as this process lives.
+    /// What came of the attempt, as often as it takes where the fault passes: until the lease ends, or, of a message of which
+    /// something else is stored that is not so, for as long as this process lives.
     pub(super) async fn store(self, app: &App, outcome: MailAttempted) -> Result<(), Failure> {
-        let until = (outcome != MailAttempted::Accepted).then_some(self.until);
+        let is_stored_otherwise =
+            self.is_begun && !matches!(outcome, MailAttempted::Failed { may_have_arrived: true, .. });
+        let until = (!is_stored_otherwise).then_some(self.until);
         app.commit_until(until, move |tx, _| attempted(tx, &self.claimed, &outcome)).await
     }
+}
+
+/// Asks for a lease, in a transaction; whether it is granted.
+type Ask = fn(&mut Tx<'_>, &ClaimedMail) -> Result<bool, store::Error>;
+
+fn renew(tx: &mut Tx<'_>, claimed: &ClaimedMail) -> Result<bool, store::Error> {
+    let until = tx.now().plus(LEASE);
+    mails::renew(tx, claimed, until)
+}
+
+fn begin(tx: &mut Tx<'_>, claimed: &ClaimedMail) -> Result<bool, store::Error> {
+    let (now, jitter) = (tx.now(), tx.entropy().below(2_001));
+    mails::begin(tx, claimed, &claimed.mail.begun(now, jitter), now.plus(LEASE))
 }

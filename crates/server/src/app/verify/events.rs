@@ -274,9 +274,9 @@ impl Subject<'_> {
             }
             Subject::Invoice(invoice, _) => {
                 let currency = invoice.bill().currency();
-                let read = |text: &Option<String>| Money::parse(text.as_deref()?, currency).ok();
+                let read = |text: &Option<String>| Money::parse_stored(text.as_deref()?, currency).ok();
                 let minor = |text: &Option<String>| read(text).map(|money| i128::from(money.minor));
-                let lines = Money::parse(&data.amount, currency).ok().map(|money| i128::from(money.minor));
+                let lines = Money::parse_stored(&data.amount, currency).ok().map(|money| i128::from(money.minor));
                 let total = minor(&data.total_amount);
                 let sum = |one: Option<i128>, other: Option<i128>| Some(one? + other?);
                 let adds_up = total.is_some()

@@ -175,4 +175,10 @@ impl<'f> Field<'f, String> {
             Err((FaultCode::InvalidFormat, message))
         })
     }
+
+    /// The same, or an empty text, which says that there is none.
+    pub fn email_or_none(self) -> Self {
+        let is_none = matches!(&self.outcome, Outcome::Value(text) if text.is_empty());
+        if is_none { self } else { self.email() }
+    }
 }

@@ -196,6 +196,12 @@ fn addresses_of_mail_are_plausible() {
         });
         assert_eq!(found.is_empty(), sound, "{address}: {found:?}");
     }
+    let found = faults(r#"{"a":"","b":"","c":"awa@"}"#, |f| {
+        assert_eq!(f.text("a").email().optional(), None);
+        assert_eq!(f.text("b").email_or_none().optional().as_deref(), Some(""));
+        assert_eq!(f.text("c").email_or_none().optional(), None);
+    });
+    assert_eq!(found, ["a invalid_format", "c invalid_format"]);
 }
 
 #[test]
@@ -239,6 +245,23 @@ fn arrays_hold_their_limit() {
         assert_eq!(tags.optional(), None);
     });
     assert_eq!(found, ["tags too_long", "tags[1] invalid_enum"]);
+}
+
+#[test]
+fn a_faulty_object_hides_none_beside_it() {
+    let read = |text: &str| {
+        let body = body(text);
+        let mut f = Fields::new(&body);
+        let mut sound = Vec::new();
+        let all = f.objects_keeping("items", 3, &mut sound, |item| item.integer("q", 1..=9).required());
+        (all.optional(), sound)
+    };
+    let none: Vec<(usize, i64)> = Vec::new();
+    assert_eq!(read(r#"{"items":[{"q":1},{"q":2}]}"#), (Some(vec![1, 2]), none.clone()));
+    assert_eq!(read(r#"{"items":[{"q":0},{"q":2},{"q":3,"colour":"red"}]}"#), (None, vec![(1, 2)]));
+    assert_eq!(read(r#"{"items":[{"q":1},7,{"q":3},{"q":4}]}"#), (None, vec![(0, 1), (2, 3)]));
+    assert_eq!(read(r#"{"items":{"q":1}}"#), (None, none.clone()));
+    assert_eq!(read("{}"), (None, none));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::invoices::{InvoiceChange, NewInvoice};
-use crate::app::products::NewItem;
+use crate::app::products::{Lines, NewItem};
 use crate::app::references::Named;
 use crate::http::fault::FaultCode;
 use crate::http::fields::{Field, Fields, MetadataValues};
@@ -25,11 +25,12 @@ pub(in crate::http) struct CreateBody {
     /// A customer of yours, who fills in the fields below that are not given.
     #[schema(min_length = 1, max_length = 64)]
     customer_id: Option<String>,
-    /// Needed without `customer_id`: finds your customer, or creates one.
-    #[schema(format = "email", max_length = 254)]
+    /// Needed without `customer_id`: finds your customer, or creates one. Beside it an empty text is none, whatever is known of
+    /// the customer.
+    #[schema(value_type = Option<words::EmailOrNone>)]
     customer_email: Option<String>,
-    /// Needed without `customer_id`.
-    #[schema(min_length = 1, max_length = 200)]
+    /// Needed without `customer_id`. Beside it an empty text is none, too.
+    #[schema(max_length = 200)]
     customer_name: Option<String>,
     #[schema(max_length = 2000)]
     customer_address: Option<String>,
@@ -71,16 +72,20 @@ pub(in crate::http) struct ItemBody {
     /// Not read: its value is always computed.
     #[schema(value_type = Option<words::Ignored>)]
     amount: Option<serde_json::Value>,
+    /// Not read, as `amount`.
+    #[schema(value_type = Option<words::Ignored>)]
+    total: Option<serde_json::Value>,
 }
 
 /// Only what is given changes.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = UpdateInvoice)]
 pub(in crate::http) struct UpdateBody {
-    /// On this invoice; the customer's own record stays as it is.
-    #[schema(format = "email", max_length = 254, nullable = false)]
+    /// On this invoice; the customer's own record stays as it is. An empty text clears it.
+    #[schema(value_type = Option<words::EmailOrNone>, nullable = false)]
     customer_email: Option<String>,
-    #[schema(min_length = 1, max_length = 200, nullable = false)]
+    /// An empty text clears it.
+    #[schema(max_length = 200, nullable = false)]
     customer_name: Option<String>,
     /// An empty text clears it.
     #[schema(max_length = 2000, nullable = false)]
@@ -109,21 +114,26 @@ pub(super) fn create(body: &Body) -> Result<NewInvoice, Faulty> {
     let mut fields = Fields::new(body);
     let customer_id = fields.text("customer_id").parse(read::customer).optional();
     let is_new = !fields.has("customer_id");
-    let customer_email = of_customer(fields.text("customer_email").email(), is_new);
-    let customer_name = of_customer(fields.text("customer_name").min(1).max(200), is_new);
+    // Of a known customer an empty text is given, too.
+    let email = fields.text("customer_email");
+    let customer_email = if is_new { email.email().required() } else { email.email_or_none().optional() };
+    let name = fields.text("customer_name").max(200);
+    let customer_name = if is_new { name.min(1).required() } else { name.optional() };
     let customer_address = fields.text("customer_address").max(2000).optional();
     let customer_phone = fields.text("customer_phone").parse(read::phone_or_none).optional();
     let currency = read::currency_of(&mut fields);
     let tax_rate = tax_rate(&mut fields).or(TaxRate::ZERO);
     let due_date = fields.text("due_date").parse(read::deadline).required();
     let notes = fields.text("notes").max(2000).or(String::new());
-    let items = items(&mut fields, currency).required();
+    let mut sound = Vec::new();
+    let items = items(&mut fields, currency, &mut sound).required();
     let is_draft = fields.boolean("is_draft").or(false);
     let metadata = fields.metadata("metadata", MetadataValues::Strings).optional();
     let checked = match fields.finish() {
         Ok(checked) => checked,
         Err(faults) => {
-            let named = Named { customer: customer_id, lines: currency.zip(items), ..Named::default() };
+            let lines = currency.map(|currency| (currency, Lines::of(items, sound)));
+            let named = Named { customer: customer_id, lines, ..Named::default() };
             return Err(Faulty { faults, named: Box::new(named) });
         }
     };
@@ -143,30 +153,28 @@ pub(super) fn create(body: &Body) -> Result<NewInvoice, Faulty> {
     })
 }
 
-fn of_customer(field: Field<'_, String>, is_new: bool) -> Option<String> {
-    if is_new { field.required() } else { field.optional() }
-}
-
 /// `currency` is the invoice's own, where there is such an invoice.
 pub(super) fn update(body: &Body, headers: &HeaderMap, currency: Option<Currency>) -> Result<InvoiceChange, Faulty> {
     let mut fields = Fields::new(body);
     let read_in = currency.unwrap_or(Currency::gmd());
+    let mut sound = Vec::new();
     let change = InvoiceChange {
-        email: fields.text("customer_email").email().change(),
-        name: fields.text("customer_name").min(1).max(200).change(),
+        email: fields.text("customer_email").email_or_none().change(),
+        name: fields.text("customer_name").max(200).change(),
         address: fields.text("customer_address").max(2000).change(),
         phone: fields.text("customer_phone").parse(read::phone_or_none).change(),
         tax_rate: tax_rate(&mut fields).change(),
         due_date: fields.text("due_date").parse(read::deadline).change(),
         notes: fields.text("notes").max(2000).change(),
-        items: items(&mut fields, Some(read_in)).change(),
+        items: items(&mut fields, Some(read_in), &mut sound).change(),
         metadata: fields.metadata("metadata", MetadataValues::Strings).change().map(Metadata::from_canonical),
         based_on: based_on(&mut fields, headers),
     };
     match fields.finish() {
         Ok(_) => Ok(change),
         Err(faults) => {
-            let named = Named { lines: currency.zip(change.items), ..Named::default() };
+            let lines = currency.map(|currency| (currency, Lines::of(change.items, sound)));
+            let named = Named { lines, ..Named::default() };
             Err(Faulty { faults, named: Box::new(named) })
         }
     }
@@ -176,8 +184,14 @@ fn tax_rate<'f>(fields: &'f mut Fields<'_>) -> Field<'f, TaxRate> {
     fields.number("tax_rate").parse(read::tax_rate)
 }
 
-fn items<'f>(fields: &'f mut Fields<'_>, currency: Option<Currency>) -> Field<'f, Vec<NewItem>> {
-    fields.objects("items", MOST_ITEMS, |fields| item(fields, currency)).check(|items| match items.is_empty() {
+/// Where one of them can't be read, the others are put into `sound`.
+fn items<'f>(
+    fields: &'f mut Fields<'_>,
+    currency: Option<Currency>,
+    sound: &mut Vec<(usize, NewItem)>,
+) -> Field<'f, Vec<NewItem>> {
+    let items = fields.objects_keeping("items", MOST_ITEMS, sound, |fields| item(fields, currency));
+    items.check(|items| match items.is_empty() {
         true => Err((FaultCode::TooShort, "`items` must have at least one entry.")),
         false => Ok(items),
     })
@@ -192,8 +206,7 @@ fn item(item: &mut Fields<'_>, currency: Option<Currency>) -> Option<NewItem> {
     let quantity = item.integer("quantity", 1..=1_000_000).required();
     let unit_price = item.amount("unit_price", read::amount_in("unit_price", currency));
     let unit_price = if is_free { unit_price.required() } else { unit_price.optional() }.flatten();
-    // Its value is always computed.
-    item.ignore("amount");
+    read::ignore_value(item);
     Some(NewItem { product_id, description, quantity: quantity?, unit_price })
 }
 

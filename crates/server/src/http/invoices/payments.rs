@@ -70,9 +70,7 @@ pub(in crate::http) async fn record_payment(
     let command = move |tx: &mut Tx<'_>, context: &Context| {
         invoices::record_payment(tx, context, scope, named.clone()?, &payment, &recorded_by)
     };
-    let reply = api.app.write(key, command, caller.renderer(201, view(&api))).await?;
-    api.app.tell(id);
-    Ok(reply.into())
+    Ok(api.app.write(key, command, caller.renderer(201, view(&api))).await?.into())
 }
 
 fn offline_method(text: &str) -> Result<OfflineMethod, (FaultCode, String)> {

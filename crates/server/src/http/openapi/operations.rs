@@ -188,7 +188,7 @@ fn notes(id: &str) -> Notes {
              call without a `session_id`. What the payer does next is in `next_action`: go to a page, approve on the phone, or give a code, which \
              you send in a second call with `session_id` and `customer_pin`. A browser with a publishable key names the \
              checkout by its secret or its session, and begins ten attempts in ten minutes at most: further ones are \
-             answered 429, on the page and here.",
+             answered 429 here, and 303 on its page, which then says so in words.",
         ),
         "get_payment_status" => (
             Access::Page(Right::read(payments)),
@@ -364,7 +364,7 @@ fn problems(id: &str) -> Vec<Problem> {
                 ),
                 ("expires_in", FaultCode::OutOfRange, "`expires_in` must be between 60 and 86400."),
             ]),
-            refused(Refusal::NoPaymentMethodAvailable),
+            refused(Refusal::NoPaymentProvider),
             Problem::card_data_not_allowed("description"),
         ],
         "list_checkouts"
@@ -431,7 +431,7 @@ fn problems(id: &str) -> Vec<Problem> {
             refused(Refusal::PaymentSessionClosed),
             refused(Refusal::PaymentMethodFixed { method: "wave" }),
             refused(Refusal::CodeNotExpected),
-            refused(Refusal::NoPaymentMethodAvailable),
+            refused(Refusal::NoPaymentMethodAvailable { currency: Currency::gmd(), could_be_enabled: true }),
             refused(Refusal::CheckoutAlreadyCompleted),
             refused(Refusal::CheckoutAlreadyCancelled),
             refused(Refusal::CheckoutExpired),
@@ -455,7 +455,7 @@ fn problems(id: &str) -> Vec<Problem> {
                 ("title", FaultCode::Required, "`title` is required; send it with a value."),
                 ("min_amount", FaultCode::OutOfRange, "`min_amount` must not be above `max_amount`."),
             ]),
-            refused(Refusal::NoPaymentMethodAvailable),
+            refused(Refusal::NoPaymentProvider),
             Problem::card_data_not_allowed("title"),
         ],
         "list_payment_links" => vec![in_list()],

@@ -17,7 +17,7 @@ const SENT: &[(EventType, &[&str], &str)] = &[
     (
         EventType::PaymentSucceeded,
         PAYMENT,
-        "A payment arrived. `data` is what was paid. Also when it came too late (`late: true`) or a second time (`duplicate: true`): then nothing else is sent.",
+        "A payment arrived. `data` is what was paid. Also when it came too late (`late: true`) or a second time (`duplicate: true`): then nothing else is sent, but `payment_link.deactivated` where late money has used up a payment link.",
     ),
     (
         EventType::PaymentFailed,
@@ -57,8 +57,16 @@ const SENT: &[(EventType, &[&str], &str)] = &[
         REFUND,
         "A refund went through. Rarely it comes after a `refund.failed` of the same refund: then the provider has corrected itself.",
     ),
-    (EventType::RefundFailed, REFUND, "A refund did not go through: the money is in your balance again."),
-    (EventType::WebhookTest, &["WebhookEndpoint"], "You asked for a test. `data` is the endpoint."),
+    (
+        EventType::RefundFailed,
+        REFUND,
+        "A refund did not go through: the money is in your balance again, or, where it was of a payment that came a second time, `unapplied` again.",
+    ),
+    (
+        EventType::WebhookTest,
+        &["WebhookEndpoint"],
+        "You asked for a test. `data` is the endpoint. It is not kept, and its `sequence` is always 1.",
+    ),
 ];
 
 const HEADERS: [&str; 6] = [
@@ -93,7 +101,7 @@ fn envelope() -> Value {
             "created": time,
             "livemode": { "type": "boolean" },
             "object_id": { "type": "string", "description": "The object that changed; for a payment of a payment link, its payment session." },
-            "sequence": { "type": "integer", "minimum": 1, "description": "Counts the events of the object: 1, 2, 3 … without a gap." },
+            "sequence": { "type": "integer", "minimum": 1, "description": "Counts the events of the object: 1, 2, 3 … without a gap. `webhook.test` stands outside that count and always has 1." },
             "data": { "type": "object" },
         },
         "additionalProperties": false,

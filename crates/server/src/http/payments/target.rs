@@ -30,15 +30,26 @@ pub(super) struct Found {
     pub(super) currency: Currency,
 }
 
-/// What is paid, by whichever name the request gives; two names that disagree are refused.
-pub(super) async fn find(api: &Api, scope: Scope, names: &Names) -> Result<Found, Problem> {
+/// What is paid, by whichever name the request gives, and what is wrong with its names: two that disagree are a fault, too. Nothing
+/// is found with a fault among them, or without any that could be read.
+pub(super) async fn find(api: &Api, scope: Scope, names: &Names) -> Result<(Option<Found>, Vec<Fault>), Problem> {
     let names = names.clone();
-    Ok(api.app.read(move |tx, context| look_up_named(tx, context, scope, &names)).await?)
+    let found = api.app.read(move |tx, context| {
+        let mut faults = Vec::new();
+        let found = look_up_named(tx, context, scope, &names, &mut faults)?;
+        Ok((found, faults))
+    });
+    Ok(found.await?)
 }
 
-fn look_up_named(tx: &mut Tx<'_>, context: &Context, scope: Scope, names: &Names) -> Result<Found, Failure> {
+fn look_up_named(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    scope: Scope,
+    names: &Names,
+    faults: &mut Vec<Fault>,
+) -> Result<Option<Found>, Failure> {
     let mut named: Vec<(&'static str, Payable)> = Vec::new();
-    let mut faults = Vec::new();
     if let Some(text) = &names.client_secret {
         let secret = ClientSecret::parse(text).ok();
         let found = secret.as_ref().map(|secret| tx.peek::<Checkout>(scope, secret.checkout())).transpose()?.flatten();
@@ -49,8 +60,9 @@ fn look_up_named(tx: &mut Tx<'_>, context: &Context, scope: Scope, names: &Names
             _ => faults.push(unknown("client_secret")),
         }
     }
-    if let Some(text) = &names.object_id {
-        match object(tx, scope, names.object_type.as_deref(), text)? {
+    // Without its kind an id may be that of anything.
+    if let (Some(kind), Some(text)) = (&names.object_type, &names.object_id) {
+        match object(tx, scope, kind, text)? {
             Some(payable) => named.push(("object_id", payable)),
             None => faults.push(unknown("object_id")),
         }
@@ -66,19 +78,16 @@ fn look_up_named(tx: &mut Tx<'_>, context: &Context, scope: Scope, names: &Names
             None => faults.push(unknown("session_id")),
         }
     }
-    if !faults.is_empty() {
-        return Err(faults.into());
-    }
-    let Some((_, first)) = named.first().copied() else {
-        return Err(unknown("client_secret").into());
-    };
+    let (Some((_, first)), true) = (named.first().copied(), faults.is_empty()) else { return Ok(None) };
     if let Some((field, _)) = named.iter().find(|(_, payable)| *payable != first) {
         let message = format!("`{field}` belongs to another payment; send only one of the names.");
-        return Err(Fault::new(*field, FaultCode::Conflict, message).into());
+        faults.push(Fault::new(*field, FaultCode::Conflict, message));
+        return Ok(None);
     }
     if names.object_type.as_deref().is_some_and(|kind| kind != first.kind()) {
         let message = format!("`object_type` contradicts the other name, which is that of: {}.", first.kind());
-        return Err(Fault::new("object_type", FaultCode::Conflict, message).into());
+        faults.push(Fault::new("object_type", FaultCode::Conflict, message));
+        return Ok(None);
     }
     let currency = match first {
         Payable::Checkout(id) => look_up::<Checkout>(tx, scope, id)?.order.amount.currency,
@@ -86,11 +95,11 @@ fn look_up_named(tx: &mut Tx<'_>, context: &Context, scope: Scope, names: &Names
         Payable::PaymentLink(id) => look_up::<PaymentLink>(tx, scope, id)?.price().currency(),
     };
     let target = session.map_or(Target::Object(first), Target::Session);
-    Ok(Found { target, payable: first, currency })
+    Ok(Some(Found { target, payable: first, currency }))
 }
 
 /// An object of that kind that is there. Those that were deleted say so themselves.
-fn object(tx: &mut Tx<'_>, scope: Scope, kind: Option<&str>, id: &str) -> Result<Option<Payable>, Failure> {
+fn object(tx: &mut Tx<'_>, scope: Scope, kind: &str, id: &str) -> Result<Option<Payable>, Failure> {
     fn there<E: Entity<Id = Id<E>> + domain::Object>(
         tx: &mut Tx<'_>,
         scope: Scope,
@@ -101,10 +110,10 @@ fn object(tx: &mut Tx<'_>, scope: Scope, kind: Option<&str>, id: &str) -> Result
         Ok(tx.peek::<E>(scope, id)?.map(|_| payable(id)))
     }
     match kind {
-        Some("checkout") => there::<Checkout>(tx, scope, id, Payable::Checkout),
-        Some("invoice") => there::<Invoice>(tx, scope, id, Payable::Invoice),
-        Some("payment_link") => there::<PaymentLink>(tx, scope, id, Payable::PaymentLink),
-        Some(_) | None => Ok(None),
+        "checkout" => there::<Checkout>(tx, scope, id, Payable::Checkout),
+        "invoice" => there::<Invoice>(tx, scope, id, Payable::Invoice),
+        "payment_link" => there::<PaymentLink>(tx, scope, id, Payable::PaymentLink),
+        _ => Ok(None),
     }
 }
 

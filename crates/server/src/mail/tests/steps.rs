@@ -192,6 +192,28 @@ async fn a_message_of_which_the_end_was_not_said_has_not_arrived() {
     assert_eq!((fault.step, fault.finality, fault.code), (Step::Message, Finality::ForNow, None), "{fault}");
 }
 
+/// It offers far more than what two systems keep for somebody who does not read.
+#[tokio::test]
+async fn a_greeting_without_an_end_is_not_kept() {
+    const OFFERED: usize = 64 << 20;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    let greeting = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("somebody");
+        let (bytes, mut written) = (vec![b'a'; 64 << 10], 0);
+        while written < OFFERED {
+            let Ok(more) = stream.write(&bytes).await else { break };
+            written += more;
+        }
+        written
+    });
+    let fault = mailer(&format!("smtp://127.0.0.1:{port}")).send(&message()).await.expect_err("no greeting");
+    assert_eq!((fault.step, fault.finality, fault.code), (Step::Connect, Finality::ForNow, None), "{fault}");
+    assert_eq!(fault.to_string(), "the mail server can't be reached: it sent a line of more than 4 KiB");
+    let written = greeting.await.expect("no panic");
+    assert!(written < OFFERED / 2, "{written} bytes were taken");
+}
+
 #[tokio::test]
 async fn nobody_at_home_is_told() {
     let port = {

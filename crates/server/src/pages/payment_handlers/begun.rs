@@ -96,17 +96,13 @@ pub(super) async fn choose_again(
 ) -> Result<Reply, Failure> {
     let (scope, place) = (call.hosted.scope(), call.place);
     let command = move |tx: &mut Tx<'_>, _: &Context| hosted::choose_again(tx, scope, place, shown);
-    let reply = call.site.app.write(Some(key), command, outcome).await;
-    call.site.app.tell(place.payable.object_id());
-    reply
+    call.site.app.write(Some(key), command, outcome).await
 }
 
 async fn leave_shown(call: &Call, shown: Option<Id<PaymentSession>>, key: IdempotencyKey) -> Result<Reply, Failure> {
     let (scope, place) = (call.hosted.scope(), call.place);
     let command = move |tx: &mut Tx<'_>, context: &Context| hosted::leave(tx, context, scope, place, shown);
-    let reply = call.site.app.write(Some(key), command, outcome).await;
-    call.site.app.tell(place.payable.object_id());
-    reply
+    call.site.app.write(Some(key), command, outcome).await
 }
 
 /// What is asked of the payment that a page showed is asked of no other, which another tab has begun since. A form that

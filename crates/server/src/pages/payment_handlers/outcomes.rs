@@ -15,10 +15,14 @@ use crate::pages::note::{Note, PhoneFault};
 use crate::pages::visit::address;
 use crate::pages::{page_path, questions, shown, state};
 
+/// The API has one code for a payment that is under way, whoever began it; a payer is told whose it is.
+const HELD_BY_OTHERS: &str = "payment_link_held";
+
 /// What is kept of an answer, as JSON like every kept answer: the page is drawn from the state in any case.
 pub(super) fn outcome<T>(result: Result<&T, &Failure>) -> Reply {
     match result {
         Ok(_) => Reply::new(200, "null".to_owned()),
+        Err(failure @ Failure::Refused(Refusal::PaymentLinkHeld)) => Reply::new(failure.status(), kept(HELD_BY_OTHERS)),
         Err(failure) => Reply::new(failure.status(), kept(&failure.code())),
     }
 }
@@ -57,8 +61,9 @@ pub(super) fn answer(call: &Call, result: Result<Reply, Failure>, method: Option
     let note = match result {
         Ok(reply) if reply.status == 200 => None,
         Ok(reply) if reply.body == kept(&Refusal::PaymentInProgress.code()) => Some(Note::InProgress {}),
+        Ok(reply) if reply.body == kept(HELD_BY_OTHERS) => Some(held_by_others(call)),
         Ok(reply) if shown::REFUSALS.iter().any(|code| reply.body == kept(code)) => Some(Note::AmountChanged {}),
-        Ok(reply) if reply.body == kept(&Refusal::NoPaymentMethodAvailable.code()) => {
+        Ok(reply) if reply.body == kept(&Refusal::NoPaymentProvider.code()) => {
             method.map(|method| match call.phone_of {
                 Some(method) => Note::Phone { method, fault: PhoneFault::NotStarted },
                 None => Note::NotStarted { method },
@@ -74,6 +79,14 @@ pub(super) fn answer(call: &Call, result: Result<Reply, Failure>, method: Option
         Err(failure) => return Err(failure.into()),
     };
     Ok(note.map_or_else(|| call.to_page(), |note| call.to_page_with(&note)))
+}
+
+/// Whoever has begun nothing waits for nobody's answer. What somebody gave up for another method may still take money.
+fn held_by_others(call: &Call) -> Note {
+    match call.hosted.unsettled() {
+        Some(_) => Note::InProgress {},
+        None => Note::LastPlaceHeld {},
+    }
 }
 
 /// After what was asked of the payment that the page showed, which may be there no more.

@@ -120,6 +120,11 @@ async fn books_are_checked_while_the_service_runs(place: &Place) {
     let (status, faults) = checked(&server).await;
     assert_eq!(status, "faults");
     assert!(faults.parse::<u32>().unwrap() > 0, "{faults}");
+    // It is written down as soon as it is seen.
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert_eq!(server.stop(), 0);
+    let server = Server::start(place);
+    assert_eq!(shown(&server).await.0, "faults", "it knows before it has looked");
     assert_eq!(server.stop(), 0);
 }
 

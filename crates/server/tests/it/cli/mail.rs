@@ -86,3 +86,22 @@ fn wrong_settings_are_explained() {
     assert!(ran.messages.contains("mail-from: it is missing") && ran.messages.contains("in the clear"), "{ran:?}");
     assert!(!ran.messages.contains("hunter2"), "{ran:?}");
 }
+
+/// The sender stands in the file, and the mail server's address where the unit alone reads it: who took the sender out of the
+/// file would keep the service from its next start.
+#[test]
+fn settings_that_are_half_seen_are_nothing_to_leave_out() {
+    let place = Place::sqlite();
+    std::fs::write(place.folder().join("dalasi.toml"), "mail-from = 'bills@shop.example'\n").unwrap();
+    let test = ["mail", "test", "--to", "awa@example.org"];
+    let by_file = place.run(&[&test as &[&str], &["--config", "dalasi.toml"]].concat());
+    let mut by_variable = place.command(&test);
+    let by_variable = Ran::of(by_variable.env("DALASI_SMTP_PASSWORD_FILE", "absent").output().unwrap());
+    for ran in [by_file, by_variable] {
+        assert_eq!(ran.code, 2, "{ran:?}");
+        for words in ["smtp-url: it is not seen here", "with the environment of the service", "systemd-run"] {
+            assert!(ran.messages.contains(words), "{words} is not in {ran:?}");
+        }
+        assert!(!ran.messages.contains("leave") && !ran.messages.contains("of no use"), "{ran:?}");
+    }
+}

@@ -5,11 +5,11 @@ use dalasi::app::invoices::{self, NewInvoice, NewPayment};
 use dalasi::app::products::NewItem;
 use domain::organization::Organization;
 use domain::receipt::Receipt;
-use domain::{Id, OfflineMethod, Timestamp};
+use domain::{Id, Mode, OfflineMethod, Scope, Timestamp};
 use store::queries::documents;
 
-use super::{DAY, create, gmd, on_both, rice};
-use crate::world::World;
+use super::{DAY, create, gmd, on_both, rice, rice_in};
+use crate::world::{PAY_URL, World};
 
 on_both!(
     it_is_there_before_anybody_asks,
@@ -18,6 +18,7 @@ on_both!(
     many_who_ask_at_once_get_the_same,
     whoever_goes_away_leaves_the_file,
     a_receipt_has_one_as_soon_as_it_is_issued,
+    it_names_an_address_only_where_a_method_takes_it,
 );
 
 async fn file(world: &World, subject: Subject) -> File {
@@ -130,4 +131,24 @@ async fn a_receipt_has_one_as_soon_as_it_is_issued(world: &World) {
     world.app.commit(|tx, _| Ok(documents::drop_old_files(tx)?)).await.unwrap();
     assert_eq!(file(world, Subject::Receipt(receipt)).await, first);
     assert!(generated_at(world, receipt.to_string()).await > Some(made));
+}
+
+/// No rail is behind live mode, and none takes naira: who scans such a file would come to a page that can't take the money.
+async fn it_names_an_address_only_where_a_method_takes_it(world: &World) {
+    let live = Scope { mode: Mode::Live, ..world.scope };
+    let table = [
+        (world.scope, rice(world), true),
+        (world.scope, rice_in(world, "XOF"), true),
+        (world.scope, rice_in(world, "NGN"), false),
+        (live, rice(world), false),
+    ];
+    for (scope, new, is_named) in table {
+        let currency = new.currency;
+        let created = world.app.commit(move |tx, context| invoices::create(tx, context, scope, &new)).await;
+        let id = created.unwrap().invoice.id;
+        let file = world.app.document(scope, Subject::Invoice(id)).await.unwrap();
+        let address = format!("/URI({PAY_URL}/invoice/{id})");
+        let names = file.bytes.windows(address.len()).any(|window| window == address.as_bytes());
+        assert_eq!(names, is_named, "{scope:?} {currency}");
+    }
 }

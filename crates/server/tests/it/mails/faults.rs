@@ -179,5 +179,35 @@ async fn a_process_does_not_take_from_itself() {
     assert_eq!(stored, Ok(()));
     world.clock.advance(LEASE);
     let again = claim(turns).await.0;
-    assert_eq!(again.iter().map(|claimed| claimed.mail.attempts).collect::<Vec<_>>(), [0], "that was another's to say");
+    assert_eq!(again.iter().map(|claimed| claimed.mail.attempts).collect::<Vec<_>>(), [1], "its holder said so");
+}
+
+/// A server that looks into each message for long, and a process that ends meanwhile, as with each new version: what it stores
+/// nothing more of may have arrived.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_processes_end_with_is_sent_three_times() {
+    on_each("what processes end with is sent three times", async |place| {
+        let sink = Sink::start(Script { end: "later 250 taken", ..Script::default() }).await;
+        let world = World::mailing_on(place.settings(), &sink.url()).await;
+        let invoice = owed(&world).await;
+        let hour = Duration::from_secs(3_600);
+        for (count, wait) in [(1, LEASE), (2, 27 * hour), (3, hour)] {
+            let sending = world.sends(world.hold_mail().await);
+            sink.has_heard("the message", |heard| heard.messages.len() == count).await;
+            sending.abort();
+            assert!(sending.await.unwrap_err().is_cancelled());
+            let mail = world.mails_of(invoice.id).await.remove(0);
+            let count = i64::try_from(count).unwrap();
+            assert_eq!((mail.status, mail.attempts, mail.unanswered), (MailStatus::Pending, count, count));
+            world.clock.advance(wait);
+        }
+        let next = world.sends(world.hold_mail().await);
+        assert_eq!(tokio::time::timeout(PATIENCE, next).await.expect("nothing is sent").unwrap(), Ok(()));
+        let mail = world.mail_that(invoice.id, "failed", |mail| mail.status == MailStatus::Failed).await;
+        assert_eq!((mail.attempts, mail.unanswered), (3, 3));
+        assert_eq!(sink.heard(|heard| heard.messages.len()), 3);
+        world.app.store().close().await;
+        place.end().await;
+    })
+    .await;
 }

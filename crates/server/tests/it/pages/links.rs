@@ -1,13 +1,17 @@
-//! What a payer of a link that has ended is told of the own payment.
+//! What a payer of a link that has ended is told of the own payment, and what no payer can write into a merchant's data.
 
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use dalasi::app::payment_links::LinkChange;
 use domain::payment_link::{PaymentLink, Price, Status};
 use domain::{Currency, Id, Method, Money};
+use store::Database;
+use store::queries::transactions;
 
-use super::changes::{change_link, link_of};
+use super::changes::{change_link, link_of, question};
 use super::replaced::on_own_page;
+use crate::cli::place::Place;
 use crate::world::World;
 
 async fn link(world: &World) -> Id<PaymentLink> {
@@ -69,4 +73,52 @@ async fn who_has_an_hour_is_told_in_its_last_quarter() {
     // Who has begun nothing has as long as the link.
     payer.open(&format!("/pay/{id}")).await;
     assert!(!payer.page.says("to pay."), "{}", payer.page.body);
+}
+
+#[tokio::test]
+async fn a_form_with_nul_begins_nothing() {
+    nul_begins_nothing(Database::SqliteMemory).await;
+}
+
+#[tokio::test]
+async fn a_form_with_nul_begins_nothing_on_postgres() {
+    let Some(place) = Place::postgres("a form with NUL begins nothing").await else { return };
+    nul_begins_nothing(place.settings()).await;
+    place.end().await;
+}
+
+async fn nul_begins_nothing(database: Database) {
+    let world = World::on(database).await;
+    let price = Price::Fixed { amount: Money::new(500, Currency::gmd()) };
+    let id = link_of(&world, price, true, vec![question("table")]).await;
+    let begun = async || {
+        let scope = world.scope;
+        let all = world.app.read(move |tx, _| Ok(transactions::of_object(tx, scope, &id.to_string())?));
+        all.await.unwrap().len()
+    };
+    let mut payer = world.payer_at(format!("/pay/{id}")).await;
+    let fields = [
+        ("name", "Awa"),
+        ("email", "awa@example.gm"),
+        ("phone", "+2207123456"),
+        ("answer-0", "By the window"),
+        ("method", "wave"),
+        ("more", "than was asked"),
+    ];
+    for field in fields.map(|(field, _)| field) {
+        let with_nul = |text: &str| format!("{text}\0");
+        let values = fields.map(|(name, value)| if name == field { with_nul(value) } else { value.to_owned() });
+        let names = fields.map(|(name, _)| if name == field { with_nul(name) } else { name.to_owned() });
+        let in_value: Vec<_> = fields.iter().zip(&values).map(|((name, _), value)| (*name, value.as_str())).collect();
+        let in_name: Vec<_> = fields.iter().zip(&names).map(|((_, value), name)| (name.as_str(), *value)).collect();
+        for form in [in_value, in_name] {
+            let answer = world.send(payer.prepare("/method", &form)).await;
+            assert_eq!(answer.status, StatusCode::FORBIDDEN, "{form:?}");
+            assert_eq!(answer.heading(), "This form did not come from this page");
+        }
+    }
+    assert_eq!(begun().await, 0);
+    payer.press("/method", &fields).await;
+    assert_eq!(payer.page.heading(), "Continue in Wave");
+    assert_eq!(begun().await, 1);
 }

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-use domain::payment::Transaction;
-use domain::{Id, Method};
+use dalasi::app::hosted::{self, Hosted, Place};
+use dalasi::app::invoices::{self, NewPayment};
+use domain::invoice::Invoice;
+use domain::payment::{Payable, Transaction};
+use domain::{Currency, Id, Method, Money, OfflineMethod};
 
+use super::changes::{billed, take_parts};
 use crate::world::{Page, Payer, QUIET, World};
 
 const PROMISE: &str = "It is kept apart, and Kairaba Books can pay it back.";
@@ -94,4 +98,75 @@ async fn what_was_paid_back_as_a_whole_is_no_longer_called_paid() {
     assert!(tells(&payer.page, "1,250.00"), "{}", payer.page.body);
     payer.open(&payer.page.link("Français").unwrap()).await;
     assert_eq!(payer.page.heading(), "Remboursé");
+}
+
+async fn looked_up(world: &World, id: Id<Invoice>) -> Hosted {
+    let place = Place { payable: Payable::Invoice(id), session: None };
+    world.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await.unwrap()
+}
+
+/// The transaction of what changed hands elsewhere.
+async fn record(world: &World, id: Id<Invoice>, minor: i64, method: OfflineMethod) -> Id<Transaction> {
+    let new = NewPayment { amount: Money::new(minor, Currency::gmd()), method, transaction_id: None, notes: None };
+    let scope = world.scope;
+    let recorded = world.app.commit(move |tx, context| invoices::record_payment(tx, context, scope, id, &new, "key"));
+    recorded.await.unwrap();
+    looked_up(world, id).await.recorded.last().unwrap().id
+}
+
+#[tokio::test]
+async fn money_recorded_by_hand_that_went_back_is_told() {
+    let world = World::new().await;
+    let (id, mut payer) = billed(&world).await;
+    let cash = record(&world, id, 5_000, OfflineMethod::Cash).await;
+    payer.reload().await;
+    refund(&world, &mut payer, cash, 2_000).await;
+    assert!(tells(&payer.page, "20.00") && payer.page.has_form("/method"), "{}", payer.page.body);
+    let cheque = record(&world, id, 6_500, OfflineMethod::Check).await;
+    payer.reload().await;
+    assert_eq!(payer.page.heading(), "Paid");
+    assert!(payer.page.says("This invoice is paid in full.") && payer.page.says("Cheque"), "{}", payer.page.body);
+    // One of two went back whole.
+    refund(&world, &mut payer, cash, 3_000).await;
+    assert_eq!(payer.page.heading(), "Paid");
+    assert!(tells(&payer.page, "50.00"), "{}", payer.page.body);
+    refund(&world, &mut payer, cheque, 6_500).await;
+    assert_eq!(payer.page.heading(), "Paid back");
+    assert!(tells(&payer.page, "50.00") && tells(&payer.page, "65.00"), "{}", payer.page.body);
+    assert!(!payer.page.says("paid in full") && payer.page.body.contains("<title>Paid back"), "{}", payer.page.body);
+    payer.open(&payer.page.link("Français").unwrap()).await;
+    assert_eq!(payer.page.heading(), "Remboursé");
+    assert!(!payer.page.says("payée en entier"), "{}", payer.page.body);
+    world.has_clean_books().await;
+}
+
+#[tokio::test]
+async fn an_invoice_whose_money_went_back_whole_is_no_longer_called_paid() {
+    let world = World::new().await;
+    let (id, mut payer) = billed(&world).await;
+    payer.with_phone(Method::Afrimoney, "+2207000000").await;
+    payer.reach("Paid").await;
+    let paid = looked_up(&world, id).await.is_paid_by().next().unwrap().id;
+    refund(&world, &mut payer, paid, 1_500).await;
+    assert_eq!(payer.page.heading(), "Paid");
+    assert!(tells(&payer.page, "15.00"), "{}", payer.page.body);
+    refund(&world, &mut payer, paid, 10_000).await;
+    assert_eq!(payer.page.heading(), "Paid back");
+    assert!(tells(&payer.page, "115.00"), "{}", payer.page.body);
+}
+
+#[tokio::test]
+async fn a_part_that_went_back_whole_is_no_news_any_more() {
+    let world = World::new().await;
+    take_parts(&world, true).await;
+    let (id, mut payer) = billed(&world).await;
+    payer.press("/method", &[("amount", "50"), ("method", "afrimoney")]).await;
+    payer.press("/phone", &[("phone", "+2207000000")]).await;
+    payer.reach("We received 50.00 GMD").await;
+    let part = looked_up(&world, id).await.is_paid_by().next().unwrap().id;
+    refund(&world, &mut payer, part, 2_000).await;
+    assert_eq!(payer.page.heading(), "We received 50.00 GMD");
+    refund(&world, &mut payer, part, 3_000).await;
+    assert_eq!(payer.page.heading(), "How do you want to pay?");
+    assert!(tells(&payer.page, "50.00"), "{}", payer.page.body);
 }

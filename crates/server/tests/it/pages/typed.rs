@@ -5,7 +5,7 @@ use std::time::Duration;
 use dalasi::app::organizations::SettingsChange;
 use dalasi::app::payment_links::LinkChange;
 use domain::payment_link::{CustomField, FieldType, PaymentLink, Price};
-use domain::{Currency, Id, Method, Money};
+use domain::{Currency, Id, Method, Mode, Money};
 
 use super::changes::{TOO_OLD, change_link, link_of, question, set, take_parts};
 use crate::world::{Payer, World};
@@ -140,4 +140,60 @@ async fn the_longest_form_that_a_payer_can_fill_in_is_taken() {
     fields.extend(answers.iter().map(|(name, answer)| (name.as_str(), *answer)));
     payer.press("/method", &fields).await;
     assert_eq!(payer.page.heading(), "Continue in Wave", "{}", payer.page.body);
+}
+
+/// Of a currency without decimals too: whoever writes as the page says is not refused again.
+#[tokio::test]
+async fn the_example_of_an_amount_is_taken_in_every_currency() {
+    let world = World::new().await;
+    let offered = world.app.context().offered(Mode::Test);
+    let mut codes: Vec<&str> = offered.iter().flat_map(|(_, codes)| codes.iter().copied()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    assert!(codes.contains(&"GMD") && codes.contains(&"XOF"), "{codes:?}");
+    for code in codes {
+        let currency = Currency::parse(code).unwrap();
+        let (method, _) = offered.iter().find(|(_, codes)| codes.contains(&code)).unwrap();
+        let price = Price::Variable { currency, min: None, max: None, suggested: None };
+        let id = link_of(&world, price, false, Vec::new()).await;
+        for (language, before) in [("en", "Write the amount in digits, such as "), ("fr", "chiffres, par exemple ")] {
+            let mut payer = world.payer_at(format!("/pay/{id}?lang={language}")).await;
+            payer.press("/method", &[("amount", "ten"), ("method", method.as_str())]).await;
+            let (_, rest) = payer.page.body.split_once(before).unwrap_or_else(|| panic!("{}", payer.page.body));
+            let example = rest.split('<').next().unwrap().trim_end_matches('.').to_owned();
+            payer.press("/method", &[("amount", example.as_str()), ("method", method.as_str())]).await;
+            assert!(payer.page.path.contains("/ps_"), "{example} {code}: {}", payer.page.body);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_amount_of_nothing_and_one_beyond_all_bounds_have_words_of_their_own() {
+    let world = World::new().await;
+    let (nothing, too_large) = ("Write an amount above 0.", "This amount is too large. Write a smaller one.");
+    let bound = |minor| Some(Money::new(minor, Currency::gmd()));
+    for (min, max, words) in [
+        (None, None, [nothing, nothing, too_large]),
+        (bound(5_000), bound(9_000), ["At least 50.00 GMD", "At least 50.00 GMD", "At most 90.00 GMD"]),
+    ] {
+        let price = Price::Variable { currency: Currency::gmd(), min, max, suggested: None };
+        let id = link_of(&world, price, false, Vec::new()).await;
+        let mut payer = world.payer_at(format!("/pay/{id}")).await;
+        for (typed, words) in ["0", "-5", "9999999999999"].into_iter().zip(words) {
+            payer.press("/method", &[("amount", typed), ("method", "wave")]).await;
+            assert!(payer.page.says(&format!("Amount: {words}")), "{typed}: {}", payer.page.body);
+        }
+    }
+    take_parts(&world, true).await;
+    let id = crate::invoices::create(&world, crate::invoices::rice(&world)).await.unwrap().id;
+    let mut payer = world.payer_at(format!("/invoice/{id}")).await;
+    let left = "Only 115.00 GMD is left to pay.";
+    let format = "Write the amount in digits, such as 50.00.";
+    for (typed, words) in [("0.00", nothing), ("9999999999999", left), ("1.005", format)] {
+        payer.press("/method", &[("amount", typed), ("method", "wave")]).await;
+        assert!(payer.page.says(words), "{typed}: {}", payer.page.body);
+    }
+    payer.open(&payer.page.link("Français").unwrap()).await;
+    payer.press("/method", &[("amount", "0"), ("method", "wave")]).await;
+    assert!(payer.page.says("Écrivez un montant au-dessus de 0."), "{}", payer.page.body);
 }

@@ -29,6 +29,46 @@ async fn the_session_that_paid_is_the_one_that_is_named() {
     world.books_are_right().await;
 }
 
+/// Contract §2.2 rule 1: who continues a session may tell more of it, also once its attempt began.
+#[tokio::test]
+async fn what_is_told_once_an_attempt_began_is_kept_with_it() {
+    let world = World::new().await;
+    // Nobody else moves what is looked at.
+    world.rest().await;
+    world.clock.stop();
+    let metadata = Metadata::from_canonical(r#"{"desk":"3"}"#.into());
+    let (thanks, sorry) = ("https://shop.example/thanks", "https://shop.example/sorry");
+    let payer = Payer { email: Some("awa@example.gm".into()), name: Some("Awa".into()), ..Payer::default() };
+    let (checkout, link) = (world.create(|_| {}).await, world.link(|_| {}).await);
+    for payable in [Payable::Checkout(checkout.id), world.invoice().await, link] {
+        let session = world.initialize(pay(payable, Method::Wave, QUIET)).await.unwrap();
+        let before = world.payment(session).await;
+        let more = Initialize {
+            payer: payer.clone(),
+            metadata: Some(metadata.clone()),
+            success_url: Some(thanks.into()),
+            failure_url: Some(sorry.into()),
+            ..Initialize::of(Target::Session(session))
+        };
+        assert_eq!(world.initialize(more.clone()).await, Ok(session), "{payable:?}");
+        let told = world.payment(session).await;
+        let known = told.session.told();
+        let (phone, addresses) = (before.session.payer.phone, (known.success_url, known.failure_url));
+        assert_eq!(addresses, (Some(thanks.into()), Some(sorry.into())), "{payable:?}");
+        let transaction = told.transaction.unwrap();
+        for (who, what) in [(&known.payer, &known.metadata), (&transaction.payer, &transaction.metadata)] {
+            let sent = (&payer.email, &payer.name, &phone, &metadata);
+            assert_eq!((&who.email, &who.name, &who.phone, what), sent, "{payable:?}");
+        }
+        let versions = (before.session.version, before.transaction.unwrap().version);
+        assert_eq!((told.session.version, transaction.version), (versions.0 + 1, versions.1 + 1), "{payable:?}");
+        assert_eq!(world.initialize(more).await, Ok(session), "the same again is nothing new");
+        let after = world.payment(session).await;
+        assert_eq!((after.session, after.transaction), (told.session, Some(transaction)), "{payable:?}");
+    }
+    world.books_are_right().await;
+}
+
 /// The network has it when the time runs out, and says no: what failed was still waited for, and then it is over.
 #[tokio::test]
 async fn a_failure_after_the_time_ran_out_is_told_of_a_pending_checkout() {

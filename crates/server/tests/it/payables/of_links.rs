@@ -6,7 +6,12 @@ use super::*;
 async fn a_use_that_is_held_comes_back_after_an_hour() {
     let world = World::new().await;
     world.clock.stop();
-    let link = world.link(|terms| terms.max_usage_count = Some(1)).await;
+    let thanks = "https://shop.example/thanks";
+    let link = world.link(|terms| {
+        terms.max_usage_count = Some(1);
+        terms.success_url = Some(thanks.into());
+    });
+    let link = link.await;
     let absent = world.initialize(pay(link, Method::Wave, QUIET)).await.unwrap();
     assert_eq!(world.initialize(pay(link, Method::Wave, QUIET)).await, Err("payment_in_progress".into()));
     world.clock.advance(Duration::from_secs(3600));
@@ -23,6 +28,42 @@ async fn a_use_that_is_held_comes_back_after_an_hour() {
     assert_eq!(world.stored_link(link).await.usage_count(), 2);
     assert_eq!(world.told(absent).await, ["payment.succeeded"]);
     assert_eq!(world.told(link.object_id()).await, ["payment_link.created", "payment_link.deactivated"]);
+    // Nobody knows yet whether there is a place for it: the shop that thanks is the other payer's.
+    let page_of = |session: Id<PaymentSession>| world.payer_at(format!("/pay/{}/{session}", link.object_id()));
+    let (late_page, paid_page) = (page_of(absent).await.page, page_of(next).await.page);
+    let number = late.id.to_string();
+    assert_eq!(late_page.heading(), "Your money arrived late");
+    for words in ["It arrived after the time to pay was over.", "either delivers or pays you back", &number] {
+        assert!(late_page.says(words), "{words}: {}", late_page.body);
+    }
+    assert!(!late_page.body.contains(thanks), "{}", late_page.body);
+    assert_eq!(paid_page.heading(), "Paid");
+    assert!(paid_page.body.contains(thanks), "{}", paid_page.body);
+    world.books_are_right().await;
+}
+
+/// The one payer that a link has room for was given up, nobody else came, and the money is there after all: late, and the link
+/// is used up by it.
+#[tokio::test]
+async fn late_money_uses_a_link_up() {
+    let world = World::new().await;
+    world.clock.stop();
+    let link = world.link(|terms| terms.max_usage_count = Some(1)).await;
+    let absent = world.initialize(pay(link, Method::Wave, QUIET)).await.unwrap();
+    world.clock.advance(Duration::from_secs(3600));
+    assert_eq!(world.stored_attempt(absent).await.status(), TransactionStatus::Expired);
+    assert_eq!(world.told(link.object_id()).await, ["payment_link.created"]);
+    world.confirm(&world.attempt(absent).await).await;
+    let late = world.attempt(absent).await;
+    assert_eq!((late.status(), late.late), (TransactionStatus::Completed, true));
+    let used = world.stored_link(link).await;
+    assert_eq!((used.usage_count(), used.stored_status()), (1, payment_link::Status::Inactive));
+    assert_eq!(world.told(absent).await, ["payment.succeeded"]);
+    assert_eq!(world.told(link.object_id()).await, ["payment_link.created", "payment_link.deactivated"]);
+    // And so it is described.
+    let document: serde_json::Value = serde_json::from_str(&dalasi::http::document_text()).unwrap();
+    let described = document["webhooks"]["payment.succeeded"]["post"]["description"].as_str().unwrap();
+    assert!(described.contains("`payment_link.deactivated`"), "{described}");
     world.books_are_right().await;
 }
 
@@ -107,6 +148,24 @@ async fn a_code_ends_what_began_while_the_link_was_there() {
     world.app.initialize(world.scope, code, Some("123456".into()), None, render).await.unwrap();
     world.reach(session, SessionStatus::Succeeded).await;
     assert_eq!(world.stored_link(link).await.usage_count(), 1);
+    world.books_are_right().await;
+}
+
+/// Its time is over, and no timer has stored that: what the clock has decided is told before the deletion.
+#[tokio::test]
+async fn a_link_whose_time_ran_out_was_inactive_before_it_was_deleted() {
+    let world = World::new().await;
+    world.rest().await;
+    world.clock.stop();
+    let ends_at = world.now().plus(DAY);
+    let link = world.link(|terms| terms.expiration_date = Some(ends_at)).await;
+    world.clock.advance(DAY + Duration::from_secs(1));
+    let Payable::PaymentLink(id) = link else { unreachable!() };
+    let scope = world.scope;
+    world.app.commit(move |tx, context| payment_links::delete(tx, context, scope, id)).await.unwrap();
+    let told = ["payment_link.created", "payment_link.deactivated", "payment_link.deleted"];
+    assert_eq!(world.told(link.object_id()).await, told);
+    assert_eq!(world.stored_link(link).await.stored_status(), payment_link::Status::Deleted);
     world.books_are_right().await;
 }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use domain::job::{ClaimedJob, Job};
 use domain::payment::TransactionSummary;
+use domain::rail::Report;
 use domain::{Id, Method};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::{Merchant, PATIENCE, Trouble, behind, behind_on, invoice, reaches, starts};
@@ -83,6 +84,43 @@ async fn a_no_to_a_call_that_was_overtaken_is_not_believed() {
     tokio::time::timeout(PATIENCE, paid).await.expect("it is paid");
     world.has_clean_books().await;
     world.close().await;
+}
+
+/// Without it nobody can pay, and nothing else takes the payment's place. So it is where the rail's own word overtakes the call.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_way_on_that_is_lost_twice_is_asked_for_again() {
+    for place in Place::each("a way on that is lost twice is asked for again").await {
+        let (world, rail) = behind_on(place.settings(), Trouble::AnswersLost(2, Notify::new()), true).await;
+        let Trouble::AnswersLost(_, go_on) = &rail.trouble else { unreachable!() };
+        let merchant = Merchant::of(&world).await;
+        for is_overtaken in [false, true] {
+            rail.starts.store(0, Ordering::SeqCst);
+            let (_, object) = invoice(&merchant).await;
+            let lost = async {
+                starts(&rail, 1).await;
+                if is_overtaken {
+                    let (_, attempts) = merchant.ask("GET", "/v1/pay/transactions", Value::Null).await;
+                    let attempt: Id<_> = attempts["data"]["items"][0]["id"].as_str().unwrap().parse().unwrap();
+                    world.app.report(world.scope, attempt, Report::Open, None).await.unwrap();
+                }
+                go_on.notify_one();
+            };
+            let ((status, begun), ()) = tokio::join!(merchant.pay(&object, "wave", "+2207654321"), lost);
+            assert_eq!((status, &begun["data"]["next_action"]), (200, &Value::Null), "{begun}");
+            let path = format!("/v1/pay/session/{}", begun["data"]["id"].as_str().unwrap());
+            let shown = async {
+                while merchant.ask("GET", &path, Value::Null).await.1["data"]["next_action"]["type"] != "redirect" {
+                    world.clock.advance(Duration::from_secs(1));
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, shown).await.expect("the payer is told where to go");
+            assert_eq!(rail.starts.load(Ordering::SeqCst), 3, "lost, lost again, and told");
+        }
+        world.has_clean_books().await;
+        world.close().await;
+        place.end().await;
+    }
 }
 
 /// It would keep a place of the worker's for ever.

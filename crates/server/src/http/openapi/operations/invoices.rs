@@ -40,10 +40,10 @@ pub(super) fn about(id: &str) -> Option<(Access, Repeats, &'static str)> {
         "send_invoice" => (
             write,
             Repeats::ByHeader,
-            "Writes to `customer_email` in your language, with the amount, a link to pay and the PDF. The answer means that the \
-             mail is kept for sending: it leaves as soon as the mail server takes it, is tried again for about three days \
-             (less long where the server takes it three times and its answer is lost), and is not sent for an invoice that was cancelled \
-             meanwhile. Where you correct the address before it has left, it goes to the new one. Every call is one more mail, of which there may be ten \
+            "Writes to `customer_email` in your language, with the amount, a link to pay where a method takes it online, and the \
+             PDF. The answer means that the mail is kept for sending: it leaves as soon as the mail server takes it, is \
+             tried again for about three days (less long where the server takes it three times and its answer is lost), \
+             and is not sent for an invoice that was cancelled meanwhile. Where you correct the address before it has left, it goes to the new one. Every call is one more mail, of which there may be ten \
              within ten minutes; a repetition under the same key is none. In test mode it is sent as well and says TEST.",
         ),
         "cancel_invoice" => (
@@ -55,7 +55,7 @@ pub(super) fn about(id: &str) -> Option<(Access, Repeats, &'static str)> {
             read,
             Repeats::Harmless,
             "The invoice as it stands, in the language of your organization, with a QR code to its page while it can be \
-             paid. In any state: drafts and cancelled ones are marked. The answer is the file itself, sent as \
+             paid online. In any state: drafts and cancelled ones are marked. The answer is the file itself, sent as \
              `application/pdf; charset=iso-8859-1`, so that a client that reads answers as text has every byte.",
         ),
         "download_receipt" => (
@@ -67,7 +67,7 @@ pub(super) fn about(id: &str) -> Option<(Access, Repeats, &'static str)> {
         "record_invoice_payment" => (
             write,
             Repeats::ByHeader,
-            "For money that you took outside: cash, a transfer, a check. It lowers what is left to pay and issues a \
+            "For money that you took outside: cash, a transfer, a cheque. It lowers what is left to pay and issues a \
              receipt. It costs no fee and does not change your payout balance. An invoice is paid in 1,000 parts at most: \
              the last has to be all that is left.",
         ),

@@ -1,0 +1,81 @@
+//! The same request to pay once more, without a key, from whoever was not told what became of the one before: a link that many pay
+//! would have a second payment of it, beside the one that was begun.
+
+use std::time::Duration;
+
+use domain::Scope;
+use domain::payment::Step;
+use store::Tx;
+use store::queries::idempotency::IdempotencyKey;
+use tokio::time::Instant;
+
+use super::{Begun, Payment};
+use crate::app::idempotency::{self, Asked, Reply};
+use crate::app::{App, Context, sessions};
+use crate::error::Failure;
+use crate::monotonic;
+
+/// Between two looks whether the call of the request before has ended.
+const PAUSE: Duration = Duration::from_millis(250);
+
+impl App {
+    pub(super) async fn begin_and_call<B, R>(
+        &self,
+        scope: Scope,
+        begin: B,
+        code: Option<String>,
+        key: Option<IdempotencyKey>,
+        render: R,
+    ) -> Result<Reply, Failure>
+    where
+        B: Fn(&mut Tx<'_>, &Context, Option<(String, String)>) -> Result<Begun, Failure>
+            + Send
+            + Sync
+            + Clone
+            + 'static,
+        R: Fn(Result<&Payment, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+    {
+        let since = monotonic::now();
+        let Some(own) = key.clone().filter(IdempotencyKey::is_own) else {
+            return self.begin_once(since, scope, begin, code, key, None, render).await;
+        };
+        if let Some(before) = self.inner.untold.take(&own)
+            && let Some(payment) = self.begun_before(since, scope, before).await?
+        {
+            return Ok(Reply { replayed: true, ..render(Ok(&payment)) });
+        }
+        let asked = self.inner.untold.ask(own);
+        let answer = Some(asked.answer().clone());
+        let reply = self.begin_once(since, scope, begin, code, key, answer, render).await;
+        if !idempotency::is_unknown(&reply) {
+            asked.told();
+        }
+        reply
+    }
+
+    /// What was begun before, or gone on with, if that was committed: as it stands when its call has ended, or when nobody waits for
+    /// that any longer.
+    async fn begun_before(&self, since: Instant, scope: Scope, before: Asked) -> Result<Option<Payment>, Failure> {
+        let Some(session) = self.session_before(since, &before).await? else {
+            before.told();
+            return Ok(None);
+        };
+        loop {
+            let look = self.look(move |tx, _| {
+                let payment = sessions::look_up_payment(tx, scope, session)?;
+                let is_under_way = payment.transaction.as_ref().is_some_and(|transaction| match transaction.step() {
+                    Step::Sending => true,
+                    Step::Waiting | Step::Unknown => transaction.is_code_on_its_way(tx.now()),
+                    Step::Settled => false,
+                });
+                Ok((payment, is_under_way))
+            });
+            let (payment, is_under_way) = look.await?;
+            if !is_under_way || monotonic::now() >= since + idempotency::LONGEST_WAIT {
+                before.told();
+                return Ok(Some(payment));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
