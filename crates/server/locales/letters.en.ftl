@@ -10,6 +10,7 @@ letter-row = { $name }: { $value }
 letter-total = Total
 letter-left = Left to pay
 letter-pay = Pay this invoice
+letter-not-online = This invoice is not paid online. Ask { $merchant } how to pay.
 letter-address = Or open this address:
 letter-question = Do you have a question? Reply to this mail: it goes to { $merchant }.
 letter-automatic = This mail was written by a machine that reads no answers.

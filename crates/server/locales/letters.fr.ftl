@@ -10,6 +10,7 @@ letter-row = { $name } : { $value }
 letter-total = Total
 letter-left = Reste à payer
 letter-pay = Payer cette facture
+letter-not-online = Cette facture ne se paie pas en ligne. Demandez à { $merchant } comment payer.
 letter-address = Ou ouvrez cette adresse :
 letter-question = Une question ? Répondez à ce courriel : la réponse va à { $merchant }.
 letter-automatic = Ce courriel est écrit par une machine qui ne lit pas les réponses.

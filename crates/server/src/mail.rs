@@ -14,7 +14,7 @@ mod smtp;
 pub use fault::{Finality, MailFault, SendFault, Step};
 pub use message::{Attachment, Message, is_mailable};
 pub use settings::{MailSettings, Security};
-pub use smtp::{LastLine, Mailer};
+pub use smtp::{Approached, LastLine, Mailer};
 
 #[cfg(test)]
 mod tests;

@@ -273,10 +273,13 @@ impl Hosted {
     }
 
     /// Whether money of a link came when the time of its payment was over: others may have paid all that there was by then.
-    /// What its payer gave up for another method, and paid all the same, is a payment like any.
+    /// What its payer gave up for another method, and paid all the same, is a payment like any as long as that other one could be paid.
     pub fn is_after_its_time(&self, paid: &Transaction) -> bool {
         let is_of_link = matches!(self.object, PaidObject::PaymentLink(_));
-        is_of_link && paid.late && paid.reached(TransactionStatus::Expired).is_some()
+        let came = paid.reached(TransactionStatus::Completed);
+        let was_over = |over: Timestamp| came.is_none_or(|came| over <= came);
+        let mut ends = self.attempts.iter().filter_map(|attempt| attempt.reached(TransactionStatus::Expired));
+        is_of_link && paid.late && ends.any(was_over)
     }
 
     /// Of one of many payments: whether its payer has paid by another one, which they had given up for it.

@@ -35,12 +35,15 @@ pub(super) fn once() -> Instant {
 impl App {
     /// Whether a rail may be called for a job that was claimed after `since`. A process that stood still, or waited for its database,
     /// knows nothing of who took the job over meanwhile: it holds the job for longer first, and calls nobody where it can't.
+    /// A fault of the database that passes is waited out as long as the job is surely held: a run that ended with it could not be
+    /// told from one that called.
     pub(super) async fn may_call(&self, claimed: &ClaimedJob, mut since: Instant) -> Result<bool, Failure> {
         while monotonic::now() - since > LATEST_BEGINNING {
+            let until = since + LEASE;
             since = monotonic::now();
             let claimed = claimed.clone();
-            let renewed = self.commit(move |tx, _| Ok(jobs::renew(tx, &claimed, tx.now().plus(LEASE))?));
-            if !renewed.await? {
+            let renew = move |tx: &mut Tx<'_>, _: &Context| Ok(jobs::renew(tx, &claimed, tx.now().plus(LEASE))?);
+            if !self.commit_until(Some(until), renew).await? {
                 tracing::warn!("somebody has taken over a job whose rail was to be called: they say what comes of it");
                 return Ok(false);
             }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use domain::Scope;
 use tokio::sync::{Mutex as Turn, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
@@ -11,8 +12,10 @@ use crate::error::Failure;
 
 /// Of the reading connections, which are four on SQLite.
 const MOST_AT_ONCE: usize = 2;
-/// Of one mode, with the one that is under way: a quarter of the requests that are worked on at once.
-const MOST_ASKING: usize = 256;
+/// Of one mode, with the one that is under way: an eighth of the requests that are worked on at once.
+const MOST_ASKING: usize = 128;
+/// Who has waited for longer is told to come again.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 pub(super) struct ListTurns {
     turns: Mutex<HashMap<Scope, Arc<Turn<()>>>>,
@@ -36,13 +39,16 @@ impl ListTurns {
     /// Waits for its turn.
     ///
     /// # Errors
-    /// Too many wait already.
+    /// Too many wait already, or it has waited for too long.
     pub(super) async fn begin(&self, scope: Scope) -> Result<ListTurn, Failure> {
-        let turn = self.turn(scope).ok_or(Failure::Store(store::Error::Busy))?;
-        let of_scope = turn.lock_owned().await;
-        // It is never closed.
-        let of_all = Arc::clone(&self.places).acquire_owned().await.map_err(|_| Failure::Store(store::Error::Busy))?;
-        Ok(ListTurn { _of_scope: of_scope, _of_all: of_all })
+        let busy = || Failure::Store(store::Error::Busy);
+        let turn = self.turn(scope).ok_or_else(busy)?;
+        let begun = async {
+            let of_scope = turn.lock_owned().await;
+            let of_all = Arc::clone(&self.places).acquire_owned().await.ok()?;
+            Some(ListTurn { _of_scope: of_scope, _of_all: of_all })
+        };
+        tokio::time::timeout(LONGEST_WAIT, begun).await.ok().flatten().ok_or_else(busy)
     }
 
     fn turn(&self, scope: Scope) -> Option<Arc<Turn<()>>> {

@@ -280,16 +280,23 @@ impl App {
                 return Some(MailAttempted::Failed { error, may_have_arrived: false });
             }
         };
-        // A machine that stood still while the file was made would send it once more.
-        if !held.begin(self).await {
-            return None;
-        }
         let attempt = mail.attempts + 1;
-        let Some(sent) = held.during(self, &last_line, mailer.send_noting(&message, &last_line)).await else {
-            // Broken off before its last line. Whoever has the mail by now has it counted as sent; nobody else may.
-            tracing::warn!(mail = %mail.id, attempt, "a mail is not sent, because another worker may have it");
-            let error = "the database did not say in time whose the mail was".into();
-            return Some(MailAttempted::Failed { error, may_have_arrived: false });
+        let sent = match held.during(self, &last_line, mailer.approach(&message)).await? {
+            Ok(approached) => {
+                // What a machine does that stood still until here would be done once more. And a server that could not be reached
+                // has no mail that would have to be counted.
+                if !held.begin(self).await {
+                    return None;
+                }
+                let Some(sent) = held.during(self, &last_line, approached.hand_over(&last_line)).await else {
+                    // Broken off before its last line. Whoever has the mail by now has it counted as sent; nobody else may.
+                    tracing::warn!(mail = %mail.id, attempt, "a mail is not sent, because another worker may have it");
+                    let error = "the database did not say in time whose the mail was".into();
+                    return Some(MailAttempted::Failed { error, may_have_arrived: false });
+                };
+                sent
+            }
+            Err(fault) => Err(fault),
         };
         Some(match sent {
             Ok(()) => {

@@ -218,6 +218,8 @@ pub struct Check {
     report: Report,
     stage: Stage,
     place: Place,
+    /// Of the scopes that are walked: of which a part could not be read.
+    unread: BTreeSet<Scope>,
 }
 
 #[derive(Debug, Clone)]
@@ -260,7 +262,7 @@ const PARTS: [(&str, Part); 19] = [
 impl Check {
     pub fn new(progress: &Progress) -> Self {
         let report = Report { progress: progress.clone(), walked: BTreeSet::from([None]), ..Report::default() };
-        Self { report, stage: Stage::Scopes, place: Place::default() }
+        Self { report, stage: Stage::Scopes, place: Place::default(), unread: BTreeSet::new() }
     }
 
     pub fn is_done(&self) -> bool {
@@ -336,7 +338,10 @@ impl Check {
                 self.stage = Stage::Part(Vec::new(), 0);
                 Organization::TABLE
             }
-            Stage::Part(_, part) => PARTS[*part].0,
+            Stage::Part(scopes, part) => {
+                self.unread.extend(scopes.last().copied());
+                PARTS[*part].0
+            }
             Stage::Strays(number) => {
                 self.stage = Stage::Strays(*number + 1);
                 self.report.walked.remove(&None);
@@ -360,7 +365,9 @@ impl Check {
         match &mut self.stage {
             Stage::Part(scopes, part) if *part + 1 == PARTS.len() => {
                 *part = 0;
-                self.report.walked.extend(scopes.pop().map(Some));
+                // A fault that was seen before may stand in what can't be read now.
+                let walked = scopes.pop().filter(|scope| !self.unread.remove(scope));
+                self.report.walked.extend(walked.map(Some));
                 self.report.scope = None;
             }
             Stage::Part(_, part) => *part += 1,

@@ -42,7 +42,7 @@ const NAMES: [&str; 4] = ["session_id", "client_secret", "object_type", "object_
 #[schema(as = InitializePayment)]
 pub(super) struct InitializeBody {
     /// Continue this session: what you send of the customer, of `metadata` and of the addresses is kept with it, also once its
-    /// attempt began. Another amount, method or phone opens another session in its place.
+    /// attempt began, as long as it is `pending`. Another amount, method or phone opens another session in its place.
     #[schema(min_length = 1, max_length = 64)]
     session_id: Option<String>,
     /// Pay the checkout that this secret belongs to.
@@ -76,7 +76,7 @@ pub(super) struct InitializeBody {
     #[schema(min_length = 1, max_length = 200)]
     customer_name: Option<String>,
     /// The one-time code of the second step, with `session_id`. Never stored. An amount, method or phone beside it has to be that
-    /// of the attempt which asked for the code.
+    /// of the attempt which asked for the code; with a publishable key leave the phone out.
     #[schema(min_length = 6, max_length = 6, pattern = "^[0-9]{6}$", examples("123456"))]
     customer_pin: Option<String>,
     /// The answers to the questions of a payment link, by name; they land in the transaction's metadata. Refused elsewhere.

@@ -74,7 +74,8 @@ struct Html<'a> {
     amount: &'a str,
     rows: &'a [Row],
     pay_url: Option<&'a str>,
-    is_settled: bool,
+    /// Of what is left to pay, where no address says it.
+    rest: Option<&'a str>,
 }
 
 #[derive(Template)]
@@ -86,7 +87,8 @@ struct Plain<'a> {
     amount: &'a str,
     rows: &'a [Row],
     pay_url: Option<&'a str>,
-    is_settled: bool,
+    /// Of what is left to pay, where no address says it.
+    rest: Option<&'a str>,
 }
 
 impl ReceiptLetter {
@@ -103,17 +105,18 @@ impl ReceiptLetter {
             Row::new(t.get("letter-receipt-method"), self.paid_with.name(t), t),
             Row::new(t.get("letter-receipt-when"), moment::in_words(self.paid_at, t), t),
         ];
-        let (pay_url, is_settled) = match &self.rest {
-            Rest::Nothing => (None, true),
-            Rest::Closed => (None, false),
+        let (pay_url, rest) = match &self.rest {
+            Rest::Nothing => (None, Some(t.get("letter-receipt-settled"))),
+            Rest::Closed => (None, None),
             Rest::Left { left, pay_url } => {
                 rows.push(Row::new(t.get("letter-left"), amount::format(left, self.locale), t).strong());
-                (pay_url.as_deref(), false)
+                (pay_url.as_deref(), Some(t.with("letter-not-online", "merchant", &merchant.name)))
             }
         };
+        let rest = rest.as_deref();
         let (merchant, amount, rows, test_mode) = (&merchant, amount.as_str(), rows.as_slice(), self.test_mode);
-        let html = Html { t, subject: &subject, test_mode, merchant, amount, rows, pay_url, is_settled };
-        let text = Plain { t, test_mode, merchant, amount, rows, pay_url, is_settled };
+        let html = Html { t, subject: &subject, test_mode, merchant, amount, rows, pay_url, rest };
+        let text = Plain { t, test_mode, merchant, amount, rows, pay_url, rest };
         Letter { html: render(&html), text: render(&text), subject }
     }
 }

@@ -223,14 +223,19 @@ fn what_is_settled_asks_for_nothing() {
 fn what_is_not_paid_online_names_no_address() {
     for locale in Locale::ALL {
         let letter = InvoiceLetter { pay_url: None, ..invoice(locale, "") }.write();
-        let caution = match locale {
-            Locale::English => "If you do not know what this is for, do not pay.",
-            Locale::French => "Si vous ne savez pas de quoi il s’agit, ne payez pas.",
+        let (caution, how) = match locale {
+            Locale::English => {
+                ("If you do not know what this is for, do not pay.", "This invoice is not paid online. Ask ")
+            }
+            Locale::French => (
+                "Si vous ne savez pas de quoi il s’agit, ne payez pas.",
+                "Cette facture ne se paie pas en ligne. Demandez à ",
+            ),
         };
         for said in [&letter.text, &letter.html] {
             assert!(said.contains("000") && said.contains("14\u{a0}") && said.contains(caution), "{said}");
             assert!(!said.contains("Pay this invoice") && !said.contains("Payer cette facture"), "{said}");
-            assert!(!said.contains("https://pay."), "{said}");
+            assert!(!said.contains("https://pay.") && said.contains(how), "{said}");
         }
     }
     let mut rest = receipt(Locale::English, "");
@@ -240,6 +245,7 @@ fn what_is_not_paid_online_names_no_address() {
     let letter = ReceiptLetter { paid_with: PaidWith::Check, ..rest }.write();
     for said in [&letter.text, &letter.html] {
         assert!(said.contains("Left to pay") && said.contains("1,000.00\u{a0}GMD"), "{said}");
+        assert!(said.contains("This invoice is not paid online. Ask "), "{said}");
         assert!(!said.contains("Pay this invoice") && !said.contains("https://pay."), "{said}");
     }
     assert!(letter.text.contains("Paid with: Cheque\n"), "as the PDF has it: {}", letter.text);

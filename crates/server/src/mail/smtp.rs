@@ -55,6 +55,12 @@ pub struct Mailer {
     from: From,
 }
 
+/// A mail server that waits for the message.
+pub struct Approached {
+    connection: AsyncSmtpConnection,
+    written: Written,
+}
+
 enum Tls {
     /// Ours, so that what comes under it is bounded too.
     FromTheStart(TlsConnector, ServerName<'static>),
@@ -96,17 +102,20 @@ impl Mailer {
 
     /// The server has the message, or the fault says where it stopped.
     pub async fn send(&self, message: &Message) -> Result<(), SendFault> {
-        self.send_noting(message, &LastLine::default()).await
+        self.approach(message).await?.hand_over(&LastLine::default()).await
     }
 
-    /// The same, for whoever has to know how far it came: it may be dropped before the last line was said.
-    pub async fn send_noting(&self, message: &Message, last_line: &LastLine) -> Result<(), SendFault> {
+    /// As far as before the message itself: the server would take it from this sender, for this recipient.
+    pub async fn approach(&self, message: &Message) -> Result<Approached, SendFault> {
         let written = message.write(&self.from)?;
         let mut connection = self.connect().await?;
-        let sent = hand_over(&mut connection, &written, last_line).await;
-        // What follows changes nothing; a server that is gone is not waited for.
-        let _ = tokio::time::timeout(GOODBYE, connection.abort()).await;
-        sent
+        match introduce(&mut connection, &written).await {
+            Ok(()) => Ok(Approached { connection, written }),
+            Err(fault) => {
+                let _ = tokio::time::timeout(GOODBYE, connection.abort()).await;
+                Err(fault)
+            }
+        }
     }
 
     /// Whether it runs on this machine, so that nobody reads on the way.
@@ -195,12 +204,18 @@ async fn open(host: &str, port: u16) -> Result<TcpStream, SendFault> {
     Err(last)
 }
 
-async fn hand_over(
-    connection: &mut AsyncSmtpConnection,
-    written: &Written,
-    last_line: &LastLine,
-) -> Result<(), SendFault> {
-    let Written { from, to, bytes } = written;
+impl Approached {
+    /// It may be dropped before the last line was said: then the server has nothing.
+    pub async fn hand_over(mut self, last_line: &LastLine) -> Result<(), SendFault> {
+        let sent = hand_over(&mut self.connection, &self.written.bytes, last_line).await;
+        // What follows changes nothing; a server that is gone is not waited for.
+        let _ = tokio::time::timeout(GOODBYE, self.connection.abort()).await;
+        sent
+    }
+}
+
+async fn introduce(connection: &mut AsyncSmtpConnection, written: &Written) -> Result<(), SendFault> {
+    let Written { from, to, .. } = written;
     let mut parameters = Vec::new();
     if is_beyond_ascii(from) || is_beyond_ascii(to) {
         if !connection.server_info().supports_feature(Extension::SmtpUtfEight) {
@@ -211,14 +226,17 @@ async fn hand_over(
         parameters.extend([MailParameter::SmtpUtfEight, MailParameter::Body(MailBodyParameter::EightBitMime)]);
     }
     step(Step::Sender, COMMAND, connection.command(Mail::new(Some(from.clone()), parameters))).await?;
-    step(Step::Recipient, COMMAND, connection.command(Rcpt::new(to.clone(), Vec::new()))).await?;
+    step(Step::Recipient, COMMAND, connection.command(Rcpt::new(to.clone(), Vec::new()))).await.map(drop)
+}
+
+async fn hand_over(connection: &mut AsyncSmtpConnection, bytes: &[u8], last_line: &LastLine) -> Result<(), SendFault> {
     step(Step::Message, COMMAND, connection.command(Data)).await?;
     // Asked for when all before it is written, and just before the last line is.
     let no_more = std::iter::from_fn(|| {
         last_line.say();
         None
     });
-    let parts = std::iter::once(bytes.as_slice()).chain(no_more);
+    let parts = std::iter::once(bytes).chain(no_more);
     let answered = step(Step::Message, ANSWER, connection.message_iter(parts)).await;
     // After the last line and without the server's own no, the message may be on its way.
     answered.map(drop).map_err(|fault| match fault.code {

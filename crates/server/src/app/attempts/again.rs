@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use domain::Scope;
-use domain::payment::Step;
+use domain::payment::{SessionStatus, Step};
 use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
 use tokio::time::Instant;
@@ -60,6 +60,7 @@ impl App {
             before.told();
             return Ok(None);
         };
+        let mut is_first = true;
         loop {
             let look = self.look(move |tx, _| {
                 let payment = sessions::look_up_payment(tx, scope, session)?;
@@ -71,6 +72,13 @@ impl App {
                 Ok((payment, is_under_way))
             });
             let (payment, is_under_way) = look.await?;
+            // What ended since without a payment is no answer to who asks to pay; what ends while they wait is theirs.
+            if std::mem::take(&mut is_first)
+                && matches!(payment.session.status(), SessionStatus::Failed | SessionStatus::Cancelled)
+            {
+                before.told();
+                return Ok(None);
+            }
             if !is_under_way || monotonic::now() >= since + idempotency::LONGEST_WAIT {
                 before.told();
                 return Ok(Some(payment));

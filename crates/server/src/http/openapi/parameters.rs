@@ -75,7 +75,10 @@ fn meaning(operation: &str, name: &str) -> (Value, &'static str) {
         "reference" => (filter(255), "Only checkouts with this reference of yours."),
         "customer_id" => (filter(64), "Only those of this customer."),
         "start_date" => (schema::<words::TimeIn>(), "Created at or after this time."),
-        "end_date" => (schema::<words::TimeIn>(), "Created at or before this time."),
+        "end_date" => (
+            schema::<words::TimeIn>(),
+            "Created at or before this time, by `created_at` as it is printed. A date means the whole day.",
+        ),
         "transaction_id" if operation == "get_ledger_proof" => {
             (text(64), "Prove the entries of this transaction as well.")
         }

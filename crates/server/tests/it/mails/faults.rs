@@ -211,3 +211,28 @@ async fn what_processes_end_with_is_sent_three_times() {
     })
     .await;
 }
+
+/// A server that says nothing to the recipient has no mail that could have arrived, however often a process ends meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_server_took_is_not_counted() {
+    on_each("what no server took is not counted", async |place| {
+        let sink = Sink::start(Script { recipient: "later 250 fine", ..Script::default() }).await;
+        let world = World::mailing_on(place.settings(), &sink.url()).await;
+        let invoice = owed(&world).await;
+        for count in 1..=4 {
+            let sending = world.sends(world.hold_mail().await);
+            let asked = |line: &String| line.starts_with("RCPT");
+            sink.has_heard("the recipient", |heard| heard.commands.iter().filter(|line| asked(line)).count() == count)
+                .await;
+            sending.abort();
+            assert!(sending.await.unwrap_err().is_cancelled());
+            let mail = world.mails_of(invoice.id).await.remove(0);
+            assert_eq!((mail.status, mail.attempts, mail.unanswered), (MailStatus::Pending, 0, 0));
+            world.clock.advance(LEASE);
+        }
+        assert_eq!(sink.heard(|heard| heard.messages.len()), 0);
+        world.app.store().close().await;
+        place.end().await;
+    })
+    .await;
+}

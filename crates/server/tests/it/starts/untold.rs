@@ -104,3 +104,32 @@ async fn a_payer_who_went_away_and_asks_again_begins_no_other_payment() {
         place.end().await;
     }
 }
+
+/// What ended meanwhile without a payment is no answer to who asks to pay.
+#[tokio::test]
+async fn a_payment_that_failed_meanwhile_is_begun_anew() {
+    let (world, rail) = behind(Trouble::Lost(0), true).await;
+    world.rest().await;
+    let merchant = Arc::new(Merchant::of(&world).await);
+    let mut body = tea(&merchant).await;
+    body["customer_phone"] = json!("+2207000001");
+    let (first, disk) = in_line(&world, pay(&merchant, &body)).await;
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    disk.open();
+    let failed = async {
+        while attempts(&merchant).await.first().is_none_or(|attempt| attempt["status"] != "failed") {
+            world.clock.advance(Duration::from_secs(1));
+            for claimed in dalasi::jobs::claim_due(&world.app, 9).await {
+                dalasi::jobs::run_one(&world.app, claimed).await;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, failed).await.expect("its payer has no money");
+    let (status, is_replayed, told) = pay(&merchant, &body).await;
+    assert_eq!((status, is_replayed), (200, false), "{told}");
+    assert_eq!((attempts(&merchant).await.len(), rail.starts.load(Ordering::SeqCst)), (2, 2));
+    world.has_clean_books().await;
+    world.app.store().close().await;
+}
