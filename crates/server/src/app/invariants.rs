@@ -3,7 +3,6 @@
 //!
 //! It does no checking.
 
-use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::{Scope, Timestamp};
@@ -29,20 +28,6 @@ impl Invariants {
     /// Each run looks at the same rows: what the latest found may be what the next one sees again.
     pub fn known_faults(&self) -> u64 {
         self.fault_count.max(self.seen_since)
-    }
-}
-
-/// Whose money is not where the books say.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Doubt {
-    pub scopes: BTreeSet<Scope>,
-    /// Nobody knows whose: everybody's.
-    pub is_of_all: bool,
-}
-
-impl Doubt {
-    pub fn is_of(&self, scope: Scope) -> bool {
-        self.is_of_all || self.scopes.contains(&scope)
     }
 }
 

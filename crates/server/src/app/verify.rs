@@ -40,7 +40,6 @@ use store::queries::organizations;
 use store::queries::verify::{self as stored, Stored};
 use store::{Entity, Error, SqlKind, Tx};
 
-use super::invariants::Doubt;
 use crate::error::Failure;
 
 /// More than these are counted and not kept.
@@ -136,12 +135,7 @@ impl Report {
         Some(self.fault_count.saturating_sub(named)).filter(|unnamed| *unnamed > 0)
     }
 
-    /// Whose money the faults put in doubt.
-    pub fn doubt(&self) -> Doubt {
-        Doubt { scopes: self.doubts.keys().copied().flatten().collect(), is_of_all: self.doubts.contains_key(&None) }
-    }
-
-    /// And by which faults.
+    /// Whose money the faults put in doubt, and by which. Where nobody knows whose it is, it may be anybody's.
     pub fn doubts(&self) -> &BTreeMap<Option<Scope>, InDoubt> {
         &self.doubts
     }
