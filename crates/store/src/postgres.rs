@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{self, Arc};
 
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Mutex, mpsc, watch};
+use tokio::sync::{Mutex, Semaphore, mpsc, watch};
 
 pub(crate) use self::condition::{SIZE, condition};
 
@@ -49,6 +49,8 @@ pub(crate) struct Common {
     pub(crate) stale: AtomicUsize,
     pub(crate) additions: Arc<Additions>,
     pub(crate) blocked: Blocked<Again>,
+    /// So many threads more may wait long for what another transaction holds.
+    pub(crate) patient: Semaphore,
 }
 
 /// What the store hands its closures to.
@@ -83,6 +85,7 @@ pub(crate) async fn start(settings: &Settings, url: &str, clock: Arc<Monotone>) 
     connect::answered(connect::check_settings(&link.client, settings.allow_unsafe)).await?;
     drop(link);
 
+    let connections = settings.connections.max(1);
     let (messages, waiting) = mpsc::channel(QUEUE_LIMIT);
     let additions = Arc::new(Additions::default());
     let common = Arc::new(Common {
@@ -96,9 +99,10 @@ pub(crate) async fn start(settings: &Settings, url: &str, clock: Arc<Monotone>) 
         stale: AtomicUsize::new(0),
         additions: Arc::clone(&additions),
         blocked: Blocked::new(),
+        patient: Semaphore::new(connections / 2),
     });
     let mut threads = Vec::new();
-    for index in 0..settings.connections.max(1) {
+    for index in 0..connections {
         let worker = worker::Worker::new(Arc::clone(&common))?;
         threads.push(thread::spawn(format!("postgres-{index}"), move || worker.run())?);
     }

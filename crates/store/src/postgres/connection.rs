@@ -71,7 +71,7 @@ pub(crate) struct Connection {
     pub(super) begun: bool,
     pub(super) wrote: bool,
     limit: Duration,
-    /// The transaction waited for another as long as it may.
+    /// The transaction waited for another as long as its patience lasts.
     pub(crate) is_blocked: bool,
     /// What the worker has to do about this connection.
     pub(crate) state: State,
@@ -84,8 +84,10 @@ pub(crate) struct Connection {
 /// How long a transaction waits for what another one holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// Nobody else waits for it, or it has a place in the server's line for a row.
+    /// It keeps its place in the server's line for a row, and its thread.
     Long,
+    /// Longer than many take to have their turn with a row that all of them write, one after the other.
+    Fair,
     /// Others wait for it that need nothing of what is held. Most that wait for a key do so in vain: it is taken then.
     Brief,
     /// The same, while some are held up already.
@@ -362,7 +364,8 @@ impl Connection {
     fn note(&mut self, cause: Cause) {
         match cause {
             Cause::Statement | Cause::Consequence => {}
-            Cause::Blocked => self.is_blocked = true,
+            // Who says itself how long it waits has also its own answer to having waited in vain.
+            Cause::Blocked => self.is_blocked = self.limit != UNHURRIED_LIMIT,
             Cause::Stale => self.state = State::Stale,
             Cause::Ended | Cause::Lost => self.state = State::Lost,
         }

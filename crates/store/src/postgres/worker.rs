@@ -87,7 +87,7 @@ impl Running {
             match next {
                 None => return,
                 Some(Message::One(_, job) | Message::Addition(job)) if job.abandoned() => {}
-                Some(Message::One(Access::Write, job)) => self.write(job, Patience::Long),
+                Some(Message::One(Access::Write, job)) => self.write(job, self.fair()),
                 Some(Message::One(Access::Read, job)) => self.read(job),
                 Some(Message::Addition(job)) => self.write(job, self.brief()),
                 Some(Message::Additions) => self.add(),
@@ -163,7 +163,7 @@ impl Running {
     }
 
     /// Begun at `begun_us`, perhaps together with others. Who is held up by another transaction longer than its patience lasts
-    /// is given back.
+    /// is given back, unless its thread may wait long.
     fn write_since(&mut self, mut job: Box<dyn Job>, begun_us: i64, patience: Patience) -> Option<Again> {
         let mut reconnections = 0;
         let mut conflicts = 0;
@@ -185,7 +185,11 @@ impl Running {
                 }
                 self.sleep(pause_after(conflicts, job.seed()));
             } else if patience != Patience::Long && self.was_blocked() && error != Error::UnknownCommit && !is_late {
-                return Some(Again { job, begun_us, error });
+                let common = Arc::clone(&self.common);
+                return match common.patient.try_acquire() {
+                    Ok(_place) if patience == Patience::Fair => self.write_since(job, begun_us, Patience::Long),
+                    _ => Some(Again { job, begun_us, error }),
+                };
             } else if error == Error::UnknownCommit || sound || is_late || reconnections == RECONNECTIONS {
                 job.refuse(error);
                 return None;
@@ -227,6 +231,12 @@ impl Running {
         for Again { job, error, .. } in self.common.blocked.go_on(|| self.call_for_blocked()) {
             job.refuse(error);
         }
+    }
+
+    /// A row that many write at once has them stand in line, and none of them is refused for that. Where half of the threads wait
+    /// already, something is held that nobody lets go (by a process that is gone, say): the other half is for everything else.
+    fn fair(&self) -> Patience {
+        if self.common.patient.available_permits() > 0 { Patience::Fair } else { Patience::Brief }
     }
 
     /// What holds up some will hold up more: none of them keeps a thread for long.

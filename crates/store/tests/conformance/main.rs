@@ -12,6 +12,7 @@ mod customers;
 mod deliveries;
 mod documents;
 mod events;
+mod held;
 mod idempotency;
 mod invoices;
 mod key_index;

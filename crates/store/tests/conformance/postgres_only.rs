@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use store::{Clock, Database, Error, Settings, Store, Tx};
-use tokio::task::JoinHandle;
 
 use crate::additions::{A_MOMENT, Held};
 use crate::world::{System, World, entropy, raw_postgres, schema};
 use crate::writes::add_posting;
 
 /// What is done at once takes, on a machine that has much else to do; far less than a key is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_that_lose_writes_are_refused() {
@@ -133,121 +132,6 @@ async fn nothing_is_begun_anew_when_its_caller_may_be_gone() {
     assert_eq!(world.count("postings").await, 1);
     store.close().await;
     world.end().await;
-}
-
-/// A process that went away without a word holds a key, for as long as the server waits for it.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_held_key_holds_up_nobody_else() {
-    let Some(world) = World::postgres("a_held_key_holds_up_nobody_else").await else { return };
-    let settings = Settings { connections: 2, ..world.settings.clone() };
-    let open = || Store::open_with(settings.clone(), schema(), Arc::new(System), entropy());
-    let (first, second) = (open().await.unwrap(), open().await.unwrap());
-    let holder = raw_postgres(world.url()).await;
-    holder.batch_execute("begin; insert into postings (id, note) values ('held', '')").await.unwrap();
-
-    // As many want it as there are threads, each by itself, and others come behind them.
-    let mut waiting: Vec<_> = (0..2).map(|_| add(&first, "held".to_owned())).collect();
-    tokio::time::sleep(A_MOMENT).await;
-    let others = join_all((0..20).map(|number| add(&first, format!("behind{number}"))));
-    let answers = tokio::time::timeout(PATIENCE, others).await.expect("they wait for the key as well");
-    assert!(answers.iter().all(|answer| matches!(answer, Ok(Ok(())))), "{answers:?}");
-
-    // One wants it in the midst of a transaction that it shares with others.
-    let threads = Held::of(&second, 2).await;
-    let others: Vec<_> = (0..60)
-        .map(|number| {
-            if number == 30 {
-                waiting.push(add(&second, "held".to_owned()));
-            }
-            add(&second, format!("beside{number}"))
-        })
-        .collect();
-    threads.let_go().await;
-    let answers = tokio::time::timeout(PATIENCE, join_all(others)).await.expect("they wait for the key as well");
-    assert!(answers.iter().all(|answer| matches!(answer, Ok(Ok(())))), "{answers:?}");
-    for store in [&first, &second] {
-        let read = store.read(|tx| tx.query("select id from postings", &[]));
-        assert_eq!(tokio::time::timeout(PATIENCE, read).await.expect("no thread is free").unwrap().len(), 80);
-    }
-
-    // Whoever wants it waits on, and one of them gets it.
-    assert!(waiting.iter().all(|add| !add.is_finished()));
-    holder.batch_execute("rollback").await.unwrap();
-    let answers = tokio::time::timeout(PATIENCE, join_all(waiting)).await.expect("nobody holds it");
-    assert_eq!(answers.iter().filter(|answer| matches!(answer, Ok(Ok(())))).count(), 1, "{answers:?}");
-    assert_eq!(world.count("postings").await, 81);
-    first.close().await;
-    second.close().await;
-    world.end().await;
-}
-
-/// As when a merchant's row is held, and every create of theirs waits for it.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_held_key_holds_up_nobody_else_however_many_want_it() {
-    let Some(world) = World::postgres("a_held_key_however_many_want_it").await else { return };
-    let settings = Settings { connections: 2, ..world.settings.clone() };
-    let store = Store::open_with(settings, schema(), Arc::new(System), entropy()).await.unwrap();
-    let holder = raw_postgres(world.url()).await;
-    holder.batch_execute("begin; insert into postings (id, note) values ('held', '')").await.unwrap();
-    let waiting: Vec<_> = (0..200).map(|_| add(&store, "held".to_owned())).collect();
-    tokio::time::sleep(A_MOMENT).await;
-    for round in 0..3 {
-        let reads = join_all((0..20).map(|_| store.read(|tx| tx.query("select id from postings", &[]))));
-        let adds = join_all((0..20).map(|number| add(&store, format!("other{round}.{number}"))));
-        let others = tokio::time::timeout(Duration::from_secs(2), async { tokio::join!(reads, adds) });
-        let (reads, adds) = others.await.expect("they wait for the key as well");
-        assert!(reads.iter().all(Result::is_ok), "{reads:?}");
-        assert!(adds.iter().all(|answer| matches!(answer, Ok(Ok(())))), "{adds:?}");
-    }
-
-    // Few of them wait on, and one of those gets it.
-    assert!(waiting.iter().any(|add| !add.is_finished()));
-    holder.batch_execute("rollback").await.unwrap();
-    let answers = tokio::time::timeout(PATIENCE, join_all(waiting)).await.expect("nobody holds it");
-    let count = |wanted: &Result<(), Error>| answers.iter().filter(|answer| answer.as_ref().unwrap() == wanted).count();
-    assert_eq!(count(&Ok(())), 1, "{answers:?}");
-    assert!(count(&Err(Error::Busy)) > 0, "{answers:?}");
-    assert_eq!(world.count("postings").await, 61);
-    store.close().await;
-    world.end().await;
-}
-
-/// Nobody waits for an answer that never comes.
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_held_up_while_the_store_closes_is_refused() {
-    let Some(world) = World::postgres("what_is_held_up_while_the_store_closes").await else { return };
-    let store = world.open().await;
-    let holder = raw_postgres(world.url()).await;
-    holder.batch_execute("begin; insert into postings (id, note) values ('held', '')").await.unwrap();
-    let waiting: Vec<_> = (0..10).map(|_| add(&store, "held".to_owned())).collect();
-    tokio::time::sleep(5 * A_MOMENT).await;
-    assert!(waiting.iter().all(|add| !add.is_finished()));
-    tokio::time::timeout(PATIENCE, store.close()).await.expect("it waits for the key");
-    let answers = tokio::time::timeout(PATIENCE, join_all(waiting)).await.expect("somebody was forgotten");
-    assert!(answers.iter().all(|answer| matches!(answer, Ok(Err(_)))), "{answers:?}");
-    holder.batch_execute("rollback").await.unwrap();
-    assert_eq!(world.count("postings").await, 0);
-    world.end().await;
-}
-
-/// Who gets nothing is told so in time, and nothing of it is left waiting.
-#[tokio::test(flavor = "multi_thread")]
-async fn what_stays_held_is_refused() {
-    let Some(world) = World::postgres("what_stays_held_is_refused").await else { return };
-    let store = world.open().await;
-    let holder = raw_postgres(world.url()).await;
-    holder.batch_execute("begin; insert into postings (id, note) values ('held', '')").await.unwrap();
-    let answer = tokio::time::timeout(3 * PATIENCE, add(&store, "held".to_owned())).await.expect("an answer").unwrap();
-    assert!(matches!(&answer, Err(Error::Unavailable(why)) if why.contains("55P03")), "{answer:?}");
-    holder.batch_execute("rollback").await.unwrap();
-    store.close().await;
-    assert_eq!(world.count("postings").await, 0);
-    world.end().await;
-}
-
-fn add(store: &Store, id: String) -> JoinHandle<Result<(), Error>> {
-    let store = store.clone();
-    tokio::spawn(async move { store.add(move |tx| add_posting(tx, &id)).await })
 }
 
 /// The real interleaving: the other connection commits between the reading and the writing of this transaction.
@@ -447,18 +331,18 @@ async fn every_transaction_has_limits_on_the_server() {
         Ok::<_, Error>([row.get::<String>(0)?, row.get(1)?, row.get(2)?])
     };
     let (hurried, unhurried) = (["15s", "20s", "1min"], ["10min", "6h", "1h"]);
-    let brief = ["100ms", "20s", "1min"];
+    let (fair, brief) = (["500ms", "20s", "1min"], ["100ms", "20s", "1min"]);
     for round in 0..2 {
         assert_eq!(store.read(limits).await.unwrap(), hurried, "{round}");
-        assert_eq!(store.write(limits).await.unwrap(), hurried, "{round}");
+        assert_eq!(store.write(limits).await.unwrap(), fair, "{round}");
         let insert = move |tx: &mut Tx<'_>| {
             add_posting(tx, &format!("{round}"))?;
             limits(tx)
         };
-        assert_eq!(store.write(insert).await.unwrap(), hurried, "{round}");
+        assert_eq!(store.write(insert).await.unwrap(), fair, "{round}");
         assert_eq!(store.add(limits).await.unwrap(), brief, "{round}");
         let late = move |tx: &mut Tx<'_>| {
-            assert_eq!(limits(tx)?, hurried);
+            assert_eq!(limits(tx)?, fair);
             tx.unhurried();
             tx.unhurried();
             limits(tx)
@@ -507,7 +391,7 @@ async fn a_read_leaves_nothing_behind_on_its_connection() {
     world.end().await;
 }
 
-/// Neither is run again, and neither leaves anything behind that waits.
+/// None is run again then, and none leaves anything behind that waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_takes_too_long_ends_on_the_server() {
     let Some(world) = World::postgres("what_takes_too_long_ends_on_the_server").await else { return };
@@ -542,7 +426,8 @@ async fn what_takes_too_long_ends_on_the_server() {
     assert!(code(sleeping.map(drop)).contains("57014"));
     assert!(code(waiting.map(drop)).contains("55P03"));
     assert!(code(reading.map(drop)).contains("55P03"));
-    assert_eq!(runs.load(Ordering::Relaxed), 3);
+    // The write waits a while where many may stand in line, and then once more, long.
+    assert_eq!(runs.load(Ordering::Relaxed), 4);
     let busy = "select count(*) from pg_stat_activity
         where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'";
     let left: i64 = holder.query_typed_one(busy, &[]).await.unwrap().get(0);
@@ -557,7 +442,7 @@ async fn what_takes_too_long_ends_on_the_server() {
 async fn a_transaction_that_the_server_ended_runs_again() {
     let Some(world) = World::postgres("a_transaction_that_the_server_ended_runs_again").await else { return };
     let store = world.open().await;
-    for (code, runs_wanted) in [("25P03", 2), ("08006", 2), ("57014", 1), ("55P03", 1)] {
+    for (code, runs_wanted) in [("25P03", 2), ("08006", 2), ("55P03", 2), ("57014", 1)] {
         let runs = Arc::new(AtomicU32::new(0));
         let seen = Arc::clone(&runs);
         let answer = store
@@ -575,7 +460,7 @@ async fn a_transaction_that_the_server_ended_runs_again() {
             _ => assert_eq!(answer, Ok(()), "{code}"),
         }
     }
-    assert_eq!(world.count("postings").await, 2);
+    assert_eq!(world.count("postings").await, 3);
     store.close().await;
     world.end().await;
 }

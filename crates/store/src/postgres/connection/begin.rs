@@ -53,10 +53,12 @@ pub(super) fn text(access: Access, patience: Patience, is_unhurried: bool, is_to
         (Access::Write, _, true, _) => begin_write!(unhurried!()),
         (Access::Read, _, true, _) => begin_read!(unhurried!()),
         (Access::Write, Patience::Long, false, true) => begin_write!(""),
+        (Access::Write, Patience::Fair, false, true) => begin_write!("set local lock_timeout = '500ms'"),
         (Access::Write, Patience::Brief, false, true) => begin_write!("set local lock_timeout = '100ms'"),
         (Access::Write, Patience::Briefest, false, true) => begin_write!("set local lock_timeout = '5ms'"),
         (Access::Read, _, false, true) => begin_read!(""),
         (Access::Write, Patience::Long, false, false) => begin_write!(hurried!("set local", "15s")),
+        (Access::Write, Patience::Fair, false, false) => begin_write!(hurried!("set local", "500ms")),
         (Access::Write, Patience::Brief, false, false) => begin_write!(hurried!("set local", "100ms")),
         (Access::Write, Patience::Briefest, false, false) => begin_write!(hurried!("set local", "5ms")),
         (Access::Read, _, false, false) => begin_read!(hurried!("set local", "15s")),
@@ -69,7 +71,7 @@ mod tests {
 
     #[test]
     fn where_a_session_keeps_nothing_each_transaction_is_told_everything() {
-        for patience in [Patience::Long, Patience::Brief, Patience::Briefest] {
+        for patience in [Patience::Long, Patience::Fair, Patience::Brief, Patience::Briefest] {
             for (access, is_unhurried) in
                 [(Access::Write, false), (Access::Write, true), (Access::Read, false), (Access::Read, true)]
             {
