@@ -96,7 +96,8 @@ impl Installation {
         succeed(Command::new(&self.dalasi).arg("verify").args(&self.location)).map(drop)
     }
 
-    /// What is stored takes so many bytes of the disk.
+    /// What is stored takes so many bytes of the disk. What PostgreSQL keeps of rows that are gone, until it uses the room again, hangs on
+    /// when it was last tidied up, and is left out.
     pub(crate) fn size(&self) -> Result<f64> {
         match &self.kept_in {
             KeptIn::Folder(data) => {
@@ -107,8 +108,8 @@ impl Installation {
             }
             KeptIn::Database(url, programs) => {
                 let mut psql = Command::new(programs.join("psql"));
-                psql.args(["--quiet", "--no-psqlrc", "--tuples-only", "--no-align", url, "--command"]);
-                let said = succeed(psql.arg("select pg_database_size(current_database())"))?;
+                psql.args(["--quiet", "--no-psqlrc", "--tuples-only", "--no-align", url, "--command", "vacuum full"]);
+                let said = succeed(psql.args(["--command", "select pg_database_size(current_database())"]))?;
                 said.trim().parse().map_err(|_| format!("the database says that its size is {said:?}"))
             }
         }

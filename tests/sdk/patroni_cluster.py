@@ -39,7 +39,7 @@ SHARED = """
     ttl: {ttl}
     loop_wait: {loop_wait}
     retry_timeout: {retry_timeout}
-    maximum_lag_on_failover: {lag}
+    maximum_lag_on_failover: 1073741824
     synchronous_mode: {synchronous}
     synchronous_mode_strict: {synchronous}
     postgresql:
@@ -172,8 +172,6 @@ class Cluster:
     def __init__(self, synchronous=True, ttl=20, loop_wait=5, retry_timeout=5):
         self.shared = {
             "synchronous": str(synchronous).lower(), "ttl": ttl, "loop_wait": loop_wait, "retry_timeout": retry_timeout,
-            # Asynchronous ones are there to show what is lost, so one that lags may lead.
-            "lag": 0 if synchronous else 1 << 30,
         }  # fmt: skip
         self.held = []
         self.synchronous = synchronous

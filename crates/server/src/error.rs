@@ -111,7 +111,10 @@ impl Failure {
             Failure::TooManyMails => {
                 "Ten mails about this were sent within ten minutes. Wait some minutes before you send another.".into()
             }
-            Failure::Store(store::Error::Unavailable(_) | store::Error::Busy | store::Error::Conflict) => {
+            Failure::Store(store::Error::Busy) => {
+                "There is more to do right now than can be done at once. Nothing was changed; try again.".into()
+            }
+            Failure::Store(store::Error::Unavailable(_) | store::Error::Conflict) => {
                 "The service can't write right now. Nothing was changed; try again.".into()
             }
             Failure::Store(_) | Failure::Broken(_) => {

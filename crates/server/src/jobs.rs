@@ -148,8 +148,8 @@ async fn claim(app: &App, lane: Lane, limit: usize) -> Result<Vec<ClaimedJob>, F
         let (mut due, mut asked) = (Vec::new(), BTreeMap::new());
         for claimed in jobs::claim(tx, lane, limit, now.plus(JOB_LEASE))? {
             // In one transaction: a refund that was claimed and then put off could be taken for one that its rail was called for.
-            match sends_doubtful(tx, &claimed, &mut asked)? {
-                true => jobs::put_off(tx, &claimed, now.plus(DOUBT_PAUSE))?,
+            match is_of_doubtful(tx, &claimed, &mut asked)? {
+                true => put_off(tx, &claimed)?,
                 false => due.push(claimed),
             }
         }
@@ -158,8 +158,8 @@ async fn claim(app: &App, lane: Lane, limit: usize) -> Result<Vec<ClaimedJob>, F
     app.store().write(claim).await
 }
 
-/// Whether it would send money of which the books say two things, whichever process has seen that. Each merchant's are asked for once.
-fn sends_doubtful(
+/// [`sends_doubtful`] of many: each merchant's books are asked for once.
+fn is_of_doubtful(
     tx: &mut Tx<'_>,
     claimed: &ClaimedJob,
     asked: &mut BTreeMap<Scope, bool>,
@@ -170,9 +170,19 @@ fn sends_doubtful(
     if let Some(are) = asked.get(&claimed.scope) {
         return Ok(*are);
     }
-    let are = doubts::are_of(tx, claimed.scope)?;
+    let are = sends_doubtful(tx, claimed)?;
     asked.insert(claimed.scope, are);
     Ok(are)
+}
+
+/// Whether it would send money of which the books say two things, whichever process has seen that.
+pub(crate) fn sends_doubtful(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<bool, store::Error> {
+    Ok(matches!(claimed.job, Job::SendRefund(_)) && doubts::are_of(tx, claimed.scope)?)
+}
+
+/// Until the books may be right again.
+pub(crate) fn put_off(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<(), store::Error> {
+    jobs::put_off(tx, claimed, tx.now().plus(DOUBT_PAUSE))
 }
 
 /// Up to `limit` jobs that are due, held by the caller.

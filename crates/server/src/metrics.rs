@@ -10,6 +10,7 @@ use metrics::{
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
+use domain::Timestamp;
 use store::Store;
 
 use crate::clock::CLOCK_JUMPS_METRIC;
@@ -23,6 +24,7 @@ const CONNECTIONS_CUT: &str = "dalasi_connections_cut_total";
 const SHED: &str = "dalasi_requests_shed_total";
 const RATE_LIMITED: &str = "dalasi_rate_limited_total";
 const INVARIANT_FAULTS: &str = "dalasi_invariant_faults";
+const INVARIANTS_CHECKED: &str = "dalasi_invariants_checked_timestamp_seconds";
 const BACKLOG: &str = "dalasi_backlog_seconds";
 const DATABASE_CALLS: &str = "dalasi_database_calls";
 const LOG_LINES_DROPPED: &str = "dalasi_log_lines_dropped_total";
@@ -31,6 +33,7 @@ const LOG_LINES_DROPPED: &str = "dalasi_log_lines_dropped_total";
 const REFUSALS: &[&str] = &["total", "address"];
 const CUTS: &[&str] = &["tls_handshake", "first_byte", "header", "write", "unknown_outcome"];
 const LIMITS: &[&str] = &["key", "visitor", "address", "endpoint_test"];
+const FAILURES: &[&str] = &["500", "503"];
 const SHED_KINDS: &[&str] = &["write", "other", "body", "answer", "stream"];
 
 /// Seconds; from an answer out of memory to the longest that a client waits.
@@ -107,6 +110,11 @@ fn describe() {
         "Rows that the latest background check of the books found wrong, or merchants and modes whose refunds wait, if those are more; NaN until the first has ended or sees one, unless refunds wait. From workers only."
     );
     describe_gauge!(
+        INVARIANTS_CHECKED,
+        Unit::Seconds,
+        "Unix time when the latest background check of the books ended; before the first, when the process started. From workers only."
+    );
+    describe_gauge!(
         BACKLOG,
         Unit::Seconds,
         "How long the oldest work that is due has been waiting, by queue: jobs, jobs_ahead (files that are made before somebody asks), jobs_aside (merchants' pictures, webhooks that are given up), webhooks, mails, events (without a place in the log) or seals (ledger entries without a batch); while a worker can't look, as if nothing had been done since. From workers only."
@@ -163,6 +171,10 @@ pub fn request_answered(route: &str, method: &http::Method, status: u16, elapsed
             let count =
                 counter!(REQUESTS, "route" => route.to_owned(), "method" => method, "status" => status.to_string());
             let duration = histogram!(DURATION, "route" => route.to_owned(), "method" => method);
+            // So that the first failure of a route that has answered before is an increase.
+            for failure in FAILURES.iter().filter(|_| answered.iter().all(|it| it.method != method)) {
+                counter!(REQUESTS, "route" => route.to_owned(), "method" => method, "status" => *failure).increment(0);
+            }
             answered.push(Answered { method, status, count, duration });
             answered.len() - 1
         });
@@ -201,8 +213,15 @@ pub fn connection_cut(reason: &'static str) {
 }
 
 /// There will be a background check, and none has ended: how many faults there are is not known, which is not 0.
-pub fn invariants_unknown() {
+pub fn invariants_unknown(now: Timestamp) {
     gauge!(INVARIANT_FAULTS).set(f64::NAN);
+    invariants_ended(now);
+}
+
+/// A background check has come to its end.
+pub fn invariants_ended(now: Timestamp) {
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, which holds seconds of any year")]
+    gauge!(INVARIANTS_CHECKED).set(now.seconds() as f64);
 }
 
 /// The background check has found so many faults, to its end or so far.
@@ -260,6 +279,8 @@ mod tests {
         let text = metrics.text();
         for line in [
             "dalasi_http_requests_total{route=\"/v1/checkouts/{id}\",method=\"GET\",status=\"200\"} 1",
+            "dalasi_http_requests_total{route=\"/v1/checkouts/{id}\",method=\"GET\",status=\"500\"} 0",
+            "dalasi_http_requests_total{route=\"/v1/checkouts/{id}\",method=\"GET\",status=\"503\"} 0",
             "dalasi_http_requests_total{route=\"unmatched\",method=\"other\",status=\"404\"} 1",
             "dalasi_http_request_duration_seconds_bucket{route=\"/v1/checkouts/{id}\",method=\"GET\",le=\"0.005\"} 1",
             "dalasi_connections 0",

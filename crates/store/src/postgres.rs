@@ -99,7 +99,7 @@ pub(crate) async fn start(settings: &Settings, url: &str, clock: Arc<Monotone>) 
         stale: AtomicUsize::new(0),
         additions: Arc::clone(&additions),
         blocked: Blocked::new(),
-        patient: Semaphore::new(connections / 2),
+        patient: Semaphore::new((connections / 2).max(1)),
     });
     let mut threads = Vec::new();
     for index in 0..connections {

@@ -47,8 +47,9 @@ impl App {
     where
         R: Fn(Result<&Payment, &Failure>) -> Reply + Send + Sync + Clone + 'static,
     {
+        let goes_on = request.has_code || matches!(request.target, Target::Session(_));
         let begin = move |tx: &mut Tx<'_>, context: &Context, key| payments::begin(tx, context, scope, &request, key);
-        self.begin_and_call(scope, begin, code, key, render).await
+        self.begin_and_call(scope, begin, goes_on, code, key, render).await
     }
 
     /// Sends a new code in place of one that never came: a new attempt of the same method, counted like any.
@@ -66,7 +67,8 @@ impl App {
         let begin = move |tx: &mut Tx<'_>, context: &Context, key| {
             payments::begin_again(tx, context, scope, target, &counted, key)
         };
-        self.begin_and_call(scope, begin, None, key, render).await
+        let goes_on = matches!(target, Target::Session(_));
+        self.begin_and_call(scope, begin, goes_on, None, key, render).await
     }
 
     /// `answer`: of a request with a key of ours, which hears of what was begun.
@@ -187,7 +189,7 @@ impl App {
 
     /// Hands an attempt to its rail: the job `StartAttempt`, run inline or by the worker, and claimed after `since`.
     pub(crate) async fn start_attempt(&self, claimed: &ClaimedJob, since: Instant) -> Result<Ended, Failure> {
-        let (scope, id, until) = (claimed.scope, transaction_of(claimed), insist::while_held());
+        let (scope, id, mut until) = (claimed.scope, transaction_of(claimed), insist::while_held());
         let order = self.order(scope, id).await?;
         let session = order.transaction.attempt().session;
         let (has_next_action, over) = self
@@ -215,7 +217,10 @@ impl App {
             (Step::Sending | Step::Unknown, None) => Some(Called::Lost("the rail is not configured any more".into())),
             // Whoever took over calls, or has called: they say what came of it.
             (Step::Sending | Step::Waiting | Step::Unknown, Some(_)) if !self.may_call(claimed, since).await? => None,
-            (Step::Sending | Step::Waiting | Step::Unknown, Some(rail)) => Some(started(rail.as_ref(), order).await),
+            (Step::Sending | Step::Waiting | Step::Unknown, Some(rail)) => {
+                until = insist::while_held();
+                Some(started(rail.as_ref(), order).await)
+            }
         };
         let claim = claimed.clone();
         self.settle_and_tell(scope, id, Heard::Start(claimed.clone()), until, move |tx, session, transaction, now| {

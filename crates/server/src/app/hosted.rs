@@ -278,7 +278,9 @@ impl Hosted {
         let is_of_link = matches!(self.object, PaidObject::PaymentLink(_));
         let came = paid.reached(TransactionStatus::Completed);
         let was_over = |over: Timestamp| came.is_none_or(|came| over <= came);
-        let mut ends = self.attempts.iter().filter_map(|attempt| attempt.reached(TransactionStatus::Expired));
+        // What ran out before it was begun says nothing of its time.
+        let since = self.attempts.iter().skip_while(|attempt| attempt.id != paid.id);
+        let mut ends = since.filter_map(|attempt| attempt.reached(TransactionStatus::Expired));
         is_of_link && paid.late && ends.any(was_over)
     }
 

@@ -156,7 +156,9 @@ impl App {
             key => return answer_of(self.run(begun, kind, key, command, render).await?),
         };
         let mut before = None;
-        if let Some(asked) = self.inner.untold.take(&own) {
+        while before.is_none()
+            && let Some(asked) = self.inner.untold.take(&own)
+        {
             before = self.came_to(begun, asked).await?;
         }
         if !own.sets_state

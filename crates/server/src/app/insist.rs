@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::{App, Context};
 use crate::error::Failure;
+use crate::jobs::{put_off, sends_doubtful};
 use crate::monotonic;
 
 /// Before the next try, where the database didn't take one. After the first nobody waits: most faults are over by then.
@@ -35,6 +36,7 @@ pub(super) fn once() -> Instant {
 impl App {
     /// Whether a rail may be called for a job that was claimed after `since`. A process that stood still, or waited for its database,
     /// knows nothing of who took the job over meanwhile: it holds the job for longer first, and calls nobody where it can't.
+    /// Nor may money be sent that the books are in doubt of by then.
     /// A fault of the database that passes is waited out as long as the job is surely held: a run that ended with it could not be
     /// told from one that called.
     pub(super) async fn may_call(&self, claimed: &ClaimedJob, mut since: Instant) -> Result<bool, Failure> {
@@ -42,9 +44,17 @@ impl App {
             let until = since + LEASE;
             since = monotonic::now();
             let claimed = claimed.clone();
-            let renew = move |tx: &mut Tx<'_>, _: &Context| Ok(jobs::renew(tx, &claimed, tx.now().plus(LEASE))?);
+            let renew = move |tx: &mut Tx<'_>, _: &Context| {
+                if sends_doubtful(tx, &claimed)? {
+                    put_off(tx, &claimed)?;
+                    return Ok(false);
+                }
+                Ok(jobs::renew(tx, &claimed, tx.now().plus(LEASE))?)
+            };
             if !self.commit_until(Some(until), renew).await? {
-                tracing::warn!("somebody has taken over a job whose rail was to be called: they say what comes of it");
+                tracing::warn!(
+                    "a rail is not called: somebody has taken over the job and says what comes of it, or the books are in doubt"
+                );
                 return Ok(false);
             }
         }

@@ -26,7 +26,7 @@ impl App {
         let Job::SendRefund(id) = claimed.job else {
             return Err(Failure::Broken("not a refund's job".into()));
         };
-        let (scope, until) = (claimed.scope, insist::while_held());
+        let (scope, mut until) = (claimed.scope, insist::while_held());
         let order = self.refund_order(scope, id).await?;
         let is_rerun = claimed.attempts > 1 && !domain::planted!(Defect::RefundSentAgain);
         let is_idempotent = self.refunds_once(&order);
@@ -37,9 +37,12 @@ impl App {
                 Some(Called::Lost("the process that called the rail died".into()))
             }
             (Step::Sending, None) => Some(Called::Lost("the rail is not configured any more".into())),
-            // Whoever took over calls, or has called, and a person may have decided since: they say what came of it.
+            // Whoever took over calls, or has called, and a person may have decided since: they say what came of it. Or it waits.
             (Step::Sending, Some(_)) if !self.may_call(claimed, since).await? => return Ok(()),
-            (Step::Sending, Some(rail)) => Some(in_time(rail.refund(order)).await),
+            (Step::Sending, Some(rail)) => {
+                until = insist::while_held();
+                Some(in_time(rail.refund(order)).await)
+            }
         };
         let claim = claimed.clone();
         self.settle_refund(scope, id, Some(claimed.clone()), until, move |tx, refund, transaction, now| {

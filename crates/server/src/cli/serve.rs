@@ -153,7 +153,7 @@ async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bo
     let recorded = metrics::install();
     tokio::spawn(metrics::keep_up());
     let worker = settings.roles.worker.then(|| {
-        metrics::invariants_unknown();
+        metrics::invariants_unknown(app.store().wall_time());
         tokio::spawn(jobs::work(app.clone(), stop.clone()))
     });
     let uses = settings.roles.api.then(|| tokio::spawn(app.clone().keep_key_uses(stop.clone())));

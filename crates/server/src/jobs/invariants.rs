@@ -145,6 +145,7 @@ fn found_since(before: &Report, after: &Report) -> Vec<(Option<Scope>, String)> 
 /// `standing`: the doubts that are left, of which others may have seen some.
 fn tell(app: &App, report: Report, standing: u64, now: Timestamp) {
     metrics::invariants_checked(report.fault_count.max(standing));
+    metrics::invariants_ended(app.store().wall_time());
     for fault in &report.faults {
         tracing::error!(table = fault.table, row = fault.row, what = fault.what, "the books are not right");
     }

@@ -154,6 +154,10 @@ impl Connection {
         }
     }
 
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     pub(crate) fn is_usable(&self) -> bool {
         self.state == State::Sound && !self.client.is_closed()
     }

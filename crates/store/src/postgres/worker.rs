@@ -33,6 +33,7 @@ pub(crate) struct Again {
     begun_us: i64,
     /// What it is told if it can't be begun any more.
     error: Error,
+    waits_long: bool,
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -41,6 +42,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const RECONNECTIONS: u32 = 3;
 /// After this it isn't started anew: who asked gives up after 30 seconds and may ask again, and then both would be done.
 const LAST_START_US: i64 = 10_000_000;
+/// A server's settings may change under a connection, and a pooler may have gone to another server: they are looked at so often.
+const LOOK_US: i64 = 60_000_000;
 
 pub(crate) struct Worker {
     common: Arc<Common>,
@@ -57,7 +60,7 @@ impl Worker {
     }
 
     pub(crate) fn run(self) {
-        Running { common: self.common, runtime: Rc::new(self.runtime), connection: None }.run();
+        Running { common: self.common, runtime: Rc::new(self.runtime), connection: None, looked_us: 0 }.run();
     }
 }
 
@@ -65,6 +68,8 @@ struct Running {
     common: Arc<Common>,
     runtime: Rc<Runtime>,
     connection: Option<Connection>,
+    /// When its server's settings were looked at.
+    looked_us: i64,
 }
 
 impl Running {
@@ -87,9 +92,9 @@ impl Running {
             match next {
                 None => return,
                 Some(Message::One(_, job) | Message::Addition(job)) if job.abandoned() => {}
-                Some(Message::One(Access::Write, job)) => self.write(job, self.fair()),
+                Some(Message::One(Access::Write, job)) => self.write(job, true),
                 Some(Message::One(Access::Read, job)) => self.read(job),
-                Some(Message::Addition(job)) => self.write(job, self.brief()),
+                Some(Message::Addition(job)) => self.write(job, false),
                 Some(Message::Additions) => self.add(),
                 Some(Message::Blocked) => self.try_blocked(),
             }
@@ -97,9 +102,17 @@ impl Running {
     }
 
     fn connect(&mut self) -> Result<&mut Connection, Error> {
-        if self.connection.as_ref().is_some_and(|connection| !connection.is_usable()) {
-            self.connection = None;
-            self.common.connected.fetch_sub(1, Ordering::Relaxed);
+        let now_us = self.common.clock.now_us();
+        if let Some(connection) = &self.connection {
+            let is_looked_at = now_us - self.looked_us >= LOOK_US;
+            let is_sound = connection.is_usable() && (!is_looked_at || self.is_safe(connection));
+            if is_looked_at {
+                self.looked_us = now_us;
+            }
+            if !is_sound {
+                self.connection = None;
+                self.common.connected.fetch_sub(1, Ordering::Relaxed);
+            }
         }
         if self.connection.is_none() {
             let connecting = async {
@@ -128,8 +141,14 @@ impl Running {
             let unprepared = Arc::clone(&self.common.unprepared);
             self.connection = Some(Connection::new(Rc::clone(&self.runtime), link, unprepared, pooled));
             self.common.connected.fetch_add(1, Ordering::Relaxed);
+            self.looked_us = now_us;
         }
         Ok(self.connection.as_mut().expect("it was made a line above"))
+    }
+
+    fn is_safe(&self, connection: &Connection) -> bool {
+        let looking = connect::check_settings(connection.client(), self.common.allow_unsafe);
+        self.runtime.block_on(connect::answered(looking)).is_ok()
     }
 
     /// When nobody has a connection, whoever waits is told so now. `true` when the store is closed.
@@ -157,14 +176,24 @@ impl Running {
         }
     }
 
-    fn write(&mut self, job: Box<dyn Job>, patience: Patience) {
-        let blocked = self.write_since(job, self.common.clock.now_us(), patience);
+    fn write(&mut self, job: Box<dyn Job>, waits_long: bool) {
+        let blocked = self.write_since(job, self.common.clock.now_us(), waits_long);
         self.line_up(blocked);
     }
 
     /// Begun at `begun_us`, perhaps together with others. Who is held up by another transaction longer than its patience lasts
-    /// is given back, unless its thread may wait long.
-    fn write_since(&mut self, mut job: Box<dyn Job>, begun_us: i64, patience: Patience) -> Option<Again> {
+    /// is given back, unless it wants to wait long and its thread may.
+    fn write_since(&mut self, job: Box<dyn Job>, begun_us: i64, waits_long: bool) -> Option<Again> {
+        let patience = if waits_long { self.fair() } else { self.brief() };
+        let Again { job, error, .. } = self.write_with(job, begun_us, patience)?;
+        let common = Arc::clone(&self.common);
+        match common.patient.try_acquire() {
+            Ok(_place) if waits_long => self.write_with(job, begun_us, Patience::Long),
+            _ => Some(Again { job, begun_us, error, waits_long }),
+        }
+    }
+
+    fn write_with(&mut self, mut job: Box<dyn Job>, begun_us: i64, patience: Patience) -> Option<Again> {
         let mut reconnections = 0;
         let mut conflicts = 0;
         loop {
@@ -185,11 +214,7 @@ impl Running {
                 }
                 self.sleep(pause_after(conflicts, job.seed()));
             } else if patience != Patience::Long && self.was_blocked() && error != Error::UnknownCommit && !is_late {
-                let common = Arc::clone(&self.common);
-                return match common.patient.try_acquire() {
-                    Ok(_place) if patience == Patience::Fair => self.write_since(job, begun_us, Patience::Long),
-                    _ => Some(Again { job, begun_us, error }),
-                };
+                return Some(Again { job, begun_us, error, waits_long: false });
             } else if error == Error::UnknownCommit || sound || is_late || reconnections == RECONNECTIONS {
                 job.refuse(error);
                 return None;
@@ -214,7 +239,7 @@ impl Running {
 
     /// The first that can still be begun.
     fn try_blocked(&mut self) {
-        while let Some(Again { job, begun_us, error }) = self.common.blocked.next() {
+        while let Some(Again { job, begun_us, error, waits_long }) = self.common.blocked.next() {
             if job.abandoned() {
                 continue;
             }
@@ -222,7 +247,7 @@ impl Running {
                 job.refuse(error);
                 continue;
             }
-            if let Some(again) = self.write_since(job, begun_us, self.brief()) {
+            if let Some(again) = self.write_since(job, begun_us, waits_long) {
                 self.common.blocked.put_back(again);
             }
             break;
@@ -236,7 +261,7 @@ impl Running {
     /// A row that many write at once has them stand in line, and none of them is refused for that. Where half of the threads wait
     /// already, something is held that nobody lets go (by a process that is gone, say): the other half is for everything else.
     fn fair(&self) -> Patience {
-        if self.common.patient.available_permits() > 0 { Patience::Fair } else { Patience::Brief }
+        if self.common.patient.available_permits() > 0 { Patience::Fair } else { self.brief() }
     }
 
     /// What holds up some will hold up more: none of them keeps a thread for long.
@@ -261,7 +286,7 @@ impl Running {
             jobs.retain(|job| !job.abandoned());
             match jobs.len() {
                 0 => {}
-                1 => jobs.into_iter().for_each(|job| self.write(job, self.brief())),
+                1 => jobs.into_iter().for_each(|job| self.write(job, false)),
                 _ => self.write_together(jobs),
             }
         }
@@ -287,7 +312,7 @@ impl Running {
                 Some(error) => job.refuse(error.clone()),
                 None if job.abandoned() => {}
                 None => {
-                    let blocked = self.write_since(job, begun_us, self.brief());
+                    let blocked = self.write_since(job, begun_us, false);
                     self.line_up(blocked);
                 }
             }

@@ -94,6 +94,70 @@ async fn a_held_row_holds_up_nobody_else() {
     world.end().await;
 }
 
+/// Who comes when half of the threads wait already takes next to nothing of the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_row_holds_up_nobody_else_however_fast_they_come() {
+    let Some(world) = World::postgres("a_held_row_however_fast_they_come").await else { return };
+    let settings = Settings { connections: 4, ..world.settings.clone() };
+    let store = Store::open_with(settings, schema(), Arc::new(System), entropy()).await.unwrap();
+    store
+        .write(|tx| tx.execute("insert into counters (name, version, value) values ('held', 1, 0)", &[]))
+        .await
+        .unwrap();
+    let holder = raw_postgres(world.url()).await;
+    holder.batch_execute("begin; update counters set value = 100 where name = 'held'").await.unwrap();
+    let coming = tokio::spawn({
+        let store = store.clone();
+        async move {
+            for _ in 0..500 {
+                drop(raise(&store, "held"));
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    });
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    while !coming.is_finished() {
+        let read = store.read(|tx| tx.query("select id from postings", &[]));
+        tokio::time::timeout(Duration::from_secs(2), read).await.expect("they wait for the row as well").unwrap();
+    }
+    holder.batch_execute("rollback").await.unwrap();
+    store.close().await;
+    world.end().await;
+}
+
+/// Whoever stands in the line has the same chance as who comes, also where a row is always somebody's.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_stands_in_the_line_has_a_turn_while_others_write() {
+    let Some(world) = World::postgres("who_stands_in_the_line_has_a_turn").await else { return };
+    let settings = Settings { connections: 4, ..world.settings.clone() };
+    let store = Store::open_with(settings, schema(), Arc::new(System), entropy()).await.unwrap();
+    store
+        .write(|tx| tx.execute("insert into counters (name, version, value) values ('held', 1, 0)", &[]))
+        .await
+        .unwrap();
+    let holder = raw_postgres(world.url()).await;
+    holder.batch_execute("begin; update counters set value = 100 where name = 'held'").await.unwrap();
+    let waiting: Vec<_> = (0..20).map(|_| raise(&store, "held")).collect();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let mut others = Vec::new();
+    for _ in 0..3 {
+        let other = raw_postgres(world.url()).await;
+        others.push(tokio::spawn(async move {
+            let write = "begin; update counters set value = value where name = 'held'; select pg_sleep(0.02); commit";
+            loop {
+                other.batch_execute(write).await.unwrap();
+            }
+        }));
+    }
+    tokio::time::sleep(A_MOMENT).await;
+    holder.batch_execute("rollback").await.unwrap();
+    let answers = tokio::time::timeout(PATIENCE, join_all(waiting)).await.expect("they never have a turn");
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Ok(1)))), "{answers:?}");
+    others.iter().for_each(JoinHandle::abort);
+    store.close().await;
+    world.end().await;
+}
+
 fn raise(store: &Store, name: &'static str) -> JoinHandle<Result<u64, Error>> {
     let store = store.clone();
     let raise = "update counters set value = value + 1 where name = $1";

@@ -55,6 +55,22 @@ async fn nothing_is_written_where_it_can_be_lost_after_the_start_either() {
     world.end().await;
 }
 
+/// Nor where they change under a connection that is there already.
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_that_change_are_seen_within_a_minute() {
+    let Some(world) = World::postgres("settings_that_change_are_seen").await else { return };
+    let clock = Arc::new(Ahead::default());
+    let settings = Settings { connections: 1, ..world.settings.clone() };
+    let store = Store::open_with(settings, schema(), Arc::clone(&clock) as Arc<dyn Clock>, entropy()).await.unwrap();
+    store.write(|tx| tx.execute("set synchronous_commit = off", &[])).await.unwrap();
+    let setting = |tx: &mut Tx<'_>| tx.query_one("select current_setting('synchronous_commit')", &[])?.get::<String>(0);
+    assert_eq!(store.write(setting).await.unwrap(), "off", "the connection is told otherwise");
+    clock.0.fetch_add(60_000_000, Ordering::SeqCst);
+    assert_eq!(store.write(setting).await.unwrap(), "on", "another connection");
+    store.close().await;
+    world.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_not_there_is_said_so() {
     let settings = Settings::new(Database::Postgres { url: "postgres://nobody@127.0.0.1:1/none".to_owned() });

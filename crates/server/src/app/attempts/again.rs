@@ -19,10 +19,12 @@ use crate::monotonic;
 const PAUSE: Duration = Duration::from_millis(250);
 
 impl App {
+    /// `goes_on`: with the session that it names, or with a code. Nothing else can be begun by it.
     pub(super) async fn begin_and_call<B, R>(
         &self,
         scope: Scope,
         begin: B,
+        goes_on: bool,
         code: Option<String>,
         key: Option<IdempotencyKey>,
         render: R,
@@ -39,10 +41,10 @@ impl App {
         let Some(own) = key.clone().filter(IdempotencyKey::is_own) else {
             return self.begin_once(since, scope, begin, code, key, None, render).await;
         };
-        if let Some(before) = self.inner.untold.take(&own)
-            && let Some(payment) = self.begun_before(since, scope, before).await?
-        {
-            return Ok(Reply { replayed: true, ..render(Ok(&payment)) });
+        while let Some(before) = self.inner.untold.take(&own) {
+            if let Some(payment) = self.begun_before(since, scope, goes_on, before).await? {
+                return Ok(Reply { replayed: true, ..render(Ok(&payment)) });
+            }
         }
         let asked = self.inner.untold.ask(own);
         let answer = Some(asked.answer().clone());
@@ -55,12 +57,18 @@ impl App {
 
     /// What was begun before, or gone on with, if that was committed: as it stands when its call has ended, or when nobody waits for
     /// that any longer.
-    async fn begun_before(&self, since: Instant, scope: Scope, before: Asked) -> Result<Option<Payment>, Failure> {
+    async fn begun_before(
+        &self,
+        since: Instant,
+        scope: Scope,
+        goes_on: bool,
+        before: Asked,
+    ) -> Result<Option<Payment>, Failure> {
         let Some(session) = self.session_before(since, &before).await? else {
             before.told();
             return Ok(None);
         };
-        let mut is_first = true;
+        let mut may_begin_anew = !goes_on;
         loop {
             let look = self.look(move |tx, _| {
                 let payment = sessions::look_up_payment(tx, scope, session)?;
@@ -73,7 +81,7 @@ impl App {
             });
             let (payment, is_under_way) = look.await?;
             // What ended since without a payment is no answer to who asks to pay; what ends while they wait is theirs.
-            if std::mem::take(&mut is_first)
+            if std::mem::take(&mut may_begin_anew)
                 && matches!(payment.session.status(), SessionStatus::Failed | SessionStatus::Cancelled)
             {
                 before.told();

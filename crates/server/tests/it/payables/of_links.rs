@@ -67,6 +67,28 @@ async fn late_money_uses_a_link_up() {
     world.books_are_right().await;
 }
 
+/// An attempt that had run out before the one that paid was begun says nothing of that one's time.
+#[tokio::test]
+async fn what_was_given_up_in_its_time_is_not_late_for_one_before_it() {
+    let world = World::new().await;
+    world.clock.stop();
+    let link = world.link(|_| {}).await;
+    let gone = world.initialize(pay(link, Method::Wave, QUIET)).await.unwrap();
+    world.clock.advance(Duration::from_secs(86_400));
+    assert_eq!(world.stored_attempt(gone).await.status(), TransactionStatus::Expired);
+    let anew = Initialize { replaces: Some(gone), ..pay(link, Method::Wave, QUIET) };
+    let given_up = world.initialize(anew).await.unwrap();
+    let mut payer = world.payer_at(format!("/pay/{}/{given_up}", link.object_id())).await;
+    payer.press("/other", &[]).await;
+    payer.choose(Method::Card).await;
+    assert_eq!(payer.page.heading(), "Continue on the card page");
+    world.confirm(&world.attempt(given_up).await).await;
+    assert!(world.attempt(given_up).await.late);
+    payer.reload().await;
+    assert_eq!(payer.page.heading(), "Paid", "{}", payer.page.body);
+    world.books_are_right().await;
+}
+
 #[tokio::test]
 async fn money_is_late_from_the_moment_the_session_ends() {
     let world = World::new().await;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use dalasi::app::App;
 use dalasi::clock::SystemClock;
 use dalasi::entropy::SystemEntropy;
+use domain::job::Job;
 use domain::payment::Step;
 use domain::refund::RefundStatus;
 use domain::{Mode, Scope};
@@ -127,6 +128,28 @@ async fn what_was_lost_on_its_way_is_not_sent_again_while_the_books_are_in_doubt
         world.clock.advance(Duration::from_secs(3600));
         work(&world.app).await;
     }
+    assert_eq!((stored(&world, id).await.status(), rail.times(id)), (RefundStatus::Completed, 1));
+    world.app.store().close().await;
+}
+
+/// A process that stood still, or waited for its database, since it claimed the refund.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_claimed_before_the_books_came_into_doubt_does_not_go_out_either() {
+    let (world, rail) = behind(|simulator| TestRail::made_of(simulator, false, &[])).await;
+    let paid = world.paid(1000).await;
+    world.rest().await;
+    let id = world.refund(paid, Some(100)).await.unwrap().id;
+    let due = dalasi::jobs::claim_due(&world.app, 9).await;
+    let claimed = due.iter().find(|claimed| claimed.job == Job::SendRefund(id)).expect("it is due");
+    world.app.doubt(vec![(Some(world.scope), "a posting is gone".to_owned())]).await.unwrap();
+    let long_ago = dalasi::monotonic::now() - Duration::from_secs(6);
+    world.app.send_refund(claimed, long_ago).await.unwrap();
+    assert_eq!((stored(&world, id).await.step(), rail.times(id)), (Step::Sending, 0));
+
+    // It was not begun, so that this is the first call, of which this rail takes one.
+    world.app.end_doubts(standing(&world.app).await).await.unwrap();
+    world.clock.advance(Duration::from_secs(3600));
+    work(&world.app).await;
     assert_eq!((stored(&world, id).await.status(), rail.times(id)), (RefundStatus::Completed, 1));
     world.app.store().close().await;
 }

@@ -118,19 +118,86 @@ async fn a_payment_that_failed_meanwhile_is_begun_anew() {
     first.abort();
     assert!(first.await.unwrap_err().is_cancelled());
     disk.open();
-    let failed = async {
-        while attempts(&merchant).await.first().is_none_or(|attempt| attempt["status"] != "failed") {
-            world.clock.advance(Duration::from_secs(1));
-            for claimed in dalasi::jobs::claim_due(&world.app, 9).await {
-                dalasi::jobs::run_one(&world.app, claimed).await;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, failed).await.expect("its payer has no money");
+    fails(&world, &merchant).await;
     let (status, is_replayed, told) = pay(&merchant, &body).await;
     assert_eq!((status, is_replayed), (200, false), "{told}");
     assert_eq!((attempts(&merchant).await.len(), rail.starts.load(Ordering::SeqCst)), (2, 2));
     world.has_clean_books().await;
     world.app.store().close().await;
+}
+
+/// The payer has no money, and the worker finds out.
+async fn fails(world: &World, merchant: &Merchant) {
+    let failed = async {
+        while attempts(merchant).await.first().is_none_or(|attempt| attempt["status"] != "failed") {
+            work(world).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, failed).await.expect("its payer has no money");
+}
+
+async fn work(world: &World) {
+    world.clock.advance(Duration::from_secs(1));
+    for claimed in dalasi::jobs::claim_due(&world.app, 9).await {
+        dalasi::jobs::run_one(&world.app, claimed).await;
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}
+
+/// Nothing else can be begun by such a request, and to go on with what ended is refused.
+#[tokio::test]
+async fn who_goes_on_with_a_session_is_told_how_it_failed() {
+    let (world, rail) = behind(Trouble::Lost(0), true).await;
+    world.rest().await;
+    let merchant = Arc::new(Merchant::of(&world).await);
+    let mut body = tea(&merchant).await;
+    let only_opened = json!({ "object_type": body["object_type"], "object_id": body["object_id"] });
+    let (status, opened) = merchant.ask("POST", "/v1/pay/initialize", only_opened).await;
+    assert_eq!(status, 200, "{opened}");
+    let session = opened["data"]["session_id"].clone();
+    body = json!({ "session_id": session, "payment_method": "afrimoney", "customer_phone": "+2207000001" });
+    let (first, disk) = in_line(&world, pay(&merchant, &body)).await;
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    disk.open();
+    fails(&world, &merchant).await;
+    let (status, is_replayed, told) = pay(&merchant, &body).await;
+    assert_eq!((status, is_replayed), (200, true), "{told}");
+    assert_eq!((&told["data"]["session_id"], &told["data"]["status"]), (&session, &json!("failed")), "{told}");
+    assert_eq!((attempts(&merchant).await.len(), rail.starts.load(Ordering::SeqCst)), (1, 1));
+    world.app.store().close().await;
+}
+
+/// Two who asked for the same at once were not told, and of one of their payments nothing is to be had.
+#[tokio::test]
+async fn a_payment_that_goes_on_is_told_where_another_one_failed() {
+    for failed in 0..2 {
+        let (world, rail) = behind(Trouble::Lost(0), true).await;
+        world.rest().await;
+        let merchant = Arc::new(Merchant::of(&world).await);
+        let body = tea(&merchant).await;
+        let (first, disk) = in_line(&world, pay(&merchant, &body)).await;
+        let second = tokio::spawn(pay(&merchant, &body));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        for asked in [first, second] {
+            asked.abort();
+            assert!(asked.await.unwrap_err().is_cancelled());
+        }
+        disk.open();
+        let started = async {
+            while rail.starts.load(Ordering::SeqCst) < 2 {
+                work(&world).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, started).await.expect("both were begun");
+        let begun = attempts(&merchant).await;
+        let attempt = begun[failed]["id"].as_str().unwrap().parse().unwrap();
+        world.app.report(world.scope, attempt, Report::Failed { reason: FailureReason::Declined }, None).await.unwrap();
+        let (status, is_replayed, told) = pay(&merchant, &body).await;
+        assert_eq!((status, is_replayed), (200, true), "{told}");
+        let other = &begun[1 - failed]["id"];
+        assert!(told.to_string().contains(other.as_str().unwrap()), "{other} is not in {told}");
+        assert_eq!((attempts(&merchant).await.len(), rail.starts.load(Ordering::SeqCst)), (2, 2));
+        world.app.store().close().await;
+    }
 }
