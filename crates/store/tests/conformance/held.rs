@@ -118,7 +118,7 @@ async fn a_held_row_holds_up_nobody_else_however_fast_they_come() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     while !coming.is_finished() {
         let read = store.read(|tx| tx.query("select id from postings", &[]));
-        tokio::time::timeout(Duration::from_secs(2), read).await.expect("they wait for the row as well").unwrap();
+        tokio::time::timeout(PATIENCE, read).await.expect("they wait for the row as well").unwrap();
     }
     holder.batch_execute("rollback").await.unwrap();
     store.close().await;
@@ -151,7 +151,7 @@ async fn who_stands_in_the_line_has_a_turn_while_others_write() {
     }
     tokio::time::sleep(A_MOMENT).await;
     holder.batch_execute("rollback").await.unwrap();
-    let answers = tokio::time::timeout(PATIENCE, join_all(waiting)).await.expect("they never have a turn");
+    let answers = tokio::time::timeout(2 * PATIENCE, join_all(waiting)).await.expect("they never have a turn");
     assert!(answers.iter().all(|answer| matches!(answer, Ok(Ok(1)))), "{answers:?}");
     others.iter().for_each(JoinHandle::abort);
     store.close().await;
