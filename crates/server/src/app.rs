@@ -13,7 +13,7 @@ pub mod documents;
 pub mod endpoint_tests;
 pub mod hosted;
 pub mod idempotency;
-mod insist;
+pub(crate) mod insist;
 pub mod invariants;
 pub mod invoices;
 pub mod key_uses;

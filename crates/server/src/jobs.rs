@@ -22,7 +22,7 @@ use std::time::Duration;
 use domain::job::{ClaimedJob, Job, Lane};
 use domain::webhook::WebhookEndpoint;
 use domain::{Id, Scope, Timestamp};
-use store::queries::{doubts, jobs};
+use store::queries::jobs;
 use store::{Tx, Worker};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -30,6 +30,7 @@ use tokio::time::Instant;
 
 use self::queue::{Look, Queue};
 use crate::app::documents::Subject;
+use crate::app::insist::{put_off, sends_doubtful};
 use crate::app::{App, checkouts, invoices, payment_links, sessions, webhooks};
 use crate::error::Failure;
 use crate::monotonic;
@@ -39,8 +40,6 @@ const JOB_LEASE: Duration = Duration::from_secs(30);
 /// A job that failed waits so long; by a fault of its own, doubling, up to an hour.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
-/// While the books are in doubt a refund waits, and is looked at as often.
-const DOUBT_PAUSE: Duration = Duration::from_secs(30);
 /// Of a job that is done by parts: no more than its lease lasts for.
 const MOST_PARTS: usize = 20;
 
@@ -173,16 +172,6 @@ fn is_of_doubtful(
     let are = sends_doubtful(tx, claimed)?;
     asked.insert(claimed.scope, are);
     Ok(are)
-}
-
-/// Whether it would send money of which the books say two things, whichever process has seen that.
-pub(crate) fn sends_doubtful(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<bool, store::Error> {
-    Ok(matches!(claimed.job, Job::SendRefund(_)) && doubts::are_of(tx, claimed.scope)?)
-}
-
-/// Until the books may be right again.
-pub(crate) fn put_off(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<(), store::Error> {
-    jobs::put_off(tx, claimed, tx.now().plus(DOUBT_PAUSE))
 }
 
 /// Up to `limit` jobs that are due, held by the caller.

@@ -4,14 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::job::ClaimedJob;
+use domain::job::{ClaimedJob, Job};
 use store::Tx;
-use store::queries::jobs;
+use store::queries::{doubts, jobs};
 use tokio::time::Instant;
 
 use super::{App, Context};
 use crate::error::Failure;
-use crate::jobs::{put_off, sends_doubtful};
 use crate::monotonic;
 
 /// Before the next try, where the database didn't take one. After the first nobody waits: most faults are over by then.
@@ -23,6 +22,9 @@ pub(super) const LEASE: Duration = super::payments::INLINE_LEASE;
 /// took over could have called, and a person have decided, before it.
 const LATEST_BEGINNING: Duration = Duration::from_secs(5);
 
+/// While the books are in doubt a refund waits, and is looked at as often.
+const DOUBT_PAUSE: Duration = Duration::from_secs(30);
+
 /// Of work that begins now: until when what it brings is stored. Whoever takes over says what came of it.
 pub(super) fn while_held() -> Instant {
     monotonic::now() + LEASE
@@ -31,6 +33,16 @@ pub(super) fn while_held() -> Instant {
 /// For whoever is told of a failure and comes again.
 pub(super) fn once() -> Instant {
     monotonic::now()
+}
+
+/// Whether it would send money of which the books say two things, whichever process has seen that.
+pub(crate) fn sends_doubtful(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<bool, store::Error> {
+    Ok(matches!(claimed.job, Job::SendRefund(_)) && doubts::are_of(tx, claimed.scope)?)
+}
+
+/// Until the books may be right again.
+pub(crate) fn put_off(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<(), store::Error> {
+    jobs::put_off(tx, claimed, tx.now().plus(DOUBT_PAUSE))
 }
 
 impl App {
