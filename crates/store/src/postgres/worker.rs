@@ -33,6 +33,7 @@ pub(crate) struct Again {
     begun_us: i64,
     /// What it is told if it can't be begun any more.
     error: Error,
+    /// Where its thread may; who only adds never does.
     waits_long: bool,
 }
 
@@ -185,15 +186,22 @@ impl Running {
     /// is given back, unless it wants to wait long and its thread may.
     fn write_since(&mut self, job: Box<dyn Job>, begun_us: i64, waits_long: bool) -> Option<Again> {
         let patience = if waits_long { self.fair() } else { self.brief() };
-        let Again { job, error, .. } = self.write_with(job, begun_us, patience)?;
+        let (job, error) = self.write_with(job, begun_us, patience)?;
         let common = Arc::clone(&self.common);
-        match common.patient.try_acquire() {
-            Ok(_place) if waits_long => self.write_with(job, begun_us, Patience::Long),
-            _ => Some(Again { job, begun_us, error, waits_long }),
-        }
+        let (job, error) = match common.patient.try_acquire() {
+            Ok(_place) if waits_long => self.write_with(job, begun_us, Patience::Long)?,
+            _ => (job, error),
+        };
+        Some(Again { job, begun_us, error, waits_long })
     }
 
-    fn write_with(&mut self, mut job: Box<dyn Job>, begun_us: i64, patience: Patience) -> Option<Again> {
+    /// What is held up longer than that is given back, with what it would be told; where patience is long, nothing is.
+    fn write_with(
+        &mut self,
+        mut job: Box<dyn Job>,
+        begun_us: i64,
+        patience: Patience,
+    ) -> Option<(Box<dyn Job>, Error)> {
         let mut reconnections = 0;
         let mut conflicts = 0;
         loop {
@@ -214,7 +222,7 @@ impl Running {
                 }
                 self.sleep(pause_after(conflicts, job.seed()));
             } else if patience != Patience::Long && self.was_blocked() && error != Error::UnknownCommit && !is_late {
-                return Some(Again { job, begun_us, error, waits_long: false });
+                return Some((job, error));
             } else if error == Error::UnknownCommit || sound || is_late || reconnections == RECONNECTIONS {
                 job.refuse(error);
                 return None;
