@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use store::{Error, Settings, Store};
 use tokio::task::JoinHandle;
+use tokio_postgres::Client;
 
 use crate::additions::{A_MOMENT, Held};
 use crate::postgres_only::PATIENCE;
@@ -59,10 +60,8 @@ async fn a_held_key_holds_up_nobody_else() {
     world.end().await;
 }
 
-/// What takes a row waits for it long, though not with every thread, and whoever needs nothing of it goes on; however many.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_held_row_holds_up_nobody_else() {
-    let Some(world) = World::postgres("a_held_row_holds_up_nobody_else").await else { return };
+/// Four connections, two rows, and who holds one of these.
+async fn with_a_held_row(world: &World) -> (Store, Client) {
     let settings = Settings { connections: 4, ..world.settings.clone() };
     let store = Store::open_with(settings, schema(), Arc::new(System), entropy()).await.unwrap();
     let insert = "insert into counters (name, version, value) values ($1, 1, 0)";
@@ -71,6 +70,14 @@ async fn a_held_row_holds_up_nobody_else() {
     }
     let holder = raw_postgres(world.url()).await;
     holder.batch_execute("begin; update counters set value = 100 where name = 'held'").await.unwrap();
+    (store, holder)
+}
+
+/// What takes a row waits for it long, though not with every thread, and whoever needs nothing of it goes on; however many.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_row_holds_up_nobody_else() {
+    let Some(world) = World::postgres("a_held_row_holds_up_nobody_else").await else { return };
+    let (store, holder) = with_a_held_row(&world).await;
     let waiting: Vec<_> = (0..40).map(|_| raise(&store, "held")).collect();
     tokio::time::sleep(A_MOMENT).await;
     for _ in 0..3 {
@@ -98,14 +105,7 @@ async fn a_held_row_holds_up_nobody_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_held_row_holds_up_nobody_else_however_fast_they_come() {
     let Some(world) = World::postgres("a_held_row_however_fast_they_come").await else { return };
-    let settings = Settings { connections: 4, ..world.settings.clone() };
-    let store = Store::open_with(settings, schema(), Arc::new(System), entropy()).await.unwrap();
-    store
-        .write(|tx| tx.execute("insert into counters (name, version, value) values ('held', 1, 0)", &[]))
-        .await
-        .unwrap();
-    let holder = raw_postgres(world.url()).await;
-    holder.batch_execute("begin; update counters set value = 100 where name = 'held'").await.unwrap();
+    let (store, holder) = with_a_held_row(&world).await;
     let coming = tokio::spawn({
         let store = store.clone();
         async move {
@@ -129,14 +129,7 @@ async fn a_held_row_holds_up_nobody_else_however_fast_they_come() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_stands_in_the_line_has_a_turn_while_others_write() {
     let Some(world) = World::postgres("who_stands_in_the_line_has_a_turn").await else { return };
-    let settings = Settings { connections: 4, ..world.settings.clone() };
-    let store = Store::open_with(settings, schema(), Arc::new(System), entropy()).await.unwrap();
-    store
-        .write(|tx| tx.execute("insert into counters (name, version, value) values ('held', 1, 0)", &[]))
-        .await
-        .unwrap();
-    let holder = raw_postgres(world.url()).await;
-    holder.batch_execute("begin; update counters set value = 100 where name = 'held'").await.unwrap();
+    let (store, holder) = with_a_held_row(&world).await;
     let waiting: Vec<_> = (0..20).map(|_| raise(&store, "held")).collect();
     tokio::time::sleep(Duration::from_secs(2)).await;
     let mut others = Vec::new();

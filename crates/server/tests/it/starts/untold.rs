@@ -114,11 +114,7 @@ async fn a_payment_that_failed_meanwhile_is_begun_anew() {
     let merchant = Arc::new(Merchant::of(&world).await);
     let mut body = tea(&merchant).await;
     body["customer_phone"] = json!("+2207000001");
-    let (first, disk) = in_line(&world, pay(&merchant, &body)).await;
-    first.abort();
-    assert!(first.await.unwrap_err().is_cancelled());
-    disk.open();
-    fails(&world, &merchant).await;
+    fails_untold(&world, &merchant, &body).await;
     let (status, is_replayed, told) = pay(&merchant, &body).await;
     assert_eq!((status, is_replayed), (200, false), "{told}");
     assert_eq!((attempts(&merchant).await.len(), rail.starts.load(Ordering::SeqCst)), (2, 2));
@@ -126,8 +122,12 @@ async fn a_payment_that_failed_meanwhile_is_begun_anew() {
     world.app.store().close().await;
 }
 
-/// The payer has no money, and the worker finds out.
-async fn fails(world: &World, merchant: &Merchant) {
+/// Who asks goes away before it is begun; the payer has no money, and the worker finds out.
+async fn fails_untold(world: &World, merchant: &Arc<Merchant>, body: &Value) {
+    let (asked, disk) = in_line(world, pay(merchant, body)).await;
+    asked.abort();
+    assert!(asked.await.unwrap_err().is_cancelled());
+    disk.open();
     let failed = async {
         while attempts(merchant).await.first().is_none_or(|attempt| attempt["status"] != "failed") {
             work(world).await;
@@ -150,17 +150,13 @@ async fn who_goes_on_with_a_session_is_told_how_it_failed() {
     let (world, rail) = behind(Trouble::Lost(0), true).await;
     world.rest().await;
     let merchant = Arc::new(Merchant::of(&world).await);
-    let mut body = tea(&merchant).await;
-    let only_opened = json!({ "object_type": body["object_type"], "object_id": body["object_id"] });
+    let tea = tea(&merchant).await;
+    let only_opened = json!({ "object_type": tea["object_type"], "object_id": tea["object_id"] });
     let (status, opened) = merchant.ask("POST", "/v1/pay/initialize", only_opened).await;
     assert_eq!(status, 200, "{opened}");
     let session = opened["data"]["session_id"].clone();
-    body = json!({ "session_id": session, "payment_method": "afrimoney", "customer_phone": "+2207000001" });
-    let (first, disk) = in_line(&world, pay(&merchant, &body)).await;
-    first.abort();
-    assert!(first.await.unwrap_err().is_cancelled());
-    disk.open();
-    fails(&world, &merchant).await;
+    let body = json!({ "session_id": session, "payment_method": "afrimoney", "customer_phone": "+2207000001" });
+    fails_untold(&world, &merchant, &body).await;
     let (status, is_replayed, told) = pay(&merchant, &body).await;
     assert_eq!((status, is_replayed), (200, true), "{told}");
     assert_eq!((&told["data"]["session_id"], &told["data"]["status"]), (&session, &json!("failed")), "{told}");
