@@ -298,8 +298,15 @@ def test_nobody_is_led_away_or_pressed(new_server, database):
                             proof.violation(f"{path} {name} {address[:60]!r} in {mode} mode: {answer.status_code}")
                         proof.reached += 1
         replayed(api, payer, proof)
+        proof.control("foreign_form_taken", takes_foreign_forms(new_server(planted="foreign_form_taken")))
         print(f"{proof.reached} cases on {len(places)} pages")
         proof.wanted = proof.reached
+
+
+def takes_foreign_forms(server):
+    """Whether a server that believes every browser is told from one that asks where a form came from."""
+    _, payer, places = pages_of(server)
+    return any(ask().status != 403 for _, ask in foreign_forms(payer, places[0], places))
 
 
 def replayed(api, payer, proof):

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from proof import Proof
-from waits import p99, times_as_long
+from waits import p99, surely_times_as_long, times_as_long, too_uneven
 
 # As many as the promise is about, and as many as a shared machine bears.
 ALL_IDLE = 10_000
@@ -46,6 +46,10 @@ async def main():
     await server.serve_forever()
 asyncio.run(main())
 """
+
+
+class Refused(Exception):
+    """Who is busy is not served."""
 
 
 class Client:
@@ -114,7 +118,8 @@ async def pace(place, key, count):
         while start < end:
             await asyncio.sleep(max(0.0, start - time.monotonic()))
             began = time.monotonic()
-            assert await client.ask("/v1/checkouts?limit=1", key) == 200
+            if (status := await client.ask("/v1/checkouts?limit=1", key)) != 200:
+                raise Refused(f"answered {status}")
             took.append(time.monotonic() - began)
             start += 1
 
@@ -152,6 +157,9 @@ class Beside:
     def ratio(self):
         return times_as_long(self.alone, self.beside)
 
+    def is_sure(self):
+        return surely_times_as_long(self.alone, self.beside) > MOST_SLOWER
+
     def print(self):
         for name, rounds in (("alone", self.alone), ("beside", self.beside)):
             print("p99", name, *(f"{one * 1000:.2f}" for one in rounds), "ms")
@@ -162,7 +170,7 @@ async def slower(place, key):
     while len(rounds.alone) < ROUNDS or (rounds.ratio() > MOST_SLOWER and len(rounds.alone) < ROUNDS_IN_DOUBT):
         await rounds.round()
     rounds.print()
-    return rounds.ratio()
+    return rounds
 
 
 async def slower_when_not_idle(place, key):
@@ -174,7 +182,10 @@ async def slower_when_not_idle(place, key):
             clients = clients[AT_ONCE:] + clients[:AT_ONCE]
 
     rounds = Beside(place, key)
-    await rounds.round(ask_on)
+    try:
+        await rounds.round(ask_on)
+    except Refused:
+        return float("inf")
     rounds.print()
     return rounds.ratio()
 
@@ -190,14 +201,19 @@ def test_idle_connections_cost_little(new_server, database):
     server = new_server()
     parts = urlsplit(server.url)
     place = (parts.hostname, parts.port)
+    undecided = []
     with proof:
         for _ in proof.cases():
             for fault in asyncio.run(hold(server.process.pid, place, idle, MOST_BYTES_EACH)):
                 proof.violation(fault)
             if idle == ALL_IDLE:
-                ratio = asyncio.run(slower(place, server.keys["test"]["secret"]))
-                if ratio > MOST_SLOWER:
-                    proof.violation(f"beside idle connections the busy wait {ratio:.2f} times as long")
+                rounds = asyncio.run(slower(place, server.keys["test"]["secret"]))
+                if rounds.ratio() > MOST_SLOWER and not rounds.is_sure():
+                    undecided.append(too_uneven(rounds.alone, rounds.beside))
+                elif rounds.ratio() > MOST_SLOWER:
+                    proof.violation(f"beside idle connections the busy wait {rounds.ratio():.2f} times as long")
+        if undecided and not proof.found:
+            proof.not_run(undecided[0])
         proof.control("64_kib_for_each_connection", greed_is_seen(idle))
         if idle == ALL_IDLE:
             ratio = asyncio.run(slower_when_not_idle(place, server.keys["test"]["secret"]))

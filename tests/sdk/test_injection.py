@@ -168,6 +168,13 @@ def planted(outputs):
     yield "a line at a terminal", printed, printed.replace("Zqax200x", lines, 1), lines
 
 
+def differences(server, mail_server, pair):
+    """What a payload makes of what both say, which it should not."""
+    benign, hostile = (Places(server, mail_server, words, pair.benign, "en").visit().outputs for words in (pair.benign, pair.hostile))
+    for name in benign.keys() & hostile.keys():
+        yield from compared(benign[name], hostile[name], pair)
+
+
 def test_what_outsiders_write_is_text(new_server, mail_server, watch, database):
     server = new_server(options=PLAIN + mail_server.options)
     # Whether answers are as described is another row's question, and half of the time.
@@ -193,6 +200,8 @@ def test_what_outsiders_write_is_text(new_server, mail_server, watch, database):
                 absent = Pair(payload)
                 assert not [fault for output in benign.outputs.values() for fault in compared(output, output, absent)]
                 proof.control("a payload that is shown nowhere", absent.shown < LEAST_SHOWN)
+                careless = new_server(options=PLAIN + mail_server.options, planted="page_unescaped")
+                proof.control("page_unescaped", any(differences(careless, mail_server, Pair(kind("<script>")))))
             for fault in benign.faults + hostile.faults:
                 proof.violation(f"{payload[:80]!r} ({seed}): {fault}")
             for name in sorted(set(benign.outputs) | set(hostile.outputs)):

@@ -7,8 +7,6 @@ import shlex
 import subprocess
 import sys
 
-import pytest
-
 from proof import Proof
 
 GATE_URLS = 400
@@ -51,7 +49,6 @@ def test_nothing_inside_is_called(tmp_path, database):
             tried = subprocess.CompletedProcess([], 1, "", str(fault))
         if tried.returncode != 0:
             proof.not_run(f"no network of its own can be made here: {tried.stderr.strip()}")
-            pytest.skip(tried.stderr)
         seen = given(tmp_path / "good", proof.seed, proof.wanted, max(proof.wanted // URLS_PER_REBIND, 1))
         found = seen.pop("found")
         print(seen)

@@ -169,7 +169,11 @@ fn run_on(machine: &mut Machine, options: &Options, tasks: &[Task]) -> Result<Ta
             path
         }
     };
-    let record = Record::open(&path, &Code::of(machine)?, &machine.commit()?)?;
+    let code = Code::of(machine)?;
+    if options.resume.is_some() && !code.is_committed() {
+        return Err("counts are added up for a commit: commit what is changed first, or leave --resume out".to_owned());
+    }
+    let record = Record::open(&path, &code, &machine.commit()?)?;
     let (alone, shared): (Vec<Task>, Vec<Task>) = tasks.iter().partition(|task| task.row.is_alone());
     let page = Mutex::new(machine.root().join(PAGE));
     let write_page = || -> Result<()> {
@@ -301,11 +305,13 @@ impl Task {
         if is_over || start.elapsed() >= options.budget {
             return Ok(None);
         }
+        let rest = options.budget.saturating_sub(start.elapsed());
+        if self.row.is_whole() && options.tier != Tier::Gate {
+            // In seconds: it begins where there is time to end it.
+            return Ok((Duration::from_secs(left) <= rest).then_some(left));
+        }
         Ok(Some(match options.slice {
-            Some(most) => {
-                let most = most.min(options.budget.saturating_sub(start.elapsed()));
-                slice(&reached, left, self.row.wanted(Tier::Gate), most)
-            }
+            Some(most) => slice(&reached, left, self.row.wanted(Tier::Gate), most.min(rest)),
             None => left,
         }))
     }
@@ -480,6 +486,23 @@ mod tests {
             let databases = tasks_of(ROWS.iter()).filter(|other| other.row.id == task.row.id).count();
             assert_eq!(lines_of(task.row.id), databases, "{}", task.row.id);
         }
+        std::fs::remove_file(path).expect("it is there");
+    }
+
+    #[test]
+    fn what_says_something_of_its_whole_time_is_not_cut_into_slices() {
+        let path = std::env::temp_dir().join(format!("dalasi-record-whole-{}", std::process::id()));
+        let rows = ROWS.iter().map(|row| (row.id.to_owned(), "r".to_owned())).collect();
+        let record = Record::open(&path, &Code { product: "p".to_owned(), rows }, "c").expect("a record");
+        let due = |id: &str, line: &str| {
+            let row = ROWS.iter().find(|row| row.id == id).expect("there");
+            let database = row.databases.first().copied();
+            Task { row, database }.due(&record, &parse(line).expect("good"), now()).expect("read")
+        };
+        assert_eq!(due("C6", "--tier nightly --slice 2m --budget 31m"), Some(1_800));
+        assert_eq!(due("C6", "--tier nightly --slice 2m --budget 30m"), None, "it would not come to its end");
+        assert_eq!(due("C7", "--tier release --slice 2m"), Some(86_400));
+        assert_eq!(due("A1", "--tier nightly --slice 2m --budget 30m"), Some(1_000), "the first of many");
         std::fs::remove_file(path).expect("it is there");
     }
 

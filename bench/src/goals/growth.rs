@@ -62,7 +62,7 @@ pub(super) async fn flat(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
 
     let known = Ids::default();
     known.borrow_mut().extend(bench.resume.ids());
-    let (mut creates, mut reads, mut count) = (Vec::new(), Vec::new(), 0);
+    let (mut creates, mut reads, mut created, mut read_count) = (Vec::new(), Vec::new(), 0, 0);
     for _ in 0..bench.repeats() {
         // A small store of the same moment: what it has too many after one repeat, the next one must not have.
         let small = bench.sqlite("small")?;
@@ -72,15 +72,16 @@ pub(super) async fn flat(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
         let at_small = read(bench, &small, &smalls, bench.load(), &few).await?;
         let at_large = read(bench, &large, &servers, bench.load(), &known).await?;
         reads.push(at_large.rate() / at_small.rate());
+        read_count += at_large.count();
         let at_small = create(bench, &small, &smalls, bench.load(), u64::MAX, none()).await?;
         let at_large = create(bench, &large, &servers, bench.load(), u64::MAX, none()).await?;
         creates.push(at_large.rate() / at_small.rate());
-        count += at_large.count();
+        created += at_large.count();
     }
     let wanted = Wanted::AtLeast(0.85, Unit::Share);
     let mut rows = vec![
-        Row::new("G6", &format!("create at {target} stored / at {SMALL}"), &creates, wanted, count),
-        Row::new("G6", &format!("GET at {target} stored / at {SMALL}"), &reads, wanted, count),
+        Row::new("G6", &format!("create at {target} stored / at {SMALL}"), &creates, wanted, created),
+        Row::new("G6", &format!("GET at {target} stored / at {SMALL}"), &reads, wanted, read_count),
     ];
     for (what, filter) in [("status", "status=pending"), ("date", "start_date=2020-01-01")] {
         let (first, last) = pages(&large, servers[0].address, filter).await?;

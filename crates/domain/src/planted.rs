@@ -257,6 +257,10 @@ defects! {
     NoHeaderTimer => "no_header_timer",
     /// A cursor that is none breaks its request.
     CursorBreaks => "cursor_breaks",
+    /// What outsiders wrote stands on a page as they wrote it.
+    PageUnescaped => "page_unescaped",
+    /// A form is taken wherever its browser says that it came from.
+    ForeignFormTaken => "foreign_form_taken",
 }
 
 impl Defect {

@@ -75,6 +75,8 @@ const NOT_SIMULATED: &[Defect] = &[
     Defect::BodyUncapped,
     Defect::NoHeaderTimer,
     Defect::CursorBreaks,
+    Defect::PageUnescaped,
+    Defect::ForeignFormTaken,
 ];
 
 fn main() {

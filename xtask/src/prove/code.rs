@@ -33,7 +33,14 @@ enum Part<'p> {
     PythonTest(&'p str),
 }
 
+/// At the end of the name of what is not committed as it is: other changes would have the same.
+const CHANGED: &str = "-changed";
+
 impl Code {
+    pub(crate) fn is_committed(&self) -> bool {
+        !std::iter::once(&self.product).chain(self.rows.values()).any(|name| name.ends_with(CHANGED))
+    }
+
     pub(crate) fn of(machine: &Machine) -> Result<Self> {
         let files = machine.git(&["ls-files", "--stage"])?;
         // With the names of both sides where one was moved.
@@ -47,7 +54,7 @@ impl Code {
             let list = files.lines().filter(|line| line.split('\t').nth(1).is_some_and(|path| is_read(part(path))));
             let name = name_of(&list.collect::<Vec<_>>().join("\n"))?;
             let is_changed = changed.lines().filter_map(|line| line.get(3..)).any(|path| is_read(part(path)));
-            Ok(format!("{name}{}", if is_changed { "-changed" } else { "" }))
+            Ok(format!("{name}{}", if is_changed { CHANGED } else { "" }))
         };
         let of_row =
             |row: &Row| Ok((row.id.to_owned(), name(&|part| part == Part::Product || is_own(part, &row.runner))?));
@@ -179,5 +186,6 @@ mod tests {
         let changed = of(["a", "b", "c"], " M tests/sdk/test_linearizability.py\n?? docs/proof/nightly.jsonl");
         assert_eq!((&changed.product, &changed.rows["A1"]), (&first.product, &first.rows["A1"]));
         assert_eq!(changed.rows["A6"], format!("{}-changed", first.rows["A6"]));
+        assert!(first.is_committed() && !changed.is_committed());
     }
 }

@@ -20,6 +20,9 @@ pub(crate) const ALONE: &[&str] = &[
     "D12",
 ];
 
+/// They say something of all their seconds together, and of a part of them nothing.
+const WHOLE: &[&str] = &["C6", "C7"];
+
 /// What the list of promises asks of the gate, in the row's unit, where the gate's time is enough for fewer.
 pub(crate) const PROMISED: &[(&str, u64)] = &[
     ("A1", 10_000),
@@ -75,6 +78,10 @@ pub(crate) enum Runner {
 }
 
 impl Row {
+    pub(crate) fn is_whole(&self) -> bool {
+        WHOLE.contains(&self.id)
+    }
+
     /// `A7` names all its parts.
     pub(crate) fn is_named(&self, id: &str) -> bool {
         self.id == id || self.id.split_once('.').is_some_and(|(row, _)| row == id)

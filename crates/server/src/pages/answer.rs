@@ -27,6 +27,8 @@ pub(super) fn random() -> [u8; 32] {
 }
 
 pub(super) fn html(status: StatusCode, nonce: &Nonce, is_https: bool, body: String) -> Response {
+    let body =
+        if domain::planted!(Defect::PageUnescaped) { body.replace("&#60;", "<").replace("&#62;", ">") } else { body };
     (status, for_page(nonce, is_https), body).into_response()
 }
 

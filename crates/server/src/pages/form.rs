@@ -83,7 +83,7 @@ fn is_same_origin(headers: &HeaderMap, pay_url: &str) -> bool {
             public || named
         }
     };
-    site_is_ours && origin_is_ours
+    (site_is_ours && origin_is_ours) || domain::planted!(Defect::ForeignFormTaken)
 }
 
 /// Binds what a page showed to the page and to the token of its forms. It stands beside the token, so that a process of an
