@@ -77,7 +77,7 @@ class Proof:
                 self.reached += 1
 
     def not_run(self, reason):
-        """This machine can't do it; that is never a pass, also of a test that nobody reads the lines of."""
+        """This machine can't do it: never a pass. The test ends here, as skipped."""
         self._say({"row": self.row, "database": self.database, "not_run": reason})
         pytest.skip(f"{self.row}: NOT RUN: {reason}")
 

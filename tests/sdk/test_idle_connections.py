@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from proof import Proof
-from waits import p99, surely_times_as_long, times_as_long, too_uneven
+from waits import judge, p99, times_as_long
 
 # As many as the promise is about, and as many as a shared machine bears.
 ALL_IDLE = 10_000
@@ -157,9 +157,6 @@ class Beside:
     def ratio(self):
         return times_as_long(self.alone, self.beside)
 
-    def is_sure(self):
-        return surely_times_as_long(self.alone, self.beside) > MOST_SLOWER
-
     def print(self):
         for name, rounds in (("alone", self.alone), ("beside", self.beside)):
             print("p99", name, *(f"{one * 1000:.2f}" for one in rounds), "ms")
@@ -208,10 +205,11 @@ def test_idle_connections_cost_little(new_server, database):
                 proof.violation(fault)
             if idle == ALL_IDLE:
                 rounds = asyncio.run(slower(place, server.keys["test"]["secret"]))
-                if rounds.ratio() > MOST_SLOWER and not rounds.is_sure():
-                    undecided.append(too_uneven(rounds.alone, rounds.beside))
-                elif rounds.ratio() > MOST_SLOWER:
-                    proof.violation(f"beside idle connections the busy wait {rounds.ratio():.2f} times as long")
+                verdict, why = judge(rounds.alone, rounds.beside, MOST_SLOWER)
+                if verdict == "undecided":
+                    undecided.append(why)
+                elif verdict == "slower":
+                    proof.violation(f"beside idle connections the busy wait {why}")
         if undecided and not proof.found:
             proof.not_run(undecided[0])
         proof.control("64_kib_for_each_connection", greed_is_seen(idle))

@@ -9,7 +9,7 @@ import hell
 from checks import data, eventually
 from proof import Proof
 from server import Api
-from waits import surely_times_as_long, times_as_long, too_uneven
+from waits import judge, times_as_long
 
 # The ways to be wrong that cost the receiver itself nothing: it runs on the same machine.
 KINDS = ["statuses", "silence", "slow head", "slow body", "slow to accept", "refuses", "reset", "half a head", "no word"]
@@ -65,10 +65,6 @@ def measured(alone, beside):
     return times_as_long(alone.rounds, beside.rounds)
 
 
-def is_sure(alone, beside):
-    return surely_times_as_long(alone.rounds, beside.rounds) > MOST_SLOWER
-
-
 def test_a_bad_receiver_delays_nobody_else(new_server, database):
     proof = Proof("C1.latency", database, gate_count=1)
     with proof:
@@ -86,10 +82,11 @@ def test_a_bad_receiver_delays_nobody_else(new_server, database):
             if proof.tier != "gate":
                 ratio = measured(alone, beside)
                 proof.note("times_as_long", round(ratio, 3))
-                if ratio > MOST_SLOWER and not is_sure(alone, beside):
-                    undecided.append(too_uneven(alone.rounds, beside.rounds))
-                elif ratio > MOST_SLOWER:
-                    proof.violation(f"seed {seed}: beside one with {kind} it takes {ratio:.2f} times as long")
+                verdict, why = judge(alone.rounds, beside.rounds, MOST_SLOWER)
+                if verdict == "undecided":
+                    undecided.append(why)
+                elif verdict == "slower":
+                    proof.violation(f"seed {seed}: beside one with {kind} it takes {why}")
             for merchant in (alone, beside):
                 merchant.close()
             for server in servers:
@@ -97,4 +94,4 @@ def test_a_bad_receiver_delays_nobody_else(new_server, database):
         if undecided and not proof.found:
             proof.not_run(undecided[0])
         even, later = ([one + turn / 10_000 for turn in range(ROUNDS_IN_DOUBT // 5)] * 5 for one in (0.010, 0.011))
-        proof.control("a_tenth_later", surely_times_as_long(even, later) > MOST_SLOWER)
+        proof.control("a_tenth_later", judge(even, later, MOST_SLOWER)[0] == "slower")

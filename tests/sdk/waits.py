@@ -16,15 +16,18 @@ def times_as_long(alone, beside):
     return statistics.median(beside) / statistics.median(alone)
 
 
-def surely_times_as_long(alone, beside):
-    """The least that it may be: of a hundred draws from such rounds, so many say more that chance alone would be 1 in 40. Where
-    that is within a limit which the middle is above, the machine is too uneven to tell."""
+def least_times_as_long(alone, beside):
+    """The lower end of its 95 % confidence interval, by bootstrap."""
     random = Random(0)
     draws = (times_as_long(*(random.choices(some, k=len(some)) for some in (alone, beside))) for _ in range(DRAWS))
     return sorted(draws)[DRAWS // 40]
 
 
-def too_uneven(alone, beside):
-    """Why there is no verdict."""
-    ratio, least = times_as_long(alone, beside), surely_times_as_long(alone, beside)
-    return f"the machine is too uneven to tell: {ratio:.2f} times as long, or {least:.2f}, after {len(alone)} rounds"
+def judge(alone, beside, most):
+    """("slower", how much), ("undecided", why) or nothing: above the limit only by what chance explains is no verdict."""
+    ratio, least = times_as_long(alone, beside), least_times_as_long(alone, beside)
+    if ratio <= most:
+        return None, ""
+    if least <= most:
+        return "undecided", f"the machine is too uneven to tell: {ratio:.2f} times as long, or {least:.2f}, after {len(alone)} rounds"
+    return "slower", f"{ratio:.2f} times as long"

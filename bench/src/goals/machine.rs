@@ -116,12 +116,9 @@ pub(super) async fn memory(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
 }
 
 fn grown(bench: &Bench<'_>) -> Result<Option<Installation>> {
-    if bench.resume.filled() == 0 {
-        return Ok(None);
-    }
     let folder = bench.options.folder.join(FOLDER);
-    // Whoever tidied it up would have an empty one measured in its place.
-    if !folder.is_dir() {
+    // Without its folder an empty one would be made, and measured in its place.
+    if bench.resume.filled() == 0 || !folder.is_dir() {
         return Ok(None);
     }
     Installation::sqlite(&bench.options.dalasi, &folder).map(Some)

@@ -218,8 +218,8 @@ impl Table {
             "# What was proved\n\n\
              Each row tries to break a promise of the service: how often it did so far, whether the promise broke, and, as its \
              controls, how many of the faults were seen that were planted in the program, in what surrounds it, or in what the row \
-             judges (which where, is [below](#not-built)). The counts are those of the tier `{tier}`, of the code of commit `{}`; what \
-             later commits change in documents, or in the test of another row, leaves them as they are. {complete} of {} rows have \
+             judges (where for which row, is [below](#not-built)). The counts are those of the tier `{tier}`, of the code of commit \
+             `{}`; what later commits change in documents, or in the test of another row, leaves them as they are. {complete} of {} rows have \
              reached theirs.\n\n\
              Whoever has the time goes on, at that code; a row that has found something stands still until it is mended. Where that \
              changes the program all begin anew, and where it changes a row's own test, that row:\n\n\
