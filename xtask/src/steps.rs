@@ -61,6 +61,9 @@ impl Step {
 /// Below the folder of builds: programs of tests that are optimized.
 const OPTIMIZED: &str = "optimized";
 
+/// What a simulation runs of ours.
+const SIMULATED: &[&str] = &["dalasi", "dalasi-domain", "dalasi-pdf", "dalasi-sim", "dalasi-store"];
+
 /// What the steps share: where things are, and the database cluster, which starts when a step first asks for it.
 pub(crate) struct Machine {
     root: PathBuf,
@@ -209,7 +212,8 @@ impl Machine {
     pub(crate) fn optimized(&self, subcommand: &str) -> Command {
         let mut cargo = self.cargo();
         cargo.env("CARGO_BUILD_BUILD_DIR", &self.target).env("CARGO_TARGET_DIR", self.target.join(OPTIMIZED));
-        cargo.args([subcommand, "--locked", "--config=profile.dev.opt-level=2"]);
+        cargo.args([subcommand, "--locked"]);
+        cargo.args(SIMULATED.iter().map(|package| format!("--config=profile.dev.package.{package}.opt-level=2")));
         cargo
     }
 }

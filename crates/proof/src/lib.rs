@@ -34,6 +34,8 @@ pub struct Proof {
     pub tier: Tier,
     commit: Option<String>,
     file: Option<PathBuf>,
+    /// What any row needs is said to be there.
+    has_all: bool,
     start: Instant,
     caught: Vec<String>,
     missed: Vec<String>,
@@ -72,6 +74,7 @@ impl Proof {
             seed: 0,
             tier,
             file: set("PROOF_FILE").map(PathBuf::from),
+            has_all: set("TEST_ALL").is_some(),
             start: Instant::now(),
             caught: Vec::new(),
             missed: Vec::new(),
@@ -163,9 +166,14 @@ impl Proof {
         Ok(())
     }
 
-    /// This machine can't do it; `reason` in one line. That is never a pass.
+    /// This machine can't do it; `reason` in one line. That is never a pass: a test that is run by hand ends here, and where
+    /// `DALASI_TEST_ALL` says that everything is there, it fails.
+    ///
+    /// # Panics
+    /// Where everything should be there.
     pub fn not_run(self, reason: &str) {
         self.say(&json!({ "row": self.row, "database": self.database, "not_run": reason }));
+        assert!(!self.has_all, "{}: NOT RUN: {reason}", self.row);
     }
 
     #[expect(clippy::print_stdout, reason = "who reads the output of a test wants its seed and its count")]
@@ -260,6 +268,17 @@ mod tests {
         let seeds = [("A1", None), ("A1", Some("c0ffee")), ("A1", Some("decade")), ("A2", Some("c0ffee"))]
             .map(|(row, commit)| seed_of(row, commit));
         assert_eq!(seeds.iter().collect::<std::collections::BTreeSet<_>>().len(), seeds.len(), "{seeds:?}");
+    }
+
+    #[test]
+    fn what_cannot_run_by_hand_ends_here() {
+        Proof { has_all: false, ..proof(1) }.not_run("no oracle");
+    }
+
+    #[test]
+    #[should_panic(expected = "T1: NOT RUN: no oracle")]
+    fn what_cannot_run_where_everything_is_there_ends_badly() {
+        Proof { has_all: true, ..proof(1) }.not_run("no oracle");
     }
 
     #[test]
