@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::lease;
 use crate::migrate::{BEGUN, Schema, hex, latest_applied, table_names};
 use crate::queries::jobs;
-use crate::settings::Settings;
+use crate::settings::{Dialect, Settings};
 use crate::sql::Value;
 use crate::store::Store;
 use crate::tx::Tx;
@@ -162,8 +162,19 @@ fn load_tables(tx: &mut Tx<'_>, header: &Header, mut input: Input<impl BufRead>)
         if present.iter().any(|table| table == "jobs") {
             jobs::count_as_begun(tx)?;
         }
+        sample(tx, &present)?;
         return Ok(Summary { schema: header.schema, created_at: header.created_at, rows, sha256: before });
     }
+}
+
+/// PostgreSQL would go by tables without a row until it looks by itself, which it does after a minute or never.
+fn sample(tx: &mut Tx<'_>, tables: &[String]) -> Result<(), Error> {
+    if tx.dialect() == Dialect::Postgres {
+        for table in tables {
+            tx.execute(&format!("analyze {table}"), &[])?;
+        }
+    }
+    Ok(())
 }
 
 struct Loading {

@@ -1,6 +1,9 @@
 //! Which event is owed to which endpoint, and the worker's claim on what is due.
 //!
 //! A lease that ends later than any could was taken by a clock that was ahead, and counts as ended.
+//!
+//! Each statement asks whether a delivery waits as the one index has it by which it is to go (migration 28): `status = 'pending'` the one
+//! by time, `'' || status = 'pending'` the one by object, and `status || '' = 'pending'` neither, but the key.
 
 use std::time::Duration;
 
@@ -31,7 +34,7 @@ coalesce((
     from (
         select next_retry_at
         from webhook_deliveries
-        where endpoint_id = $4 and object_id = $5 and sequence < $6 and status = 'pending' and by_hand = 0
+        where endpoint_id = $4 and object_id = $5 and sequence < $6 and '' || status = 'pending' and by_hand = 0
         order by sequence desc
         limit 1{lock}) as ahead), $11)";
 
@@ -45,13 +48,17 @@ order by endpoint_id";
 /// Every endpoint that is owed something, with the time at which the first of it is due: one step in the index for each.
 const OWED: &str = "\
 with recursive owed (endpoint_id) as (
-    select min(endpoint_id)
-    from webhook_deliveries
-    where status = 'pending'
+    select (select first.endpoint_id
+        from webhook_deliveries as first
+        where first.status = 'pending'
+        order by first.endpoint_id
+        limit 1)
     union all
-    select (select min(more.endpoint_id)
+    select (select more.endpoint_id
         from webhook_deliveries as more
-        where more.status = 'pending' and more.endpoint_id > owed.endpoint_id)
+        where more.status = 'pending' and more.endpoint_id > owed.endpoint_id
+        order by more.endpoint_id
+        limit 1)
     from owed
     where owed.endpoint_id is not null)
 select owed.endpoint_id, (select first.next_retry_at
@@ -76,7 +83,7 @@ and (due.by_hand = 1 or not exists (
     where earlier.endpoint_id = due.endpoint_id
     and earlier.object_id = due.object_id
     and earlier.sequence < due.sequence
-    and earlier.status = 'pending'
+    and '' || earlier.status = 'pending'
     and earlier.by_hand = 0))";
 
 const DUE: &str = "\
@@ -97,15 +104,16 @@ limit 1";
 const LEASE: &str = "\
 update webhook_deliveries
 set lease_until = $4, lease_token = lease_token + 1
-where organization_id = $1 and mode = $2 and endpoint_id = $3 and status = 'pending'
+where organization_id = $1 and mode = $2 and endpoint_id = $3 and status || '' = 'pending'
     and (lease_until <= $5 or lease_until > $6) and event_id in ({events})
 returning organization_id, mode, event_id, endpoint_id, object_id, sequence, status, attempts, round_attempts, next_retry_at,
     last_status_code, last_error, updated_at, lease_token";
 
+/// By its key, as [`LEASE`].
 const HELD: &str = "\
 select event_id, lease_token
 from webhook_deliveries
-where organization_id = $1 and mode = $2 and endpoint_id = $3 and status = 'pending' and event_id in ({events})";
+where organization_id = $1 and mode = $2 and endpoint_id = $3 and status || '' = 'pending' and event_id in ({events})";
 
 /// Those before others of their object that are put off. Asked when all of them are locked: whoever is publishing such a one waits
 /// for them, or was there before.
@@ -118,10 +126,10 @@ and exists (
     from webhook_deliveries as waiting
     where waiting.endpoint_id = $3
     and waiting.object_id = tried.object_id
-    and waiting.status = 'pending'
+    and '' || waiting.status = 'pending'
     and waiting.by_hand = 0
     and waiting.attempts = 0
-    and +waiting.next_retry_at > $4)";
+    and waiting.next_retry_at > $4)";
 
 const DELIVERED: &str = "\
 update webhook_deliveries
@@ -139,25 +147,25 @@ and (status = 'pending' or $5 <> 'pending')
 returning by_hand";
 
 /// Those that wait for one that will be tried again wait as long as it does: a look would otherwise pass over all of them,
-/// as often as it is made. With the sign the time is no way to them: it would lead through all that the endpoint is owed.
+/// as often as it is made.
 const PUT_OFF_BEHIND: &str = "\
 update webhook_deliveries
 set next_retry_at = $6, updated_at = case when updated_at > $7 then updated_at else $7 end
-where endpoint_id = $3 and object_id = $4 and sequence > $5 and status = 'pending' and by_hand = 0 and +next_retry_at < $6
+where endpoint_id = $3 and object_id = $4 and sequence > $5 and '' || status = 'pending' and by_hand = 0 and next_retry_at < $6
     and organization_id = $1 and mode = $2";
 
 /// All that have only waited so far, but not for one that goes on failing. They are due at once, and come one after the other.
 const CALL_NEXT: &str = "\
 update webhook_deliveries
 set next_retry_at = $5, updated_at = case when updated_at > $5 then updated_at else $5 end
-where endpoint_id = $3 and object_id = $4 and status = 'pending' and by_hand = 0 and attempts = 0 and +next_retry_at > $5
+where endpoint_id = $3 and object_id = $4 and '' || status = 'pending' and by_hand = 0 and attempts = 0 and next_retry_at > $5
     and organization_id = $1 and mode = $2
     and sequence < coalesce((
         select min(failing.sequence)
         from webhook_deliveries as failing
         where failing.endpoint_id = $3
         and failing.object_id = $4
-        and failing.status = 'pending'
+        and '' || failing.status = 'pending'
         and failing.by_hand = 0
         and failing.attempts > 0), 9223372036854775807)";
 
@@ -173,7 +181,7 @@ set status = $5, round_attempts = $6, next_retry_at = $7, updated_at = $8, lease
         where earlier.endpoint_id = webhook_deliveries.endpoint_id
         and earlier.object_id = webhook_deliveries.object_id
         and earlier.sequence < webhook_deliveries.sequence
-        and earlier.status = 'pending'
+        and '' || earlier.status = 'pending'
         and earlier.by_hand = 0)
     then by_hand
     else 1 end
@@ -404,10 +412,11 @@ fn of_object(delivery: &Delivery) -> Vec<Value> {
     vec![organization, mode, delivery.endpoint.to_string().into(), object]
 }
 
+/// By its key, as [`LEASE`].
 const IS_BY_HAND: &str = "\
 select by_hand
 from webhook_deliveries
-where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and status = 'pending'";
+where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and status || '' = 'pending'";
 
 /// Whether it is open because somebody asked for it.
 pub fn is_by_hand(
@@ -455,13 +464,17 @@ pub fn next_due(tx: &mut Tx<'_>, but: &[Id<WebhookEndpoint>]) -> Result<Option<T
 /// Every endpoint of a mode that is owed something: as [`OWED`], with one more step for each.
 const OWED_IN: &str = "\
 with recursive owed (endpoint_id) as (
-    select min(endpoint_id)
-    from webhook_deliveries
-    where status = 'pending'
+    select (select first.endpoint_id
+        from webhook_deliveries as first
+        where first.status = 'pending'
+        order by first.endpoint_id
+        limit 1)
     union all
-    select (select min(more.endpoint_id)
+    select (select more.endpoint_id
         from webhook_deliveries as more
-        where more.status = 'pending' and more.endpoint_id > owed.endpoint_id)
+        where more.status = 'pending' and more.endpoint_id > owed.endpoint_id
+        order by more.endpoint_id
+        limit 1)
     from owed
     where owed.endpoint_id is not null)
 select owed.endpoint_id, (select first.organization_id
@@ -494,16 +507,24 @@ pub fn owed_in(tx: &mut Tx<'_>, mode: Mode) -> Result<Vec<Owed>, Error> {
     Ok(all)
 }
 
-/// How the database would go about a look at what is owed: its plan for each statement, for whoever checks that no index is
-/// missing.
-pub fn plans(tx: &mut Tx<'_>, endpoint: Id<WebhookEndpoint>) -> Result<[String; 3], Error> {
-    let of_endpoint = of_endpoint(endpoint, tx.now());
-    let mut with_limit = Vec::from(of_endpoint.clone());
-    with_limit.push(32.into());
+/// How the database would go about a look at what is owed, and about holding some of it: its plan for each statement, for whoever
+/// checks that no index is missing.
+pub fn plans(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<[(&'static str, String); 5], Error> {
+    let of_endpoint = of_endpoint(delivery.endpoint, tx.now());
+    let with_limit = [of_endpoint.as_slice(), &[32.into()]].concat();
+    let (events, id) = listed(4, [delivery.event.to_string()].into_iter());
+    let mut held = Vec::from(key(delivery.scope, &delivery.endpoint.to_string()));
+    held.extend(id);
+    let (events_to_lease, _) = listed(7, [delivery.event.to_string()].into_iter());
+    let [_, now, latest] = of_endpoint.clone();
+    let mut leased = held.clone();
+    leased.splice(3..3, [now.clone(), now, latest]);
     Ok([
-        explained(tx, OWED, &[])?,
-        explained(tx, &ready(DUE), &with_limit)?,
-        explained(tx, &ready(NEXT_DUE), &of_endpoint)?,
+        ("owed", explained(tx, OWED, &[])?),
+        ("due", explained(tx, &ready(DUE), &with_limit)?),
+        ("next due", explained(tx, &ready(NEXT_DUE), &of_endpoint)?),
+        ("lease", explained(tx, &LEASE.replace("{events}", &events_to_lease), &leased)?),
+        ("held", explained(tx, &HELD.replace("{events}", &events), &held)?),
     ])
 }
 

@@ -30,11 +30,11 @@ where endpoint_id = $1 and status = 'pending' and (next_retry_at, event_id) > ($
 order by next_retry_at, event_id
 limit $4";
 
-/// Each by its whole key: whatever a database knows of its rows, it reads no other.
+/// Each by its whole key: whatever a database knows of its rows, it reads no other, since the status is asked for as no index has it.
 const GIVE_UP: &str = "\
 update webhook_deliveries
 set status = 'failed', next_retry_at = null, updated_at = $6
-where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and status = 'pending'
+where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and status || '' = 'pending'
 and by_hand <= $5";
 
 /// Of an endpoint's open deliveries, in one transaction.

@@ -2,6 +2,8 @@
 //! over nothing that others are owed, however much that is.
 //!
 //! A lease that ends later than any could was taken by a clock that was ahead, and counts as ended.
+//!
+//! Each statement asks whether a mail waits as the one index has it by which it is to go (migration 28), or as none has it.
 
 use std::time::Duration;
 
@@ -40,19 +42,23 @@ limit $4";
 /// in the index for each.
 const OWED: &str = "\
 with recursive owed (organization_id) as (
-    select min(organization_id)
-    from mails
-    where status = 'pending' and mode = $3 and kind = $4
+    select (select first.organization_id
+        from mails as first
+        where '' || first.status = 'pending' and first.mode = $3 and first.kind = $4
+        order by first.organization_id
+        limit 1)
     union all
-    select (select min(more.organization_id)
+    select (select more.organization_id
         from mails as more
-        where more.status = 'pending' and more.mode = $3 and more.kind = $4
-        and more.organization_id > owed.organization_id)
+        where '' || more.status = 'pending' and more.mode = $3 and more.kind = $4
+        and more.organization_id > owed.organization_id
+        order by more.organization_id
+        limit 1)
     from owed
     where owed.organization_id is not null)
 select owed.organization_id, (select first.next_try_at
     from mails as first
-    where first.status = 'pending' and first.mode = $3 and first.kind = $4
+    where '' || first.status = 'pending' and first.mode = $3 and first.kind = $4
     and first.organization_id = owed.organization_id
     and (first.lease_until <= $1 or first.lease_until > $2)
     order by first.next_try_at, first.id
@@ -64,15 +70,16 @@ order by owed.organization_id";
 const DUE: &str = "\
 select id
 from mails
-where status = 'pending' and mode = $3 and kind = $4 and organization_id = $5 and next_try_at <= $1
+where '' || status = 'pending' and mode = $3 and kind = $4 and organization_id = $5 and next_try_at <= $1
     and (lease_until <= $1 or lease_until > $2)
 order by next_try_at, id
 limit $6";
 
+/// This and those below find one by its key, whatever a database knows of its rows: the status is asked for as no index has it.
 const LEASE: &str = "\
 update mails
 set lease_until = $1, lease_token = lease_token + 1
-where id = $2 and status = 'pending' and next_try_at <= $3 and (lease_until <= $3 or lease_until > $4)
+where id = $2 and status || '' = 'pending' and next_try_at <= $3 and (lease_until <= $3 or lease_until > $4)
 returning organization_id, mode, id, kind, object_id, recipient, status, attempts, unanswered, next_try_at, last_error, sent_at,
     created_at, lease_token";
 
@@ -80,24 +87,24 @@ returning organization_id, mode, id, kind, object_id, recipient, status, attempt
 const HOLD_ON: &str = "\
 update mails
 set lease_until = $1
-where id = $2 and status = 'pending' and next_try_at <= $3 and (lease_until <= $3 or lease_until > $4)";
+where id = $2 and status || '' = 'pending' and next_try_at <= $3 and (lease_until <= $3 or lease_until > $4)";
 
 const RENEW: &str = "\
 update mails
 set lease_until = $4
-where organization_id = $1 and mode = $2 and id = $3 and lease_token = $5 and status = 'pending'";
+where organization_id = $1 and mode = $2 and id = $3 and lease_token = $5 and status || '' = 'pending'";
 
 /// What is true if nobody stores anything else.
 const BEGIN: &str = "\
 update mails
 set attempts = $4, unanswered = $5, next_try_at = $6, last_error = $7, lease_until = $8
-where organization_id = $1 and mode = $2 and id = $3 and lease_token = $9 and status = 'pending'";
+where organization_id = $1 and mode = $2 and id = $3 and lease_token = $9 and status || '' = 'pending'";
 
 /// That the mail server has it is true whoever holds the mail by now; anything else is for the holder to say.
 const FINISH: &str = "\
 update mails
 set status = $4, attempts = $5, unanswered = $6, next_try_at = $7, last_error = $8, sent_at = $9, lease_until = 0
-where organization_id = $1 and mode = $2 and id = $3 and status = 'pending' and (lease_token = $10 or $4 = 'sent')";
+where organization_id = $1 and mode = $2 and id = $3 and status || '' = 'pending' and (lease_token = $10 or $4 = 'sent')";
 
 /// Of all merchants: one step, where nothing is due yet.
 const NEXT_DUE: &str = "\
@@ -312,6 +319,23 @@ pub fn plans(tx: &mut Tx<'_>, scope: Scope, kind: MailKind) -> Result<[String; 3
     let (of_mode, of_kind) = (of_mode(tx, scope.mode), of_kind(tx, scope.mode, kind));
     let of_merchant = of_merchant(tx, scope, kind, 4);
     Ok([explained(tx, NEXT_DUE, &of_mode)?, explained(tx, OWED, &of_kind)?, explained(tx, DUE, &of_merchant)?])
+}
+
+/// The same for what is done to one that was found.
+pub fn plans_of_one(tx: &mut Tx<'_>, claimed: &ClaimedMail) -> Result<[(&'static str, String); 5], Error> {
+    let number = || Value::from(0_i64);
+    let id = claimed.mail.id.to_string();
+    let by_id = [number(), id.as_str().into(), number(), number()];
+    let with = |values: Vec<Value>| [key(claimed.mail.scope, &id).to_vec(), values].concat();
+    let begun = with(vec![number(), number(), number(), "".into(), number(), number()]);
+    let ended = with(vec!["sent".into(), number(), number(), number(), "".into(), number(), number()]);
+    Ok([
+        ("lease", explained(tx, LEASE, &by_id)?),
+        ("hold on", explained(tx, HOLD_ON, &by_id)?),
+        ("renew", explained(tx, RENEW, &with(vec![number(), number()]))?),
+        ("begin", explained(tx, BEGIN, &begun)?),
+        ("finish", explained(tx, FINISH, &ended)?),
+    ])
 }
 
 fn read(row: &Row) -> Result<Mail, Error> {

@@ -131,6 +131,23 @@ async fn a_backup_comes_back(world: &World) {
     }
 }
 
+/// Who plans by it would else read whole tables until the database looks by itself.
+#[tokio::test]
+async fn a_restored_database_knows_how_many_rows_it_has() {
+    let Some(from) = World::postgres("a_restored_database_knows_how_many_rows_it_has").await else { return };
+    let store = from.open().await;
+    fill(&store).await;
+    let (bytes, _) = dump(&store).await;
+    store.close().await;
+    let to = World::postgres("a_restored_database_that_knows").await.unwrap();
+    load(&to, bytes).await.unwrap();
+    let known = "select reltuples::bigint from pg_class where relname = 'postings'";
+    let known: i64 = raw_postgres(to.url()).await.query_one(known, &[]).await.unwrap().get(0);
+    assert_eq!(known, 1_200);
+    from.end().await;
+    to.end().await;
+}
+
 async fn a_backup_is_one_snapshot(world: &World) {
     let store = world.open().await;
     fill(&store).await;

@@ -8,10 +8,10 @@ use domain::webhook::{Attempted, Delivery, DeliveryStatus, WebhookEndpoint};
 use domain::{Id, Mode, Scope, Timestamp};
 use store::queries::deliveries::{self, ClaimedDelivery};
 use store::queries::endpoints;
-use store::{Dialect, Error, Schema, Store, Tx};
+use store::{Error, Schema, Store, Tx};
 
 use crate::on_both;
-use crate::world::{World, count_rows, raw_postgres};
+use crate::world::{World, raw_postgres};
 
 on_both!(
     a_delivery_is_held_by_one_worker,
@@ -22,11 +22,9 @@ on_both!(
     what_is_sent_by_hand_holds_up_nothing,
     a_retry_leaves_the_order_only_where_it_waits,
     the_others_are_found_behind_a_full_endpoint,
-    a_look_passes_over_no_other_endpoint,
     who_waits_for_one_that_fails_is_passed_over_no_more,
     all_that_waited_are_called_together,
     what_comes_behind_one_that_fails_waits_with_it,
-    who_calls_those_behind_reads_each_once,
     what_is_given_up_is_looked_for_by_parts,
     a_count_of_attempts_that_cannot_be_is_passed_over,
 );
@@ -340,38 +338,6 @@ async fn the_others_are_found_behind_a_full_endpoint(world: &World) {
     store.close().await;
 }
 
-/// Ten thousand wait for each of five endpoints.
-const FILL: &str = "
-with recursive numbers (n) as (select cast(1 as bigint) union all select n + 1 from numbers where n < 50000)
-insert into webhook_deliveries (organization_id, mode, event_id, endpoint_id, object_id, sequence, status, by_hand,
-    attempts, round_attempts, next_retry_at, lease_until, lease_token)
-select 'org_1', 'test', 'evt_' || n, $1 || (n % 5), 'cs_' || n, 1, 'pending', 0, 0, 0, n, 0, 0
-from numbers";
-
-async fn a_look_passes_over_no_other_endpoint(world: &World) {
-    let store = world.try_open(Schema::product()).await.unwrap();
-    let plans = store.write(|tx| {
-        tx.execute(FILL, &["we_".into()])?;
-        count_rows(tx)?;
-        let now = tx.now();
-        let endpoint = tx.entropy().id(now);
-        deliveries::plans(tx, endpoint)
-    });
-    let plans = plans.await.unwrap();
-    for (what, plan) in ["owed", "due", "next due"].into_iter().zip(&plans) {
-        // A step, or the part that belongs to an endpoint: by whom it is owed, in the order of time.
-        let (scan, way) = match world.dialect() {
-            Dialect::Sqlite => ("SCAN due", "webhook_deliveries_due (endpoint_id"),
-            Dialect::Postgres => ("Seq Scan", "using webhook_deliveries_due on"),
-        };
-        assert!(plan.contains(way) && !plan.contains(scan) && !plan.contains("SCAN webhook"), "{what}:\n{plan}");
-        // Many may be due since the same moment: all that one object's first kept waiting are called together.
-        let sorts = plan.contains("TEMP B-TREE") || plan.contains("Sort");
-        assert!(what == "owed" || !sorts, "{what}:\n{plan}");
-    }
-    store.close().await;
-}
-
 /// When the deliveries of the object with two events are due.
 async fn due_times(store: &Store) -> Vec<i64> {
     let times = store.read(|tx| {
@@ -513,24 +479,6 @@ async fn what_is_being_published_is_called_with_the_one_before_it() {
     drop((holder, watcher));
     store.close().await;
     world.end().await;
-}
-
-/// However many there are: once for each, the database would read all before it, in the one transaction that writes.
-async fn who_calls_those_behind_reads_each_once(world: &World) {
-    let store = world.try_open(Schema::product()).await.unwrap();
-    owe(&store).await;
-    let first = of_one(claim(&store, LEASE).await).remove(0);
-    let plans = store.write(move |tx| deliveries::plans_behind(tx, &first.delivery)).await.unwrap();
-    for (what, plan) in ["put off", "call"].into_iter().zip(&plans) {
-        let once_for_each = match world.dialect() {
-            Dialect::Sqlite => "CORRELATED",
-            Dialect::Postgres => "SubPlan",
-        };
-        assert!(!plan.contains(once_for_each), "{what}:\n{plan}");
-        let is_of_the_object = world.dialect() == Dialect::Postgres || plan.contains("webhook_deliveries_open");
-        assert!(is_of_the_object, "{what}:\n{plan}");
-    }
-    store.close().await;
 }
 
 /// When the last of the object's deliveries was changed.

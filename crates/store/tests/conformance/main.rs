@@ -10,6 +10,7 @@ mod backups;
 mod broken_commits;
 mod customers;
 mod deliveries;
+mod delivery_plans;
 mod documents;
 mod events;
 mod held;

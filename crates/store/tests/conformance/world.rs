@@ -206,6 +206,20 @@ fn with_database(url: &str, name: &str) -> String {
     format!("{}/{name}{query}", &address[..end])
 }
 
+/// What PostgreSQL knows of its rows when it plans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// As in a store that is new.
+    Nothing,
+    /// As when something begins to wait that never waited long: it counted last when there was nothing.
+    NothingWaited,
+    Everything,
+}
+
+impl Known {
+    pub(crate) const ALL: [Self; 3] = [Self::Nothing, Self::NothingWaited, Self::Everything];
+}
+
 /// As it is in use: PostgreSQL counts by itself after a while, SQLite never does.
 pub(crate) fn count_rows(tx: &mut Tx<'_>) -> Result<(), Error> {
     if tx.dialect() == Dialect::Postgres {
