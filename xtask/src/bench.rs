@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::postgres::Cluster;
+use crate::postgres::{Cluster, Storage};
 use crate::steps::Machine;
 use crate::{Result, command, install};
 
@@ -90,7 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         bench.arg("--write").arg(machine.root().join("docs"));
     }
     // What needs PostgreSQL says so where there is none.
-    let cluster = match (install::postgresql(), Cluster::start()) {
+    let cluster = match (install::postgresql(), Cluster::start(Storage::Disk)) {
         (Ok(programs), Ok(cluster)) => {
             bench.args(["--postgres", cluster.url(), "--postgres-programs"]).arg(programs);
             Some(cluster)

@@ -27,16 +27,31 @@ rm -rf "$folder"
 /// The port is free when it is chosen, but another process may take it before the cluster does.
 const STARTS: u32 = 3;
 
+/// Where a cluster keeps its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Storage {
+    /// As in use: for whoever measures.
+    Disk,
+    /// In memory, where there is enough: nearly each test makes a database of its own and drops it, hundreds of files each, which
+    /// took a third of all that two cores could do. Nobody who looks into it can tell, and nobody loses power.
+    Memory,
+}
+
+/// A file system in memory.
+const MEMORY: &str = "/dev/shm";
+/// What all tests together write, several times over.
+const ENOUGH_MEMORY: u64 = 6 << 30;
+
 pub(crate) struct Cluster {
     url: String,
     watchdog: Child,
 }
 
 impl Cluster {
-    pub(crate) fn start() -> Result<Self> {
+    pub(crate) fn start(storage: Storage) -> Result<Self> {
         let programs = install::postgresql()?;
         let account = Account::choose()?;
-        let folder = temporary_folder(&account)?;
+        let folder = temporary_folder(&account, storage)?;
         // From here on the folder has an owner that removes it.
         let watchdog = watchdog(&programs, &account, &folder)?;
         let mut cluster = Self { url: String::new(), watchdog };
@@ -97,7 +112,7 @@ impl Drop for Cluster {
 
 /// `cargo xtask postgres`: prints the address and stays until it is interrupted.
 pub(crate) fn foreground() -> Result<()> {
-    let cluster = Cluster::start()?;
+    let cluster = Cluster::start(Storage::Disk)?;
     println!("{}", cluster.url());
     eprintln!("DALASI_TEST_POSTGRES_URL={} · Ctrl-C stops it and removes its data", cluster.url());
     loop {
@@ -171,8 +186,12 @@ impl Account {
     }
 }
 
-fn temporary_folder(account: &Account) -> Result<PathBuf> {
-    let folder = std::env::temp_dir().join(format!("dalasi-postgres-{}", std::process::id()));
+fn temporary_folder(account: &Account, storage: Storage) -> Result<PathBuf> {
+    let parent = match storage {
+        Storage::Memory if free_memory().is_some_and(|free| free >= ENOUGH_MEMORY) => PathBuf::from(MEMORY),
+        Storage::Memory | Storage::Disk => std::env::temp_dir(),
+    };
+    let folder = parent.join(format!("dalasi-postgres-{}", std::process::id()));
     let prepare = || {
         fs::create_dir(&folder)?;
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
@@ -183,6 +202,18 @@ fn temporary_folder(account: &Account) -> Result<PathBuf> {
     };
     prepare().map_err(|error| format!("{}: {error}", folder.display()))?;
     Ok(folder)
+}
+
+/// Bytes that files in memory may take; nothing where there is no such file system.
+fn free_memory() -> Option<u64> {
+    let told = command::output(Command::new("df").args(["--output=fstype,avail", "--block-size=1", MEMORY])).ok()?;
+    free_of(&told)
+}
+
+/// By what `df` says of it, below its header.
+fn free_of(told: &str) -> Option<u64> {
+    let (kind, free) = told.lines().nth(1)?.trim().split_once(' ')?;
+    if kind == "tmpfs" { free.trim().parse().ok() } else { None }
 }
 
 fn watchdog(programs: &Path, account: &Account, folder: &Path) -> Result<Child> {
@@ -230,6 +261,13 @@ mod tests {
         ] {
             assert_eq!(address(url).as_deref(), wanted, "{url}");
         }
+    }
+
+    #[test]
+    fn only_what_is_in_memory_is_taken_for_it() {
+        assert_eq!(free_of("Type        Avail\ntmpfs 25274920960\n"), Some(25_274_920_960));
+        assert_eq!(free_of("Type        Avail\next4  25274920960\n"), None);
+        assert_eq!(free_of(""), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::postgres::{self, Cluster};
+use crate::postgres::{self, Cluster, Storage};
 use crate::{Result, command, install, prove, supply_chain};
 
 pub(crate) struct Step {
@@ -118,7 +118,7 @@ impl Machine {
         }
         let cluster = match self.cluster.take() {
             Some(cluster) => cluster,
-            None => Cluster::start()?,
+            None => Cluster::start(if self.is_release { Storage::Disk } else { Storage::Memory })?,
         };
         Ok(self.cluster.insert(cluster).url().to_owned())
     }
