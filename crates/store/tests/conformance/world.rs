@@ -206,7 +206,7 @@ fn with_database(url: &str, name: &str) -> String {
     format!("{}/{name}{query}", &address[..end])
 }
 
-/// What PostgreSQL knows of its rows when it plans.
+/// What a database knows of its rows when it plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
     /// As in a store that is new.
@@ -217,7 +217,13 @@ pub(crate) enum Known {
 }
 
 impl Known {
-    pub(crate) const ALL: [Self; 3] = [Self::Nothing, Self::NothingWaited, Self::Everything];
+    /// All that it may: SQLite, which never counts, nothing.
+    pub(crate) fn of(dialect: Dialect) -> &'static [Self] {
+        match dialect {
+            Dialect::Sqlite => &[Self::Nothing],
+            Dialect::Postgres => &[Self::Nothing, Self::NothingWaited, Self::Everything],
+        }
+    }
 }
 
 /// As it is in use: PostgreSQL counts by itself after a while, SQLite never does.
