@@ -33,7 +33,7 @@ pub(crate) enum Storage {
     /// As in use: for whoever measures.
     Disk,
     /// In memory, where there is enough: nearly each test makes a database of its own and drops it, hundreds of files each, which
-    /// took a third of all that two cores could do. Nobody who looks into it can tell, and nobody loses power.
+    /// took a third of the time of the store's. Nobody who looks into it can tell, and nobody loses power.
     Memory,
 }
 
