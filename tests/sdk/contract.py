@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema_rs import Draft202012Validator
 from requests.adapters import HTTPAdapter
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi.json").read_text())
@@ -43,7 +43,7 @@ def operation(method, path):
 @cache
 def _validator(pointer):
     schema = {"$ref": f"#{pointer}", **{key: DOCUMENT[key] for key in ("paths", "webhooks", "components")}}
-    return Draft202012Validator(schema, format_checker=FormatChecker())
+    return Draft202012Validator(schema, validate_formats=True)
 
 
 def _escape(part):
@@ -84,11 +84,14 @@ def faults(method, url, status, headers, body):
         value = json.loads(body)
     except ValueError as error:
         return [*found, f"the body is not JSON: {error}"]
+    return [*found, *(f"{place or 'the body'}: {message}" for place, message in _broken(pointer, value))]
+
+
+def _broken(pointer, value):
+    """What of a schema a value breaks: the place, and a sentence."""
     for error in _validator(pointer).iter_errors(value):
         deepest = _deepest(error)
-        place = "/".join(map(str, deepest.absolute_path)) or "the body"
-        found.append(f"{place}: {deepest.message[:300]}")
-    return found
+        yield "/".join(map(str, deepest.instance_path)), deepest.message[:300]
 
 
 def _file_faults(headers, body):
@@ -101,8 +104,8 @@ def _file_faults(headers, body):
 
 def _deepest(error):
     """Of a choice that nothing fits, the fault that lies deepest says most."""
-    while error.context:
-        error = max(error.context, key=lambda inner: len(inner.absolute_path))
+    while branches := getattr(error.kind, "context", None):
+        error = max((inner for branch in branches for inner in branch), key=lambda inner: len(inner.instance_path))
     return error
 
 
@@ -112,8 +115,12 @@ def event_faults(event):
     if kind not in DOCUMENT["webhooks"]:
         return [f"{kind!r} is not described"]
     pointer = f"/webhooks/{kind}/post/requestBody/content/application~1json/schema"
-    errors = map(_deepest, _validator(pointer).iter_errors(event))
-    return [f"{'/'.join(map(str, error.absolute_path))}: {error.message[:300]}" for error in errors]
+    return [f"{place}: {message}" for place, message in _broken(pointer, event)]
+
+
+@cache
+def _header_validator(schema):
+    return Draft202012Validator(json.loads(schema))
 
 
 def _header_faults(answer, headers):
@@ -126,7 +133,7 @@ def _header_faults(answer, headers):
             continue
         schema = described["schema"]
         typed = int(value) if schema["type"] == "integer" and value.isdigit() else value
-        for error in Draft202012Validator(schema).iter_errors(typed):
+        for error in _header_validator(json.dumps(schema)).iter_errors(typed):
             yield f"the header {name}: {error.message}"
 
 

@@ -21,6 +21,7 @@ CLIENTS = 64
 GATE_HISTORIES = 2
 OPERATIONS = {"gate": 2_000, "nightly": 10_000, "release": 10_000}
 OPERATIONS_OF_A_CONTROL = 500
+MOST_OF_A_CONTROL = 10
 OF_EACH_KIND = 5
 NEVER = float("inf")
 BALANCE = "/v1/payouts/balance"
@@ -278,6 +279,12 @@ def remembered(history):
     return [Operation(one.start, one.end, stale.get(id(one), one.value), one.is_write) for one in history]
 
 
+def is_staleness_seen(server, random):
+    """Whether a server that reads what was there a tenth of a second ago is told from one that does not; on a slow machine
+    what was read is seldom that young."""
+    return any(play([server], random, OPERATIONS_OF_A_CONTROL)[0] for _ in range(MOST_OF_A_CONTROL))
+
+
 def test_an_order_explains_what_was_answered(new_server, database, tmp_path):
     proof = Proof("A6", database, GATE_HISTORIES)
     servers = [new_server()]
@@ -296,8 +303,7 @@ def test_an_order_explains_what_was_answered(new_server, database, tmp_path):
                 miscounts += [miscounted(remembered(one.history), getattr(one, "before", 0)) for one in sums]
             proof.control("a_read_from_a_cache", sum(map(bool, seen)) > len(seen) / 2)
             proof.control("a_sum_from_a_cache", all(miscounts))
-            stale, *_ = play([new_server(planted="stale_read")], Random(proof.seed), OPERATIONS_OF_A_CONTROL)
-            proof.control("stale_read", bool(stale))
+            proof.control("stale_read", is_staleness_seen(new_server(planted="stale_read"), Random(proof.seed)))
     finally:
         for server in servers:
             server.stop()
