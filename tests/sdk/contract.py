@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from jsonschema_rs import Draft202012Validator
+from jsonschema_rs import Draft202012, Draft202012Validator, Registry
 from requests.adapters import HTTPAdapter
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi.json").read_text())
@@ -40,10 +40,15 @@ def operation(method, path):
     return None, None
 
 
+# Read once: a validator of its own for each part would hold, and look through, the whole document each time.
+_PARTS = Registry(
+    [("urn:openapi", {key: DOCUMENT[key] for key in ("paths", "webhooks", "components")})], draft=Draft202012
+)
+
+
 @cache
 def _validator(pointer):
-    schema = {"$ref": f"#{pointer}", **{key: DOCUMENT[key] for key in ("paths", "webhooks", "components")}}
-    return Draft202012Validator(schema, validate_formats=True)
+    return Draft202012Validator({"$ref": f"urn:openapi#{pointer}"}, validate_formats=True, registry=_PARTS)
 
 
 def _escape(part):
