@@ -219,6 +219,12 @@ pub fn insert_by_hand(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error>
 }
 
 fn add(tx: &mut Tx<'_>, delivery: &Delivery, by_hand: bool, due_at: &str) -> Result<(), Error> {
+    tx.wake(Worker::Deliveries);
+    tx.append(TABLE, &INSERT.replace("{due_at}", due_at), &inserted(delivery, by_hand))
+}
+
+/// The values of [`INSERT`].
+fn inserted(delivery: &Delivery, by_hand: bool) -> Vec<Value> {
     let mut values = Vec::from(key(delivery.scope, &delivery.event.to_string()));
     values.extend([
         delivery.endpoint.to_string().into(),
@@ -233,8 +239,7 @@ fn add(tx: &mut Tx<'_>, delivery: &Delivery, by_hand: bool, due_at: &str) -> Res
         delivery.last_error.clone().into(),
         delivery.updated_at.map(Timestamp::micros).into(),
     ]);
-    tx.wake(Worker::Deliveries);
-    tx.append(TABLE, &INSERT.replace("{due_at}", due_at), &values)
+    values
 }
 
 pub fn of_event(tx: &mut Tx<'_>, scope: Scope, event: Id<Event>) -> Result<Vec<Delivery>, Error> {
@@ -509,7 +514,7 @@ pub fn owed_in(tx: &mut Tx<'_>, mode: Mode) -> Result<Vec<Owed>, Error> {
 
 /// How the database would go about a look at what is owed, and about holding some of it: its plan for each statement, for whoever
 /// checks that no index is missing.
-pub fn plans(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<[(&'static str, String); 5], Error> {
+pub fn plans(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<[(&'static str, String); 7], Error> {
     let of_endpoint = of_endpoint(delivery.endpoint, tx.now());
     let with_limit = [of_endpoint.as_slice(), &[32.into()]].concat();
     let (events, id) = listed(4, [delivery.event.to_string()].into_iter());
@@ -518,24 +523,36 @@ pub fn plans(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<[(&'static str, Str
     let (events_to_lease, _) = listed(7, [delivery.event.to_string()].into_iter());
     let [_, now, latest] = of_endpoint.clone();
     let mut leased = held.clone();
-    leased.splice(3..3, [now.clone(), now, latest]);
+    leased.splice(3..3, [now.clone(), now.clone(), latest]);
+    let mut one = Vec::from(key(delivery.scope, &delivery.event.to_string()));
+    one.push(delivery.endpoint.to_string().into());
+    let (events_tried, _) = listed(5, [delivery.event.to_string()].into_iter());
+    let mut tried = held.clone();
+    tried.insert(3, now);
     Ok([
         ("owed", explained(tx, OWED, &[])?),
         ("due", explained(tx, &ready(DUE), &with_limit)?),
         ("next due", explained(tx, &ready(NEXT_DUE), &of_endpoint)?),
         ("lease", explained(tx, &LEASE.replace("{events}", &events_to_lease), &leased)?),
         ("held", explained(tx, &HELD.replace("{events}", &events), &held)?),
+        ("by hand", explained(tx, IS_BY_HAND, &one)?),
+        ("waited for", explained(tx, &WAITED_FOR.replace("{events}", &events_tried), &tried)?),
     ])
 }
 
-/// The same for what is done to those behind one that was tried.
-pub fn plans_behind(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<[String; 2], Error> {
+/// The same for what is done to those behind one that was tried, and for one that comes behind others.
+pub fn plans_behind(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<[(&'static str, String); 3], Error> {
     let mut values = of_object(delivery);
     let now: Value = tx.now().micros().into();
     let mut put_off = values.clone();
     put_off.extend([delivery.sequence.into(), now.clone(), now.clone()]);
     values.push(now);
-    Ok([explained(tx, PUT_OFF_BEHIND, &put_off)?, explained(tx, CALL_NEXT, &values)?])
+    let due_at = BEHIND.replace("{lock}", tx.lock_suffix());
+    Ok([
+        ("put off", explained(tx, PUT_OFF_BEHIND, &put_off)?),
+        ("call", explained(tx, CALL_NEXT, &values)?),
+        ("publish", explained(tx, &INSERT.replace("{due_at}", &due_at), &inserted(delivery, false))?),
+    ])
 }
 
 fn read(row: &Row) -> Result<Delivery, Error> {

@@ -5,10 +5,10 @@ use domain::webhook::{Delivery, EventFilter, LookedAt, WebhookEndpoint};
 use domain::{Id, Scope, Timestamp};
 use serde::Deserialize;
 
-use super::{Filter, Page, PageRequest, read_id, unless_damaged};
+use super::{Filter, Page, PageRequest, explained, read_id, unless_damaged};
 use crate::entity::{key, parse};
 use crate::error::Error;
-use crate::sql::Row;
+use crate::sql::{Row, Value};
 use crate::tx::Tx;
 
 const SELECT_ACTIVE: &str = "\
@@ -145,9 +145,23 @@ fn give_up(
     endpoint: Id<WebhookEndpoint>,
     by_hand: bool,
 ) -> Result<(), Error> {
+    let values = given_up(tx, scope, event, endpoint, by_hand);
+    tx.append("webhook_deliveries", GIVE_UP, &values)
+}
+
+/// The values of [`GIVE_UP`].
+fn given_up(tx: &Tx<'_>, scope: Scope, event: &str, endpoint: Id<WebhookEndpoint>, by_hand: bool) -> Vec<Value> {
     let mut values = Vec::from(key(scope, event));
     values.extend([endpoint.to_string().into(), by_hand.into(), tx.now().micros().into()]);
-    tx.append("webhook_deliveries", GIVE_UP, &values)
+    values
+}
+
+/// How the database would go about giving up one delivery, and about finding what is open of its endpoint.
+pub fn plans_of_giving_up(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<[(&'static str, String); 2], Error> {
+    let (event, endpoint) = (delivery.event.to_string(), delivery.endpoint);
+    let values = given_up(tx, delivery.scope, &event, endpoint, false);
+    let open = [endpoint.to_string().into(), tx.now().micros().into(), event.into(), PART.into()];
+    Ok([("give up", explained(tx, GIVE_UP, &values)?), ("open", explained(tx, OPEN, &open)?)])
 }
 
 /// This one is not sent any more, unless somebody has asked for it.
