@@ -11,6 +11,7 @@
 
 mod address;
 mod answer;
+mod connection;
 mod policy;
 mod resolver;
 #[cfg(test)]
@@ -20,16 +21,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::header::{ACCEPT, USER_AGENT as NAMES_ITSELF};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
 use tokio::sync::Semaphore;
-use tower::util::MapResultLayer;
+use tower::ServiceExt as _;
 use url::Url;
 
+use crate::authorities;
+use connection::Connector;
 use policy::Reach;
-use resolver::CheckedResolver;
 
 pub use address::is_public;
-use answer::Connected;
 pub use answer::{Answer, Failure, FailureKind, RetryAfter};
 pub use policy::UrlFault;
 pub use resolver::{Resolver, Resolving, SystemResolver};
@@ -69,21 +76,41 @@ impl Default for EgressSettings {
 /// The client. Cheap to clone: clones share their connections.
 #[derive(Clone)]
 pub struct Egress {
-    public: reqwest::Client,
+    public: Way,
     /// Only where the settings allow it.
-    loopback: Option<reqwest::Client>,
+    loopback: Option<Way>,
     timeout: Duration,
     resolver: Arc<dyn Resolver>,
     looks: Arc<Semaphore>,
 }
 
+/// To where one reach leads.
+#[derive(Clone)]
+struct Way {
+    connector: Connector,
+    client: Client<Connector, Full<Bytes>>,
+}
+
 impl Egress {
     pub fn new(settings: EgressSettings) -> Self {
+        Self::trusting(settings, authorities::of_this_machine())
+    }
+
+    fn trusting(settings: EgressSettings, authorities: rustls::RootCertStore) -> Self {
         let EgressSettings { allow_loopback, timeout, resolver } = settings;
-        let client = |reach| build_client(reach, timeout, &resolver, |builder| builder);
+        if authorities.is_empty() {
+            // Better to start and to fail each secure call with a sentence than not to start; nothing is trusted meanwhile.
+            tracing::warn!("no certificate authorities found: webhooks over https will fail; install ca-certificates");
+        }
+        let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("the provider has what the versions need")
+            .with_root_certificates(authorities)
+            .with_no_client_auth();
+        let way = |reach| Way::new(Connector::new(reach, Arc::clone(&resolver), tls.clone()));
         Self {
-            public: client(Reach::Public),
-            loopback: allow_loopback.then(|| client(Reach::Loopback)),
+            public: way(Reach::Public),
+            loopback: allow_loopback.then(|| way(Reach::Loopback)),
             timeout,
             resolver,
             looks: Arc::new(Semaphore::new(MOST_LOOKS)),
@@ -126,64 +153,91 @@ impl Egress {
 
     /// Sends one POST and reads the beginning of the answer.
     pub async fn post(&self, url: &Url, headers: HeaderMap, body: Bytes, live: bool) -> Result<Answer, Failure> {
-        let client = self.client(url, live)?;
-        let host = url.host_str().unwrap_or_default();
-        let failed = |error: reqwest::Error| Failure::from_client(&error, host, self.timeout);
-
-        let mut response = client.post(url.clone()).headers(headers).body(body).send().await.map_err(failed)?;
-        let status = response.status();
-        let retry_after = RetryAfter::read(response.headers());
-        let (mut kept, mut read) = (Vec::new(), 0);
-        while read < LONGEST_READ || domain::planted!(Defect::AnswerUncapped) {
-            match response.chunk().await {
-                Ok(Some(chunk)) => {
-                    let room = LONGEST_KEPT - kept.len();
-                    kept.extend_from_slice(&chunk[..chunk.len().min(room)]);
-                    read += chunk.len();
-                }
-                Ok(None) => break,
-                Err(error) if error.is_timeout() => return Err(failed(error)),
-                // The status stands; only the body is cut short.
-                Err(_) => break,
+        self.in_time(async {
+            let mut response = self.answer(Method::POST, url, headers, body, live).await?;
+            let status = response.status();
+            let retry_after = RetryAfter::read(response.headers());
+            let (mut kept, mut read) = (Vec::new(), 0);
+            while read < LONGEST_READ || domain::planted!(Defect::AnswerUncapped) {
+                // Where it breaks off the status stands; only the body is cut short.
+                let Some(Ok(frame)) = response.frame().await else { break };
+                let Ok(chunk) = frame.into_data() else { continue };
+                let room = LONGEST_KEPT - kept.len();
+                kept.extend_from_slice(&chunk[..chunk.len().min(room)]);
+                read += chunk.len();
             }
-        }
-        Ok(Answer { status, retry_after, body_start: answer::printable(&kept) })
+            Ok(Answer { status, retry_after, body_start: answer::printable(&kept) })
+        })
+        .await
     }
 
     /// Fetches a file of up to 2 MiB. A larger one, and an answer that is not 200, is a failure of kind
     /// [`FailureKind::Other`]; a redirect is one too.
     pub async fn get(&self, url: &Url, live: bool) -> Result<Vec<u8>, Failure> {
-        let client = self.client(url, live)?;
-        let host = url.host_str().unwrap_or_default();
-        let failed = |error: reqwest::Error| Failure::from_client(&error, host, self.timeout);
-        let mut response = client.get(url.clone()).send().await.map_err(failed)?;
-        if response.status() != http::StatusCode::OK {
-            return Err(Failure::new(FailureKind::Other, format!("{host} answered {}.", response.status())));
-        }
-        let mut file = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            if file.len() + chunk.len() > LARGEST_FILE {
-                let most = LARGEST_FILE / 1024 / 1024;
-                return Err(Failure::new(FailureKind::Other, format!("The file at {host} has more than {most} MiB.")));
+        self.in_time(async {
+            let host = url.host_str().unwrap_or_default();
+            let mut response = self.answer(Method::GET, url, HeaderMap::new(), Bytes::new(), live).await?;
+            if response.status() != http::StatusCode::OK {
+                return Err(Failure::new(FailureKind::Other, format!("{host} answered {}.", response.status())));
             }
-            file.extend_from_slice(&chunk);
-        }
-        Ok(file)
+            let mut file = Vec::new();
+            while let Some(frame) = response.frame().await {
+                let frame = frame.map_err(|error| Failure::from_client(&error, false, host))?;
+                let Ok(chunk) = frame.into_data() else { continue };
+                if file.len() + chunk.len() > LARGEST_FILE {
+                    let most = LARGEST_FILE >> 20;
+                    return Err(Failure::new(
+                        FailureKind::Other,
+                        format!("The file at {host} has more than {most} MiB."),
+                    ));
+                }
+                file.extend_from_slice(&chunk);
+            }
+            Ok(file)
+        })
+        .await
     }
 
     /// Connects as a call would, TLS included, and hangs up before anything is asked: whether a receiver can be reached.
     pub async fn connect(&self, url: &Url, live: bool) -> Result<(), Failure> {
-        let hangs_up = |builder: reqwest::ClientBuilder| builder.connector_layer(MapResultLayer::new(answer::hang_up));
-        // One of its own: a connection that was kept open would tell nothing.
-        let client = build_client(self.reach(url, live)?, self.timeout, &self.resolver, hangs_up);
-        match client.get(url.clone()).send().await {
-            Err(error) if Connected::is_cause(&error) => Ok(()),
-            Err(error) => Err(Failure::from_client(&error, url.host_str().unwrap_or_default(), self.timeout)),
-            Ok(_) => Err(Failure::new(FailureKind::Other, "A connection that was to be closed was used.")),
-        }
+        self.in_time(async {
+            // One of its own: a connection that was kept open would tell nothing.
+            let connector = self.way(url, live)?.connector.clone();
+            let made = connector.oneshot(address_of(url)?).await;
+            made.map(drop).map_err(|error| Failure::from_client(&*error, true, url.host_str().unwrap_or_default()))
+        })
+        .await
     }
 
-    fn client(&self, url: &Url, live: bool) -> Result<&reqwest::Client, Failure> {
+    async fn in_time<T>(&self, call: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        tokio::time::timeout(self.timeout, call).await.unwrap_or_else(|_| Err(Failure::timeout(self.timeout)))
+    }
+
+    /// The head of the answer to one request. What a receiver says that it has not looked at is asked once more.
+    async fn answer(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Bytes,
+        live: bool,
+    ) -> Result<Response<Incoming>, Failure> {
+        let way = self.way(url, live)?;
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = address_of(url)?;
+        *request.headers_mut() = headers;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("*/*"));
+        request.headers_mut().insert(NAMES_ITSELF, HeaderValue::from_static(USER_AGENT));
+        let again = request.clone();
+        let answer = match way.client.request(request).await {
+            Err(error) if answer::was_not_looked_at(&error) => way.client.request(again).await,
+            answer => answer,
+        };
+        answer.map_err(|error| Failure::from_client(&error, error.is_connect(), url.host_str().unwrap_or_default()))
+    }
+
+    fn way(&self, url: &Url, live: bool) -> Result<&Way, Failure> {
         Ok(match self.reach(url, live)? {
             Reach::Public => &self.public,
             Reach::Loopback => self.loopback.as_ref().expect("the policy grants loopback only where it is set up"),
@@ -200,32 +254,23 @@ impl Egress {
     }
 }
 
-fn build_client(
-    reach: Reach,
-    timeout: Duration,
-    resolver: &Arc<dyn Resolver>,
-    change: impl Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
-) -> reqwest::Client {
-    #[expect(clippy::disallowed_methods, reason = "this is the client that all others would have to be")]
-    let builder = || {
-        let builder = reqwest::Client::builder()
-            .dns_resolver(CheckedResolver { resolver: Arc::clone(resolver), reach })
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .referer(false)
-            .https_only(reach == Reach::Public)
-            .user_agent(USER_AGENT)
-            .timeout(timeout)
+impl Way {
+    fn new(connector: Connector) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "this is the client that all others would have to be")]
+        let mut builder = Client::builder(TokioExecutor::new());
+        let client = builder
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_CONNECTION)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_PER_HOST)
             .http1_max_headers(MOST_HEADERS)
-            .http2_max_header_list_size(LONGEST_HEADER_LIST);
-        change(builder)
-    };
-    builder().build().unwrap_or_else(|error| {
-        // A machine without certificates of authorities. Better to start and to fail each secure call with a
-        // sentence than not to start; nothing is trusted meanwhile.
-        tracing::warn!(%error, "no certificate authorities found: webhooks over https will fail; install ca-certificates");
-        builder().tls_certs_only([]).build().expect("a client that trusts nobody needs nothing from the machine")
-    })
+            .http2_max_header_list_size(LONGEST_HEADER_LIST)
+            .build(connector.clone());
+        Self { connector, client }
+    }
+}
+
+fn address_of(url: &Url) -> Result<Uri, Failure> {
+    let malformed = |_| Failure::new(FailureKind::Other, "The URL has characters that can't be sent.");
+    url.as_str().parse().map_err(malformed)
 }

@@ -1,6 +1,7 @@
 //! The shell around the pure core: what talks to the network, the clock and the operator.
 
 pub mod app;
+mod authorities;
 mod background;
 pub mod card_number;
 pub mod cli;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode, header};
 use jiff::fmt::rfc2822;
 
+use super::connection::SaidTooMuch;
 use super::resolver::ResolveFault;
 
 /// An answer of any status. What counts as success is for the caller to say.
@@ -50,29 +51,6 @@ pub struct Failure {
     pub message: String,
 }
 
-/// Why a connection that was made is not used: nothing was to be asked.
-#[derive(Debug)]
-pub(super) struct Connected;
-
-impl Connected {
-    pub(super) fn is_cause(error: &reqwest::Error) -> bool {
-        cause::<Self>(error).is_some()
-    }
-}
-
-impl fmt::Display for Connected {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("the connection was made, and closed unused")
-    }
-}
-
-impl Error for Connected {}
-
-/// Takes the place of a connection. `C` is the client's own type, which has no public name.
-pub(super) fn hang_up<C>(made: Result<C, Box<dyn Error + Send + Sync>>) -> Result<C, Box<dyn Error + Send + Sync>> {
-    made.and_then(|_| Err(Connected.into()))
-}
-
 impl RetryAfter {
     pub(super) fn read(headers: &HeaderMap) -> Option<Self> {
         let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
@@ -112,21 +90,32 @@ impl Failure {
         }
     }
 
-    pub(super) fn from_client(error: &reqwest::Error, host: &str, timeout: Duration) -> Self {
+    /// Of a client that connected (`is_connect`), or talked.
+    pub(super) fn from_client(error: &(dyn Error + 'static), is_connect: bool, host: &str) -> Self {
         if let Some(fault) = cause::<ResolveFault>(error) {
             return Self::from_resolving(fault, host);
-        }
-        if error.is_timeout() {
-            return Self::timeout(timeout);
         }
         if let Some(fault) = cause::<rustls::Error>(error) {
             return Self::new(FailureKind::Tls, format!("The secure connection to {host} failed: {fault}."));
         }
-        if error.is_connect() {
+        if let Some(fault) = cause::<SaidTooMuch>(error) {
+            return Self::new(FailureKind::Other, format!("The answer of {host} was not read to its end: {fault}."));
+        }
+        if is_connect {
             return Self::new(FailureKind::Refused, format!("No connection to {host} could be made."));
         }
         Self::new(FailureKind::Other, format!("The connection to {host} broke off, or the answer was not HTTP."))
     }
+}
+
+/// Whether the receiver says itself that it has done nothing with a request (RFC 9113, 8.7): it ends a connection in good order, or
+/// refuses the stream.
+pub(super) fn was_not_looked_at(error: &(dyn Error + 'static)) -> bool {
+    cause::<h2::Error>(error).is_some_and(|error| {
+        error.is_remote()
+            && (error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR)
+                || error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM))
+    })
 }
 
 /// Looks for an error of one type among the causes, also inside the errors that wrap it without naming it as their

@@ -6,6 +6,10 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use hyper_util::client::legacy::connect::dns::Name;
+use tower::{BoxError, Service};
 
 use super::address;
 use super::policy::Reach;
@@ -60,13 +64,22 @@ pub(super) async fn resolve_checked(
 
 /// What the HTTP client asks when it opens a connection. One per reach, and one client per reach, so that a
 /// connection that is kept open was made to an address that was checked for the same reach.
+#[derive(Clone)]
 pub(super) struct CheckedResolver {
     pub(super) resolver: Arc<dyn Resolver>,
     pub(super) reach: Reach,
 }
 
-impl reqwest::dns::Resolve for CheckedResolver {
-    fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
+impl Service<Name> for CheckedResolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
         let (resolver, reach) = (Arc::clone(&self.resolver), self.reach);
         Box::pin(async move {
             let addresses = match domain::planted!(Defect::RegistrationCheckOnly) {
@@ -74,8 +87,8 @@ impl reqwest::dns::Resolve for CheckedResolver {
                 false => resolve_checked(&*resolver, name.as_str(), reach).await?,
             };
             // The client puts in the URL's port.
-            let addresses = addresses.into_iter().map(|address| SocketAddr::new(address, 0));
-            Ok(Box::new(addresses) as reqwest::dns::Addrs)
+            let addresses: Vec<_> = addresses.into_iter().map(|address| SocketAddr::new(address, 0)).collect();
+            Ok(addresses.into_iter())
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The client against listeners on this machine and a name server that says what a test wants.
 
 mod calls;
+mod secured;
 mod urls;
 
 use std::collections::HashMap;

@@ -11,8 +11,8 @@ use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, AsyncTokioStream, TlsParameters};
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
 use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -21,6 +21,7 @@ use super::fault::{Finality, MailFault, SendFault, Step, innermost};
 use super::line_by_line::LineByLine;
 use super::message::{Message, Written, is_beyond_ascii};
 use super::settings::{From, Login, MailSettings, Password, Security, is_loopback};
+use crate::authorities;
 
 const CONNECT: Duration = Duration::from_secs(30);
 const COMMAND: Duration = Duration::from_secs(60);
@@ -173,13 +174,11 @@ impl Mailer {
 
 /// With the authorities that this system trusts, as the client has them.
 fn from_the_start(host: &str) -> Result<Tls, MailFault> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| no_tls(&error))?
-        .with_root_certificates(roots)
+        .with_root_certificates(authorities::of_this_machine())
         .with_no_client_auth();
     let name = ServerName::try_from(host.to_owned()).map_err(|error| no_tls(&error))?;
     Ok(Tls::FromTheStart(TlsConnector::from(Arc::new(config)), name))

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::ClientConfig;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
 use super::report::{Finding, Status};
+use crate::authorities;
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::{Addresses, ServeSettings};
 
@@ -117,10 +118,9 @@ fn days_left(holds: impl Fn(u64) -> bool) -> u64 {
 
 /// By the authorities that this system trusts.
 fn verifier() -> Result<Arc<WebPkiServerVerifier>, String> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(authorities::of_this_machine()), provider).build();
     verifier.map_err(|error| format!("certificates can't be verified on this machine: {error}"))
 }
 

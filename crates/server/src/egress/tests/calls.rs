@@ -173,6 +173,61 @@ async fn a_long_body_is_cut() {
     assert!(begun.elapsed() < Duration::from_secs(3), "it read on");
 }
 
+/// Says the same to every request until nobody listens, and counts what was taken.
+async fn who_goes_on_saying(what: &'static [u8]) -> (u16, Arc<AtomicUsize>) {
+    let socket = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = socket.local_addr().expect("bound").port();
+    let taken = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&taken);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = socket.accept().await {
+            let _request = stream.read(&mut [0; 4096]).await;
+            let said = what.repeat(1_000);
+            while stream.write_all(&said).await.is_ok() {
+                count.fetch_add(said.len(), Ordering::SeqCst);
+            }
+        }
+    });
+    (port, taken)
+}
+
+#[tokio::test]
+async fn who_only_says_that_an_answer_is_to_come_is_not_listened_to_for_long() {
+    let (port, taken) = who_goes_on_saying(b"HTTP/1.1 100 Continue\r\n\r\n").await;
+    let begun = crate::monotonic::now();
+    let failure = post(&local(), &format!("http://localhost:{port}/")).await.expect_err("a failure");
+    assert_eq!(failure.kind, FailureKind::Other);
+    assert!(failure.message.contains("4 MiB"), "{failure}");
+    assert!(begun.elapsed() < Duration::from_secs(4), "it listened for {:?}", begun.elapsed());
+    // What lies in the system's buffers was sent and not read.
+    let taken = taken.load(Ordering::SeqCst);
+    assert!(taken < connection::MOST_SAID + (12 << 20), "{taken}");
+    let few = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(20);
+    let listener = Listener::start([few, ok("thank you")].concat()).await;
+    let answer = post(&local(), &format!("http://localhost:{}/", listener.port)).await.expect("an answer");
+    assert_eq!((answer.status.as_u16(), answer.body_start.as_str()), (200, "thank you"));
+}
+
+#[tokio::test]
+async fn each_request_on_a_connection_has_room_for_its_answer() {
+    let socket = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = socket.local_addr().expect("bound").port();
+    tokio::spawn(async move {
+        let (mut stream, _) = socket.accept().await.expect("a connection");
+        let mut request = [0; 4096];
+        let file = vec![b'x'; LARGEST_FILE];
+        while stream.read(&mut request).await.is_ok_and(|length| length > 0) {
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", file.len());
+            stream.write_all(head.as_bytes()).await.expect("written");
+            stream.write_all(&file).await.expect("written");
+        }
+    });
+    let (egress, url) = (local(), Url::parse(&format!("http://localhost:{port}/logo.png")).expect("a URL"));
+    for _ in 0..4 {
+        assert_eq!(egress.get(&url, false).await.expect("a file").len(), LARGEST_FILE);
+    }
+}
+
 #[tokio::test]
 async fn what_a_stranger_answers_is_made_printable() {
     let mut answer = b"HTTP/1.1 500 Oops\r\nContent-Length: 9\r\nConnection: close\r\n\r\n".to_vec();
