@@ -184,7 +184,7 @@ def test_what_outsiders_write_is_text(new_server, mail_server, watch, database):
         if unknown := set(kinds()) - KINDS:
             proof.violation(f"no place is known of {sorted(unknown)}")
         for number, (seed, payload) in enumerate(payloads(proof)):
-            if proof.reached >= proof.wanted:
+            if not proof.goes_on():
                 break
             pair, locale = Pair(payload), ("en", "fr")[number % 2]
             of = (pair.shape, locale)

@@ -286,12 +286,12 @@ def test_every_pair_of_actions(new_server, database):
     at_the_end = 0
     with Proof("A7.pairs", database, GATE_ROUNDS) as proof:
         groups = list(course.groups())
-        while proof.reached < proof.wanted or at_the_end < FEWEST_AT_THE_END:
+        while proof.goes_on() or at_the_end < FEWEST_AT_THE_END:
             seed = proof.seed + proof.reached
             if ending := course.at_its_end():
                 fault = raced_at_its_end(course, *ending, AT_THE_END[at_the_end % len(AT_THE_END)], seed)
                 at_the_end += 1
-            elif proof.reached < proof.wanted:
+            elif proof.goes_on():
                 fault = raced(course, groups[proof.reached % len(groups)], seed)
             else:
                 time.sleep(0.2)

@@ -1,5 +1,6 @@
 //! Running other programs: found on the path, with their output on the terminal or captured.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -10,6 +11,12 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
     let status = command.stdin(Stdio::null()).status().map_err(|error| format!("{shown}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{shown}: {status}")) }
+}
+
+/// The same with its standard output in a file.
+pub(crate) fn run_into(file: &Path, command: &mut Command) -> Result<()> {
+    let output = File::create(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    run(command.stdout(output))
 }
 
 /// Standard output of a command that must succeed; what it says on standard error stands in the error.

@@ -38,6 +38,8 @@ Examples:
 Commands:
   test [--only STEP,…] [--skip STEP,…] [-- ARGUMENTS]
                  runs the steps in order and goes on after a failure; ARGUMENTS go to the one chosen step's runner
+  prepare STEP,…
+                 installs and builds what steps need, and runs none of them
   prove [--tier gate|nightly|release] [--budget TIME] [--resume FILE] [--only ROW,…] [--database sqlite|postgres] [--slice TIME|all]
         [--jobs N] [--write]
                  runs the rows of the proof programme in turns until their tier's counts or the budget (90s, 120m, 8h)
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
             Ok(options) => test::run(&options),
             Err(message) => usage(&message),
         },
+        "prepare" if let [steps] = rest => ended(steps::prepare(steps)),
         "prove" => match prove::Options::parse(rest) {
             Ok(options) => ended(prove::run(&options)),
             Err(message) => usage(&message),

@@ -1,8 +1,9 @@
 //! The steps of `cargo xtask test`, in the order in which they run: what costs least and fails most comes first.
 
-use std::fs;
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use crate::postgres::{self, Cluster, Storage};
 use crate::{Result, command, install, prove, supply_chain};
@@ -64,12 +65,17 @@ const OPTIMIZED: &str = "optimized";
 /// What a simulation runs of ours.
 const SIMULATED: &[&str] = &["dalasi", "dalasi-domain", "dalasi-pdf", "dalasi-sim", "dalasi-store"];
 
+/// Below the folder of builds: what nobody runs, since it is built while tests run another one of the same name.
+const AHEAD: &str = "ahead";
+
 /// What the steps share: where things are, and the database cluster, which starts when a step first asks for it.
 pub(crate) struct Machine {
     root: PathBuf,
     target: PathBuf,
     cluster: Option<Cluster>,
     is_release: bool,
+    /// The steps after the one that runs.
+    pub(crate) later: Vec<&'static str>,
 }
 
 impl Machine {
@@ -79,7 +85,7 @@ impl Machine {
             Some(folder) => std::path::absolute(folder).map_err(|error| error.to_string())?,
             None => root.join("target"),
         };
-        Ok(Self { root, target, cluster: None, is_release: false })
+        Ok(Self { root, target, cluster: None, is_release: false, later: Vec::new() })
     }
 
     /// From here on servers are of the release build: what takes long, and what is measured, is nearer to what is shipped.
@@ -195,6 +201,12 @@ impl Machine {
         Ok(self.target.join(folder).join("dalasi"))
     }
 
+    /// The same for later: what runs meanwhile finds its own program where it was.
+    fn dalasi_ahead(&self) -> Result<()> {
+        let mut cargo = self.with_outcome_in(AHEAD);
+        command::run(cargo.args(["build", "--locked", "--package", "dalasi"]))
+    }
+
     /// The one with defects on purpose, unless `DALASI_PLANTED_BIN` names another. A release build refuses to have one. It is built
     /// with the simulation, so that both have the same dependencies with the same features, which take minutes to build.
     pub(crate) fn planted(&self) -> Result<PathBuf> {
@@ -207,11 +219,17 @@ impl Machine {
         Ok(self.target.join(OPTIMIZED).join("debug/dalasi"))
     }
 
+    /// Cargo that builds with all the others, and puts what comes out into a folder of its own.
+    fn with_outcome_in(&self, folder: &str) -> Command {
+        let mut cargo = self.cargo();
+        cargo.env("CARGO_BUILD_BUILD_DIR", &self.target).env("CARGO_TARGET_DIR", self.target.join(folder));
+        cargo
+    }
+
     /// Cargo for the simulation, as it is in the profile `sim`: optimized, with every assertion on. What it depends on is what the
     /// tests depend on, built once for both; only what comes out has a folder of its own.
     pub(crate) fn optimized(&self, subcommand: &str) -> Command {
-        let mut cargo = self.cargo();
-        cargo.env("CARGO_BUILD_BUILD_DIR", &self.target).env("CARGO_TARGET_DIR", self.target.join(OPTIMIZED));
+        let mut cargo = self.with_outcome_in(OPTIMIZED);
         cargo.args([subcommand, "--locked"]);
         cargo.args(SIMULATED.iter().map(|package| format!("--config=profile.dev.package.{package}.opt-level=2")));
         cargo
@@ -237,21 +255,76 @@ fn test(machine: &mut Machine, arguments: &[String]) -> Result<()> {
     install::pgbouncer()?;
     let url = machine.postgres_url()?;
     let mut cargo = machine.cargo();
-    if command::find(&["cargo-nextest"]).is_some() {
-        // One more than there are cores: many wait for a time limit. Whoever gives an argument of their own decides.
-        let tests = std::thread::available_parallelism().map_or(2, usize::from) + 1;
-        cargo.args(["nextest", "run", "--no-fail-fast"]).env("NEXTEST_TEST_THREADS", tests.to_string());
+    let mut ahead = None;
+    if command::find(&["cargo-nextest"]).is_none() {
+        cargo.args(["test", "--tests", "--no-fail-fast", "--workspace", "--locked"]);
     } else {
-        cargo.args(["test", "--tests", "--no-fail-fast"]);
+        // Two more than there are cores: many wait for a time limit. Whoever gives an argument of their own decides.
+        let tests = std::thread::available_parallelism().map_or(2, usize::from) + 2;
+        cargo.args(["nextest", "run", "--no-fail-fast"]).env("NEXTEST_TEST_THREADS", tests.to_string());
+        if arguments.is_empty() && !machine.later.is_empty() {
+            cargo.args(built_tests(machine)?);
+            ahead = prepare_ahead(machine)?;
+        } else {
+            cargo.args(["--workspace", "--locked"]);
+        }
     }
-    command::run(
+    let tested = command::run(
         machine
             .with_commit(&mut cargo)
-            .args(["--workspace", "--locked"])
             .args(arguments)
             .env("DALASI_TEST_POSTGRES_URL", url)
             .env("DALASI_TEST_ALL", "1"),
-    )
+    );
+    if let Some(mut ahead) = ahead {
+        // What could not be built says so where it is wanted.
+        let _ = ahead.wait();
+    }
+    tested
+}
+
+/// Builds the tests, and says how to run them without a look at what is to be built, for which they would wait while something is.
+fn built_tests(machine: &Machine) -> Result<[OsString; 4]> {
+    let (packages, binaries) = (machine.scratch()?.join("packages.json"), machine.scratch()?.join("tests.json"));
+    command::run_into(
+        &packages,
+        machine.cargo().args(["metadata", "--format-version", "1", "--all-features", "--locked"]),
+    )?;
+    let list =
+        ["nextest", "list", "--workspace", "--locked", "--list-type", "binaries-only", "--message-format", "json"];
+    command::run_into(&binaries, machine.cargo().args(list))?;
+    Ok(["--cargo-metadata".into(), packages.into(), "--binaries-metadata".into(), binaries.into()])
+}
+
+/// Prepares what later steps need while the tests run, which wait for time limits for a quarter of two cores' time: at the lowest
+/// priority, so that it takes from nobody. A machine without `nice` does it in its turn.
+fn prepare_ahead(machine: &Machine) -> Result<Option<Child>> {
+    let Some(nice) = command::find(&["nice"]) else { return Ok(None) };
+    let told = machine.scratch()?.join("prepared.txt");
+    let told = File::create(&told).map_err(|error| format!("{}: {error}", told.display()))?;
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut ahead = Command::new(nice);
+    ahead.args(["-n", "19"]).arg(own).args(["prepare", &machine.later.join(",")]).stdin(Stdio::null());
+    ahead.stderr(told.try_clone().map_err(|error| error.to_string())?).stdout(told);
+    ahead.spawn().map(Some).map_err(|error| format!("nice: {error}"))
+}
+
+/// Installs and builds what steps need (`STEP,…`), and runs none of them.
+pub(crate) fn prepare(steps: &str) -> Result<()> {
+    let machine = Machine::new()?;
+    for step in steps.split(',') {
+        match step {
+            "deny" => drop(install::cargo_deny(&machine.root, &machine.target)?),
+            "openapi" | "browser" => machine.dalasi_ahead()?,
+            "sdk" => {
+                machine.dalasi_ahead()?;
+                machine.planted()?;
+            }
+            "prove" => drop(machine.planted()?),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn doctest(machine: &mut Machine, arguments: &[String]) -> Result<()> {

@@ -70,7 +70,9 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     };
     let start = now();
     let mut results = Vec::new();
-    for step in options.chosen() {
+    let chosen: Vec<_> = options.chosen().collect();
+    for (place, step) in chosen.iter().enumerate() {
+        machine.later = chosen[place + 1..].iter().map(|step| step.name).collect();
         println!("\n── {} · {} ──", step.name, step.title);
         let start = now();
         let outcome = if !step.has_subject(&machine) {
@@ -83,7 +85,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         };
         let took = start.elapsed();
         println!("{} in {}", outcome.describe(), shown(took));
-        results.push((step, outcome, took));
+        results.push((*step, outcome, took));
     }
     drop(machine);
     print_table(&results, start.elapsed())
