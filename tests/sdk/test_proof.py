@@ -42,6 +42,13 @@ def test_who_stops_before_the_time_and_the_count_fails(clock):
         row.finish()
 
 
+def test_who_ends_by_itself_has_no_excuse_in_the_time(clock):
+    row = Proof("X1", "sqlite", 20)
+    clock[0], row.reached = 100.0, 19
+    with pytest.raises(AssertionError, match="19 of 20 reached"):
+        row.finish()
+
+
 def test_whoever_asks_for_a_count_gets_it(clock, monkeypatch):
     monkeypatch.setenv("DALASI_PROOF_COUNT", "30")
     assert played(Proof("X1", "sqlite", 20), clock, 10) == 30
