@@ -47,11 +47,11 @@ NODES = """
 
 def why_not():
     """Why there is no browser here; None where there is one."""
-    return None if program() else "Chromium is not installed (Debian: chromium)"
+    return None if program() else "Chromium is not installed (Debian: chromium-headless-shell)"
 
 
 def program():
-    names = (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
+    names = (os.environ.get("CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     return next((path for name in names if name and (path := shutil.which(name))), None)
 
 

@@ -119,7 +119,7 @@ KINDS = {
     ),
     "endless head": lambda link: pour(link, b"HTTP/1.1 500 Oops\r\nX-Long: ", b"h" * 65_536),
     "endless headers": lambda link: pour(link, b"HTTP/1.1 500 Oops\r\n", b"X-More: and more\r\n" * 4096),
-    "endless patience": lambda link: pour(link, b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 64),
+    "endless patience": lambda link: pour(link, b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 2048),
     "an endless success": lambda link: link.succeeds() or pour(link, b"HTTP/1.1 200 OK\r\n\r\n", b"y" * 65_536),
     "an odd success": lambda link: (
         link.succeeds()
@@ -156,6 +156,7 @@ class Link:
 
     def send(self, data):
         self.sent += self.socket.send(data)
+        self.receiver.most_sent = max(self.receiver.most_sent, self.sent)
 
     def succeeds(self):
         """Noted before it is said, so that what follows is never too early."""
@@ -277,7 +278,6 @@ class Wrong:
         except (OSError, TimeoutError):
             pass  # the server has had enough
         finally:
-            self.most_sent = max(self.most_sent, link.sent)
             # A connection that the server has opened and keeps for later is no attempt.
             if start is not None and not self.healing.is_set():
                 self.longest = max(self.longest, time.monotonic() - start)

@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::Result;
 use crate::command::{self, find};
@@ -68,16 +69,26 @@ fn postgresql_folder() -> Option<PathBuf> {
     })
 }
 
+/// A Chromium, rather without its windows: it shows a page as the whole one does, for half of the work.
 pub(crate) fn chromium() -> Result<PathBuf> {
-    const NAMES: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
-    if let Some(path) = std::env::var_os("CHROMIUM") {
-        return Ok(path.into());
-    }
-    if let Some(path) = find(NAMES) {
-        return Ok(path);
-    }
-    debian("Chromium", &["chromium", "fonts-dejavu-core"])?;
-    find(NAMES).ok_or_else(|| "Chromium was installed, but is not on the path".to_owned())
+    const HEADLESS: &str = "chromium-headless-shell";
+    const WHOLE: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
+    // Asked for several times in one run, and not every system can install it.
+    static FOUND: OnceLock<Result<PathBuf>> = OnceLock::new();
+    let look = || {
+        if let Some(path) = std::env::var_os("CHROMIUM") {
+            return Ok(path.into());
+        }
+        if let Some(path) = find(&[HEADLESS]) {
+            return Ok(path);
+        }
+        let installed = debian("Chromium", &[HEADLESS, "fonts-dejavu-core"]);
+        match find(&[HEADLESS]).or_else(|| find(WHOLE)) {
+            Some(path) => Ok(path),
+            None => Err(installed.err().unwrap_or_else(|| "Chromium was installed, but is not on the path".to_owned())),
+        }
+    };
+    FOUND.get_or_init(look).clone()
 }
 
 /// pdftotext and its kin, which read our documents back: `poppler-utils` on Debian.

@@ -56,9 +56,13 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// An assertion of the product that fails is a violation, wherever it was caught.
+/// An assertion of the product that fails is a violation, wherever it was caught; one of the program's own is told as ever.
 pub fn note_panics() {
-    std::panic::set_hook(Box::new(|panic| {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().name() == Some("main") {
+            told(panic);
+        }
         PANIC.with(|noted| {
             let mut noted = noted.borrow_mut();
             if noted.is_none() {
