@@ -143,7 +143,7 @@ def all_of_them(key):
         if not operation["security"]:
             continue
         if verb != "GET":
-            yield from _bodies(name, verb, path, key)
+            yield from bodies(name, verb, path, key)
             for field in _fields(operation):
                 for value_name, value in VALUES.items():
                     # A million of anything in one field of each operation; the rest in all of them.
@@ -152,11 +152,11 @@ def all_of_them(key):
                     body = ('{"%s":%s}' % (field, value)).encode()
                     yield f"{name}: {field} is {value_name}", request(verb, path, key, body), None
         else:
-            yield from _queries(name, path, key)
+            yield from queries(name, path, key)
     yield from _frames(key)
 
 
-def _bodies(name, verb, path, key):
+def bodies(name, verb, path, key):
     for body_name, body in BODIES.items():
         right = {413, None} if len(body) > MEGABYTE else {400, 404}
         yield f"{name}: {body_name}", request(verb, path, key, body), right
@@ -165,7 +165,7 @@ def _bodies(name, verb, path, key):
         yield f"{name}: a body in {encoding}", sent, {415}
 
 
-def _queries(name, path, key):
+def queries(name, path, key):
     for query in (
         "limit=" + "9" * 4000, "limit=-1", "limit=1e400", "limit=0x10", "offset=9223372036854775808", "offset=-0",
         "after=%00", "after=%ff", "after=" + "x" * 4000, "limit=1&limit=2", "&" * 4000, "%", "%zz=1", "a[]=1&a[b]=2",

@@ -1,20 +1,24 @@
 """Row D8: secrets that must not be kept, sent in every field and header there is; then everything that the server leaves
-behind is searched for them, in whatever form: database, write-ahead log, traces, metrics, events, webhooks, backup. Phone numbers
-and addresses of people are kept, and stand in no log all the same."""
+behind is searched for them, in whatever form: database, write-ahead log, traces, metrics, events, webhooks, mails, documents, the
+ledger's export, backup. Phone numbers and addresses of people are kept, and stand in no log all the same."""
 
 import base64
 import json
 import os
+import re
 import subprocess
 import urllib.parse
+import zlib
+from pathlib import Path
 
 from bombs import operations
 from checks import data, eventually
 from contract import DOCUMENT
+from hosted import Payer
 from mailserver import MailServer
 from proof import Proof
 from server import PLAIN, Api, Server
-from store import dalasi, environment
+from store import dalasi, environment, psql
 
 GATE_CANARIES = 300
 # What else a request needs, so that only the card number is wrong with it.
@@ -66,6 +70,14 @@ class Cage:
         self.names[canary] = name
         return canary
 
+    def stand_in(self, text):
+        """Those that stand in much text as they are."""
+        # What all that are made up have in common, so that few are looked for one by one.
+        is_near = any(mark in text for mark in (f"_{self.seed}_".encode(), f"4{self.seed % 10**8:08}".encode()))
+        made_up = (f"_{self.seed}_", f"4{self.seed % 10**8:08}")
+        return {canary for canary in self.names
+                if (is_near or not any(mark in canary for mark in made_up)) and canary.encode() in text}  # fmt: skip
+
     def found_in(self, text):
         """The canaries that stand in it, in whatever form."""
         lower = text.lower()
@@ -115,7 +127,7 @@ def planted(body, path, value):
 
 
 def everything(server, store, backup):
-    """(place, bytes) of all that a server leaves behind."""
+    """(place, bytes) of all that a server leaves behind, but for a database's own files on PostgreSQL."""
     yield "the log", open(server.log, "rb").read()
     yield "the metrics", Api(server.url).get("/metrics").content
     if store.name == "sqlite":
@@ -128,6 +140,40 @@ def everything(server, store, backup):
     made = dalasi("backup", *store.location, backup, check=False)
     assert made.returncode == 0, made.stderr
     yield "the backup", backup.read_bytes()
+    for mode in ("test", "live"):
+        export = backup.with_suffix(f".{mode}.jsonl")
+        dalasi("ledger", "export", *["--live"] * (mode == "live"), *store.location, export)
+        yield f"the ledger's export of {mode} mode", export.read_bytes()
+
+
+def files_of_postgres(store):
+    """What rows that are gone leave in its files and its log; nothing where they are not ours to read."""
+    psql(store.url, "checkpoint")
+    folder = Path(psql(store.url, "show data_directory").strip())
+    own = psql(store.url, "select oid from pg_database where datname = current_database()").strip()
+    for path in [*folder.glob(f"base/{own}/*"), *folder.glob("pg_wal/*")]:
+        if path.is_file() and os.access(path, os.R_OK):
+            yield f"PostgreSQL's {path.parent.name}/{path.name}", path.read_bytes()
+
+
+def documents(api):
+    """What is drawn in each, and what its parts hold."""
+    invoices = data(api.get("/v1/pay/invoices", params={"limit": 100}))["items"]
+    receipts = data(api.get("/v1/pay/receipts", params={"limit": 100}))["items"]
+    paths = [f"/v1/pay/invoices/{one['id']}/pdf" for one in invoices] + [f"/v1/pay/receipts/{one['id']}/download" for one in receipts]
+    assert invoices and receipts
+    for path in paths:
+        file = eventually(lambda: (answer := api.get(path)).status_code == 200 and answer.content)
+        drawn = subprocess.run(["pdftotext", "-", "-"], input=file, capture_output=True, timeout=60, check=True)
+        yield path, file + drawn.stdout + b"".join(inflated(file))
+
+
+def inflated(file):
+    for part in re.findall(rb"stream\r?\n(.*?)endstream", file, re.DOTALL):
+        try:
+            yield zlib.decompressobj().decompress(part)
+        except zlib.error:
+            pass  # it was not packed
 
 
 class Searched:
@@ -147,6 +193,7 @@ class Searched:
         self.test, self.live = (Api(self.server.url, self.keys[mode]["secret"]) for mode in ("test", "live"))
         self.delivered = secrets_that_are_issued(self.cage, self.server, self.keys, self.test, receiver)
         contacts_of_mails(self.cage, self.test, self.mails)
+        self.sent += secrets_that_are_typed(self.cage, self.server, self.test)
         return self
 
     def stop(self):
@@ -162,15 +209,22 @@ class Searched:
             for canary in self.cage.found_in(text):
                 if place in ("the log", "the metrics") or not self.cage.names[canary].startswith(CONTACTS):
                     yield f"{place} holds {self.cage.names[canary]}"
+        if self.server.store.name == "postgres":
+            for place, text in files_of_postgres(self.server.store):
+                for canary in self.cage.stand_in(text):
+                    if not self.cage.names[canary].startswith(CONTACTS):
+                        yield f"{place} holds {self.cage.names[canary]}"
         # Its sender may be told which word of his is none; what is a secret is not repeated even to him.
         for place, text in self.sent:
             for canary in self.cage.found_in(text):
                 if not self.cage.names[canary].startswith(("a card number", CONTACTS)):
                     yield f"an answer to {place} repeats {self.cage.names[canary]}"
         events = json.dumps(data(self.test.get("/v1/events", params={"limit": 100}))).encode() + b"".join(self.delivered)
-        for canary in self.cage.found_in(events):
-            if not self.cage.names[canary].startswith(CONTACTS):
-                yield f"an event or a webhook holds {self.cage.names[canary]}"
+        told = [("an event or a webhook", events), *(("a mail", whole(mail)) for mail in self.mails.mails), *documents(self.test)]
+        for place, text in told:
+            for canary in self.cage.found_in(text):
+                if not self.cage.names[canary].startswith(CONTACTS):
+                    yield f"{place} holds {self.cage.names[canary]}"
 
 
 def test_no_secret_is_left_behind(new_store, tmp_path, database, monkeypatch, receiver):
@@ -194,6 +248,10 @@ def test_no_secret_is_left_behind(new_store, tmp_path, database, monkeypatch, re
             print(f"{proof.reached} canaries, {len(good.sent)} answers, {traces} KiB of traces")
             for name, text in forms(good.cage).items():
                 proof.control(f"a canary {name}", bool(good.cage.found_in(text)))
+            one = next(iter(good.cage.names)).encode()
+            packed = b"stream\n" + zlib.compress(one) + b"\nendstream"
+            proof.control("a canary packed in a document", bool(good.cage.found_in(b"".join(inflated(packed)))))
+            proof.control("a canary in a file of rows", bool(good.cage.stand_in(b"\0" * 9000 + one + b"\0" * 9000)))
             proof.control("request_logged", any(searched(proof.seed, "request_logged").faults()))
     finally:
         for one in servers:
@@ -221,6 +279,36 @@ def contacts_of_mails(cage, api, mails):
         mails.heard.clear()
         data(api.post(f"/v1/pay/invoices/{made['id']}/send"))
         assert mails.heard.wait(20), "no mail came"
+        data(api.post(f"/v1/pay/invoices/{made['id']}/payments", COMPLETE["record_invoice_payment"]), 201)
+
+
+def whole(mail):
+    """As it came, and what its files are unpacked."""
+    files = [file if isinstance(file, bytes) else file.encode() for file in mail.files.values()]
+    return b"\n".join([mail.bytes, mail.text.encode(), mail.html.encode(), *files, *(part for file in files for part in inflated(file))])
+
+
+def secrets_that_are_typed(cage, server, api):
+    """What a payer types on a page, asked for or not; (place, answer) of each."""
+    payer, answers = Payer(server.url), []
+    for number in range(2):
+        checkout = data(api.post("/v1/checkouts", {"amount": "1.00"}), 201)
+        path = f"/checkout/{checkout['id']}"
+        page = payer.look(path)
+        if number:
+            page = payer.press(page, "/method", method="qmoney")
+            page = payer.press(page, "/phone", method="qmoney", phone="+2207000000")
+        for action in ("method", "phone", "code", "resend", "other"):
+            place = f"{action} of a page" + " that asks for a code" * number
+            typed = {
+                "phone": cage.phone(place), "email": cage.address(place), "code": cage.text(f"a code for {place}", "pin"),
+                "pin": cage.text(f"a PIN for {place}", "pin"), "card": cage.pan(f"a card for {place}"),
+            }  # fmt: skip
+            answer = payer.ask("POST", f"{path}/{action}", page.forms[0][1] | {"method": "qmoney"} | typed, headers={"Origin": server.url})
+            answers.append((place, (answer.location or "").encode() + answer.text.encode()))
+        asked = payer.ask("GET", f"{path}?code={cage.text('a code in an address', 'pin')}&card={cage.pan('a card in an address')}")
+        answers.append(("an address of a page", asked.text.encode()))
+    return answers
 
 
 def secrets_that_are_issued(cage, server, keys, api, receiver):

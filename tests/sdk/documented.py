@@ -1,13 +1,19 @@
 """What a well-behaved description promises and random requests seldom bring about: one request for each documented success,
-missing credential, missing right, object that is not there, and body of another type."""
+missing credential, missing right, object that is not there, body of another type, one that is too long or does not come, and
+one request too many."""
 
-from bombs import operations
+from concurrent.futures import ThreadPoolExecutor
+
+from bombs import MEGABYTE, operations
 from checks import data, eventually
 from invoices import order
 from server import Api
+from wire import Wire, request
 
 # A right to none of them.
 ELSEWHERE = "read:sms"
+# Whoever has no key may ask 200 times at once, and 100 times a second, however few those may who have one.
+MOST_ASKED = 5_000
 ABSENT = "01h455vb4pex5vsknk084sn02q"
 LINK = {"title": "Tea", "amount": "1.00"}
 # What is made, changed and deleted.
@@ -34,6 +40,47 @@ def asked_by_hand(server, receiver):
             yield name, api.request(verb, path, data="text", headers=typed).status_code
     yield from absent(api)
     yield from successes(api, receiver)
+
+
+def asked_with_too_long_a_body(server):
+    """It is enough to say so."""
+    with Wire(server.url) as wire:
+        for name, head in _heads(server, MEGABYTE + 1):
+            answer, _ = wire.ask(head)
+            yield name, answer and answer[0]
+            wire.close()
+
+
+def asked_with_a_body_that_never_comes(server):
+    """All at once, since each takes as long as the server waits."""
+
+    def ask(one):
+        name, head = one
+        with Wire(server.url, timeout=60) as wire:
+            answer, _ = wire.ask(head + b"{")
+        return name, answer and answer[0]
+
+    heads = list(_heads(server, 10))
+    with ThreadPoolExecutor(len(heads)) as pool:
+        yield from pool.map(ask, heads)
+
+
+def _heads(server, length):
+    for verb, path, operation in operations():
+        if verb != "GET":
+            headers = [("Content-Type", "application/json"), ("Content-Length", length)]
+            head = request(verb, path, server.keys["test"]["secret"]).replace(b"Content-Length: 0\r\n", b"")
+            lines = "".join(f"{name}: {value}\r\n" for name, value in headers).encode()
+            yield operation["operationId"], head.replace(b"\r\n\r\n", b"\r\n" + lines + b"\r\n", 1)
+
+
+def asked_once_too_often(server):
+    """Of a server that takes few requests."""
+    api = Api(server.url, server.keys["test"]["secret"])
+    for verb, path, operation in operations():
+        who = api if operation["security"] else Api(server.url)
+        statuses = (who.request(verb, path).status_code for _ in range(MOST_ASKED))
+        yield operation["operationId"], next((status for status in statuses if status == 429), None)
 
 
 def absent(api):

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from contract import DOCUMENT
-from documented import asked_by_hand
+from documented import asked_by_hand, asked_once_too_often, asked_with_a_body_that_never_comes, asked_with_too_long_a_body
 from proof import Proof
 from server import PLAIN
 from store import environment
@@ -22,8 +22,9 @@ FOLDER = Path(__file__).parent
 GATE_EXAMPLES = 2
 # What takes the place of the one that is left out stands in openapi_hooks.py, with the reason.
 LEFT_OUT = "positive_data_acceptance"
-# Statuses that a well-behaved single client can't bring about: full disks, drained buckets, slow bodies.
-NEVER_HERE = {"408", "413", "429", "500", "503"}
+# Statuses that no client can bring about by itself: defects of ours, full disks, and more requests than can be answered.
+NEVER_HERE = {"500", "503"}
+SLOW = ("--rate-limit", "1")
 # From so many examples on, of all runs together, each documented status was seen.
 JUDGED_EXAMPLES = 200
 
@@ -103,7 +104,11 @@ def test_the_server_is_as_described(new_server, mail_server, receiver, database,
             proof.violation(failure)
         for name in names.values():
             assert requests[name], f"{name} was never asked"
-        for operation, status in asked_by_hand(server, receiver):
+        answered = [*asked_by_hand(server, receiver), *asked_with_too_long_a_body(server)]
+        answered += asked_once_too_often(new_server(options=SLOW))
+        if proof.tier != "gate":
+            answered += asked_with_a_body_that_never_comes(server)
+        for operation, status in answered:
             seen[names[operation]].add(str(status))
         unseen = list(unseen_statuses(seen))
         proof.note("unseen", unseen)

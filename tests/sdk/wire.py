@@ -91,7 +91,7 @@ class Wire:
         return answer, time.monotonic() - start
 
 
-def request(method, path, key=None, body=b"", headers=()):
+def request(method, path, key=None, body=b"", headers=(), media="application/json"):
     """A request as bytes; a body that is no bytes is sent as JSON."""
     if not isinstance(body, bytes):
         body = json.dumps(body).encode()
@@ -99,7 +99,7 @@ def request(method, path, key=None, body=b"", headers=()):
     if key:
         lines.append(f"Authorization: Bearer {key}")
     if body:
-        lines.append("Content-Type: application/json")
+        lines.append(f"Content-Type: {media}")
     if body or method not in ("GET", "HEAD"):
         lines.append(f"Content-Length: {len(body)}")
     lines += [f"{name}: {value}" for name, value in headers]

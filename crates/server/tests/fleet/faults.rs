@@ -27,12 +27,14 @@ pub(crate) enum Fault {
     LockTable,
     /// A stranger takes two locks in the other order.
     Deadlock,
+    /// Strangers hold every connection that the database has, and take those that come free.
+    TakeConnections,
     Restart,
     Crash,
 }
 
 impl Fault {
-    pub(crate) const ALL: [Fault; 11] = [
+    pub(crate) const ALL: [Fault; 12] = [
         Fault::KillServer,
         Fault::Cut,
         Fault::SwallowAnswers,
@@ -42,6 +44,7 @@ impl Fault {
         Fault::TerminateBackends,
         Fault::LockTable,
         Fault::Deadlock,
+        Fault::TakeConnections,
         Fault::Restart,
         Fault::Crash,
     ];
@@ -85,6 +88,7 @@ impl Fault {
                         .await;
                 }
             }
+            Fault::TakeConnections => place.take_connections(pause).await,
             Fault::Restart => restart(place.cluster, Stop::Fast).await,
             Fault::Crash => restart(place.cluster, Stop::Immediate).await,
         }
@@ -104,6 +108,32 @@ impl Faulty<'_> {
         let client = connect(&self.cluster.url()).await;
         let _ = client.batch_execute(sql).await;
     }
+
+    /// Those of the servers end when there are no others, and are not to be had again for a while.
+    async fn take_connections(&self, pause: Duration) {
+        let url = self.cluster.url();
+        let mut taken = Vec::new();
+        while let Some(client) = another(&url).await {
+            taken.push(client);
+        }
+        self.proxy.cut();
+        let more = async {
+            loop {
+                match another(&url).await {
+                    Some(client) => taken.push(client),
+                    None => tokio::time::sleep(Duration::from_millis(1)).await,
+                }
+            }
+        };
+        let _: Result<(), _> = tokio::time::timeout(pause, more).await;
+    }
+}
+
+/// A connection, unless there are too many.
+async fn another(url: &str) -> Option<tokio_postgres::Client> {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.ok()?;
+    tokio::spawn(connection);
+    Some(client)
 }
 
 pub(crate) fn kill_one(fleet: &Fleet, random: &mut Entropy) {
