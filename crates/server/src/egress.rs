@@ -2,8 +2,9 @@
 //!
 //! A call is: check the URL, resolve the name once, check *every* address against the special-purpose registries,
 //! connect to exactly those addresses under the original name. No redirects, no proxy from the environment, no
-//! decompression, a ceiling on time and on what is read. The check is made at each connection, so a name that
-//! changes its mind between saving and calling gains nothing. Retries, signatures and what an answer means are the
+//! decompression, a ceiling on time and on what is read. The check is made at each connection, which is used for a minute at
+//! most, so a name that changes its mind between saving and calling gains nothing. HTTP/1.1 alone: each call has a connection
+//! for itself. Retries, signatures and what an answer means are the
 //! caller's part.
 //!
 //! Addresses as hosts are refused, since the client would connect to them without asking the resolver. The one
@@ -26,14 +27,15 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::ClientConfig;
+use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::Semaphore;
 use tower::ServiceExt as _;
 use url::Url;
 
 use crate::authorities;
-use connection::Connector;
+use connection::{Connector, Means};
 use policy::Reach;
 
 pub use address::is_public;
@@ -47,10 +49,11 @@ const LONGEST_READ: usize = 64 * 1024;
 const LONGEST_KEPT: usize = 1024;
 /// Of a file that is fetched.
 const LARGEST_FILE: usize = 2 * 1024 * 1024;
-const LONGEST_HEADER_LIST: u32 = 16 * 1024;
+/// Of an answer, to the end of its headers.
+const LONGEST_HEAD: usize = 64 * 1024;
 const MOST_HEADERS: usize = 100;
-/// A connection that is kept open was checked when it was made; it doesn't outlive its check by much.
-const IDLE_CONNECTION: Duration = Duration::from_secs(30);
+/// Looked at as often: whoever waits for a place that such a connection has gets it before the time of a call is over.
+const IDLE_CONNECTION: Duration = Duration::from_secs(5);
 /// As many as deliveries to one endpoint are under way, and end, together: the next use what these leave, and neither side makes and
 /// secures a connection for each.
 pub const IDLE_CONNECTIONS_PER_HOST: usize = 96;
@@ -64,12 +67,19 @@ pub struct EgressSettings {
     pub allow_loopback: bool,
     /// For a whole call, from resolving to the last byte read.
     pub timeout: Duration,
+    /// How long a connection is used again: its address was checked when it was made, and the name may lead elsewhere by now.
+    pub reuse: Duration,
     pub resolver: Arc<dyn Resolver>,
 }
 
 impl Default for EgressSettings {
     fn default() -> Self {
-        Self { allow_loopback: false, timeout: Duration::from_secs(15), resolver: Arc::new(SystemResolver) }
+        Self {
+            allow_loopback: false,
+            timeout: Duration::from_secs(15),
+            reuse: Duration::from_secs(60),
+            resolver: Arc::new(SystemResolver),
+        }
     }
 }
 
@@ -80,6 +90,7 @@ pub struct Egress {
     /// Only where the settings allow it.
     loopback: Option<Way>,
     timeout: Duration,
+    reuse: Duration,
     resolver: Arc<dyn Resolver>,
     looks: Arc<Semaphore>,
 }
@@ -96,22 +107,20 @@ impl Egress {
         Self::trusting(settings, authorities::of_this_machine())
     }
 
-    fn trusting(settings: EgressSettings, authorities: rustls::RootCertStore) -> Self {
-        let EgressSettings { allow_loopback, timeout, resolver } = settings;
+    fn trusting(settings: EgressSettings, authorities: RootCertStore) -> Self {
+        let EgressSettings { allow_loopback, timeout, reuse, resolver } = settings;
         if authorities.is_empty() {
             // Better to start and to fail each secure call with a sentence than not to start; nothing is trusted meanwhile.
             tracing::warn!("no certificate authorities found: webhooks over https will fail; install ca-certificates");
         }
-        let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("the provider has what the versions need")
-            .with_root_certificates(authorities)
-            .with_no_client_auth();
-        let way = |reach| Way::new(Connector::new(reach, Arc::clone(&resolver), tls.clone()));
+        let places = Arc::new(Semaphore::new(connection::MOST_CONNECTIONS));
+        let means = Means { resolver: Arc::clone(&resolver), tls: tls_trusting(authorities), places, timeout };
+        let way = |reach| Way::new(Connector::new(reach, means.clone()));
         Self {
             public: way(Reach::Public),
             loopback: allow_loopback.then(|| way(Reach::Loopback)),
             timeout,
+            reuse,
             resolver,
             looks: Arc::new(Semaphore::new(MOST_LOOKS)),
         }
@@ -213,7 +222,7 @@ impl Egress {
         tokio::time::timeout(self.timeout, call).await.unwrap_or_else(|_| Err(Failure::timeout(self.timeout)))
     }
 
-    /// The head of the answer to one request. What a receiver says that it has not looked at is asked once more.
+    /// The head of the answer to one request.
     async fn answer(
         &self,
         method: Method,
@@ -229,11 +238,14 @@ impl Egress {
         *request.headers_mut() = headers;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("*/*"));
         request.headers_mut().insert(NAMES_ITSELF, HeaderValue::from_static(USER_AGENT));
-        let again = request.clone();
-        let answer = match way.client.request(request).await {
-            Err(error) if answer::was_not_looked_at(&error) => way.client.request(again).await,
-            answer => answer,
-        };
+        let used = capture_connection(&mut request);
+        let answer = way.client.request(request).await;
+        if let Some(connected) = used.connection_metadata().as_ref()
+            && connection::age(connected) > self.reuse
+        {
+            // This call ends as it may; no other follows it there.
+            connected.poison();
+        }
         answer.map_err(|error| Failure::from_client(&error, error.is_connect(), url.host_str().unwrap_or_default()))
     }
 
@@ -264,10 +276,18 @@ impl Way {
             .pool_idle_timeout(IDLE_CONNECTION)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_PER_HOST)
             .http1_max_headers(MOST_HEADERS)
-            .http2_max_header_list_size(LONGEST_HEADER_LIST)
+            .http1_max_buf_size(LONGEST_HEAD)
             .build(connector.clone());
         Self { connector, client }
     }
+}
+
+fn tls_trusting(authorities: RootCertStore) -> ClientConfig {
+    ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("the provider has what the versions need")
+        .with_root_certificates(authorities)
+        .with_no_client_auth()
 }
 
 fn address_of(url: &Url) -> Result<Uri, Failure> {

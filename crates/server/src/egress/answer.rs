@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header};
 use jiff::fmt::rfc2822;
+use tokio::time::error::Elapsed;
 
 use super::connection::SaidTooMuch;
 use super::resolver::ResolveFault;
@@ -101,21 +102,14 @@ impl Failure {
         if let Some(fault) = cause::<SaidTooMuch>(error) {
             return Self::new(FailureKind::Other, format!("The answer of {host} was not read to its end: {fault}."));
         }
+        if cause::<Elapsed>(error).is_some() {
+            return Self::new(FailureKind::Timeout, format!("No connection to {host} was made in time."));
+        }
         if is_connect {
             return Self::new(FailureKind::Refused, format!("No connection to {host} could be made."));
         }
         Self::new(FailureKind::Other, format!("The connection to {host} broke off, or the answer was not HTTP."))
     }
-}
-
-/// Whether the receiver says itself that it has done nothing with a request (RFC 9113, 8.7): it ends a connection in good order, or
-/// refuses the stream.
-pub(super) fn was_not_looked_at(error: &(dyn Error + 'static)) -> bool {
-    cause::<h2::Error>(error).is_some_and(|error| {
-        error.is_remote()
-            && (error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR)
-                || error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM))
-    })
 }
 
 /// Looks for an error of one type among the causes, also inside the errors that wrap it without naming it as their

@@ -1,8 +1,8 @@
-//! How a connection is made: to addresses that were checked, secured where the URL says so, and with a ceiling on what the other
-//! side may say before we say something again.
+//! How a connection is made: to addresses that were checked, in time, as one of a number, secured where the URL says so, and with a
+//! ceiling on what the other side may say before we say something again.
 //!
-//! The HTTP client reads by itself the answers that say that the answer is still to come (1xx), however many there are: without
-//! the ceiling, a receiver that says nothing else would keep a core busy for the whole time of a call.
+//! The HTTP client reads by itself the answers that say that the answer is still to come (1xx), however many there are, and TLS the
+//! tickets for other sessions: without the ceiling, a receiver that says nothing else would keep a core busy for as long as it likes.
 
 use std::error::Error;
 use std::fmt;
@@ -11,39 +11,71 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use http::Uri;
+use http::{Extensions, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tower::{BoxError, Service};
 
 use super::policy::Reach;
 use super::resolver::{CheckedResolver, Resolver};
+use crate::monotonic;
 
-/// Above TLS. The largest file fits, with what is said before it.
+/// Below TLS. The largest file fits, with what is said before it.
 pub(super) const MOST_SAID: usize = 2 * super::LARGEST_FILE;
+/// Of all receivers together, in use and kept: each costs a file and some kilobytes.
+pub(super) const MOST_CONNECTIONS: usize = 2_048;
+/// A machine that is gone says nothing: after so long it is asked whether it is there, as often and as soon as this.
+const SILENCE: Duration = Duration::from_secs(15);
+const QUESTIONS: u32 = 3;
+/// Nor does one that takes nothing any more, and is there.
+#[cfg(target_os = "linux")]
+const UNTAKEN: Duration = Duration::from_secs(30);
 
-pub(super) type Stream = TokioIo<Bounded<TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>>>;
+/// What all connectors of one client share.
+#[derive(Clone)]
+pub(super) struct Means {
+    pub(super) resolver: Arc<dyn Resolver>,
+    pub(super) tls: ClientConfig,
+    pub(super) places: Arc<Semaphore>,
+    /// For one connection, until it is secured: the client makes some that no call waits for any more.
+    pub(super) timeout: Duration,
+}
+
+pub(super) type Stream = MaybeHttpsStream<TokioIo<Bounded<TcpStream>>>;
 
 #[derive(Clone)]
-pub(super) struct Connector(HttpsConnector<HttpConnector<CheckedResolver>>);
+pub(super) struct Connector {
+    secured: HttpsConnector<Plain>,
+    timeout: Duration,
+}
 
 impl Connector {
-    pub(super) fn new(reach: Reach, resolver: Arc<dyn Resolver>, tls: ClientConfig) -> Self {
-        let mut plain = HttpConnector::new_with_resolver(CheckedResolver { resolver, reach });
+    pub(super) fn new(reach: Reach, Means { resolver, tls, places, timeout }: Means) -> Self {
+        let mut http = HttpConnector::new_with_resolver(CheckedResolver { resolver, reach });
         // It makes the connections that TLS is laid upon as well.
-        plain.enforce_http(false);
-        plain.set_nodelay(true);
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        http.set_keepalive(Some(SILENCE));
+        http.set_keepalive_interval(Some(SILENCE));
+        http.set_keepalive_retries(Some(QUESTIONS));
+        #[cfg(target_os = "linux")]
+        http.set_tcp_user_timeout(Some(UNTAKEN));
         let builder = HttpsConnectorBuilder::new().with_tls_config(tls);
         let builder = match reach {
             Reach::Public => builder.https_only(),
             Reach::Loopback => builder.https_or_http(),
         };
-        Self(builder.enable_all_versions().wrap_connector(plain))
+        // A call has its connection for itself: on one that is shared, as in HTTP/2, a receiver that hangs would hold up others at
+        // the same address, one that vanishes all that follow, and each of its pings would make room for more words.
+        Self { secured: builder.enable_http1().wrap_connector(Plain { http, places }), timeout }
     }
 }
 
@@ -53,12 +85,37 @@ impl Service<Uri> for Connector {
     type Future = Pin<Box<dyn Future<Output = Result<Stream, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.0.poll_ready(context)
+        self.secured.poll_ready(context)
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let made = self.0.call(uri);
-        Box::pin(async { Ok(TokioIo::new(Bounded::new(TokioIo::new(made.await?)))) })
+        let made = tokio::time::timeout(self.timeout, self.secured.call(uri));
+        Box::pin(async { made.await? })
+    }
+}
+
+/// What TLS is laid upon.
+#[derive(Clone)]
+pub(super) struct Plain {
+    http: HttpConnector<CheckedResolver>,
+    places: Arc<Semaphore>,
+}
+
+impl Service<Uri> for Plain {
+    type Response = TokioIo<Bounded<TcpStream>>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.http.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let (place, made) = (Arc::clone(&self.places).acquire_owned(), self.http.call(uri));
+        Box::pin(async {
+            let place = place.await?;
+            Ok(TokioIo::new(Bounded::new(made.await?.into_inner(), place)))
+        })
     }
 }
 
@@ -79,11 +136,25 @@ impl Error for SaidTooMuch {}
 pub(super) struct Bounded<S> {
     stream: S,
     said: usize,
+    made_at: MadeAt,
+    /// Free again when this ends.
+    _place: OwnedSemaphorePermit,
+}
+
+/// When a connection was made, and the address that it leads to was checked.
+#[derive(Clone, Copy, Debug)]
+struct MadeAt(Instant);
+
+/// How long ago that was.
+pub(super) fn age(connected: &Connected) -> Duration {
+    let mut known = Extensions::new();
+    connected.get_extras(&mut known);
+    known.get::<MadeAt>().map_or(Duration::MAX, |MadeAt(made)| made.elapsed())
 }
 
 impl<S> Bounded<S> {
-    fn new(stream: S) -> Self {
-        Self { stream, said: 0 }
+    fn new(stream: S, place: OwnedSemaphorePermit) -> Self {
+        Self { stream, said: 0, made_at: MadeAt(monotonic::now()), _place: place }
     }
 
     /// What was written makes room for what is said next.
@@ -140,6 +211,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
 
 impl<S: Connection> Connection for Bounded<S> {
     fn connected(&self) -> Connected {
-        self.stream.connected()
+        self.stream.connected().extra(self.made_at)
     }
 }

@@ -49,5 +49,10 @@ impl Resolver for FakeNames {
 
 fn egress(allow_loopback: bool, names: &Arc<FakeNames>) -> Egress {
     let resolver: Arc<dyn Resolver> = Arc::<FakeNames>::clone(names);
-    Egress::new(EgressSettings { allow_loopback, timeout: Duration::from_secs(5), resolver })
+    Egress::new(EgressSettings {
+        allow_loopback,
+        timeout: Duration::from_secs(5),
+        resolver,
+        ..EgressSettings::default()
+    })
 }

@@ -244,7 +244,12 @@ async fn the_timeout_covers_the_whole_call() {
     let silent = Listener::start_with(Vec::new(), true).await;
     let half = Listener::start_with(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc".to_vec(), true).await;
     let resolver: Arc<dyn Resolver> = Arc::<FakeNames>::clone(&names);
-    let egress = Egress::new(EgressSettings { allow_loopback: true, timeout: Duration::from_millis(300), resolver });
+    let egress = Egress::new(EgressSettings {
+        allow_loopback: true,
+        timeout: Duration::from_millis(300),
+        resolver,
+        ..EgressSettings::default()
+    });
     for listener in [silent, half] {
         let begun = crate::monotonic::now();
         let result = post(&egress, &format!("http://localhost:{}/", listener.port)).await;
@@ -261,6 +266,7 @@ async fn the_timeout_covers_the_whole_call() {
         allow_loopback: false,
         timeout: Duration::from_millis(300),
         resolver: Arc::new(Slow),
+        ..EgressSettings::default()
     });
     assert_eq!(kind(post(&egress, "https://example.com/").await), FailureKind::Timeout);
     let url = Url::parse("https://example.com/").expect("a URL");

@@ -1,23 +1,39 @@
-//! Calls over TLS and HTTP/2, to a receiver that is vouched for here.
+//! Calls over TLS, to a receiver that is vouched for here.
 
-use h2::Reason;
-use h2::server::SendResponse;
-use http::Response;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{RootCertStore, ServerConfig};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use super::*;
+
+const THANKS: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nthanks";
 
 /// A receiver, and a client that trusts it.
 struct Receiver {
     egress: Egress,
     url: Url,
+    authorities: RootCertStore,
+    /// What became of connections: how many were made, and how many have ended.
+    made: Arc<AtomicUsize>,
+    ended: Arc<AtomicUsize>,
 }
 
 impl Receiver {
-    async fn start(answer: impl Fn(SendResponse<Bytes>) + Send + Sync + 'static) -> Self {
+    async fn start<T>(talk: impl Fn(TlsStream<TcpStream>) -> T + Send + Sync + 'static) -> Self
+    where
+        T: Future<Output = ()> + Send + 'static,
+    {
+        Self::that_secures(usize::MAX, talk).await
+    }
+
+    /// Secures the first connections; of the others it takes what comes, and never answers.
+    async fn that_secures<T>(first: usize, talk: impl Fn(TlsStream<TcpStream>) -> T + Send + Sync + 'static) -> Self
+    where
+        T: Future<Output = ()> + Send + 'static,
+    {
         let made = rcgen::generate_simple_self_signed(["shop.localhost".to_owned()]).expect("a certificate");
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
         let mut tls = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
@@ -26,102 +42,135 @@ impl Receiver {
             .with_no_client_auth()
             .with_single_cert(vec![made.cert.der().clone()], key)
             .expect("they fit");
-        tls.alpn_protocols = vec![b"h2".to_vec()];
-        let (acceptor, answer) = (TlsAcceptor::from(Arc::new(tls)), Arc::new(answer));
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let (acceptor, talk) = (TlsAcceptor::from(Arc::new(tls)), Arc::new(talk));
         let socket = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = socket.local_addr().expect("bound").port();
+        let (count, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (counted, ends) = (Arc::clone(&count), Arc::clone(&ended));
         tokio::spawn(async move {
-            while let Ok((stream, _)) = socket.accept().await {
-                let (acceptor, answer) = (acceptor.clone(), Arc::clone(&answer));
+            while let Ok((mut stream, _)) = socket.accept().await {
+                let number = counted.fetch_add(1, Ordering::SeqCst);
+                let (acceptor, talk, ends) = (acceptor.clone(), Arc::clone(&talk), Arc::clone(&ends));
                 tokio::spawn(async move {
-                    // Who only looks hangs up, and who doubts too.
-                    let Ok(stream) = acceptor.accept(stream).await else { return };
-                    let Ok(mut connection) = h2::server::handshake(stream).await else { return };
-                    while let Some(Ok((_, respond))) = connection.accept().await {
-                        answer(respond);
+                    if number < first {
+                        // Who only looks hangs up, and who doubts too.
+                        if let Ok(stream) = acceptor.accept(stream).await {
+                            talk(stream).await;
+                        }
+                    } else {
+                        while stream.read(&mut [0; 4096]).await.is_ok_and(|length| length > 0) {}
                     }
+                    ends.fetch_add(1, Ordering::SeqCst);
                 });
             }
         });
-        let names = FakeNames::default();
-        names.say("shop.localhost", &[&["127.0.0.1"]]);
-        let resolver: Arc<dyn Resolver> = Arc::new(names);
         let mut authorities = RootCertStore::empty();
         authorities.add(made.cert.der().clone()).expect("a root");
-        let settings = EgressSettings { allow_loopback: true, timeout: Duration::from_secs(5), resolver };
         let url = Url::parse(&format!("https://shop.localhost:{port}/hook")).expect("a URL");
-        Self { egress: Egress::trusting(settings, authorities), url }
+        Self { egress: Egress::trusting(settings(), authorities.clone()), url, authorities, made: count, ended }
+    }
+
+    /// Another client that trusts it.
+    fn client(&self, settings: EgressSettings) -> Egress {
+        Egress::trusting(settings, self.authorities.clone())
     }
 
     async fn post(&self) -> Result<Answer, Failure> {
-        self.egress.post(&self.url, HeaderMap::new(), Bytes::from_static(b"{}"), false).await
+        post(&self.egress, &self.url).await
     }
 }
 
-#[tokio::test]
-async fn what_was_refused_unseen_is_asked_once_more() {
-    for (refusals, reason, expected) in [
-        (0, Reason::REFUSED_STREAM, Some(1)),
-        (1, Reason::REFUSED_STREAM, Some(2)),
-        (9, Reason::REFUSED_STREAM, None),
-        // It may have been looked at.
-        (1, Reason::CANCEL, None),
-    ] {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&asked);
-        let receiver = Receiver::start(move |mut respond| {
-            if count.fetch_add(1, Ordering::SeqCst) < refusals {
-                respond.send_reset(reason);
-            } else {
-                respond.send_response(Response::new(()), true).expect("answered");
-            }
-        })
-        .await;
-        let answer = receiver.post().await;
-        assert_eq!(answer.is_ok(), expected.is_some(), "{refusals} {reason}");
-        let most = if reason == Reason::CANCEL { 1 } else { 2 };
-        assert_eq!(asked.load(Ordering::SeqCst), expected.unwrap_or(most), "{refusals} {reason}");
+fn settings() -> EgressSettings {
+    let names = FakeNames::default();
+    names.say("shop.localhost", &[&["127.0.0.1"]]);
+    let resolver: Arc<dyn Resolver> = Arc::new(names);
+    EgressSettings { allow_loopback: true, timeout: Duration::from_secs(5), resolver, ..EgressSettings::default() }
+}
+
+async fn post(egress: &Egress, url: &Url) -> Result<Answer, Failure> {
+    egress.post(url, HeaderMap::new(), Bytes::from_static(b"{}"), false).await
+}
+
+/// One request after the other.
+async fn thank(mut stream: TlsStream<TcpStream>) {
+    let mut request = [0; 4096];
+    while stream.read(&mut request).await.is_ok_and(|length| length > 0) {
+        let _ = stream.write_all(THANKS).await;
     }
 }
 
 #[tokio::test]
 async fn who_only_says_that_an_answer_is_to_come_is_not_listened_to_for_long() {
-    let receiver = Receiver::start(|mut respond| {
-        tokio::spawn(async move {
-            for number in 0_u64.. {
-                // Each of another text: what was said before takes a byte.
-                let said = Response::builder().status(103).header("link", format!("{number:0>1000}")).body(());
-                if respond.send_informational(said.expect("a head")).is_err() {
-                    return;
-                }
-                tokio::task::yield_now().await;
-            }
-        });
+    let receiver = Receiver::start(async |mut stream| {
+        let _request = stream.read(&mut [0; 4096]).await;
+        let said = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(1_000);
+        while stream.write_all(&said).await.is_ok() {}
     })
     .await;
-    let begun = crate::monotonic::now();
-    // Not that its time is over.
-    assert_eq!(receiver.post().await.expect_err("a failure").kind, FailureKind::Other);
-    assert!(begun.elapsed() < Duration::from_secs(4), "it listened for {:?}", begun.elapsed());
+    let failure = receiver.post().await.expect_err("a failure");
+    // And not that its time is over.
+    assert_eq!(failure.kind, FailureKind::Other);
+    assert!(failure.message.contains("4 MiB"), "{failure}");
 }
 
 #[tokio::test]
 async fn nobody_is_trusted_who_is_not_vouched_for() {
-    let receiver = Receiver::start(|mut respond| {
-        respond.send_response(Response::new(()), true).expect("answered");
-    })
-    .await;
+    let receiver = Receiver::start(thank).await;
     assert!(receiver.egress.connect(&receiver.url, false).await.is_ok());
     assert_eq!(receiver.post().await.expect("an answer").status.as_u16(), 200);
-    let names = FakeNames::default();
-    names.say("shop.localhost", &[&["127.0.0.1"]]);
-    let resolver: Arc<dyn Resolver> = Arc::new(names);
-    let settings = EgressSettings { allow_loopback: true, timeout: Duration::from_secs(5), resolver };
-    let doubting = Egress::trusting(settings, RootCertStore::empty());
+    let doubting = Egress::trusting(settings(), RootCertStore::empty());
     for failure in [
-        doubting.post(&receiver.url, HeaderMap::new(), Bytes::new(), false).await.expect_err("a failure"),
+        post(&doubting, &receiver.url).await.expect_err("a failure"),
         doubting.connect(&receiver.url, false).await.expect_err("a failure"),
     ] {
         assert_eq!(failure.kind, FailureKind::Tls, "{failure}");
     }
+}
+
+/// The client begins a connection for a call, and another call's comes free first: nobody waits for it any more.
+#[tokio::test]
+async fn connections_that_nobody_waits_for_end_in_time() {
+    const CALLS: usize = 8;
+    let mut receiver = Receiver::that_secures(1, thank).await;
+    receiver.egress = receiver.client(EgressSettings { timeout: Duration::from_secs(2), ..settings() });
+    let answers = futures_util::future::join_all((0..CALLS).map(|_| receiver.post())).await;
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    let made = receiver.made.load(Ordering::SeqCst);
+    assert!(made > 1, "all went by one from the start");
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(receiver.ended.load(Ordering::SeqCst), made - 1, "of {made}");
+}
+
+#[tokio::test]
+async fn a_connection_is_not_used_for_longer_than_its_check_is_good_for() {
+    let receiver = Receiver::start(thank).await;
+    for (reuse, most) in [(Duration::from_secs(60), 1), (Duration::ZERO, 3)] {
+        let before = receiver.made.load(Ordering::SeqCst);
+        let egress = receiver.client(EgressSettings { reuse, ..settings() });
+        for _ in 0..3 {
+            assert_eq!(post(&egress, &receiver.url).await.expect("an answer").status.as_u16(), 200);
+            // It is given back when its answer was read.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(receiver.made.load(Ordering::SeqCst) - before, most, "{reuse:?}");
+    }
+}
+
+#[tokio::test]
+async fn there_are_so_many_connections_and_no_more() {
+    let receiver = Receiver::start(thank).await;
+    let EgressSettings { resolver, .. } = settings();
+    let means = Means {
+        resolver,
+        tls: tls_trusting(receiver.authorities.clone()),
+        places: Arc::new(Semaphore::new(2)),
+        timeout: Duration::from_millis(300),
+    };
+    let connector = Connector::new(Reach::Loopback, means);
+    let connect = async || connector.clone().oneshot(address_of(&receiver.url).expect("an address")).await;
+    let kept = [connect().await.expect("the first"), connect().await.expect("the second")];
+    assert!(connect().await.is_err());
+    drop(kept);
+    assert!(connect().await.is_ok());
 }
