@@ -75,7 +75,9 @@ class Cage:
         # What all that are made up have in common, so that few are looked for one by one.
         is_near = any(mark in text for mark in (f"_{self.seed}_".encode(), f"4{self.seed % 10**8:08}".encode()))
         made_up = (f"_{self.seed}_", f"4{self.seed % 10**8:08}")
-        return {canary for canary in self.names
+        # Of those that are kept, a few.
+        wanted = (canary for canary, name in self.names.items() if not name.startswith(CONTACTS) or "an invoice" in name)
+        return {canary for canary in wanted
                 if (is_near or not any(mark in canary for mark in made_up)) and canary.encode() in text}  # fmt: skip
 
     def found_in(self, text):
@@ -150,10 +152,19 @@ def files_of_postgres(store):
     """What rows that are gone leave in its files and its log; nothing where they are not ours to read."""
     psql(store.url, "checkpoint")
     folder = Path(psql(store.url, "show data_directory").strip())
+    if not os.access(folder, os.R_OK | os.X_OK):
+        print(f"NOT SEARCHED: {folder}: it is not ours to read")
+        return
     own = psql(store.url, "select oid from pg_database where datname = current_database()").strip()
     for path in [*folder.glob(f"base/{own}/*"), *folder.glob("pg_wal/*")]:
-        if path.is_file() and os.access(path, os.R_OK):
+        try:
             yield f"PostgreSQL's {path.parent.name}/{path.name}", path.read_bytes()
+        except (FileNotFoundError, IsADirectoryError):
+            pass  # its log goes round
+
+
+def is_readable_here(store):
+    return store.name == "postgres" and any(True for _ in files_of_postgres(store))
 
 
 def documents(api):
@@ -187,6 +198,8 @@ class Searched:
         self.cage = Cage(seed)
         self.sent = []
         self.delivered = []
+        # Where contacts were found, which are kept: whoever finds none there has not looked.
+        self.known_in = set()
 
     def start(self, receiver):
         self.server.start()
@@ -212,6 +225,7 @@ class Searched:
         if self.server.store.name == "postgres":
             for place, text in files_of_postgres(self.server.store):
                 for canary in self.cage.stand_in(text):
+                    self.known_in.add("files")
                     if not self.cage.names[canary].startswith(CONTACTS):
                         yield f"{place} holds {self.cage.names[canary]}"
         # Its sender may be told which word of his is none; what is a secret is not repeated even to him.
@@ -223,6 +237,7 @@ class Searched:
         told = [("an event or a webhook", events), *(("a mail", whole(mail)) for mail in self.mails.mails), *documents(self.test)]
         for place, text in told:
             for canary in self.cage.found_in(text):
+                self.known_in.add("documents" if place.startswith("/v1") else place)
                 if not self.cage.names[canary].startswith(CONTACTS):
                     yield f"{place} holds {self.cage.names[canary]}"
 
@@ -251,7 +266,9 @@ def test_no_secret_is_left_behind(new_store, tmp_path, database, monkeypatch, re
             one = next(iter(good.cage.names)).encode()
             packed = b"stream\n" + zlib.compress(one) + b"\nendstream"
             proof.control("a canary packed in a document", bool(good.cage.found_in(b"".join(inflated(packed)))))
-            proof.control("a canary in a file of rows", bool(good.cage.stand_in(b"\0" * 9000 + one + b"\0" * 9000)))
+            proof.control("a contact in a mail and in what is drawn", {"a mail", "documents"} <= good.known_in)
+            if is_readable_here(good.server.store):
+                proof.control("a contact in PostgreSQL's files", "files" in good.known_in)
             proof.control("request_logged", any(searched(proof.seed, "request_logged").faults()))
     finally:
         for one in servers:

@@ -1,10 +1,11 @@
 """The same requests for whoever has no secret key: what a payer's browser asks, the pages, and the forms on them.
 
-None of them can begin a payment: the phone number beside what is meant to hurt is none.
+None of them can begin a payment: the phone number beside what is meant to hurt is none. What ends a payment is asked of one that
+nothing else is asked of.
 """
 
 import json
-from urllib.parse import quote_from_bytes, urlencode
+from urllib.parse import quote_from_bytes, urlencode, urlsplit
 
 from bombs import NULS, VALUES, bodies, queries
 from checks import data
@@ -16,7 +17,7 @@ from wire import request
 LONGEST_FORM = 128 << 10
 NO_PHONE = "+2207"
 HTML = [("Accept", "text/html")]
-# Of a page's forms: what is typed into each, and what the page itself put there.
+# Of a page's forms: what is typed into each.
 TYPED = {
     "method": ("method", "amount", "name", "email", "phone", "answer-0", "answer-1", "session"),
     "phone": ("phone", "amount", "method"),
@@ -25,6 +26,8 @@ TYPED = {
     "resend": ("session",),
     "other": ("session",),
     "leave": ("session",),
+    # The simulator's, whose address is its page's.
+    "": ("outcome", "number"),
 }
 PUT_THERE = ("form_token", "shown", "shown_tag")
 ASKED = ("lang", "note", "method", "amount", "reads", "problem", "code")
@@ -58,41 +61,75 @@ FORMS = {
 MEDIA = ("application/json", "multipart/form-data; boundary=x", "text/plain", FORM + "; charset=utf-16", FORM + ";" * 10_000, "x")
 
 
-def scene(server, api):
-    """The pages of one of each that can be paid, and what their forms send by themselves."""
-    asked = {"name": "pupil", "label": "Pupil", "type": "text"}, {"name": "form", "label": "Form", "type": "number"}
-    link = {"title": "Fees", "amount": "50.00", "is_variable_amount": True, "collect_customer_info": True, "custom_fields": asked}
-    checkout = data(api.post("/v1/checkouts", {"amount": "70.00"}), 201)
-    paths = (
-        f"/checkout/{checkout['id']}",
-        f"/pay/{data(api.post('/v1/pay/payment-links', link), 201)['id']}",
-        f"/invoice/{data(api.post('/v1/pay/invoices', order()), 201)['id']}",
-    )
-    payer, pages = Payer(server.url), {}
-    for path in paths:
-        page = payer.look(path)
-        assert page.forms, f"{path}: {page.status}"
-        pages[page.path.split("?")[0]] = page.forms[0][1]
-    return checkout["client_secret"], pages
+class Place:
+    """A page, what its forms send by themselves, and which of them it has."""
+
+    def __init__(self, kind, page, *actions):
+        self.kind = kind
+        self.path = page.path.split("?")[0]
+        assert page.forms, f"{self.path}: {page.status}"
+        self.hidden = page.forms[0][1]
+        self.actions = actions
 
 
-def of_payers(server, api):
+class Scene:
+    """One of each page that takes something."""
+
+    def __init__(self, server, api):
+        self.payer = Payer(server.url)
+        asked = {"name": "pupil", "label": "Pupil", "type": "text"}, {"name": "form", "label": "Form", "type": "number"}
+        link = {"title": "Fees", "amount": "50.00", "is_variable_amount": True, "collect_customer_info": True, "custom_fields": asked}
+        self.api = api
+        self.checkout = self.made()
+        link = f"/pay/{data(api.post('/v1/pay/payment-links', link), 201)['id']}"
+        invoice = f"/invoice/{data(api.post('/v1/pay/invoices', order()), 201)['id']}"
+        by_wallet = self.payer.press(self.payer.look(self.address(self.made())), "/method", method="wave")
+        simulator = next(urlsplit(lead).path for lead in by_wallet.leads if "/simulator/" in lead)
+        of_link = self.payer.press(self.payer.look(link), "/method", method="wave", name="Awa", phone="+2207654321", **{"answer-1": "7"})
+        self.places = [
+            Place("checkout", self.payer.look(self.address(self.checkout)), "method", "phone", "approved"),
+            Place("checkout that awaits a code", self.awaiting_code(), "code", "resend"),
+            Place("checkout that awaits another way", self.awaiting_code(), "other"),
+            Place("checkout that is left", self.payer.look(self.address(self.made())), "leave"),
+            Place("link", self.payer.look(link), "method", "phone"),
+            Place("payment of a link", of_link, "method", "phone", "approved", "other"),
+            Place("invoice", self.payer.look(invoice), "method", "phone", "approved"),
+            Place("simulator", self.payer.look(simulator), ""),
+        ]
+
+    def made(self):
+        return data(self.api.post("/v1/checkouts", {"amount": "70.00"}), 201)
+
+    @staticmethod
+    def address(checkout):
+        return f"/checkout/{checkout['id']}"
+
+    def awaiting_code(self):
+        page = self.payer.press(self.payer.look(self.address(self.made())), "/method", method="qmoney")
+        return self.payer.press(page, "/phone", method="qmoney", phone="+2207000000")
+
+    def is_as_it_was(self):
+        """Whether what was to be paid first can still be paid."""
+        return data(self.api.get(f"/v1/checkouts/{self.checkout['id']}"))["status"] == "pending"
+
+
+def of_payers(server, scene):
     """Stored by rule; only the names of what is paid differ from run to run."""
-    secret, pages = scene(server, api)
-    yield from _calls(server.keys["test"]["publishable"], secret)
-    for path, hidden in pages.items():
-        kind = path.split("/")[1]
-        for name, sent, right in queries(f"page of a {kind}", path, None):
+    yield from _calls(server.keys["test"]["publishable"], scene.checkout["client_secret"])
+    for place in scene.places:
+        page = f"page of a {place.kind}"
+        for name, sent, right in queries(page, place.path, None):
             yield name, sent.replace(b"\r\n\r\n", b"\r\nAccept: text/html\r\n\r\n", 1), right
         for asked in ASKED:
             for value_name, value in _values():
                 if len(value) < 8_000:
-                    yield f"page of a {kind}: ?{asked} is {value_name}", _page(f"{path}?{asked}=".encode() + value), None
+                    yield f"{page}: ?{asked} is {value_name}", _page(f"{place.path}?{asked}=".encode() + value), None
         for name, language in (("long", "en;q=0.1," * 1_500), ("odd", ";;;q=NaN,*;q=1e400,\u00ff-\u00ff")):
-            sent = request("GET", path, headers=[*HTML, ("Accept-Language", language)])
-            yield f"page of a {kind}: a {name} list of languages", sent, None
-        for action, typed in TYPED.items():
-            yield from _forms(f"form {action} of a {kind}", f"{path}/{action}", hidden, typed)
+            sent = request("GET", place.path, headers=[*HTML, ("Accept-Language", language)])
+            yield f"{page}: a {name} list of languages", sent, None
+        for action in place.actions:
+            path = f"{place.path}/{action}" if action else place.path
+            yield from _forms(f"form {action} of a {place.kind}", path, place.hidden, TYPED[action])
     for prefix in ("checkout", "pay", "invoice", "receipts", "simulator", "logos/x/test", "verify", "assets"):
         for value_name, value in _values():
             if 0 < len(value) < 8_000:
@@ -112,7 +149,9 @@ def _calls(key, secret):
             if verb == "GET":
                 yield from queries(name, address, key)
                 continue
-            yield from bodies(name, verb, address, key)
+            for bomb, sent, right in bodies(name, verb, address, key):
+                # What does not name a payment that was opened for a payer is not said to be wrong in any other way.
+                yield bomb, sent, right | {403} if 400 in right else right
             schema = operation["requestBody"]["content"]["application/json"]["schema"]
             fields = DOCUMENT["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]["properties"]
             for field in fields:

@@ -52,8 +52,9 @@ const LARGEST_FILE: usize = 2 * 1024 * 1024;
 /// Of an answer, to the end of its headers.
 const LONGEST_HEAD: usize = 64 * 1024;
 const MOST_HEADERS: usize = 100;
-/// Looked at as often: whoever waits for a place that such a connection has gets it before the time of a call is over.
-const IDLE_CONNECTION: Duration = Duration::from_secs(5);
+/// Looked at as often, so that it is twice as long at most: calls that follow each other use it, and whoever waits for its place
+/// does so for a small part of a call's time.
+const IDLE_CONNECTION: Duration = Duration::from_secs(1);
 /// As many as deliveries to one endpoint are under way, and end, together: the next use what these leave, and neither side makes and
 /// secures a connection for each.
 pub const IDLE_CONNECTIONS_PER_HOST: usize = 96;
@@ -86,7 +87,9 @@ impl Default for EgressSettings {
 /// The client. Cheap to clone: clones share their connections.
 #[derive(Clone)]
 pub struct Egress {
-    public: Way,
+    /// Apart, so that receivers that somebody tries out take no place of those of live mode.
+    live: Way,
+    test: Way,
     /// Only where the settings allow it.
     loopback: Option<Way>,
     timeout: Duration,
@@ -113,11 +116,17 @@ impl Egress {
             // Better to start and to fail each secure call with a sentence than not to start; nothing is trusted meanwhile.
             tracing::warn!("no certificate authorities found: webhooks over https will fail; install ca-certificates");
         }
-        let places = Arc::new(Semaphore::new(connection::MOST_CONNECTIONS));
-        let means = Means { resolver: Arc::clone(&resolver), tls: tls_trusting(authorities), places, timeout };
+        let means = Means {
+            resolver: Arc::clone(&resolver),
+            tls: tls_trusting(authorities),
+            most: connection::MOST_CONNECTIONS,
+            // No call is under way then: see `answer`.
+            life: reuse + 2 * timeout,
+        };
         let way = |reach| Way::new(Connector::new(reach, means.clone()));
         Self {
-            public: way(Reach::Public),
+            live: way(Reach::Public),
+            test: way(Reach::Public),
             loopback: allow_loopback.then(|| way(Reach::Loopback)),
             timeout,
             reuse,
@@ -219,7 +228,8 @@ impl Egress {
     }
 
     async fn in_time<T>(&self, call: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-        tokio::time::timeout(self.timeout, call).await.unwrap_or_else(|_| Err(Failure::timeout(self.timeout)))
+        let call = tokio::time::timeout(self.timeout, connection::during(call));
+        call.await.unwrap_or_else(|_| Err(Failure::timeout(self.timeout)))
     }
 
     /// The head of the answer to one request.
@@ -241,9 +251,9 @@ impl Egress {
         let used = capture_connection(&mut request);
         let answer = way.client.request(request).await;
         if let Some(connected) = used.connection_metadata().as_ref()
-            && connection::age(connected) > self.reuse
+            && connection::age(connected) + self.timeout + 2 * IDLE_CONNECTION > self.reuse
         {
-            // This call ends as it may; no other follows it there.
+            // This call ends as it may; none follows it there that might begin too late.
             connected.poison();
         }
         answer.map_err(|error| Failure::from_client(&error, error.is_connect(), url.host_str().unwrap_or_default()))
@@ -251,7 +261,8 @@ impl Egress {
 
     fn way(&self, url: &Url, live: bool) -> Result<&Way, Failure> {
         Ok(match self.reach(url, live)? {
-            Reach::Public => &self.public,
+            Reach::Public if live => &self.live,
+            Reach::Public => &self.test,
             Reach::Loopback => self.loopback.as_ref().expect("the policy grants loopback only where it is set up"),
         })
     }

@@ -338,7 +338,7 @@ pub(crate) const ROWS: &[Row] = &[
         databases: BOTH,
         runner: Runner::Pytest(&["test_bombs.py", "-s"]),
         unit: "bombs",
-        counts: [2_500, 16_500, 16_500],
+        counts: [2_500, 17_500, 17_500],
         is_gate_step: false,
     },
     Row {

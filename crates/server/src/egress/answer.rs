@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header};
 use jiff::fmt::rfc2822;
-use tokio::time::error::Elapsed;
 
 use super::connection::SaidTooMuch;
 use super::resolver::ResolveFault;
@@ -101,9 +100,6 @@ impl Failure {
         }
         if let Some(fault) = cause::<SaidTooMuch>(error) {
             return Self::new(FailureKind::Other, format!("The answer of {host} was not read to its end: {fault}."));
-        }
-        if cause::<Elapsed>(error).is_some() {
-            return Self::new(FailureKind::Timeout, format!("No connection to {host} was made in time."));
         }
         if is_connect {
             return Self::new(FailureKind::Refused, format!("No connection to {host} could be made."));

@@ -1,5 +1,5 @@
-//! How a connection is made: to addresses that were checked, in time, as one of a number, secured where the URL says so, and with a
-//! ceiling on what the other side may say before we say something again.
+//! How a connection is made: for a call, and no longer than that waits for it; to addresses that were checked; as one of a number;
+//! secured where the URL says so; and with an end, and a ceiling on what the other side may say before we say something again.
 //!
 //! The HTTP client reads by itself the answers that say that the answer is still to come (1xx), however many there are, and TLS the
 //! tickets for other sessions: without the ceiling, a receiver that says nothing else would keep a core busy for as long as it likes.
@@ -20,8 +20,8 @@ use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, Sleep};
 use tower::{BoxError, Service};
 
 use super::policy::Reach;
@@ -30,7 +30,7 @@ use crate::monotonic;
 
 /// Below TLS. The largest file fits, with what is said before it.
 pub(super) const MOST_SAID: usize = 2 * super::LARGEST_FILE;
-/// Of all receivers together, in use and kept: each costs a file and some kilobytes.
+/// Of all receivers of a mode together, in use and kept: each costs a file and some kilobytes.
 pub(super) const MOST_CONNECTIONS: usize = 2_048;
 /// A machine that is gone says nothing: after so long it is asked whether it is there, as often and as soon as this.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -39,14 +39,27 @@ const QUESTIONS: u32 = 3;
 #[cfg(target_os = "linux")]
 const UNTAKEN: Duration = Duration::from_secs(30);
 
-/// What all connectors of one client share.
+tokio::task_local! {
+    /// The call that is made, which has ended when nothing more can come of this.
+    static CALL: watch::Receiver<()>;
+}
+
+/// Makes a call. The client makes a connection for it even when another comes free first: what is not there when the call ends
+/// is given up with it.
+pub(super) async fn during<T>(call: impl Future<Output = T>) -> T {
+    let (_ends, ended) = watch::channel(());
+    CALL.scope(ended, call).await
+}
+
+/// What connectors of one client have in common.
 #[derive(Clone)]
 pub(super) struct Means {
     pub(super) resolver: Arc<dyn Resolver>,
     pub(super) tls: ClientConfig,
-    pub(super) places: Arc<Semaphore>,
-    /// For one connection, until it is secured: the client makes some that no call waits for any more.
-    pub(super) timeout: Duration,
+    /// How many connections there may be of one connector.
+    pub(super) most: usize,
+    /// How long a connection is there at most, whatever it does.
+    pub(super) life: Duration,
 }
 
 pub(super) type Stream = MaybeHttpsStream<TokioIo<Bounded<TcpStream>>>;
@@ -54,11 +67,12 @@ pub(super) type Stream = MaybeHttpsStream<TokioIo<Bounded<TcpStream>>>;
 #[derive(Clone)]
 pub(super) struct Connector {
     secured: HttpsConnector<Plain>,
-    timeout: Duration,
+    #[cfg(test)]
+    places: Arc<Semaphore>,
 }
 
 impl Connector {
-    pub(super) fn new(reach: Reach, Means { resolver, tls, places, timeout }: Means) -> Self {
+    pub(super) fn new(reach: Reach, Means { resolver, tls, most, life }: Means) -> Self {
         let mut http = HttpConnector::new_with_resolver(CheckedResolver { resolver, reach });
         // It makes the connections that TLS is laid upon as well.
         http.enforce_http(false);
@@ -75,7 +89,20 @@ impl Connector {
         };
         // A call has its connection for itself: on one that is shared, as in HTTP/2, a receiver that hangs would hold up others at
         // the same address, one that vanishes all that follow, and each of its pings would make room for more words.
-        Self { secured: builder.enable_http1().wrap_connector(Plain { http, places }), timeout }
+        let places = Arc::new(Semaphore::new(most));
+        Self {
+            secured: builder.enable_http1().wrap_connector(Plain { http, places: Arc::clone(&places), life }),
+            #[cfg(test)]
+            places,
+        }
+    }
+}
+
+#[cfg(test)]
+impl Connector {
+    /// How many connections there are, of those that may be.
+    pub(super) fn under_way(&self) -> usize {
+        MOST_CONNECTIONS - self.places.available_permits()
     }
 }
 
@@ -89,8 +116,14 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let made = tokio::time::timeout(self.timeout, self.secured.call(uri));
-        Box::pin(async { made.await? })
+        let (made, call) = (self.secured.call(uri), CALL.try_with(watch::Receiver::clone));
+        Box::pin(async {
+            let mut call = call?;
+            tokio::select! {
+                made = made => made,
+                _ended = call.changed() => Err(NobodyWaits.into()),
+            }
+        })
     }
 }
 
@@ -99,6 +132,7 @@ impl Service<Uri> for Connector {
 pub(super) struct Plain {
     http: HttpConnector<CheckedResolver>,
     places: Arc<Semaphore>,
+    life: Duration,
 }
 
 impl Service<Uri> for Plain {
@@ -111,13 +145,26 @@ impl Service<Uri> for Plain {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let (place, made) = (Arc::clone(&self.places).acquire_owned(), self.http.call(uri));
-        Box::pin(async {
+        let (place, made, life) = (Arc::clone(&self.places).acquire_owned(), self.http.call(uri), self.life);
+        Box::pin(async move {
             let place = place.await?;
-            Ok(TokioIo::new(Bounded::new(made.await?.into_inner(), place)))
+            let begun = monotonic::now();
+            Ok(TokioIo::new(Bounded::new(made.await?.into_inner(), place, begun, life)))
         })
     }
 }
+
+/// Why a connection is not made: its call has ended.
+#[derive(Debug)]
+struct NobodyWaits;
+
+impl fmt::Display for NobodyWaits {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the call that it was for has ended")
+    }
+}
+
+impl Error for NobodyWaits {}
 
 /// Why a connection is given up: it has said more than anything that it may be asked for.
 #[derive(Debug)]
@@ -131,30 +178,41 @@ impl fmt::Display for SaidTooMuch {
 
 impl Error for SaidTooMuch {}
 
-/// A connection on which the other side may say so much after each word of ours.
+/// A connection on which the other side may say so much after each word of ours, and that has an end: one that takes what is left
+/// of a request a byte at a time, after it has answered, would else be there for ever.
 #[derive(Debug)]
 pub(super) struct Bounded<S> {
     stream: S,
     said: usize,
-    made_at: MadeAt,
+    begun: Begun,
+    end: Pin<Box<Sleep>>,
     /// Free again when this ends.
     _place: OwnedSemaphorePermit,
 }
 
-/// When a connection was made, and the address that it leads to was checked.
+/// When a connection was begun, before the address that it leads to was looked up and checked.
 #[derive(Clone, Copy, Debug)]
-struct MadeAt(Instant);
+struct Begun(Instant);
 
 /// How long ago that was.
 pub(super) fn age(connected: &Connected) -> Duration {
     let mut known = Extensions::new();
     connected.get_extras(&mut known);
-    known.get::<MadeAt>().map_or(Duration::MAX, |MadeAt(made)| made.elapsed())
+    known.get::<Begun>().map_or(Duration::MAX, |Begun(moment)| moment.elapsed())
 }
 
 impl<S> Bounded<S> {
-    fn new(stream: S, place: OwnedSemaphorePermit) -> Self {
-        Self { stream, said: 0, made_at: MadeAt(monotonic::now()), _place: place }
+    fn new(stream: S, place: OwnedSemaphorePermit, begun: Instant, life: Duration) -> Self {
+        let end = Box::pin(tokio::time::sleep_until(begun + life));
+        Self { stream, said: 0, begun: Begun(begun), end, _place: place }
+    }
+
+    /// Whatever is waited for ends with it.
+    fn alive(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        match self.end.as_mut().poll(context) {
+            Poll::Pending => Ok(()),
+            Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
+        }
     }
 
     /// What was written makes room for what is said next.
@@ -169,6 +227,7 @@ impl<S> Bounded<S> {
 impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        this.alive(context)?;
         let before = into.filled().len();
         ready!(Pin::new(&mut this.stream).poll_read(context, into))?;
         this.said = this.said.saturating_add(into.filled().len() - before);
@@ -182,6 +241,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        this.alive(context)?;
         let written = Pin::new(&mut this.stream).poll_write(context, bytes);
         this.written(written)
     }
@@ -192,6 +252,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        this.alive(context)?;
         let written = Pin::new(&mut this.stream).poll_write_vectored(context, parts);
         this.written(written)
     }
@@ -201,16 +262,18 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.alive(context)?;
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.alive(context)?;
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 
 impl<S: Connection> Connection for Bounded<S> {
     fn connected(&self) -> Connected {
-        self.stream.connected().extra(self.made_at)
+        self.stream.connected().extra(self.begun)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Entropy;
+use tokio_postgres::error::SqlState;
 
 use crate::cluster::{Cluster, Stop};
 use crate::processes::Fleet;
@@ -116,6 +117,8 @@ impl Faulty<'_> {
         while let Some(client) = another(&url).await {
             taken.push(client);
         }
+        let before = taken.len();
+        assert!(before > 0, "a stranger has connections too");
         self.proxy.cut();
         let more = async {
             loop {
@@ -126,14 +129,20 @@ impl Faulty<'_> {
             }
         };
         let _: Result<(), _> = tokio::time::timeout(pause, more).await;
+        assert!(taken.len() > before, "the servers were faster, and kept all of theirs");
     }
 }
 
 /// A connection, unless there are too many.
 async fn another(url: &str) -> Option<tokio_postgres::Client> {
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.ok()?;
-    tokio::spawn(connection);
-    Some(client)
+    match tokio_postgres::connect(url, tokio_postgres::NoTls).await {
+        Ok((client, connection)) => {
+            tokio::spawn(connection);
+            Some(client)
+        }
+        Err(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS) => None,
+        Err(error) => panic!("no answer to a stranger: {error}"),
+    }
 }
 
 pub(crate) fn kill_one(fleet: &Fleet, random: &mut Entropy) {

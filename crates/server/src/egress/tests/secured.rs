@@ -130,16 +130,19 @@ async fn nobody_is_trusted_who_is_not_vouched_for() {
 
 /// The client begins a connection for a call, and another call's comes free first: nobody waits for it any more.
 #[tokio::test]
-async fn connections_that_nobody_waits_for_end_in_time() {
+async fn connections_that_nobody_waits_for_end_with_their_calls() {
     const CALLS: usize = 8;
-    let mut receiver = Receiver::that_secures(1, thank).await;
-    receiver.egress = receiver.client(EgressSettings { timeout: Duration::from_secs(2), ..settings() });
+    let receiver = Receiver::that_secures(1, thank).await;
     let answers = futures_util::future::join_all((0..CALLS).map(|_| receiver.post())).await;
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
     let made = receiver.made.load(Ordering::SeqCst);
     assert!(made > 1, "all went by one from the start");
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(receiver.ended.load(Ordering::SeqCst), made - 1, "of {made}");
+    let begun = crate::monotonic::now();
+    while receiver.ended.load(Ordering::SeqCst) < made - 1 {
+        // Sooner than the time of a call is over, which would end them as well.
+        assert!(begun.elapsed() < Duration::from_secs(3), "{} of {made}", receiver.ended.load(Ordering::SeqCst));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test]
@@ -161,16 +164,39 @@ async fn a_connection_is_not_used_for_longer_than_its_check_is_good_for() {
 async fn there_are_so_many_connections_and_no_more() {
     let receiver = Receiver::start(thank).await;
     let EgressSettings { resolver, .. } = settings();
-    let means = Means {
-        resolver,
-        tls: tls_trusting(receiver.authorities.clone()),
-        places: Arc::new(Semaphore::new(2)),
-        timeout: Duration::from_millis(300),
-    };
-    let connector = Connector::new(Reach::Loopback, means);
-    let connect = async || connector.clone().oneshot(address_of(&receiver.url).expect("an address")).await;
+    let tls = tls_trusting(receiver.authorities.clone());
+    let connector = Connector::new(Reach::Loopback, Means { resolver, tls, most: 2, life: Duration::from_secs(60) });
+    let connect = || connection::during(connector.clone().oneshot(address_of(&receiver.url).expect("an address")));
     let kept = [connect().await.expect("the first"), connect().await.expect("the second")];
-    assert!(connect().await.is_err());
+    let mut third = Box::pin(connect());
+    assert!(tokio::time::timeout(Duration::from_millis(300), &mut third).await.is_err(), "there was no place");
     drop(kept);
-    assert!(connect().await.is_ok());
+    assert!(third.await.is_ok());
+}
+
+/// It has answered, and nothing is wrong with it: but what it was sent it never takes.
+#[tokio::test]
+async fn a_receiver_that_answers_and_takes_nothing_keeps_no_connection() {
+    let receiver = Receiver::start(async |mut stream| {
+        let _head = stream.read(&mut [0; 4096]).await;
+        let _ = stream.write_all(THANKS).await;
+        let _ = stream.flush().await;
+        // A byte now and then keeps the system from giving it up.
+        while stream.read(&mut [0; 1]).await.is_ok_and(|length| length > 0) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    })
+    .await;
+    let egress = receiver.client(EgressSettings {
+        timeout: Duration::from_millis(500),
+        reuse: Duration::from_secs(1),
+        ..settings()
+    });
+    let large = Bytes::from(vec![b'x'; 16 << 20]);
+    let answer = egress.post(&receiver.url, HeaderMap::new(), large, false).await;
+    assert_eq!(answer.expect("an answer").status.as_u16(), 200);
+    let way = egress.loopback.as_ref().expect("it is allowed");
+    assert_eq!(way.connector.under_way(), 1);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(way.connector.under_way(), 0);
 }
