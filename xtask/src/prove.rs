@@ -22,8 +22,8 @@ use crate::{Result, command};
 
 /// About how long one slice of a row takes, unless it is said; then the next row has its turn.
 const SLICE: Duration = Duration::from_secs(120);
-/// How many of the gate's rows run beside each other: two cores have work for so many, and while one is built another waits.
-const GATE_JOBS: usize = 2;
+/// How many of the gate's rows run beside each other on two cores: some of them wait more than they work.
+const GATE_JOBS: usize = 3;
 /// How a program's end is told that somebody, or a machine without memory, wanted.
 const ENDED_BY_OTHERS: [&str; 4] = ["signal: 1 ", "signal: 2 ", "signal: 9 ", "signal: 15 "];
 /// Where `--write` puts the table.
