@@ -65,8 +65,8 @@ const OPTIMIZED: &str = "optimized";
 /// What a simulation runs of ours.
 const SIMULATED: &[&str] = &["dalasi", "dalasi-domain", "dalasi-pdf", "dalasi-sim", "dalasi-store"];
 
-/// What a server runs of ours. One that is asked by thousands of tests, as the SDK's, is worth some optimizing: it saves twice the
-/// time that it takes.
+/// What a server runs of ours. One that is asked by thousands of tests, as the SDK's, is worth some optimizing: it saves more
+/// time than it takes.
 const SERVED: &[&str] = &["dalasi", "dalasi-store"];
 
 /// Below the folder of builds: what nobody runs, since it is built while tests run another one of the same name.

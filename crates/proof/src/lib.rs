@@ -27,7 +27,7 @@ pub struct Proof {
     database: Option<String>,
     /// How many histories, images, rounds or cases to run now.
     pub count: u64,
-    /// Fewer say too little: whatever time they take, so many are run.
+    /// Fewer say too little, and fail.
     pub least: u64,
     /// The first seed; case number `n` takes `seed + n`.
     pub seed: u64,

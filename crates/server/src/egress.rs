@@ -4,8 +4,7 @@
 //! connect to exactly those addresses under the original name. No redirects, no proxy from the environment, no
 //! decompression, a ceiling on time and on what is read. The check is made at each connection, which is used for a minute at
 //! most, so a name that changes its mind between saving and calling gains nothing. HTTP/1.1 alone: each call has a connection
-//! for itself. Retries, signatures and what an answer means are the
-//! caller's part.
+//! for itself. Retries, signatures and what an answer means are the caller's part.
 //!
 //! Addresses as hosts are refused, since the client would connect to them without asking the resolver. The one
 //! exception is this machine itself, in test mode and with [`EgressSettings::allow_loopback`].
@@ -68,7 +67,7 @@ pub struct EgressSettings {
     pub allow_loopback: bool,
     /// For a whole call, from resolving to the last byte read.
     pub timeout: Duration,
-    /// How long a connection is used again: its address was checked when it was made, and the name may lead elsewhere by now.
+    /// No call begins on a connection that was begun longer ago: its address was checked then, and the name may lead elsewhere by now.
     pub reuse: Duration,
     pub resolver: Arc<dyn Resolver>,
 }
