@@ -32,15 +32,16 @@ use crate::monotonic;
 pub(super) const MOST_SAID: usize = 2 * super::LARGEST_FILE;
 /// Of all receivers of a mode together, in use and kept: each costs a file and some kilobytes.
 pub(super) const MOST_CONNECTIONS: usize = 2_048;
-/// A machine that is gone says nothing: after so long it is asked whether it is there, as often and as soon as this.
+/// A machine that is gone says nothing: after so long a silence it is asked whether it is there, and again after as long.
 const SILENCE: Duration = Duration::from_secs(15);
+/// So many questions without an answer end the connection.
 const QUESTIONS: u32 = 3;
-/// Nor does one that takes nothing any more, and is there.
+/// So does what was sent and not taken for so long.
 #[cfg(target_os = "linux")]
 const UNTAKEN: Duration = Duration::from_secs(30);
 
 tokio::task_local! {
-    /// The call that is made, which has ended when nothing more can come of this.
+    /// Closed when the call that connections are made for has ended.
     static CALL: watch::Receiver<()>;
 }
 
