@@ -4,7 +4,11 @@ use rustls::RootCertStore;
 
 /// What this system trusts; nobody, where it has no such list.
 pub(crate) fn of_this_machine() -> RootCertStore {
+    let found = rustls_native_certs::load_native_certs();
+    for error in &found.errors {
+        tracing::warn!(%error, "certificate authorities of this system could not be read");
+    }
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots.add_parsable_certificates(found.certs);
     roots
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header};
 use jiff::fmt::rfc2822;
+use rustls::AlertDescription;
 
 use super::connection::SaidTooMuch;
 use super::resolver::ResolveFault;
@@ -96,6 +97,12 @@ impl Failure {
             return Self::from_resolving(fault, host);
         }
         if let Some(fault) = cause::<rustls::Error>(error) {
+            let fault = match fault {
+                rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+                    "it does not speak HTTP/1.1".to_owned()
+                }
+                fault => fault.to_string(),
+            };
             return Self::new(FailureKind::Tls, format!("The secure connection to {host} failed: {fault}."));
         }
         if let Some(fault) = cause::<SaidTooMuch>(error) {

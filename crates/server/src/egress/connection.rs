@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::{Extensions, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
@@ -73,7 +73,7 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    pub(super) fn new(reach: Reach, Means { resolver, tls, most, life }: Means) -> Self {
+    pub(super) fn new(reach: Reach, Means { resolver, mut tls, most, life }: Means) -> Self {
         let mut http = HttpConnector::new_with_resolver(CheckedResolver { resolver, reach });
         // It makes the connections that TLS is laid upon as well.
         http.enforce_http(false);
@@ -83,16 +83,16 @@ impl Connector {
         http.set_keepalive_retries(Some(QUESTIONS));
         #[cfg(target_os = "linux")]
         http.set_tcp_user_timeout(Some(UNTAKEN));
-        let builder = HttpsConnectorBuilder::new().with_tls_config(tls);
-        let builder = match reach {
-            Reach::Public => builder.https_only(),
-            Reach::Loopback => builder.https_or_http(),
-        };
         // A call has its connection for itself: on one that is shared, as in HTTP/2, a receiver that hangs would hold up others at
         // the same address, one that vanishes all that follow, and each of its pings would make room for more words.
         let places = Arc::new(Semaphore::new(most));
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let mut secured = HttpsConnector::from((Plain { http, places: Arc::clone(&places), life }, tls));
+        if reach == Reach::Public {
+            secured.enforce_https();
+        }
         Self {
-            secured: builder.enable_http1().wrap_connector(Plain { http, places: Arc::clone(&places), life }),
+            secured,
             #[cfg(test)]
             places,
         }

@@ -29,8 +29,19 @@ impl Receiver {
         Self::that_secures(usize::MAX, talk).await
     }
 
-    /// Secures the first connections; of the others it takes what comes, and never answers.
     async fn that_secures<T>(first: usize, talk: impl Fn(TlsStream<TcpStream>) -> T + Send + Sync + 'static) -> Self
+    where
+        T: Future<Output = ()> + Send + 'static,
+    {
+        Self::that_speaks(&[b"h2", b"http/1.1"], first, talk).await
+    }
+
+    /// Secures the first connections; of the others it takes what comes, and never answers.
+    async fn that_speaks<T>(
+        protocols: &[&[u8]],
+        first: usize,
+        talk: impl Fn(TlsStream<TcpStream>) -> T + Send + Sync + 'static,
+    ) -> Self
     where
         T: Future<Output = ()> + Send + 'static,
     {
@@ -42,7 +53,7 @@ impl Receiver {
             .with_no_client_auth()
             .with_single_cert(vec![made.cert.der().clone()], key)
             .expect("they fit");
-        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        tls.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         let (acceptor, talk) = (TlsAcceptor::from(Arc::new(tls)), Arc::new(talk));
         let socket = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = socket.local_addr().expect("bound").port();
@@ -126,6 +137,16 @@ async fn nobody_is_trusted_who_is_not_vouched_for() {
     ] {
         assert_eq!(failure.kind, FailureKind::Tls, "{failure}");
     }
+}
+
+#[tokio::test]
+async fn a_receiver_that_does_not_speak_our_http_is_told_of_as_such() {
+    let receiver = Receiver::that_speaks(&[b"h2"], usize::MAX, thank).await;
+    let failure = receiver.post().await.expect_err("a failure");
+    assert_eq!(failure.kind, FailureKind::Tls, "{failure}");
+    assert!(failure.message.ends_with("it does not speak HTTP/1.1."), "{failure}");
+    let older = Receiver::that_speaks(&[], usize::MAX, thank).await;
+    assert_eq!(older.post().await.expect("an answer").status.as_u16(), 200, "who says nothing of it does");
 }
 
 /// The client begins a connection for a call, and another call's comes free first: nobody waits for it any more.

@@ -54,6 +54,17 @@ async fn a_message_goes_out_by_tls_where_the_certificate_is_trusted() {
     }
 }
 
+#[test]
+fn a_list_of_authorities_that_cannot_be_read_is_named() {
+    let place = Place::sqlite();
+    let trusted = place.folder().join("nothing.pem");
+    let mut command = place.command(&["mail", "test", "--to", "awa@example.org", "--mail-from", "bills@shop.example"]);
+    command.env("DALASI_SMTP_URL", "smtps://localhost:9").env("SSL_CERT_FILE", &trusted).env("DALASI_LOG", "warn");
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.messages.contains("could not be read") && ran.messages.contains("nothing.pem"), "{ran:?}");
+}
+
 /// Somebody on the way puts the answers of a whole conversation behind the server's go-ahead.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_before_tls_is_no_answer_under_it() {
