@@ -1,4 +1,4 @@
-"""Many requests at the same moment, a connection each."""
+"""Many requests at the same moment, on a connection each or all on one."""
 
 import http.client
 import json
@@ -7,6 +7,9 @@ import time
 from collections import Counter
 from urllib.parse import urlsplit
 
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import ConnectionTerminated, DataReceived, PingAckReceived, ResponseReceived, StreamEnded, StreamReset
 from wire import Hangup, Wire
 
 
@@ -85,3 +88,58 @@ def held_back(server, requests, release=None, timeout=60, at=0):
         for wire in wires:
             wire.close()
     return answers
+
+
+def in_one_packet(server, requests, at=0):
+    """The same with one connection of HTTP/2: when all of the requests but their last bytes have arrived, those go in one
+    packet, so that nothing on the way comes between them. Each has a body, and they are no more than a connection may have."""
+    spoken = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
+    spoken.initiate_connection()
+    streams, last = [], []
+    for sent in requests:
+        head, body = sent.split(b"\r\n\r\n", 1)
+        first, *lines = head.decode("latin-1").split("\r\n")
+        method, path, _ = first.split(" ")
+        fields = [tuple(line.split(": ", 1)) for line in lines]
+        streams.append(spoken.get_next_available_stream_id())
+        last.append(body[-1:])
+        pseudo = [(":method", method), (":path", path), (":scheme", "http"), (":authority", "dalasi")]
+        spoken.send_headers(
+            streams[-1], pseudo + [(name.lower(), value) for name, value in fields if name.lower() != "host"]
+        )
+        spoken.send_data(streams[-1], body[:-1])
+    spoken.ping(b"all here")
+    answers = {stream: [0, {}, b""] for stream in streams}
+    open_streams = set(streams)
+    with Wire(server.url, 60) as wire:
+        wire.send(spoken.data_to_send())
+        _hear(wire, spoken, answers, open_streams, until=lambda event: isinstance(event, PingAckReceived))
+        for stream, byte in zip(streams, last):
+            if stream in open_streams:
+                spoken.send_data(stream, byte, end_stream=True)
+        time.sleep(max(0, at - time.time()))
+        wire.send(spoken.data_to_send())
+        _hear(wire, spoken, answers, open_streams, until=lambda _: not open_streams)
+    return [tuple(answers[stream]) for stream in streams]
+
+
+def _hear(wire, spoken, answers, open_streams, until):
+    """Takes what the server says until something has happened, or it says no more."""
+    heard = False
+    try:
+        while open_streams and not heard:
+            for event in spoken.receive_data(wire.more()):
+                if isinstance(event, ResponseReceived):
+                    fields = dict(event.headers)
+                    answers[event.stream_id][:2] = int(fields[":status"]), fields
+                elif isinstance(event, DataReceived):
+                    answers[event.stream_id][2] += event.data
+                    spoken.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                elif isinstance(event, (StreamEnded, StreamReset)):
+                    open_streams.discard(event.stream_id)
+                elif isinstance(event, ConnectionTerminated):
+                    return
+                heard = heard or until(event)
+            wire.send(spoken.data_to_send())
+    except (Hangup, OSError):
+        pass  # what has no answer has none

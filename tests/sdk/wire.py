@@ -54,19 +54,20 @@ class Wire:
         """Status, headers (names in small letters) and body of the next answer."""
         read = b""
         while b"\r\n\r\n" not in read:
-            read += self._more()
+            read += self.more()
             assert len(read) < LONGEST_HEAD or b"\r\n\r\n" in read, "a head without an end"
         head, body = read.split(b"\r\n\r\n", 1)
         first, *lines = head.decode("latin-1").split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         length = int(headers.get("content-length", 0))
         while not is_head and len(body) < length:
-            body += self._more()
+            body += self.more()
         if headers.get("connection") == "close":
             self.close()
         return int(first.split(" ", 2)[1]), headers, body
 
-    def _more(self):
+    def more(self):
+        """The bytes that come next."""
         try:
             more = self.socket.recv(65536)
         except ConnectionResetError:

@@ -25,11 +25,7 @@ pub(super) const NOT_BUILT: &[(&str, &str)] = &[
          seed alone",
     ),
     ("A4.storage", "storage faults are left out where two databases are compared, and a crash is a lost call"),
-    (
-        "A7.rounds",
-        "requests race on HTTP/1.1, not in one packet of HTTP/2; what runs out meanwhile is a checkout; refunds race \
-         inside the process",
-    ),
+    ("A7.rounds", "what runs out meanwhile is a checkout; most refunds race inside the process"),
     (
         "A9.scope",
         "no one-time codes, updated invoices, payment links or other amounts in the exhaustive machines; a run has \
