@@ -1,6 +1,7 @@
 """Row B5: a system call fails. What failed is not acknowledged, nothing panics, the server goes on by itself; and a failed
 sync ends it, with an exit code of its own, because nobody knows what is on the disk. Row B6: the disk is full."""
 
+import json
 import os
 import shutil
 import signal
@@ -9,11 +10,13 @@ import subprocess
 import time
 from contextlib import closing, contextmanager
 from itertools import islice
+from pathlib import Path
 from random import Random
 
 import pytest
 
 from books import Told, reconcile
+from checks import eventually
 from injection import DRAWS, OWN_PIPE, STRACE, Injected, failing, why_not
 from proof import Proof
 from scenario import Client, Shop
@@ -189,6 +192,43 @@ def test_a_failed_sync_ends_the_server_with_its_own_code(stock, tmp_path):
     assert not found, found
     assert code == EXIT_SYNC_FAILED
     assert shop.answered
+
+
+def test_a_commit_that_fails_behind_its_sync_is_not_denied(stock, tmp_path):
+    """There is no room for the shared index of the log when the log, with the commit in it, is on the disk: the next process would
+    find the commit there, and whoever was told that nothing was changed would order again."""
+    if reason := why_not():
+        pytest.skip(reason)
+    store = stock.store.copy(tmp_path / "store")
+    server = Server(store, tmp_path / "server.log")
+    server.keys = stock.keys
+    server.start()
+    client, trace = Client(server), tmp_path / "trace"
+    known = json.loads(client.call("GET", "/v1/checkouts?limit=1")[2])["data"]["total"]
+    # Found before the reader is there: who opens and closes a file loses all their locks on it.
+    index = f"{store.database_file()}-shm"
+    # It grows with a log of 16 MiB; a smaller one is used again but for this reader.
+    with reading(store):
+        words = ["--trace=pwrite64", f"--trace-path={index}", "--inject=pwrite64:error=ENOSPC", f"--output={trace}"]
+        tracer = subprocess.Popen([*STRACE, *words, f"--attach={server.process.pid}"])
+        threads = Path(f"/proc/{server.process.pid}/task")
+        is_traced = f"TracerPid:\t{tracer.pid}\n"
+        eventually(lambda: all(is_traced in (thread / "status").read_text() for thread in threads.iterdir()))
+        item = {"description": "x" * 2000, "quantity": 1, "unit_price": "1.00"}
+        answers = []
+        while len(answers) < 100 and (answer := client.call("POST", "/v1/checkouts", {"items": [item] * 200})):
+            answers.append(answer[0])
+        code = server.process.wait(20) if len(answers) < 100 else None
+        tracer.terminate()
+        tracer.wait()
+    assert "(INJECTED)" in trace.read_text(), f"the index never had to grow: {answers}"
+    assert (set(answers), code) == ({201}, EXIT_SYNC_FAILED), answers
+    server.start()
+    # The last is there or not: nobody was told.
+    total = json.loads(Client(server).call("GET", "/v1/checkouts?limit=1")[2])["data"]["total"]
+    assert total - known in (len(answers), len(answers) + 1)
+    server.stop()
+    assert store.verify().returncode == 0
 
 
 class SmallDisk:

@@ -25,7 +25,7 @@ use crate::time::Timestamp;
 
 pub use payable::{Payable, Settlement};
 pub use transaction::{
-    Attempt, Recording, Source, Step, Transaction, TransactionStatus, TransactionSummary, Transition,
+    Attempt, LONGEST_CODE_CALL, Recording, Source, Step, Transaction, TransactionStatus, TransactionSummary, Transition,
 };
 
 /// A session of what has no deadline of its own can be used for so long.

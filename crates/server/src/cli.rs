@@ -46,7 +46,7 @@ Examples:
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 3 not authorized, 4 not found, 5 conflict with what is there,
-74 a sync to the disk failed: `serve` ends at once, and the next start recovers.
+74 a sync to the disk failed, or a commit behind it: `serve` ends at once, and the next start recovers.
 Test mode unless --live is given; `revoke` and `resolve` take an id of either mode, `organization set` changes both unless one is
 named. Flags win over DALASI_* variables, those over the settings file (--config).";
 

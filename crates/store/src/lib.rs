@@ -29,8 +29,8 @@ mod totals;
 mod tx;
 mod wakes;
 
-/// The exit code of a process whose disk failed to sync: what it holds in memory is no longer known to be on the disk, and
-/// the restart recovers. The customary one for errors of input and output.
+/// The exit code of a process whose disk failed to sync, or failed a commit behind its sync: what it holds in memory is no longer
+/// known to be what is on the disk, and the restart recovers. The customary one for errors of input and output.
 pub const EXIT_SYNC_FAILED: i32 = 74;
 
 pub use backup::{Summary, backup};

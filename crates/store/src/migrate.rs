@@ -373,6 +373,8 @@ fn lock(tx: &mut Tx<'_>, statements: &[String], locks: &Locks) -> Result<(), Err
     tx.define(&format!("set local lock_timeout = '{}'", locks.patience))?;
     tx.define(&format!("lock table {} in access exclusive mode", tables.join(", ")))?;
     tx.define("set local lock_timeout = '10min'")?;
+    // One statement follows the other. A machine that is lost between two holds these tables no longer than any other would.
+    tx.define("set local idle_in_transaction_session_timeout = '60s'")?;
     locks.are_awaited.store(false, Ordering::Relaxed);
     Ok(())
 }

@@ -20,7 +20,7 @@ use crate::time::Timestamp;
 /// Between two questions to a rail, at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 /// The call that brings a code to its rail is over after this, whatever became of it.
-const LONGEST_CODE_CALL: Duration = Duration::from_secs(30);
+pub const LONGEST_CODE_CALL: Duration = Duration::from_secs(30);
 
 /// An attempt's id is the reference towards its rail, so nothing is ever charged twice for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

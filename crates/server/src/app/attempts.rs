@@ -7,7 +7,7 @@ mod again;
 use std::time::Duration;
 
 use domain::job::{ClaimedJob, Job};
-use domain::payment::{Moved, PaymentSession, Step, Transaction};
+use domain::payment::{LONGEST_CODE_CALL, Moved, PaymentSession, Step, Transaction};
 use domain::rail::{Called, FailureReason, Report, Started};
 use domain::{Id, Scope, Timestamp};
 use store::Tx;
@@ -150,7 +150,7 @@ impl App {
             Begun::SubmitCode(id, payment) => {
                 let sent_at = payment.transaction.as_ref().and_then(|transaction| transaction.code_sent_at());
                 let key = payment.session.unanswered_key;
-                self.submit_code(scope, id, code.unwrap_or_default(), sent_at, key).await
+                self.submit_code(scope, id, code.unwrap_or_default(), since, sent_at, key).await
             }
             Begun::Nothing(payment) => Ok(Ended { payment: *payment, is_kept: true }),
         }
@@ -239,12 +239,13 @@ impl App {
         .await
     }
 
-    /// Hands a code to the rail. It exists only here and in the payer's request.
+    /// Hands a code to the rail, of a request that came at `since`. It exists only here and in the payer's request.
     async fn submit_code(
         &self,
         scope: Scope,
         id: Id<Transaction>,
         code: String,
+        since: Instant,
         sent_at: Option<Timestamp>,
         key: Option<(String, String)>,
     ) -> Result<Ended, Failure> {
@@ -252,6 +253,10 @@ impl App {
         let order = self.order(scope, id).await?;
         let called = match self.rails().named(scope.mode, &order.transaction.attempt().rail) {
             None => Called::Lost("the rail is not configured any more".into()),
+            // By the end of its call nobody would wait for it: others may have asked, and the payer have paid in another way.
+            Some(_) if monotonic::now() - since > LONGEST_CODE_CALL.saturating_sub(RAIL_TIMEOUT) => {
+                Called::Lost("the code could not be handed over in time".into())
+            }
             Some(rail) => tokio::time::timeout(RAIL_TIMEOUT, rail.submit_code(order, code))
                 .await
                 .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into())),
@@ -296,19 +301,20 @@ impl App {
         if !knows_again || !matches!(order.transaction.step(), Step::Sending | Step::Unknown) || !is_question(claimed) {
             return Ok(false);
         }
-        let claimed = claimed.clone();
-        self.commit(move |tx, _| {
+        let (claim, since) = (claimed.clone(), monotonic::now());
+        let is_repeated = self.commit(move |tx, _| {
             let mut transaction = load::<Transaction>(tx, scope, id)?;
             let session = look_up::<PaymentSession>(tx, scope, transaction.attempt().session)?;
             let is_repeated = why_over(tx, &session)?.is_none()
-                && jobs::renew(tx, &claimed, tx.now().plus(insist::LEASE))?
+                && jobs::renew(tx, &claim, tx.now().plus(insist::LEASE))?
                 && session.repeat_start(&mut transaction);
             if is_repeated {
                 tx.save(&mut transaction)?;
             }
             Ok(is_repeated)
-        })
-        .await
+        });
+        // The answer to the commit may have come late.
+        Ok(is_repeated.await? && self.may_call(claimed, since).await?)
     }
 
     async fn repeat_start(&self, claimed: &ClaimedJob, order: Order) -> Result<(), Failure> {

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::{App, insist, load, look_up, refunds};
 use crate::error::Failure;
+use crate::monotonic;
 use crate::rails::{Rail, RefundOrder};
 
 /// A rail that says nothing for so long has lost the call.
@@ -102,19 +103,20 @@ impl App {
         if !knows_again {
             return Ok(false);
         }
-        let claimed = claimed.clone();
-        self.commit(move |tx, _| {
+        let (claim, since) = (claimed.clone(), monotonic::now());
+        let is_sent = self.commit(move |tx, _| {
             if doubts::are_of(tx, scope)? {
                 return Ok(false);
             }
             let mut refund = load::<Refund>(tx, scope, id)?;
-            let is_sent = jobs::renew(tx, &claimed, tx.now().plus(insist::LEASE))? && refund.send_again();
+            let is_sent = jobs::renew(tx, &claim, tx.now().plus(insist::LEASE))? && refund.send_again();
             if is_sent {
                 tx.save(&mut refund)?;
             }
             Ok(is_sent)
-        })
-        .await
+        });
+        // The answer to the commit may have come late.
+        Ok(is_sent.await? && self.may_call(claimed, since).await?)
     }
 
     /// Whether a word would change nothing. A rail that says the same again, however often, does not put off the worker's own

@@ -24,11 +24,14 @@ use crate::world::World;
 const LEASE: Duration = Duration::from_secs(31);
 /// By the clock that measures waits: longer than a claim is taken for fresh.
 const STANDSTILL: Duration = Duration::from_secs(6);
+/// And than a code can wait and still be called for as long as nobody asks.
+const STANDSTILL_WITH_A_CODE: Duration = Duration::from_secs(11);
 
 /// The simulated rail as one that takes a second call for another payment or refund.
 struct Network {
     simulator: Simulator,
     starts: AtomicUsize,
+    codes: AtomicUsize,
     refunds: Mutex<Vec<Id<Refund>>>,
     /// Whoever looks for this rail next stands still, when all else is read.
     is_armed: AtomicBool,
@@ -44,6 +47,7 @@ impl Network {
             let network = Arc::new(Self {
                 simulator,
                 starts: AtomicUsize::default(),
+                codes: AtomicUsize::default(),
                 refunds: Mutex::default(),
                 is_armed: AtomicBool::default(),
                 stands: Notify::new(),
@@ -81,6 +85,7 @@ impl Rail for Network {
         self.simulator.start(order)
     }
     fn submit_code(&self, order: Order, code: String) -> BoxFuture<'_, Called<Report>> {
+        self.codes.fetch_add(1, Ordering::SeqCst);
         self.simulator.submit_code(order, code)
     }
     fn query(&self, order: Order) -> BoxFuture<'_, Called<Report>> {
@@ -174,6 +179,39 @@ async fn a_payment_is_not_started_by_whoever_stood_still() {
         // The request may have been answered before its call was to be made.
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert_eq!(network.starts.load(Ordering::SeqCst), 1, "the new one");
+        world.has_clean_books().await;
+        world.app.store().close().await;
+        place.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_is_not_handed_over_by_whoever_stood_still() {
+    for place in Place::each("a code is not handed over by whoever stood still").await {
+        let (world, network, go_on) = Network::of(place.settings()).await;
+        let (scope, checkout) = (world.scope, world.create(|_| {}).await.id);
+        let pay = async |code| world.go_on(checkout, Method::Qmoney, "+2207000000", code).await;
+        pay(None).await;
+        world.rest().await;
+        let asked_for_it = world.shown(checkout).await.unwrap().id;
+        network.arm();
+        let others = async {
+            network.stands.notified().await;
+            tokio::time::sleep(STANDSTILL_WITH_A_CODE).await;
+
+            world.clock.advance(LEASE);
+            let question = hold(&world, Job::AskRail(asked_for_it)).await;
+            assert!(jobs::run_one(&world.app, question).await);
+            world.start(checkout, Method::Wave, "+2207654321").await;
+            assert_ne!(world.shown(checkout).await.unwrap().id, asked_for_it, "the payer pays in another way");
+            go_on.send(()).unwrap();
+        };
+        tokio::join!(pay(Some("123456")), others);
+        // The request may have been answered before its call was to be made.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(network.codes.load(Ordering::SeqCst), 0);
+        let read = world.app.read(move |tx, _| look_up::<Transaction>(tx, scope, asked_for_it)).await;
+        assert!(!read.unwrap().status().is_paid(), "and is charged once");
         world.has_clean_books().await;
         world.app.store().close().await;
         place.end().await;

@@ -209,6 +209,11 @@ impl World {
 
     /// Starts to pay a checkout by a test number.
     pub(crate) async fn start(&self, checkout: Id<Checkout>, method: Method, phone: &str) {
+        self.go_on(checkout, method, phone, None).await;
+    }
+
+    /// The same with a one-time code, where one is asked for.
+    pub(crate) async fn go_on(&self, checkout: Id<Checkout>, method: Method, phone: &str, code: Option<&str>) {
         let request = Initialize {
             target: Target::Object(Payable::Checkout(checkout)),
             method: Some(method),
@@ -220,14 +225,14 @@ impl World {
             success_url: None,
             failure_url: None,
             replaces: None,
-            has_code: false,
+            has_code: code.is_some(),
             counted: None,
         };
         let render = |result: Result<&_, &Failure>| {
             assert!(result.is_ok(), "{:?}", result.err());
             Reply::new(200, String::new())
         };
-        self.app.initialize(self.scope, request, None, None, render).await.unwrap();
+        self.app.initialize(self.scope, request, code.map(str::to_owned), None, render).await.unwrap();
     }
 
     /// The transaction of a fresh checkout that was paid.

@@ -280,7 +280,8 @@ select
     current_setting('fsync'),
     current_setting('synchronous_commit'),
     current_setting('full_page_writes'),
-    current_setting('server_encoding')";
+    current_setting('server_encoding'),
+    current_setting('data_sync_retry')";
 
 /// Of the server that is found now. After a failover it is another one, and what is set for the role or the database holds for
 /// connections that are made later.
@@ -290,7 +291,7 @@ pub(crate) async fn check_settings(client: &Client, allow_unsafe: bool) -> Resul
     let setting = |index| row.try_get::<_, &str>(index).map_err(|error| Error::Corrupt(fault::describe(&error)));
     let (fsync, synchronous_commit, full_page_writes) = (setting(0)?, setting(1)?, setting(2)?);
     if !allow_unsafe {
-        judge(fsync, synchronous_commit, full_page_writes)?;
+        judge(fsync, synchronous_commit, full_page_writes, setting(4)?)?;
     }
     match setting(3)? {
         "UTF8" => Ok(()),
@@ -306,13 +307,18 @@ pub(crate) async fn limit(client: &Client) -> Result<(), Error> {
     told.map_err(|error| Error::Unavailable(fault::describe(&error)))
 }
 
-fn judge(fsync: &str, synchronous_commit: &str, full_page_writes: &str) -> Result<(), Error> {
-    let refuse = |name: &str, value: &str| {
+fn judge(fsync: &str, synchronous_commit: &str, full_page_writes: &str, data_sync_retry: &str) -> Result<(), Error> {
+    let refuse_for = |name: &str, value: &str, wanted: &str| {
         Err(Error::Unsafe(format!(
-            "PostgreSQL runs with {name}={value}, so that acknowledged writes can be lost: set {name} to on, or start with --unsafe"
+            "PostgreSQL runs with {name}={value}, so that acknowledged writes can be lost: set {name} to {wanted}, or start with --unsafe"
         )))
     };
+    let refuse = |name: &str, value: &str| refuse_for(name, value, "on");
     match (fsync, synchronous_commit, full_page_writes) {
+        // A sync that failed is tried again, and the second says that all is well.
+        ("on", "on" | "remote_apply", "on") if data_sync_retry != "off" => {
+            refuse_for("data_sync_retry", data_sync_retry, "off")
+        }
         ("on", "on" | "remote_apply", "on") => Ok(()),
         ("on", "on" | "remote_apply", _) => refuse("full_page_writes", full_page_writes),
         // `local` and `remote_write` don't wait until the standby that takes over has it on its disk.
@@ -348,18 +354,18 @@ mod tests {
 
     #[test]
     fn settings_that_lose_writes_are_refused_by_name() {
-        assert!(judge("on", "on", "on").is_ok());
-        assert!(judge("on", "remote_apply", "on").is_ok());
-        for (settings, named) in [
-            (("off", "on", "on"), "fsync=off"),
-            (("on", "off", "on"), "synchronous_commit=off"),
-            (("on", "local", "on"), "synchronous_commit=local"),
-            (("on", "remote_write", "on"), "synchronous_commit=remote_write"),
-            (("on", "on", "off"), "full_page_writes=off"),
+        assert!(judge("on", "on", "on", "off").is_ok());
+        assert!(judge("on", "remote_apply", "on", "off").is_ok());
+        for ([fsync, synchronous_commit, full_page_writes, data_sync_retry], named) in [
+            (["off", "on", "on", "off"], "fsync=off"),
+            (["on", "off", "on", "off"], "synchronous_commit=off"),
+            (["on", "local", "on", "off"], "synchronous_commit=local"),
+            (["on", "remote_write", "on", "off"], "synchronous_commit=remote_write"),
+            (["on", "on", "off", "off"], "full_page_writes=off"),
+            (["on", "on", "on", "on"], "data_sync_retry=on"),
         ] {
-            let Err(Error::Unsafe(sentence)) = judge(settings.0, settings.1, settings.2) else {
-                panic!("{named} was accepted")
-            };
+            let judged = judge(fsync, synchronous_commit, full_page_writes, data_sync_retry);
+            let Err(Error::Unsafe(sentence)) = judged else { panic!("{named} was accepted") };
             assert!(sentence.contains(named), "{sentence}");
         }
     }

@@ -78,9 +78,10 @@ update jobs
 set due_at = $4, lease_until = 0
 where kind = $1 and object_id = $2 and lease_token = $3";
 
+/// The claim is over with it: done a second time, because nobody knows whether the first was stored, it changes nothing more.
 const PUT_OFF: &str = "\
 update jobs
-set due_at = $4, lease_until = 0, attempts = attempts - 1
+set due_at = $4, lease_until = 0, lease_token = lease_token + 1, attempts = attempts - 1
 where kind = $1 and object_id = $2 and lease_token = $3";
 
 /// The others that call a rail are held from the moment they are owed, so that they have begun.

@@ -378,11 +378,19 @@ const OF_EVENTS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-const OF_OBJECTS: [(&str, &str, &str); 3] = [
+const OF_OBJECTS: [(&str, &str, &str); 4] = [
+    (POSTED_FOR_NOBODY, "ledger_postings", "it is of no transaction"),
     (SIMULATED, "simulated_payments", "there is no such transaction"),
     (SIMULATED_REFUNDS, "simulated_refunds", "there is no such refund"),
     (NAMING_NOBODY, "checkouts", "there is no such customer"),
 ];
+
+/// Whatever begins behind nothing passes these over.
+const POSTED_FOR_NOBODY: &str = "\
+select ledger_postings.entry_id
+from ledger_postings
+where ledger_postings.transaction_id = ''
+order by ledger_postings.entry_id";
 
 const SIMULATED: &str = "\
 select simulated_payments.transaction_id

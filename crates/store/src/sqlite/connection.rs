@@ -27,6 +27,7 @@ const OLDEST_VERSION: i32 = 3_051_003;
 pub(super) const BUSY: Duration = Duration::from_secs(5);
 const STATEMENTS: usize = 256;
 const SYNC_FAILED: &str = "the disk failed to sync; stopping, so that the restart recovers from what is really stored";
+const COMMIT_UNTOLD: &str = "a commit failed behind its sync; stopping, because the restart may find it stored";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
@@ -141,6 +142,16 @@ impl Connection {
     pub(crate) fn command(&self, sql: &str) -> Result<(), Error> {
         self.sqlite.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map_err(error)?;
         Ok(())
+    }
+
+    /// Ends the transaction that writes. What SQLite does when the log is synced, in the log's shared index and in memory, can fail a
+    /// commit that the disk has: the next process would play it again from the log. Nobody can be told that nothing was stored.
+    pub(super) fn commit(&self) -> Result<(), Error> {
+        let committed = self.sqlite.prepare_cached("commit").and_then(|mut statement| statement.execute([]));
+        committed.map(drop).map_err(|failed| match failed.sqlite_error() {
+            Some(code) if comes_behind_the_sync(code.extended_code) => end(COMMIT_UNTOLD, &failed.to_string()),
+            Some(_) | None => error(failed),
+        })
     }
 
     /// See [`Settled::begin`].
@@ -392,6 +403,29 @@ fn check_durability(found: (&str, i64), synchronous: i64, allow_unsafe: bool) ->
     )))
 }
 
+/// How a commit can fail whose frames and mark are in the log and synced. It may have failed before: then nothing is found.
+fn comes_behind_the_sync(extended_code: i32) -> bool {
+    matches!(
+        extended_code,
+        ffi::SQLITE_IOERR_SHMOPEN
+            | ffi::SQLITE_IOERR_SHMSIZE
+            | ffi::SQLITE_IOERR_SHMMAP
+            | ffi::SQLITE_IOERR_SHMLOCK
+            | ffi::SQLITE_IOERR_NOMEM
+            | ffi::SQLITE_NOMEM
+    )
+}
+
+/// Nobody who waits is answered.
+fn end(why: &str, message: &str) -> ! {
+    tracing::error!(message, "{why}");
+    // A command has no log: nobody else would say why it ended.
+    if !tracing::event_enabled!(tracing::Level::ERROR) {
+        let _ = writeln!(std::io::stderr(), "dalasi: {why} ({message})");
+    }
+    std::process::exit(crate::EXIT_SYNC_FAILED)
+}
+
 /// Ends the process on a failed sync: the kernel may have dropped the pages, and trying again would report success.
 pub(crate) fn error(error: rusqlite::Error) -> Error {
     let message = error.to_string();
@@ -402,12 +436,7 @@ pub(crate) fn error(error: rusqlite::Error) -> Error {
         };
     };
     if matches!(code.extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) {
-        tracing::error!(message, "{SYNC_FAILED}");
-        // A command has no log: nobody else would say why it ended.
-        if !tracing::event_enabled!(tracing::Level::ERROR) {
-            let _ = writeln!(std::io::stderr(), "dalasi: {SYNC_FAILED} ({message})");
-        }
-        std::process::exit(crate::EXIT_SYNC_FAILED);
+        end(SYNC_FAILED, &message);
     }
     let kind = match code.extended_code {
         ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => {

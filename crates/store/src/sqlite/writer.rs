@@ -288,7 +288,7 @@ impl Writer {
 
     fn commit(&mut self) -> Result<(), Error> {
         job::wait_where_answered();
-        let committed = self.connection.command("commit");
+        let committed = self.connection.commit();
         match &committed {
             Ok(()) => {
                 self.shared.commits.fetch_add(1, Ordering::Relaxed);

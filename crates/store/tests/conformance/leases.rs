@@ -22,6 +22,7 @@ on_both!(
     a_lease_that_is_given_back_is_free,
     what_is_owed_anew_is_in_nobodys_hands,
     what_is_owed_again_is_in_its_own_lane,
+    what_is_put_off_twice_was_put_off_once,
     what_a_later_version_owes_is_left_to_it
 );
 
@@ -145,6 +146,28 @@ async fn what_is_owed_anew_is_in_nobodys_hands(world: &World) {
         jobs::is_owed(tx, job)
     });
     assert_eq!(ended.await, Ok(false));
+    store.close().await;
+}
+
+/// Nobody knew whether the first was stored.
+async fn what_is_put_off_twice_was_put_off_once(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let put_off = store.write(|tx| {
+        let now = tx.now();
+        let (scope, job) = picture_of_merchant(tx)?;
+        let claim = |tx: &mut Tx<'_>| Ok::<_, Error>(jobs::claim(tx, Lane::Aside, 10, now.plus(LEASE))?.remove(0));
+        jobs::schedule(tx, scope, job, now)?;
+        let first = claim(tx)?;
+        jobs::put_off(tx, &first, now)?;
+        jobs::put_off(tx, &first, now)?;
+        assert!(!jobs::renew(tx, &first, now.plus(LEASE))?, "it is in nobody's hands");
+        let second = claim(tx)?;
+        assert_eq!(second.attempts, 1, "nobody has begun it");
+        jobs::put_off(tx, &first, now)?;
+        assert!(jobs::renew(tx, &second, now.plus(LEASE))?, "it is in another's");
+        Ok::<_, Error>(())
+    });
+    put_off.await.unwrap();
     store.close().await;
 }
 

@@ -346,6 +346,10 @@ async fn rows_that_are_gone_or_too_many_are_found() {
             "insert into ledger_postings select organization_id, mode, 'entry_01h455vb4pex5vsknk084sn02q', line, \
              (select id from transactions where status = 'failed'), account, currency, amount_minor, created_at, refund_id \
              from ledger_postings where entry_id = (select min(entry_id) from ledger_postings)",
+            // A whole entry of no payment: it would be the merchant's to spend.
+            "insert into ledger_postings select organization_id, mode, 'entry_01h455vb4pex5vsknk084sn02q', line, '', account, \
+             currency, amount_minor, created_at, refund_id \
+             from ledger_postings where entry_id = (select min(entry_id) from ledger_postings)",
             // The same payment posted twice.
             "insert into ledger_postings select organization_id, mode, 'entry_01h455vb4pex5vsknk084sn02q', line, \
              transaction_id, account, currency, amount_minor, created_at, refund_id \
