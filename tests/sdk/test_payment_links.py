@@ -142,6 +142,14 @@ class TestLinks:
                 {"custom_fields": [{"name": "a", "label": "A", "type": "text", "options": ["x"]}]},
                 {"custom_fields[0].options": "not_allowed"},
             ),
+            (
+                {"custom_fields": [{"name": "a", "label": "A", "type": "select", "options": ["L", " "]}]},
+                {"custom_fields[0].options[1]": "too_short"},
+            ),
+            (
+                {"custom_fields": [{"name": "a", "label": "A", "type": "select", "options": ["L", "L "]}]},
+                {"custom_fields[0].options": "conflict"},
+            ),
         ],
     )
     def test_what_makes_no_link(self, api, fields, expected):
@@ -320,6 +328,14 @@ class TestQuestions:
         assert faults(missing) == {"custom_field_values.pupil": "required", "custom_field_values.agreed": "required"}
         clash = self.begin(api, asked, {}, metadata={"pupil": "Awa"})
         assert faults(clash) == {"metadata.pupil": "conflict"}
+
+    def test_blanks_make_no_other_option(self, api, link):
+        sizes = {"name": "size", "label": "Size", "type": "select", "required": True, "options": ["Small ", "Very\n large"]}
+        asked = link(custom_fields=[sizes])
+        assert asked["custom_fields"][0]["options"] == ["Small", "Very large"]
+        for answer in ["Small ", "Small", "Very\r\n large"]:
+            data(self.begin(api, asked, {"size": answer}, payment_method="wave"))
+        assert faults(self.begin(api, asked, {"size": "Verylarge"})) == {"custom_field_values.size": "invalid_enum"}
 
     def test_answers_may_come_in_steps(self, api, link):
         asked = link(custom_fields=list(self.FIELDS))

@@ -446,6 +446,12 @@ class TestDashboard:
         by_method = {entry["payment_method"]: entry for entry in after["by_method"]}
         assert by_method["afrimoney"]["count"] >= 1
 
+    def test_another_currency_is_not_told_as_ours(self, sdk, bill):
+        ok(sdk.invoices.record_payment(bill(currency="USD")["id"], amount="7.50", payment_method="cash"))
+        newest = ok(sdk.transactions.list(limit=1))["items"][0]
+        assert (newest["amount"], newest["currency"]) == ("7.50", "USD")
+        assert newest["id"] not in [entry["id"] for entry in ok(sdk.payments.get_dashboard())["recent_transactions"]]
+
     def test_the_methods_add_up_to_the_whole(self, sdk, bill, paid):
         paid(amount="40.00")
         for method in ("cash", "bank_transfer"):

@@ -72,3 +72,14 @@ def test_starts_of_one_checkout_share_one_attempt(server, sdk):
     answers = at_once(server, [("/v1/pay/initialize", start)] * 64)
     assert {status for status, _, _ in answers} == {200}, codes(answers)
     assert len({json.loads(body)["data"]["id"] for _, _, body in answers}) == 1
+
+
+def test_what_was_made_together_is_listed_by_its_time(server, sdk):
+    """Invoices tell their microseconds, and many are made within a millisecond (contract §1.5)."""
+    bill = {"customer_email": "many@shop.example", "customer_name": "Awa", "due_date": "2099-01-31"}
+    items = [{"description": "Pen", "quantity": 1, "unit_price": "1.00"}]
+    answers = at_once(server, [("/v1/pay/invoices", bill | {"items": items})] * 64)
+    made = {json.loads(body)["data"]["id"] for status, _, body in answers if status == 201}
+    assert len(made) == 64, codes(answers)
+    times = [one["created_at"] for one in ok(sdk.invoices.list(limit=100))["items"] if one["id"] in made]
+    assert len(times) == 64 and times == sorted(times, reverse=True)

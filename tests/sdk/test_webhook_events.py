@@ -203,6 +203,31 @@ def test_a_retry_of_what_is_still_owed_keeps_the_order(sdk, api, endpoint):
     endpoint.mailbox.wait_for(link, "payment_link.created", "payment_link.updated")
 
 
+@pytest.mark.parametrize("how", ["deleted", "inactive"])
+@pytest.mark.parametrize("is_named", [False, True], ids=["to all", "to one"])
+def test_a_retry_is_over_when_all_who_are_left_have_it(sdk, api, endpoint, receiver, how, is_named):
+    endpoint.mailbox.status = 500
+    link = data(api.post("/v1/pay/payment-links", {"title": "Tea", "amount": "1.00"}), 201)["id"]
+    [created] = endpoint.mailbox.wait_for(link, "payment_link.created")
+    if how == "deleted":
+        sdk.webhooks.delete(endpoint.id)
+    else:
+        ok(sdk.webhooks.update(endpoint.id, status="inactive"))
+    assert eventually(lambda: (one := ok(sdk.webhook_events.get(created.id)))["status"] == "failed" and one)
+    refusal(api.post(f"/v1/events/{created.id}/retry"), 400, "no_active_endpoint")
+    assert ok(sdk.webhook_events.get(created.id))["status"] == "failed", "nothing has taken its place"
+    mailbox = receiver.mailbox()
+    other = ok(sdk.webhooks.create(url=mailbox.url, enabled_events=["payment_link.*"]))
+    try:
+        named = {"webhook_endpoint_id": other["id"]} if is_named else {}
+        data(api.post(f"/v1/events/{created.id}/retry", named))
+        mailbox.wait_for(link, "payment_link.created")
+        told = eventually(lambda: (one := ok(sdk.webhook_events.get(created.id)))["status"] == "delivered" and one)
+        assert told["webhook_endpoint_id"] == other["id"]
+    finally:
+        sdk.webhooks.delete(other["id"])
+
+
 def test_a_retry_needs_someone_to_send_to(sdk, api, paid):
     checkout = paid()
     event = events_of(sdk, checkout["id"], 2)[0]

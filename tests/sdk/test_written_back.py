@@ -21,6 +21,23 @@ class TestItems:
         assert after["items"][:2] == before["items"]
         assert (after["items"][2]["total"], after["amount"], after["version"]) == ("255.00", "505.00", 2)
 
+    @pytest.mark.parametrize("how", ["deactivated", "deleted"])
+    def test_those_of_an_invoice_stay_when_their_product_is_no_longer_sold(self, sdk, api, bill, how):
+        product = ok(sdk.products.create(name="Atlas", price="75.00", currency="GMD"))
+        before = whole(bill(items=[{"product_id": product["id"], "quantity": 2}], tax_rate=7.25))
+        if how == "deleted":
+            ok(sdk.products.delete(product["id"]))
+        else:
+            data(api.put(f"/v1/pay/products/{product['id']}", {"is_active": False}))
+        assert ok(sdk.invoices.update(before["id"], items=before["items"])) == before, "its version, too"
+        after = whole(ok(sdk.invoices.update(before["id"], items=before["items"] + [OIL])))
+        assert after["items"][0] == before["items"][0]
+        path, why = f"/v1/pay/invoices/{before['id']}", "not_found" if how == "deleted" else "inactive"
+        other = [before["items"][0] | {"unit_price": "70.00"}]
+        assert faults(api.put(path, {"items": other})) == {"items[0].product_id": why}
+        assert faults(api.put(path, {"items": before["items"], "notes": 1})) == {"notes": "wrong_type"}
+        assert faults(api.post("/v1/pay/invoices", order(items=before["items"]))) == {"items[0].product_id": why}
+
     def test_those_of_one_object_make_another(self, sdk, bill):
         product = ok(sdk.products.create(name="Atlas", price="75.00", currency="GMD"))
         checkout = ok(sdk.checkouts.create(items=[{"product_id": product["id"], "quantity": 2}, OIL]))

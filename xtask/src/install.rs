@@ -107,6 +107,11 @@ pub(crate) fn pgbouncer() -> Result<()> {
     debian_without_its_services("PgBouncer", &["pgbouncer"])
 }
 
+/// Prometheus' judge of rules and metrics; its server is not started.
+pub(crate) fn promtool() -> Result<()> {
+    if find(&["promtool"]).is_some() { Ok(()) } else { debian_without_its_services("promtool", &["prometheus"]) }
+}
+
 /// What fails a process's system calls and moves its clock: strace and libfaketime.
 pub(crate) fn fault_tools() -> Result<()> {
     let has_faketime = fs::read_dir("/usr/lib").is_ok_and(|mut folders| {

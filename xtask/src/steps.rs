@@ -267,6 +267,7 @@ fn clippy(machine: &mut Machine, arguments: &[String]) -> Result<()> {
 fn test(machine: &mut Machine, arguments: &[String]) -> Result<()> {
     install::poppler()?;
     install::pgbouncer()?;
+    install::promtool()?;
     let url = machine.postgres_url()?;
     let mut cargo = machine.cargo();
     let mut ahead = None;

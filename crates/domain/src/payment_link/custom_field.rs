@@ -16,6 +16,19 @@ pub struct CustomField {
     pub options: Vec<String>,
 }
 
+impl CustomField {
+    /// The option that an answer means: a form gives it back with other blanks than it was given.
+    pub fn option(&self, answer: &str) -> Option<&str> {
+        let is_meant = |option: &&String| option.split_whitespace().eq(answer.split_whitespace());
+        self.options.iter().find(is_meant).map(String::as_str)
+    }
+
+    /// How an option is kept: what differs in nothing but blanks is one.
+    pub fn option_text(sent: &str) -> String {
+        sent.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldType {

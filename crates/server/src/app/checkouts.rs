@@ -60,7 +60,7 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewCheckou
     let mut faults = Vec::new();
     let price = match &new.price {
         Price::Amount(amount) => Some((*amount, None)),
-        Price::Items(items) => products::price_lines(tx, scope, new.currency, items, &mut faults)?
+        Price::Items(items) => products::price_lines(tx, scope, new.currency, &[], items, &mut faults)?
             .map(|(total, items)| (total, Some(items))),
     };
     let wanted = WantedMethods {

@@ -10,7 +10,7 @@ use domain::webhook::{Attempted, DeliveryStatus, WebhookEndpoint};
 use store::Tx;
 use store::queries::deliveries::{self, ClaimedDelivery};
 
-use super::webhooks::{self, Posted};
+use super::webhooks::{self, Posted, Turn};
 use super::{App, Context};
 use crate::error::Failure;
 
@@ -43,7 +43,10 @@ impl App {
         if !there.is_empty() {
             let stored = self.commit(move |tx, context| arrived(tx, context, endpoint, &there)).await;
             match stored {
-                Ok(stored) => ended.retain(|ended| !stored.contains(&ended.claimed.delivery.event)),
+                Ok((stored, turn)) => {
+                    ended.retain(|ended| !stored.contains(&ended.claimed.delivery.event));
+                    webhooks::tell(endpoint, turn);
+                }
                 // Each would wait for the database in vain.
                 Err(failure) if failure.passes() => return Err(failure),
                 Err(failure) => tracing::error!(%failure, %endpoint, "what arrived can't be stored together"),
@@ -52,7 +55,7 @@ impl App {
         let mut all = Ok(());
         for ended in ended {
             let stored = self.commit(move |tx, context| one(tx, context, &ended)).await;
-            all = all.and(stored);
+            all = all.and(stored.map(|turn| webhooks::tell(endpoint, turn)));
         }
         all
     }
@@ -64,12 +67,12 @@ fn arrived(
     context: &Context,
     id: Id<WebhookEndpoint>,
     ended: &[Ended],
-) -> Result<Vec<Id<Event>>, Failure> {
-    let Some(first) = ended.first() else { return Ok(Vec::new()) };
+) -> Result<(Vec<Id<Event>>, Option<Turn>), Failure> {
+    let Some(first) = ended.first() else { return Ok((Vec::new(), None)) };
     let scope = first.claimed.delivery.scope;
     // Locked before the deliveries, as by whoever makes it inactive.
     let endpoint = tx.find::<WebhookEndpoint>(scope, id)?.filter(WebhookEndpoint::is_active);
-    let Some(endpoint) = endpoint else { return Ok(Vec::new()) };
+    let Some(endpoint) = endpoint else { return Ok((Vec::new(), None)) };
     let mut by_status: BTreeMap<u16, Vec<&ClaimedDelivery>> = BTreeMap::new();
     for ended in ended {
         let is_there = ended.posted.as_ref().is_some_and(|posted| posted.url == endpoint.url);
@@ -85,14 +88,15 @@ fn arrived(
         last = last.or_else(|| of_status.first().map(|_| Attempted::Succeeded { status }));
         stored.extend(of_status);
     }
-    if let Some(outcome) = last {
-        webhooks::count(tx, context, endpoint, &outcome, 1)?;
-    }
-    Ok(stored)
+    let turn = match last {
+        Some(outcome) => webhooks::count(tx, context, endpoint, &outcome, 1)?,
+        None => None,
+    };
+    Ok((stored, turn))
 }
 
 /// Stores what an attempt brought: done, again later, or given up. A holder that was overtaken stores nothing.
-fn one(tx: &mut Tx<'_>, context: &Context, ended: &Ended) -> Result<(), Failure> {
+fn one(tx: &mut Tx<'_>, context: &Context, ended: &Ended) -> Result<Option<Turn>, Failure> {
     let now = tx.now();
     let Ended { mut claimed, mut posted } = ended.clone();
     let jitter = tx.entropy().below(2_001);
@@ -115,7 +119,7 @@ fn one(tx: &mut Tx<'_>, context: &Context, ended: &Ended) -> Result<(), Failure>
     }
     let delivery = claimed.delivery.clone();
     if !finish(tx, claimed)? {
-        return Ok(());
+        return Ok(None);
     }
     // Only one that failed before has put others off. What is being given up is looked for by the times of its next tries:
     // they stay as they are.
@@ -127,7 +131,7 @@ fn one(tx: &mut Tx<'_>, context: &Context, ended: &Ended) -> Result<(), Failure>
         (Some(endpoint), Some(posted)) => {
             webhooks::count(tx, context, endpoint, &posted.outcome, delivery.round_attempts)
         }
-        (None, _) | (_, None) => Ok(()),
+        (None, _) | (_, None) => Ok(None),
     }
 }
 

@@ -38,7 +38,7 @@ const PAUSE_OF_A_FAILING: Duration = Duration::from_millis(50);
 /// One that can't be read is looked at again after so long: a later version may have written it, or somebody mends it.
 const UNREADABLE: Duration = Duration::from_secs(30);
 
-fn is_failing(endpoint: &WebhookEndpoint) -> bool {
+pub fn is_failing(endpoint: &WebhookEndpoint) -> bool {
     endpoint.consecutive_failures >= FAILING
 }
 

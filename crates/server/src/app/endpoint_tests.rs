@@ -102,14 +102,17 @@ impl App {
         let reply = render(Ok(&tested));
         let (kept, stored_key) = (reply.clone(), key.clone());
         let stored = self.commit(move |tx, context| {
-            webhooks::standing(tx, context, scope, endpoint.id, &posted)?;
-            match &stored_key {
-                Some(key) => idempotency::finish_left(tx, context, key, &kept),
-                None => Ok(()),
+            let turn = webhooks::standing(tx, context, scope, endpoint.id, &posted)?;
+            if let Some(key) = &stored_key {
+                idempotency::finish_left(tx, context, key, &kept)?;
             }
+            Ok(turn)
         });
         match (stored.await, key) {
-            (Ok(()), _) => Ok(Some(reply)),
+            (Ok(turn), _) => {
+                webhooks::tell(endpoint.id, turn);
+                Ok(Some(reply))
+            }
             // It was sent, and whoever was told of a fault would have it sent again.
             (Err(failure), None) => {
                 tracing::warn!(endpoint = %endpoint.id, error = %failure, "what came of a test is not counted");

@@ -70,7 +70,7 @@ pub struct Billed {
 pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewInvoice) -> Result<Billed, Failure> {
     let mut faults = Vec::new();
     let named = customers::named(tx, scope, new.customer_id, &mut faults)?;
-    let lines = products::price_lines(tx, scope, new.currency, &new.items, &mut faults)?;
+    let lines = products::price_lines(tx, scope, new.currency, &[], &new.items, &mut faults)?;
     let bill = lines.and_then(|(_, items)| {
         let bill = Bill::new(items, new.tax_rate);
         if bill.is_none() {
@@ -155,8 +155,8 @@ pub fn update(
         None => None,
         Some(requested) => {
             let mut faults = Vec::new();
-            let currency = invoice.bill().currency();
-            match products::price_lines(tx, scope, currency, requested, &mut faults)? {
+            let bill = invoice.bill();
+            match products::price_lines(tx, scope, bill.currency(), bill.items(), requested, &mut faults)? {
                 Some((_, items)) => Some(items),
                 None => return Err(faults.into()),
             }

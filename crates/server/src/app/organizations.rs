@@ -176,7 +176,7 @@ fn dashboard(tx: &mut Tx<'_>, scope: Scope) -> Result<PayDashboard, Failure> {
         }
     }
     let mut recent = Vec::new();
-    for stored in transactions::recent(tx, scope, 10)? {
+    for stored in transactions::recent(tx, scope, currency, start, 10)? {
         recent.push(SummaryView::from(&sessions::shown(tx, stored)?.summary()));
     }
     Ok(PayDashboard {

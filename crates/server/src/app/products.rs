@@ -100,6 +100,14 @@ pub struct NewItem {
     pub unit_price: Option<Money>,
 }
 
+impl NewItem {
+    /// Whether it says itself all that this line says of one of them.
+    fn is_of(&self, line: &Item) -> bool {
+        (self.product_id, &self.description, self.unit_price)
+            == (line.product_id, &line.description, Some(line.unit_price))
+    }
+}
+
 /// The lines of a request that can't run, as far as they could be read.
 #[derive(Debug, Clone)]
 pub enum Lines {
@@ -118,15 +126,17 @@ impl Lines {
 }
 
 /// The lines with their prices, and their sum: what a line does not say comes from its product, and stays when the product
-/// changes (contract §2.1 rule 2). `None` after pushing everything that is wrong with the field `items`.
+/// changes (contract §2.1 rule 2). What is `held` already stays as well when the product is no longer sold. `None` after pushing
+/// everything that is wrong with the field `items`.
 pub fn price_lines(
     tx: &mut Tx<'_>,
     scope: Scope,
     currency: Currency,
+    held: &[Item],
     requested: &[NewItem],
     faults: &mut Vec<Fault>,
 ) -> Result<Option<(Money, Vec<Item>)>, Failure> {
-    let items = price_each(tx, scope, currency, requested.iter().enumerate(), faults)?;
+    let items = price_each(tx, scope, currency, held, requested.iter().enumerate(), faults)?;
     if items.len() < requested.len() {
         return Ok(None);
     }
@@ -143,14 +153,15 @@ pub fn refuse_lines(
     tx: &mut Tx<'_>,
     scope: Scope,
     currency: Currency,
+    held: &[Item],
     lines: &Lines,
     faults: &mut Vec<Fault>,
 ) -> Result<(), Failure> {
     match lines {
-        Lines::All(lines) => price_lines(tx, scope, currency, lines, faults).map(drop),
+        Lines::All(lines) => price_lines(tx, scope, currency, held, lines, faults).map(drop),
         Lines::Sound(lines) => {
             let lines = lines.iter().map(|(index, line)| (*index, line));
-            price_each(tx, scope, currency, lines, faults).map(drop)
+            price_each(tx, scope, currency, held, lines, faults).map(drop)
         }
     }
 }
@@ -160,12 +171,20 @@ fn price_each<'l>(
     tx: &mut Tx<'_>,
     scope: Scope,
     currency: Currency,
+    held: &[Item],
     requested: impl Iterator<Item = (usize, &'l NewItem)>,
     faults: &mut Vec<Fault>,
 ) -> Result<Vec<Item>, Failure> {
     let mut products = HashMap::new();
     let mut items = Vec::with_capacity(requested.size_hint().0);
     for (index, item) in requested {
+        if held.iter().any(|line| item.is_of(line))
+            && let Some(line) =
+                item.unit_price.and_then(|price| Item::new(item.description.clone(), item.quantity, price))
+        {
+            items.push(Item { product_id: item.product_id, ..line });
+            continue;
+        }
         if let Some(id) = item.product_id
             && !products.contains_key(&id)
         {

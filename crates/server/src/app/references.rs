@@ -1,5 +1,6 @@
 //! What a request names, looked up where its other faults keep it from running: its sender learns of all faults at once.
 
+use domain::checkout::Item;
 use domain::customer::Customer;
 use domain::{Currency, Id, Scope, Timestamp};
 use store::Tx;
@@ -16,6 +17,8 @@ pub struct Named {
     pub customer: Option<Id<Customer>>,
     /// Lines with products, and what they are sold in.
     pub lines: Option<(Currency, Lines)>,
+    /// The lines of the object that is changed.
+    pub held: Vec<Item>,
     /// Of a checkout; none where what was sent for them could not be read.
     pub methods: Option<WantedMethods>,
     /// What a payment link is paid in.
@@ -27,7 +30,7 @@ pub struct Named {
 pub fn faults(tx: &mut Tx<'_>, context: &Context, scope: Scope, named: &Named) -> Result<Vec<Fault>, Failure> {
     let mut faults = Vec::new();
     if let Some((currency, lines)) = &named.lines {
-        products::refuse_lines(tx, scope, *currency, lines, &mut faults)?;
+        products::refuse_lines(tx, scope, *currency, &named.held, lines, &mut faults)?;
     }
     // Without a rail there is a refusal instead.
     if context.has_rails(scope.mode) {

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use domain::event::{Event, EventType};
 use domain::job::{ClaimedJob, Job};
-use domain::webhook::{Attempted, Delivery, DeliveryStatus, EndpointStatus, EventFilter, WebhookEndpoint};
+use domain::webhook::{
+    Attempted, Delivery, DeliveryStatus, DisableReason, EndpointStatus, EventFilter, WebhookEndpoint,
+};
 use domain::{Id, Metadata, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::deliveries::{self, ClaimedDelivery};
 use store::queries::endpoints::Active;
 use store::queries::{endpoints, events, jobs, unless_damaged};
 
-use super::delivery_places::Places;
+use super::delivery_places::{Places, is_failing};
 use super::{Context, load, mails};
 use crate::error::Failure;
 use crate::fault::{Fault, FaultCode};
@@ -282,6 +284,7 @@ fn is_given_up_among(tx: &mut Tx<'_>, active: &Active, delivery: &Delivery) -> R
 }
 
 /// Sends an event again to every active endpoint that it was owed to, or that wants it now; where one is named, to no other.
+/// What was given up of endpoints that are deleted or inactive is owed no longer: it would keep the event failed for ever.
 pub fn retry(
     tx: &mut Tx<'_>,
     scope: Scope,
@@ -298,14 +301,14 @@ pub fn retry(
     let now = tx.now();
     let active = endpoints::active(tx, scope)?;
     let mut known = deliveries::of_event(tx, scope, id)?;
+    let is_active = |endpoint| active.find(endpoint).is_some() || active.is_unreadable(endpoint);
     let mut reopened = 0;
     for delivery in &mut known {
         if delivery.status == DeliveryStatus::Pending && is_given_up_among(tx, &active, delivery)? {
             delivery.give_up(now);
             endpoints::give_up_one(tx, delivery)?;
         }
-        let is_active = active.find(delivery.endpoint).is_some() || active.is_unreadable(delivery.endpoint);
-        if is_active && is_meant(delivery.endpoint) {
+        if is_active(delivery.endpoint) && is_meant(delivery.endpoint) {
             delivery.retry(now);
             deliveries::retry(tx, delivery)?;
             reopened += 1;
@@ -323,6 +326,10 @@ pub fn retry(
     }
     if reopened == 0 {
         return Err(Refusal::NoActiveEndpoint.into());
+    }
+    let is_over = |it: &Delivery| it.status == DeliveryStatus::Failed && !is_active(it.endpoint);
+    for delivery in known.extract_if(.., |it| is_over(it)) {
+        deliveries::forget(tx, &delivery)?;
     }
     Ok(EventView::of(&event, &known)?)
 }
@@ -400,6 +407,37 @@ pub struct Posted {
     pub outcome: Attempted,
 }
 
+/// What an attempt made of an endpoint, for whoever runs the service: its merchant may have no address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    Failing,
+    WellAgain,
+    SwitchedOff(DisableReason),
+}
+
+impl Turn {
+    fn of(endpoint: &WebhookEndpoint, was_active: bool, was_failing: bool) -> Option<Self> {
+        match endpoint.disable_reason {
+            Some(reason) if was_active && !endpoint.is_active() => Some(Self::SwitchedOff(reason)),
+            _ if is_failing(endpoint) == was_failing => None,
+            _ => Some(if was_failing { Self::WellAgain } else { Self::Failing }),
+        }
+    }
+}
+
+/// In the log.
+pub(super) fn tell(endpoint: Id<WebhookEndpoint>, turn: Option<Turn>) {
+    match turn {
+        None => {}
+        Some(Turn::Failing) => tracing::warn!(%endpoint, "a webhook endpoint failed several times in a row"),
+        Some(Turn::WellAgain) => tracing::info!(%endpoint, "a webhook endpoint that failed takes webhooks again"),
+        Some(Turn::SwitchedOff(reason)) => {
+            let why = reason.as_str();
+            tracing::warn!(%endpoint, why, "a webhook endpoint was switched off, and what it was owed is given up");
+        }
+    }
+}
+
 /// What a test did to the endpoint, if its address is still that to which it was `posted`.
 pub fn standing(
     tx: &mut Tx<'_>,
@@ -407,10 +445,10 @@ pub fn standing(
     scope: Scope,
     id: Id<WebhookEndpoint>,
     posted: &Posted,
-) -> Result<(), Failure> {
+) -> Result<Option<Turn>, Failure> {
     match tx.find::<WebhookEndpoint>(scope, id)? {
         Some(endpoint) if endpoint.url == posted.url => count(tx, context, endpoint, &posted.outcome, 1),
-        Some(_) | None => Ok(()),
+        Some(_) | None => Ok(None),
     }
 }
 
@@ -422,15 +460,17 @@ pub(super) fn count(
     mut endpoint: WebhookEndpoint,
     outcome: &Attempted,
     tries: i64,
-) -> Result<(), Failure> {
-    let was_active = endpoint.is_active();
+) -> Result<Option<Turn>, Failure> {
+    let (was_active, was_failing) = (endpoint.is_active(), is_failing(&endpoint));
     endpoint.attempted(outcome, tries, tx.now());
-    if was_active && !endpoint.is_active() {
+    let turn = Turn::of(&endpoint, was_active, was_failing);
+    if let Some(Turn::SwitchedOff(_)) = turn {
         endpoint.updated_at = endpoint.updated_at.max(tx.now());
         endpoint.giving_up = give_up_open(tx, &endpoint)?.or(endpoint.giving_up);
         mails::owe_endpoint_disabled(tx, context, &endpoint)?;
     }
-    Ok(tx.save(&mut endpoint)?)
+    tx.save(&mut endpoint)?;
+    Ok(turn)
 }
 
 impl super::App {

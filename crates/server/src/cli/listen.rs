@@ -1,5 +1,5 @@
-//! `dalasi listen`: follows the events from now on and hands each to an address on the developer's machine, signed as a
-//! webhook is. It is no endpoint: nothing is owed to it, and what could not be handed over is not sent again.
+//! `dalasi listen`: follows the events from now on, shows each, and hands it to an address on the developer's machine, signed as
+//! a webhook is, if there is one. It is no endpoint: nothing is owed to it, and what could not be handed over is not sent again.
 
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use crate::signing::{self, Attempt, WebhookSecret};
 
 const EXAMPLES: &str = "\
 Examples:
+  DALASI_API_KEY=sk_test_… dalasi listen                                    show what happens
   DALASI_API_KEY=sk_test_… dalasi listen --forward-to http://localhost:3000/webhooks
   dalasi listen --forward-to http://localhost:3000 --events checkout.completed,payment.* --key-file test.key";
 
@@ -31,13 +32,13 @@ const PAUSE: Duration = Duration::from_millis(300);
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(10);
 
-/// Forward events to an address while you develop
+/// Show events, and forward them to an address, while you develop
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
 pub(super) struct Arguments {
-    /// Where to send each event
+    /// Where to send each event [default: nowhere]
     #[arg(long, value_name = "URL")]
-    forward_to: String,
+    forward_to: Option<String>,
 
     /// Only these, such as checkout.completed,payment.* [default: all]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = filter)]
@@ -106,20 +107,25 @@ struct Told<'e> {
 }
 
 pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
-    let target = Url::parse(&arguments.forward_to).ok().filter(|_| is_web_address(&arguments.forward_to));
-    let target = target.ok_or_else(|| {
-        Problem::usage("--forward-to: an http or https address, such as http://localhost:3000/webhooks.")
-    })?;
+    let target = arguments.forward_to.as_deref().map(target).transpose()?;
     let client = Client::new(arguments.client)?;
     client.require_meant(arguments.live)?;
     let secret = secret_of(&client);
     let mut after = newest(&client).await?;
-    if arguments.format.json {
-        output::json(&serde_json::json!({ "secret": secret.expose() }))?;
-    } else {
-        output::line(&format!("signing secret: {}", secret.expose()))?;
+    match &target {
+        Some(target) => {
+            if arguments.format.json {
+                output::json(&serde_json::json!({ "secret": secret.expose() }))?;
+            } else {
+                output::line(&format!("signing secret: {}", secret.expose()))?;
+            }
+            output::message(&format!("Forwarding {} mode's events to {target}; stop with Ctrl-C.", client.mode()));
+        }
+        None => {
+            let mode = client.mode();
+            output::message(&format!("Showing {mode} mode's events; --forward-to sends them on. Stop with Ctrl-C."));
+        }
     }
-    output::message(&format!("Forwarding {} mode's events to {target}; stop with Ctrl-C.", client.mode()));
 
     let clock = SystemClock::new();
     let mut retry = FIRST_RETRY;
@@ -142,8 +148,11 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         }
         for event in &page.items {
             if wants(&arguments.events, &event.kind) {
-                let result = forward(&client, &target, &secret, event, clock.now_us() / 1_000_000).await;
-                tell(event, &result, &arguments.format)?;
+                let result = match &target {
+                    Some(target) => Some(forward(&client, target, &secret, event, clock.now_us() / 1_000_000).await),
+                    None => None,
+                };
+                tell(event, result.as_ref(), &arguments.format)?;
             }
             after = Some(event.id.clone());
         }
@@ -152,6 +161,12 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
             tokio::time::sleep(PAUSE).await;
         }
     }
+}
+
+fn target(text: &str) -> Result<Url, Problem> {
+    Url::parse(text).ok().filter(|_| is_web_address(text)).ok_or_else(|| {
+        Problem::usage("--forward-to: an http or https address, such as http://localhost:3000/webhooks.")
+    })
 }
 
 /// The same for the same key, so that it survives a restart of this command.
@@ -221,17 +236,19 @@ fn headers(pairs: &[(&'static str, &str)]) -> Result<HeaderMap, String> {
     pairs.iter().map(pair).collect()
 }
 
-fn tell(event: &FollowedEvent, result: &Result<u16, String>, format: &Format) -> Result<(), Problem> {
+/// `result` is how its receiver took it, if it was forwarded.
+fn tell(event: &FollowedEvent, result: Option<&Result<u16, String>>, format: &Format) -> Result<(), Problem> {
     let FollowedEvent { id, kind, object_id, sequence, created_at, .. } = event;
+    let status = result.and_then(|result| result.as_ref().ok()).copied();
+    let error = result.and_then(|result| result.as_ref().err()).map(String::as_str);
     if format.json {
-        let (status, error) = (result.as_ref().ok().copied(), result.as_ref().err().map(String::as_str));
         return output::json(&Told { id, kind, object_id, sequence: *sequence, status, error });
     }
-    let outcome = match result {
-        Ok(status) => status.to_string(),
-        Err(error) => error.clone(),
+    let outcome = match status {
+        Some(status) => format!("  {status}"),
+        None => error.map(|error| format!("  {error}")).unwrap_or_default(),
     };
-    output::line(&format!("{created_at}  {kind}  {object_id}  {id}  {outcome}"))
+    output::line(&format!("{created_at}  {kind}  {object_id}  {id}{outcome}"))
 }
 
 #[cfg(test)]

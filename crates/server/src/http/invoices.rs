@@ -7,8 +7,8 @@ pub(super) use payments::*;
 
 use axum::extract::State;
 use domain::api_key::{Area, Right};
-use domain::invoice::Invoice;
-use domain::{Currency, Id, Refusal, Scope};
+use domain::invoice::{Bill, Invoice};
+use domain::{Id, Refusal, Scope};
 use http::HeaderMap;
 use store::Tx;
 use store::queries::invoices::{self as queries, InvoiceFilter, StatusFilter};
@@ -116,8 +116,8 @@ pub(super) async fn update(
     let scope = caller.require(Right::write(Area::Invoices))?;
     let body = body?;
     let named = parse(&id);
-    let currency = currency_of(&api, scope, &named).await?;
-    let change = match body::update(&body, &headers, currency) {
+    let bill = bill_of(&api, scope, &named).await?;
+    let change = match body::update(&body, &headers, bill.as_ref()) {
         Ok(change) => change,
         Err(faulty) => return Err(faulty.look_up(&api, scope).await),
     };
@@ -201,10 +201,10 @@ fn view(api: &Api) -> impl Fn(&Billed) -> InvoiceView + Send + Sync + Clone + 's
 }
 
 /// An invoice keeps its currency, so that it can be read before the command. What is not there is the command's to say.
-async fn currency_of(api: &Api, scope: Scope, id: &Result<Id<Invoice>, Failure>) -> Result<Option<Currency>, Problem> {
+async fn bill_of(api: &Api, scope: Scope, id: &Result<Id<Invoice>, Failure>) -> Result<Option<Bill>, Problem> {
     let Ok(id) = id.clone() else { return Ok(None) };
     let invoice = api.app.read(move |tx, _| Ok(tx.peek::<Invoice>(scope, id)?)).await?;
-    Ok(invoice.map(|invoice| invoice.bill().currency()))
+    Ok(invoice.map(|invoice| invoice.bill().clone()))
 }
 
 fn refuse_card_numbers(scope: Scope, body: &Body) -> Result<(), Problem> {

@@ -14,7 +14,7 @@ use super::body::Sent;
 use super::caller::Caller;
 use super::card_guard;
 use super::fault::FaultCode;
-use super::fields::{Change, Fields, MetadataValues};
+use super::fields::{Change, Field, Fields, MetadataValues};
 use super::json::Body;
 use super::openapi::Data;
 use super::path::InPath;
@@ -93,8 +93,8 @@ pub(super) struct CustomFieldBody {
     kind: String,
     #[schema(default = false)]
     required: Option<bool>,
-    /// Of a select, and of no other type.
-    #[schema(min_items = 1, max_items = 50)]
+    /// Of a select, and of no other type: what differs in nothing but blanks is one.
+    #[schema(max_items = 50)]
     options: Option<Vec<String>>,
 }
 
@@ -182,8 +182,11 @@ fn parse_field(field: &mut Fields<'_>) -> Option<CustomField> {
     let label = field.text("label").min(1).max(200).required();
     let kind = field.text("type").choice(&FieldType::ALL.map(|kind| (kind.as_str(), kind))).required();
     let required = field.boolean("required").or(false);
-    let options =
-        field.texts("options", MOST_OPTIONS, |text| text.min(1).max(200).required()).check(distinct).optional();
+    let option = |text: Field<'_, String>| {
+        let kept = text.check(|text| Ok::<_, (FaultCode, String)>(CustomField::option_text(&text)));
+        kept.min(1).max(200).required()
+    };
+    let options = field.texts("options", MOST_OPTIONS, option).check(distinct).optional();
     let has_options = field.has("options");
     match kind {
         Some(FieldType::Select) if !has_options || options.as_ref().is_some_and(Vec::is_empty) => {

@@ -1,7 +1,11 @@
 //! The rules and the dashboard of `docs/deploy`, held against what real processes serve.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
+use crate::cluster::{missing, on_path};
 use crate::place::client;
 use crate::processes::Fleet;
 
@@ -9,7 +13,9 @@ use crate::processes::Fleet;
 pub(crate) async fn what_they_ask_for_is_served(fleet: &Fleet) {
     let mut served = String::new();
     for url in fleet.members.iter().filter_map(|member| member.url()) {
-        served += &client().get(format!("{url}/metrics")).send().await.unwrap().text().await.unwrap();
+        let metrics = client().get(format!("{url}/metrics")).send().await.unwrap().text().await.unwrap();
+        takes(promtool(&["check", "metrics"], &metrics));
+        served += &metrics;
     }
     let is_served = |name: &str| {
         let plain = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
@@ -28,9 +34,56 @@ pub(crate) async fn what_they_ask_for_is_served(fleet: &Fleet) {
     every_queue_has_its_alarms(&guide("alerts.yml"), &served);
 }
 
+const GUIDES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/deploy");
+
 fn guide(file: &str) -> String {
-    let path = format!("{}/../../docs/deploy/{file}", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(path).unwrap()
+    std::fs::read_to_string(format!("{GUIDES}/{file}")).unwrap()
+}
+
+#[test]
+fn an_alarm_is_raised_when_it_should_be_and_not_before() {
+    takes(promtool(&["test", "rules", "alerts_test.yml"], ""));
+    let (rules, cases) = (guide("alerts.yml"), guide("alerts_test.yml"));
+    let names: Vec<&str> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    assert!(names.len() > 10, "hardly an alarm is in alerts.yml");
+    for name in names {
+        assert!(cases.contains(&format!("alertname=\"{name}\"")), "alerts_test.yml never expects {name}");
+    }
+}
+
+/// With the rules where the guide wants them.
+#[test]
+fn prometheus_takes_the_settings_of_the_guide() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prometheus");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("dalasi-alerts.yml"), guide("alerts.yml")).unwrap();
+    std::fs::write(folder.join("db-ca.pem"), "").unwrap();
+    let guide = guide("monitoring.md");
+    let (_, rest) = guide.split_once("```yaml\n# prometheus.yml\n").unwrap();
+    let (settings, _) = rest.split_once("```").unwrap();
+    let file = folder.join("prometheus.yml");
+    std::fs::write(&file, settings.replace("/etc/prometheus", folder.to_str().unwrap())).unwrap();
+    takes(promtool(&["check", "config", file.to_str().unwrap()], ""));
+}
+
+/// Prometheus' own judge, in the guides' folder; nothing where there is none.
+fn promtool(arguments: &[&str], input: &str) -> Option<Output> {
+    let Some(program) = on_path("promtool") else {
+        crate::not_run("Prometheus' judgement", missing("there is no promtool (Debian: prometheus)"));
+        return None;
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(Path::new(GUIDES));
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    Some(child.wait_with_output().unwrap())
+}
+
+fn takes(ran: Option<Output>) {
+    if let Some(ran) = ran {
+        let said = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        assert!(ran.status.success(), "{said}");
+    }
 }
 
 /// Each queue is looked at by one alarm of each severity that it ought to have, and by no other.

@@ -120,6 +120,33 @@ async fn four_processes_do_everything_once() {
     assert!(load.promises.lock().unwrap().created.len() > 20, "too little happened to prove anything");
 }
 
+/// One after the other ends in good order and comes back, as in an upgrade, while the others go on. Who stops finishes what it
+/// does, so that no event comes twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_that_are_stopped_in_turn_do_everything_once() {
+    let programs = match programs() {
+        Ok(programs) => programs,
+        Err(why) => return not_run("processes stopped in turn", why),
+    };
+    let cluster = Cluster::start(&programs, "");
+    let scene = Scene::start(&cluster.url(), SPLIT).await;
+    let load = Arc::clone(&scene.load);
+    let running = tokio::spawn(Arc::clone(&load).run(CUSTOMERS, seed()));
+    for number in [0, 2, 1, 3, 2, 0, 3, 1] {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let fleet = Arc::clone(&scene.fleet);
+        let stopped = tokio::task::spawn_blocking(move || {
+            fleet.members[number].terminate();
+            fleet.until_listening(&fleet.members[number]);
+        });
+        stopped.await.unwrap();
+    }
+    load.end();
+    running.await.unwrap();
+    let found = scene.end(&cluster.url(), true).await;
+    assert!(found.is_empty(), "{found:#?}");
+}
+
 /// A key that is revoked beside the servers works on none of them a second later.
 async fn revoked_everywhere(scene: &Scene) {
     let made = scene.place.json(&["keys", "create", "--name", "lost"]);

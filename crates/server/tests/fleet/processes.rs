@@ -90,7 +90,7 @@ impl Fleet {
     pub(crate) fn stop(&self) {
         self.ending.store(true, Ordering::SeqCst);
         for member in &self.members {
-            member.signal("-TERM");
+            member.terminate();
         }
         for keeper in self.keepers.lock().unwrap().drain(..) {
             keeper.join().unwrap();
@@ -114,6 +114,11 @@ impl Member {
 
     pub(crate) fn kill(&self) {
         self.signal("-KILL");
+    }
+
+    /// It ends in good order.
+    pub(crate) fn terminate(&self) {
+        self.signal("-TERM");
     }
 
     fn signal(&self, name: &str) {

@@ -187,6 +187,10 @@ set status = $5, round_attempts = $6, next_retry_at = $7, updated_at = $8, lease
     else 1 end
 where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4";
 
+const FORGET: &str = "\
+delete from webhook_deliveries
+where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and status = 'failed'";
+
 /// Twice what any is taken for, because the clocks of two processes differ.
 const LONGEST_LEASE: Duration = Duration::from_secs(60);
 
@@ -447,6 +451,13 @@ pub fn retry(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
     ]);
     tx.wake(Worker::Deliveries);
     tx.guarded(TABLE, RETRY, &values)
+}
+
+/// What was given up for good: nobody is owed it any more.
+pub fn forget(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
+    let mut values = Vec::from(key(delivery.scope, &delivery.event.to_string()));
+    values.push(delivery.endpoint.to_string().into());
+    tx.guarded(TABLE, FORGET, &values)
 }
 
 /// When the first of those that wait for no other is due; nothing of the endpoints of `but`.

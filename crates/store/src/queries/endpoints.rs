@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::sql::{Row, Value};
 use crate::tx::Tx;
 
-const SELECT_ACTIVE: &str = "\
+const SELECT_BY_STATUS: &str = "\
 select version, doc, id
 from webhook_endpoints
 where organization_id = $1 and mode = $2 and status = $3
@@ -85,7 +85,7 @@ impl Active {
 
 pub fn active(tx: &mut Tx<'_>, scope: Scope) -> Result<Active, Error> {
     let mut active = Active::default();
-    for row in &tx.query(SELECT_ACTIVE, &key(scope, "active"))? {
+    for row in &tx.query(SELECT_BY_STATUS, &key(scope, "active"))? {
         match parse(row) {
             Ok(endpoint) => active.endpoints.push(endpoint),
             Err(Error::Corrupt(why)) => active.unreadable.extend(unless_damaged(unreadable(row, &why), "an endpoint")?),
@@ -93,6 +93,14 @@ pub fn active(tx: &mut Tx<'_>, scope: Scope) -> Result<Active, Error> {
         }
     }
     Ok(active)
+}
+
+/// Those that we made inactive, and nobody since: the others are as their merchant wants them. One that can't be read is passed over.
+pub fn switched_off(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<WebhookEndpoint>, Error> {
+    let rows = tx.query(SELECT_BY_STATUS, &key(scope, "inactive"))?;
+    let read = rows.iter().filter_map(|row| unless_damaged(parse::<WebhookEndpoint>(row), "an endpoint").transpose());
+    let is_ours = |endpoint: &WebhookEndpoint| endpoint.disable_reason.is_some();
+    read.filter(|read| read.as_ref().map_or(true, is_ours)).collect()
 }
 
 fn unreadable(row: &Row, why: &str) -> Result<Unreadable, Error> {

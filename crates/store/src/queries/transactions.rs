@@ -64,9 +64,9 @@ order by payment_method, shown_status";
 const RECENT: &str = "\
 select version, doc
 from transactions
-where organization_id = $1 and mode = $2
+where organization_id = $1 and mode = $2 and currency = $3 and created_at >= $4 and id >= $5
 order by id desc
-limit $3";
+limit $6";
 
 #[derive(Debug, Clone, Default)]
 pub struct TransactionFilter {
@@ -204,7 +204,15 @@ pub fn totals(tx: &mut Tx<'_>, scope: Scope, currency: Currency, since: Timestam
 }
 
 /// Newest first.
-pub fn recent(tx: &mut Tx<'_>, scope: Scope, limit: i64) -> Result<Vec<Transaction>, Error> {
+pub fn recent(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    currency: Currency,
+    since: Timestamp,
+    limit: i64,
+) -> Result<Vec<Transaction>, Error> {
     let [organization, mode, _] = key(scope, "");
-    tx.query(RECENT, &[organization, mode, limit.into()])?.iter().map(parse).collect()
+    let values =
+        [organization, mode, currency.code().into(), since.micros().into(), first_id(since).into(), limit.into()];
+    tx.query(RECENT, &values)?.iter().map(parse).collect()
 }

@@ -119,12 +119,11 @@ fn read(field: &CustomField, given: &Given) -> Result<Option<String>, (FaultCode
             Ok(phone) => Ok(Some(phone.as_str().to_owned())),
             Err(_) => refuse(FaultCode::InvalidFormat, "must be a phone number, such as \"+2207000000\"."),
         },
-        FieldType::Select if !field.options.iter().any(|option| option == text) => {
-            Err((FaultCode::InvalidEnum, format!("must be one of: {}.", field.options.join(", "))))
-        }
-        FieldType::Text | FieldType::Number | FieldType::Email | FieldType::Select | FieldType::Checkbox => {
-            Ok(Some(text.to_owned()))
-        }
+        FieldType::Select => match field.option(text) {
+            Some(option) => Ok(Some(option.to_owned())),
+            None => Err((FaultCode::InvalidEnum, format!("must be one of: {}.", field.options.join(", ")))),
+        },
+        FieldType::Text | FieldType::Number | FieldType::Email | FieldType::Checkbox => Ok(Some(text.to_owned())),
     }
 }
 

@@ -1,22 +1,30 @@
-//! Whether the receivers of webhooks can be reached, by the way that deliveries take. Nothing is sent to them.
+//! Whether the receivers of webhooks can be reached, by the way that deliveries take, and what became of deliveries. Nothing is sent.
 
 use std::time::Duration;
 
-use domain::webhook::WebhookEndpoint;
+use domain::webhook::{DisableReason, WebhookEndpoint};
 use futures_util::{StreamExt as _, stream};
 use url::Url;
 
 use super::report::{Finding, Status};
+use crate::app::delivery_places::is_failing;
 use crate::egress::{Egress, EgressSettings, Failure, FailureKind};
 
 const AT_ONCE: usize = 16;
 /// A receiver that takes longer to take a connection would be late with its answers as well.
 const LONGEST: Duration = Duration::from_secs(5);
 
-pub(super) async fn look(endpoints: Vec<WebhookEndpoint>, allow_loopback: bool, limit: Duration) -> Vec<Finding> {
+pub(super) async fn look(
+    endpoints: Vec<WebhookEndpoint>,
+    switched_off: &[WebhookEndpoint],
+    allow_loopback: bool,
+    limit: Duration,
+) -> Vec<Finding> {
+    let off = switched_off.iter().map(of_switched_off);
     if endpoints.is_empty() {
-        return vec![Finding::ok("no webhook endpoint is enabled")];
+        return std::iter::once(Finding::ok("no webhook endpoint is enabled")).chain(off).collect();
     }
+    let told: Vec<Finding> = endpoints.iter().filter(|it| is_failing(it)).map(of_failing).chain(off).collect();
     let timeout = LONGEST.min(limit);
     let egress = Egress::new(EgressSettings { allow_loopback, timeout, ..EgressSettings::default() });
     let all = endpoints.len();
@@ -32,21 +40,47 @@ pub(super) async fn look(endpoints: Vec<WebhookEndpoint>, allow_loopback: bool, 
         let found = format!("in part: there was no time for {} of {all} endpoints", all - in_time);
         findings.push(Finding::warning(found, "--time-limit looks longer."));
     }
+    findings.extend(told);
     findings
 }
 
+/// Mail tells their merchant, where there is an address and a mail server; a look is never too late.
+fn of_switched_off(endpoint: &WebhookEndpoint) -> Finding {
+    let why = match endpoint.disable_reason {
+        Some(DisableReason::Gone) => "its receiver answered 410",
+        Some(DisableReason::Failing) | None => "nothing had arrived for five days",
+    };
+    let since = endpoint.disabled_at.map(|at| format!(" on {}", at.to_text())).unwrap_or_default();
+    Finding::warning(
+        format!("{}: switched off{since}, because {why}; it is told of nothing", name(endpoint)),
+        "When its receiver is mended, make the endpoint active and retry the events that failed; or delete it.",
+    )
+}
+
+fn of_failing(endpoint: &WebhookEndpoint) -> Finding {
+    let since = endpoint.failing_since.map(|at| format!(" since {}", at.to_text())).unwrap_or_default();
+    Finding::warning(
+        format!("{}: nothing has arrived{since}, in {} tries", name(endpoint), endpoint.consecutive_failures),
+        "What its receiver answered is `last_error` of its events' deliveries. After five days it is switched off.",
+    )
+}
+
+/// Its host only: what stands behind may be a password of the merchant's.
+fn name(endpoint: &WebhookEndpoint) -> String {
+    let host = Url::parse(&endpoint.url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+    format!("{} ({}, {host})", endpoint.id, endpoint.scope.mode)
+}
+
 async fn reach(egress: &Egress, endpoint: WebhookEndpoint) -> Result<(), Finding> {
-    let (id, mode) = (endpoint.id, endpoint.scope.mode);
+    let mode = endpoint.scope.mode;
     let connected = async {
         let url: Url = egress
             .check_url(&endpoint.url, mode.is_live())
             .map_err(|fault| Failure { kind: FailureKind::Forbidden, message: fault.message })?;
         egress.connect(&url, mode.is_live()).await
     };
-    // Its host only: what stands behind may be a password of the merchant's.
     connected.await.map_err(|failure: Failure| {
-        let host = Url::parse(&endpoint.url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
-        let found = format!("{id} ({mode}, {host}): {}", failure.message);
+        let found = format!("{}: {}", name(&endpoint), failure.message);
         let status = match failure.kind {
             // No waiting mends it.
             FailureKind::Forbidden => Status::Failed,

@@ -1,5 +1,6 @@
 //! What an invoice is made of and what of it may change, read field by field.
 
+use domain::invoice::Bill;
 use domain::{Currency, Metadata, TaxRate};
 use http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
@@ -153,10 +154,10 @@ pub(super) fn create(body: &Body) -> Result<NewInvoice, Faulty> {
     })
 }
 
-/// `currency` is the invoice's own, where there is such an invoice.
-pub(super) fn update(body: &Body, headers: &HeaderMap, currency: Option<Currency>) -> Result<InvoiceChange, Faulty> {
+/// `bill` is the invoice's own, where there is such an invoice.
+pub(super) fn update(body: &Body, headers: &HeaderMap, bill: Option<&Bill>) -> Result<InvoiceChange, Faulty> {
     let mut fields = Fields::new(body);
-    let read_in = currency.unwrap_or(Currency::gmd());
+    let read_in = bill.map_or(Currency::gmd(), Bill::currency);
     let mut sound = Vec::new();
     let change = InvoiceChange {
         email: fields.text("customer_email").email_or_none().change(),
@@ -173,8 +174,9 @@ pub(super) fn update(body: &Body, headers: &HeaderMap, currency: Option<Currency
     match fields.finish() {
         Ok(_) => Ok(change),
         Err(faults) => {
-            let lines = currency.map(|currency| (currency, Lines::of(change.items, sound)));
-            let named = Named { lines, ..Named::default() };
+            let lines = bill.map(|bill| (bill.currency(), Lines::of(change.items, sound)));
+            let held = bill.map(|bill| bill.items().to_vec()).unwrap_or_default();
+            let named = Named { lines, held, ..Named::default() };
             Err(Faulty { faults, named: Box::new(named) })
         }
     }

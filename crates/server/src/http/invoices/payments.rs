@@ -9,7 +9,7 @@ use store::Tx;
 use store::queries::{documents, invoice_payments, receipts};
 use utoipa::ToSchema;
 
-use super::{currency_of, parse, refuse_card_numbers, view};
+use super::{bill_of, parse, refuse_card_numbers, view};
 use crate::app::invoices::{self, NewPayment};
 use crate::app::{Context, look_up};
 use crate::http::answer::{Answer, Problem};
@@ -56,7 +56,7 @@ pub(in crate::http) async fn record_payment(
     let scope = caller.require(Right::write(Area::Invoices))?;
     let body = body?;
     let named = parse(&id);
-    let currency = currency_of(&api, scope, &named).await?.unwrap_or(Currency::gmd());
+    let currency = bill_of(&api, scope, &named).await?.map_or(Currency::gmd(), |bill| bill.currency());
     let mut fields = Fields::new(&body);
     let amount = fields.amount("amount", read::amount("amount", currency)).required();
     let method = fields.text("payment_method").parse(offline_method).required();

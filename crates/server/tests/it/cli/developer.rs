@@ -15,7 +15,12 @@ use super::on_both;
 use super::place::{Place, Ran, text};
 use super::server::{Receiver, Server};
 
-on_both!(what_happens_is_forwarded_signed_and_in_order, an_event_is_sent_again, the_events_of_some_time_are_sent_again,);
+on_both!(
+    what_happens_is_forwarded_signed_and_in_order,
+    what_happens_is_shown_without_a_receiver,
+    an_event_is_sent_again,
+    the_events_of_some_time_are_sent_again,
+);
 
 async fn what_happens_is_forwarded_signed_and_in_order(place: &Place) {
     let keys = place.init();
@@ -61,6 +66,28 @@ async fn what_happens_is_forwarded_signed_and_in_order(place: &Place) {
     listening.wait().unwrap();
     assert_eq!(server.stop(), 0);
     place.has_clean_books();
+}
+
+async fn what_happens_is_shown_without_a_receiver(place: &Place) {
+    let keys = place.init();
+    let key = text(&keys, "/keys/test/secret");
+    let server = Server::start(place);
+    let mut listen = place.command(&["listen", "--events", "checkout.*"]);
+    listen.env("DALASI_API_KEY", key).env("DALASI_API_URL", &server.url);
+    let mut listening = listen.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut messages = BufReader::new(listening.stderr.take().unwrap()).lines();
+    assert!(messages.next().unwrap().unwrap().starts_with("Showing test mode's events"), "and from now on");
+    let told = trigger(place, &server, key, "checkout.completed");
+    let (id, _) = told.iter().find(|(_, kind)| kind == "checkout.completed").unwrap();
+    let mut lines = BufReader::new(listening.stdout.take().unwrap()).lines();
+    let shown = lines.next().unwrap().unwrap();
+    assert!(
+        shown.contains("  checkout.completed  cs_") && shown.ends_with(&**id),
+        "nothing else was asked for: {shown}"
+    );
+    listening.kill().unwrap();
+    listening.wait().unwrap();
+    assert_eq!(server.stop(), 0);
 }
 
 /// As pages of large events are.

@@ -67,6 +67,7 @@ on_both!(
     beside_a_server_that_is_well_it_finds_nothing,
     a_clock_that_went_back_is_seen,
     receivers_are_reached_as_deliveries_reach_them,
+    a_receiver_that_takes_nothing_is_told_of,
     somebody_elses_master_key_is_seen,
 );
 
@@ -148,6 +149,41 @@ async fn receivers_are_reached_as_deliveries_reach_them(place: &Place) {
     finds(&report, "webhooks", "warning", "No connection to 127.0.0.1");
     assert!(check(&report, "webhooks").to_string().contains("1 of 2 enabled endpoints"), "{report:#}");
     assert!(receiver.got().is_empty(), "nothing is sent to anybody");
+}
+
+/// Whoever runs the service sees it, where its merchant has no address and there is no mail server.
+async fn a_receiver_that_takes_nothing_is_told_of(place: &Place) {
+    let keys = place.init();
+    let key = text(&keys, "/keys/test/secret");
+    let server = Server::start_unread(place, &["--allow-loopback-webhooks"]);
+    let receiver = Receiver::start().await;
+    let body = serde_json::json!({ "url": format!("{}?token={SECRET}", receiver.url), "enabled_events": ["*"] });
+    let (_, made) = server.call("POST", "/v1/webhook_endpoints", key, body).await;
+    let id = text(&made, "/data/id");
+    let attempts = async |count, status| {
+        receiver.answer(status);
+        for _ in 0..count {
+            let path = format!("/v1/webhook_endpoints/{id}/test");
+            assert_eq!(server.call("POST", &path, key, Value::Null).await.0, 200);
+        }
+    };
+    let open = ["--allow-loopback-webhooks"];
+    attempts(4, 500).await;
+    assert_eq!(status(&doctor(place, &open, &[]).1, "webhooks"), "ok", "that may be a restart");
+    attempts(1, 500).await;
+    finds(&doctor(place, &open, &[]).1, "webhooks", "warning", "in 5 tries");
+    attempts(1, 200).await;
+    assert_eq!(status(&doctor(place, &open, &[]).1, "webhooks"), "ok");
+    attempts(1, 410).await;
+    let (_, report) = doctor(place, &open, &[]);
+    finds(&report, "webhooks", "warning", "because its receiver answered 410");
+    assert!(check(&report, "webhooks").to_string().contains(id), "{report:#}");
+    let (code, log) = server.stop_and_read();
+    assert!(code == 0 && !log.contains(SECRET), "{log}");
+    let is_told = |line: &&str| line.contains(id) && line.contains("a webhook endpoint");
+    let told: Vec<&str> = log.lines().filter(is_told).collect();
+    let words = ["failed several times in a row", "takes webhooks again", "was switched off"];
+    assert!(told.len() == 3 && told.iter().zip(words).all(|(line, words)| line.contains(words)), "{log}");
 }
 
 async fn somebody_elses_master_key_is_seen(place: &Place) {
