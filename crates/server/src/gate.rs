@@ -4,9 +4,9 @@
 //! A request is worked on from the end of its body: a payer whose network is slow, or somebody who is slow on purpose, takes
 //! nobody's place. What has come of its body is counted from its first byte to the answer, since memory is taken all the
 //! while; so are answers, until their last byte is written. Who asks what became of a payment, and who pays, comes last to be refused:
-//! to know keeps people from paying twice. And no address takes all the memory of answers, however slowly it reads.
+//! to know keeps people from paying twice. And no address takes all the memory of bodies or of answers, however slowly it sends or
+//! reads.
 
-use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -22,7 +22,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use tokio::time::Instant;
 
-use crate::listener::{ClientAddress, network};
+use crate::listener::{ClientAddress, NETWORKS_OF_SITE, Shares};
 use crate::{metrics, monotonic};
 
 /// Requests of programs that change something. At ten thousand a second the last of them waits 50 ms.
@@ -41,7 +41,8 @@ const MOST_ANSWER_BYTES: usize = 40 << 20;
 const MOST_ANSWER_BYTES_WITH_PAYERS: usize = 48 << 20;
 /// With the pages that say so when there is no place for another one.
 const MOST_ANSWER_BYTES_WITH_REFUSALS: usize = 52 << 20;
-/// One client gets an eighth of any of these, once half of it is taken.
+/// One client gets an eighth of any of these, of bodies or of answers, once half of it is taken; and the networks of a site,
+/// however many there are, what [`NETWORKS_OF_SITE`] clients get.
 const SHARES: usize = 8;
 /// An answer as large as this is a large one. Pages are none.
 const LARGE_ANSWER: usize = 64 << 10;
@@ -61,17 +62,19 @@ struct Inside {
     most: usize,
     writes: AtomicUsize,
     all: AtomicUsize,
-    bytes: AtomicUsize,
-    large_answers: Mutex<Answers>,
-    small_answers: Mutex<Answers>,
+    bodies: Mutex<Held>,
+    large_answers: Mutex<Held>,
+    small_answers: Mutex<Held>,
     refused: Mutex<Refused>,
 }
 
-/// The bytes of the answers that are on their way, in all and by client.
+/// The bytes of bodies that have come, or of answers that are on their way, in all and by client. A client is an address or a /64, as
+/// for the rate limits, and so are all who come through a proxy that we don't trust to name them: therefore nobody's share is asked
+/// as long as half of the memory is free, which many have together who take what they asked for.
 #[derive(Default)]
-struct Answers {
+struct Held {
     all: usize,
-    by_address: HashMap<IpAddr, usize>,
+    shares: Shares,
 }
 
 #[derive(Default)]
@@ -89,6 +92,7 @@ struct Place {
     is_write: bool,
     is_taken: AtomicBool,
     bytes: AtomicUsize,
+    address: IpAddr,
 }
 
 /// The memory of an answer that is on its way, until it is dropped.
@@ -98,9 +102,7 @@ pub(crate) struct Sending {
     address: IpAddr,
 }
 
-/// Whom an answer is for. A client is an address or a /64, as for the rate limits, and so are all who come through a proxy that we
-/// don't trust to name them: therefore nobody's share is asked as long as half of the memory is free, which many have together
-/// who take what they asked for.
+/// Whom an answer is for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Receiver {
     address: IpAddr,
@@ -156,10 +158,8 @@ impl WhenFull {
 }
 
 impl Receiver {
-    /// Without a listener all are one client.
     pub(crate) fn of(request: &Request) -> Self {
-        let address = request.extensions().get::<ClientAddress>();
-        let address = address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ClientAddress(address)| network(*address));
+        let address = client(request);
         let path = request.uri().path();
         let asks_for_payment = path.starts_with("/v1/pay/status/") || path.starts_with("/v1/pay/session/");
         let is_last = asks_for_payment || !is_of_programs(request);
@@ -182,29 +182,28 @@ impl Precedence {
     }
 }
 
-impl Answers {
-    /// One of its own has always a place, in all and of its client.
-    fn have_place_for(&self, bytes: usize, to: Receiver) -> bool {
-        let most = to.precedence.most_bytes();
-        let of_it = self.by_address.get(&to.address).copied().unwrap_or(0);
-        let is_in_all = self.all == 0 || self.all + bytes <= most;
-        let is_in_share = of_it == 0 || of_it + bytes <= most / SHARES;
-        is_in_all && (is_in_share || self.all + bytes <= most / 2)
-    }
-
-    fn add(&mut self, bytes: usize, address: IpAddr) {
-        self.all += bytes;
-        *self.by_address.entry(address).or_default() += bytes;
-    }
-
-    fn take_away(&mut self, bytes: usize, address: IpAddr) {
-        self.all -= bytes;
-        if let Some(of_it) = self.by_address.get_mut(&address) {
-            *of_it -= bytes;
-            if *of_it == 0 {
-                self.by_address.remove(&address);
-            }
+impl Held {
+    /// So many bytes for this client, of so many in all: whether there was a place for them.
+    fn take(&mut self, bytes: usize, most: usize, address: IpAddr) -> bool {
+        let has_place = self.has_place_for(bytes, most, address);
+        if has_place {
+            self.all += bytes;
+            self.shares.add(bytes, address);
         }
+        has_place
+    }
+
+    /// One alone has always a place, in all, of its client and of its site.
+    fn has_place_for(&self, bytes: usize, most: usize, address: IpAddr) -> bool {
+        let is_within = |most: usize, taken: usize| taken == 0 || taken + bytes <= most;
+        let is_in_share = is_within(most / SHARES, self.shares.of_network(address))
+            && is_within(most / SHARES * NETWORKS_OF_SITE, self.shares.of_site(address));
+        is_within(most, self.all) && (is_in_share || self.all + bytes <= most / 2)
+    }
+
+    fn give_back(&mut self, bytes: usize, address: IpAddr) {
+        self.all -= bytes;
+        self.shares.take_away(bytes, address);
     }
 }
 
@@ -217,10 +216,10 @@ impl Default for Gate {
 impl Gate {
     /// For so many requests of programs that change something, and so many in all.
     fn of(most_writes: usize, most: usize) -> Self {
-        let [writes, all, bytes] = [const { AtomicUsize::new(0) }; 3];
-        let [large_answers, small_answers] = [(); 2].map(|()| Mutex::default());
+        let [writes, all] = [const { AtomicUsize::new(0) }; 2];
+        let [bodies, large_answers, small_answers] = [(); 3].map(|()| Mutex::default());
         let refused = Mutex::default();
-        Self(Arc::new(Inside { most_writes, most, writes, all, bytes, large_answers, small_answers, refused }))
+        Self(Arc::new(Inside { most_writes, most, writes, all, bodies, large_answers, small_answers, refused }))
     }
 
     pub(crate) fn enter(&self, request: &Request) -> Result<Pass, Full> {
@@ -236,7 +235,7 @@ impl Gate {
             return Err(self.refuse(if is_write { "write" } else { "other" }));
         }
         let (is_taken, bytes) = (AtomicBool::new(false), AtomicUsize::new(0));
-        let pass = Pass(Arc::new(Place { gate: self.clone(), is_write, is_taken, bytes }));
+        let pass = Pass(Arc::new(Place { gate: self.clone(), is_write, is_taken, bytes, address: client(request) }));
         // Who only reads is not asked for a body, and would never come to the end of one.
         if reads || request.body().is_end_stream() {
             pass.take();
@@ -258,16 +257,18 @@ impl Gate {
         if bytes < COUNTED_ANSWER {
             return Ok(None);
         }
-        let mut answers = self.answers_like(bytes);
-        if !answers.have_place_for(bytes, to) {
+        if !self.answers_like(bytes).take(bytes, to.precedence.most_bytes(), to.address) {
             return Err(Full);
         }
-        answers.add(bytes, to.address);
         Ok(Some(Sending { gate: self.clone(), bytes, address: to.address }))
     }
 
+    fn bodies(&self) -> MutexGuard<'_, Held> {
+        self.0.bodies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// All answers that are as one of so many bytes, large or not.
-    fn answers_like(&self, bytes: usize) -> MutexGuard<'_, Answers> {
+    fn answers_like(&self, bytes: usize) -> MutexGuard<'_, Held> {
         let answers = if bytes < LARGE_ANSWER { &self.0.small_answers } else { &self.0.large_answers };
         answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -309,19 +310,29 @@ impl Pass {
         is_first
     }
 
-    /// So many more bytes of its body have come: whether they can be held with all the others.
+    /// So many more bytes of its body have come: whether they can be held with all the others, and with those of its client.
     pub(crate) fn hold(&self, bytes: usize) -> Result<(), Full> {
-        let Place { gate, bytes: its_own, .. } = &*self.0;
-        let of_it = its_own.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let of_all = gate.0.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        // Whoever holds nothing gives nothing back, and would be remembered for it.
+        if bytes == 0 {
+            return Ok(());
+        }
+        let Place { gate, bytes: its_own, address, .. } = &*self.0;
+        let of_it = its_own.load(Ordering::Relaxed) + bytes;
         let most = if of_it <= SMALL { MOST_BYTES_WITH_SMALL } else { MOST_BYTES };
-        if of_all <= most { Ok(()) } else { Err(gate.refuse("body")) }
+        if !gate.bodies().take(bytes, most, *address) {
+            return Err(gate.refuse("body"));
+        }
+        its_own.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.gate.0.bytes.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
+        let bytes = *self.bytes.get_mut();
+        if bytes > 0 {
+            self.gate.bodies().give_back(bytes, self.address);
+        }
         if *self.is_taken.get_mut() {
             for count in self.gate.count(self.is_write) {
                 count.fetch_sub(1, Ordering::Relaxed);
@@ -332,7 +343,7 @@ impl Drop for Place {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        self.gate.answers_like(self.bytes).take_away(self.bytes, self.address);
+        self.gate.answers_like(self.bytes).give_back(self.bytes, self.address);
     }
 }
 
@@ -345,6 +356,12 @@ impl Refused {
             *self = Self { unsaid: 0, said_at: Some(now) };
         }
     }
+}
+
+/// Without a listener all are one client.
+fn client(request: &Request) -> IpAddr {
+    let address = request.extensions().get::<ClientAddress>();
+    address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ClientAddress(address)| *address)
 }
 
 /// And not of people, who look at pages.
@@ -360,6 +377,8 @@ pub(crate) fn discard(request: Request) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU32;
+
     use axum::body::Body;
 
     use super::*;
@@ -414,6 +433,10 @@ mod tests {
         Receiver::of(&request)
     }
 
+    fn is_empty(held: &Held) -> bool {
+        held.all == 0 && held.shares.is_empty()
+    }
+
     /// Answers of so many bytes that are held for a reader until there is no place for another.
     fn fill(gate: &Gate, bytes: usize, to: Receiver) -> Vec<Sending> {
         std::iter::from_fn(|| gate.send(bytes, to).ok().flatten()).collect()
@@ -444,8 +467,7 @@ mod tests {
         assert!(gate.send(MOST_ANSWER_BYTES / 2, another).is_ok() && gate.send(MOST_ANSWER_BYTES, another).is_err());
         drop(half);
         for answers in [&gate.0.large_answers, &gate.0.small_answers] {
-            let answers = answers.lock().unwrap();
-            assert_eq!((answers.all, answers.by_address.len()), (0, 0));
+            assert!(is_empty(&answers.lock().unwrap()));
         }
     }
 
@@ -456,12 +478,14 @@ mod tests {
         for bytes in [SMALL, 4 << 20] {
             let greedy = fill(&gate, bytes, at("2001:db8::1", "/v1/checkouts"));
             assert_eq!(greedy.len(), half / bytes, "half of it, whoever else has little");
-            assert!(gate.send(bytes, at("2001:db8::2", "/v1/checkouts")).is_err(), "the same /64");
-            let other = fill(&gate, bytes, at("2001:db8:0:1::1", "/v1/checkouts"));
+            for neighbour in ["2001:db8::2", "2001:db8:0:1::1"] {
+                assert!(gate.send(bytes, at(neighbour, "/v1/checkouts")).is_err(), "the same /64 or /48: {neighbour}");
+            }
+            let other = fill(&gate, bytes, at("2001:db8:1::1", "/v1/checkouts"));
             assert_eq!(other.len(), MOST_ANSWER_BYTES / SHARES / bytes, "a share");
             assert!(gate.send(bytes, at("192.0.2.1", "/v1/checkouts")).is_ok(), "and there is some for a third");
             drop(greedy);
-            assert!(gate.send(bytes, at("2001:db8:0:1::1", "/v1/checkouts")).is_ok(), "there is half of it again");
+            assert!(gate.send(bytes, at("2001:db8:1::1", "/v1/checkouts")).is_ok(), "there is half of it again");
             drop(other);
         }
         let _greedy = fill(&gate, 4 << 20, at("192.0.2.1", "/v1/checkouts"));
@@ -489,10 +513,17 @@ mod tests {
         assert_eq!(gate.0.refused.lock().unwrap().unsaid, unsaid, "one refusal, however it is told");
     }
 
+    /// Somebody at this address who sends a body.
+    fn sender(gate: &Gate, address: impl Into<IpAddr>) -> Pass {
+        let mut request = request(Method::POST, "/v1/checkouts", Body::from("{}"));
+        request.extensions_mut().insert(ClientAddress(address.into()));
+        gate.enter(&request).unwrap()
+    }
+
     #[test]
     fn bodies_are_held_up_to_a_sum_and_small_ones_beyond_it() {
-        let gate = Gate::default();
-        let enter = || gate.enter(&request(Method::POST, "/v1/checkouts", Body::from("{}"))).unwrap();
+        let (gate, clients) = (Gate::default(), AtomicU32::new(0));
+        let enter = || sender(&gate, Ipv4Addr::from_bits(clients.fetch_add(1, Ordering::Relaxed)));
         let large: Vec<_> = std::iter::repeat_with(enter).take(MOST_BYTES >> 20).collect();
         for pass in &large {
             assert!((0..16).all(|_| pass.hold(1 << 16).is_ok()));
@@ -503,11 +534,40 @@ mod tests {
         assert_eq!(small.hold(SMALL), Ok(()));
         let most = (MOST_BYTES_WITH_SMALL - MOST_BYTES) / SMALL;
         let held: Vec<_> = std::iter::repeat_with(enter).take_while(|pass| pass.hold(SMALL).is_ok()).collect();
-        assert_eq!(held.len(), most - 3, "those have an end too");
+        assert_eq!(held.len(), most - 2, "those have an end too");
         drop((large, another, held));
         let again = enter();
         assert_eq!((again.hold(1 << 20), small.hold(1)), (Ok(()), Ok(())), "what ended gave it back");
         drop((again, small));
-        assert_eq!(gate.0.bytes.load(Ordering::Relaxed), 0);
+        assert!(is_empty(&gate.bodies()));
+    }
+
+    #[test]
+    fn whoever_sends_slowly_has_no_more_than_a_share_of_the_bodies_once_half_is_taken() {
+        let gate = Gate::default();
+        let from = |address: &str| sender(&gate, address.parse::<IpAddr>().unwrap());
+        for (bytes, most) in [(SMALL, MOST_BYTES_WITH_SMALL), (1 << 20, MOST_BYTES)] {
+            let fill = |address: &str| -> Vec<Pass> {
+                std::iter::repeat_with(|| from(address)).take_while(|pass| pass.hold(bytes).is_ok()).collect()
+            };
+            let mut greedy = fill("2001:db8::1");
+            assert_eq!(greedy.len(), most / 2 / bytes, "half of it, whoever else has little");
+            for neighbour in ["2001:db8::2", "2001:db8:0:1::1"] {
+                assert_eq!(from(neighbour).hold(bytes), Err(Full), "the same /64 or /48: {neighbour}");
+            }
+            let other = fill("2001:db8:1::1");
+            assert_eq!(other.len(), most / SHARES / bytes, "a share");
+            assert_eq!(other[0].hold(1), Err(Full), "and no more of what is there");
+            assert_eq!((other[0].hold(0), from("2001:db8::1").hold(0)), (Ok(()), Ok(())), "nothing has always a place");
+            assert_eq!(from("192.0.2.1").hold(bytes), Ok(()), "and there is some for a third");
+            let last = greedy.pop().unwrap();
+            drop(greedy);
+            assert_eq!(from("2001:db8:0:1::1").hold(bytes), Ok(()), "there is half of it again");
+            let twice = last.clone();
+            drop((last, other));
+            assert_eq!(gate.bodies().all, bytes, "as long as anybody holds it");
+            drop(twice);
+            assert!(is_empty(&gate.bodies()));
+        }
     }
 }

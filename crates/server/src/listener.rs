@@ -27,9 +27,11 @@ mod activity;
 mod client_address;
 mod connection;
 mod places;
+mod shares;
 mod tls;
 
 pub use client_address::{ClientAddress, network, site};
+pub(crate) use shares::{NETWORKS_OF_SITE, Shares};
 pub use tls::{TlsFault, tls_config};
 
 /// On a response that is not to be sent: nobody knows what came of the request, so that any status would be a guess. The
@@ -57,7 +59,8 @@ pub struct ListenerSettings {
     pub drain_timeout: Duration,
     /// As many requests may be under way on connections of HTTP/2, counted apart: each takes as much as a connection of HTTP/1.
     pub most_connections: usize,
-    /// An address is an IPv4 address or an IPv6 /64. Not applied to loopback, nor behind trusted proxies.
+    /// An address is an IPv4 address or an IPv6 /64, and those of a /48 have four times as many together. Not applied to loopback, nor
+    /// behind trusted proxies.
     pub most_connections_per_address: usize,
     /// How many proxies in front of us append to `X-Forwarded-For`.
     pub trusted_proxies: usize,

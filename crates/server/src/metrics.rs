@@ -99,7 +99,7 @@ fn describe() {
     describe_counter!(CONNECTIONS_ACCEPTED, "Connections accepted.");
     describe_counter!(
         CONNECTIONS_REFUSED,
-        "Connections closed at once, by reason: total (too many in all) or address (too many from one address)."
+        "Connections closed at once, by reason: total (too many in all) or address (too many from one address, or from the networks of one IPv6 /48)."
     );
     describe_counter!(
         CONNECTIONS_CUT,
@@ -127,7 +127,7 @@ fn describe() {
     );
     describe_counter!(
         SHED,
-        "Requests refused because as many were being worked on as can be, by kind: write (a program changes something), other, body (as many bytes of bodies were held as can be), answer (as many of answers) or stream (as many requests were under way on connections of HTTP/2, in all or of one address)."
+        "Requests refused because as many were being worked on as can be, by kind: write (a program changes something), other, body (as many bytes of bodies were held as can be, in all or of one address), answer (as many of answers) or stream (as many requests were under way on connections of HTTP/2, in all or of one address)."
     );
     describe_counter!(
         RATE_LIMITED,

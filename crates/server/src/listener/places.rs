@@ -1,10 +1,9 @@
-//! How many there may be at a time of what clients open, in all and by address.
+//! How many there may be at a time of what clients open, in all, by address and by site.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{ListenerSettings, network};
+use super::{ListenerSettings, NETWORKS_OF_SITE, Shares};
 
 /// The connections of a listener, or the requests that are under way on those of HTTP/2.
 pub(super) struct Places {
@@ -17,7 +16,7 @@ pub(super) struct Places {
 #[derive(Default)]
 struct Taken {
     all: usize,
-    by_address: HashMap<IpAddr, usize>,
+    shares: Shares,
 }
 
 pub(super) struct Place {
@@ -29,6 +28,7 @@ pub(super) struct Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Crowded {
     Total,
+    /// Or the site that it belongs to.
     Address,
 }
 
@@ -57,13 +57,14 @@ impl Places {
             return Err(Crowded::Total);
         }
         let peer = peer.to_canonical();
-        let address = (self.counts_addresses && !peer.is_loopback()).then(|| network(peer));
+        let address = (self.counts_addresses && !peer.is_loopback()).then_some(peer);
         if let Some(address) = address {
-            let count = taken.by_address.entry(address).or_default();
-            if *count >= self.most_per_address {
+            let most_of_site = self.most_per_address.saturating_mul(NETWORKS_OF_SITE);
+            let shares = &mut taken.shares;
+            if shares.of_network(address) >= self.most_per_address || shares.of_site(address) >= most_of_site {
                 return Err(Crowded::Address);
             }
-            *count += 1;
+            shares.add(1, address);
         }
         taken.all += 1;
         let places = self.clone();
@@ -75,13 +76,8 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.all -= 1;
-        if let Some(address) = self.address
-            && let Some(count) = taken.by_address.get_mut(&address)
-        {
-            *count -= 1;
-            if *count == 0 {
-                taken.by_address.remove(&address);
-            }
+        if let Some(address) = self.address {
+            taken.shares.take_away(1, address);
         }
     }
 }
@@ -105,10 +101,32 @@ mod tests {
         drop(held);
         assert!(take("2001:db8::3").is_ok());
         drop((other, loopback));
-        assert!(places.taken.lock().expect("not poisoned").by_address.is_empty());
+        assert!(places.taken.lock().expect("not poisoned").shares.is_empty());
 
         let behind = Places::new(&ListenerSettings { trusted_proxies: 1, ..settings });
         let held: Vec<_> = (0..5).map(|_| behind.take("10.0.0.1".parse().expect("an address"))).collect();
         assert!(held.iter().all(Result::is_ok), "a proxy is not one client");
+    }
+
+    #[test]
+    fn the_networks_of_a_site_have_a_cap_together() {
+        let settings = ListenerSettings { most_connections_per_address: 2, ..ListenerSettings::default() };
+        let places = Places::new(&settings);
+        let take = |address: &str| places.take(address.parse().expect("an address"));
+        let mut held: Vec<_> = (0..100).map_while(|network| take(&format!("2001:db8:1:{network:x}::1")).ok()).collect();
+        assert_eq!(held.len(), 2 * NETWORKS_OF_SITE, "one of each network");
+        for address in ["2001:db8:1::1", "2001:db8:1:ffff::1"] {
+            assert_eq!(take(address).err(), Some(Crowded::Address), "the same /48: {address}");
+        }
+        let others = ["2001:db8:2::1", "192.0.2.1", "192.0.2.1"].map(take);
+        assert!(others.iter().all(Result::is_ok), "another /48, and an IPv4 address");
+        assert_eq!(take("::ffff:192.0.2.1").err(), Some(Crowded::Address), "which is a network of its own");
+        let neighbours: Vec<_> = (2..50).map(|number| take(&format!("192.0.2.{number}"))).collect();
+        assert!(neighbours.iter().all(Result::is_ok), "and of no site");
+        held.pop();
+        let again = take("2001:db8:1:ffff::1");
+        assert!(again.is_ok() && take("2001:db8:1:ffff::1").is_err(), "one place came back");
+        drop((held, others, neighbours, again));
+        assert!(places.taken.lock().expect("not poisoned").shares.is_empty());
     }
 }

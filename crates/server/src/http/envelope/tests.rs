@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::body::Body as HttpBody;
 use axum::routing::{get, post};
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use tokio::sync::Notify;
@@ -317,6 +318,45 @@ async fn more_than_can_be_worked_on_is_refused_and_payments_can_still_be_asked_f
     }
     go_on.notify_waiters();
     assert_eq!(again.await.expect("no panic").expect("infallible").status(), 204);
+}
+
+#[tokio::test]
+async fn a_slow_sender_keeps_no_other_out_and_holds_nothing_once_he_is_gone() {
+    let api = Router::new().route("/v1/things", post(async || Answer::no_content()));
+    let api = api.layer(middleware::from_fn_with_state(BodyRules::JSON, read_body));
+    let router = wrap(api, EdgeSettings::default());
+    let ask = |address: &str, body: HttpBody| {
+        let mut request = Request::post("/v1/things").body(body).expect("a request");
+        request.extensions_mut().insert(ClientAddress(address.parse().expect("an address")));
+        tokio::spawn(router.clone().oneshot(request))
+    };
+    let large = || Bytes::from(vec![b' '; 1 << 20]);
+    let status = async |address: &str| {
+        let answer = ask(address, large().into()).await.expect("no panic").expect("infallible");
+        answer.status().as_u16()
+    };
+    let sent = Arc::new(AtomicUsize::new(0));
+    let unfinished = || {
+        let sent = Arc::clone(&sent);
+        let part = async move {
+            sent.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, std::io::Error>(large())
+        };
+        HttpBody::from_stream(futures_util::stream::once(part).chain(futures_util::stream::pending()))
+    };
+    let [slow, other] = ["192.0.2.1", "192.0.2.2"];
+    let waiting: Vec<_> = (0..32).map(|_| ask(slow, unfinished())).collect();
+    while sent.load(Ordering::Relaxed) < waiting.len() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(status(slow).await, 503, "half is taken, and it has more than its share");
+    assert_eq!(status(other).await, 204, "who has nothing gets in");
+    for request in waiting {
+        assert!(!request.is_finished(), "what is there stays");
+        request.abort();
+        assert!(request.await.expect_err("it goes on").is_cancelled());
+    }
+    assert_eq!(status(slow).await, 204, "nothing is held of who has hung up");
 }
 
 #[tokio::test]
