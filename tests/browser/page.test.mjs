@@ -108,6 +108,21 @@ describe('page', { concurrency: 2 }, () => {
         assert.equal(await button(page, /^Pay (with|by)/).count(), 0, 'a paid page offers no method')
       }))
 
+    test(named('a page that stays where its way out opened elsewhere tells what happens meanwhile'), () =>
+      visit(async page => {
+        const checkout = await create()
+        await open(page, checkout)
+        // As where an app takes it: the browser goes nowhere.
+        await page.route(/\/simulator\//, route => route.fulfill({ status: 204 }))
+        const out = page.waitForRequest(/\/simulator\//)
+        await button(page, /^Pay with Wave/).click()
+        await reach(page, 'Continue in Wave')
+        await out
+        await server.api('POST', `/v1/checkouts/${checkout.id}/cancel`)
+        if (!scripts) await link(page, 'Look again now').click()
+        await reach(page, 'Cancelled', 25)
+      }))
+
     test(named('a cancelled checkout takes nothing'), () =>
       visit(async page => {
         const checkout = await create()
@@ -301,6 +316,33 @@ describe('page', { concurrency: 2 }, () => {
         await reach(page, 'The time to pay is over')
         assert.equal(await button(page, /^Pay (with|by)/).count(), 0)
         await look(page, 'expired')
+      }))
+  }
+})
+
+// It renames the merchant, so no page of another test may be open meanwhile.
+describe('a word of 40 letters', () => {
+  const WORD = 'Serekundawomensricegroundnutscooperative'
+  before(() => server.api('PUT', '/v1/pay/settings', { name: WORD }))
+  after(() => server.api('PUT', '/v1/pay/settings', { name: MERCHANT }))
+
+  for (const scripts of SCRIPTS) {
+    test(`stays on the page wherever it stands, ${withScripts(scripts)}`, () =>
+      payer(browser, { scripts }, async page => {
+        const custom_fields = [{ name: 'rules', label: WORD, type: 'checkbox', required: true }]
+        const made = await server.api('POST', '/v1/pay/payment-links', { title: WORD, amount: '5.00', custom_fields })
+        await open(page, made)
+        await look(page, 'long-word-choice')
+        await button(page, /^Pay with Wave/).click()
+        await page.locator('#errors').waitFor()
+        await look(page, 'long-word-error')
+        // The way back is a button with the name in it.
+        const checkout = await create({ description: WORD, failure_url: 'https://shop.example/sorry' })
+        await server.api('POST', `/v1/checkouts/${checkout.id}/cancel`)
+        await goTo(page, checkout.payment_url)
+        await reach(page, 'Cancelled')
+        await link(page, `Back to ${WORD}`).waitFor()
+        await look(page, 'long-word-back')
       }))
   }
 })

@@ -108,6 +108,7 @@ describe('receipt', { concurrency: 2 }, () => {
         assert.ok(details.replaceAll('\u00a0', ' ').includes(said), `${said} in ${details}`)
       }
       await page.getByText('Compare this with the receipt before you.').waitFor()
+      await page.getByText('Only a long name may end earlier here, with “…”.').waitFor()
       await page.locator('#valid').getByText(new URL(server.url).host).waitFor()
       assert.ok(await page.getByText('Test mode').isHidden())
       assert.equal(await page.title(), GENUINE)
@@ -191,6 +192,9 @@ describe('receipt', { concurrency: 2 }, () => {
         [{ currency: 'KWD', digits: 3, minor: 1 }, '0.001 KWD', 'Kairaba Books'],
         [{ merchant: 'Épicerie <b>“Chez Awa”</b> 🎉' }, '1,500.00 GMD', 'Épicerie <b>“Chez Awa”</b> 🎉'],
         [{ merchant: 'a\u202eb\u0000c' }, '1,500.00 GMD', 'abc'],
+        // What joins letters stays, as on the server's pages; and a longer name ends so.
+        [{ merchant: 'क्\u200dष \u0646\u200c\u0647\u200b' }, '1,500.00 GMD', 'क्\u200dष \u0646\u200c\u0647'],
+        [{ merchant: 'Serekunda Market Women’s Co-operative Society for Rice…' }, '1,500.00 GMD', 'Serekunda Market Women’s Co-operative Society for Rice…'],
       ]) {
         await open(page, statement(changes))
         await reach(page, GENUINE)

@@ -422,7 +422,7 @@ class TestMethodsAndSettings:
     @pytest.mark.parametrize(
         ("field", "value"),
         [("logo_url", "javascript:alert(1)"), ("accent_color", "reddish"), ("email", "nobody"), ("locale", "de"),
-         ("name", ""), ("name", " "), ("allow_partial_payments", "no")],
+         ("name", ""), ("name", " "), ("name", "\u200b"), ("name", "\u3164\u115f"), ("allow_partial_payments", "no")],
     )  # fmt: skip
     def test_a_bad_setting_names_its_field(self, api, field, value):
         assert set(faults(api.put("/v1/pay/settings", {field: value}))) == {field}

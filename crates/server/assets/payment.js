@@ -7,15 +7,16 @@ const say = text => by('live').textContent = text
 let sent, gone, pause = 4e3, timer, out
 
 // Not while a form or another page is on its way: that would cut it off. A link may lead to an app and leave the page here.
-const anew = () => { if (!sent && !gone) location.replace(self) }
-d.addEventListener('click', e => { if (e.target.closest('a')) gone = setTimeout(() => gone = 0, 5e3) })
-const look = now => {
-if (now.revision && now.revision != revision) anew()
-if (now.time_left) by('left').textContent = now.time_left
+const anew = () => sent || gone || location.replace(self)
+const going = () => gone = setTimeout(() => gone = 0, 5e3)
+addEventListener('click', e => e.target.closest('a') && going())
+const look = ({ revision: now, time_left: left }) => {
+if (now && now != revision) anew()
+if (left) by('left').textContent = left
 }
 
 // One tap, one request. After a while the form may go again, since its token pays once in any case.
-d.addEventListener('submit', e => {
+addEventListener('submit', e => {
 if (sent) return e.preventDefault()
 sent = 1
 const b = e.submitter
@@ -48,11 +49,12 @@ b.disabled = 1
 setTimeout(() => b.disabled = 0, b.dataset.wait * 1e3)
 })
 
-// Outward at once, but who comes back by the back button stays.
+// Outward at once, but who comes back by the back button stays. An app may take it and leave the page here, which goes on looking.
 const [visit] = performance.getEntriesByType('navigation')
 const first = !visit || visit.type == 'navigate'
 if (go && first) {
 history.replaceState(0, '', self)
+going()
 setTimeout(() => location.assign(go), 600)
 }
 if (back && first) {

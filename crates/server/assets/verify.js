@@ -53,7 +53,7 @@ number: text(take(take(1)[0])),
 merchant: text(take(take(1)[0])),
 proof: take(16),
 }
-return at === bytes.length ? said : fail()
+return at == bytes.length ? said : fail()
 }
 
 // What one of the keys signed; nothing where none did, null where none is the one it names; an error where the browser can't tell.
@@ -63,13 +63,13 @@ const bytes = text.length < 331 && bytesOf(text)
 const sample = keys.split(' ')[0].split('.')[1]
 const imported = x => crypto.subtle.importKey('jwk', { kty: 'OKP', crv: 'Ed25519', x }, 'Ed25519', false, ['verify'])
 await imported(sample)
-if (!bytes || bytes[0] !== 1 || bytes.length < 75) return
+if (!bytes || bytes[0] != 1 || bytes.length < 75) return
 const body = bytes.subarray(0, -64), signature = bytes.subarray(-64)
 const id = Array.from(body.subarray(2, 10), byte => byte.toString(16).padStart(2, '0')).join('')
 const label = encode(PURPOSE), message = new Uint8Array(label.length + body.length)
 message.set(label)
 message.set(body, label.length)
-const named = keys.split(' ').map(key => key.split('.')).filter(([name]) => name === id)
+const named = keys.split(' ').map(key => key.split('.')).filter(([name]) => name == id)
 if (!named[0]) return null
 for (const [, x] of named) {
 if (await crypto.subtle.verify('Ed25519', await imported(x), signature, message)) try { return read(body) } catch { return }
@@ -77,7 +77,7 @@ if (await crypto.subtle.verify('Ed25519', await imported(x), signature, message)
 }
 
 const amount = ({ minor, digits }) => {
-const [group, point] = lang === 'fr' ? ['\u202f', ','] : [',', '.']
+const [group, point] = lang == 'fr' ? ['\u202f', ','] : [',', '.']
 const all = minor.padStart(digits + 1, '0'), end = all.length - digits
 const whole = all.slice(0, end).replace(/\B(?=(\d{3})+$)/g, group)
 return digits ? whole + point + all.slice(end) : whole
@@ -90,8 +90,8 @@ return moment
 .replace('@day', `${date.getUTCDate()}${first}\u00a0${month}\u00a0${date.getUTCFullYear()}`)
 .replace('@time', `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}`)
 }
-// Without what could disguise a name.
-const plain = text => text.replace(/\s/g, ' ').replace(/[\p{Cc}\p{Cf}\p{Co}]/gu, '')
+// Without what could disguise a name. What joins letters, or keeps them apart, is how some are written.
+const plain = text => text.replace(/\s/g, ' ').replace(/(?!\u200c|\u200d)[\p{Cc}\p{Cf}\p{Co}]/gu, '')
 
 const show = (name, said) => {
 statement = said
@@ -133,7 +133,7 @@ show('checking')
 let said, can = true
 try { said = await verified(text) } catch { can = false }
 // Another one may have come meanwhile.
-if (mine !== run) return
+if (mine != run) return
 // A key that came after this page is known to a new one.
 const old = said === null && performance.now() > 6e4
 if (old && (await fetch('').catch(() => 0)).ok) return location.reload()

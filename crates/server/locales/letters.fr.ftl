@@ -2,17 +2,17 @@
 ### Chaque clé se trouve dans chaque fichier « letters » de ce dossier ; un test les compare.
 
 ## Les deux
-letter-test-subject = TEST : { $subject }
+letter-test-subject = TEST : { $subject }
 letter-test = Ceci est un test. Aucun argent réel ne circule.
 letter-hello = Bonjour { $name },
 letter-hello-nobody = Bonjour,
-letter-row = { $name } : { $value }
+letter-row = { $name } : { $value }
 letter-total = Total
 letter-left = Reste à payer
 letter-pay = Payer cette facture
 letter-not-online = Cette facture ne se paie pas en ligne. Demandez à { $merchant } comment payer.
-letter-address = Ou ouvrez cette adresse :
-letter-question = Une question ? Répondez à ce courriel : la réponse va à { $merchant }.
+letter-address = Ou ouvrez cette adresse :
+letter-question = Une question ? Répondez à ce courriel : la réponse va à { $merchant }.
 letter-automatic = Ce courriel est écrit par une machine qui ne lit pas les réponses.
 
 ## La facture
@@ -27,7 +27,7 @@ letter-invoice-more = { $count ->
    *[other] … et { $count } lignes de plus.
 }
 letter-invoice-before-tax = Hors taxe
-letter-invoice-tax = Taxe ({ $rate } %)
+letter-invoice-tax = Taxe ({ $rate } %)
 letter-invoice-paid = Déjà payé
 letter-invoice-note = Un mot de { $merchant }
 letter-invoice-attached = La facture est jointe en fichier PDF.

@@ -12,7 +12,7 @@ mod settings;
 mod smtp;
 
 pub use fault::{Finality, MailFault, SendFault, Step};
-pub use message::{Attachment, Message, is_mailable};
+pub use message::{Attachment, Message, is_answerable, is_mailable};
 pub use settings::{MailSettings, Security};
 pub use smtp::{Approached, LastLine, Mailer};
 

@@ -1,6 +1,8 @@
-//! Whether a text looks like an address on the web or of a mailbox. Proves nothing and asks nobody.
+//! Whether a text looks like an address on the web or of a mailbox, or like a name. Proves nothing and asks nobody.
 
 use url::Url;
+
+use crate::receipt_statement::fold;
 
 pub const LONGEST_URL: usize = 2048;
 pub const LONGEST_EMAIL: usize = 254;
@@ -79,6 +81,12 @@ pub fn is_email(text: &str) -> bool {
     local_is_sane && domain_is_sane
 }
 
+/// Whether anybody sees a name: it has more than blanks, what is drawn by nothing, and what no page shows.
+pub fn is_visible(name: &str) -> bool {
+    let is_left_out = |letter: char| matches!(letter, '\u{fff9}'..='\u{ffff}' | '\u{e0000}'..='\u{10ffff}');
+    !fold(name).chars().all(is_left_out)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -90,6 +98,18 @@ mod tests {
         #[test]
         fn what_is_ordinary_is_an_address(text in "https?://[a-z0-9.-]{0,12}(\\.[a-z]{0,3})?([/?#:%=&+,._~@]|[a-zA-Z0-9-]){0,16}") {
             prop_assert!(!is_ordinary(&text) || is_one_to_the_parser(&text), "{}", text);
+        }
+    }
+
+    #[test]
+    fn a_name_is_what_somebody_sees() {
+        for name in ["Kairaba Books", "K", " 7 ", "متجر", "हिन्दी", "가게", "\u{200b}.", "🛒"] {
+            assert!(is_visible(name), "{name:?}");
+        }
+        for name in
+            ["", " ", "\u{a0}\t", "\u{200b}", "\u{3164}", "\u{115f}\u{1160}", "\u{ffa0} \u{200d}", "\u{e000}\u{fffd}"]
+        {
+            assert!(!is_visible(name), "{name:?}");
         }
     }
 

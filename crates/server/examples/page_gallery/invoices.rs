@@ -33,7 +33,6 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
         problem: None,
         received: Some(Received::Apart(Apart { payment: voice.say("txn_01jd3v"), refunded: None })),
     };
-    let empty = Subject::Order { description: None, reference: None, items: Vec::new() };
     let nothing = || Standing::NothingTaken;
     let late = Receipt {
         method: Method::Wave,
@@ -75,9 +74,23 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
             "invoice-draft",
             PaymentPage {
                 amount: None,
-                subject: empty,
+                subject: Subject::Unissued,
                 payer: Vec::new(),
                 ..invoice(State::Draft, none.clone(), language, voice)
+            },
+        ),
+        (
+            "invoice-draft-cancelled",
+            PaymentPage {
+                amount: None,
+                subject: Subject::Unissued,
+                payer: Vec::new(),
+                ..invoice(
+                    State::Cancelled { standing: nothing(), apart: None, return_url: None },
+                    none.clone(),
+                    language,
+                    voice,
+                )
             },
         ),
         (
@@ -188,7 +201,7 @@ fn invoice(
     let invoice = Invoice {
         number: voice.say("INV-2026-11-0001"),
         billed_to: voice.say("Fatou Ceesay"),
-        issued_at: Some(1_794_700_000),
+        issued_at: 1_794_700_000,
         due_at: 1_796_083_199,
         due,
         items: items(voice),

@@ -330,7 +330,8 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
             "checking-card",
             State::Checking { method: Method::Card, attempt_url: voice.option("https://pay.example/c/1") },
         ),
-        ("leaving", State::Leaving { return_url: voice.say(SHOP) }),
+        ("leaving", State::Leaving { return_url: voice.say(SHOP), automatic: true }),
+        ("left", State::Leaving { return_url: voice.say(SHOP), automatic: false }),
         ("paid", State::Paid { receipt: Some(receipt(Method::Wave)), return_url: shop() }),
         ("paid-no-shop", State::Paid { receipt: Some(receipt(Method::Card)), return_url: None }),
         (

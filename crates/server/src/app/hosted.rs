@@ -141,6 +141,11 @@ impl Hosted {
         }
     }
 
+    /// Of an invoice: whether it has never counted. Nobody but its merchant knows it then, also when it is cancelled.
+    pub fn is_unissued(&self) -> bool {
+        matches!(&self.object, PaidObject::Invoice(invoice) if invoice.issued_date().is_none())
+    }
+
     fn is_begun(&self) -> bool {
         self.payment.as_ref().is_some_and(|payment| payment.transaction.is_some())
     }
@@ -163,19 +168,22 @@ impl Hosted {
         }
     }
 
-    /// What the page is about: what is being paid now, or what was. Nothing where the payer has yet to choose, and of a
-    /// draft, which may still become anything.
+    /// What the page is about: what is being paid now, or what was. Nothing where the payer has yet to choose, and of what was
+    /// never issued: a draft may still become anything.
     pub fn amount(&self) -> Option<Money> {
         let begun = self.session().filter(|session| {
             self.is_begun() && matches!(session.status(), SessionStatus::Pending | SessionStatus::Processing)
         });
         match &self.object {
             PaidObject::Checkout(checkout) => Some(checkout.order.amount),
+            PaidObject::Invoice(_) if self.is_unissued() => None,
             PaidObject::Invoice(invoice) => Some(match (self.standing(), begun) {
                 (Standing::Open, Some(session)) => session.amount,
                 (Standing::Open, None) => invoice.remaining(),
-                (Standing::Draft, _) => return None,
-                (Standing::Paid | Standing::Expired | Standing::Cancelled | Standing::Closed(_), _) => invoice.total(),
+                (
+                    Standing::Draft | Standing::Paid | Standing::Expired | Standing::Cancelled | Standing::Closed(_),
+                    _,
+                ) => invoice.total(),
             }),
             PaidObject::PaymentLink(link) => self.session().map(|session| session.amount).or(match link.price() {
                 payment_link::Price::Fixed { amount } => Some(*amount),

@@ -12,6 +12,7 @@ use super::problem::Problem;
 use crate::app::Context;
 use crate::app::organizations::Installed;
 use crate::config::StoreArguments;
+use crate::plausible::is_visible;
 use crate::wire::Addresses;
 
 const EXAMPLES: &str = "\
@@ -58,7 +59,7 @@ pub(super) struct Pair<'a> {
 
 pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     let name = arguments.organization.trim();
-    if name.is_empty() || name.chars().count() > 200 || name.chars().any(char::is_control) {
+    if !is_visible(name) || name.chars().count() > 200 || name.chars().any(char::is_control) {
         return Err(Problem::usage("--organization: a name has 1 to 200 characters and no control characters."));
     }
     let settings = arguments.store.check()?;

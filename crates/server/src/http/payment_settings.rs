@@ -18,6 +18,7 @@ use super::read::cleared;
 use super::{Api, read};
 use crate::app::Context;
 use crate::app::organizations::{self, SettingsChange};
+use crate::plausible::is_visible;
 use crate::wire::settings::{Methods, PayDashboard, Settings};
 use crate::wire::words;
 
@@ -151,11 +152,7 @@ fn parse_settings(body: &Body) -> Result<SettingsChange, Problem> {
 
 /// It stands on every receipt.
 fn name(text: String) -> Result<String, (FaultCode, String)> {
-    if text.trim().is_empty() {
-        Err((FaultCode::TooShort, "`name` must be more than blanks.".into()))
-    } else {
-        Ok(text)
-    }
+    if is_visible(&text) { Ok(text) } else { Err((FaultCode::TooShort, "`name` must be more than blanks.".into())) }
 }
 
 fn accent_color(text: String) -> Result<String, (FaultCode, String)> {

@@ -9,7 +9,7 @@ use domain::{Money, Timestamp};
 use url::Url;
 
 use super::{EndpointLetter, InvoiceLetter, Line, Merchant, PaidWith, ReceiptLetter, Rest, Standing};
-use crate::mail::is_mailable;
+use crate::mail::is_answerable;
 use crate::pages::text::Locale;
 use crate::pages::view::Amount;
 
@@ -102,7 +102,7 @@ fn of_merchant(profile: &Profile) -> Merchant {
         phone: profile.phone.clone(),
         email: profile.email.clone(),
         accent_color: profile.accent_color.clone(),
-        can_reply: profile.email.as_deref().is_some_and(is_mailable),
+        can_reply: profile.email.as_deref().is_some_and(is_answerable),
     }
 }
 
@@ -132,5 +132,25 @@ fn paid_with(method: PaymentMethod) -> PaidWith {
         PaymentMethod::Offline(OfflineMethod::Check) => PaidWith::Check,
         PaymentMethod::Offline(OfflineMethod::WesternUnion) => PaidWith::WesternUnion,
         PaymentMethod::Offline(OfflineMethod::Other) => PaidWith::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mail can't name every address for its answers.
+    #[test]
+    fn who_is_told_to_reply_reaches_the_merchant() {
+        for (email, can_reply) in [
+            (Some("hello@kairaba.example"), true),
+            (Some("info@bücher.example"), true),
+            (Some("äwa@kairaba.example"), false),
+            (None, false),
+        ] {
+            let profile = serde_json::json!({ "name": "Kairaba Books", "email": email });
+            let profile: Profile = serde_json::from_value(profile).unwrap();
+            assert_eq!(of_merchant(&profile).can_reply, can_reply, "{email:?}");
+        }
     }
 }

@@ -62,13 +62,13 @@ fn an_invoice_is_complete_as_text() {
     Kairaba Books vous envoie la facture INV-2026-11-0001.
 
     Ce que vous payez
-    - 2 × Atlas of the river : 900,00 GMD
-    - Map of Banjul : 350,00 GMD
-    - Hors taxe : 1 250,00 GMD
-    - Taxe (12,5 %) : 156,25 GMD
-    - Total : 1 406,25 GMD
-    - Déjà payé : 406,25 GMD
-    - Reste à payer : 1 000,00 GMD
+    - 2 × Atlas of the river : 900,00 GMD
+    - Map of Banjul : 350,00 GMD
+    - Hors taxe : 1 250,00 GMD
+    - Taxe (12,5 %) : 156,25 GMD
+    - Total : 1 406,25 GMD
+    - Déjà payé : 406,25 GMD
+    - Reste à payer : 1 000,00 GMD
 
     Un mot de Kairaba Books
     Thank you for reading.
@@ -77,7 +77,7 @@ fn an_invoice_is_complete_as_text() {
     La facture est jointe en fichier PDF.
     Si vous ne savez pas de quoi il s’agit, ne payez pas. Demandez d’abord à Kairaba Books.
 
-    Une question ? Répondez à ce courriel : la réponse va à Kairaba Books.
+    Une question ? Répondez à ce courriel : la réponse va à Kairaba Books.
     12 Kairaba Avenue
     Serrekunda
     +220 765 4321
@@ -115,16 +115,16 @@ fn a_receipt_is_complete_as_text() {
     406,25 GMD
     Kairaba Books a reçu votre paiement. Merci.
 
-    - Reçu : RCT-2026-001
-    - Pour la facture : INV-2026-11-0001
-    - Payé avec : Espèces
-    - Quand : 18 novembre 2026 à 11:06 (heure de Banjul)
+    - Reçu : RCT-2026-001
+    - Pour la facture : INV-2026-11-0001
+    - Payé avec : Espèces
+    - Quand : 18 novembre 2026 à 11:06 (heure de Banjul)
 
     La facture est payée. Il ne reste rien à payer.
 
     Le reçu est joint en fichier PDF. Gardez-le comme preuve.
 
-    Une question ? Répondez à ce courriel : la réponse va à Kairaba Books.
+    Une question ? Répondez à ce courriel : la réponse va à Kairaba Books.
     12 Kairaba Avenue
     Serrekunda
     +220 765 4321
@@ -159,7 +159,7 @@ fn an_endpoint_that_is_switched_off_says_what_to_do() {
     Votre point de réception shop.example est arrêté
     Il a répondu qu’il n’existe plus (statut 410). Plus aucun événement ne lui est envoyé. Les paiements continuent comme avant.
 
-    - Arrêté : 18 novembre 2026 à 11:06 (heure de Banjul)
+    - Arrêté : 18 novembre 2026 à 11:06 (heure de Banjul)
 
     Que faire
     Faites que votre serveur réponde à chaque événement par un statut de 200 à 299 en moins de 15 secondes.

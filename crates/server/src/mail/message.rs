@@ -43,6 +43,16 @@ pub fn is_mailable(address: &str) -> bool {
     parse_address(address).is_some()
 }
 
+/// Whether a mail can say that answers go there. A merchant's address is no reason for a server to refuse what a customer is
+/// owed, so it is one that every server takes.
+pub fn is_answerable(address: &str) -> bool {
+    parse_reply_to(address).is_some()
+}
+
+fn parse_reply_to(address: &str) -> Option<Address> {
+    parse_address(address).filter(|address| !is_beyond_ascii(address))
+}
+
 /// Quoted local parts may hold spaces and more: nobody has one, and they are where injections hide.
 pub(super) fn parse_address(address: &str) -> Option<Address> {
     let is_plain =
@@ -72,7 +82,7 @@ impl Message {
         let to = parse_address(&self.to).ok_or_else(|| refuse("the recipient is not a mail address"))?;
         let name = from.name.clone().or_else(|| self.from_name.clone());
         let mailbox = |name: Option<&String>, address: &Address| {
-            let name = name.map(|name| one_line(name)).filter(|name| !name.is_empty());
+            let name = name.map(|name| one_name(name)).filter(|name| !name.is_empty());
             Mailbox::new(name, address.clone())
         };
         let mut builder = lettre::Message::builder()
@@ -84,9 +94,7 @@ impl Message {
             // A machine wrote it: no machine is to answer (RFC 3834).
             .raw_header(header("Auto-Submitted", "auto-generated"))
             .raw_header(header("Content-Language", self.language));
-        // A merchant's address is no reason for a server to refuse what a customer is owed.
-        let reply_to = self.reply_to.as_deref().and_then(parse_address).filter(|address| !is_beyond_ascii(address));
-        if let Some(reply_to) = reply_to {
+        if let Some(reply_to) = self.reply_to.as_deref().and_then(parse_reply_to) {
             builder = builder.reply_to(mailbox(self.from_name.as_ref(), &reply_to));
         }
         let message = builder.multipart(self.body()).map_err(|error| refuse(&error.to_string()))?;
@@ -141,6 +149,15 @@ fn header(name: &'static str, value: &str) -> HeaderValue {
 fn one_line(text: &str) -> String {
     let text: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace("=?", "= ?")
+}
+
+/// A name stands beside its address: it has none of the marks that would turn the direction of both, or that nobody sees.
+fn one_name(name: &str) -> String {
+    let is_mark = |letter: &char| {
+        matches!(letter,
+            '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    one_line(&name.chars().filter(|letter| !is_mark(letter)).collect::<String>())
 }
 
 fn system_time(timestamp: Timestamp) -> SystemTime {

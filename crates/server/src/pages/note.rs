@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::typed::Typed;
 use crate::secrets::{MasterKey, Subkey};
 
-/// An error stays on the page so long.
+/// An error stays on the page so long, and so does the way out of who has left.
 const LIFETIME_S: i64 = 600;
 /// What leads on by itself does so only at once: who comes back by the back button stays.
 const FRESH_S: i64 = 10;
@@ -23,7 +23,7 @@ const FRESH_S: i64 = 10;
 pub(super) enum Note {
     /// A method was chosen just now: the page may lead outward by itself.
     Go {},
-    /// Left just now.
+    /// Left: the page leads to the shop, by itself only at once.
     Leaving {},
     /// The payer says that it is approved.
     Approved {},
@@ -57,9 +57,9 @@ pub(super) enum Note {
 }
 
 impl Note {
-    /// Whether it is still worth saying when the payer switches the language: nothing leads outward then.
+    /// Whether it is still worth saying when the payer switches the language: nothing leads to a rail then.
     pub(super) fn outlives_language(&self) -> bool {
-        !matches!(self, Self::Go {} | Self::Leaving {})
+        !matches!(self, Self::Go {})
     }
 
     /// Whether it leads back to the form that did nothing.
@@ -114,6 +114,11 @@ impl Noted {
     pub(super) fn new(note: Note, typed: &Typed, now: Timestamp) -> Self {
         let typed = if note.is_of_form() { typed.clone() } else { Typed::default() };
         Self { at_s: now.seconds(), note, typed }
+    }
+
+    /// Whether what it says may lead on by itself. Later its page says it and waits: a slow network can take that long.
+    pub(super) fn is_fresh(&self, now: Timestamp) -> bool {
+        now.seconds() < self.at_s.saturating_add(FRESH_S)
     }
 
     /// The same, said at the same time, of a form with this in it.
@@ -174,8 +179,9 @@ impl Notes {
         let opened = self.0.unwrap(&blob, &bound_to(object_id)).ok()?;
         let noted = former::read(serde_json::from_slice(opened.expose()).ok()?)?;
         let lifetime_s = match noted.note {
-            Note::Go {} | Note::Leaving {} => FRESH_S,
-            Note::Approved {}
+            Note::Go {} => FRESH_S,
+            Note::Leaving {}
+            | Note::Approved {}
             | Note::NotStarted { .. }
             | Note::InProgress {}
             | Note::TooOften {}
@@ -289,13 +295,16 @@ mod tests {
         let notes = |byte| Notes::new(&MasterKey::from_bytes([byte; 32]).subkey(Purpose::FormToken));
         let form = Form::of(vec![("phone".into(), "12".into())]);
         let wrong = Note::Phone { method: Method::Qmoney, fault: PhoneFault::Format };
-        for (note, lifetime_s, phone) in [(wrong, LIFETIME_S, Some("12")), (Note::Go {}, FRESH_S, None)] {
+        for (note, lifetime_s, phone) in
+            [(wrong, LIFETIME_S, Some("12")), (Note::Leaving {}, LIFETIME_S, None), (Note::Go {}, FRESH_S, None)]
+        {
             let noted = Noted::new(note, &Typed::in_form(&form), at(100));
             assert_eq!(noted.typed.get("phone"), phone, "what began something is not shown again");
             let sealed = notes(1).seal("cs_1", &noted);
             assert!(sealed.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{sealed}");
             assert_eq!(notes(1).open("cs_1", &sealed, at(100)), Some(noted.clone()));
-            assert_eq!(notes(1).open("cs_1", &sealed, at(99 + lifetime_s)), Some(noted));
+            assert_eq!(notes(1).open("cs_1", &sealed, at(99 + lifetime_s)), Some(noted.clone()));
+            assert!(noted.is_fresh(at(99 + FRESH_S)) && !noted.is_fresh(at(100 + FRESH_S)));
             assert_eq!(notes(1).open("cs_1", &sealed, at(100 + lifetime_s)), None);
             assert_eq!(notes(1).open("cs_2", &sealed, at(100)), None);
             assert_eq!(notes(2).open("cs_1", &sealed, at(100)), None);

@@ -33,7 +33,7 @@ struct Payment<'a> {
     amount: String,
     digits: String,
     watch: bool,
-    /// Seconds; without script a waiting page asks again by itself.
+    /// Seconds; without script a waiting page asks again by itself, unless it leads outward.
     refresh: Option<u32>,
     /// Leads outward by itself at once.
     go: Option<&'a str>,
@@ -54,7 +54,7 @@ impl<'a> Payment<'a> {
             merchant: plain(&page.merchant.name),
             amount: page.amount.as_ref().map(|it| amount::format(it, page.language.locale)).unwrap_or_default(),
             digits: page.amount.as_ref().map(|it| amount::digits(it, page.language.locale)).unwrap_or_default(),
-            watch: (page.unsettled || !is_final(&page.state)) && go.is_none(),
+            watch: page.unsettled || !is_final(&page.state),
             refresh: waits(page).then(|| pause_seconds(page.reads)),
             go,
             back,
@@ -118,6 +118,7 @@ impl<'a> Payment<'a> {
                 [title].into_iter().chain(description).map(|it| plain(it)).collect()
             }
             Subject::Invoice(invoice) => self.invoice_lines(invoice),
+            Subject::Unissued => Vec::new(),
         }
     }
 
@@ -140,8 +141,16 @@ impl<'a> Payment<'a> {
 
     fn invoice(&self) -> Option<&'a Invoice> {
         match &self.page.subject {
-            Subject::Order { .. } | Subject::Link { .. } => None,
+            Subject::Order { .. } | Subject::Link { .. } | Subject::Unissued => None,
             Subject::Invoice(invoice) => Some(invoice),
+        }
+    }
+
+    /// Also one of which nothing is told.
+    fn is_invoice(&self) -> bool {
+        match &self.page.subject {
+            Subject::Invoice(_) | Subject::Unissued => true,
+            Subject::Order { .. } | Subject::Link { .. } => false,
         }
     }
 
@@ -149,14 +158,14 @@ impl<'a> Payment<'a> {
         match &self.page.subject {
             Subject::Order { items, .. } => items,
             Subject::Invoice(invoice) => &invoice.items,
-            Subject::Link { .. } => &[],
+            Subject::Link { .. } | Subject::Unissued => &[],
         }
     }
 
     fn reference(&self) -> Option<&'a String> {
         match &self.page.subject {
             Subject::Order { reference, .. } => reference.as_ref(),
-            Subject::Invoice(_) | Subject::Link { .. } => None,
+            Subject::Invoice(_) | Subject::Link { .. } | Subject::Unissued => None,
         }
     }
 
@@ -164,7 +173,7 @@ impl<'a> Payment<'a> {
     fn drawn_address(&self) -> Option<Drawing> {
         match (&self.page.subject, &self.page.state) {
             (Subject::Link { address: Some(address), .. }, State::Choose { .. }) => qr::draw(address),
-            (Subject::Link { .. } | Subject::Order { .. } | Subject::Invoice(_), _) => None,
+            (Subject::Link { .. } | Subject::Order { .. } | Subject::Invoice(_) | Subject::Unissued, _) => None,
         }
     }
 
@@ -475,8 +484,7 @@ fn is_final(state: &State) -> bool {
 fn waits(page: &PaymentPage) -> bool {
     match &page.state {
         State::Choose { methods, .. } => is_told_to_wait(&page.state) && (methods.is_empty() || !fields::asks(page)),
-        State::ApproveOnPhone { .. } | State::Checking { .. } => true,
-        State::Redirecting { automatic, .. } => !automatic,
+        State::ApproveOnPhone { .. } | State::Redirecting { .. } | State::Checking { .. } => true,
         State::Expired { standing, .. } | State::Cancelled { standing, .. } | State::Closed { standing, .. } => {
             *standing != Standing::NothingTaken
         }
@@ -495,7 +503,7 @@ fn ways_out(page: &PaymentPage) -> (Option<&str>, Option<&str>) {
     let checked = |url: &'_ str| outward(url, page.test_mode).is_some();
     match &page.state {
         State::Redirecting { url, automatic: true, .. } if checked(url) => (Some(url), None),
-        State::Leaving { return_url } if checked(return_url) => (Some(return_url), None),
+        State::Leaving { return_url, automatic: true } if checked(return_url) => (Some(return_url), None),
         // Who looks at what was given back is not led away from it.
         State::Paid { .. } if given_back(page).into_iter().any(Option::is_some) => (None, None),
         State::Paid { return_url: Some(url), .. } if checked(url) && !page.unsettled => (None, Some(url)),

@@ -139,7 +139,7 @@ fn draw(call: &Call, visit: &Visit) -> Response {
     let fields = questions::fields(hosted, call.place, note, &typed, language.locale);
     let part = subject::part(hosted, note, &typed);
     let chosen_part = chosen_part(call, visit, &typed);
-    let shown = state::noted(stored, hosted, note, &typed, visit.method);
+    let shown = state::noted(stored, hosted, noted.as_ref(), &typed, visit.method);
     // Only the page that asks for a phone comes between the choice of a part and its payment.
     let chosen_part = chosen_part.filter(|_| matches!(shown, view::State::NeedsPhone { .. }));
     let mut kept = kept_choice(visit, chosen_part.as_ref().map(|(_, part)| *part), language);

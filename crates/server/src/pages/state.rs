@@ -11,7 +11,7 @@ use domain::simulator::{RIGHT_CODE, Screen, Script};
 use domain::{Currency, Money, Msisdn};
 
 use super::mask;
-use super::note::{CodeFault, Note, PhoneFault};
+use super::note::{CodeFault, Note, Noted, PhoneFault};
 use super::questions;
 use super::typed::Typed;
 use super::view::{
@@ -292,10 +292,11 @@ fn checking(hosted: &Hosted, attempt_url: Option<String>) -> State {
 pub(super) fn noted(
     state: State,
     hosted: &Hosted,
-    note: Option<&Note>,
+    noted: Option<&Noted>,
     typed: &Typed,
     chosen: Option<domain::Method>,
 ) -> State {
+    let (note, automatic) = (noted.map(|it| &it.note), noted.is_some_and(|it| it.is_fresh(hosted.now)));
     match (state, note) {
         (State::Redirecting { method, url, problem, other_methods, .. }, Some(Note::Go {})) => {
             State::Redirecting { method, url, automatic: true, problem, other_methods }
@@ -303,7 +304,7 @@ pub(super) fn noted(
         (
             State::Cancelled { standing: Standing::NothingTaken, return_url: Some(return_url), .. },
             Some(Note::Leaving {}),
-        ) => State::Leaving { return_url },
+        ) => State::Leaving { return_url, automatic },
         (State::ApproveOnPhone { method, simulator_url, .. }, Some(Note::Approved {})) => {
             State::Checking { method, attempt_url: simulator_url }
         }
@@ -344,7 +345,9 @@ pub(super) fn noted(
         (state @ (State::Choose { .. } | State::NeedsPhone { .. } | State::NotPaid { .. }), note) => {
             match (note, hosted.failure_address()) {
                 // They would be told that they did not pay.
-                (Some(Note::Leaving {}), Some(return_url)) if is_untouched(hosted) => State::Leaving { return_url },
+                (Some(Note::Leaving {}), Some(return_url)) if is_untouched(hosted) => {
+                    State::Leaving { return_url, automatic }
+                }
                 (note, _) => unstarted_noted(state, hosted, note, typed, chosen),
             }
         }

@@ -3,7 +3,7 @@
 
 use domain::invoice::Status;
 use domain::payment::{Payable, Payer, SessionStatus};
-use domain::{OfflineMethod, PaymentMethod};
+use domain::{OfflineMethod, PaymentMethod, Timestamp};
 
 use super::note::{FieldFault, Note};
 use super::typed::Typed;
@@ -32,11 +32,11 @@ pub(super) fn subject(hosted: &Hosted, place: Place, addresses: &Addresses) -> S
             reference: checkout.order.reference.clone(),
             items: checkout.order.items.iter().flatten().map(item).collect(),
         },
-        // Nothing of it counts before it is issued.
-        PaidObject::Invoice(_) if hosted.standing() == Standing::Draft => {
-            Subject::Order { description: None, reference: None, items: Vec::new() }
-        }
-        PaidObject::Invoice(invoice) => Subject::Invoice(Box::new(billed(hosted, invoice))),
+        PaidObject::Invoice(invoice) => match invoice.issued_date() {
+            Some(issued_at) => Subject::Invoice(Box::new(billed(hosted, invoice, issued_at))),
+            // Nothing of it counts before it is issued.
+            None => Subject::Unissued,
+        },
         PaidObject::PaymentLink(link) => {
             let begins = hosted.standing() == Standing::Open && place.session.is_none();
             Subject::Link {
@@ -48,7 +48,7 @@ pub(super) fn subject(hosted: &Hosted, place: Place, addresses: &Addresses) -> S
     }
 }
 
-fn billed(hosted: &Hosted, invoice: &domain::invoice::Invoice) -> Invoice {
+fn billed(hosted: &Hosted, invoice: &domain::invoice::Invoice, issued_at: Timestamp) -> Invoice {
     let bill = invoice.bill();
     let here = Addresses { public_url: String::new(), pay_url: String::new() };
     let payment = |receipt| hosted.received.iter().find(|payment| payment.receipt == receipt);
@@ -64,7 +64,7 @@ fn billed(hosted: &Hosted, invoice: &domain::invoice::Invoice) -> Invoice {
     Invoice {
         number: invoice.number.clone(),
         billed_to: invoice.customer.name.clone(),
-        issued_at: invoice.issued_date().map(|at| at.seconds()),
+        issued_at: issued_at.seconds(),
         due_at: invoice.due_date.seconds(),
         due: match invoice.status(hosted.now) {
             Status::Overdue => Due::Passed,
@@ -80,7 +80,7 @@ fn billed(hosted: &Hosted, invoice: &domain::invoice::Invoice) -> Invoice {
         left: state::amount(invoice.remaining()),
         notes: invoice.notes.clone(),
         payments: payments.collect(),
-        document_path: invoice.issued_date().map(|_| format!("{}/pdf", here.page(Payable::Invoice(invoice.id)))),
+        document_path: Some(format!("{}/pdf", here.page(Payable::Invoice(invoice.id)))),
     }
 }
 
@@ -105,7 +105,7 @@ fn item(item: &domain::checkout::Item) -> Item {
 
 /// Who pays, masked: the address of a page is all it takes to read it.
 pub(super) fn payer(hosted: &Hosted) -> Vec<String> {
-    if hosted.standing() == Standing::Draft {
+    if hosted.is_unissued() {
         return Vec::new();
     }
     let empty = Payer::default();

@@ -128,6 +128,7 @@ fn elements(html: &str) -> Vec<String> {
 
 const ENGLISH: &str = include_str!("../../locales/en.ftl");
 const FRENCH: &str = include_str!("../../locales/fr.ftl");
+const FRENCH_LETTERS: &str = include_str!("../../locales/letters.fr.ftl");
 
 /// Key to the arguments that its text uses.
 fn keys(source: &str) -> BTreeMap<&str, Vec<&str>> {
@@ -158,6 +159,14 @@ fn every_key_stands_in_every_locale_with_the_same_arguments() {
     let (english, french) = (keys(ENGLISH), keys(FRENCH));
     assert!(english.len() > 100, "the files were read");
     assert_eq!(english, french);
+}
+
+/// A line would begin with the mark.
+#[test]
+fn no_line_breaks_before_a_mark_in_french() {
+    for line in [FRENCH, FRENCH_LETTERS].into_iter().flat_map(str::lines).filter(|it| !it.starts_with('#')) {
+        assert!(![" ?", " !", " :", " ;", " %"].iter().any(|mark| line.contains(mark)), "{line}");
+    }
 }
 
 /// The templates and the modules that draw them.
@@ -265,7 +274,15 @@ fn another_way_to_pay_is_named_only_where_there_is_one() {
 
 #[test]
 fn whoever_is_told_to_wait_can_look_again() {
-    let told = ["checking", "checking-card", "phone-problem", "part-in-progress"];
+    let told = [
+        "checking",
+        "checking-card",
+        "phone-problem",
+        "part-in-progress",
+        "redirect",
+        "redirect-again",
+        "redirect-only",
+    ];
     for (locale, words) in [(Locale::English, "Look again now"), (Locale::French, "Vérifier maintenant")] {
         for page in every(locale, Voice::Friendly).into_iter().filter(|page| !page.name.starts_with("message-")) {
             let can_look = page.html.contains(&format!(">{words}</a>"));
@@ -273,6 +290,22 @@ fn whoever_is_told_to_wait_can_look_again() {
             assert_eq!(can_look, is_told, "{} {}", page.name, locale.code());
         }
     }
+}
+
+/// An app may take the way out, and the page stays.
+#[test]
+fn what_leads_to_a_rail_is_watched_and_what_leads_to_the_shop_is_not() {
+    let (to_rail, to_shop) = (["-redirect", "-redirect-again", "-redirect-only"], ["-leaving", "-left"]);
+    let mut seen = 0;
+    for page in every(Locale::English, Voice::Friendly) {
+        let is_of = |names: &[&str]| names.iter().any(|name| page.name.ends_with(name));
+        if is_of(&to_rail) || is_of(&to_shop) {
+            let watched = [" data-events=", " data-status="].map(|part| page.html.contains(part));
+            assert_eq!(watched, [is_of(&to_rail); 2], "{}", page.name);
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 10, "each in live and in test mode");
 }
 
 #[test]

@@ -209,8 +209,9 @@ fn cut(sentence: &str) -> Around {
     Around { before: before.to_owned(), after: after.to_owned() }
 }
 
-/// Text from outside without what could disguise it: control characters, private use, line breaks of every kind and
-/// the marks that turn the direction of what follows. Letters of a right-to-left script are kept, isolated.
+/// Text from outside without what could disguise it: control characters, private use, line breaks of every kind, letters
+/// that are drawn as blanks and the marks that turn the direction of what follows. Letters of a right-to-left script are kept,
+/// isolated.
 pub fn plain(text: &str) -> String {
     let kept: String = text
         .chars()
@@ -224,6 +225,7 @@ pub fn plain(text: &str) -> String {
                 && !matches!(it,
                     '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
                     | '\u{2060}'..='\u{206f}' | '\u{061c}' | '\u{feff}'
+                    | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}'
                     | '\u{e000}'..='\u{f8ff}' | '\u{fff9}'..='\u{ffff}' | '\u{e0000}'..='\u{10ffff}')
         })
         .collect();
@@ -240,6 +242,7 @@ fn is_right_to_left(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plausible::is_visible;
 
     #[test]
     fn the_most_wanted_language_wins() {
@@ -265,6 +268,17 @@ mod tests {
         assert_eq!(plain("A\u{202e}B\u{0}\u{2028}C\tD\u{e000}"), "AB C D");
         assert_eq!(plain("متجر"), "\u{2068}متجر\u{2069}");
         assert_eq!(plain("Épicerie n°7"), "Épicerie n°7");
+        // What stands for a letter of Hangul that is not there; its own letters stay, as do the joiners of other scripts.
+        assert_eq!(plain("\u{3164}A\u{115f}\u{1160}\u{ffa0}B"), "AB");
+        assert_eq!(plain("가게 \u{1100}\u{1161} ｶ"), "가게 \u{1100}\u{1161} ｶ");
+        assert_eq!(plain("क्\u{200d}ष क्\u{200c}ष"), "क्\u{200d}ष क्\u{200c}ष");
+    }
+
+    #[test]
+    fn nothing_of_which_no_page_shows_anything_is_a_name() {
+        let unshown = ('\0'..=char::MAX).map(String::from).filter(|name| plain(name).trim().is_empty());
+        let named: Vec<String> = unshown.filter(|name| is_visible(name)).collect();
+        assert!(named.is_empty(), "{named:?}");
     }
 
     #[test]

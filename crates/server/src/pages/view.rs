@@ -66,6 +66,8 @@ pub enum Subject {
         items: Vec<Item>,
     },
     Invoice(Box<Invoice>),
+    /// An invoice that was never issued, of which nothing is told.
+    Unissued,
     Link {
         title: String,
         description: Option<String>,
@@ -124,8 +126,8 @@ pub struct Invoice {
     pub number: String,
     /// Empty where the customer has no name.
     pub billed_to: String,
-    /// Unix seconds, as are the other times; none where it was cancelled as a draft.
-    pub issued_at: Option<i64>,
+    /// Unix seconds, as are the other times.
+    pub issued_at: i64,
     pub due_at: i64,
     pub due: Due,
     pub items: Vec<Item>,
@@ -311,9 +313,10 @@ pub enum State {
         /// Where the same attempt can still be approved; the simulator's page in test mode.
         attempt_url: Option<String>,
     },
-    /// Left unpaid: outward to the shop.
+    /// Left unpaid: outward to the shop, by itself as [`State::Redirecting`] is.
     Leaving {
         return_url: String,
+        automatic: bool,
     },
     /// Without a receipt where many payments came together: the subject lists them, with what was given back of each.
     Paid {

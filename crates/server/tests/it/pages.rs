@@ -1,6 +1,7 @@
 //! The hosted pages, driven by their forms as a browser without script would.
 
 mod changes;
+mod drafts;
 mod following;
 mod last_place;
 mod links;

@@ -4,7 +4,7 @@ use domain::money::BasisPoints;
 use domain::organization::Locale;
 use domain::{Method, Msisdn};
 
-use crate::plausible::{LONGEST_EMAIL, LONGEST_URL, is_email, is_web_address};
+use crate::plausible::{LONGEST_EMAIL, LONGEST_URL, is_email, is_visible, is_web_address};
 
 /// A year: no rail settles later.
 const LONGEST_DELAY_S: u32 = 366 * 86_400;
@@ -29,7 +29,7 @@ fn bounded(text: &str, most: usize) -> Read<String> {
 
 pub(super) fn name(text: &str) -> Read<String> {
     match text {
-        _ if text.trim().is_empty() => Err("a name can't be empty".into()),
+        _ if !is_visible(text) => Err("a name can't be empty".into()),
         _ if text.chars().any(char::is_control) => {
             Err("a name has no control characters, such as the end of a line".into())
         }

@@ -2,9 +2,9 @@
 
 use super::message;
 use crate::mail::settings::From;
-use crate::mail::{Message, is_mailable};
+use crate::mail::{Message, is_answerable, is_mailable};
 
-const HOSTILE: [&str; 9] = [
+const HOSTILE: [&str; 10] = [
     "Awa\r\nBcc: all@example.org",
     "Awa\nBcc: all@example.org",
     "Awa\r\n\r\n<h1>Body</h1>",
@@ -14,6 +14,7 @@ const HOSTILE: [&str; 9] = [
     "Awa\\\"; filename=\"evil.exe",
     "a@example.org, b@example.org",
     "é\r\nBcc: x",
+    "Awa\u{202e}gro.elpmaxe@feiht\u{2066}\u{200f}",
 ];
 
 fn written(message: &Message, from_name: Option<&str>) -> String {
@@ -71,6 +72,24 @@ fn no_text_becomes_a_header_or_an_address() {
     }
 }
 
+/// Where a name is shown before its address, it would have that read from its end.
+#[test]
+fn no_name_turns_the_address_beside_it() {
+    let turned = "Awa\u{202e}\u{2067}\u{200f}\u{61c} \u{200b}Ceesay\u{2069}\u{202c}\u{feff}";
+    let mut message = message();
+    message.from_name = Some(turned.into());
+    message.to_name = Some(turned.into());
+    for from_name in [None, Some(turned)] {
+        let bytes = written(&message, from_name);
+        assert!(bytes.starts_with("From: \"Awa Ceesay\" <bills@shop.example>\r\n"), "{bytes}");
+        assert!(bytes.contains("\r\nTo: \"Awa Ceesay\" <awa@example.org>\r\n"), "{bytes}");
+        assert!(bytes.contains("\r\nReply-To: \"Awa Ceesay\" <hello@kairaba.example>\r\n"), "{bytes}");
+    }
+    // Nothing but marks is no name.
+    message.to_name = Some("\u{202e}\u{2066}".into());
+    assert!(written(&message, None).contains("\r\nTo: awa@example.org\r\n"));
+}
+
 #[test]
 fn no_address_can_hold_a_command() {
     for address in ["awa@example.org", "awa+shop@example.org", "a.b@xn--bcher-kva.example", "äwa@bücher.example"] {
@@ -121,6 +140,12 @@ fn a_reply_goes_to_the_merchant_or_to_the_operator() {
         message.reply_to = none;
         assert!(!written(&message, None).contains("Reply-To"));
     }
+    // What the letter says of it.
+    for address in ["hello@kairaba.example", "info@bücher.example", "äwa@kairaba.example", "not an address"] {
+        message.reply_to = Some(address.to_owned());
+        assert_eq!(is_answerable(address), written(&message, None).contains("\r\nReply-To: "), "{address}");
+    }
+    assert!(is_answerable("info@bücher.example") && !is_answerable("äwa@kairaba.example"));
 }
 
 #[test]

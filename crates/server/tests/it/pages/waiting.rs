@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use domain::Method;
+use dalasi::app::payment_links::LinkChange;
+use domain::payment_link::Price;
+use domain::{Currency, Method, Money};
 
-use super::changes::{billed, take_parts};
+use super::changes::{billed, change_link, link_of, take_parts};
 use crate::world::{Page, Payer, World};
 
 const CHECKED: &str = "A payment is still being checked. Wait for its answer before you pay again.";
@@ -57,4 +59,57 @@ async fn so_does_one_in_which_a_part_can_be_typed() {
     assert!(payer.page.says(CHECKED) && refreshes(&payer.page), "{}", payer.page.body);
     world.clock.advance(Duration::from_secs(1));
     payer.reach("Paid").await;
+}
+
+/// An app may take the way out, and the browser stays on the page. Where that looks again, it leads outward no more.
+#[tokio::test]
+async fn the_page_that_leads_outward_looks_again_and_leads_there_once() {
+    let world = World::new().await;
+    let checkout = world.create(|_| {}).await;
+    let page = format!("/checkout/{}", checkout.id);
+    let mut payer = world.payer(&checkout).await;
+    payer.choose(Method::Wave).await;
+    for part in [" data-go=", " data-status=", " data-events="] {
+        assert!(payer.page.body.contains(part), "{part} in {}", payer.page.body);
+    }
+    // A browser goes by the first one alone.
+    assert_eq!(payer.page.body.matches("http-equiv=\"refresh\"").count(), 1);
+    assert_eq!(payer.page.link("Look again now"), Some(page.clone()));
+    payer.open(&page).await;
+    assert_eq!(payer.page.heading(), "Continue in Wave");
+    let refresh = format!("<noscript><meta http-equiv=\"refresh\" content=\"5;url={page}?reads=1\"></noscript>");
+    assert!(payer.page.body.contains(&refresh) && !payer.page.body.contains("data-go="), "{}", payer.page.body);
+    assert_eq!(payer.page.link("Look again now"), Some(page));
+    world.cancel(checkout.id).await;
+    payer.reach("Cancelled").await;
+}
+
+/// The way to the shop is there as long as anybody may wait for it, and leads on by itself only at once.
+#[tokio::test]
+async fn who_left_by_a_slow_network_still_finds_the_way_to_the_shop() {
+    let world = World::new().await;
+    world.clock.stop();
+    let price = Price::Fixed { amount: Money::new(500, Currency::gmd()) };
+    let id = link_of(&world, price, false, Vec::new()).await;
+    let failure_url = Some(Some("https://shop.example/sorry".to_owned()));
+    change_link(&world, id, LinkChange { failure_url, ..LinkChange::default() }).await;
+    let mut payer = world.payer_at(format!("/pay/{id}")).await;
+    let way = "Back to Kairaba Books";
+    let answer = world.send(payer.prepare("/leave", &[])).await;
+    let leads_on = |page: &Page| page.body.contains("data-go=");
+    for (later_s, is_led) in [(9, true), (1, false), (589, false)] {
+        world.clock.advance(Duration::from_secs(later_s));
+        payer.open(answer.location()).await;
+        assert_eq!(payer.page.heading(), "Back to the shop");
+        assert_eq!(payer.page.link(way).as_deref(), Some("https://shop.example/sorry"));
+        assert_eq!((leads_on(&payer.page), refreshes(&payer.page)), (is_led, is_led), "{}", payer.page.body);
+        assert!(!payer.page.body.contains("data-events="), "{}", payer.page.body);
+    }
+    let in_french = payer.page.link("Français").unwrap();
+    payer.open(&in_french).await;
+    assert_eq!(payer.page.heading(), "Retour à la boutique");
+    assert!(!leads_on(&payer.page), "{}", payer.page.body);
+    world.clock.advance(Duration::from_secs(1));
+    payer.open(answer.location()).await;
+    assert_eq!(payer.page.heading(), "How do you want to pay?");
 }
