@@ -10,7 +10,7 @@ use domain::webhook::{Attempted, DeliveryStatus, WebhookEndpoint};
 use store::Tx;
 use store::queries::deliveries::{self, ClaimedDelivery};
 
-use super::webhooks::{self, Posted, Turn};
+use super::webhooks::{self, HealthChange, Posted};
 use super::{App, Context};
 use crate::error::Failure;
 
@@ -43,9 +43,9 @@ impl App {
         if !there.is_empty() {
             let stored = self.commit(move |tx, context| arrived(tx, context, endpoint, &there)).await;
             match stored {
-                Ok((stored, turn)) => {
+                Ok((stored, change)) => {
                     ended.retain(|ended| !stored.contains(&ended.claimed.delivery.event));
-                    webhooks::tell(endpoint, turn);
+                    webhooks::log_health(endpoint, change);
                 }
                 // Each would wait for the database in vain.
                 Err(failure) if failure.passes() => return Err(failure),
@@ -55,7 +55,7 @@ impl App {
         let mut all = Ok(());
         for ended in ended {
             let stored = self.commit(move |tx, context| one(tx, context, &ended)).await;
-            all = all.and(stored.map(|turn| webhooks::tell(endpoint, turn)));
+            all = all.and(stored.map(|change| webhooks::log_health(endpoint, change)));
         }
         all
     }
@@ -67,7 +67,7 @@ fn arrived(
     context: &Context,
     id: Id<WebhookEndpoint>,
     ended: &[Ended],
-) -> Result<(Vec<Id<Event>>, Option<Turn>), Failure> {
+) -> Result<(Vec<Id<Event>>, Option<HealthChange>), Failure> {
     let Some(first) = ended.first() else { return Ok((Vec::new(), None)) };
     let scope = first.claimed.delivery.scope;
     // Locked before the deliveries, as by whoever makes it inactive.
@@ -88,15 +88,15 @@ fn arrived(
         last = last.or_else(|| of_status.first().map(|_| Attempted::Succeeded { status }));
         stored.extend(of_status);
     }
-    let turn = match last {
+    let change = match last {
         Some(outcome) => webhooks::count(tx, context, endpoint, &outcome, 1)?,
         None => None,
     };
-    Ok((stored, turn))
+    Ok((stored, change))
 }
 
 /// Stores what an attempt brought: done, again later, or given up. A holder that was overtaken stores nothing.
-fn one(tx: &mut Tx<'_>, context: &Context, ended: &Ended) -> Result<Option<Turn>, Failure> {
+fn one(tx: &mut Tx<'_>, context: &Context, ended: &Ended) -> Result<Option<HealthChange>, Failure> {
     let now = tx.now();
     let Ended { mut claimed, mut posted } = ended.clone();
     let jitter = tx.entropy().below(2_001);

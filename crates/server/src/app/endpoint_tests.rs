@@ -102,15 +102,15 @@ impl App {
         let reply = render(Ok(&tested));
         let (kept, stored_key) = (reply.clone(), key.clone());
         let stored = self.commit(move |tx, context| {
-            let turn = webhooks::standing(tx, context, scope, endpoint.id, &posted)?;
+            let change = webhooks::standing(tx, context, scope, endpoint.id, &posted)?;
             if let Some(key) = &stored_key {
                 idempotency::finish_left(tx, context, key, &kept)?;
             }
-            Ok(turn)
+            Ok(change)
         });
         match (stored.await, key) {
-            (Ok(turn), _) => {
-                webhooks::tell(endpoint.id, turn);
+            (Ok(change), _) => {
+                webhooks::log_health(endpoint.id, change);
                 Ok(Some(reply))
             }
             // It was sent, and whoever was told of a fault would have it sent again.

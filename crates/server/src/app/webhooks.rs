@@ -409,29 +409,31 @@ pub struct Posted {
 
 /// What an attempt made of an endpoint, for whoever runs the service: its merchant may have no address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum HealthChange {
     Failing,
-    WellAgain,
-    SwitchedOff(DisableReason),
+    Recovered,
+    Disabled(DisableReason),
 }
 
-impl Turn {
+impl HealthChange {
     fn of(endpoint: &WebhookEndpoint, was_active: bool, was_failing: bool) -> Option<Self> {
         match endpoint.disable_reason {
-            Some(reason) if was_active && !endpoint.is_active() => Some(Self::SwitchedOff(reason)),
+            Some(reason) if was_active && !endpoint.is_active() => Some(Self::Disabled(reason)),
             _ if is_failing(endpoint) == was_failing => None,
-            _ => Some(if was_failing { Self::WellAgain } else { Self::Failing }),
+            _ => Some(if was_failing { Self::Recovered } else { Self::Failing }),
         }
     }
 }
 
 /// In the log.
-pub(super) fn tell(endpoint: Id<WebhookEndpoint>, turn: Option<Turn>) {
-    match turn {
+pub(super) fn log_health(endpoint: Id<WebhookEndpoint>, change: Option<HealthChange>) {
+    match change {
         None => {}
-        Some(Turn::Failing) => tracing::warn!(%endpoint, "a webhook endpoint failed several times in a row"),
-        Some(Turn::WellAgain) => tracing::info!(%endpoint, "a webhook endpoint that failed takes webhooks again"),
-        Some(Turn::SwitchedOff(reason)) => {
+        Some(HealthChange::Failing) => tracing::warn!(%endpoint, "a webhook endpoint failed several times in a row"),
+        Some(HealthChange::Recovered) => {
+            tracing::info!(%endpoint, "a webhook endpoint that failed takes webhooks again")
+        }
+        Some(HealthChange::Disabled(reason)) => {
             let why = reason.as_str();
             tracing::warn!(%endpoint, why, "a webhook endpoint was switched off, and what it was owed is given up");
         }
@@ -445,7 +447,7 @@ pub fn standing(
     scope: Scope,
     id: Id<WebhookEndpoint>,
     posted: &Posted,
-) -> Result<Option<Turn>, Failure> {
+) -> Result<Option<HealthChange>, Failure> {
     match tx.find::<WebhookEndpoint>(scope, id)? {
         Some(endpoint) if endpoint.url == posted.url => count(tx, context, endpoint, &posted.outcome, 1),
         Some(_) | None => Ok(None),
@@ -460,17 +462,17 @@ pub(super) fn count(
     mut endpoint: WebhookEndpoint,
     outcome: &Attempted,
     tries: i64,
-) -> Result<Option<Turn>, Failure> {
+) -> Result<Option<HealthChange>, Failure> {
     let (was_active, was_failing) = (endpoint.is_active(), is_failing(&endpoint));
     endpoint.attempted(outcome, tries, tx.now());
-    let turn = Turn::of(&endpoint, was_active, was_failing);
-    if let Some(Turn::SwitchedOff(_)) = turn {
+    let change = HealthChange::of(&endpoint, was_active, was_failing);
+    if let Some(HealthChange::Disabled(_)) = change {
         endpoint.updated_at = endpoint.updated_at.max(tx.now());
         endpoint.giving_up = give_up_open(tx, &endpoint)?.or(endpoint.giving_up);
         mails::owe_endpoint_disabled(tx, context, &endpoint)?;
     }
     tx.save(&mut endpoint)?;
-    Ok(turn)
+    Ok(change)
 }
 
 impl super::App {

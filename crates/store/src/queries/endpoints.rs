@@ -96,7 +96,7 @@ pub fn active(tx: &mut Tx<'_>, scope: Scope) -> Result<Active, Error> {
 }
 
 /// Those that we made inactive, and nobody since: the others are as their merchant wants them. One that can't be read is passed over.
-pub fn switched_off(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<WebhookEndpoint>, Error> {
+pub fn disabled(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<WebhookEndpoint>, Error> {
     let rows = tx.query(SELECT_BY_STATUS, &key(scope, "inactive"))?;
     let read = rows.iter().filter_map(|row| unless_damaged(parse::<WebhookEndpoint>(row), "an endpoint").transpose());
     let is_ours = |endpoint: &WebhookEndpoint| endpoint.disable_reason.is_some();

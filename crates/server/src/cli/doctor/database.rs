@@ -40,7 +40,7 @@ struct Known {
     /// The enabled ones of both modes.
     endpoints: Vec<WebhookEndpoint>,
     /// By us.
-    switched_off: Vec<WebhookEndpoint>,
+    disabled: Vec<WebhookEndpoint>,
     newest: Option<Timestamp>,
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn look(settings: &ServeSettings, addresses: &Addresses, limit:
         findings.push(overdue(limit));
         (Known::default(), unseen("the database is too slow"))
     });
-    let endpoints = endpoints::look(known.endpoints, &known.switched_off, settings.allow_loopback_webhooks, limit);
+    let endpoints = endpoints::look(known.endpoints, &known.disabled, settings.allow_loopback_webhooks, limit);
     let (webhooks, ledger) = tokio::join!(
         within(limit, "webhooks", endpoints),
         within(limit + GRACE, "ledger", books::look(&store, limit)),
@@ -196,7 +196,7 @@ fn read(tx: &mut Tx<'_>) -> Result<Known, store::Error> {
     for scope in organizations::scopes(tx)? {
         // What can't be read is a fault of the books.
         known.endpoints.extend(stored_endpoints::active(tx, scope)?.endpoints);
-        known.switched_off.extend(stored_endpoints::switched_off(tx, scope)?);
+        known.disabled.extend(stored_endpoints::disabled(tx, scope)?);
         let newest = events::newest_at(tx, scope)?.max(audit::newest_at(tx, scope)?);
         known.newest = known.newest.max(newest);
     }

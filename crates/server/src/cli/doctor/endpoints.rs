@@ -16,15 +16,16 @@ const LONGEST: Duration = Duration::from_secs(5);
 
 pub(super) async fn look(
     endpoints: Vec<WebhookEndpoint>,
-    switched_off: &[WebhookEndpoint],
+    disabled: &[WebhookEndpoint],
     allow_loopback: bool,
     limit: Duration,
 ) -> Vec<Finding> {
-    let off = switched_off.iter().map(of_switched_off);
+    let of_disabled_ones = disabled.iter().map(of_disabled);
     if endpoints.is_empty() {
-        return std::iter::once(Finding::ok("no webhook endpoint is enabled")).chain(off).collect();
+        return std::iter::once(Finding::ok("no webhook endpoint is enabled")).chain(of_disabled_ones).collect();
     }
-    let told: Vec<Finding> = endpoints.iter().filter(|it| is_failing(it)).map(of_failing).chain(off).collect();
+    let told: Vec<Finding> =
+        endpoints.iter().filter(|it| is_failing(it)).map(of_failing).chain(of_disabled_ones).collect();
     let timeout = LONGEST.min(limit);
     let egress = Egress::new(EgressSettings { allow_loopback, timeout, ..EgressSettings::default() });
     let all = endpoints.len();
@@ -45,7 +46,7 @@ pub(super) async fn look(
 }
 
 /// Mail tells their merchant, where there is an address and a mail server; a look is never too late.
-fn of_switched_off(endpoint: &WebhookEndpoint) -> Finding {
+fn of_disabled(endpoint: &WebhookEndpoint) -> Finding {
     let why = match endpoint.disable_reason {
         Some(DisableReason::Gone) => "its receiver answered 410",
         Some(DisableReason::Failing) | None => "nothing had arrived for five days",
