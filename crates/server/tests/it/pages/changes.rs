@@ -320,6 +320,14 @@ pub(super) async fn link_of(
     made.unwrap().link.id
 }
 
+/// A link of 5.00 with a way back to the shop for whoever doesn't pay.
+pub(super) async fn link_with_a_way_back(world: &World) -> Id<PaymentLink> {
+    let id = link_of(world, Price::Fixed { amount: gmd(500) }, false, Vec::new()).await;
+    let failure_url = Some(Some("https://shop.example/sorry".to_owned()));
+    change_link(world, id, LinkChange { failure_url, ..LinkChange::default() }).await;
+    id
+}
+
 pub(super) async fn change_link(world: &World, id: Id<PaymentLink>, change: LinkChange) {
     let scope = world.scope;
     let changed = world.app.commit(move |tx, context| payment_links::update(tx, context, scope, id, &change));

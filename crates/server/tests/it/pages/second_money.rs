@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use dalasi::app::invoices;
 use dalasi::app::organizations::SettingsChange;
-use dalasi::app::payment_links::LinkChange;
 use domain::invoice::Invoice;
-use domain::payment_link::Price;
-use domain::{Currency, Id, Method, Money};
+use domain::{Id, Method};
 
-use super::changes::{bill_anew, billed, change_link, link_of, set};
+use super::changes::{bill_anew, billed, link_with_a_way_back, set};
 use super::replaced::on_own_page;
 use crate::world::{Payer, World, post};
 
@@ -73,10 +71,7 @@ async fn an_attempt_that_fails_beside_it_is_not_all_that_there_is() {
 async fn who_may_have_paid_is_led_to_no_shop_as_one_who_did_not() {
     let world = World::new().await;
     world.clock.stop();
-    let price = Price::Fixed { amount: Money::new(500, Currency::gmd()) };
-    let id = link_of(&world, price, false, Vec::new()).await;
-    let failure_url = Some(Some("https://shop.example/sorry".to_owned()));
-    change_link(&world, id, LinkChange { failure_url, ..LinkChange::default() }).await;
+    let id = link_with_a_way_back(&world).await;
     let mut payer = world.payer_at(format!("/pay/{id}")).await;
     assert!(payer.page.has_form("/leave"), "{}", payer.page.body);
     payer.choose(Method::Wave).await;

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use dalasi::app::payment_links::LinkChange;
-use domain::payment_link::Price;
-use domain::{Currency, Method, Money};
+use domain::Method;
 
-use super::changes::{billed, change_link, link_of, take_parts};
+use super::changes::{billed, link_with_a_way_back, take_parts};
 use crate::world::{Page, Payer, World};
 
 const CHECKED: &str = "A payment is still being checked. Wait for its answer before you pay again.";
@@ -89,10 +87,7 @@ async fn the_page_that_leads_outward_looks_again_and_leads_there_once() {
 async fn who_left_by_a_slow_network_still_finds_the_way_to_the_shop() {
     let world = World::new().await;
     world.clock.stop();
-    let price = Price::Fixed { amount: Money::new(500, Currency::gmd()) };
-    let id = link_of(&world, price, false, Vec::new()).await;
-    let failure_url = Some(Some("https://shop.example/sorry".to_owned()));
-    change_link(&world, id, LinkChange { failure_url, ..LinkChange::default() }).await;
+    let id = link_with_a_way_back(&world).await;
     let mut payer = world.payer_at(format!("/pay/{id}")).await;
     let way = "Back to Kairaba Books";
     let answer = world.send(payer.prepare("/leave", &[])).await;
