@@ -295,7 +295,7 @@ Create a checkout session:
 
 Open the `payment_url` of its answer in a browser: with the phone +2207000000 the payment is approved.
 The API, explained:  {public_url}/docs
-See webhooks arrive: dalasi listen --forward-to URL
+See webhooks arrive: dalasi listen, and at your receiver with --forward-to URL
 Keys for live mode:  dalasi keys create --live
 "
     ))
