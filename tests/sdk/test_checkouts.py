@@ -1,5 +1,6 @@
 """checkouts: create, get, cancel through the SDK, and the list (contract §2.1, §3, §4.1)."""
 
+import re
 from datetime import datetime, timedelta
 
 import pytest
@@ -26,7 +27,7 @@ class TestCreate:
         checkout = ok(sdk.checkouts.create(amount="100.00"))
         assert set(checkout) == FIELDS | {"client_secret"}
         assert checkout["id"].startswith("cs_")
-        assert checkout["client_secret"].startswith("csec_")
+        assert re.fullmatch(r"csec_[0-9a-hjkmnp-tv-z]{51}[0g]", checkout["client_secret"])
         assert (checkout["amount"], checkout["currency"], checkout["status"]) == ("100.00", "GMD", "pending")
         assert checkout["payment_url"] == f"{server.url}/checkout/{checkout['id']}"
         assert checkout["automatic_payment_methods"] is True

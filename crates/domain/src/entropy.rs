@@ -43,6 +43,13 @@ impl Entropy {
         bytes
     }
 
+    /// 128 bits that are drawn once.
+    pub fn nonce(&mut self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        self.random.fill_bytes(&mut bytes);
+        bytes
+    }
+
     /// A number from 0 to `bound` - 1; good enough for jitter, not for lotteries.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "nothing is below zero");

@@ -43,6 +43,16 @@ impl<T: Object> Id<T> {
         i64::try_from(self.uuid.as_u128() >> 80).expect("48 bits fit")
     }
 
+    /// The id itself, for where it is sealed within something else.
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.uuid.into_bytes()
+    }
+
+    /// What [`Id::to_bytes`] gave. Other bytes make an id that names nothing.
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self::from_uuid(Uuid::from_bytes(bytes))
+    }
+
     fn from_uuid(uuid: Uuid) -> Self {
         Self { uuid, kind: PhantomData }
     }
@@ -140,6 +150,7 @@ mod tests {
         let text = id.to_string();
         assert!(text.starts_with("cs_") && text.len() == 29, "{text}");
         assert_eq!(text.parse(), Ok(id));
+        assert_eq!(Id::from_bytes(id.to_bytes()), id);
         assert_eq!(id.made_at_ms(), 1_700_000_000_000);
         for wrong in ["", "cs_", "xx_01h455vb4pex5vsknk084sn02q", &text.to_uppercase(), &text[3..], &format!("{text}0")]
         {

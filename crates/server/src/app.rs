@@ -55,6 +55,7 @@ use store::{Entity, Store, Tx, Worker};
 use tokio::sync::watch;
 
 use crate::background::Background;
+use crate::credentials::ClientSecretKeys;
 use crate::egress::Egress;
 use crate::error::Failure;
 use crate::mail::Mailer;
@@ -98,7 +99,7 @@ pub struct Context {
     pub addresses: Addresses,
     pub master: MasterKey,
     pub api_key_pepper: Subkey,
-    pub client_secret_pepper: Subkey,
+    pub client_secret_keys: ClientSecretKeys,
     pub form_token_key: Subkey,
     pub page_token_key: Subkey,
     pub kept_answer_key: Subkey,
@@ -122,7 +123,7 @@ impl Context {
         Self {
             addresses,
             api_key_pepper: master.subkey(Purpose::ApiKeyDigest),
-            client_secret_pepper: master.subkey(Purpose::ClientSecretDigest),
+            client_secret_keys: ClientSecretKeys::new(&master),
             form_token_key: master.subkey(Purpose::FormToken),
             page_token_key: master.subkey(Purpose::PageToken),
             kept_answer_key: master.subkey(Purpose::KeptAnswer),

@@ -15,16 +15,14 @@ use aws_lc_rs::digest::{SHA256, digest as sha256};
 use aws_lc_rs::hmac;
 use domain::api_key::KeyKind;
 use domain::checkout::Checkout;
-use domain::{Id, Mode, Object as _};
+use domain::{Id, Mode};
 use subtle::ConstantTimeEq;
 
 use crate::hex;
-use crate::secrets::{SecretText, Subkey};
+use crate::secrets::{MasterKey, Purpose, SecretText, Subkey};
 
 const CHECK_LENGTH: usize = 6;
 const CLIENT_SECRET_PREFIX: &str = "csec_";
-/// Of an id, behind its kind.
-const ID_LENGTH: usize = 26;
 
 /// A well-formed API key. Whether it exists is for the store to say.
 #[derive(Debug, Clone)]
@@ -34,12 +32,21 @@ pub struct ApiKey {
     mode: Mode,
 }
 
-/// What lets a payer's browser act on one checkout: `csec_`, the 26 characters of the checkout's id and 52 of its own. The id
-/// leads to the row, so that nothing has to be found by random text.
+/// What lets a payer's browser act on one checkout: `csec_` and 52 base32 characters (contract §1.6): 128 random bits, and as many
+/// in which the checkout's id is hidden by a keyed hash of the first. To everybody without the key all of it is random, and the
+/// id is no help; whoever has the key reads the id and finds the row by it, so that no index of random text slows each creation
+/// down. That it is the right one, its digest says.
 #[derive(Debug, Clone)]
 pub struct ClientSecret {
     checkout: Id<Checkout>,
     text: SecretText,
+}
+
+/// What client secrets are made, read and digested with.
+#[derive(Clone)]
+pub struct ClientSecretKeys {
+    digest: Subkey,
+    id: Subkey,
 }
 
 /// The text isn't a key of ours: wrong prefix, length, alphabet or check characters.
@@ -68,7 +75,7 @@ impl ApiKey {
             let at = rest.len().checked_sub(CHECK_LENGTH).ok_or(Malformed)?;
             let (random, check) = rest.split_at_checked(at).ok_or(Malformed)?;
             let checked = &text[..text.len() - CHECK_LENGTH];
-            if !base32::is_256(random) || check != check_characters(checked) {
+            if base32::decode_256(random).is_none() || check != check_characters(checked) {
                 return Err(Malformed);
             }
             return Ok(Self { text: SecretText::new(text.to_owned()), kind, mode });
@@ -111,21 +118,35 @@ impl ApiKey {
     }
 }
 
+impl ClientSecretKeys {
+    pub fn new(master: &MasterKey) -> Self {
+        Self { digest: master.subkey(Purpose::ClientSecretDigest), id: master.subkey(Purpose::ClientSecretId) }
+    }
+
+    /// Hides the id beside this nonce, and shows what was hidden.
+    fn mask(&self, nonce: [u8; 16], id: [u8; 16]) -> [u8; 16] {
+        let tag = self.id.tag(&nonce);
+        std::array::from_fn(|at| id[at] ^ tag[at])
+    }
+}
+
 impl ClientSecret {
-    pub fn generate(checkout: Id<Checkout>, random: &[u8; 32]) -> Self {
-        let id = checkout.to_string();
-        let (_, id) = id.split_once('_').expect("an id has its kind before it");
-        let text = format!("{CLIENT_SECRET_PREFIX}{id}{}", base32::encode_256(random));
+    pub fn generate(checkout: Id<Checkout>, nonce: [u8; 16], keys: &ClientSecretKeys) -> Self {
+        let hidden = keys.mask(nonce, checkout.to_bytes());
+        let mut bytes = [0; 32];
+        bytes[..16].copy_from_slice(&nonce);
+        bytes[16..].copy_from_slice(&hidden);
+        let text = format!("{CLIENT_SECRET_PREFIX}{}", base32::encode_256(&bytes));
         Self { checkout, text: SecretText::new(text) }
     }
 
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
+    /// Any 52 characters name some checkout: whether it exists, and this is its secret, is for its digest to say.
+    pub fn parse(text: &str, keys: &ClientSecretKeys) -> Result<Self, Malformed> {
         let body = text.strip_prefix(CLIENT_SECRET_PREFIX).ok_or(Malformed)?;
-        let (id, random) = body.split_at_checked(ID_LENGTH).ok_or(Malformed)?;
-        let checkout = format!("{}_{id}", Checkout::PREFIX).parse().map_err(|_| Malformed)?;
-        if !base32::is_256(random) {
-            return Err(Malformed);
-        }
+        let bytes = base32::decode_256(body).ok_or(Malformed)?;
+        let nonce = std::array::from_fn(|at| bytes[at]);
+        let hidden = std::array::from_fn(|at| bytes[16 + at]);
+        let checkout = Id::from_bytes(keys.mask(nonce, hidden));
         Ok(Self { checkout, text: SecretText::new(text.to_owned()) })
     }
 
@@ -135,8 +156,8 @@ impl ClientSecret {
     }
 
     /// What the checkout keeps: 64 hex digits.
-    pub fn digest(&self, pepper: &Subkey) -> String {
-        peppered_digest(pepper, self.text.expose())
+    pub fn digest(&self, keys: &ClientSecretKeys) -> String {
+        peppered_digest(&keys.digest, self.text.expose())
     }
 
     /// The whole secret, for the answer that creates it.

@@ -40,6 +40,8 @@ pub enum Purpose {
     ApiKeyDigest,
     /// The pepper under the digests of checkout client secrets.
     ClientSecretDigest,
+    /// What hides the checkout's id within its client secret.
+    ClientSecretId,
     /// Signed form tokens of the hosted pages.
     FormToken,
     /// Links that carry their own proof, such as the simulator's pages.
@@ -81,6 +83,7 @@ impl MasterKey {
         let label = match purpose {
             Purpose::ApiKeyDigest => "dalasi api key digest v1",
             Purpose::ClientSecretDigest => "dalasi client secret digest v1",
+            Purpose::ClientSecretId => "dalasi client secret id v1",
             Purpose::FormToken => "dalasi form token v1",
             Purpose::PageToken => "dalasi page token v1",
             Purpose::KeptAnswer => "dalasi kept answer v1",

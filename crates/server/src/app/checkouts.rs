@@ -76,7 +76,7 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewCheckou
 
     let now = tx.now();
     let id: Id<Checkout> = tx.entropy().id(now);
-    let client_secret = ClientSecret::generate(id, &tx.entropy().secret());
+    let client_secret = ClientSecret::generate(id, tx.entropy().nonce(), &context.client_secret_keys);
     let order = Order {
         amount,
         items,
@@ -90,7 +90,7 @@ pub fn create(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewCheckou
         success_url: new.success_url.clone(),
         failure_url: new.failure_url.clone(),
     };
-    let digest = client_secret.digest(&context.client_secret_pepper);
+    let digest = client_secret.digest(&context.client_secret_keys);
     let mut checkout = Checkout::create(id, scope, order, digest, new.expires_in_s, now);
     if let Some(method) = new.payment_method {
         let session_id = tx.entropy().id(now);

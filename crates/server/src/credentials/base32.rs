@@ -28,12 +28,26 @@ pub(super) fn encode_30(bytes: [u8; 4]) -> String {
     (0..6).rev().map(|place| character(bits >> (place * 5))).collect()
 }
 
-/// Whether `text` is what [`encode_256`] gives for some 32 bytes.
-pub(super) fn is_256(text: &str) -> bool {
-    text.len() == 52
-        && text.bytes().all(|byte| ALPHABET.contains(&byte))
-        // The four padding bits are zero: only `0` and `g` carry a single leading bit.
-        && matches!(text.as_bytes()[51], b'0' | b'g')
+/// The bytes for which [`encode_256`] gives `text`, if there are any.
+pub(super) fn decode_256(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 52 {
+        return None;
+    }
+    let mut bytes = [0_u8; 32];
+    let (mut held, mut bits, mut at) = (0_u32, 0_u32, 0);
+    for character in text.bytes() {
+        let value = ALPHABET.iter().position(|one| *one == character)?;
+        held = (held << 5) | u32::try_from(value).ok()?;
+        bits += 5;
+        if bits >= 8 {
+            bits -= 8;
+            bytes[at] = u8::try_from(held >> bits).ok()?;
+            held &= (1 << bits) - 1;
+            at += 1;
+        }
+    }
+    // The four padding bits are zero: one spelling only.
+    (held == 0).then_some(bytes)
 }
 
 fn character(value: u32) -> char {
@@ -64,7 +78,7 @@ mod tests {
             let mut bytes = [0_u8; 32];
             bytes[bit / 8] = 1 << (bit % 8);
             let text = encode_256(&bytes);
-            assert!(is_256(&text), "{text}");
+            assert_eq!(decode_256(&text), Some(bytes), "{text}");
             assert!(seen.insert(text));
         }
     }
@@ -72,7 +86,9 @@ mod tests {
     #[test]
     fn only_whole_canonical_text_is_recognised() {
         let good = encode_256(&[7; 32]);
-        assert!(is_256(&good));
+        assert_eq!(decode_256(&good), Some([7; 32]));
+        assert_eq!(decode_256(&encode_256(&[0xff; 32])), Some([0xff; 32]));
+        let is_256 = |text: &str| decode_256(text).is_some();
         assert!(!is_256(&good[1..]));
         assert!(!is_256(&format!("{good}0")));
         assert!(!is_256(&good.to_uppercase()));

@@ -110,25 +110,39 @@ fn the_digest_of_a_fixed_key_is_pinned() {
 
 #[test]
 fn client_secrets_parse_back_and_hide() {
+    let [keys, others] = [1, 2].map(|byte| ClientSecretKeys::new(&MasterKey::from_bytes([byte; 32])));
     let checkout: Id<Checkout> = "cs_01h455vb4pex5vsknk084sn02q".parse().expect("an id");
-    let secret = ClientSecret::generate(checkout, &[9; 32]);
-    assert_eq!(secret.expose().len(), 5 + 26 + 52);
-    assert_eq!(ClientSecret::parse(secret.expose()).map(|parsed| parsed.checkout()), Ok(checkout));
-    assert_eq!(secret.digest(&pepper(1)).len(), 64);
+    let secret = ClientSecret::generate(checkout, [9; 16], &keys);
+    assert_eq!(secret.expose().len(), 5 + 52);
+    assert_eq!(ClientSecret::parse(secret.expose(), &keys).map(|parsed| parsed.checkout()), Ok(checkout));
+    let read = ClientSecret::parse(secret.expose(), &others).expect("text is text");
+    assert_ne!(read.checkout(), checkout, "only who has the key reads the id");
+    assert_eq!(secret.digest(&keys).len(), 64);
     for wrong in [
         "",
         "csec_",
         "csec_0",
         &secret.expose()[1..],
-        &secret.expose()[..82],
+        &secret.expose()[..56],
+        &format!("{}0", secret.expose()),
         &secret.expose().to_uppercase(),
-        &secret.expose().replace("csec_0", "csec_z"),
-        &format!("csec_{}", "é".repeat(39)),
+        &format!("csec_{}", "é".repeat(26)),
     ] {
-        assert!(ClientSecret::parse(wrong).is_err(), "{wrong}");
+        assert!(ClientSecret::parse(wrong, &keys).is_err(), "{wrong}");
     }
     let key = ApiKey::generate(KeyKind::Secret, Mode::Test, &[9; 32]);
     let shown = format!("{secret:?} {key:?}");
     assert!(shown.contains("[redacted]") && !shown.contains(&secret.expose()[31..41]), "{shown}");
     assert!(!shown.contains(&key.expose()[8..18]), "{shown}");
+}
+
+#[test]
+fn two_client_secrets_of_one_checkout_have_nothing_in_common() {
+    let keys = ClientSecretKeys::new(&MasterKey::from_bytes([1; 32]));
+    let checkout: Id<Checkout> = "cs_01h455vb4pex5vsknk084sn02q".parse().expect("an id");
+    let [one, other] =
+        [[9; 16], [8; 16]].map(|nonce| ClientSecret::generate(checkout, nonce, &keys).expose().to_owned());
+    let alike = std::iter::zip(one.bytes(), other.bytes()).skip(5).filter(|(one, other)| one == other).count();
+    // Of 52 characters chance lets two or three agree; with the id shown, half of them would.
+    assert!(alike < 12, "{one} {other}");
 }

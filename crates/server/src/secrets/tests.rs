@@ -80,6 +80,7 @@ fn every_purpose_has_a_key_of_its_own() {
     let purposes = [
         Purpose::ApiKeyDigest,
         Purpose::ClientSecretDigest,
+        Purpose::ClientSecretId,
         Purpose::FormToken,
         Purpose::PageToken,
         Purpose::KeptAnswer,

@@ -186,9 +186,9 @@ words! {
         .examples(["awa@example.gm"])
         .build();
     ClientSecret = text()
-        .pattern(Some("^csec_[a-z0-9]{78}$"))
+        .pattern(Some("^csec_[0-9a-hjkmnp-tv-z]{52}$"))
         .description(Some("Lets a browser pay this checkout and nothing else. Shown once."))
-        .examples([format!("csec_01h455vb4pex5vsknk084sn02q{}", "0123456789abcdefghjkmnpqrstvwxyz0123456789abcdefghjk")])
+        .examples(["csec_0123456789abcdefghjkmnpqrstvwxyz0123456789abcdefghjg"])
         .build();
     WebhookSecret = text()
         .pattern(Some("^whsec_[A-Za-z0-9+/]{43}=$"))

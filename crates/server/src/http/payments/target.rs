@@ -51,9 +51,9 @@ fn look_up_named(
 ) -> Result<Option<Found>, Failure> {
     let mut named: Vec<(&'static str, Payable)> = Vec::new();
     if let Some(text) = &names.client_secret {
-        let secret = ClientSecret::parse(text).ok();
+        let secret = ClientSecret::parse(text, &context.client_secret_keys).ok();
         let found = secret.as_ref().map(|secret| tx.peek::<Checkout>(scope, secret.checkout())).transpose()?.flatten();
-        match (found, secret.map(|secret| secret.digest(&context.client_secret_pepper))) {
+        match (found, secret.map(|secret| secret.digest(&context.client_secret_keys))) {
             (Some(checkout), Some(digest)) if digests_match(&checkout.client_secret_digest, &digest) => {
                 named.push(("client_secret", Payable::Checkout(checkout.id)));
             }
