@@ -51,8 +51,8 @@ impl<T> Blocked<T> {
         self.state().waiting.push_back(blocked);
     }
 
-    /// The thread that was called is done, and calls for the next one where more wait. Who could then only wait in vain is given
-    /// back.
+    /// The thread that was called is done with the line, if not with whom it took out, and calls for the next one where more wait.
+    /// Who could then only wait in vain is given back.
     pub(crate) fn go_on(&self, call: impl FnOnce() -> bool) -> Vec<T> {
         let mut state = self.state();
         state.is_called = !state.waiting.is_empty() && call();

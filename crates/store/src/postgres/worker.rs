@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::Common;
 use super::connect;
@@ -35,6 +36,13 @@ pub(crate) struct Again {
     error: Error,
     /// Where its thread may; who only adds never does.
     waits_long: bool,
+}
+
+impl Again {
+    /// One of those that may wait long, where it wants to and one is free.
+    fn place<'a>(&self, patient: &'a Semaphore) -> Option<SemaphorePermit<'a>> {
+        if self.waits_long { patient.try_acquire().ok() } else { None }
+    }
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -178,21 +186,30 @@ impl Running {
     }
 
     fn write(&mut self, job: Box<dyn Job>, waits_long: bool) {
-        let blocked = self.write_since(job, self.common.clock.now_us(), waits_long);
-        self.line_up(blocked);
+        self.write_since(job, self.common.clock.now_us(), waits_long);
     }
 
     /// Begun at `begun_us`, perhaps together with others. Who is held up by another transaction longer than its patience lasts
-    /// is given back, unless it wants to wait long and its thread may.
-    fn write_since(&mut self, job: Box<dyn Job>, begun_us: i64, waits_long: bool) -> Option<Again> {
+    /// gets in line, unless it wants to wait long and its thread may.
+    fn write_since(&mut self, job: Box<dyn Job>, begun_us: i64, waits_long: bool) {
+        let Some(again) = self.write_soon(job, begun_us, waits_long) else { return };
+        let common = Arc::clone(&self.common);
+        match again.place(&common.patient) {
+            Some(_place) => self.write_at_last(again),
+            None => self.line_up(again),
+        }
+    }
+
+    /// Given back where it is held up.
+    fn write_soon(&mut self, job: Box<dyn Job>, begun_us: i64, waits_long: bool) -> Option<Again> {
         let patience = if waits_long { self.fair() } else { self.brief() };
         let (job, error) = self.write_with(job, begun_us, patience)?;
-        let common = Arc::clone(&self.common);
-        let (job, error) = match common.patient.try_acquire() {
-            Ok(_place) if waits_long => self.write_with(job, begun_us, Patience::Long)?,
-            _ => (job, error),
-        };
         Some(Again { job, begun_us, error, waits_long })
+    }
+
+    fn write_at_last(&mut self, again: Again) {
+        let held_up = self.write_with(again.job, again.begun_us, Patience::Long);
+        assert!(held_up.is_none(), "who waits long is told what came of it");
     }
 
     /// What is held up longer than that is given back, with what it would be told; where patience is long, nothing is.
@@ -233,8 +250,7 @@ impl Running {
     }
 
     /// A newcomer among those that are held up.
-    fn line_up(&self, blocked: Option<Again>) {
-        let Some(again) = blocked else { return };
+    fn line_up(&self, again: Again) {
         if let Err(Again { job, .. }) = self.common.blocked.push(again, || self.call_for_blocked()) {
             job.refuse(Error::Busy);
         }
@@ -245,7 +261,7 @@ impl Running {
         self.common.messages.upgrade().is_some_and(|messages| messages.try_send(Message::Blocked).is_ok())
     }
 
-    /// The first that can still be begun.
+    /// The first that can still be begun. Where it waits long the line goes on meanwhile: the others may want something else.
     fn try_blocked(&mut self) {
         while let Some(Again { job, begun_us, error, waits_long }) = self.common.blocked.next() {
             if job.abandoned() {
@@ -255,11 +271,20 @@ impl Running {
                 job.refuse(error);
                 continue;
             }
-            if let Some(again) = self.write_since(job, begun_us, waits_long) {
-                self.common.blocked.put_back(again);
+            let Some(again) = self.write_soon(job, begun_us, waits_long) else { break };
+            let common = Arc::clone(&self.common);
+            if let Some(_place) = again.place(&common.patient) {
+                self.go_on();
+                return self.write_at_last(again);
             }
+            self.common.blocked.put_back(again);
             break;
         }
+        self.go_on();
+    }
+
+    /// The next of the line is another thread's.
+    fn go_on(&self) {
         // The store is closed, or refuses whoever comes.
         for Again { job, error, .. } in self.common.blocked.go_on(|| self.call_for_blocked()) {
             job.refuse(error);
@@ -319,10 +344,7 @@ impl Running {
             match &refusal {
                 Some(error) => job.refuse(error.clone()),
                 None if job.abandoned() => {}
-                None => {
-                    let blocked = self.write_since(job, begun_us, false);
-                    self.line_up(blocked);
-                }
+                None => self.write_since(job, begun_us, false),
             }
         }
     }

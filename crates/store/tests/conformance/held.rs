@@ -151,6 +151,43 @@ async fn who_stands_in_the_line_has_a_turn_while_others_write() {
     world.end().await;
 }
 
+/// Whose turn it is in the line may wait long; what the others want may be free meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_long_for_one_row_does_not_hold_up_the_line_for_another() {
+    let Some(world) = World::postgres("who_waits_long_for_one_row").await else { return };
+    let (store, holder) = with_a_held_row(&world).await;
+    let insert = "insert into counters (name, version, value) values ('first', 1, 0)";
+    store.write(move |tx| tx.execute(insert, &[])).await.unwrap();
+    let (of_first, of_free) = (raw_postgres(world.url()).await, raw_postgres(world.url()).await);
+    of_first.batch_execute("begin; update counters set value = 0 where name = 'first'").await.unwrap();
+    of_free.batch_execute("begin; update counters set value = 0 where name = 'free'").await.unwrap();
+
+    // As many as may wait long do so for the first row; the line behind them is of those that want either of two others.
+    let first: Vec<_> = (0..2).map(|_| raise(&store, "first")).collect();
+    tokio::time::sleep(5 * A_MOMENT).await;
+    let (mut held, mut free) = (Vec::new(), Vec::new());
+    for _ in 0..4 {
+        held.push(raise(&store, "held"));
+        free.push(raise(&store, "free"));
+        tokio::time::sleep(A_MOMENT).await;
+    }
+    of_first.batch_execute("rollback").await.unwrap();
+    let answers = tokio::time::timeout(PATIENCE, join_all(first)).await.expect("nobody holds it");
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Ok(1)))), "{answers:?}");
+
+    // Their places are taken by those of the line.
+    tokio::time::sleep(10 * A_MOMENT).await;
+    of_free.batch_execute("rollback").await.unwrap();
+    let answers = tokio::time::timeout(PATIENCE, join_all(free)).await.expect("they wait for those of the other row");
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Ok(1)))), "{answers:?}");
+    assert!(held.iter().all(|write| !write.is_finished()));
+    holder.batch_execute("rollback").await.unwrap();
+    let answers = tokio::time::timeout(PATIENCE, join_all(held)).await.expect("nobody holds it");
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Ok(1)))), "{answers:?}");
+    store.close().await;
+    world.end().await;
+}
+
 fn raise(store: &Store, name: &'static str) -> JoinHandle<Result<u64, Error>> {
     let store = store.clone();
     let raise = "update counters set value = value + 1 where name = $1";

@@ -107,13 +107,17 @@ macro_rules! cases {
                         if called.is_err() {
                             return;
                         }
-                        match blocked.next() {
-                            Some((number, true)) => ended.lock().unwrap().push(number),
-                            Some((number, false)) => blocked.put_back((number, true)),
-                            None => {}
-                        }
+                        // Who ends has left the line before, as who waits long.
+                        let left = match blocked.next() {
+                            Some((number, true)) => Some(number),
+                            Some((number, false)) => {
+                                blocked.put_back((number, true));
+                                None
+                            }
+                            None => None,
+                        };
                         let refused = blocked.go_on(&ask);
-                        ended.lock().unwrap().extend(refused.into_iter().map(|(number, _)| number));
+                        ended.lock().unwrap().extend(refused.into_iter().map(|(number, _)| number).chain(left));
                     }
                 })
             };
