@@ -112,8 +112,8 @@ class Shop:
             return None
         status, _, content = answer
         self.times.append((sent, time.monotonic(), status))
-        if status == 400 and b'"incomplete_body"' in content:
-            return None  # Refused before it was executed, so its key is free.
+        if status == 400 and b'"invalid_json"' in content:
+            return None  # The body was cut: refused before it was executed, so its key is free.
         if status >= 500 or status == 429:
             self.failed.setdefault(key, []).append((status, content))
             return answer

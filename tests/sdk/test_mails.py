@@ -1,12 +1,15 @@
 """Invoices and receipts reach the customer's mailbox: by the published SDK, the real binary and a real mail server."""
 
 import asyncio
+import re
 import time
 import uuid
+from datetime import datetime, timedelta, timezone
 
 import pytest
+from jokoor import Jokoor
 
-from checks import data, eventually, ok, refusal
+from checks import data, error, eventually, ok, refusal
 from invoices import order, whole
 from mailserver import Mail, MailServer
 from server import PLAIN, Api
@@ -118,7 +121,7 @@ def test_one_key_is_one_mail(api, mail_server):
     assert data(api.get(f"/v1/pay/invoices/{invoice['id']}"))["sent_count"] == 1
 
 
-def test_ten_mails_about_one_invoice_are_enough(api, mail_server):
+def test_ten_mails_about_one_invoice_are_enough(api, server, mail_server):
     address = somebody()
     invoice = made(api, customer_email=address)
     path = f"/v1/pay/invoices/{invoice['id']}/send"
@@ -127,10 +130,16 @@ def test_ten_mails_about_one_invoice_are_enough(api, mail_server):
     for count in range(2, 11):
         assert api.post(path, headers=key).content == first.content, "a repetition is no mail"
         assert send(api, invoice)["sent_count"] == count
-    for _ in range(3):
-        refused = api.post(path)
-        refusal(refused, 429, "rate_limited")
-        assert 1 <= int(refused.headers["Retry-After"]) <= 5
+    late = {"Idempotency-Key": uuid.uuid4().hex}
+    for headers in [{}, late, late]:
+        refused = api.post(path, headers=headers)
+        sentence = refusal(refused, 400, "invoice_already_sent")["error"]
+        assert "Retry-After" not in refused.headers, "the SDK would send it again"
+    assert refused.headers["Idempotent-Replayed"] == "true"
+    again_at = datetime.fromisoformat(re.search(r"Send it again from (\S+Z) on", sentence)[1])
+    assert timedelta(0) < again_at - datetime.now(timezone.utc) <= timedelta(seconds=601)
+    with Jokoor(server.keys["test"]["secret"], base_url=server.url) as retrying:
+        assert "Send it again from" in error(retrying.invoices.send(invoice["id"])), "its user reads what to do"
     assert api.post(path, headers=key).content == first.content, "what was answered once is answered again"
     now = data(api.get(f"/v1/pay/invoices/{invoice['id']}"))
     assert (now["sent_count"], now["version"]) == (10, invoice["version"] + 10), "nothing is half-written"

@@ -5,6 +5,7 @@
 use std::fmt;
 
 use crate::money::{Currency, Money, Sum};
+use crate::time::Timestamp;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
@@ -41,6 +42,12 @@ pub enum Refusal {
     InvoiceIsDraft,
     InvoiceAlreadyPaid,
     InvoiceAlreadyCancelled,
+    /// So many mails about it are enough for now.
+    InvoiceAlreadySent {
+        most: usize,
+        /// A whole second, for it is told as one.
+        again_at: Timestamp,
+    },
     InvoiceHasPayments,
     InvoiceOverpayment {
         remaining: Money,
@@ -122,6 +129,7 @@ impl Refusal {
             Refusal::InvoiceIsDraft => "invoice_is_draft",
             Refusal::InvoiceAlreadyPaid => "invoice_already_paid",
             Refusal::InvoiceAlreadyCancelled => "invoice_already_cancelled",
+            Refusal::InvoiceAlreadySent { .. } => "invoice_already_sent",
             Refusal::InvoiceHasPayments => "invoice_has_payments",
             Refusal::InvoiceOverpayment { .. } => "invoice_overpayment",
             Refusal::InvoiceVersionConflict { .. } => "invoice_version_conflict",
@@ -135,10 +143,12 @@ impl Refusal {
             Refusal::TooManyActiveEndpoints { .. } => "too_many_active_endpoints",
             Refusal::AttemptNotUnknown { .. } => "attempt_not_unknown",
             Refusal::KeyAlreadyRevoked => "key_already_revoked",
-            Refusal::TransactionNotRefundable { .. } | Refusal::RefundNotSupported => "transaction_not_refundable",
+            Refusal::TransactionNotRefundable { .. }
+            | Refusal::RefundNotSupported
+            | Refusal::TooManyRefundsAsked { .. } => "transaction_not_refundable",
             Refusal::TransactionAlreadyRefunded => "transaction_already_refunded",
             Refusal::RefundExceedsAmount { .. } => "refund_exceeds_amount",
-            Refusal::TooManyRefunds { .. } | Refusal::TooManyRefundsAsked { .. } => "too_many_refunds",
+            Refusal::TooManyRefunds { .. } => "too_many_refunds",
             Refusal::InsufficientBalance { .. } => "insufficient_balance",
             Refusal::RefundNotUnknown { .. } => "refund_not_unknown",
         }
@@ -199,6 +209,11 @@ impl fmt::Display for Refusal {
             Refusal::InvoiceIsDraft => f.write_str("This invoice is a draft. Finalize it first."),
             Refusal::InvoiceAlreadyPaid => f.write_str("This invoice is paid: nothing more can be done with it."),
             Refusal::InvoiceAlreadyCancelled => f.write_str("This invoice is cancelled. Create a new one instead."),
+            Refusal::InvoiceAlreadySent { most, again_at } => write!(
+                f,
+                "This invoice was sent {most} times within ten minutes. Send it again from {} on, under another idempotency key if you use one.",
+                again_at.to_text()
+            ),
             Refusal::InvoiceHasPayments => f.write_str(
                 "This invoice is partially paid and can't be cancelled, not even once its payments are refunded. Take the rest, or leave it as it is.",
             ),

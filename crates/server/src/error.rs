@@ -21,8 +21,6 @@ pub enum Failure {
     KeyInUse,
     /// So many attempts to pay this are enough for now.
     TooOften,
-    /// So many mails about this are enough for now.
-    TooManyMails,
     /// The database, or what it said.
     Store(store::Error),
     /// A fault of ours.
@@ -51,6 +49,7 @@ impl Failure {
                 | Refusal::InvoiceIsDraft
                 | Refusal::InvoiceAlreadyPaid
                 | Refusal::InvoiceAlreadyCancelled
+                | Refusal::InvoiceAlreadySent { .. }
                 | Refusal::InvoiceHasPayments
                 | Refusal::InvoiceOverpayment { .. }
                 | Refusal::InvoiceVersionConflict { .. }
@@ -76,7 +75,7 @@ impl Failure {
             )
             | Failure::Invalid(_)
             | Failure::KeyReused => 400,
-            Failure::KeyInUse | Failure::TooOften | Failure::TooManyMails => 429,
+            Failure::KeyInUse | Failure::TooOften => 429,
             Failure::Store(store::Error::Unavailable(_) | store::Error::Busy | store::Error::Conflict) => 503,
             Failure::Store(_) | Failure::Broken(_) => 500,
         }
@@ -88,7 +87,7 @@ impl Failure {
             Failure::Invalid(_) => "validation_failed".into(),
             Failure::KeyReused => "idempotency_key_reused".into(),
             Failure::KeyInUse => "idempotency_key_in_use".into(),
-            Failure::TooOften | Failure::TooManyMails => "rate_limited".into(),
+            Failure::TooOften => "rate_limited".into(),
             Failure::Store(store::Error::Unavailable(_) | store::Error::Busy | store::Error::Conflict) => {
                 "unavailable".into()
             }
@@ -108,9 +107,6 @@ impl Failure {
                 "The first request with this idempotency key is still running. Try again in a second.".into()
             }
             Failure::TooOften => "There were too many attempts to pay this. Try again in a few minutes.".into(),
-            Failure::TooManyMails => {
-                "Ten mails about this were sent within ten minutes. Wait some minutes before you send another.".into()
-            }
             Failure::Store(store::Error::Busy) => {
                 "There is more to do right now than can be done at once. Nothing was changed; try again.".into()
             }
@@ -185,11 +181,9 @@ impl fmt::Display for Failure {
                 }
                 Ok(())
             }
-            Failure::Refused(_)
-            | Failure::KeyReused
-            | Failure::KeyInUse
-            | Failure::TooOften
-            | Failure::TooManyMails => f.write_str(&self.sentence()),
+            Failure::Refused(_) | Failure::KeyReused | Failure::KeyInUse | Failure::TooOften => {
+                f.write_str(&self.sentence())
+            }
         }
     }
 }

@@ -220,7 +220,7 @@ pub fn send(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<Invoice>) -
     if !is_mailable(&invoice.customer.email) {
         return Err(Refusal::CustomerEmailMissing.into());
     }
-    mails::refuse_one_too_many(tx, scope, &id.to_string())?;
+    mails::refuse_one_too_many(tx, scope, id)?;
     mails::owe(tx, scope, MailKind::Invoice, id.to_string(), &invoice.customer.email)?;
     publish::invoice_event(tx, context, &mut invoice, event)?;
     watch(tx, &invoice)?;

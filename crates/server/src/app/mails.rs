@@ -7,11 +7,11 @@ pub use held::{HeldMail, LEASE};
 
 use std::time::Duration;
 
-use domain::Scope;
 use domain::invoice::{Invoice, Status};
 use domain::mail::{Mail, MailAttempted, MailKind, MailStatus};
 use domain::receipt::Receipt;
 use domain::webhook::WebhookEndpoint;
+use domain::{Id, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::mails::{self, ClaimedMail};
 
@@ -27,14 +27,23 @@ const RECENTLY: Duration = Duration::from_secs(600);
 /// Of what a mail is about, which may change each time while its file is made.
 const MOST_READINGS: usize = 3;
 
-/// In the transaction that would owe one more about an object, which is locked.
-pub fn refuse_one_too_many(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<(), Failure> {
-    if is_one_too_many(tx, scope, object_id)? { Err(Failure::TooManyMails) } else { Ok(()) }
+/// In the transaction that would owe one more about an invoice, which is locked.
+pub fn refuse_one_too_many(tx: &mut Tx<'_>, scope: Scope, invoice: Id<Invoice>) -> Result<(), Failure> {
+    match full_until(tx, scope, &invoice.to_string())? {
+        Some(until) => {
+            // What is told in whole seconds is not told too early.
+            let again_at = until.plus(Duration::from_micros(999_999)).floor_to_second();
+            Err(Refusal::InvoiceAlreadySent { most: MOST_OF_OBJECT, again_at }.into())
+        }
+        None => Ok(()),
+    }
 }
 
-fn is_one_too_many(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<bool, Failure> {
+/// From when on there may be one more, where there may be none now.
+fn full_until(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<Option<Timestamp>, Failure> {
     let newest = mails::newest_of_object(tx, scope, object_id, MOST_OF_OBJECT)?;
-    Ok(newest.len() == MOST_OF_OBJECT && newest.last().is_some_and(|oldest| tx.now().since(*oldest) < RECENTLY))
+    let until = newest.get(MOST_OF_OBJECT - 1).map(|oldest| oldest.plus(RECENTLY));
+    Ok(until.filter(|until| tx.now() < *until))
 }
 
 /// Owes a mail about an object to an address that mail can be sent to.
@@ -59,7 +68,7 @@ pub fn owe_receipt(tx: &mut Tx<'_>, context: &Context, receipt: &Receipt) -> Res
 pub fn owe_endpoint_disabled(tx: &mut Tx<'_>, context: &Context, endpoint: &WebhookEndpoint) -> Result<(), Failure> {
     assert!(!endpoint.is_active(), "an endpoint to which nothing is sent any more");
     let (scope, object_id) = (endpoint.scope, endpoint.id.to_string());
-    if !context.sends_mail || is_one_too_many(tx, scope, &object_id)? {
+    if !context.sends_mail || full_until(tx, scope, &object_id)?.is_some() {
         return Ok(());
     }
     let organization = organization_of(tx, scope)?;

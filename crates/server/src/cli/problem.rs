@@ -30,8 +30,8 @@ enum Kind {
 }
 
 /// Codes that no argument of a command explains.
-const MADE_WRONG: [&str; 5] =
-    ["invalid_json", "incomplete_body", "card_data_not_allowed", "invalid_idempotency_key", "idempotency_key_conflict"];
+const MADE_WRONG: [&str; 4] =
+    ["invalid_json", "card_data_not_allowed", "invalid_idempotency_key", "idempotency_key_conflict"];
 
 impl Problem {
     pub(super) fn failed(text: impl Into<String>) -> Self {
@@ -113,11 +113,9 @@ impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Refused(domain::Refusal::NotFound { .. }) => Self::not_found(failure.to_string()),
-            Failure::Refused(_)
-            | Failure::KeyReused
-            | Failure::KeyInUse
-            | Failure::TooOften
-            | Failure::TooManyMails => Self::conflict(failure.to_string()),
+            Failure::Refused(_) | Failure::KeyReused | Failure::KeyInUse | Failure::TooOften => {
+                Self::conflict(failure.to_string())
+            }
             Failure::Invalid(_) => Self::usage(failure.to_string()),
             Failure::Store(error) => error.into(),
             Failure::Broken(_) => Self::failed(failure.to_string()),

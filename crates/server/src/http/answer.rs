@@ -14,8 +14,10 @@ use super::json::InvalidJson;
 use super::request_id::RequestId;
 use crate::error::Failure;
 
-/// What `Retry-After` says at most.
+/// What `Retry-After` says at most with 503.
 pub const LONGEST_RETRY_S: u64 = 10;
+/// As long as contract §1.4 lets anybody be sent away with 429.
+pub const LONGEST_RATE_RETRY_S: u64 = 5;
 
 /// A finished answer: its status and the exact bytes of its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -225,12 +227,9 @@ impl From<Vec<Fault>> for Problem {
     }
 }
 
-/// As long as contract §1.5 lets anybody be sent away who asks too often.
-const LONGEST_RATE_RETRY_S: u64 = 5;
-
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
-        let is_too_often = matches!(failure, Failure::TooOften | Failure::TooManyMails);
+        let is_too_often = matches!(failure, Failure::TooOften);
         let cause = failure.is_fault().then(|| Box::new(failure.clone()));
         let status = StatusCode::from_u16(failure.status()).expect("the map of failures holds statuses");
         let is_gone = matches!(failure, Failure::Store(store::Error::Unavailable(_)));

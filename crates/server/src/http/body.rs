@@ -98,10 +98,10 @@ pub(super) fn timed_out() -> Problem {
     )
 }
 
-pub(super) fn incomplete() -> Problem {
+fn incomplete() -> Problem {
     Problem::new(
         StatusCode::BAD_REQUEST,
-        "incomplete_body",
+        "invalid_json",
         "The body ended before its end or is not framed as HTTP asks; send it again.",
     )
 }

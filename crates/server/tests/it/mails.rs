@@ -402,7 +402,12 @@ async fn about_one_invoice_ten_mails_are_enough_for_ten_minutes() {
     for count in 2..=10 {
         assert_eq!(world.send_invoice(invoice.id).await.unwrap().sent_count, count);
     }
-    assert_eq!(world.send_invoice(invoice.id).await.unwrap_err(), Failure::TooManyMails);
+    let refused = world.send_invoice(invoice.id).await.unwrap_err();
+    let Failure::Refused(Refusal::InvoiceAlreadySent { most: 10, again_at }) = refused else { panic!("{refused}") };
+    assert_eq!((refused.status(), &*refused.code(), refused.is_final()), (400, "invoice_already_sent", true));
+    let wait = again_at.since(world.now());
+    assert!((Duration::from_secs(500)..=Duration::from_secs(601)).contains(&wait), "{wait:?}");
+    assert!(refused.sentence().contains(&again_at.to_text()), "{}", refused.sentence());
     let (scope, id) = (world.scope, invoice.id);
     let stored = world.app.read(move |tx, _| Ok(tx.peek::<Invoice>(scope, id)?)).await.unwrap().unwrap();
     assert_eq!((stored.sent_count, world.mails_of(id).await.len()), (10, 10));

@@ -11,7 +11,6 @@ pub(super) fn expect(answer: &Answer, predicted: Result<(), &'static str>, statu
     let (wanted, code) = match predicted {
         Ok(()) => (status, ""),
         Err(code) if code.ends_with("_not_found") => (404, code),
-        Err("rate_limited") => (429, "rate_limited"),
         Err(code) => (400, code),
     };
     if answer.status == wanted && answer.code() == code {

@@ -129,7 +129,7 @@ impl Side {
         }
         // Ten mails about one within ten minutes are enough.
         if invoice.sent_at.iter().rev().nth(9).is_some_and(|sent_at| now - sent_at < 600 * SECOND) {
-            return Err("rate_limited");
+            return Err("invoice_already_sent");
         }
         self.invoice_timer(id, now);
         let invoice = self.invoices.get_mut(id).expect("it was looked up");

@@ -202,10 +202,10 @@ async fn a_connection_ends_where_a_body_was_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_slow_body_is_a_timeout_and_a_broken_one_incomplete() {
+async fn a_slow_body_is_a_timeout_and_a_broken_one_no_json() {
     for (kind, status, code) in [
         (std::io::ErrorKind::TimedOut, 408, "request_timeout"),
-        (std::io::ErrorKind::ConnectionReset, 400, "incomplete_body"),
+        (std::io::ErrorKind::ConnectionReset, 400, "invalid_json"),
     ] {
         let frames = futures_util::stream::iter([Err::<Frame<Bytes>, _>(std::io::Error::from(kind))]);
         let reply = send(request("POST", "/things"), HttpBody::new(StreamBody::new(frames))).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::examples::Example;
-use crate::http::answer::{LONGEST_RETRY_S, Problem};
+use crate::http::answer::{LONGEST_RATE_RETRY_S, LONGEST_RETRY_S, Problem};
 use crate::http::request_id::RequestId;
 
 /// Adds to the success of an operation what its annotation can't say.
@@ -68,7 +68,8 @@ fn refusal(status: u16, problems: &[&Problem], is_authenticated: bool, replays: 
     let mut headers = headers_of(is_authenticated && status != 401);
     match status {
         401 => drop(headers.insert("WWW-Authenticate".into(), header("WWW-Authenticate"))),
-        429 | 503 => drop(headers.insert("Retry-After".into(), header("Retry-After"))),
+        429 => drop(headers.insert("Retry-After".into(), header("Retry-After-429"))),
+        503 => drop(headers.insert("Retry-After".into(), header("Retry-After-503"))),
         400 | 404 if replays => drop(headers.insert("Idempotent-Replayed".into(), header("Idempotent-Replayed"))),
         _ => {}
     }
@@ -124,6 +125,13 @@ fn headers_of(is_authenticated: bool) -> Map<String, Value> {
 /// Each header once, for all responses.
 pub(super) fn headers() -> Value {
     let whole = json!({ "type": "integer", "minimum": 0 });
+    let wait = |longest: u64| {
+        json!({
+            "description": "Seconds to wait before the next try.",
+            "required": true,
+            "schema": { "type": "integer", "minimum": 1, "maximum": longest },
+        })
+    };
     json!({
         "X-Request-Id": {
             "description": "Names this request, in our log too. Quote it when you ask.",
@@ -137,11 +145,8 @@ pub(super) fn headers() -> Value {
         "RateLimit-Limit": { "description": "How many requests may come at once. Absent where no limit is set.", "schema": whole },
         "RateLimit-Remaining": { "description": "How many may come right now.", "schema": whole },
         "RateLimit-Reset": { "description": "Seconds until the whole limit is there again.", "schema": whole },
-        "Retry-After": {
-            "description": "Seconds to wait before the next try.",
-            "required": true,
-            "schema": { "type": "integer", "minimum": 1, "maximum": LONGEST_RETRY_S },
-        },
+        "Retry-After-429": wait(LONGEST_RATE_RETRY_S),
+        "Retry-After-503": wait(LONGEST_RETRY_S),
         "WWW-Authenticate": { "description": "How to authenticate.", "schema": { "type": "string", "enum": ["Bearer"] } },
     })
 }

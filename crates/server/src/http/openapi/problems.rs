@@ -54,7 +54,7 @@ pub(super) fn common(access: Access, repeats: Repeats) -> Vec<Problem> {
         return problems;
     }
     if repeats.writes() {
-        problems.extend([invalid_json(), body::incomplete()]);
+        problems.push(invalid_json());
     }
     if repeats.takes_key() {
         problems.push(caller::invalid_key());

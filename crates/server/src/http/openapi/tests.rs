@@ -87,6 +87,29 @@ fn every_example_is_what_its_schema_says() {
     assert!(seen > 150, "only {seen} examples were looked at");
 }
 
+/// Contract §1.4: the published SDK sleeps it in full.
+#[test]
+fn who_asks_too_often_waits_five_seconds_at_most() {
+    let document = whole();
+    let mut seen = 0;
+    for (name, answer) in document["components"]["responses"].as_object().expect("shared answers") {
+        let longest = match &name[..] {
+            _ if name.starts_with("TooManyRequests") => 5,
+            _ if name.starts_with("Unavailable") => 10,
+            _ => continue,
+        };
+        let header = answer["headers"]["Retry-After"]["$ref"].as_str().expect("it says when to come back");
+        let header = document.pointer(header.trim_start_matches('#')).expect("a header");
+        assert_eq!(
+            (&header["schema"]["minimum"], &header["schema"]["maximum"]),
+            (&json!(1), &json!(longest)),
+            "{name}"
+        );
+        seen += 1;
+    }
+    assert!(seen > 3, "only {seen} answers were looked at");
+}
+
 #[test]
 fn an_undeclared_field_is_a_fault_in_every_answer() {
     let document = whole();

@@ -3,11 +3,10 @@
 use domain::api_key::{Area, Right};
 use domain::invoice::Invoice;
 use domain::receipt::Receipt;
-use domain::{Currency, Money, Refusal};
+use domain::{Currency, Money, Refusal, Timestamp};
 
 use super::super::problems::{Access, Repeats, invalid, refused};
 use super::{in_list, unexpected_body};
-use crate::error::Failure;
 use crate::fault::FaultCode;
 use crate::http::answer::Problem;
 
@@ -44,7 +43,8 @@ pub(super) fn about(id: &str) -> Option<(Access, Repeats, &'static str)> {
              PDF. The answer means that the mail is kept for sending: it leaves as soon as the mail server takes it, is \
              tried again for about three days (less long where the server takes it three times and its answer is lost), \
              and is not sent for an invoice that was cancelled meanwhile. Where you correct the address before it has left, it goes to the new one. Every call is one more mail, of which there may be ten \
-             within ten minutes; a repetition under the same key is none. In test mode it is sent as well and says TEST.",
+             within ten minutes: the next is refused with `invoice_already_sent` and a sentence that says from when on it may be \
+             sent again. A repetition under the same key is no mail. In test mode it is sent as well and says TEST.",
         ),
         "cancel_invoice" => (
             write,
@@ -126,7 +126,7 @@ pub(super) fn problems(id: &str) -> Option<Vec<Problem>> {
             cancelled(),
             refused(Refusal::EmailNotConfigured),
             refused(Refusal::CustomerEmailMissing),
-            Failure::TooManyMails.into(),
+            refused(Refusal::InvoiceAlreadySent { most: 10, again_at: Timestamp::from_micros(1_768_479_000_000_000) }),
             absent(),
         ],
         "cancel_invoice" => vec![
