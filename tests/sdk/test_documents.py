@@ -21,6 +21,17 @@ def read(file):
     return " ".join(done.stdout.decode().split())
 
 
+def masked(text):
+    """Those words as a reader without a key sees them."""
+    assert "awa@example.gm" in text and "+2207123412" in text, text
+    return text.replace("awa@example.gm", "a•••@e•••.gm").replace("+2207123412", "+220 7•• ••12")
+
+
+def same(one, other):
+    """Whatever room the words take."""
+    return one.replace(" ", "") == other.replace(" ", "")
+
+
 def download(sdk, invoice):
     """The file, by way of the SDK's text."""
     return ok(sdk.invoices.download_pdf(invoice["id"]))["raw"].encode("latin-1")
@@ -159,17 +170,94 @@ class TestInvoices:
         assert "not" in error(sdk.invoices.download_pdf(f"inv_{NOBODYS}")).lower()
 
 
+class TestRefunded:
+    """An invoice stays `paid` whatever goes back of it, and its file says what its page says."""
+
+    @pytest.fixture
+    def gives_back(self, sdk):
+        """Of an invoice's payment by hand; done at once."""
+
+        def give(payment, amount=None):
+            refund = ok(sdk.refunds.create(payment["transaction_id"], **({"amount": amount} if amount else {})))
+            assert refund["status"] == "completed"
+
+        return give
+
+    def test_parts_are_said_and_the_whole_is_marked(self, sdk, bill, anonymous, gives_back):
+        invoice = bill()
+        for amount in ("60.00", "40.00"):
+            ok(sdk.invoices.record_payment(invoice["id"], amount=amount, payment_method="cash"))
+        first, second = sorted(ok(sdk.invoices.list_payments(invoice["id"])), key=lambda it: it["amount"], reverse=True)
+
+        def files():
+            public = anonymous.get(f"/invoice/{invoice['id']}/pdf").content
+            return [read(file) for file in (download(sdk, invoice), public)]
+
+        for text in files():
+            assert "PAID" in text and "efunded" not in text and "REFUNDED" not in text, text
+        told = (("15.00", first, "15.00"), (None, first, "60.00"), (None, second, "100.00"))
+        for amount, payment, sum_of_all in told:
+            gives_back(payment, amount)
+            is_whole = sum_of_all == "100.00"
+            page = anonymous.get(f"/invoice/{invoice['id']}").text
+            assert ("<title>Paid back" in page) == is_whole
+            for text in files():
+                assert f"Refunded {sum_of_all} GMD" in text, text
+                assert "Paid 100.00 GMD" in text and "Amount due 0.00 GMD" in text, text
+                assert ("REFUNDED" in text, "PAID" in text) == (is_whole, not is_whole), text
+        assert ok(sdk.invoices.get(invoice["id"]))["status"] == "paid"
+
+    def test_a_part_of_what_is_not_paid_yet(self, sdk, bill, gives_back):
+        invoice = bill()
+        ok(sdk.invoices.record_payment(invoice["id"], amount="30.00", payment_method="cash"))
+        [payment] = ok(sdk.invoices.list_payments(invoice["id"]))
+        gives_back(payment)
+        text = read(download(sdk, invoice))
+        assert "Refunded 30.00 GMD" in text and "Amount due 70.00 GMD" in text and "REFUNDED" not in text, text
+
+    def test_what_was_paid_online(self, sdk, paid_invoice):
+        invoice = paid_invoice()
+        [payment] = ok(sdk.invoices.list_payments(invoice["id"]))
+        before = read(download(sdk, invoice))
+        refund = ok(sdk.refunds.create(payment["transaction_id"]))
+        eventually(lambda: ok(sdk.refunds.get(refund["id"]))["status"] == "completed")
+        text = read(download(sdk, invoice))
+        assert "PAID" in before and "PAID" not in text, text
+        assert "REFUNDED" in text and "Refunded 100.00 GMD" in text, text
+
+
 class TestHostedInvoices:
     """Beside the invoice's page, for whoever was given its address."""
 
-    def test_it_is_the_same_file(self, sdk, bill, anonymous):
-        invoice = bill()
+    def test_it_says_the_same_and_masks_what_its_page_masks(self, sdk, bill, anonymous):
+        invoice = bill(customer_phone="+2207123412", customer_address="Serrekunda")
         answer = anonymous.get(f"/invoice/{invoice['id']}/pdf")
         assert answer.status_code == 200
         assert answer.headers["Content-Type"] == "application/pdf"
         assert answer.headers["Content-Disposition"] == f'inline; filename="{invoice["invoice_number"]}.pdf"'
         assert "no-store" in answer.headers["Cache-Control"]
-        assert answer.content == download(sdk, invoice)
+        text, page = read(answer.content), anonymous.get(f"/invoice/{invoice['id']}").text
+        for whole, shown in (("awa@example.gm", "a•••@e•••.gm"), ("2207123412", "+220 7•• ••12")):
+            assert whole not in page and shown in page
+            assert whole not in text.replace(" ", ""), text
+        assert same(text, masked(read(download(sdk, invoice)))), text
+
+    def test_neither_file_is_taken_for_the_other(self, sdk, bill, anonymous):
+        invoice = bill(customer_phone="+2207123412")
+        files = [
+            file
+            for _ in range(3)
+            for file in (anonymous.get(f"/invoice/{invoice['id']}/pdf").content, download(sdk, invoice))
+        ]
+        assert len(set(files[::2])) == len(set(files[1::2])) == 1
+        assert "awa@example.gm" not in read(files[0]) and "awa@example.gm" in read(files[1])
+
+    def test_what_was_not_given_is_not_masked(self, api, anonymous):
+        customer = data(api.post("/v1/pay/customers", {"phone": "+2203004477"}), 201)
+        nameless = order(customer_id=customer["id"], customer_email=None, customer_name=None)
+        invoice = data(api.post("/v1/pay/invoices", nameless), 201)
+        text = read(anonymous.get(f"/invoice/{invoice['id']}/pdf").content)
+        assert "+220 3•• ••77" in text and text.count("•") == 4, text
 
     def test_a_draft_is_nobodys_business(self, sdk, bill, anonymous):
         draft = bill(is_draft=True)
@@ -209,13 +297,15 @@ class TestReceipts:
             assert words in text, f"{words!r} is missing: {text}"
 
     def test_its_code_opens_it(self, anonymous, api, paid_invoice):
-        [receipt] = paid_invoice()["receipts"]
+        [receipt] = paid_invoice(customer_phone="+2207123412")["receipts"]
         path = urlsplit(receipt["receipt_url"]).path
+        whole = api.get(f"/v1/pay/receipts/{receipt['id']}/download").content
         answer = anonymous.get(path)
         assert answer.status_code == 200
         assert answer.headers["Content-Type"] == "application/pdf"
         assert answer.headers["Referrer-Policy"] == "no-referrer"
-        assert answer.content == api.get(f"/v1/pay/receipts/{receipt['id']}/download").content
+        assert same(read(answer.content), masked(read(whole)))
+        assert api.get(f"/v1/pay/receipts/{receipt['id']}/download").content == whole, "the one took the other's place"
         code = path.removeprefix("/receipts/").removesuffix(".pdf")
         assert anonymous.get(f"/receipts/{code[:8]}-{code[8:].upper()}.pdf").content == answer.content
         other = code[:-1] + ("0" if code[-1] != "0" else "1")

@@ -83,6 +83,7 @@ pub(crate) fn invoice_file(input: &[u8]) {
         tax: 0,
         total: i64::MAX,
         paid: 0,
+        refunded: i64::MAX,
         remaining: i64::MAX,
         notes: parts.next(),
         pay_address: Some(parts.next()),

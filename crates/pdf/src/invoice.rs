@@ -21,6 +21,7 @@ pub(crate) fn compose(typesetter: &mut Typesetter, invoice: &Invoice, logo: Opti
         State::Cancelled => Some((words.cancelled, ALARM)),
         State::Overdue => Some((words.overdue, ALARM)),
         State::Paid => Some((words.paid_mark, about.accent)),
+        State::Refunded => Some((words.refunded_mark, MUTED)),
     };
     if let (State::Draft | State::Cancelled, Some((mark, _))) = (invoice.state, mark) {
         about.mark(typesetter, mark);
@@ -53,12 +54,15 @@ fn close(sheets: &mut Sheets, typesetter: &mut Typesetter, at: Place, invoice: &
     let amount = |minor| figures::amount(minor, &invoice.currency, invoice.locale);
     let tax = format!("{} ({})", words.tax, figures::rate(&invoice.tax_rate, invoice.locale));
     let sum = |label: &str, minor, style| Sum { label: label.to_owned(), value: amount(minor), style };
-    let sums = [
+    let mut sums = vec![
         sum(words.subtotal, invoice.subtotal, BODY),
         sum(&tax, invoice.tax, BODY),
         sum(words.total, invoice.total, BODY.strong()),
         sum(words.paid, invoice.paid, BODY),
     ];
+    if invoice.refunded > 0 {
+        sums.push(sum(words.refunded, invoice.refunded, BODY));
+    }
     let due = sum(words.remaining, invoice.remaining, Style::new(14.0).strong().colour(WHITE));
     // Nobody is to pay a cancelled invoice, so nothing calls for it.
     let ground = if invoice.state == State::Cancelled { MUTED } else { sheets.about.accent };

@@ -64,6 +64,8 @@ pub enum State {
     Open,
     Overdue,
     Paid,
+    /// Paid, and all of it paid back since.
+    Refunded,
     Cancelled,
 }
 
@@ -87,6 +89,8 @@ pub struct Invoice {
     pub tax: i64,
     pub total: i64,
     pub paid: i64,
+    /// What of it was paid back since; left out where that is nothing.
+    pub refunded: i64,
     pub remaining: i64,
     pub notes: String,
     /// Where it can be paid, in text and as a QR code; absent when it can't.

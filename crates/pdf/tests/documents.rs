@@ -126,6 +126,7 @@ fn drafts_and_cancelled_invoices_are_marked_on_paper() {
         (State::Draft, "DRAFT", "BROUILLON"),
         (State::Cancelled, "CANCELLED", "ANNULÉE"),
         (State::Paid, "PAID", "PAYÉE"),
+        (State::Refunded, "REFUNDED", "REMBOURSÉE"),
         (State::Overdue, "OVERDUE", "EN RETARD"),
     ];
     for (state, english, french) in marks {
@@ -138,6 +139,23 @@ fn drafts_and_cancelled_invoices_are_marked_on_paper() {
     for (_, mark, _) in marks {
         assert!(!open.contains(mark), "{mark} on an open invoice");
     }
+}
+
+#[test]
+fn what_was_paid_back_stands_below_what_was_paid() {
+    let paid = Invoice { state: State::Paid, paid: 6_635_615, remaining: 0, pay_address: None, ..samples::invoice() };
+    let untouched = reader::text(&rendered(&paid));
+    assert!(untouched.contains("PAID") && !untouched.contains("Refunded"), "{untouched}");
+    let part = reader::text(&rendered(&Invoice { refunded: 100_000, ..paid.clone() }));
+    assert!(part.contains("PAID"), "{part}");
+    assert_reads(&part, &["Paid 66,356.15 GMD", "Refunded 1,000.00 GMD", "Amount due 0.00 GMD"]);
+    let whole = Invoice { state: State::Refunded, refunded: 6_635_615, ..paid };
+    let english = reader::text(&rendered(&whole));
+    assert!(!english.contains("PAID"), "{english}");
+    assert_reads(&english, &["REFUNDED", "Paid 66,356.15 GMD", "Refunded 66,356.15 GMD", "Amount due 0.00 GMD"]);
+    let french = reader::text(&rendered(&Invoice { locale: Locale::French, ..whole }));
+    assert!(!french.contains("PAYÉE"), "{french}");
+    assert_reads(&french, &["REMBOURSÉE", "Payé 66 356,15 GMD", "Remboursé 66 356,15 GMD", "Reste à payer 0,00 GMD"]);
 }
 
 #[test]

@@ -172,6 +172,7 @@ fn invoices() -> impl Strategy<Value = Invoice> {
         Just(State::Open),
         Just(State::Overdue),
         Just(State::Paid),
+        Just(State::Refunded),
         Just(State::Cancelled)
     ];
     let line = (text(), any::<(i64, i64, i64)>()).prop_map(|(description, (quantity, unit_price, total))| Line {
@@ -182,11 +183,11 @@ fn invoices() -> impl Strategy<Value = Invoice> {
     });
     (
         (any::<bool>(), merchant(), state, any::<bool>(), text(), moment(), party()),
-        (text(), 0..=4_u8, proptest::collection::vec(line, 0..30), any::<[i64; 5]>(), text(), text()),
+        (text(), 0..=4_u8, proptest::collection::vec(line, 0..30), any::<[i64; 6]>(), text(), text()),
         proptest::option::of(text()),
     )
         .prop_map(|((french, merchant, state, test, number, as_of, bill_to), sums, pay_address)| {
-            let (code, exponent, lines, [subtotal, tax, total, paid, remaining], tax_rate, notes) = sums;
+            let (code, exponent, lines, [subtotal, tax, total, paid, refunded, remaining], tax_rate, notes) = sums;
             Invoice {
                 locale: if french { Locale::French } else { Locale::English },
                 merchant,
@@ -204,6 +205,7 @@ fn invoices() -> impl Strategy<Value = Invoice> {
                 tax,
                 total,
                 paid,
+                refunded,
                 remaining,
                 notes,
                 pay_address,

@@ -23,6 +23,7 @@ pub mod listener;
 pub mod logging;
 pub mod logo;
 pub mod mail;
+pub mod mask;
 pub mod metrics;
 pub mod monotonic;
 pub mod pages;

@@ -13,7 +13,6 @@ mod form;
 pub mod headers;
 mod html;
 mod logos;
-pub mod mask;
 pub mod message;
 pub mod moment;
 mod note;

@@ -26,6 +26,7 @@ pub fn invoice() -> Invoice {
         tax: 865_515,
         total: 6_635_615,
         paid: 1_500_000,
+        refunded: 0,
         remaining: 5_135_615,
         notes: "Thank you for your business.\nPlease quote the invoice number with your payment. Prices hold until the due date.".into(),
         pay_address: Some("https://pay.example.gm/invoice/inv_01jd8zv5k2e9rb4x7q3mwhcg6t".into()),

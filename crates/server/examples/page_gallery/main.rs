@@ -13,7 +13,7 @@ use std::fs;
 use std::io::{Error, Result};
 use std::path::Path;
 
-use dalasi::pages;
+use dalasi::{mask, pages};
 use pages::assets;
 use pages::headers::{Nonce, for_page};
 use pages::text::Locale;

@@ -1,11 +1,12 @@
 //! Every state of every page, with sample data: for looking at, for the accessibility check, and for the
 //! tests of size and escaping, which all have to see the same pages.
 
+use super::mask;
 use super::pages::assets::{Asset, SCRIPT, VERIFY_SCRIPT};
 use super::pages::headers::Nonce;
 use super::pages::text::{Language, Locale};
 use super::pages::view::*;
-use super::pages::{mask, message, payment, simulator, verify};
+use super::pages::{message, payment, simulator, verify};
 
 #[path = "invoices.rs"]
 mod invoices;

@@ -18,7 +18,7 @@ use store::Tx;
 use store::queries::{documents, jobs, locate, logos};
 
 use super::renderings::{Place, Rendered};
-use super::{App, Context, invoices, look_up, organization_of, receipt_statements};
+use super::{App, Context, invoices, look_up, organization_of, receipt_statements, receipts};
 use crate::error::Failure;
 
 /// Of a job: over about an hour.
@@ -38,6 +38,15 @@ impl Subject {
             Subject::Receipt(id) => id.to_string(),
         }
     }
+}
+
+/// Who is to read a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// The merchant, or the customer that it is mailed to.
+    Party,
+    /// Whoever has its address: the customer's phone and e-mail address are masked, as on pages.
+    Anybody,
 }
 
 /// A PDF file.
@@ -64,6 +73,8 @@ pub(super) struct Wanted {
     values: Arc<Values>,
     pub(super) edition: String,
     kept: Option<Vec<u8>>,
+    /// Under which name: that for anybody never takes the place of the other one, nor tells how making that went.
+    kept_as: String,
 }
 
 #[derive(Debug)]
@@ -98,33 +109,33 @@ impl Values {
 impl App {
     /// The file of an object as it stands.
     pub async fn document(&self, scope: Scope, subject: Subject) -> Result<File, Failure> {
-        self.document_for(Asker::Somebody, scope, subject).await
+        self.document_for(Asker::Somebody, scope, subject, Reader::Party).await
     }
 
-    async fn document_for(&self, asker: Asker, scope: Scope, subject: Subject) -> Result<File, Failure> {
-        let wanted = self.read(move |tx, context| wanted(tx, context, scope, subject)).await?;
-        self.file(asker, scope, subject, wanted).await
-    }
-
-    /// The kept one, or one that is made.
-    pub(super) async fn file(
+    async fn document_for(
         &self,
         asker: Asker,
         scope: Scope,
         subject: Subject,
-        wanted: Wanted,
+        reader: Reader,
     ) -> Result<File, Failure> {
-        let Wanted { name, values, edition, kept } = wanted;
+        let wanted = self.read(move |tx, context| wanted(tx, context, scope, subject, reader)).await?;
+        self.file(asker, scope, wanted).await
+    }
+
+    /// The kept one, or one that is made.
+    pub(super) async fn file(&self, asker: Asker, scope: Scope, wanted: Wanted) -> Result<File, Failure> {
+        let Wanted { name, values, edition, kept, kept_as } = wanted;
         if let Some(bytes) = kept {
             return Ok(File { name, bytes: bytes.into() });
         }
         let app = self.clone();
         let rendered = match asker {
             // Nobody waits behind what is made only while there is nothing else to do.
-            Asker::Nobody => app.rendered(None, scope, subject, values, edition).await,
+            Asker::Nobody => app.rendered(None, scope, kept_as, values, edition).await,
             Asker::Somebody | Asker::Worker => {
-                let name = format!("{} {edition}", subject.object_id());
-                let make = |place| app.rendered(Some(place), scope, subject, values, edition);
+                let name = format!("{kept_as} {edition}");
+                let make = |place| app.rendered(Some(place), scope, kept_as, values, edition);
                 self.renderings().once(name, self.place(asker, scope.mode), make).await?
             }
         };
@@ -143,7 +154,7 @@ impl App {
         self,
         place: Option<Place>,
         scope: Scope,
-        subject: Subject,
+        kept_as: String,
         values: Arc<Values>,
         edition: String,
     ) -> Rendered {
@@ -152,15 +163,15 @@ impl App {
             None => self.render_ahead(values).await,
         };
         let rendered = rendered.map(Bytes::from);
-        self.keep(scope, subject, edition, rendered.clone()).await;
+        self.keep(scope, kept_as, edition, rendered.clone()).await;
         rendered
     }
 
-    /// The file of the receipt with this code.
+    /// The file of the receipt with this code, for whoever was given it.
     pub async fn receipt_document(&self, code: ValidationCode) -> Result<File, Failure> {
         let found = self.read(move |tx, _| Ok(locate::receipt(tx, &code)?)).await?;
         let receipt = found.ok_or_else(Refusal::not_found::<Receipt>)?;
-        self.document(receipt.scope, Subject::Receipt(receipt.id)).await
+        self.document_for(Asker::Somebody, receipt.scope, Subject::Receipt(receipt.id), Reader::Anybody).await
     }
 
     /// For whoever was given the invoice's address: there is none of a draft.
@@ -170,12 +181,12 @@ impl App {
             let invoice = look_up::<Invoice>(tx, scope, id)?;
             if invoice.issued_date().is_none() { Err(Refusal::not_found::<Invoice>().into()) } else { Ok(scope) }
         });
-        self.document(scope.await?, Subject::Invoice(id)).await
+        self.document_for(Asker::Somebody, scope.await?, Subject::Invoice(id), Reader::Anybody).await
     }
 
     /// Makes the file that a job owes, unless somebody asked for it first. Who asks later tries again, whatever came of it.
     pub async fn prepare_document(&self, claimed: &ClaimedJob, subject: Subject) -> Result<(), Failure> {
-        let made = self.document_for(Asker::Nobody, claimed.scope, subject).await;
+        let made = self.document_for(Asker::Nobody, claimed.scope, subject, Reader::Party).await;
         if made.is_err() && claimed.attempts < MOST_TRIES {
             return made.map(drop);
         }
@@ -204,22 +215,28 @@ impl App {
     }
 
     /// Whoever asked has the file whether or not it can be kept.
-    async fn keep(&self, scope: Scope, subject: Subject, edition: String, rendered: Rendered) {
+    async fn keep(&self, scope: Scope, kept_as: String, edition: String, rendered: Rendered) {
+        let object = kept_as.clone();
         let kept = self.commit(move |tx, _| {
-            let object_id = subject.object_id();
             match &rendered {
-                Ok(file) => documents::completed(tx, scope, &object_id, &edition, file)?,
-                Err(why) => documents::failed(tx, scope, &object_id, &edition, why)?,
+                Ok(file) => documents::completed(tx, scope, &kept_as, &edition, file)?,
+                Err(why) => documents::failed(tx, scope, &kept_as, &edition, why)?,
             }
             Ok(())
         });
         if let Err(failure) = kept.await {
-            tracing::error!(object = subject.object_id(), %failure, "a document can't be kept");
+            tracing::error!(object, %failure, "a document can't be kept");
         }
     }
 }
 
-pub(super) fn wanted(tx: &mut Tx<'_>, context: &Context, scope: Scope, subject: Subject) -> Result<Wanted, Failure> {
+pub(super) fn wanted(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    scope: Scope,
+    subject: Subject,
+    reader: Reader,
+) -> Result<Wanted, Failure> {
     let (number, merchant, mut values) = match subject {
         Subject::Invoice(id) => {
             let invoice = look_up::<Invoice>(tx, scope, id)?;
@@ -227,22 +244,27 @@ pub(super) fn wanted(tx: &mut Tx<'_>, context: &Context, scope: Scope, subject: 
             let merchant = organization.profile.clone();
             let now = tx.now();
             let pay_address = invoices::pay_address(context, &organization, &invoice, now);
-            let values = values::of_invoice(&invoice, &merchant, pay_address, now);
+            let refunded = receipts::refunded(tx, &invoice)?;
+            let values = values::of_invoice(reader, &invoice, &merchant, refunded, pay_address, now);
             (invoice.number, merchant, Values::Invoice(values))
         }
         Subject::Receipt(id) => {
             let receipt = look_up::<Receipt>(tx, scope, id)?;
             let statement = receipt_statements::address_of(tx, context, &receipt)?;
-            let values = values::of_receipt(&receipt, statement, &context.addresses);
+            let values = values::of_receipt(reader, &receipt, statement, &context.addresses);
             (receipt.number, receipt.merchant, Values::Receipt(values))
         }
     };
     let edition = values.edition(merchant.logo_digest.as_ref());
-    let kept = documents::file(tx, scope, &subject.object_id(), &edition)?;
+    let kept_as = match reader {
+        Reader::Party => subject.object_id(),
+        Reader::Anybody => format!("{} masked", subject.object_id()),
+    };
+    let kept = documents::file(tx, scope, &kept_as, &edition)?;
     if let (None, Some(digest)) = (&kept, &merchant.logo_digest) {
         values.show_logo(logos::file(tx, scope, digest)?);
     }
-    Ok(Wanted { name: file_name(&number), values: Arc::new(values), edition, kept })
+    Ok(Wanted { name: file_name(&number), values: Arc::new(values), edition, kept, kept_as })
 }
 
 /// Nothing that means something in a path or a header.

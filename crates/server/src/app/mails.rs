@@ -15,7 +15,7 @@ use domain::{Id, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::mails::{self, ClaimedMail};
 
-use super::documents::{self, Asker, File, Subject, Wanted};
+use super::documents::{self, Asker, File, Reader, Subject, Wanted};
 use super::{App, Context, invoices, look_up, organization_of};
 use crate::error::Failure;
 use crate::letters::{EndpointLetter, InvoiceLetter, Letter, ReceiptLetter};
@@ -193,18 +193,14 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
 }
 
 /// The same with what its file is to show, as both are at one moment.
-fn content_with_file(
-    tx: &mut Tx<'_>,
-    context: &Context,
-    mail: &Mail,
-) -> Result<(Content, Option<(Subject, Wanted)>), Failure> {
+fn content_with_file(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<(Content, Option<Wanted>), Failure> {
     let content = content(tx, context, mail)?;
     let subject = match &content {
         Content::Ready(ready) => ready.subject,
         Content::Pointless(_) => None,
     };
     let wanted = match subject {
-        Some(subject) => Some((subject, documents::wanted(tx, context, mail.scope, subject)?)),
+        Some(subject) => Some(documents::wanted(tx, context, mail.scope, subject, Reader::Party)?),
         None => None,
     };
     Ok((content, wanted))
@@ -236,11 +232,11 @@ impl App {
                 Content::Ready(ready) => *ready,
                 Content::Pointless(why) => return Ok(Err(why)),
             };
-            let Some((subject, wanted)) = wanted else { return Ok(Ok((ready, None))) };
+            let Some(wanted) = wanted else { return Ok(Ok((ready, None))) };
             let edition = wanted.edition.clone();
             let file = match made.take() {
                 Some((of, file)) if of == edition => return Ok(Ok((ready, Some(file)))),
-                Some(_) | None => self.file(Asker::Worker, mail.scope, subject, wanted).await?,
+                Some(_) | None => self.file(Asker::Worker, mail.scope, wanted).await?,
             };
             if readings == MOST_READINGS {
                 return Ok(Ok((ready, Some(file))));

@@ -5,10 +5,10 @@ use domain::job::Job;
 use domain::number::Series;
 use domain::payment::{Source, Transaction};
 use domain::receipt::{Receipt, ValidationCode};
-use domain::{Money, Scope};
+use domain::{Money, Scope, Timestamp};
 use store::Tx;
 use store::queries::documents::{self, DocumentStates};
-use store::queries::{counters, jobs, locate};
+use store::queries::{counters, invoice_payments, jobs, locate, transactions};
 
 use super::{Context, look_up, mails, organization_of};
 use crate::error::Failure;
@@ -69,6 +69,23 @@ pub fn validate(tx: &mut Tx<'_>, code: &ValidationCode) -> Result<Option<(Receip
     let Some(receipt) = locate::receipt(tx, code)? else { return Ok(None) };
     let refunded = look_up::<Transaction>(tx, receipt.scope, receipt.transaction)?.refunded();
     Ok(Some((receipt, refunded)))
+}
+
+/// What went back of an invoice's payments, and when that last moved. Money that came twice is none of them.
+pub fn refunded(tx: &mut Tx<'_>, invoice: &Invoice) -> Result<Option<(Money, Timestamp)>, Failure> {
+    if invoice.receipts().is_empty() {
+        return Ok(None);
+    }
+    let mut back = transactions::of_object(tx, invoice.scope, &invoice.id.to_string())?;
+    back.retain(|transaction| transaction.refunded().minor > 0);
+    if back.is_empty() {
+        return Ok(None);
+    }
+    let payments = invoice_payments::of_invoice(tx, invoice.scope, invoice.id)?;
+    back.retain(|transaction| payments.iter().any(|payment| payment.transaction == transaction.id));
+    let minor: i64 = back.iter().map(|transaction| transaction.refunded().minor).sum();
+    let last = back.iter().map(|transaction| transaction.updated_at).max();
+    Ok(last.map(|at| (Money::new(minor, invoice.paid().currency), at)))
 }
 
 fn validation_code(tx: &mut Tx<'_>) -> ValidationCode {

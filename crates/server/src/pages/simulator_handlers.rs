@@ -17,9 +17,10 @@ use super::routes::Site;
 use super::text::Language;
 use super::view::{CardProblem, Outcome, Scene, SimulatorPage};
 use super::visit::{InPath, Visit, address};
-use super::{mask, simulator, state};
+use super::{simulator, state};
 use crate::error::Failure;
 use crate::form_token;
+use crate::mask;
 use crate::rails::simulator as rail;
 
 const PURPOSE: &str = "simulator page";

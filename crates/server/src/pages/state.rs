@@ -10,7 +10,6 @@ use domain::rail::{FailureReason, NextAction};
 use domain::simulator::{RIGHT_CODE, Screen, Script};
 use domain::{Currency, Money, Msisdn};
 
-use super::mask;
 use super::note::{CodeFault, Note, Noted, PhoneFault};
 use super::questions;
 use super::typed::Typed;
@@ -20,6 +19,7 @@ use super::view::{
 };
 use crate::app::hosted::{Closed as StandsClosed, Hosted, Standing as Stands};
 use crate::app::paid_object::PaidObject;
+use crate::mask;
 use crate::rails::simulator;
 use crate::secrets::Subkey;
 

@@ -8,10 +8,11 @@ use domain::{OfflineMethod, PaymentMethod, Timestamp};
 use super::note::{FieldFault, Note};
 use super::typed::Typed;
 use super::view::{Due, Invoice, InvoicePayment, Item, Leave, Merchant, PaidWith, Part, PartError, Subject, TimeLeft};
-use super::{mask, moment, questions, state};
+use super::{moment, questions, state};
 use crate::app::hosted::{Hosted, Place, Standing};
 use crate::app::logos;
 use crate::app::paid_object::PaidObject;
+use crate::mask;
 use crate::wire::{Addresses, receipts};
 
 /// A page that stays open beyond its object's end can still say "I approved it".

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::assets::{ICON, SCRIPT, STYLE, VERIFY_SCRIPT};
 use super::text::Locale;
 
-use crate::pages;
+use crate::{mask, pages};
 
 #[path = "../../examples/page_gallery/samples.rs"]
 mod samples;

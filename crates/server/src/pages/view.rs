@@ -15,7 +15,7 @@ pub struct PaymentPage {
     /// Nothing where the payer has yet to choose it.
     pub amount: Option<Amount>,
     pub subject: Subject,
-    /// Already masked (`mask::phone`, `mask::email`): the address of a page is all it takes to read it.
+    /// Already masked (`crate::mask`): the address of a page is all it takes to read it.
     pub payer: Vec<String>,
     pub test_mode: bool,
     pub language: Language,

@@ -4,17 +4,23 @@ use domain::invoice::{BillTo, Invoice, Status};
 use domain::method::{Method, OfflineMethod, PaymentMethod};
 use domain::organization::{Locale, Profile};
 use domain::receipt::Receipt;
-use domain::{Currency, Timestamp};
+use domain::{Currency, Money, Timestamp};
 
+use super::Reader;
+use crate::mask;
 use crate::wire::Addresses;
 
+/// `refunded` is what went back of its payments, and when.
 pub(super) fn of_invoice(
+    reader: Reader,
     invoice: &Invoice,
     merchant: &Profile,
+    refunded: Option<(Money, Timestamp)>,
     pay_address: Option<String>,
     now: Timestamp,
 ) -> pdf::Invoice {
     let bill = invoice.bill();
+    let is_refunded = refunded.is_some_and(|(amount, _)| amount == invoice.paid());
     let lines = bill.items().iter().map(|item| pdf::Line {
         description: item.description.clone().unwrap_or_default(),
         quantity: item.quantity,
@@ -24,13 +30,13 @@ pub(super) fn of_invoice(
     pdf::Invoice {
         locale: locale(merchant.locale),
         merchant: of_merchant(merchant),
-        state: state(invoice.status(now)),
+        state: state(invoice.status(now), is_refunded),
         test: !invoice.scope.mode.is_live(),
         number: invoice.number.clone(),
         issued: invoice.issued_date().map(|at| moment(at).date),
         due: Some(moment(invoice.due_date).date),
         paid_on: invoice.paid_date().map(|at| moment(at).date),
-        bill_to: of_customer(&invoice.customer),
+        bill_to: of_customer(reader, &invoice.customer),
         currency: currency(bill.currency()),
         lines: lines.collect(),
         subtotal: bill.amount().minor,
@@ -38,21 +44,22 @@ pub(super) fn of_invoice(
         tax: bill.tax().minor,
         total: invoice.total().minor,
         paid: invoice.paid().minor,
+        refunded: refunded.map_or(0, |(amount, _)| amount.minor),
         remaining: invoice.remaining().minor,
         notes: invoice.notes.clone(),
         pay_address,
-        as_of: moment(invoice.updated_at),
+        as_of: moment(refunded.map_or(invoice.updated_at, |(_, at)| at.max(invoice.updated_at))),
     }
 }
 
 /// `statement` is the address with the signed statement about the payment.
-pub(super) fn of_receipt(receipt: &Receipt, statement: String, addresses: &Addresses) -> pdf::Receipt {
+pub(super) fn of_receipt(reader: Reader, receipt: &Receipt, statement: String, addresses: &Addresses) -> pdf::Receipt {
     pdf::Receipt {
         locale: locale(receipt.merchant.locale),
         merchant: of_merchant(&receipt.merchant),
         test: !receipt.scope.mode.is_live(),
         number: receipt.number.clone(),
-        payer: of_customer(&receipt.customer),
+        payer: of_customer(reader, &receipt.customer),
         currency: currency(receipt.amount.currency),
         amount: receipt.amount.minor,
         method: method(receipt.method),
@@ -65,11 +72,13 @@ pub(super) fn of_receipt(receipt: &Receipt, statement: String, addresses: &Addre
     }
 }
 
-fn state(status: Status) -> pdf::State {
+/// An invoice stays `paid` whatever goes back of it; that it is paid is not all there is to say then.
+fn state(status: Status, is_refunded: bool) -> pdf::State {
     match status {
         Status::Draft => pdf::State::Draft,
         Status::Pending | Status::PartiallyPaid => pdf::State::Open,
         Status::Overdue => pdf::State::Overdue,
+        Status::Paid if is_refunded => pdf::State::Refunded,
         Status::Paid => pdf::State::Paid,
         Status::Cancelled => pdf::State::Cancelled,
     }
@@ -89,12 +98,18 @@ fn of_merchant(profile: &Profile) -> pdf::Merchant {
     }
 }
 
-fn of_customer(customer: &BillTo) -> pdf::Party {
+fn of_customer(reader: Reader, customer: &BillTo) -> pdf::Party {
+    let phone = customer.phone.as_ref().map(|phone| phone.as_str());
+    let email = Some(customer.email.as_str()).filter(|email| !email.is_empty());
+    let (phone, email) = match reader {
+        Reader::Party => (phone.map(str::to_owned), email.map(str::to_owned)),
+        Reader::Anybody => (phone.map(mask::phone), email.map(mask::email)),
+    };
     pdf::Party {
         name: customer.name.clone(),
         address: customer.address.clone(),
-        phone: customer.phone.as_ref().map(|phone| phone.as_str().to_owned()).unwrap_or_default(),
-        email: customer.email.clone(),
+        phone: phone.unwrap_or_default(),
+        email: email.unwrap_or_default(),
     }
 }
 

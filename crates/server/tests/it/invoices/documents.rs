@@ -3,10 +3,11 @@
 use dalasi::app::documents::{File, Subject};
 use dalasi::app::invoices::{self, NewInvoice, NewPayment};
 use dalasi::app::products::NewItem;
+use domain::invoice::Invoice;
 use domain::organization::Organization;
 use domain::receipt::Receipt;
 use domain::{Id, Mode, OfflineMethod, Scope, Timestamp};
-use store::queries::documents;
+use store::queries::{documents, invoice_payments};
 
 use super::{DAY, create, gmd, on_both, rice, rice_in};
 use crate::world::{PAY_URL, World};
@@ -18,6 +19,8 @@ on_both!(
     many_who_ask_at_once_get_the_same,
     whoever_goes_away_leaves_the_file,
     a_receipt_has_one_as_soon_as_it_is_issued,
+    who_has_no_key_gets_another_that_is_kept_apart,
+    what_is_paid_back_makes_another,
     it_names_an_address_only_where_a_method_takes_it,
 );
 
@@ -131,6 +134,55 @@ async fn a_receipt_has_one_as_soon_as_it_is_issued(world: &World) {
     world.app.commit(|tx, _| Ok(documents::drop_old_files(tx)?)).await.unwrap();
     assert_eq!(file(world, Subject::Receipt(receipt)).await, first);
     assert!(generated_at(world, receipt.to_string()).await > Some(made));
+}
+
+/// Neither is given out for the other, and asking for the one makes the other no second time.
+async fn who_has_no_key_gets_another_that_is_kept_apart(world: &World) {
+    world.clock.stop();
+    let invoice = create(world, rice(world)).await.unwrap();
+    let made = eventually_generated(world, invoice.id.to_string()).await;
+    world.clock.advance(DAY);
+    let whole = file(world, Subject::Invoice(invoice.id)).await;
+    let masked = world.app.issued_invoice_document(invoice.id).await.unwrap();
+    assert_eq!(masked.name, whole.name);
+    assert!(masked.bytes != whole.bytes, "whoever has the address sees all of it");
+    for _ in 0..2 {
+        assert_eq!(file(world, Subject::Invoice(invoice.id)).await, whole);
+        assert_eq!(world.app.issued_invoice_document(invoice.id).await.unwrap(), masked);
+    }
+    assert_eq!(generated_at(world, invoice.id.to_string()).await, Some(made), "it was made again");
+    // Nothing is masked of who has nothing to mask.
+    let (scope, id) = (world.scope, invoice.id);
+    let bare = world.app.commit(move |tx, _| {
+        let mut invoice = tx.find::<Invoice>(scope, id)?.unwrap();
+        invoice.customer.email.clear();
+        Ok(tx.save(&mut invoice)?)
+    });
+    bare.await.unwrap();
+    let whole = file(world, Subject::Invoice(invoice.id)).await;
+    assert_eq!(world.app.issued_invoice_document(invoice.id).await.unwrap(), whole);
+}
+
+async fn what_is_paid_back_makes_another(world: &World) {
+    world.clock.stop();
+    let invoice = create(world, rice(world)).await.unwrap();
+    let (scope, id, subject) = (world.scope, invoice.id, Subject::Invoice(invoice.id));
+    for minor in [5_000, 6_500] {
+        let payment = NewPayment { amount: gmd(minor), method: OfflineMethod::Cash, transaction_id: None, notes: None };
+        let paid = world
+            .app
+            .commit(move |tx, context| invoices::record_payment(tx, context, scope, id, &payment, "key").map(drop));
+        paid.await.unwrap();
+    }
+    let payments = world.app.read(move |tx, _| Ok(invoice_payments::of_invoice(tx, scope, id)?)).await.unwrap();
+    let mut files = vec![file(world, subject).await.bytes];
+    // Of the one a part, the other whole; the invoice itself shows only one of them.
+    for (payment, minor) in payments.iter().zip([Some(2_000), None]) {
+        world.refund(payment.transaction, minor).await.unwrap();
+        files.push(file(world, subject).await.bytes);
+    }
+    assert!(files.windows(2).all(|pair| pair[0] != pair[1]), "what went back is not in it");
+    assert_eq!(file(world, subject).await.bytes, files[2]);
 }
 
 /// No rail is behind live mode, and none takes naira: who scans such a file would come to a page that can't take the money.

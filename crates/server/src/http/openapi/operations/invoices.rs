@@ -55,8 +55,8 @@ pub(super) fn about(id: &str) -> Option<(Access, Repeats, &'static str)> {
             read,
             Repeats::Harmless,
             "The invoice as it stands, in the language of your organization, with a QR code to its page while it can be \
-             paid online. In any state: drafts and cancelled ones are marked. The answer is the file itself, sent as \
-             `application/pdf; charset=iso-8859-1`, so that a client that reads answers as text has every byte.",
+             paid online. In any state: drafts, cancelled and refunded ones are marked. The answer is the file itself, \
+             sent as `application/pdf; charset=iso-8859-1`, so that a client that reads answers as text has every byte.",
         ),
         "download_receipt" => (
             read,

@@ -1,5 +1,5 @@
-//! Phones and e-mail addresses as a page may show them: enough for their owner to recognise, too
-//! little for anyone who was sent the link.
+//! Phones and e-mail addresses as a page, or a file that opens without a key, may show them: enough for their owner to
+//! recognise, too little for anyone who was sent the link.
 
 const DOT: char = '•';
 
