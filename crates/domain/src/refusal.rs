@@ -42,7 +42,7 @@ pub enum Refusal {
     InvoiceIsDraft,
     InvoiceAlreadyPaid,
     InvoiceAlreadyCancelled,
-    /// So many mails about it are enough for now.
+    /// Sent as often as it may be within ten minutes.
     InvoiceAlreadySent {
         most: usize,
         /// A whole second, for it is told as one.
