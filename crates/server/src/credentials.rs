@@ -5,7 +5,6 @@
 //! can match `[sp]k_(test|live)_[0-9a-hjkmnp-tv-z]{58}`. Keys are shown once and stored as
 //! HMAC-SHA256(pepper, key). This module neither stores keys nor decides what they may do.
 
-mod base32;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +17,7 @@ use domain::checkout::Checkout;
 use domain::{Id, Mode};
 use subtle::ConstantTimeEq;
 
+use crate::base32::LOWER;
 use crate::hex;
 use crate::secrets::{MasterKey, Purpose, SecretText, Subkey};
 
@@ -55,7 +55,7 @@ pub struct Malformed;
 
 impl ApiKey {
     pub fn generate(kind: KeyKind, mode: Mode, random: &[u8; 32]) -> Self {
-        let body = format!("{}{}", prefix(kind, mode), base32::encode_256(random));
+        let body = format!("{}{}", prefix(kind, mode), LOWER.encode(random));
         let check = check_characters(&body);
         Self { text: SecretText::new(body + &check), kind, mode }
     }
@@ -75,7 +75,7 @@ impl ApiKey {
             let at = rest.len().checked_sub(CHECK_LENGTH).ok_or(Malformed)?;
             let (random, check) = rest.split_at_checked(at).ok_or(Malformed)?;
             let checked = &text[..text.len() - CHECK_LENGTH];
-            if base32::decode_256(random).is_none() || check != check_characters(checked) {
+            if decode_256(random).is_err() || check != check_characters(checked) {
                 return Err(Malformed);
             }
             return Ok(Self { text: SecretText::new(text.to_owned()), kind, mode });
@@ -136,14 +136,14 @@ impl ClientSecret {
         let mut bytes = [0; 32];
         bytes[..16].copy_from_slice(&nonce);
         bytes[16..].copy_from_slice(&hidden);
-        let text = format!("{CLIENT_SECRET_PREFIX}{}", base32::encode_256(&bytes));
+        let text = format!("{CLIENT_SECRET_PREFIX}{}", LOWER.encode(&bytes));
         Self { checkout, text: SecretText::new(text) }
     }
 
     /// Any 52 characters name some checkout: whether it exists, and this is its secret, is for its digest to say.
     pub fn parse(text: &str, keys: &ClientSecretKeys) -> Result<Self, Malformed> {
         let body = text.strip_prefix(CLIENT_SECRET_PREFIX).ok_or(Malformed)?;
-        let bytes = base32::decode_256(body).ok_or(Malformed)?;
+        let bytes = decode_256(body)?;
         let nonce = std::array::from_fn(|at| bytes[at]);
         let hidden = std::array::from_fn(|at| bytes[16 + at]);
         let checkout = Id::from_bytes(keys.mask(nonce, hidden));
@@ -182,8 +182,15 @@ fn prefix(kind: KeyKind, mode: Mode) -> &'static str {
 
 fn check_characters(body: &str) -> String {
     let digest = sha256(&SHA256, body.as_bytes());
-    let first: [u8; 4] = digest.as_ref()[..4].try_into().expect("a SHA-256 digest has 32 bytes");
-    base32::encode_30(first)
+    // The first 30 bits: 6 characters of 5.
+    let mut text = LOWER.encode(&digest.as_ref()[..4]);
+    text.truncate(CHECK_LENGTH);
+    text
+}
+
+fn decode_256(text: &str) -> Result<[u8; 32], Malformed> {
+    let bytes = LOWER.decode(text.as_bytes()).map_err(|_| Malformed)?;
+    bytes.try_into().map_err(|_| Malformed)
 }
 
 fn peppered_digest(pepper: &Subkey, text: &str) -> String {

@@ -3,6 +3,7 @@
 pub mod app;
 mod authorities;
 mod background;
+mod base32;
 pub mod card_number;
 pub mod cli;
 pub mod clock;

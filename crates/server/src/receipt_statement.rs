@@ -25,7 +25,6 @@
 //! a QR code keeps in its alphanumeric mode and no program between has a reason to escape. A payment has one spelling
 //! under one key: unused bits are zero, and no other letter case, alias or blank is taken.
 
-mod base32;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -37,6 +36,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::{Mode, Money, Timestamp};
 
+use crate::base32::UPPER;
 use crate::tokens::{PublicKey, SigningKey};
 use reader::Reader;
 
@@ -153,7 +153,7 @@ impl Statement {
         let mut bytes = self.to_bytes(key.public());
         let signature = key.sign(PURPOSE, &bytes);
         bytes.extend_from_slice(&signature);
-        let text = base32::encode(&bytes);
+        let text = UPPER.encode(&bytes);
         assert!(text.len() <= LONGEST_TEXT, "a statement that we would refuse ourselves is never signed");
         text
     }
@@ -177,7 +177,7 @@ impl Statement {
         if text.len() > LONGEST_TEXT {
             return Err(StatementFault::Malformed);
         }
-        let bytes = base32::decode(text).ok_or(StatementFault::Malformed)?;
+        let bytes = UPPER.decode(text.as_bytes()).map_err(|_| StatementFault::Malformed)?;
         match bytes.first() {
             None => return Err(StatementFault::Malformed),
             Some(&VERSION) => {}
