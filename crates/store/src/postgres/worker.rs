@@ -261,23 +261,24 @@ impl Running {
         self.common.messages.upgrade().is_some_and(|messages| messages.try_send(Message::Blocked).is_ok())
     }
 
-    /// The first that can still be begun. Where it waits long the line goes on meanwhile: the others may want something else.
+    /// The first that can still be begun. Where it may wait long the line goes on meanwhile: the others may want something else.
     fn try_blocked(&mut self) {
-        while let Some(Again { job, begun_us, error, waits_long }) = self.common.blocked.next() {
-            if job.abandoned() {
+        while let Some(again) = self.common.blocked.next() {
+            if again.job.abandoned() {
                 continue;
             }
-            if self.is_late(begun_us) {
-                job.refuse(error);
+            if self.is_late(again.begun_us) {
+                again.job.refuse(again.error);
                 continue;
             }
-            let Some(again) = self.write_soon(job, begun_us, waits_long) else { break };
             let common = Arc::clone(&self.common);
             if let Some(_place) = again.place(&common.patient) {
                 self.go_on();
                 return self.write_at_last(again);
             }
-            self.common.blocked.put_back(again);
+            if let Some(again) = self.write_soon(again.job, again.begun_us, again.waits_long) {
+                self.common.blocked.put_back(again);
+            }
             break;
         }
         self.go_on();

@@ -62,7 +62,11 @@ async fn a_held_key_holds_up_nobody_else() {
 
 /// Four connections, two rows, and who holds one of these.
 async fn with_a_held_row(world: &World) -> (Store, Client) {
-    let settings = Settings { connections: 4, ..world.settings.clone() };
+    with_so_many_connections(world, 4).await
+}
+
+async fn with_so_many_connections(world: &World, connections: usize) -> (Store, Client) {
+    let settings = Settings { connections, ..world.settings.clone() };
     let store = Store::open_with(settings, schema(), Arc::new(System), entropy()).await.unwrap();
     let insert = "insert into counters (name, version, value) values ($1, 1, 0)";
     for name in ["held", "free"] {
@@ -181,6 +185,42 @@ async fn who_waits_long_for_one_row_does_not_hold_up_the_line_for_another() {
     let answers = tokio::time::timeout(PATIENCE, join_all(free)).await.expect("they wait for those of the other row");
     assert!(answers.iter().all(|answer| matches!(answer, Ok(Ok(1)))), "{answers:?}");
     assert!(held.iter().all(|write| !write.is_finished()));
+    holder.batch_execute("rollback").await.unwrap();
+    let answers = tokio::time::timeout(PATIENCE, join_all(held)).await.expect("nobody holds it");
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Ok(1)))), "{answers:?}");
+    store.close().await;
+    world.end().await;
+}
+
+/// However many of the line take the places of those that waited long before them.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_wait_long_from_now_on_hold_up_the_line_no_longer_than_one() {
+    const PLACES: usize = 10;
+    let Some(world) = World::postgres("many_who_wait_long_from_now_on").await else { return };
+    let (store, holder) = with_so_many_connections(&world, 2 * PLACES).await;
+    let insert = "insert into counters (name, version, value) values ('first', 1, 0)";
+    store.write(move |tx| tx.execute(insert, &[])).await.unwrap();
+    let (of_first, of_free) = (raw_postgres(world.url()).await, raw_postgres(world.url()).await);
+    of_first.batch_execute("begin; update counters set value = 0 where name = 'first'").await.unwrap();
+    of_free.batch_execute("begin; update counters set value = 0 where name = 'free'").await.unwrap();
+    let first: Vec<_> = (0..PLACES).map(|_| raise(&store, "first")).collect();
+    tokio::time::sleep(10 * A_MOMENT).await;
+    // Each of the line is put behind the others again and again: what it begins with is chance.
+    let (mut held, mut free) = (Vec::new(), Vec::new());
+    for _ in 0..PLACES {
+        held.push(raise(&store, "held"));
+        free.push(raise(&store, "free"));
+        tokio::time::sleep(A_MOMENT).await;
+    }
+
+    // All places are free at one moment, and so is what every other one of the line wants.
+    of_first.batch_execute("rollback").await.unwrap();
+    of_free.batch_execute("rollback").await.unwrap();
+    let answers = tokio::time::timeout(PATIENCE, join_all(first)).await.expect("nobody holds it");
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Ok(1)))), "{answers:?}");
+    let answers = tokio::time::timeout(Duration::from_secs(2), join_all(free)).await;
+    let answers = answers.expect("they wait for those of the other row");
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Ok(1)))), "{answers:?}");
     holder.batch_execute("rollback").await.unwrap();
     let answers = tokio::time::timeout(PATIENCE, join_all(held)).await.expect("nobody holds it");
     assert!(answers.iter().all(|answer| matches!(answer, Ok(Ok(1)))), "{answers:?}");
