@@ -73,7 +73,7 @@ pub(super) struct Wanted {
     values: Arc<Values>,
     pub(super) edition: String,
     kept: Option<Vec<u8>>,
-    /// Under which name: that for anybody never takes the place of the other one, nor tells how making that went.
+    /// Under which name: one with masks never takes the place of the other one, nor tells how making that went.
     kept_as: String,
 }
 
@@ -184,9 +184,12 @@ impl App {
         self.document_for(Asker::Somebody, scope.await?, Subject::Invoice(id), Reader::Anybody).await
     }
 
-    /// Makes the file that a job owes, unless somebody asked for it first. Who asks later tries again, whatever came of it.
+    /// Makes the files that a job owes, unless somebody asked for them first. Who asks later tries again, whatever came of it.
     pub async fn prepare_document(&self, claimed: &ClaimedJob, subject: Subject) -> Result<(), Failure> {
-        let made = self.document_for(Asker::Nobody, claimed.scope, subject, Reader::Party).await;
+        let mut made = self.document_for(Asker::Nobody, claimed.scope, subject, Reader::Party).await;
+        if made.is_ok() {
+            made = self.document_for(Asker::Nobody, claimed.scope, subject, Reader::Anybody).await;
+        }
         if made.is_err() && claimed.attempts < MOST_TRIES {
             return made.map(drop);
         }
@@ -237,7 +240,7 @@ pub(super) fn wanted(
     subject: Subject,
     reader: Reader,
 ) -> Result<Wanted, Failure> {
-    let (number, merchant, mut values) = match subject {
+    let (number, merchant, customer, mut values) = match subject {
         Subject::Invoice(id) => {
             let invoice = look_up::<Invoice>(tx, scope, id)?;
             let organization = organization_of(tx, scope)?;
@@ -246,20 +249,18 @@ pub(super) fn wanted(
             let pay_address = invoices::pay_address(context, &organization, &invoice, now);
             let refunded = receipts::refunded(tx, &invoice)?;
             let values = values::of_invoice(reader, &invoice, &merchant, refunded, pay_address, now);
-            (invoice.number, merchant, Values::Invoice(values))
+            (invoice.number, merchant, invoice.customer, Values::Invoice(values))
         }
         Subject::Receipt(id) => {
             let receipt = look_up::<Receipt>(tx, scope, id)?;
             let statement = receipt_statements::address_of(tx, context, &receipt)?;
             let values = values::of_receipt(reader, &receipt, statement, &context.addresses);
-            (receipt.number, receipt.merchant, Values::Receipt(values))
+            (receipt.number, receipt.merchant, receipt.customer, Values::Receipt(values))
         }
     };
     let edition = values.edition(merchant.logo_digest.as_ref());
-    let kept_as = match reader {
-        Reader::Party => subject.object_id(),
-        Reader::Anybody => format!("{} masked", subject.object_id()),
-    };
+    let is_masked = reader == Reader::Anybody && (customer.phone.is_some() || !customer.email.is_empty());
+    let kept_as = if is_masked { documents::masked(&subject.object_id()) } else { subject.object_id() };
     let kept = documents::file(tx, scope, &kept_as, &edition)?;
     if let (None, Some(digest)) = (&kept, &merchant.logo_digest) {
         values.show_logo(logos::file(tx, scope, digest)?);

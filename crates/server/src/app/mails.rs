@@ -16,7 +16,7 @@ use store::Tx;
 use store::queries::mails::{self, ClaimedMail};
 
 use super::documents::{self, Asker, File, Reader, Subject, Wanted};
-use super::{App, Context, invoices, look_up, organization_of};
+use super::{App, Context, invoices, look_up, organization_of, receipts};
 use crate::error::Failure;
 use crate::letters::{EndpointLetter, InvoiceLetter, Letter, ReceiptLetter};
 use crate::mail::{Attachment, Finality, LastLine, Mailer, Message, Step, is_mailable};
@@ -129,6 +129,11 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
             let invoice = look_up::<Invoice>(tx, scope, id_of(mail)?)?;
             if invoice.status(now) == Status::Cancelled {
                 return Ok(Content::Pointless("the invoice was cancelled before the mail could be sent"));
+            }
+            if receipts::refunded(tx, &invoice)?.is_some_and(|(amount, _)| amount == invoice.total()) {
+                return Ok(Content::Pointless(
+                    "all that was paid for the invoice went back before the mail could be sent",
+                ));
             }
             if !is_mailable(&invoice.customer.email) {
                 return Ok(Content::Pointless("the invoice names no address any more to which mail can be sent"));

@@ -76,8 +76,7 @@ pub fn refunded(tx: &mut Tx<'_>, invoice: &Invoice) -> Result<Option<(Money, Tim
     if invoice.receipts().is_empty() {
         return Ok(None);
     }
-    let mut back = transactions::of_object(tx, invoice.scope, &invoice.id.to_string())?;
-    back.retain(|transaction| transaction.refunded().minor > 0);
+    let mut back = transactions::paid_back_of_object(tx, invoice.scope, &invoice.id.to_string())?;
     if back.is_empty() {
         return Ok(None);
     }

@@ -19,7 +19,7 @@ use super::routes::Site;
 use super::visit::{InPath, Visit};
 use crate::app::documents::File;
 
-/// `/invoice/{id}/pdf`: what its page may show, as a file.
+/// `/invoice/{id}/pdf`: as a file, with the masks of its page, and with the postal address, which an invoice has to name.
 pub(super) async fn invoice(State(site): State<Arc<Site>>, visit: Visit, id: InPath<Id<Invoice>>) -> Response {
     let found = match id {
         Ok(id) => site.app.issued_invoice_document(id.0).await.map_err(Wrong::from),

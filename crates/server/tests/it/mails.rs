@@ -21,7 +21,7 @@ use domain::mail::{Mail, MailStatus, UNHEARD};
 use domain::organization::{Locale, Organization};
 use domain::webhook::{Attempted, EndpointStatus, EventFilter, WebhookEndpoint};
 use domain::{Currency, Id, Metadata, Mode, Money, OfflineMethod, Refusal, TaxRate};
-use store::queries::mails;
+use store::queries::{invoice_payments, mails};
 use tokio::task::JoinHandle;
 
 use crate::world::{PAY_URL, World};
@@ -317,6 +317,28 @@ async fn a_cancelled_invoice_asks_nobody_for_money() {
     let mail = world.mail_that(invoice.id, "failed", |mail| mail.status == MailStatus::Failed).await;
     assert_eq!(mail.last_error.as_deref(), Some("the invoice was cancelled before the mail could be sent"));
     sink.heard(|heard| assert!(heard.messages.is_empty()));
+}
+
+/// It would say that it is paid, and its file that the money went back.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invoice_that_was_paid_back_meanwhile_is_not_sent_as_paid() {
+    let (world, sink, invoice) = sent(Script { greeting: CUT, ..Script::default() }).await;
+    world.tried(invoice.id, 1).await;
+    let (scope, id, amount) = (world.scope, invoice.id, invoice.total());
+    let payment = NewPayment { amount, method: OfflineMethod::Cash, transaction_id: None, notes: None };
+    let paid = world.app.commit(move |tx, context| invoices::record_payment(tx, context, scope, id, &payment, "key"));
+    paid.await.unwrap();
+    let payments = world.app.read(move |tx, _| Ok(invoice_payments::of_invoice(tx, scope, id)?)).await.unwrap();
+    world.refund(payments[0].transaction, None).await.unwrap();
+    sink.speak(Script::default());
+    world.clock.advance(Duration::from_secs(10));
+    let mail = world.mail_that(invoice.id, "failed", |mail| mail.status == MailStatus::Failed).await;
+    let said = "all that was paid for the invoice went back before the mail could be sent";
+    assert_eq!(mail.last_error.as_deref(), Some(said));
+    let number = &invoice.number;
+    sink.heard(|heard| {
+        assert!(heard.messages.iter().all(|sent| !sent.contains(&format!("Subject: Invoice {number}"))))
+    });
 }
 
 /// An invoice that changes while its file waits for the only place of test mode.

@@ -42,6 +42,9 @@ set edition = excluded.edition, status = 'failed', file = null, failures = docum
     last_error = excluded.last_error
 where documents.edition <> excluded.edition or documents.file is null";
 
+/// Behind the object's id, for its file with masks. Nobody asks how making that went: nothing of it stays when it is dropped.
+const MASKED: &str = " masked";
+
 const OLD: &str = "\
 select organization_id, mode, object_id
 from documents
@@ -52,6 +55,10 @@ limit $2";
 const DROP: &str = "\
 update documents
 set file = null
+where organization_id = $1 and mode = $2 and object_id = $3 and generated_at < $4";
+
+const DELETE: &str = "\
+delete from documents
 where organization_id = $1 and mode = $2 and object_id = $3 and generated_at < $4";
 
 /// How making an object's file went. Nothing is known of one that nobody tried to make.
@@ -67,6 +74,11 @@ pub struct DocumentState {
 
 /// By the object's id.
 pub type DocumentStates = BTreeMap<String, DocumentState>;
+
+/// As what the file is kept that shows an object to whoever has its address.
+pub fn masked(object_id: &str) -> String {
+    format!("{object_id}{MASKED}")
+}
 
 /// The file of exactly this edition, while it is kept.
 pub fn file(tx: &mut Tx<'_>, scope: Scope, object_id: &str, edition: &str) -> Result<Option<Vec<u8>>, Error> {
@@ -115,14 +127,16 @@ pub fn failed(tx: &mut Tx<'_>, scope: Scope, object_id: &str, edition: &str, why
     tx.execute(FAILED, &values).map(drop)
 }
 
-/// Drops files that were made long ago; true while there are more. That they were made stays known.
+/// Drops files that were made long ago; true while there are more. That they were made stays known of those
+/// without masks.
 pub fn drop_old_files(tx: &mut Tx<'_>) -> Result<bool, Error> {
     let before = tx.now().minus(KEPT).micros();
     let old = tx.query(OLD, &[before.into(), MOST_DROPPED.into()])?;
     for row in &old {
         let (organization, mode, object_id): (String, String, String) =
             (row.get("organization_id")?, row.get("mode")?, row.get("object_id")?);
-        tx.execute(DROP, &[organization.into(), mode.into(), object_id.into(), before.into()])?;
+        let statement = if object_id.ends_with(MASKED) { DELETE } else { DROP };
+        tx.execute(statement, &[organization.into(), mode.into(), object_id.into(), before.into()])?;
     }
     Ok(old.len() == usize::try_from(MOST_DROPPED).unwrap_or(usize::MAX))
 }

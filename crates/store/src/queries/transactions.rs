@@ -35,6 +35,13 @@ where organization_id = $1 and mode = $2 and object_id = $3
 order by id desc
 limit 1000";
 
+const PAID_BACK_OF_OBJECT: &str = "\
+select version, doc
+from transactions
+where organization_id = $1 and mode = $2 and object_id = $3 and refunded_minor > 0
+order by id desc
+limit 1000";
+
 const ATTEMPTS_OF_OBJECT: &str = "\
 select count(*) as attempts
 from transactions
@@ -153,6 +160,11 @@ pub fn undecided(
 /// The oldest first; of very many, the newest.
 pub fn of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<Vec<Transaction>, Error> {
     tx.query(OF_OBJECT, &key(scope, object_id))?.iter().rev().map(parse).collect()
+}
+
+/// Those of which something went back, however many failed beside them.
+pub fn paid_back_of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<Vec<Transaction>, Error> {
+    tx.query(PAID_BACK_OF_OBJECT, &key(scope, object_id))?.iter().rev().map(parse).collect()
 }
 
 /// Those that went to a rail and were made after `since`.

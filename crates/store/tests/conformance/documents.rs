@@ -13,6 +13,7 @@ on_both!(
     a_failure_is_remembered_until_it_works,
     what_is_made_twice_is_what_was_made_first,
     old_files_go_and_what_is_known_of_them_stays,
+    nothing_stays_of_a_file_with_masks,
     scopes_share_no_file,
 );
 
@@ -105,6 +106,23 @@ async fn old_files_go_and_what_is_known_of_them_stays(world: &World) {
     assert_eq!((state.last_error, state.generated_at.unwrap().micros()), (None, before));
     complete(&store, scope, "only", b"file").await;
     assert!(file(&store, scope, "only").await.is_some());
+}
+
+/// Whoever has an invoice's address has one made: nobody asks later whether there was one.
+async fn nothing_stays_of_a_file_with_masks(world: &World) {
+    let (store, scope) = open(world).await;
+    complete(&store, scope, "only", b"whole").await;
+    let masked = || documents::masked(OBJECT);
+    let made = store.write(move |tx| documents::completed(tx, scope, &masked(), "only", b"masked"));
+    made.await.unwrap();
+    let aged = store.write(move |tx| {
+        let before = tx.now_us() - 25 * 3600 * 1_000_000;
+        tx.execute("update documents set generated_at = $1", &[before.into()])
+    });
+    assert_eq!(aged.await.unwrap(), 2);
+    assert!(!store.write(documents::drop_old_files).await.unwrap());
+    let left = store.read(move |tx| documents::states(tx, scope, &[OBJECT.to_owned(), masked()])).await.unwrap();
+    assert_eq!(left.keys().collect::<Vec<_>>(), [OBJECT]);
 }
 
 async fn scopes_share_no_file(world: &World) {

@@ -3,10 +3,12 @@
 use dalasi::app::documents::{File, Subject};
 use dalasi::app::invoices::{self, NewInvoice, NewPayment};
 use dalasi::app::products::NewItem;
+use dalasi::app::{look_up, receipt_statements};
+use dalasi::receipt_statement::{self, PayerProof, Statement};
 use domain::invoice::Invoice;
 use domain::organization::Organization;
 use domain::receipt::Receipt;
-use domain::{Id, Mode, OfflineMethod, Scope, Timestamp};
+use domain::{Id, Mode, Msisdn, OfflineMethod, Scope, Timestamp};
 use store::queries::{documents, invoice_payments};
 
 use super::{DAY, create, gmd, on_both, rice, rice_in};
@@ -19,6 +21,7 @@ on_both!(
     many_who_ask_at_once_get_the_same,
     whoever_goes_away_leaves_the_file,
     a_receipt_has_one_as_soon_as_it_is_issued,
+    a_receipt_proves_a_name_and_nothing_else,
     who_has_no_key_gets_another_that_is_kept_apart,
     what_is_paid_back_makes_another,
     it_names_an_address_only_where_a_method_takes_it,
@@ -136,11 +139,39 @@ async fn a_receipt_has_one_as_soon_as_it_is_issued(world: &World) {
     assert!(generated_at(world, receipt.to_string()).await > Some(made));
 }
 
+/// Its validation code and a mask leave so few phone numbers that a proof of one of them would tell it to whoever has the file.
+async fn a_receipt_proves_a_name_and_nothing_else(world: &World) {
+    for name in ["Awa Ceesay", ""] {
+        let invoice = create(world, rice(world)).await.unwrap();
+        let (scope, id) = (world.scope, invoice.id);
+        let paid = world.app.commit(move |tx, context| {
+            let mut invoice = tx.find::<Invoice>(scope, id)?.unwrap();
+            invoice.customer.name = name.into();
+            invoice.customer.phone = Msisdn::parse("+2207123412").ok();
+            tx.save(&mut invoice)?;
+            let cash = OfflineMethod::Cash;
+            let payment = NewPayment { amount: gmd(11_500), method: cash, transaction_id: None, notes: None };
+            invoices::record_payment(tx, context, scope, id, &payment, "key")
+        });
+        let receipt = paid.await.unwrap().invoice.receipts()[0].id;
+        let read = world.app.read(move |tx, context| {
+            let receipt = look_up::<Receipt>(tx, scope, receipt)?;
+            let address = receipt_statements::address_of(tx, context, &receipt)?;
+            Ok((receipt, address, receipt_statements::verifying_keys(tx, context)?))
+        });
+        let (receipt, address, keys) = read.await.unwrap();
+        let signed = Statement::verify(receipt_statement::find(&address), &keys).unwrap();
+        let proof = PayerProof::of(name, receipt.validation_code.as_str());
+        assert_eq!(signed.statement.payer_proof(), proof, "{name:?}");
+    }
+}
+
 /// Neither is given out for the other, and asking for the one makes the other no second time.
 async fn who_has_no_key_gets_another_that_is_kept_apart(world: &World) {
     world.clock.stop();
     let invoice = create(world, rice(world)).await.unwrap();
     let made = eventually_generated(world, invoice.id.to_string()).await;
+    let masked_made = eventually_generated(world, documents::masked(&invoice.id.to_string())).await;
     world.clock.advance(DAY);
     let whole = file(world, Subject::Invoice(invoice.id)).await;
     let masked = world.app.issued_invoice_document(invoice.id).await.unwrap();
@@ -150,7 +181,9 @@ async fn who_has_no_key_gets_another_that_is_kept_apart(world: &World) {
         assert_eq!(file(world, Subject::Invoice(invoice.id)).await, whole);
         assert_eq!(world.app.issued_invoice_document(invoice.id).await.unwrap(), masked);
     }
-    assert_eq!(generated_at(world, invoice.id.to_string()).await, Some(made), "it was made again");
+    for (id, made) in [(invoice.id.to_string(), made), (documents::masked(&invoice.id.to_string()), masked_made)] {
+        assert_eq!(generated_at(world, id).await, Some(made), "it was made again");
+    }
     // Nothing is masked of who has nothing to mask.
     let (scope, id) = (world.scope, invoice.id);
     let bare = world.app.commit(move |tx, _| {

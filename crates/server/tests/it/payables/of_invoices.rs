@@ -1,5 +1,8 @@
 //! Invoices paid online: in parts, by one session at a time, late and twice.
 
+use dalasi::app::receipts;
+use domain::rail::RefundReport;
+
 use super::*;
 
 #[tokio::test]
@@ -102,6 +105,37 @@ async fn money_for_an_invoice_that_comes_late_or_twice_is_kept() {
         world.told(invoice.object_id()).await,
         ["invoice.created", "invoice.finalized", "invoice.cancelled", "payment.succeeded"]
     );
+    world.books_are_right().await;
+}
+
+/// Money that came twice is no payment of it; and what was asked for, or refused, has not gone back.
+#[tokio::test]
+async fn an_invoice_tells_what_went_back_of_its_payments_and_of_nothing_else() {
+    let world = World::new().await;
+    let invoice = world.invoice().await;
+    let first = world.initialize(pay(invoice, Method::Wave, QUIET)).await.unwrap();
+    let second = world.initialize(pay(invoice, Method::Card, QUIET)).await.unwrap();
+    for session in [first, second] {
+        world.confirm(&world.payment(session).await.transaction.unwrap()).await;
+    }
+    let (first, second) = (world.attempt(first).await.id, world.attempt(second).await);
+    assert!(second.duplicate);
+    world.rest().await;
+    let back = async || {
+        let invoice = world.stored_invoice(invoice).await;
+        let refunded = world.app.read(move |tx, _| receipts::refunded(tx, &invoice)).await.unwrap();
+        refunded.map(|(amount, _)| amount)
+    };
+    let completed = RefundReport::Completed { amount: dalasi(10_000), rail_reference: None };
+    let failed = RefundReport::Failed { reason: FailureReason::Declined };
+    for (transaction, report, expected) in
+        [(second.id, &completed, None), (first, &failed, None), (first, &completed, Some(dalasi(10_000)))]
+    {
+        let refund = world.refund(transaction, None).await.unwrap().id;
+        assert_eq!(back().await, None, "it was only asked for");
+        world.app.report_refund(world.scope, refund, report.clone()).await.unwrap();
+        assert_eq!(back().await, expected, "{report:?}");
+    }
     world.books_are_right().await;
 }
 
