@@ -16,6 +16,8 @@ STATUS = {
     "transaction_id", "transaction", "failure_reason", "livemode",
 }  # fmt: skip
 ABSENT = "ps_01h455vb4pex5vsknk084sn02q"
+# Of ids and client secrets.
+BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"
 # Waits for a click on the simulator's page: these tests never click.
 QUIET = "+2207654321"
 
@@ -151,6 +153,28 @@ class TestInitialize:
         )
         faults(api.post("/v1/pay/initialize", {}))
         assert error(sdk.payments.initialize()).startswith("JokoorValidationError: ")
+
+    def test_no_client_secret_is_made_of_others(self, sdk, api, publishable):
+        one, other = (ok(sdk.checkouts.create(amount="1.00")) for _ in range(2))
+        # The second half of a secret is the id under a mask that belongs to the first half. Who knows both ids turns one into
+        # the other under the same mask, so both texts name a checkout that is there.
+        change = number(one["id"].removeprefix("cs_")) ^ number(other["id"].removeprefix("cs_"))
+        forged = []
+        for checkout in (one, other):
+            body = checkout["client_secret"].removeprefix("csec_")
+            assert letters(number(body), 52) == body
+            forged.append("csec_" + letters(number(body) ^ (change << 4), 52))  # 52 letters have 4 bits more than 32 bytes.
+        for caller in (publishable, api):
+            told = []
+            for secret in ("csec_" + "0" * 52, *forged):
+                body = {"client_secret": secret}
+                refused = refusal(caller.post("/v1/pay/initialize", body), 400, "validation_failed")
+                told.append({name: value for name, value in refused.items() if name != "request_id"})
+            assert [(fault["field"], fault["code"]) for fault in told[0]["details"]] == [("client_secret", "not_found")]
+            assert told == [told[0]] * 3
+        for checkout in (one, other):
+            session = ok(sdk.payments.initialize(client_secret=checkout["client_secret"]))
+            assert session["object_id"] == checkout["id"]
 
     def test_another_amount_than_the_checkout_s_is_refused(self, sdk, api):
         checkout = ok(sdk.checkouts.create(amount="10.00"))
@@ -466,3 +490,15 @@ def cents(text):
     whole, _, minor = text.partition(".")
     assert len(minor) == 2, text
     return int(whole) * 100 + int(minor)
+
+
+def number(text):
+    """What base32 says, as one number."""
+    whole = 0
+    for letter in text:
+        whole = whole << 5 | BASE32.index(letter)
+    return whole
+
+
+def letters(whole, count):
+    return "".join(BASE32[whole >> 5 * place & 31] for place in reversed(range(count)))

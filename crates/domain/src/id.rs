@@ -48,7 +48,7 @@ impl<T: Object> Id<T> {
         self.uuid.into_bytes()
     }
 
-    /// What [`Id::to_bytes`] gave. Other bytes make an id that names nothing.
+    /// What [`Id::to_bytes`] gave. Other bytes make some id as well, and it may be one that names something.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self::from_uuid(Uuid::from_bytes(bytes))
     }

@@ -16,11 +16,14 @@ use domain::api_key::KeyKind;
 use domain::checkout::Checkout;
 use domain::{Id, Mode};
 use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
 
 use crate::base32::LOWER;
 use crate::hex;
 use crate::secrets::{MasterKey, Purpose, SecretText, Subkey};
 
+/// Of 256 bits.
+const BODY_LENGTH: usize = 52;
 const CHECK_LENGTH: usize = 6;
 const CLIENT_SECRET_PREFIX: &str = "csec_";
 
@@ -32,10 +35,11 @@ pub struct ApiKey {
     mode: Mode,
 }
 
-/// What lets a payer's browser act on one checkout: `csec_` and 52 base32 characters (contract §1.6): 128 random bits, and as many
-/// in which the checkout's id is hidden by a keyed hash of the first. To everybody without the key all of it is random, and the
-/// id is no help; whoever has the key reads the id and finds the row by it, so that no index of random text slows each creation
-/// down. That it is the right one, its digest says.
+/// What lets a payer's browser act on one checkout, in the shape of contract §1.6: `csec_` and 52 base32 characters. They are 128
+/// random bits, and as many in which the checkout's id is hidden by a keyed hash of the first, so that nobody without the key
+/// learns the id. Whoever has the key reads it and finds the row by it, so that no index of random text slows each creation down.
+/// The mask proves nothing: with one secret and two ids anybody makes a text that names the other checkout. That it is the right
+/// one, its digest alone says.
 #[derive(Debug, Clone)]
 pub struct ClientSecret {
     checkout: Id<Checkout>,
@@ -188,9 +192,14 @@ fn check_characters(body: &str) -> String {
     text
 }
 
-fn decode_256(text: &str) -> Result<[u8; 32], Malformed> {
-    let bytes = LOWER.decode(text.as_bytes()).map_err(|_| Malformed)?;
-    bytes.try_into().map_err(|_| Malformed)
+/// Wiped when dropped, as the text is: these bytes are as good as it.
+fn decode_256(text: &str) -> Result<Zeroizing<[u8; 32]>, Malformed> {
+    if text.len() != BODY_LENGTH {
+        return Err(Malformed);
+    }
+    let mut bytes = Zeroizing::new([0_u8; 32]);
+    LOWER.decode_mut(text.as_bytes(), &mut *bytes).map_err(|_| Malformed)?;
+    Ok(bytes)
 }
 
 fn peppered_digest(pepper: &Subkey, text: &str) -> String {

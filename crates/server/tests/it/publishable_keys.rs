@@ -2,11 +2,13 @@
 
 use axum::Router;
 use axum::http::Method;
+use dalasi::credentials::ClientSecret;
 use dalasi::http::envelope::{self, EdgeSettings};
 use dalasi::http::{self as api, Api};
 use dalasi::metrics;
-use domain::Scope;
 use domain::api_key::{KeyKind, Rights};
+use domain::checkout::Checkout;
+use domain::{Id, Scope};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -117,5 +119,38 @@ async fn a_page_is_told_first_of_what_it_may_not_pay() {
     ] {
         let answer = merchant.post(&merchant.publishable, "/v1/pay/initialize", &body).await;
         assert_eq!((answer.status.as_u16(), &answer.json()["code"]), (400, &json!("validation_failed")), "{body}");
+    }
+}
+
+/// Such a text is easily had: whoever has one client secret and knows two checkouts' ids changes the id that it hides.
+#[tokio::test]
+async fn a_client_secret_that_hides_the_right_id_and_is_another_opens_nothing() {
+    let world = World::new().await;
+    let merchant = Merchant::new(&world, &router(&world), world.scope).await;
+    let made = merchant.post(&merchant.secret, "/v1/checkouts", &json!({"amount": "5.00"})).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let made = made.json()["data"].clone();
+    let checkout: Id<Checkout> = made["id"].as_str().unwrap().parse().unwrap();
+    let keys = &world.app.context().client_secret_keys;
+    let forged = ClientSecret::generate(checkout, [9; 16], keys);
+    let nobodys = ClientSecret::generate(Id::from_bytes([9; 16]), [9; 16], keys);
+    assert_eq!(ClientSecret::parse(forged.expose(), keys).unwrap().checkout(), checkout, "its digest alone is wrong");
+    for key in [&merchant.publishable, &merchant.secret] {
+        let initialize = async |secret: &Value| {
+            let body = json!({"client_secret": secret});
+            let answer = merchant.post(key, "/v1/pay/initialize", &body).await;
+            (answer.status.as_u16(), answer.json())
+        };
+        let mut told = Vec::new();
+        for wrong in [forged.expose(), nobodys.expose(), "csec_of_nobody"] {
+            let (status, body) = initialize(&json!(wrong)).await;
+            assert_eq!((status, &body["code"]), (400, &json!("validation_failed")), "{wrong}: {body}");
+            let details = body["details"].clone();
+            assert_eq!((&details[0]["field"], &details[0]["code"]), (&json!("client_secret"), &json!("not_found")));
+            told.push(details);
+        }
+        assert!(told.iter().all(|details| *details == told[2]), "{told:?}");
+        let (status, body) = initialize(&made["client_secret"]).await;
+        assert_eq!((status, &body["data"]["object_id"]), (200, &made["id"]), "{body}");
     }
 }

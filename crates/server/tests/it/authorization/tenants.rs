@@ -88,13 +88,16 @@ impl Objects {
 
     /// Names that are as well-formed as these, and nobody's.
     pub(crate) fn of_nobody(&self) -> Self {
-        let other = |text: &str| {
-            let last = if text.ends_with('0') { "1" } else { "0" };
-            format!("{}{last}", &text[..text.len() - 1])
+        let changed = |text: &str, at: usize, [one, another]: [&str; 2]| {
+            let (start, rest) = text.split_at(at);
+            let character = if rest.starts_with(one) { another } else { one };
+            format!("{start}{character}{}", &rest[1..])
         };
+        let other = |text: &str| changed(text, text.len() - 1, ["0", "1"]);
         Self {
             checkout: other(&self.checkout),
-            client_secret: other(&self.client_secret),
+            // Its last character holds one bit: the last of the id that it hides.
+            client_secret: changed(&self.client_secret, self.client_secret.len() - 1, ["0", "g"]),
             session: other(&self.session),
             transaction: other(&self.transaction),
             refund: other(&self.refund),
@@ -109,7 +112,8 @@ impl Objects {
             receipt_number: "RCT-2001-001".into(),
             validation_code: other(&self.validation_code),
             endpoint: other(&self.endpoint),
-            endpoint_secret: other(&self.endpoint_secret),
+            // It ends with padding.
+            endpoint_secret: changed(&self.endpoint_secret, "whsec_".len(), ["0", "1"]),
             event: other(&self.event),
         }
     }
