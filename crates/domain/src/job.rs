@@ -56,10 +56,14 @@ pub enum Lane {
     Ahead,
     /// It shows already, and may take long: it waits behind nothing made ahead, and holds up nothing prompt.
     Aside,
+    /// What runs out in live mode, any number of it at one moment. Whoever asks is told by the clock already.
+    Timers,
+    /// What would be prompt, in test mode: however much of it there is, no real money waits for it.
+    Test,
 }
 
 impl Lane {
-    pub const ALL: [Lane; 3] = [Lane::Prompt, Lane::Ahead, Lane::Aside];
+    pub const ALL: [Lane; 5] = [Lane::Prompt, Lane::Ahead, Lane::Aside, Lane::Timers, Lane::Test];
 
     /// As it is stored.
     pub fn number(self) -> i64 {
@@ -67,6 +71,8 @@ impl Lane {
             Lane::Prompt => 0,
             Lane::Ahead => 1,
             Lane::Aside => 2,
+            Lane::Timers => 3,
+            Lane::Test => 4,
         }
     }
 }
@@ -91,15 +97,16 @@ impl Job {
         "simulate_refund",
     ];
 
-    pub fn lane(&self) -> Lane {
+    /// Of what is owed in `mode`.
+    pub fn lane(&self, mode: Mode) -> Lane {
         match self {
             Job::RenderInvoice(_) | Job::RenderReceipt(_) => Lane::Ahead,
             Job::FetchLogo(..) | Job::GiveUpDeliveries(_) => Lane::Aside,
-            Job::ExpireCheckout(_)
-            | Job::OverdueInvoice(_)
-            | Job::ExpireSession(_)
-            | Job::ExpirePaymentLink(_)
-            | Job::StartAttempt(_)
+            _ if mode == Mode::Test => Lane::Test,
+            Job::ExpireCheckout(_) | Job::OverdueInvoice(_) | Job::ExpireSession(_) | Job::ExpirePaymentLink(_) => {
+                Lane::Timers
+            }
+            Job::StartAttempt(_)
             | Job::AskRail(_)
             | Job::WithdrawAttempt(_)
             | Job::SimulatePayer(_)

@@ -47,6 +47,8 @@ const MOST_PARTS: usize = 20;
 pub async fn work(app: App, mut stop: watch::Receiver<bool>) {
     let mut loops = JoinSet::new();
     loops.spawn(queue::run(Jobs::<Prompt>::NEW, app.clone(), stop.clone()));
+    loops.spawn(queue::run(Jobs::<Timers>::NEW, app.clone(), stop.clone()));
+    loops.spawn(queue::run(Jobs::<Test>::NEW, app.clone(), stop.clone()));
     loops.spawn(queue::run(Jobs::<Ahead>::NEW, app.clone(), stop.clone()));
     loops.spawn(queue::run(Jobs::<Aside>::NEW, app.clone(), stop.clone()));
     loops.spawn(queue::run(deliver::Deliveries::default(), app.clone(), stop.clone()));
@@ -79,6 +81,22 @@ struct Prompt;
 impl OfLane for Prompt {
     const LANE: Lane = Lane::Prompt;
     const NAME: &'static str = "jobs";
+    const CONCURRENCY: usize = 64;
+}
+
+struct Timers;
+
+impl OfLane for Timers {
+    const LANE: Lane = Lane::Timers;
+    const NAME: &'static str = "jobs timers";
+    const CONCURRENCY: usize = 32;
+}
+
+struct Test;
+
+impl OfLane for Test {
+    const LANE: Lane = Lane::Test;
+    const NAME: &'static str = "jobs test";
     const CONCURRENCY: usize = 64;
 }
 
@@ -176,15 +194,19 @@ fn is_of_doubtful(
 
 /// Up to `limit` jobs that are due, held by the caller.
 pub async fn claim_due(app: &App, limit: usize) -> Vec<ClaimedJob> {
-    let prompt = due::<Prompt>(app, limit).await;
-    if !prompt.is_empty() {
-        return prompt;
+    for lane in [Lane::Prompt, Lane::Timers, Lane::Test, Lane::Aside, Lane::Ahead] {
+        let due = match lane {
+            Lane::Prompt => due::<Prompt>(app, limit).await,
+            Lane::Timers => due::<Timers>(app, limit).await,
+            Lane::Test => due::<Test>(app, limit).await,
+            Lane::Aside => due::<Aside>(app, limit).await,
+            Lane::Ahead => due::<Ahead>(app, limit).await,
+        };
+        if !due.is_empty() {
+            return due;
+        }
     }
-    let aside = due::<Aside>(app, limit).await;
-    if !aside.is_empty() {
-        return aside;
-    }
-    due::<Ahead>(app, limit).await
+    Vec::new()
 }
 
 async fn due<L: OfLane>(app: &App, limit: usize) -> Vec<ClaimedJob> {

@@ -117,7 +117,7 @@ fn describe() {
     describe_gauge!(
         BACKLOG,
         Unit::Seconds,
-        "How long the oldest work that is due has been waiting, by queue: jobs, jobs_ahead (files that are made before somebody asks), jobs_aside (merchants' pictures, webhooks that are given up), webhooks, mails, events (without a place in the log) or seals (ledger entries without a batch); while a worker can't look, as if nothing had been done since. From workers only."
+        "How long the oldest work that is due has been waiting, by queue: jobs, jobs_ahead (files that are made before somebody asks), jobs_aside (merchants' pictures, webhooks that are given up), jobs_timers (what runs out), jobs_test (what runs out, is paid and goes back in test mode), webhooks, mails, events (without a place in the log) or seals (ledger entries without a batch); while a worker can't look, as if nothing had been done since. From workers only."
     );
     describe_gauge!(DATABASE_CALLS, "Transactions that somebody waits for now, under way or in line for a connection.");
     describe_counter!(CLOCK_JUMPS_METRIC, "Jumps of the wall clock by more than a minute.");

@@ -18,10 +18,12 @@ pub enum Worker {
 }
 
 impl Worker {
-    pub const ALL: [Worker; 6] = [
+    pub const ALL: [Worker; 8] = [
         Worker::Jobs(Lane::Prompt),
         Worker::Jobs(Lane::Ahead),
         Worker::Jobs(Lane::Aside),
+        Worker::Jobs(Lane::Timers),
+        Worker::Jobs(Lane::Test),
         Worker::Deliveries,
         Worker::Mails,
         Worker::Sequencer,
@@ -34,9 +36,11 @@ impl Worker {
             Worker::Jobs(Lane::Prompt) => 0,
             Worker::Jobs(Lane::Ahead) => 1,
             Worker::Jobs(Lane::Aside) => 2,
-            Worker::Deliveries => 3,
-            Worker::Mails => 4,
-            Worker::Sequencer => 5,
+            Worker::Jobs(Lane::Timers) => 3,
+            Worker::Jobs(Lane::Test) => 4,
+            Worker::Deliveries => 5,
+            Worker::Mails => 6,
+            Worker::Sequencer => 7,
         }
     }
 }

@@ -17,12 +17,14 @@ use crate::{metrics, monotonic};
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// How late each queue is.
-type Late = [(&'static str, Duration); 7];
+type Late = [(&'static str, Duration); 9];
 
 const NOTHING_DUE: Late = [
     ("jobs", Duration::ZERO),
     ("jobs_ahead", Duration::ZERO),
     ("jobs_aside", Duration::ZERO),
+    ("jobs_test", Duration::ZERO),
+    ("jobs_timers", Duration::ZERO),
     ("webhooks", Duration::ZERO),
     ("mails", Duration::ZERO),
     ("events", Duration::ZERO),
@@ -45,6 +47,8 @@ fn late(tx: &mut Tx<'_>) -> Result<Late, Failure> {
         ("jobs", late(jobs::next_due(tx, Lane::Prompt)?)),
         ("jobs_ahead", late(jobs::next_due(tx, Lane::Ahead)?)),
         ("jobs_aside", late(jobs::next_due(tx, Lane::Aside)?)),
+        ("jobs_test", late(jobs::next_due(tx, Lane::Test)?)),
+        ("jobs_timers", late(jobs::next_due(tx, Lane::Timers)?)),
         ("webhooks", late(deliveries::next_due(tx, &failing)?)),
         ("mails", late(mails::next_due(tx, &[Mode::Live, Mode::Test])?)),
         ("events", late(events::oldest_unlogged(tx)?)),

@@ -385,7 +385,7 @@ async fn a_process_that_died_in_the_call_leaves_a_refund_that_ends_once() {
             .commit(move |tx, context| {
                 let refund = dalasi::app::refunds::ask(tx, context, scope, &new)?;
                 let until = tx.now().plus(Duration::from_secs(30));
-                let claimed = jobs::claim(tx, Lane::Prompt, 32, until)?;
+                let claimed = jobs::claim(tx, Lane::Test, 32, until)?;
                 assert!(claimed.iter().any(|claimed| claimed.job == Job::SendRefund(refund.id)));
                 Ok(refund)
             })

@@ -109,7 +109,7 @@ const LONGEST_LEASE: Duration = Duration::from_secs(60);
 /// Owes `job` at `due_at`. Owed already: the time moves.
 pub fn schedule(tx: &mut Tx<'_>, scope: Scope, job: Job, due_at: Timestamp) -> Result<(), Error> {
     tx.append("jobs", SCHEDULE, &owed(scope, job, due_at))?;
-    wake(tx, job, due_at);
+    wake(tx, scope, job, due_at);
     Ok(())
 }
 
@@ -117,7 +117,7 @@ pub fn schedule(tx: &mut Tx<'_>, scope: Scope, job: Job, due_at: Timestamp) -> R
 /// put it off nor end it.
 pub fn schedule_anew(tx: &mut Tx<'_>, scope: Scope, job: Job, due_at: Timestamp) -> Result<(), Error> {
     tx.execute(SCHEDULE_ANEW, &owed(scope, job, due_at))?;
-    wake(tx, job, due_at);
+    wake(tx, scope, job, due_at);
     Ok(())
 }
 
@@ -129,14 +129,14 @@ fn owed(scope: Scope, job: Job, due_at: Timestamp) -> [Value; 6] {
         scope.organization.to_string().into(),
         scope.mode.as_str().into(),
         due_at.micros().into(),
-        job.lane().number().into(),
+        job.lane(scope.mode).number().into(),
     ]
 }
 
 /// What is due later is found without being told: nobody sleeps for so long.
-fn wake(tx: &mut Tx<'_>, job: Job, due_at: Timestamp) {
+fn wake(tx: &mut Tx<'_>, scope: Scope, job: Job, due_at: Timestamp) {
     if due_at < tx.now().plus(LONGEST_SLEEP) {
-        tx.wake(Worker::Jobs(job.lane()));
+        tx.wake(Worker::Jobs(job.lane(scope.mode)));
     }
 }
 
@@ -149,7 +149,7 @@ pub fn hold(tx: &mut Tx<'_>, scope: Scope, job: Job, lease_until: Timestamp) -> 
         scope.organization.to_string().into(),
         scope.mode.as_str().into(),
         now.micros().into(),
-        job.lane().number().into(),
+        job.lane(scope.mode).number().into(),
         end_of(lease_until).into(),
     ];
     let lease_token = tx.query_one(HOLD, &values)?.get("lease_token")?;
@@ -212,7 +212,7 @@ pub fn done(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<(), Error> {
     let is_owed_again = domain::planted!(Defect::JobNeverDone) || tx.execute(DONE, &with_time)? == 0;
     if is_owed_again && !domain::planted!(Defect::LeaseNeverReleased) {
         tx.execute(RELEASE, &key)?;
-        tx.wake(Worker::Jobs(claimed.job.lane()));
+        tx.wake(Worker::Jobs(claimed.job.lane(claimed.scope.mode)));
     }
     Ok(())
 }
@@ -241,7 +241,7 @@ pub fn again(tx: &mut Tx<'_>, claimed: &ClaimedJob, due_at: Timestamp) -> Result
         return cancel(tx, claimed.job);
     }
     tx.execute(AGAIN, &let_go(claimed, due_at))?;
-    wake(tx, claimed.job, due_at);
+    wake(tx, claimed.scope, claimed.job, due_at);
     Ok(())
 }
 

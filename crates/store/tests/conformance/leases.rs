@@ -23,6 +23,7 @@ on_both!(
     what_is_owed_anew_is_in_nobodys_hands,
     what_is_owed_again_is_in_its_own_lane,
     what_is_put_off_twice_was_put_off_once,
+    real_money_waits_for_nothing_that_runs_out_and_for_no_test,
     what_a_later_version_owes_is_left_to_it
 );
 
@@ -73,10 +74,10 @@ async fn free(store: &Store) -> (Vec<ClaimedJob>, [usize; 2], bool) {
     let soon = |tx: &Tx<'_>| tx.now().plus(LEASE);
     let taken = store.write(move |tx| {
         let due =
-            [jobs::next_due(tx, Lane::Prompt)?, mails::next_due(tx, &[Mode::Test])?, deliveries::next_due(tx, &[])?];
+            [jobs::next_due(tx, Lane::Test)?, mails::next_due(tx, &[Mode::Test])?, deliveries::next_due(tx, &[])?];
         let until = soon(tx);
         let found = (
-            jobs::claim(tx, Lane::Prompt, 10, until)?,
+            jobs::claim(tx, Lane::Test, 10, until)?,
             [claim_mails(tx, until)?, claim_deliveries(tx, until)?],
             lease::take(tx, "sequencer", "alive", LEASE_US)?.is_some(),
         );
@@ -168,6 +169,31 @@ async fn what_is_put_off_twice_was_put_off_once(world: &World) {
         Ok::<_, Error>(())
     });
     put_off.await.unwrap();
+    store.close().await;
+}
+
+/// However much of that is due, and since when.
+async fn real_money_waits_for_nothing_that_runs_out_and_for_no_test(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let claimed = store.write(|tx| {
+        let now = tx.now();
+        let organization: Id<Organization> = tx.entropy().id(now);
+        let [live, test] = [Mode::Live, Mode::Test].map(|mode| Scope { organization, mode });
+        for _ in 0..100 {
+            let (checkout, refund) = (tx.entropy().id(now), tx.entropy().id(now));
+            jobs::schedule(tx, live, Job::ExpireCheckout(checkout), now.minus(HOUR))?;
+            jobs::schedule(tx, test, Job::SendRefund(refund), now.minus(HOUR))?;
+        }
+        let refund = tx.entropy().id(now);
+        jobs::schedule(tx, live, Job::SendRefund(refund), now)?;
+        assert_eq!(jobs::next_due(tx, Lane::Prompt)?, Some(now));
+        let claimed = jobs::claim(tx, Lane::Prompt, 32, now.plus(LEASE))?;
+        assert_eq!(claimed.iter().map(|claimed| claimed.job).collect::<Vec<_>>(), [Job::SendRefund(refund)]);
+        let timers = jobs::claim(tx, Lane::Timers, 200, now.plus(LEASE))?;
+        let tests = jobs::claim(tx, Lane::Test, 200, now.plus(LEASE))?;
+        Ok::<_, Error>([timers.len(), tests.len()])
+    });
+    assert_eq!(claimed.await, Ok([100, 100]));
     store.close().await;
 }
 

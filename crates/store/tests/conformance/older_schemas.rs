@@ -99,7 +99,7 @@ async fn what_becomes_of_a_row_is_seen(world: &World) {
         let found = changed(&store, &before).await;
         assert!(found.contains(&format!("{table} has other rows")), "{sql}: {found:?}");
     }
-    let lane = "update jobs set lane = 1 where kind = 'expire'";
+    let lane = "update jobs set lane = 1 where kind = 'expire_checkout'";
     store.write(move |tx| tx.execute(lane, &[])).await.unwrap();
     let found = changed(&store, &before).await;
     assert!(found.contains(&"jobs.lane is wrong in 2 rows".to_owned()), "{found:?}");

@@ -217,7 +217,7 @@ impl World {
     async fn next_question(&self, id: Id<Transaction>) -> domain::Timestamp {
         let next = self.app.read(move |tx, _| {
             assert!(jobs::is_owed(tx, Job::AskRail(id))?);
-            Ok(jobs::next_due(tx, Lane::Prompt)?)
+            Ok(jobs::next_due(tx, Lane::Test)?)
         });
         next.await.unwrap().unwrap()
     }
