@@ -26,14 +26,13 @@ use store::queries::jobs;
 use store::{Tx, Worker};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use self::queue::{Look, Queue};
 use crate::app::documents::Subject;
 use crate::app::insist::{put_off, sends_doubtful};
 use crate::app::{App, checkouts, invoices, payment_links, sessions, webhooks};
 use crate::error::Failure;
-use crate::monotonic;
+use crate::monotonic::Since;
 
 /// After so long a silent worker's job goes to another.
 const JOB_LEASE: Duration = Duration::from_secs(30);
@@ -132,7 +131,7 @@ impl<L> Clone for Jobs<L> {
 struct Held {
     claimed: ClaimedJob,
     /// Not later than its lease.
-    since: Instant,
+    since: Since,
 }
 
 impl<L: OfLane> Queue for Jobs<L> {
@@ -148,7 +147,7 @@ impl<L: OfLane> Queue for Jobs<L> {
     }
 
     async fn claim(&self, app: &App, limit: usize) -> Result<Vec<Held>, Failure> {
-        let since = monotonic::now();
+        let since = Since::now(app.store());
         let claimed = claim(app, L::LANE, limit).await?;
         Ok(claimed.into_iter().map(|claimed| Held { claimed, since }).collect())
     }
@@ -218,7 +217,7 @@ async fn due<L: OfLane>(app: &App, limit: usize) -> Vec<ClaimedJob> {
 
 /// One that was claimed just now. Whether it was done; if not, it is owed again.
 pub async fn run_one(app: &App, claimed: ClaimedJob) -> bool {
-    run(app, Held { claimed, since: monotonic::now() }).await
+    run(app, Held { claimed, since: Since::now(app.store()) }).await
 }
 
 async fn run(app: &App, Held { claimed, since }: Held) -> bool {
@@ -252,7 +251,7 @@ async fn give_up(app: &App, claimed: &ClaimedJob, id: Id<WebhookEndpoint>) -> Re
 }
 
 /// What to do for each kind of job. Each ends by letting go of its claim in the transaction of its outcome.
-async fn dispatch(app: &App, claimed: &ClaimedJob, since: Instant) -> Result<(), Failure> {
+async fn dispatch(app: &App, claimed: &ClaimedJob, since: Since) -> Result<(), Failure> {
     match claimed.job {
         Job::ExpireCheckout(id) => {
             let claimed = claimed.clone();
@@ -292,7 +291,7 @@ async fn dispatch(app: &App, claimed: &ClaimedJob, since: Instant) -> Result<(),
         Job::GiveUpDeliveries(id) => give_up(app, claimed, id).await,
         Job::StartAttempt(_) => app.start_attempt(claimed, since).await.map(drop),
         Job::AskRail(id) => app.ask_rail(claimed.scope, id, Some(claimed.clone())).await,
-        Job::WithdrawAttempt(_) => app.withdraw_attempt(claimed).await,
+        Job::WithdrawAttempt(_) => app.withdraw_attempt(claimed, since).await,
         Job::SimulatePayer(_) => payer::simulate(app, claimed).await,
         Job::SendRefund(_) => app.send_refund(claimed, since).await,
         Job::AskRefund(_) => app.ask_refund(claimed).await,

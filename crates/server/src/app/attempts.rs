@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use domain::job::{ClaimedJob, Job};
 use domain::payment::{LONGEST_CODE_CALL, Moved, PaymentSession, Step, Transaction};
-use domain::rail::{Called, FailureReason, Report, Started};
+use domain::rail::{Called, FailureReason, Report};
 use domain::{Id, Scope, Timestamp};
 use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
@@ -23,8 +23,8 @@ use super::sessions::{self, Payment};
 use super::settlement::{self, settle};
 use super::{App, Context, insist, load, look_up, organization_of};
 use crate::error::Failure;
-use crate::monotonic;
-use crate::rails::{Order, Rail};
+use crate::monotonic::{self, Since};
+use crate::rails::Order;
 use crate::way_back;
 use crate::wire;
 use crate::wire::payments::PaymentSessionView;
@@ -75,7 +75,7 @@ impl App {
     #[expect(clippy::too_many_arguments, reason = "all of it belongs to one request")]
     async fn begin_once<B, R>(
         &self,
-        since: Instant,
+        since: Since,
         scope: Scope,
         begin: B,
         code: Option<String>,
@@ -106,12 +106,12 @@ impl App {
                 outside @ (Begun::Start(..) | Begun::SubmitCode(..)) => Outcome::Leave(outside),
             })
         };
-        let answered_by = since + idempotency::LONGEST_ANSWER;
+        let answered_by = since.at + idempotency::LONGEST_ANSWER;
         let (tell, told) = oneshot::channel();
         let (app, render_ended, key_ended) = (self.clone(), render.clone(), kept_key.clone());
         // Both on their own: a payer who goes away in between takes the call along no more than the commit.
         let mut work = tokio::spawn(async move {
-            let begun = match app.write_or_leave(since, key, answer.as_ref(), begin, render_ended.clone()).await? {
+            let begun = match app.write_or_leave(since.at, key, answer.as_ref(), begin, render_ended.clone()).await? {
                 Run::Done(reply) => return Ok(reply),
                 Run::Wait => return Err(Failure::KeyInUse),
                 Run::Open(begun) => begun,
@@ -144,7 +144,7 @@ impl App {
         answered.or_else(|failure| Ok(render(Ok(&as_begun(failure, begun, is_keyed)?))))
     }
 
-    async fn call(&self, scope: Scope, begun: Begun, code: Option<String>, since: Instant) -> Result<Ended, Failure> {
+    async fn call(&self, scope: Scope, begun: Begun, code: Option<String>, since: Since) -> Result<Ended, Failure> {
         match begun {
             Begun::Start(job, _) => self.start_attempt(&job, since).await,
             Begun::SubmitCode(id, payment) => {
@@ -188,7 +188,7 @@ impl App {
     }
 
     /// Hands an attempt to its rail: the job `StartAttempt`, run inline or by the worker, and claimed after `since`.
-    pub(crate) async fn start_attempt(&self, claimed: &ClaimedJob, since: Instant) -> Result<Ended, Failure> {
+    pub(crate) async fn start_attempt(&self, claimed: &ClaimedJob, since: Since) -> Result<Ended, Failure> {
         let (scope, id, mut until) = (claimed.scope, transaction_of(claimed), insist::while_held());
         let order = self.order(scope, id).await?;
         let session = order.transaction.attempt().session;
@@ -219,7 +219,7 @@ impl App {
             (Step::Sending | Step::Waiting | Step::Unknown, Some(_)) if !self.may_call(claimed, since).await? => None,
             (Step::Sending | Step::Waiting | Step::Unknown, Some(rail)) => {
                 until = insist::while_held();
-                Some(started(rail.as_ref(), order).await)
+                Some(in_time(rail.start(order)).await)
             }
         };
         let claim = claimed.clone();
@@ -245,7 +245,7 @@ impl App {
         scope: Scope,
         id: Id<Transaction>,
         code: String,
-        since: Instant,
+        since: Since,
         sent_at: Option<Timestamp>,
         key: Option<(String, String)>,
     ) -> Result<Ended, Failure> {
@@ -254,12 +254,10 @@ impl App {
         let called = match self.rails().named(scope.mode, &order.transaction.attempt().rail) {
             None => Called::Lost("the rail is not configured any more".into()),
             // By the end of its call nobody would wait for it: others may have asked, and the payer have paid in another way.
-            Some(_) if monotonic::now() - since > LONGEST_CODE_CALL.saturating_sub(RAIL_TIMEOUT) => {
+            Some(_) if since.elapsed(self.store()) > LONGEST_CODE_CALL.saturating_sub(RAIL_TIMEOUT) => {
                 Called::Lost("the code could not be handed over in time".into())
             }
-            Some(rail) => tokio::time::timeout(RAIL_TIMEOUT, rail.submit_code(order, code))
-                .await
-                .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into())),
+            Some(rail) => in_time(rail.submit_code(order, code)).await,
         };
         self.settle_and_tell(scope, id, Heard::Code(key), until, move |_, session, transaction, now| {
             Ok(session.code_submitted(transaction, sent_at, called.clone(), now))
@@ -277,9 +275,7 @@ impl App {
         let order = self.order(scope, id).await?;
         let called = match self.rails().named(scope.mode, &order.transaction.attempt().rail) {
             None => Called::Lost("the rail is not configured any more".into()),
-            Some(rail) => tokio::time::timeout(RAIL_TIMEOUT, rail.query(order.clone()))
-                .await
-                .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into())),
+            Some(rail) => in_time(rail.query(order.clone())).await,
         };
         let report = match (called, &claimed) {
             (Called::Answered(Report::NotFound), Some(claimed)) if self.may_repeat_start(&order, claimed).await? => {
@@ -301,7 +297,7 @@ impl App {
         if !knows_again || !matches!(order.transaction.step(), Step::Sending | Step::Unknown) || !is_question(claimed) {
             return Ok(false);
         }
-        let (claim, since) = (claimed.clone(), monotonic::now());
+        let (claim, since) = (claimed.clone(), Since::now(self.store()));
         let is_repeated = self.commit(move |tx, _| {
             let mut transaction = load::<Transaction>(tx, scope, id)?;
             let session = look_up::<PaymentSession>(tx, scope, transaction.attempt().session)?;
@@ -321,7 +317,7 @@ impl App {
         let (scope, id, until) = (claimed.scope, order.transaction.id, insist::while_held());
         let called = match self.rails().named(scope.mode, &order.transaction.attempt().rail) {
             None => Called::Lost("the rail is not configured any more".into()),
-            Some(rail) => started(rail.as_ref(), order).await,
+            Some(rail) => in_time(rail.start(order)).await,
         };
         let claim = claimed.clone();
         let heard = Heard::Word(Some(claimed.clone()));
@@ -398,16 +394,20 @@ impl App {
         self.settle_and_tell(scope, id, Heard::Word(None), insist::once(), returned).await.map(drop)
     }
 
-    /// Tells the rail that nobody waits for an attempt any more: the job `WithdrawAttempt`.
-    pub async fn withdraw_attempt(&self, claimed: &ClaimedJob) -> Result<(), Failure> {
+    /// Tells the rail that nobody waits for an attempt any more: the job `WithdrawAttempt`, claimed after `since`.
+    pub async fn withdraw_attempt(&self, claimed: &ClaimedJob, since: Since) -> Result<(), Failure> {
         let (scope, id) = (claimed.scope, transaction_of(claimed));
         let order = self.order(scope, id).await?;
         if let (false, Some(rail)) = (
             order.transaction.step() == Step::Settled,
             self.rails().named(scope.mode, &order.transaction.attempt().rail),
-        ) && let Called::Lost(why) = withdrawn(rail.as_ref(), order).await
+        ) && let Called::Lost(why) = in_time(rail.withdraw(order)).await
         {
             return Err(Failure::Broken(why));
+        }
+        // That may have taken most of the lease. Whoever took over asks.
+        if !self.may_call(claimed, since).await? {
+            return Ok(());
         }
         // Whether it was paid in the last moment only the rail knows.
         self.ask_rail(scope, id, Some(claimed.clone())).await
@@ -502,14 +502,8 @@ fn is_question(claimed: &ClaimedJob) -> bool {
     matches!(claimed.job, Job::AskRail(_))
 }
 
-async fn started(rail: &dyn Rail, order: Order) -> Called<Started> {
-    tokio::time::timeout(RAIL_TIMEOUT, rail.start(order))
-        .await
-        .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into()))
-}
-
-async fn withdrawn(rail: &dyn Rail, order: Order) -> Called<()> {
-    tokio::time::timeout(RAIL_TIMEOUT, rail.withdraw(order))
+async fn in_time<T>(call: impl Future<Output = Called<T>>) -> Called<T> {
+    tokio::time::timeout(RAIL_TIMEOUT, call)
         .await
         .unwrap_or_else(|_| Called::Lost("the rail did not answer in time".into()))
 }

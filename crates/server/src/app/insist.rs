@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{App, Context};
 use crate::error::Failure;
-use crate::monotonic;
+use crate::monotonic::{self, Since};
 
 /// Before the next try, where the database didn't take one. After the first nobody waits: most faults are over by then.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
@@ -46,15 +46,15 @@ pub(crate) fn put_off(tx: &mut Tx<'_>, claimed: &ClaimedJob) -> Result<(), store
 }
 
 impl App {
-    /// Whether a rail may be called for a job that was claimed after `since`. A process that stood still, or waited for its database,
-    /// knows nothing of who took the job over meanwhile: it holds the job for longer first, and calls nobody where it can't.
-    /// Nor may money be sent that the books are in doubt of by then.
+    /// Whether a rail may be called for a job that was claimed after `since`. A process that stood still, waited for its database, or
+    /// whose machine was suspended, knows nothing of who took the job over meanwhile: it holds the job for longer first, and calls
+    /// nobody where it can't. Nor may money be sent that the books are in doubt of by then.
     /// A fault of the database that passes is waited out as long as the job is surely held: a run that ended with it could not be
     /// told from one that called.
-    pub(super) async fn may_call(&self, claimed: &ClaimedJob, mut since: Instant) -> Result<bool, Failure> {
-        while monotonic::now() - since > LATEST_BEGINNING {
-            let until = since + LEASE;
-            since = monotonic::now();
+    pub(super) async fn may_call(&self, claimed: &ClaimedJob, mut since: Since) -> Result<bool, Failure> {
+        while since.elapsed(self.store()) > LATEST_BEGINNING {
+            let until = since.at + LEASE;
+            since = Since::now(self.store());
             let claimed = claimed.clone();
             let renew = move |tx: &mut Tx<'_>, _: &Context| {
                 if sends_doubtful(tx, &claimed)? {

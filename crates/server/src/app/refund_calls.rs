@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::{App, insist, load, look_up, refunds};
 use crate::error::Failure;
-use crate::monotonic;
+use crate::monotonic::Since;
 use crate::rails::{Rail, RefundOrder};
 
 /// A rail that says nothing for so long has lost the call.
@@ -23,7 +23,7 @@ const RAIL_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl App {
     /// Hands a refund to its rail: the job `SendRefund`, claimed after `since`.
-    pub async fn send_refund(&self, claimed: &ClaimedJob, since: Instant) -> Result<(), Failure> {
+    pub async fn send_refund(&self, claimed: &ClaimedJob, since: Since) -> Result<(), Failure> {
         let Job::SendRefund(id) = claimed.job else {
             return Err(Failure::Broken("not a refund's job".into()));
         };
@@ -103,7 +103,7 @@ impl App {
         if !knows_again {
             return Ok(false);
         }
-        let (claim, since) = (claimed.clone(), monotonic::now());
+        let (claim, since) = (claimed.clone(), Since::now(self.store()));
         let is_sent = self.commit(move |tx, _| {
             if doubts::are_of(tx, scope)? {
                 return Ok(false);

@@ -81,9 +81,10 @@ impl Credentials {
 
     async fn by_token(&self, token: &str) -> Result<Actor, Problem> {
         let signing = self.signing_keys().await?;
-        let now = self.app.store().now();
+        // By the clock that dated it, in whichever process that was.
+        let now_s = self.app.store().wall_time().seconds();
         let issuer = &self.app.context().addresses.public_url;
-        let claims = signing.verify(token, now.seconds(), issuer).map_err(|fault| match fault {
+        let claims = signing.verify(token, now_s, issuer).map_err(|fault| match fault {
             TokenFault::Expired => expired_token(),
             TokenFault::Invalid => invalid_token(),
         })?;

@@ -10,7 +10,6 @@ use domain::webhook::WebhookEndpoint;
 use domain::{Id, Timestamp};
 use store::queries::deliveries;
 use store::{Tx, Worker};
-use tokio::time::Instant;
 
 use self::batches::Batches;
 use super::queue::Queue;
@@ -19,12 +18,12 @@ use crate::app::delivery_outcomes::Ended;
 use crate::app::delivery_places::{PLACES, Places, pause_after};
 use crate::app::webhooks::{self, Dispatch, Posted};
 use crate::error::Failure;
-use crate::monotonic;
+use crate::monotonic::Since;
 
 /// From the claim to the end of an attempt, which lasts up to 15 s.
 const LEASE: Duration = Duration::from_secs(30);
-/// Where the claim's commit took longer than this, an attempt could outlast its lease: another one would begin beside it, and
-/// what comes behind it could overtake it.
+/// Where the claim's commit took longer than this, or the machine was suspended meanwhile, an attempt could outlast its lease: another
+/// one would begin beside it, and what comes behind it could overtake it.
 const LATEST_BEGINNING: Duration = Duration::from_secs(14);
 
 #[derive(Clone, Default)]
@@ -44,7 +43,7 @@ impl Deliveries {
 pub(super) struct Held {
     dispatch: Dispatch,
     /// Not later than its lease.
-    since: Instant,
+    since: Since,
 }
 
 impl Queue for Deliveries {
@@ -68,7 +67,7 @@ impl Queue for Deliveries {
     }
 
     async fn claim(&self, app: &App, limit: usize) -> Result<Vec<Held>, Failure> {
-        let since = monotonic::now();
+        let since = Since::now(app.store());
         let before = self.places().clone();
         let seen = before.clone();
         let claimed = app.store().write(move |tx| {
@@ -126,8 +125,8 @@ async fn attempt(app: &App, held: Held) -> Result<Option<(Ended, Duration)>, Fai
     let Held { dispatch: Dispatch { claimed, event, endpoint }, since } = held;
     let Some(endpoint) = endpoint else { return Ok(Some((Ended { claimed, posted: None }, Duration::ZERO))) };
     let now = app.store().now();
-    if monotonic::now() - since > LATEST_BEGINNING {
-        tracing::warn!(event = %event.id, "the database took so long that this webhook is left to the next claim");
+    if since.elapsed(app.store()) > LATEST_BEGINNING {
+        tracing::warn!(event = %event.id, "its claim is so long ago that this webhook is left to the next one");
         return Ok(None);
     }
     let outcome = app.post_event(&endpoint, &event.id.to_string(), event.kind.as_str(), &event.body, now).await?;

@@ -89,6 +89,22 @@ async fn a_key_and_its_tokens_end_together_within_a_second() {
     }
 }
 
+/// Or every other process refuses it as one from the future, and this one takes tokens for too old.
+#[tokio::test]
+async fn a_token_is_dated_by_the_machine_though_its_clock_was_ahead() {
+    let door = Door::new(0).await;
+    let key = door.key("read:payouts").await;
+    // For longer than it is good for.
+    door.world.clock.advance(Duration::from_secs(7_200));
+    let made = door.token(&key, &json!({"expires_in": 3_600})).await.json();
+    let token = made["data"]["access_token"].as_str().unwrap();
+    let claims: Value =
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap()).unwrap();
+    let ahead = door.world.now().seconds() - claims["iat"].as_i64().unwrap();
+    assert!((7_190..=7_230).contains(&ahead), "{ahead} s behind business time, which is two hours ahead");
+    assert_eq!(door.ask(1, token).await, 200);
+}
+
 #[tokio::test]
 async fn a_token_may_do_a_part_of_what_its_key_may() {
     let door = Door::new(0).await;

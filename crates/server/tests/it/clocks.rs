@@ -24,7 +24,7 @@ use store::{Database, Settings, Store};
 use tokio::net::TcpListener;
 
 use crate::cli::place::Place;
-use crate::endpoints::endpoint_at;
+use crate::endpoints::{endpoint_at, receiver};
 use crate::world::{QUIET, World};
 
 /// P9: for each object the time goes on, whoever tells it.
@@ -244,4 +244,28 @@ async fn a_webhook_is_dated_by_the_machine_though_its_clock_was_ahead() {
     let ahead = now.seconds() - dates.recv().await.unwrap();
     assert!((3_590..=3_601).contains(&ahead), "{ahead} s behind business time, which is an hour ahead");
     world.app.store().close().await;
+}
+
+/// By then another process may be sending it, and what comes behind it. The clock that measures waits has seen nothing of that.
+#[tokio::test]
+async fn a_webhook_is_not_sent_by_a_machine_that_was_suspended_since_its_claim() {
+    let world = World::complete(Database::SqliteMemory).await;
+    let (address, heard) = receiver().await;
+    let count = || heard.lock().unwrap().values().sum::<usize>();
+    endpoint_at(&world, address).await;
+    world.clock.doze(Duration::from_secs(15));
+    let checkout = world.create(|_| {}).await;
+    world.cancel(checkout.id).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(count(), 0);
+    world.clock.doze(Duration::ZERO);
+    let arrives = async {
+        while count() == 0 {
+            // Its claim ends.
+            world.clock.advance(Duration::from_secs(1));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), arrives).await.expect("the next claim sends it");
+    world.close().await;
 }

@@ -431,7 +431,7 @@ async fn what_arrives_at_a_later_try_is_stored_together_too() {
 }
 
 /// Takes everything; gives its address, and how often each path was asked.
-async fn receiver() -> (String, Arc<Mutex<BTreeMap<String, usize>>>) {
+pub(crate) async fn receiver() -> (String, Arc<Mutex<BTreeMap<String, usize>>>) {
     let heard: Arc<Mutex<BTreeMap<String, usize>>> = Arc::default();
     let counted = Arc::clone(&heard);
     let take = move |uri: Uri| async move {

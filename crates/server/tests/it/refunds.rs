@@ -13,6 +13,7 @@ use dalasi::app::organizations::SettingsChange;
 use dalasi::app::products::NewItem;
 use dalasi::app::{Context, balance, look_up, organizations, receipts, refunds};
 use dalasi::error::Failure;
+use dalasi::monotonic::Since;
 use dalasi::rails::{Order, Rail, RefundOrder, Simulator};
 use domain::invoice::Invoice;
 use domain::job::{ClaimedJob, Job, Lane};
@@ -425,7 +426,7 @@ async fn a_refusal_after_a_lost_process_decides_nothing() {
         lease_token: 99,
     };
     until(&world, refund.id, |refund| refund.step() != Step::Sending).await;
-    world.app.send_refund(&claimed, dalasi::monotonic::now()).await.unwrap();
+    world.app.send_refund(&claimed, Since::now(world.app.store())).await.unwrap();
     let found = until(&world, refund.id, is_over).await;
     assert_eq!((found.status(), rail.times(refund.id)), (RefundStatus::Completed, 1));
     world.has_clean_books().await;

@@ -1,5 +1,5 @@
-//! A process stands still between its look at what it owes and its call to the rail, for longer than it holds the job. Another worker
-//! takes over, and a person decides and has it done anew: whoever stood still calls nobody any more.
+//! A process, or its machine, stands still between its look at what it owes and its call to the rail, for longer than it holds the job.
+//! Another worker takes over, and a person decides and has it done anew: whoever stood still calls nobody any more.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -19,7 +19,7 @@ use store::{Database, Tx};
 use tokio::sync::Notify;
 
 use crate::cli::place::Place;
-use crate::world::World;
+use crate::world::{QUIET, World};
 
 const LEASE: Duration = Duration::from_secs(31);
 /// By the clock that measures waits: longer than a claim is taken for fresh.
@@ -27,11 +27,42 @@ const STANDSTILL: Duration = Duration::from_secs(6);
 /// And than a code can wait and still be called for as long as nobody asks.
 const STANDSTILL_WITH_A_CODE: Duration = Duration::from_secs(11);
 
+#[derive(Clone, Copy)]
+enum Standstill {
+    /// The clocks of its machine go on.
+    Process,
+    /// It is suspended, and the clock that measures waits with it.
+    Machine,
+}
+
+impl Standstill {
+    /// For so long, and then for longer than a job is held.
+    async fn lasts(self, world: &World, by: Duration) {
+        match self {
+            Self::Process => {
+                tokio::time::sleep(by).await;
+                world.clock.advance(LEASE);
+            }
+            Self::Machine => world.clock.suspend(by + LEASE),
+        }
+    }
+}
+
+/// Each on each database that is there.
+async fn each(test: &str) -> Vec<(Place, Standstill)> {
+    let mut all = Vec::new();
+    for standstill in [Standstill::Process, Standstill::Machine] {
+        all.extend(Place::each(test).await.map(|place| (place, standstill)));
+    }
+    all
+}
+
 /// The simulated rail as one that takes a second call for another payment or refund.
 struct Network {
     simulator: Simulator,
     starts: AtomicUsize,
     codes: AtomicUsize,
+    queries: AtomicUsize,
     refunds: Mutex<Vec<Id<Refund>>>,
     /// Whoever looks for this rail next stands still, when all else is read.
     is_armed: AtomicBool,
@@ -48,6 +79,7 @@ impl Network {
                 simulator,
                 starts: AtomicUsize::default(),
                 codes: AtomicUsize::default(),
+                queries: AtomicUsize::default(),
                 refunds: Mutex::default(),
                 is_armed: AtomicBool::default(),
                 stands: Notify::new(),
@@ -89,6 +121,7 @@ impl Rail for Network {
         self.simulator.submit_code(order, code)
     }
     fn query(&self, order: Order) -> BoxFuture<'_, Called<Report>> {
+        self.queries.fetch_add(1, Ordering::SeqCst);
         self.simulator.query(order)
     }
     fn withdraw(&self, order: Order) -> BoxFuture<'_, Called<()>> {
@@ -111,7 +144,7 @@ async fn hold(world: &World, job: Job) -> ClaimedJob {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refund_is_not_sent_by_whoever_stood_still() {
-    for place in Place::each("a refund is not sent by whoever stood still").await {
+    for (place, standstill) in each("a refund is not sent by whoever stood still").await {
         let (world, network, go_on) = Network::of(place.settings()).await;
         let (scope, paid) = (world.scope, world.paid(10_000).await);
         world.rest().await;
@@ -120,9 +153,8 @@ async fn a_refund_is_not_sent_by_whoever_stood_still() {
         network.arm();
         let slow = tokio::spawn(async move { jobs::run_one(&app, first).await });
         network.stands.notified().await;
-        tokio::time::sleep(STANDSTILL).await;
+        standstill.lasts(&world, STANDSTILL).await;
 
-        world.clock.advance(LEASE);
         let second = hold(&world, Job::SendRefund(refund)).await;
         assert!(jobs::run_one(&world.app, second).await);
         let lost = world.app.read(move |tx, _| look_up::<Refund>(tx, scope, refund)).await.unwrap();
@@ -149,16 +181,15 @@ async fn a_refund_is_not_sent_by_whoever_stood_still() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_payment_is_not_started_by_whoever_stood_still() {
-    for place in Place::each("a payment is not started by whoever stood still").await {
+    for (place, standstill) in each("a payment is not started by whoever stood still").await {
         let (world, network, go_on) = Network::of(place.settings()).await;
         let (scope, checkout) = (world.scope, world.create(|_| {}).await.id);
         world.rest().await;
         network.arm();
         let others = async {
             network.stands.notified().await;
-            tokio::time::sleep(STANDSTILL).await;
+            standstill.lasts(&world, STANDSTILL).await;
 
-            world.clock.advance(LEASE);
             let id = world.shown(checkout).await.unwrap().id;
             let second = hold(&world, Job::StartAttempt(id)).await;
             assert!(jobs::run_one(&world.app, second).await);
@@ -187,7 +218,7 @@ async fn a_payment_is_not_started_by_whoever_stood_still() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_code_is_not_handed_over_by_whoever_stood_still() {
-    for place in Place::each("a code is not handed over by whoever stood still").await {
+    for (place, standstill) in each("a code is not handed over by whoever stood still").await {
         let (world, network, go_on) = Network::of(place.settings()).await;
         let (scope, checkout) = (world.scope, world.create(|_| {}).await.id);
         let pay = async |code| world.go_on(checkout, Method::Qmoney, "+2207000000", code).await;
@@ -197,9 +228,8 @@ async fn a_code_is_not_handed_over_by_whoever_stood_still() {
         network.arm();
         let others = async {
             network.stands.notified().await;
-            tokio::time::sleep(STANDSTILL_WITH_A_CODE).await;
+            standstill.lasts(&world, STANDSTILL_WITH_A_CODE).await;
 
-            world.clock.advance(LEASE);
             let question = hold(&world, Job::AskRail(asked_for_it)).await;
             assert!(jobs::run_one(&world.app, question).await);
             world.start(checkout, Method::Wave, "+2207654321").await;
@@ -212,6 +242,35 @@ async fn a_code_is_not_handed_over_by_whoever_stood_still() {
         assert_eq!(network.codes.load(Ordering::SeqCst), 0);
         let read = world.app.read(move |tx, _| look_up::<Transaction>(tx, scope, asked_for_it)).await;
         assert!(!read.unwrap().status().is_paid(), "and is charged once");
+        world.has_clean_books().await;
+        world.app.store().close().await;
+        place.end().await;
+    }
+}
+
+/// Telling the rail that nobody waits may take most of what the job is held for.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_withdrawn_is_not_asked_for_by_whoever_stood_still() {
+    for (place, standstill) in each("what is withdrawn is not asked for by whoever stood still").await {
+        let (world, network, go_on) = Network::of(place.settings()).await;
+        let (scope, checkout) = (world.scope, world.create(|_| {}).await.id);
+        world.rest().await;
+        world.start(checkout, Method::Wave, QUIET).await;
+        let id = world.shown(checkout).await.unwrap().id;
+        world.cancel(checkout).await;
+        let (app, first) = (world.app.clone(), hold(&world, Job::WithdrawAttempt(id)).await);
+        network.arm();
+        let slow = tokio::spawn(async move { jobs::run_one(&app, first).await });
+        network.stands.notified().await;
+        standstill.lasts(&world, STANDSTILL).await;
+
+        let second = hold(&world, Job::WithdrawAttempt(id)).await;
+        assert!(jobs::run_one(&world.app, second).await);
+        let settled = world.app.read(move |tx, _| look_up::<Transaction>(tx, scope, id)).await.unwrap();
+        assert_eq!(settled.step(), Step::Settled, "the rail has said what became of it");
+        go_on.send(()).unwrap();
+        assert!(slow.await.unwrap(), "it is no fault");
+        assert_eq!(network.queries.load(Ordering::SeqCst), 1);
         world.has_clean_books().await;
         world.app.store().close().await;
         place.end().await;

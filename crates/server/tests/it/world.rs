@@ -50,6 +50,9 @@ pub(crate) struct TestClock {
     system: SystemClock,
     ahead_us: AtomicI64,
     stopped_at_us: AtomicI64,
+    /// For how long the machine was suspended, and is between two looks at its wall clock.
+    suspended_us: AtomicI64,
+    dozes_us: AtomicI64,
 }
 
 impl store::Clock for TestClock {
@@ -62,7 +65,8 @@ impl store::Clock for TestClock {
     }
 
     fn wall_us(&self) -> i64 {
-        self.system.wall_us()
+        let dozes_us = self.dozes_us.load(Ordering::SeqCst);
+        self.system.wall_us() + self.suspended_us.fetch_add(dozes_us, Ordering::SeqCst)
     }
 }
 
@@ -71,9 +75,25 @@ impl TestClock {
         self.stopped_at_us.store(self.system.now_us(), Ordering::SeqCst);
     }
 
+    /// Business time alone, as where the clock was ahead.
     pub(crate) fn advance(&self, by: Duration) {
-        self.ahead_us.fetch_add(i64::try_from(by.as_micros()).unwrap(), Ordering::SeqCst);
+        self.ahead_us.fetch_add(micros(by), Ordering::SeqCst);
     }
+
+    /// Both times go on, and the clock that measures waits does not.
+    pub(crate) fn suspend(&self, by: Duration) {
+        self.suspended_us.fetch_add(micros(by), Ordering::SeqCst);
+        self.advance(by);
+    }
+
+    /// The machine is suspended for so long between any two looks at its wall clock.
+    pub(crate) fn doze(&self, by: Duration) {
+        self.dozes_us.store(micros(by), Ordering::SeqCst);
+    }
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap()
 }
 
 struct StoreEntropy;
@@ -157,9 +177,13 @@ impl World {
         mailer: Option<Mailer>,
         rail: impl FnOnce(Simulator) -> Arc<dyn Rail>,
     ) -> Self {
-        let clock =
-            TestClock { system: SystemClock::new(), ahead_us: AtomicI64::new(0), stopped_at_us: AtomicI64::new(0) };
-        let clock = Arc::new(clock);
+        let clock = Arc::new(TestClock {
+            system: SystemClock::new(),
+            ahead_us: AtomicI64::default(),
+            stopped_at_us: AtomicI64::default(),
+            suspended_us: AtomicI64::default(),
+            dozes_us: AtomicI64::default(),
+        });
         let store =
             Store::open(Settings::new(database), Arc::clone(&clock) as _, Arc::new(StoreEntropy)).await.unwrap();
         let master = MasterKey::from_bytes([7; 32]);

@@ -392,8 +392,10 @@ impl Running {
     }
 
     fn run_once(&mut self, job: &mut dyn Job, access: Access, patience: Patience) -> Result<Ended, Error> {
-        let (now_us, seed) = (self.common.clock.now_us(), job.seed());
+        let clock = Arc::clone(&self.common.clock);
         let connection = self.connect()?;
+        // A new connection may take seconds, and what others did meanwhile comes before this.
+        let (now_us, seed) = (clock.now_us(), job.seed());
         connection.trim();
         connection.begin(access, patience);
         let verdict = job.run(&mut Tx::new(connection, access, now_us, seed));

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use store::{Database, Error, Schema, Settings, Store};
+use store::{Clock as _, Database, Error, Schema, Settings, Store};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -36,6 +37,10 @@ const CANCELLED_AT_INSERT: u8 = 10;
 /// Another pooler, which says so otherwise.
 const OTHER_POOLER_AT_INSERT: u8 = 11;
 const OTHER_POOLER_AT_COMMIT: u8 = 12;
+/// The connection breaks at the first insert, and the next one takes a while.
+const SLOW_AFTER_INSERT: u8 = 13;
+const SLOW: u8 = 14;
+const A_WHILE: Duration = Duration::from_secs(1);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_without_an_answer_is_unknown_and_not_repeated() {
@@ -85,7 +90,7 @@ async fn additions_of_a_database_that_is_gone_are_refused_together() {
     proxy.mode.store(GONE_AT_INSERT, Ordering::SeqCst);
     let adding = add_ten(&store);
     held.let_go().await;
-    let answers = tokio::time::timeout(std::time::Duration::from_secs(15), futures_util::future::join_all(adding));
+    let answers = tokio::time::timeout(Duration::from_secs(15), futures_util::future::join_all(adding));
     for answer in answers.await.expect("one limit for all of them") {
         assert!(matches!(answer, Ok(Err(Error::Unavailable(_)))), "{answer:?}");
     }
@@ -112,6 +117,27 @@ async fn a_connection_that_breaks_before_the_commit_runs_again() {
     let (answer, runs) = write(&store).await;
     assert_eq!((answer, runs), (Ok(()), 2));
     assert_eq!(world.count("postings").await, 1);
+    store.close().await;
+    world.end().await;
+}
+
+/// Others commit meanwhile, and what they did comes before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waited_for_a_connection_is_dated_when_there_is_one() {
+    let Some(world) = World::postgres("what_waited_for_a_connection").await else { return };
+    let proxy = Proxy::start(world.url()).await;
+    let store = proxy.open().await;
+    proxy.mode.store(SLOW_AFTER_INSERT, Ordering::SeqCst);
+    let (runs, began) = (Arc::new(AtomicU32::new(0)), System.now_us());
+    let seen = Arc::clone(&runs);
+    let dated = store.write(move |tx| {
+        seen.fetch_add(1, Ordering::SeqCst);
+        tx.execute("insert into postings (id, note) values ('dated', '')", &[])?;
+        Ok::<_, Error>(tx.now_us())
+    });
+    let later = Duration::from_micros(u64::try_from(dated.await.unwrap() - began).unwrap());
+    assert!(later > A_WHILE / 2, "dated {later:?} after it was asked for");
+    assert_eq!((runs.load(Ordering::SeqCst), world.count("postings").await), (2, 1));
     store.close().await;
     world.end().await;
 }
@@ -210,7 +236,7 @@ async fn wait_until_settled(world: &World, expected: i64) {
         if world.count("postings").await == expected {
             return;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("{expected} postings were expected");
 }
@@ -237,6 +263,9 @@ impl Proxy {
                 if modes.load(Ordering::SeqCst) == GONE {
                     unanswered.push(client);
                     continue;
+                }
+                if modes.load(Ordering::SeqCst) == SLOW {
+                    tokio::time::sleep(A_WHILE).await;
                 }
                 let server = TcpStream::connect(&server).await.unwrap();
                 tokio::spawn(pass(client, server, Arc::clone(&modes), Arc::clone(&counted)));
@@ -268,9 +297,12 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, mode: Arc<AtomicU8>,
                     SWALLOW_ANSWER | SWALLOW_COMMIT | POOLER_AT_COMMIT | OTHER_POOLER_AT_COMMIT | CANCELLED_AT_COMMIT => {
                         holds(b"commit\0")
                     }
-                    CUT_AT_INSERT | GONE_AT_INSERT | POOLER_AT_INSERT | OTHER_POOLER_AT_INSERT | CANCELLED_AT_INSERT => {
-                        holds(b"insert into postings")
-                    }
+                    CUT_AT_INSERT
+                    | GONE_AT_INSERT
+                    | SLOW_AFTER_INSERT
+                    | POOLER_AT_INSERT
+                    | OTHER_POOLER_AT_INSERT
+                    | CANCELLED_AT_INSERT => holds(b"insert into postings"),
                     SILENT_AT_READ => holds(b"from postings"),
                     _ => false,
                 };
@@ -284,13 +316,16 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, mode: Arc<AtomicU8>,
                     if was == GONE_AT_INSERT {
                         mode.store(GONE, Ordering::SeqCst);
                     }
+                    if was == SLOW_AFTER_INSERT {
+                        mode.store(SLOW, Ordering::SeqCst);
+                    }
                     if [SWALLOW_ANSWER, POOLER_AT_COMMIT, OTHER_POOLER_AT_COMMIT].contains(&was) {
                         server.write_all(sent).await.unwrap();
                         // Until the server has answered, so that it can't notice the cut before it commits.
                         let _ = server.read(&mut from_server).await;
                     }
                     if was == SILENT_AT_READ {
-                        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+                        tokio::time::sleep(Duration::from_secs(60)).await;
                     }
                     match was {
                         POOLER_AT_INSERT | POOLER_AT_COMMIT => client.write_all(SERVER_CRASHED).await.unwrap(),

@@ -13,7 +13,7 @@ use super::{Begun, Payment};
 use crate::app::idempotency::{self, Asked, Reply};
 use crate::app::{App, Context, sessions};
 use crate::error::Failure;
-use crate::monotonic;
+use crate::monotonic::{self, Since};
 
 /// Between two looks whether the call of the request before has ended.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -37,12 +37,12 @@ impl App {
             + 'static,
         R: Fn(Result<&Payment, &Failure>) -> Reply + Send + Sync + Clone + 'static,
     {
-        let since = monotonic::now();
+        let since = Since::now(self.store());
         let Some(own) = key.clone().filter(IdempotencyKey::is_own) else {
             return self.begin_once(since, scope, begin, code, key, None, render).await;
         };
         while let Some(before) = self.inner.untold.take(&own) {
-            if let Some(payment) = self.begun_before(since, scope, goes_on, before).await? {
+            if let Some(payment) = self.begun_before(since.at, scope, goes_on, before).await? {
                 return Ok(Reply { replayed: true, ..render(Ok(&payment)) });
             }
         }

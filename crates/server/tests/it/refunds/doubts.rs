@@ -8,6 +8,7 @@ use std::time::Duration;
 use dalasi::app::App;
 use dalasi::clock::SystemClock;
 use dalasi::entropy::SystemEntropy;
+use dalasi::monotonic::{self, Since};
 use domain::job::Job;
 use domain::payment::Step;
 use domain::refund::RefundStatus;
@@ -142,7 +143,8 @@ async fn what_was_claimed_before_the_books_came_into_doubt_does_not_go_out_eithe
     let due = dalasi::jobs::claim_due(&world.app, 9).await;
     let claimed = due.iter().find(|claimed| claimed.job == Job::SendRefund(id)).expect("it is due");
     world.app.doubt(vec![(Some(world.scope), "a posting is gone".to_owned())]).await.unwrap();
-    let long_ago = dalasi::monotonic::now() - Duration::from_secs(6);
+    let long_ago = monotonic::now() - Duration::from_secs(6);
+    let long_ago = Since { at: long_ago, ..Since::now(world.app.store()) };
     world.app.send_refund(claimed, long_ago).await.unwrap();
     assert_eq!((stored(&world, id).await.step(), rail.times(id)), (Step::Sending, 0));
 

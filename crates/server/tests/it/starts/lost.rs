@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use dalasi::monotonic::Since;
 use domain::job::{ClaimedJob, Job};
 use domain::payment::TransactionSummary;
 use domain::rail::Report;
@@ -133,7 +134,8 @@ async fn a_rail_that_never_answers_a_withdrawal_is_not_waited_for() {
     let attempt = world.shown(checkout.id).await.unwrap();
     let job = Job::WithdrawAttempt(attempt.id);
     let claimed = ClaimedJob { job, scope: world.scope, due_at: world.now(), attempts: 1, lease_token: 1 };
-    let withdrawn = tokio::time::timeout(Duration::from_secs(25), world.app.withdraw_attempt(&claimed)).await;
+    let since = Since::now(world.app.store());
+    let withdrawn = tokio::time::timeout(Duration::from_secs(25), world.app.withdraw_attempt(&claimed, since)).await;
     assert!(withdrawn.expect("it ends").is_err());
     world.app.store().close().await;
 }
