@@ -1,9 +1,25 @@
 //! What a payment rail can be asked and can say: the vocabulary that pages, API, simulator and
 //! every connector share. No rail's own words get past its connector.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::money::Money;
+
+/// Between two questions about what was begun within the last eight hours, at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+/// And about what is older.
+const LONGEST_PAUSE_OF_OLD: Duration = Duration::from_secs(24 * 3_600);
+
+/// How long to wait before a rail is asked again about what was begun so long ago: twice as long each time, up to an hour, or to an
+/// eighth of its age where that is more, but for a day. What no rail ever decides would else be asked about as often for ever.
+pub(crate) fn pause(questions: u32, age: Duration) -> Duration {
+    // More than a day.
+    const MOST_DOUBLINGS: u32 = 17;
+    let doubled = Duration::from_secs(1 << questions.min(MOST_DOUBLINGS));
+    doubled.min((age / 8).clamp(LONGEST_PAUSE, LONGEST_PAUSE_OF_OLD))
+}
 
 /// What the payer does next. Starting a payment returns exactly one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,4 +151,47 @@ pub struct Capability {
     pub refund: RefundSupport,
     /// Asking again under the same reference returns the same refund.
     pub refund_is_idempotent: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: u64 = 3_600;
+    const DAY: u64 = 24 * HOUR;
+
+    fn pause_s(questions: u32, age_s: u64) -> u64 {
+        pause(questions, Duration::from_secs(age_s)).as_secs()
+    }
+
+    #[test]
+    fn the_pauses_double_up_to_an_hour_and_for_what_is_old_up_to_an_eighth_of_its_age() {
+        let pauses = |age_s| (9..19).map(|questions| pause_s(questions, age_s)).collect::<Vec<_>>();
+        for age_s in [0, 1, 8 * HOUR] {
+            assert_eq!(pauses(age_s), [512, 1024, 2048, HOUR, HOUR, HOUR, HOUR, HOUR, HOUR, HOUR], "{age_s}");
+        }
+        assert_eq!(pauses(16 * HOUR), [512, 1024, 2048, 4096, 7200, 7200, 7200, 7200, 7200, 7200]);
+        assert_eq!(pauses(365 * DAY), [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, DAY, DAY]);
+        assert_eq!(pause_s(0, 365 * DAY), 1, "where somebody waits again, it is asked often again");
+        for (age_s, pause) in [(8 * HOUR + 8, HOUR + 1), (DAY, 3 * HOUR), (8 * DAY - 8, DAY - 1), (8 * DAY, DAY)] {
+            assert_eq!(pause_s(u32::MAX, age_s), pause, "{age_s}");
+        }
+    }
+
+    /// It was twenty-four times a day.
+    #[test]
+    fn what_no_rail_ever_decides_costs_less_and_less() {
+        let asked = |from_s: u64, until_s: u64| {
+            let (mut age_s, mut questions, mut count) = (0, 0, 0);
+            while age_s < until_s {
+                age_s += pause_s(questions, age_s);
+                questions += 1;
+                count += u32::from((from_s..until_s).contains(&age_s));
+            }
+            count
+        };
+        assert_eq!(asked(0, 8 * HOUR), 18, "as often as ever");
+        assert!(asked(0, 8 * DAY) < 50, "{}", asked(0, 8 * DAY));
+        assert_eq!(asked(30 * DAY, 60 * DAY), 30);
+    }
 }

@@ -10,13 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Id, Object};
 use crate::money::Money;
 use crate::payment::{self, Step, Transaction};
-use crate::rail::{Called, FailureReason, RefundReport};
+use crate::rail::{self, Called, FailureReason, RefundReport};
 use crate::refusal::Refusal;
 use crate::scope::Scope;
 use crate::time::Timestamp;
-
-/// Between two questions to a rail, at most.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
 /// Of one transaction, open or done, before one has to take all that is left. A failed one leaves its place to another, so
 /// that no rail's bad day uses them up.
@@ -398,11 +395,11 @@ impl Refund {
     }
 
     /// Whether the rail has to be asked (again), and how long to wait before.
-    pub fn next_question(&mut self) -> Option<Duration> {
+    pub fn next_question(&mut self, now: Timestamp) -> Option<Duration> {
         if self.step == Step::Settled {
             return None;
         }
-        let pause = Duration::from_secs(1 << self.questions.min(12)).min(LONGEST_PAUSE);
+        let pause = rail::pause(self.questions, now.since(self.created_at));
         self.questions += 1;
         Some(pause)
     }

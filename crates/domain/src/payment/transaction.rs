@@ -12,13 +12,11 @@ use crate::id::{Id, Object};
 use crate::metadata::Metadata;
 use crate::method::{Method, OfflineMethod, PaymentMethod};
 use crate::money::Money;
-use crate::rail::FailureReason;
+use crate::rail::{self, FailureReason};
 use crate::refusal::Refusal;
 use crate::scope::Scope;
 use crate::time::Timestamp;
 
-/// Between two questions to a rail, at most.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 /// The call that brings a code to its rail is over after this, whatever became of it.
 pub const LONGEST_CODE_CALL: Duration = Duration::from_secs(30);
 
@@ -459,18 +457,18 @@ impl Transaction {
     }
 
     /// Whether the rail has to be asked (again), and how long to wait before.
-    pub fn next_question(&mut self) -> Option<Duration> {
+    pub fn next_question(&mut self, now: Timestamp) -> Option<Duration> {
         if self.step == Step::Settled {
             return None;
         }
-        let pause = self.pause();
+        let pause = rail::pause(self.questions, now.since(self.created_at));
         self.questions += 1;
         Some(pause)
     }
 
-    /// How long to wait before the rail is called again, after as many questions as it was asked.
+    /// How long to wait before the rail is called again, after as many questions as it was asked, where a payer waits for that.
     pub fn pause(&self) -> Duration {
-        Duration::from_secs(1 << self.questions.min(12)).min(LONGEST_PAUSE)
+        rail::pause(self.questions, Duration::ZERO)
     }
 
     /// Since when the latest code is on its way.

@@ -364,10 +364,17 @@ fn a_status_is_read_as_it_is_written() {
 #[test]
 fn the_rail_is_asked_less_and_less_often_until_it_is_over() {
     let mut refund = refund("processing, lost").0;
-    let pauses: Vec<u64> = (0..14).map(|_| refund.next_question().expect("it is open").as_secs()).collect();
+    let asked = refund.created_at;
+    let mut pause = |hours: u64| {
+        let now = asked.plus(Duration::from_secs(hours * 3_600));
+        refund.next_question(now).expect("it is open").as_secs()
+    };
+    let pauses: Vec<u64> = (0..14).map(|_| pause(0)).collect();
     assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600]);
+    let older = [8, 16, 80, 24 * 8, 24 * 30].map(pause);
+    assert_eq!(older, [3600, 7200, 36_000, 86_400, 86_400], "what is old is asked about more seldom");
     for name in ["completed", "failed"] {
-        assert_eq!(self::refund(name).0.next_question(), None, "{name}");
+        assert_eq!(self::refund(name).0.next_question(asked), None, "{name}");
     }
 }
 

@@ -1,5 +1,5 @@
 //! Who may have how many deliveries under way, so that an endpoint that hangs costs the others nothing, and many that hang leave
-//! places to other merchants and to the other mode.
+//! places to other merchants and to the other mode; and whose turn it is, so that one that is owed much keeps nobody waiting.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -78,6 +78,8 @@ pub struct Places {
     owed: BTreeMap<Mode, Vec<Owed>>,
     /// Those that can't be read, until when nobody looks at them.
     unreadable: BTreeMap<Id<WebhookEndpoint>, Timestamp>,
+    /// All that something is due to, in the order in which they came or last had a turn.
+    line: Vec<Id<WebhookEndpoint>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,6 +154,26 @@ impl Places {
         self.unreadable.insert(id, now.plus(UNREADABLE));
     }
 
+    /// Something is due to these, and to no others. Whoever is new stands behind those of before, however long it has been due: nobody
+    /// could be sure of a turn otherwise.
+    pub(super) fn line_up(&mut self, due: &[Id<WebhookEndpoint>]) {
+        let still_due: BTreeSet<_> = due.iter().copied().collect();
+        self.line.retain(|one| still_due.contains(one));
+        let in_line: BTreeSet<_> = self.line.iter().copied().collect();
+        self.line.extend(due.iter().copied().filter(|one| !in_line.contains(one)));
+    }
+
+    /// Without those that are passed over, who keep their place.
+    pub(super) fn in_turn(&self, passed_over: &[Id<WebhookEndpoint>]) -> Vec<Id<WebhookEndpoint>> {
+        self.line.iter().copied().filter(|one| !passed_over.contains(one)).collect()
+    }
+
+    /// It got something: it stands behind all others now.
+    pub(super) fn had_turn(&mut self, id: Id<WebhookEndpoint>) {
+        self.line.retain(|one| *one != id);
+        self.line.push(id);
+    }
+
     /// Adds what a claim took that began with `before`; others may have ended since.
     pub fn add(&mut self, before: &Self, after: &Self) {
         for (id, after) in &after.held {
@@ -162,6 +184,7 @@ impl Places {
         self.held.retain(|_, held| held.count > 0);
         // Nobody but a claim writes these.
         self.unreadable.clone_from(&after.unreadable);
+        self.line.clone_from(&after.line);
     }
 
     pub fn give_back(&mut self, id: Id<WebhookEndpoint>) {
@@ -315,6 +338,28 @@ mod tests {
         shared.add(&before, &after);
         assert_eq!(shared.full(), [failing.id]);
     }
+
+    #[test]
+    fn who_is_new_stands_behind_the_others_and_so_does_who_had_a_turn() {
+        let [first, second, third, fourth] = [1, 2, 3, 4].map(|seed| endpoint(seed, 0).id);
+        let mut places = Places::default();
+        places.line_up(&[second, first]);
+        assert_eq!(places.in_turn(&[]), [second, first], "who has been due for longest");
+        places.had_turn(second);
+        places.line_up(&[third, second, first]);
+        assert_eq!(places.in_turn(&[]), [first, second, third]);
+        // Who gets nothing for now has its turn when it does.
+        assert_eq!(places.in_turn(&[first]), [second, third]);
+        places.had_turn(second);
+        assert_eq!(places.in_turn(&[]), [first, third, second]);
+        // Whoever is owed nothing more comes back as a new one.
+        places.line_up(&[second, third, fourth]);
+        places.line_up(&[first, second, third, fourth]);
+        let mut shared = Places::default();
+        shared.add(&Places::default(), &places);
+        assert_eq!(shared.in_turn(&[]), [third, second, fourth, first], "the next claim goes on from there");
+    }
+
     #[test]
     fn one_that_cannot_be_read_is_passed_over_for_a_while() {
         let (mut shared, one) = (Places::default(), endpoint(1, 0));

@@ -165,8 +165,9 @@ pub fn settle(
 /// The rail is asked again, with growing pauses, until the outcome is known.
 fn ask_later(tx: &mut Tx<'_>, refund: &mut Refund) -> Result<(), Failure> {
     let job = Job::AskRefund(refund.id);
-    match refund.next_question() {
-        Some(pause) => jobs::schedule(tx, refund.scope, job, tx.now().plus(pause))?,
+    let now = tx.now();
+    match refund.next_question(now) {
+        Some(pause) => jobs::schedule(tx, refund.scope, job, now.plus(pause))?,
         None => jobs::cancel(tx, job)?,
     }
     Ok(())

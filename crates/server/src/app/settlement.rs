@@ -180,11 +180,10 @@ fn close_rival(
 
 /// The rail is asked again, with growing pauses, until the outcome is known.
 fn ask_later(tx: &mut Tx<'_>, transaction: &mut Transaction) -> Result<(), Failure> {
-    let job = Job::AskRail(transaction.id);
-    match transaction.next_question() {
+    let (job, now) = (Job::AskRail(transaction.id), tx.now());
+    match transaction.next_question(now) {
         Some(_) if domain::planted!(Defect::QuestionForgotten) => jobs::cancel(tx, job)?,
         Some(pause) => {
-            let now = tx.now();
             // At the end of a code's call at once: nobody else answers who handed it over, if that request died.
             let end_of_call = transaction.code_on_its_way_until().filter(|until| now < *until);
             jobs::schedule(tx, transaction.scope, job, end_of_call.unwrap_or_else(|| now.plus(pause)))?;

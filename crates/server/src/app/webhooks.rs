@@ -348,6 +348,10 @@ pub struct Dispatch {
 }
 
 /// Up to `limit` due deliveries, held until `lease_until`, as far as their endpoints find `places`.
+///
+/// Endpoints take turns. They stand in a line, who is new at its end, and who got something goes to its end again. Each claim has
+/// something for the first that finds a place and is owed what is due and waits for no other. So such a one waits for no more claims
+/// than there are endpoints before it, whatever those are owed; and a claim of 32 has something for the first four of them.
 pub fn claim(
     tx: &mut Tx<'_>,
     limit: usize,
@@ -357,10 +361,11 @@ pub fn claim(
     let (now, mut dispatches) = (tx.now(), Vec::new());
     // Those that are there and active.
     let mut endpoints: BTreeMap<Id<WebhookEndpoint>, Option<WebhookEndpoint>> = BTreeMap::new();
+    places.line_up(&deliveries::endpoints_due(tx)?);
     loop {
         let passed_over = places.passed_over(now);
         let wanted = limit.saturating_sub(dispatches.len());
-        for mut due in deliveries::due(tx, wanted, &passed_over)? {
+        for mut due in deliveries::due(tx, wanted, &places.in_turn(&passed_over))? {
             if let Entry::Vacant(unknown) = endpoints.entry(due.endpoint) {
                 let found =
                     unless_damaged(tx.peek::<WebhookEndpoint>(due.scope, due.endpoint), "the endpoint of a delivery")?;
@@ -373,8 +378,12 @@ pub fn claim(
             }
             let endpoint = endpoints.get(&due.endpoint).cloned().flatten();
             due.events.retain(|_| places.take(due.endpoint, due.scope, endpoint.as_ref()));
+            if due.events.is_empty() {
+                continue;
+            }
+            places.had_turn(due.endpoint);
             let taken = dispatches.len() + due.events.len();
-            let held = if due.events.is_empty() { Vec::new() } else { deliveries::lease(tx, &due, lease_until)? };
+            let held = deliveries::lease(tx, &due, lease_until)?;
             let ids: Vec<_> = held.iter().map(|claimed| claimed.delivery.event).collect();
             let mut events = if ids.is_empty() { Vec::new() } else { events::some(tx, due.scope, &ids)? };
             for claimed in held {

@@ -539,7 +539,7 @@ pub(crate) async fn endpoint_at(world: &World, url: String) -> Id<WebhookEndpoin
     world.app.commit(move |tx, context| webhooks::create(tx, context, scope, &new)).await.unwrap().endpoint.id
 }
 
-async fn owe(world: &World, endpoint: Id<WebhookEndpoint>, count: i64) -> Vec<Id<Event>> {
+pub(crate) async fn owe(world: &World, endpoint: Id<WebhookEndpoint>, count: i64) -> Vec<Id<Event>> {
     let scope = world.scope;
     let owed = world.app.commit(move |tx, _| {
         let now = tx.now();

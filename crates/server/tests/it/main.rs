@@ -7,6 +7,7 @@ mod authorization;
 mod books;
 mod cli;
 mod clocks;
+mod delivery_turns;
 mod echoes;
 mod endpoints;
 mod events;

@@ -13,14 +13,12 @@ use serde_json::Value;
 use store::Tx;
 
 use super::{Check, History};
-use crate::model::SECOND;
+use crate::model::{DAY, HOUR, SECOND};
 use crate::network::Wallet;
 use crate::operation::Fault;
 use crate::random::Dice;
 
 const TEN_MINUTES: i64 = 600 * SECOND;
-/// Contract §4: a provider that says nothing is asked again, once an hour at the least.
-const LONGEST_PAUSE: i64 = 3_600 * SECOND;
 const LEASE: i64 = 30 * SECOND;
 
 /// A transaction or a refund, as it is stored.
@@ -35,14 +33,21 @@ struct Intent {
     /// By a rail, and not written down by hand.
     is_of_rail: bool,
     amount: i64,
+    created_at: i64,
     /// Of a refund: what it pays back.
     transaction: String,
+}
+
+/// A provider that says nothing is asked again (contract §4): about what it was asked for so long ago within the hour, or within an
+/// eighth of that time where it is more, and within a day in any case.
+fn longest_pause(age: i64) -> i64 {
+    (age / 8).clamp(HOUR, DAY)
 }
 
 /// What the service may know of the network.
 #[derive(Clone, Copy)]
 enum Heard {
-    /// The next question may be an hour away.
+    /// The next question may be a while away.
     Nothing,
     /// Each question was answered. What was closed here before nobody asks about.
     Answers,
@@ -80,9 +85,7 @@ impl History {
         self.all_is_final_or_explained(if is_silent { Heard::Nothing } else { Heard::All }).await?;
         if is_silent {
             // The last question may have been asked just before the answer was there.
-            for _ in 0..LONGEST_PAUSE / TEN_MINUTES + 1 {
-                self.ten_quiet_minutes().await?;
-            }
+            self.all_is_asked_about().await?;
             self.nothing_is_owed().await?;
             self.all_is_final_or_explained(Heard::Answers).await?;
         }
@@ -151,6 +154,19 @@ impl History {
         Ok(())
     }
 
+    /// What is not decided is asked about once more, in longer steps: that may be a day later.
+    async fn all_is_asked_about(&mut self) -> Check {
+        let (stored, now) = (self.stored().await?, self.world.now());
+        let open = stored.attempts.iter().chain(&stored.refunds).filter(|one| one.is_of_rail && !one.is_settled);
+        let until = now + open.map(|one| longest_pause(now - one.created_at)).max().unwrap_or_default();
+        while self.world.now() < until {
+            self.world.pass(TEN_MINUTES);
+            self.rest().await?;
+            self.number().await?;
+        }
+        self.ten_quiet_minutes().await
+    }
+
     /// What the clock decides was decided.
     async fn nothing_is_past_its_time(&self) -> Check {
         let now = self.world.now();
@@ -199,7 +215,7 @@ impl History {
         self.clears(&stored)
     }
 
-    /// An intent that the network decided is decided here, or parked; the rest is asked about within the hour.
+    /// An intent that the network decided is decided here, or parked; the rest is asked about in time.
     fn explained(
         &self,
         intents: &[Intent],
@@ -221,7 +237,8 @@ impl History {
             if one.is_parked {
                 continue;
             }
-            let is_asked = due.get(id).is_some_and(|at| (now + 1..=now + LONGEST_PAUSE).contains(at));
+            let latest = now + longest_pause(now - one.created_at);
+            let is_asked = due.get(id).is_some_and(|at| (now + 1..=latest).contains(at));
             if !one.is_settled && !is_asked {
                 return Err(format!("{id} is not decided, and is looked at {:?}", due.get(id).map(|at| at - now)));
             }
@@ -289,6 +306,7 @@ impl History {
                         is_parked: !doc["parked"].is_null(),
                         is_of_rail: !of.is_empty(),
                         amount: row.get("amount_minor")?,
+                        created_at: doc["created_at"].as_i64().unwrap_or_default(),
                         transaction: of,
                     })
                 };

@@ -5,6 +5,10 @@
 //! Each statement asks whether a delivery waits as the one index has it by which it is to go (migration 28): `status = 'pending'` the one
 //! by time, `'' || status = 'pending'` the one by object, and `status || '' = 'pending'` neither, but the key.
 
+mod plans;
+
+pub use plans::{plans, plans_behind};
+
 use std::time::Duration;
 
 use domain::event::Event;
@@ -12,7 +16,7 @@ use domain::organization::Organization;
 use domain::webhook::{Delivery, DeliveryStatus, WebhookEndpoint};
 use domain::{Id, Mode, Scope, Timestamp};
 
-use super::{explained, listed, read_id, scope_of, unless_damaged};
+use super::{listed, read_id, scope_of, unless_damaged};
 use crate::entity::key;
 use crate::error::Error;
 use crate::settings::Dialect;
@@ -194,6 +198,9 @@ where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 
 /// Twice what any is taken for, because the clocks of two processes differ.
 const LONGEST_LEASE: Duration = Duration::from_secs(60);
 
+/// Of one claim, for an endpoint, before others get theirs: each costs the claim four statements, however little it gets.
+const SHARE: usize = 8;
+
 /// A delivery that a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedDelivery {
@@ -265,26 +272,49 @@ pub struct Due {
     pub events: Vec<Id<Event>>,
 }
 
-/// What is due and waits for no other, up to `limit`: endpoint by endpoint, the one that waits longest first; nothing of the
-/// endpoints of `but`.
-pub fn due(tx: &mut Tx<'_>, limit: usize, but: &[Id<WebhookEndpoint>]) -> Result<Vec<Due>, Error> {
+/// Endpoints to which something is due, the one that waits longest first.
+pub fn endpoints_due(tx: &mut Tx<'_>) -> Result<Vec<Id<WebhookEndpoint>>, Error> {
     let now = tx.now();
+    let due = owed(tx, &[])?.into_iter().take_while(|(_, due_at)| *due_at <= now);
+    Ok(due.map(|(endpoint, _)| endpoint).collect())
+}
+
+/// What is due to the endpoints of `line` and waits for no other, up to `limit`, endpoint by endpoint. One after the other gets its
+/// [`SHARE`] as long as there is room; what is left goes to them in the same order. So there is something for each of the first
+/// `limit / SHARE` that are owed any, and for the first in any case, whatever the others are owed.
+pub fn due(tx: &mut Tx<'_>, limit: usize, line: &[Id<WebhookEndpoint>]) -> Result<Vec<Due>, Error> {
     let sql = format!("{}{}", ready(DUE), tx.skip_locked_suffix());
-    let (mut all, mut room): (Vec<Due>, _) = (Vec::new(), limit);
-    for (endpoint, _) in owed(tx, but)?.into_iter().take_while(|(_, due_at)| *due_at <= now) {
+    let (mut all, mut room) = (Vec::<(Due, Vec<_>)>::new(), limit);
+    for endpoint in line {
         if room == 0 {
             break;
         }
-        let most = i64::try_from(room).unwrap_or(i64::MAX);
-        let [endpoint_id, now, latest] = of_endpoint(endpoint, now);
-        let due = |row: &Row| Ok((scope_of(row)?, read_id(&row.get::<String>("event_id")?)?));
-        for row in &tx.query(&sql, &[endpoint_id, now, latest, most.into()])? {
-            let Some((scope, event)) = unless_damaged(due(row), "a delivery")? else { continue };
-            match all.last_mut().filter(|last| (last.scope, last.endpoint) == (scope, endpoint)) {
-                Some(last) => last.events.push(event),
-                None => all.push(Due { scope, endpoint, events: vec![event] }),
-            }
-            room -= 1;
+        // With what it gets if the others leave room: it is asked for once.
+        for mut due in due_to(tx, &sql, *endpoint, room)? {
+            let more = due.events.split_off(due.events.len().min(SHARE));
+            room -= due.events.len();
+            all.push((due, more));
+        }
+    }
+    for (due, more) in &mut all {
+        more.truncate(room);
+        room -= more.len();
+        due.events.append(more);
+    }
+    Ok(all.into_iter().map(|(due, _)| due).collect())
+}
+
+/// Up to `most` of one endpoint.
+fn due_to(tx: &mut Tx<'_>, sql: &str, endpoint: Id<WebhookEndpoint>, most: usize) -> Result<Vec<Due>, Error> {
+    let [endpoint_id, now, latest] = of_endpoint(endpoint, tx.now());
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let due = |row: &Row| Ok((scope_of(row)?, read_id(&row.get::<String>("event_id")?)?));
+    let mut all: Vec<Due> = Vec::new();
+    for row in &tx.query(sql, &[endpoint_id, now, latest, most.into()])? {
+        let Some((scope, event)) = unless_damaged(due(row), "a delivery")? else { continue };
+        match all.last_mut().filter(|last| last.scope == scope) {
+            Some(last) => last.events.push(event),
+            None => all.push(Due { scope, endpoint, events: vec![event] }),
         }
     }
     Ok(all)
@@ -521,49 +551,6 @@ pub fn owed_in(tx: &mut Tx<'_>, mode: Mode) -> Result<Vec<Owed>, Error> {
         all.extend(unless_damaged(owed(row), "what is owed to an endpoint")?);
     }
     Ok(all)
-}
-
-/// How the database would go about a look at what is owed, and about holding some of it: its plan for each statement, for whoever
-/// checks that no index is missing.
-pub fn plans(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<[(&'static str, String); 7], Error> {
-    let of_endpoint = of_endpoint(delivery.endpoint, tx.now());
-    let with_limit = [of_endpoint.as_slice(), &[32.into()]].concat();
-    let (events, id) = listed(4, [delivery.event.to_string()].into_iter());
-    let mut held = Vec::from(key(delivery.scope, &delivery.endpoint.to_string()));
-    held.extend(id);
-    let (events_to_lease, _) = listed(7, [delivery.event.to_string()].into_iter());
-    let [_, now, latest] = of_endpoint.clone();
-    let mut leased = held.clone();
-    leased.splice(3..3, [now.clone(), now.clone(), latest]);
-    let mut one = Vec::from(key(delivery.scope, &delivery.event.to_string()));
-    one.push(delivery.endpoint.to_string().into());
-    let (events_tried, _) = listed(5, [delivery.event.to_string()].into_iter());
-    let mut tried = held.clone();
-    tried.insert(3, now);
-    Ok([
-        ("owed", explained(tx, OWED, &[])?),
-        ("due", explained(tx, &ready(DUE), &with_limit)?),
-        ("next due", explained(tx, &ready(NEXT_DUE), &of_endpoint)?),
-        ("lease", explained(tx, &LEASE.replace("{events}", &events_to_lease), &leased)?),
-        ("held", explained(tx, &HELD.replace("{events}", &events), &held)?),
-        ("by hand", explained(tx, IS_BY_HAND, &one)?),
-        ("waited for", explained(tx, &WAITED_FOR.replace("{events}", &events_tried), &tried)?),
-    ])
-}
-
-/// The same for what is done to those behind one that was tried, and for one that comes behind others.
-pub fn plans_behind(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<[(&'static str, String); 3], Error> {
-    let mut values = of_object(delivery);
-    let now: Value = tx.now().micros().into();
-    let mut put_off = values.clone();
-    put_off.extend([delivery.sequence.into(), now.clone(), now.clone()]);
-    values.push(now);
-    let due_at = BEHIND.replace("{lock}", tx.lock_suffix());
-    Ok([
-        ("put off", explained(tx, PUT_OFF_BEHIND, &put_off)?),
-        ("call", explained(tx, CALL_NEXT, &values)?),
-        ("publish", explained(tx, &INSERT.replace("{due_at}", &due_at), &inserted(delivery, false))?),
-    ])
 }
 
 fn read(row: &Row) -> Result<Delivery, Error> {

@@ -6,7 +6,7 @@ use domain::event::{Event, EventType};
 use domain::organization::Organization;
 use domain::webhook::{Attempted, Delivery, DeliveryStatus, WebhookEndpoint};
 use domain::{Id, Mode, Scope, Timestamp};
-use store::queries::deliveries::{self, ClaimedDelivery};
+use store::queries::deliveries::{self, ClaimedDelivery, Due};
 use store::queries::endpoints;
 use store::{Error, Schema, Store, Tx};
 
@@ -22,6 +22,7 @@ on_both!(
     what_is_sent_by_hand_holds_up_nothing,
     a_retry_leaves_the_order_only_where_it_waits,
     the_others_are_found_behind_a_full_endpoint,
+    who_is_owed_much_leaves_the_others_a_share,
     who_waits_for_one_that_fails_is_passed_over_no_more,
     all_that_waited_are_called_together,
     what_comes_behind_one_that_fails_waits_with_it,
@@ -49,10 +50,17 @@ async fn owe(store: &Store) -> Id<WebhookEndpoint> {
     owed.await.unwrap()
 }
 
+/// What a worker finds that passes over the endpoints of `but`, and gave nobody a turn before.
+fn due(tx: &mut Tx<'_>, limit: usize, but: &[Id<WebhookEndpoint>]) -> Result<Vec<Due>, Error> {
+    let mut line = deliveries::endpoints_due(tx)?;
+    line.retain(|one| !but.contains(one));
+    deliveries::due(tx, limit, &line)
+}
+
 async fn claim(store: &Store, lease: Duration) -> Vec<ClaimedDelivery> {
     let claimed = store.write(move |tx| {
         let until = tx.now().plus(lease);
-        let due = deliveries::due(tx, 10, &[])?;
+        let due = due(tx, 10, &[])?;
         let held: Result<Vec<_>, Error> = due.iter().map(|due| deliveries::lease(tx, due, until)).collect();
         Ok::<_, Error>(held?.into_iter().flatten().collect())
     });
@@ -317,24 +325,66 @@ async fn the_others_are_found_behind_a_full_endpoint(world: &World) {
     });
     let ([dead, well, later], [first, ninety, soon]) = owed.await.unwrap();
     let look = async |but: Vec<Id<WebhookEndpoint>>| {
-        let look =
-            store.write(move |tx| Ok::<_, Error>((deliveries::next_due(tx, &but)?, deliveries::due(tx, 32, &but)?)));
+        let look = store.write(move |tx| Ok::<_, Error>((deliveries::next_due(tx, &but)?, due(tx, 32, &but)?)));
         let (next, due) = look.await.unwrap();
         (next, due.into_iter().flat_map(|due| vec![due.endpoint; due.events.len()]).collect::<Vec<_>>())
     };
-    assert_eq!(look(Vec::new()).await, (Some(first), vec![dead; 32]));
+    assert_eq!(look(Vec::new()).await, (Some(first), [vec![dead; 30], vec![well; 2]].concat()));
     assert_eq!(look(vec![dead]).await, (Some(ninety), vec![well; 2]));
     assert_eq!(look(vec![dead, well]).await, (Some(soon), Vec::new()));
     assert_eq!(look(vec![dead, well, later]).await, (None, Vec::new()));
     // What is left of the well one is due after the other's.
     let held = store.write(move |tx| {
         let until = tx.now().plus(LEASE);
-        let due = deliveries::due(tx, 32, &[dead])?;
+        let due = due(tx, 32, &[dead])?;
         due.iter().map(|due| deliveries::lease(tx, due, until)).collect::<Result<Vec<_>, Error>>()
     });
     let objects: Vec<_> = held.await.unwrap().into_iter().flatten().map(|held| held.delivery.object_id).collect();
     assert_eq!(objects, ["cs_a", "cs_b"]);
     assert_eq!(look(vec![dead]).await, (Some(soon), Vec::new()));
+    store.close().await;
+}
+
+/// It takes webhooks again, and quickly: what others are owed just now doesn't wait until it has them all.
+async fn who_is_owed_much_leaves_the_others_a_share(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let owed = store.write(|tx| {
+        let now = tx.now();
+        let scope = Scope { organization: tx.entropy().id(now), mode: Mode::Test };
+        let [much, others @ ..]: [Id<WebhookEndpoint>; 6] = std::array::from_fn(|_| tx.entropy().id(now));
+        for number in 0..200 {
+            let event = event(tx, scope, &format!("cs_{number}"), 1);
+            let due_at = Timestamp::from_micros(now.micros() - (200 - number) * 1_000_000);
+            deliveries::insert(tx, &Delivery::owed(&event, much, due_at))?;
+        }
+        for other in others {
+            let event = event(tx, scope, "cs_now", 1);
+            deliveries::insert(tx, &Delivery::owed(&event, other, now))?;
+        }
+        Ok::<_, Error>((much, others))
+    });
+    let (much, others) = owed.await.unwrap();
+    let found = async |limit: usize, line: Vec<Id<WebhookEndpoint>>| {
+        store.write(move |tx| deliveries::due(tx, limit, &line)).await.unwrap()
+    };
+    let counts = |found: &[Due]| found.iter().map(|due| (due.endpoint, due.events.len())).collect::<Vec<_>>();
+    let mut line = store.read(deliveries::endpoints_due).await.unwrap();
+    assert_eq!((line.len(), line[0]), (6, much));
+    let shared = found(32, line.clone()).await;
+    let mut claimed = counts(&shared);
+    assert_eq!(claimed[0], (much, 27), "what the others leave");
+    claimed[1..].sort_unstable();
+    let mut ones = others.map(|other| (other, 1_usize));
+    ones.sort_unstable();
+    assert_eq!(claimed[1..], ones);
+    // In its own order, and all of it where nobody else is in line.
+    let alone = found(32, vec![much]).await;
+    assert_eq!(counts(&alone), [(much, 32)]);
+    assert_eq!(alone[0].events[..27], shared[0].events);
+    // Where there is less room, the line decides.
+    assert_eq!(counts(&found(9, line.clone()).await), [(much, 8), (line[1], 1)]);
+    line.rotate_left(1);
+    assert_eq!(counts(&found(2, line.clone()).await), [(line[0], 1), (line[1], 1)]);
     store.close().await;
 }
 

@@ -262,8 +262,7 @@ async fn what_is_due_at_the_same_moment_is_claimed_by_its_name(world: &World) {
         let lease = tx.now().plus(LEASE);
         let mails = mails::claim(tx, scope, MailKind::Invoice, 4, lease)?;
         let mails: Vec<String> = mails.iter().map(|one| one.mail.id.to_string()).collect();
-        let jobs: Vec<String> =
-            jobs::claim(tx, Lane::Test, 4, lease)?.iter().map(|one| one.job.object_id()).collect();
+        let jobs: Vec<String> = jobs::claim(tx, Lane::Test, 4, lease)?.iter().map(|one| one.job.object_id()).collect();
         Ok::<_, Error>([mails, jobs])
     });
     for names in claimed.await.unwrap() {

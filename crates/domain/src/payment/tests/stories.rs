@@ -338,10 +338,21 @@ fn times_never_go_back() {
 #[test]
 fn a_rail_is_asked_less_and_less_often_and_never_about_what_is_settled() {
     let mut pair = Pair::waiting(Method::Wave);
-    let pauses: Vec<u64> = (0..14).map(|_| pair.transaction.next_question().expect("it is open").as_secs()).collect();
+    let begun = pair.transaction.created_at;
+    let pause = |pair: &mut Pair, hours: u64| {
+        let now = begun.plus(Duration::from_secs(hours * 3_600));
+        pair.transaction.next_question(now).expect("it is open").as_secs()
+    };
+    let pauses: Vec<u64> = (0..14).map(|_| pause(&mut pair, 0)).collect();
     assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600]);
+    let older = [8, 16, 80, 24 * 8, 24 * 30].map(|hours| pause(&mut pair, hours));
+    assert_eq!(older, [3600, 7200, 36_000, 86_400, 86_400], "what is old is asked about more seldom");
+    assert_eq!(pair.transaction.pause(), Duration::from_secs(3_600), "for a payer who waits nothing is old");
+    pair.report(&Report::Processing);
+    assert_eq!(pause(&mut pair, 24 * 30), 1, "now somebody waits for the outcome");
+    assert_eq!(pair.transaction.pause(), Duration::from_secs(2));
     pair.report(&FAILED);
-    assert_eq!(pair.transaction.next_question(), None);
+    assert_eq!(pair.transaction.next_question(begun), None);
 }
 
 #[test]
