@@ -280,8 +280,8 @@ pub fn endpoints_due(tx: &mut Tx<'_>) -> Result<Vec<Id<WebhookEndpoint>>, Error>
 }
 
 /// What is due to the endpoints of `line` and waits for no other, up to `limit`, endpoint by endpoint. One after the other gets its
-/// [`SHARE`] as long as there is room; what is left goes to them in the same order. So there is something for each of the first
-/// `limit / SHARE` that are owed any, and for the first in any case, whatever the others are owed.
+/// share of eight as long as there is room; what is left goes to them in the same order. So there is something for each of the first
+/// `limit / 8` that are owed any, and for the first in any case, whatever the others are owed.
 pub fn due(tx: &mut Tx<'_>, limit: usize, line: &[Id<WebhookEndpoint>]) -> Result<Vec<Due>, Error> {
     let sql = format!("{}{}", ready(DUE), tx.skip_locked_suffix());
     let (mut all, mut room) = (Vec::<(Due, Vec<_>)>::new(), limit);
