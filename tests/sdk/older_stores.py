@@ -26,6 +26,8 @@ AGES = [2, 3, 4, 6, 7, 8]
 OTHERS = {"schema_migrations", "leases", "idempotency_runs", "idempotency_run_pages"}
 # What has to be there and is there no longer, and what it was made of.
 REMOVED = {("checkouts", "client_secret_digest"): "id"}
+# What a migration sets anew in the rows of before: its number, and what was there, of what is there today.
+SET_ANEW = {("jobs", "lane"): (29, "case when lane in (3, 4) then 0 else lane end")}
 REFERRED_TO = {"organizations", "transactions"}
 SHOP_STEPS = 12
 # What a shop could do at any schema.
@@ -135,20 +137,26 @@ def older(store, schema, folder):
             database.executescript(";".join(["begin", *applying(schema, store.name), "commit"]))
             then = shape(older)
             database.execute("attach ? as newer", [str(store.database_file())])
-            database.executescript(";".join(["begin", *copying(then, today), "commit"]))
+            database.executescript(";".join(["begin", *copying(schema, then, today), "commit"]))
     else:
         psql(older.url, "alter schema public rename to newer; create schema public")
         psql(older.url, ";".join(applying(schema, store.name)))
-        psql(older.url, ";".join([*copying(shape(older), today), "drop schema newer cascade"]))
+        psql(older.url, ";".join([*copying(schema, shape(older), today), "drop schema newer cascade"]))
     return older
 
 
-def copying(then, today):
-    """The statements that fill the tables of `then`, of those of today."""
+def copying(schema, then, today):
+    """The statements that fill the tables of `then`, at that schema, of those of today."""
     for table in sorted(then, key=lambda table: table not in REFERRED_TO):
         of = {column: REMOVED.get((table, column), column) for column in then[table]}
         of = {column: source for column, source in of.items() if source in today[table]}
+        of |= {column: SET_ANEW[table, column][1] for column in of if is_set_anew(table, column, schema)}
         yield f"insert into {table} ({', '.join(of)}) select {', '.join(of.values())} from newer.{table}"
+
+
+def is_set_anew(table, column, schema):
+    """By a migration after that schema."""
+    return (table, column) in SET_ANEW and schema < SET_ANEW[table, column][0]
 
 
 def work(server, schema, mailbox):
@@ -307,7 +315,11 @@ class OlderStores:
             if schema < SEALED_ANSWERS:
                 execute(store, ";".join(unsealed(shop)))
             kept = {
-                table: [column for column in columns if (table, column) not in REMOVED]
+                table: [
+                    column
+                    for column in columns
+                    if (table, column) not in REMOVED and not is_set_anew(table, column, schema)
+                ]
                 for table, columns in shape(store).items()
             }
             tells = {path: told for path, told in tells.items() if LISTS[path] <= schema}
