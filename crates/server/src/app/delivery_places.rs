@@ -348,7 +348,7 @@ mod tests {
         places.had_turn(second);
         places.line_up(&[third, second, first]);
         assert_eq!(places.in_turn(&[]), [first, second, third]);
-        // Who gets nothing for now has its turn when it does.
+        // Whoever is passed over keeps its place.
         assert_eq!(places.in_turn(&[first]), [second, third]);
         places.had_turn(second);
         assert_eq!(places.in_turn(&[]), [first, third, second]);
