@@ -261,6 +261,8 @@ defects! {
     PageUnescaped => "page_unescaped",
     /// A form is taken wherever its browser says that it came from.
     ForeignFormTaken => "foreign_form_taken",
+    /// A text is read whatever its checksum says.
+    ChecksumIgnored => "checksum_ignored",
 }
 
 impl Defect {

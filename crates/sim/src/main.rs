@@ -78,6 +78,7 @@ const NOT_SIMULATED: &[Defect] = &[
     Defect::CursorBreaks,
     Defect::PageUnescaped,
     Defect::ForeignFormTaken,
+    Defect::ChecksumIgnored,
 ];
 
 fn main() {

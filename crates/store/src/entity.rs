@@ -26,6 +26,7 @@ use domain::{Scope, Timestamp};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::checksum;
 use crate::error::Error;
 use crate::sql::{Row, Value};
 use crate::tx::Tx;
@@ -153,6 +154,7 @@ impl Tx<'_> {
 /// A row that begins with `version, doc`.
 pub(crate) fn parse<E: Entity>(row: &Row) -> Result<E, Error> {
     let document: String = row.get("doc")?;
+    checksum::check(&document, format_args!("a document in {}", E::TABLE))?;
     let mut entity: E = serde_json::from_str(&document)
         .map_err(|error| Error::Corrupt(format!("a document in {} does not parse: {error}", E::TABLE)))?;
     if !entity.adds_up() {
@@ -171,7 +173,7 @@ pub(crate) fn values<E: Entity>(entity: &E) -> Result<Vec<Value>, Error> {
         .map_err(|error| Error::Corrupt(format!("a document for {} can't be written: {error}", E::TABLE)))?;
     let mut values = Vec::from(key(entity.scope(), &entity.id().to_string()));
     values.push(entity.version().into());
-    values.push(document.into());
+    values.push(checksum::added(document).into());
     values.extend(entity.columns());
     Ok(values)
 }

@@ -7,6 +7,7 @@
 
 mod backup;
 mod check;
+mod checksum;
 mod clock;
 mod condition;
 mod entity;

@@ -80,6 +80,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 27, name: "doubts", text: include_str!("../migrations/0027_doubts.sql") },
     Migration { number: 28, name: "indexes_apart", text: include_str!("../migrations/0028_indexes_apart.sql") },
     Migration { number: 29, name: "lanes_apart", text: include_str!("../migrations/0029_lanes_apart.sql") },
+    Migration { number: 30, name: "event_checksums", text: include_str!("../migrations/0030_event_checksums.sql") },
 ];
 
 /// Merged from several sides, they may come out of order.

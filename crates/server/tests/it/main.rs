@@ -4,6 +4,7 @@
 
 mod authentication;
 mod authorization;
+mod before_checksums;
 mod books;
 mod cli;
 mod clocks;

@@ -40,6 +40,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
 
+use crate::before_checksums;
+
 pub(crate) const PAY_URL: &str = "http://pay.test";
 /// Waits for a click on the simulator's page.
 pub(crate) const QUIET: &str = "+220 765 4321";
@@ -283,6 +285,17 @@ impl World {
         let amount = minor.map(|minor| Money::new(minor, Currency::gmd()));
         let (scope, new) = (self.scope, NewRefund { transaction, amount, reason: None });
         self.app.commit(move |tx, context| refunds::ask(tx, context, scope, &new)).await
+    }
+
+    /// Every row is as versions left it that kept no checksums.
+    pub(crate) async fn forget_checksums(&self) {
+        let forgotten = self.app.commit(|tx, _| {
+            for statement in before_checksums::statements() {
+                tx.execute(&statement, &[])?;
+            }
+            Ok(())
+        });
+        forgotten.await.unwrap();
     }
 
     /// Read as a whole, the books are right.

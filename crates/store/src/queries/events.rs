@@ -7,6 +7,7 @@ use super::{
     Filter, MOST_PAGE_BYTES, Page, PageRequest, explained, joined_in_order, limit_of, listed, oldest_of_scopes,
     read_id, scope_of, unless_damaged,
 };
+use crate::checksum;
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::{Part, Row, Value};
@@ -14,22 +15,22 @@ use crate::tx::Tx;
 use crate::wakes::Worker;
 
 const INSERT: &str = "\
-insert into events (organization_id, mode, id, type, object_id, sequence, body, created_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8)";
+insert into events (organization_id, mode, id, type, object_id, sequence, body, body_crc32, created_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
 
 const INSERT_UNLOGGED: &str = "\
 insert into events_unlogged (organization_id, mode, id)
 values ($1, $2, $3)";
 
-const COLUMNS: &str = "organization_id, mode, id, type, object_id, sequence, body, created_at";
+const COLUMNS: &str = "organization_id, mode, id, type, object_id, sequence, body, body_crc32, created_at";
 
 const SELECT: &str = "\
-select organization_id, mode, id, type, object_id, sequence, body, created_at
+select organization_id, mode, id, type, object_id, sequence, body, body_crc32, created_at
 from events
 where organization_id = $1 and mode = $2 and id = $3";
 
 const SELECT_SOME: &str = "\
-select organization_id, mode, id, type, object_id, sequence, body, created_at
+select organization_id, mode, id, type, object_id, sequence, body, body_crc32, created_at
 from events
 where organization_id = $1 and mode = $2 and id in ({events})";
 
@@ -127,7 +128,7 @@ where organization_id = $1 and mode = $2 and event_id = $3";
 
 const FOLLOW: &str = "\
 select events.organization_id, events.mode, events.id, events.type, events.object_id, events.sequence, events.body,
-    events.created_at, event_log.log_no
+    events.body_crc32, events.created_at, event_log.log_no
 from event_log
 join events
     on events.organization_id = event_log.organization_id
@@ -159,6 +160,7 @@ pub fn append(tx: &mut Tx<'_>, event: &Event) -> Result<(), Error> {
         event.object_id.as_str().into(),
         event.sequence.into(),
         event.body.as_str().into(),
+        i64::from(checksum::of(&event.body)).into(),
         event.created_at.micros().into(),
     ]);
     tx.append("events", INSERT, &values)?;
@@ -388,13 +390,16 @@ fn read_known(row: &Row) -> Result<Event, Error> {
 }
 
 fn read(row: &Row) -> Result<Event, Error> {
+    let id: String = row.get("id")?;
+    let body: String = row.get("body")?;
+    checksum::check_beside(&body, row.get("body_crc32")?, format_args!("the body of {id}"))?;
     Ok(Event {
-        id: read_id(&row.get::<String>("id")?)?,
+        id: read_id(&id)?,
         scope: scope_of(row)?,
         kind: EventName::read(row.get("type")?),
         object_id: row.get("object_id")?,
         sequence: row.get("sequence")?,
-        body: row.get("body")?,
+        body,
         created_at: row.get("created_at")?,
     })
 }

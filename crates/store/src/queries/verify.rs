@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use domain::Scope;
 
 use super::{MOST_PAGE_BYTES, explained, listed};
+use crate::checksum;
 use crate::entity::{Entity, key, values};
 use crate::error::Error;
 use crate::settings::Dialect;
@@ -159,6 +160,8 @@ pub struct EventRow {
     pub object_id: String,
     pub sequence: i64,
     pub body: String,
+    /// What is wrong with the body, by its checksum.
+    pub damage: Option<String>,
     pub created_at: i64,
 }
 
@@ -168,16 +171,19 @@ pub fn events(
     span: Span<'_>,
     cursor: &mut Option<Vec<Value>>,
 ) -> Result<Vec<Result<EventRow, String>>, Error> {
-    let columns = ["id", "type", "object_id", "sequence", "body", "created_at"];
+    let columns = ["id", "type", "object_id", "sequence", "body", "body_crc32", "created_at"];
     let keys = ["object_id", "sequence"];
     let rows = between(tx, scope, "events", &columns, &keys, span, cursor, &[Start::Text, Start::Number])?;
     let read = |row: &Row| {
+        let body: String = row.get("body")?;
+        let checked = checksum::check_beside(&body, row.get("body_crc32")?, format_args!("its body"));
         Ok(EventRow {
             id: row.get("id")?,
             kind: row.get("type")?,
             object_id: row.get("object_id")?,
             sequence: row.get("sequence")?,
-            body: row.get("body")?,
+            body,
+            damage: checked.err().map(|error| error.to_string()),
             created_at: row.get("created_at")?,
         })
     };
@@ -477,6 +483,9 @@ fn stored<E: Entity>(row: &Row) -> Stored<E> {
     let Value::Text(document) = &found[4] else {
         return unreadable("its document is no text".into());
     };
+    if let Err(error) = checksum::check(document, format_args!("its document")) {
+        return unreadable(error.to_string());
+    }
     let entity: E = match serde_json::from_str(document) {
         Ok(entity) => entity,
         Err(error) => return unreadable(format!("its document does not parse: {error}")),

@@ -163,6 +163,9 @@ fn places(tx: &mut Tx<'_>, scope: Scope, report: &mut Report, events: &[EventRow
 }
 
 fn read(report: &mut Report, event: &EventRow) -> Option<Envelope> {
+    if let Some(damage) = &event.damage {
+        report.fault(TABLE, event.id.as_str(), damage.as_str());
+    }
     match serde_json::from_str(&event.body) {
         Ok(envelope) => Some(envelope),
         Err(error) => {

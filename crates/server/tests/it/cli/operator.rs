@@ -84,7 +84,8 @@ fn however_many_keys_there_are_the_newest_are_listed() {
                 model as (select * from api_keys where mode = 'test' order by id desc limit 1), \
                 made as (select printf('key_01h455vb4pex5vsknk%08d', number) as made_id from numbers) \
             insert into api_keys (organization_id, mode, id, version, doc, digest, created_at) \
-            select organization_id, mode, made_id, version, json_set(doc, '$.id', made_id), made_id, created_at from made, model";
+            select organization_id, mode, made_id, version, json_set(json_remove(doc, '$.crc32'), '$.id', made_id), made_id, \
+                created_at from made, model";
         assert_eq!(database.execute(sql, [from, to]).unwrap(), usize::try_from(to - from + 1).unwrap());
     };
     let list = || {

@@ -10,6 +10,8 @@ use dalasi::entropy::SystemEntropy;
 use serde_json::Value;
 use store::{Clock, Store};
 
+use crate::before_checksums;
+
 /// A folder of its own for each test, and with PostgreSQL a database.
 pub(crate) struct Place {
     folder: PathBuf,
@@ -179,6 +181,15 @@ impl Place {
 
     pub(crate) fn raw_sqlite(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.file()).unwrap()
+    }
+
+    /// The same, in which every row is as versions left it that kept no checksums.
+    pub(crate) fn raw_sqlite_without_checksums(&self) -> rusqlite::Connection {
+        let database = self.raw_sqlite();
+        for statement in before_checksums::statements() {
+            database.execute(&statement, []).unwrap();
+        }
+        database
     }
 }
 

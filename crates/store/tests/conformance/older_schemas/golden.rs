@@ -29,6 +29,7 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("webhook_deliveries", "updated_at", "updated_at is null"),
     ("api_keys", "last_used_at", "last_used_at is null"),
     ("mails", "unanswered", "unanswered = 0"),
+    ("events", "body_crc32", "body_crc32 is null"),
     (
         "jobs",
         "lane",
@@ -301,6 +302,7 @@ impl Of {
                 }
             }
             ("idempotency_keys", "sealed_body") => self.sometimes(vec![255, 0, 13].into()),
+            ("events", "body_crc32") => self.sometimes(number.into()),
             ("refunds", "attention") => (number % 2).into(),
             ("doubts", "found") => self.text(),
             ("doubts", "since" | "seen_at") => number.into(),
