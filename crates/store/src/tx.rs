@@ -4,6 +4,7 @@
 //! (PostgreSQL would refuse anyway; SQLite must not differ). Only a savepoint confines a failure. Whoever only reads may go on
 //! behind a question that was never sent.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use domain::Entropy;
@@ -16,11 +17,20 @@ use crate::sqlite::key_index::KeyIndex;
 use crate::totals::{Mark, Total, Totals};
 use crate::wakes::{Wakes, Worker};
 
+/// Behind a `select` whose rows a transaction is about to change.
+const LOCK: &str = " for update";
+/// Who waits longer for a lock has it too late for a time that it was told before: by then others have acted on what has run out.
+const LONGEST_WAIT_US: i64 = 100_000;
+
 pub(crate) type EachRow<'e> = dyn FnMut(Row) -> Result<(), Error> + 'e;
 
 /// The whole driver interface. Begin and commit belong to the driver's own thread.
 pub(crate) trait Conn {
     fn dialect(&self) -> Dialect;
+    /// The business time, in a transaction that may wait for others after it has begun.
+    fn clock_us(&self) -> Option<i64> {
+        None
+    }
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error>;
     /// A `select`, of which no more is read than rows of so many bytes.
     fn query_part(&mut self, sql: &str, values: &[Value], most_bytes: usize) -> Result<Part, Error>;
@@ -62,7 +72,9 @@ pub(crate) trait Conn {
 pub struct Tx<'c> {
     conn: &'c mut dyn Conn,
     access: Access,
-    now_us: i64,
+    begun_us: i64,
+    /// Once it was told.
+    now_us: OnceCell<i64>,
     seed: [u8; 32],
     entropy: Entropy,
     doom: Option<Error>,
@@ -79,11 +91,12 @@ pub(crate) enum Access {
 }
 
 impl<'c> Tx<'c> {
-    pub(crate) fn new(conn: &'c mut dyn Conn, access: Access, now_us: i64, seed: [u8; 32]) -> Self {
+    pub(crate) fn new(conn: &'c mut dyn Conn, access: Access, begun_us: i64, seed: [u8; 32]) -> Self {
         Self {
             conn,
             access,
-            now_us,
+            begun_us,
+            now_us: OnceCell::new(),
             seed,
             entropy: Entropy::from_seed(seed),
             doom: None,
@@ -94,10 +107,16 @@ impl<'c> Tx<'c> {
         }
     }
 
-    /// Business time in microseconds since the epoch: one reading for the whole run of the closure.
+    /// Business time in microseconds since the epoch: one reading for the whole run of the closure, when it is asked for first. Ask
+    /// behind the locks: it is then no older than they are, and what readers were told while they were waited for holds.
     #[must_use]
     pub fn now_us(&self) -> i64 {
-        self.now_us
+        *self.now_us.get_or_init(|| self.conn.clock_us().unwrap_or(self.begun_us))
+    }
+
+    /// When this run began, for what is written down before any lock. Nothing is judged by it.
+    pub(crate) fn begun_us(&self) -> i64 {
+        self.begun_us
     }
 
     /// 32 random bytes that belong to this call: the same each time its closure runs again.
@@ -166,7 +185,7 @@ impl<'c> Tx<'c> {
     #[must_use]
     pub fn lock_suffix(&self) -> &'static str {
         match (self.conn.dialect(), self.access) {
-            (Dialect::Postgres, Access::Write) => " for update",
+            (Dialect::Postgres, Access::Write) => LOCK,
             _ => "",
         }
     }
@@ -181,8 +200,17 @@ impl<'c> Tx<'c> {
         }
     }
 
+    /// Where it locks, waits long, and the time was told before, that is a conflict: the closure runs again, by the time of then.
     pub fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
-        self.attempt(values, |conn| conn.query(sql, values))
+        let asked_us = self.now_us.get().filter(|_| sql.ends_with(LOCK)).and_then(|_| self.conn.clock_us());
+        let rows = self.attempt(values, |conn| conn.query(sql, values))?;
+        if let Some(asked_us) = asked_us
+            && let Some(had_us) = self.conn.clock_us()
+            && had_us - asked_us > LONGEST_WAIT_US
+        {
+            return Err(self.conflict());
+        }
+        Ok(rows)
     }
 
     /// The first rows of a `select`, at least one and as many as so many bytes hold: what is behind them is never in memory.
@@ -267,7 +295,7 @@ impl<'c> Tx<'c> {
         if self.access == Access::Write {
             return count(self);
         }
-        let now = self.now_us;
+        let now = self.now_us();
         let mut mark = None;
         if self.conn.totals().may_know(sql, values, now) {
             mark = self.attempt(&[], |conn| conn.mark())?;

@@ -97,11 +97,11 @@ fn arrived(
 
 /// Stores what an attempt brought: done, again later, or given up. A holder that was overtaken stores nothing.
 fn one(tx: &mut Tx<'_>, context: &Context, ended: &Ended) -> Result<Option<HealthChange>, Failure> {
-    let now = tx.now();
     let Ended { mut claimed, mut posted } = ended.clone();
     let jitter = tx.entropy().below(2_001);
     // Locked before the delivery, as by whoever makes it inactive.
     let endpoint = tx.find::<WebhookEndpoint>(claimed.delivery.scope, claimed.delivery.endpoint)?;
+    let now = tx.now();
     let is_there = |posted: &Posted| endpoint.as_ref().is_none_or(|endpoint| endpoint.url == posted.url);
     let counts = posted.as_ref().is_some_and(is_there);
     match &mut posted {

@@ -185,12 +185,13 @@ fn load_target(
     has_code: bool,
 ) -> Result<(PaidObject, Option<Payment>), Failure> {
     let payable = payable_of(tx, scope, target)?;
-    let now = tx.now();
     let mut object = PaidObject::load(tx, scope, payable)?;
     let current = match object.session_for(target) {
         Some(id) => Some(sessions::load_payment(tx, scope, id)?),
         None => None,
     };
+    // Behind the locks: what ran out while they were waited for is over.
+    let now = tx.now();
     let mut current = going_on(&object, current, target, has_code, now)?;
     if let Some(current) = current.as_mut().filter(|current| current.session.has_expired(now)) {
         close(tx, &mut object, current, true)?;

@@ -298,9 +298,9 @@ pub fn retry(
         return Err(no_such_endpoint().into());
     }
     let is_meant = |endpoint| named.is_none_or(|named| named == endpoint);
-    let now = tx.now();
     let active = endpoints::active(tx, scope)?;
     let mut known = deliveries::of_event(tx, scope, id)?;
+    let now = tx.now();
     let is_active = |endpoint| active.find(endpoint).is_some() || active.is_unreadable(endpoint);
     let mut reopened = 0;
     for delivery in &mut known {

@@ -5,6 +5,7 @@ mod lost;
 mod repeated;
 mod same_key;
 mod untold;
+mod waited;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};

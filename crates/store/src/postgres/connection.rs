@@ -28,6 +28,7 @@ use super::merge;
 use super::pipeline::{self, Reply, Step};
 use super::shared::Shared;
 use super::value;
+use crate::clock::Monotone;
 use crate::error::{Error, SqlKind};
 use crate::job;
 use crate::settings::Dialect;
@@ -63,6 +64,7 @@ pub(crate) struct Connection {
     statements: HashMap<String, Prepared>,
     unprepared: Arc<AtomicBool>,
     is_pooled: bool,
+    clock: Arc<Monotone>,
     pub(super) collected: Vec<Collected>,
     access: Access,
     patience: Patience,
@@ -131,7 +133,13 @@ enum Output {
 
 impl Connection {
     /// A connection that is not `is_pooled` was told its [`begin::LIMITS`].
-    pub(crate) fn new(runtime: Rc<Runtime>, link: Link, unprepared: Arc<AtomicBool>, is_pooled: bool) -> Self {
+    pub(crate) fn new(
+        runtime: Rc<Runtime>,
+        link: Link,
+        unprepared: Arc<AtomicBool>,
+        is_pooled: bool,
+        clock: Arc<Monotone>,
+    ) -> Self {
         Self {
             runtime,
             client: link.client,
@@ -139,6 +147,7 @@ impl Connection {
             statements: HashMap::new(),
             unprepared,
             is_pooled,
+            clock,
             collected: Vec::new(),
             access: Access::Read,
             patience: Patience::Long,
@@ -402,6 +411,12 @@ impl Connection {
 impl Conn for Connection {
     fn dialect(&self) -> Dialect {
         Dialect::Postgres
+    }
+
+    /// A snapshot waits for nobody, and who may take hours begins nothing anew for a lock.
+    fn clock_us(&self) -> Option<i64> {
+        let may_wait = self.access == Access::Write && self.limit != UNHURRIED_LIMIT;
+        may_wait.then(|| self.clock.now_us())
     }
 
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {

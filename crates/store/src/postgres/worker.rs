@@ -147,8 +147,8 @@ impl Running {
                     "a connection pooler is in between: statements are not prepared, which costs some speed"
                 );
             }
-            let unprepared = Arc::clone(&self.common.unprepared);
-            self.connection = Some(Connection::new(Rc::clone(&self.runtime), link, unprepared, pooled));
+            let (unprepared, clock) = (Arc::clone(&self.common.unprepared), Arc::clone(&self.common.clock));
+            self.connection = Some(Connection::new(Rc::clone(&self.runtime), link, unprepared, pooled, clock));
             self.common.connected.fetch_add(1, Ordering::Relaxed);
             self.looked_us = now_us;
         }

@@ -205,9 +205,9 @@ fn claim_unless(tx: &mut Tx<'_>, key: &IdempotencyKey, longest: Option<Duration>
 }
 
 fn claim_among_others(tx: &mut Tx<'_>, key: &IdempotencyKey, longest: Option<Duration>) -> Result<Claimed, Error> {
-    let now = tx.now();
     let mut values = columns(key);
-    values.extend([key.fingerprint.as_slice().into(), now.micros().into()]);
+    // Whoever claims goes on to lock what it is about, and asks for the time then.
+    values.extend([key.fingerprint.as_slice().into(), tx.begun_us().into()]);
     // On PostgreSQL this waits for another holder of the same key to commit or roll back.
     if tx.execute(CLAIM, &values)? == 1 {
         return Ok(Claimed::First);

@@ -2,6 +2,7 @@
 //! it waits, and nobody else does.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -11,6 +12,7 @@ use tokio_postgres::Client;
 
 use crate::additions::{A_MOMENT, Held};
 use crate::postgres_only::PATIENCE;
+use crate::totals::Standing;
 use crate::world::{System, World, entropy, raw_postgres, schema};
 use crate::writes::add_posting;
 
@@ -224,6 +226,44 @@ async fn many_who_wait_long_from_now_on_hold_up_the_line_no_longer_than_one() {
     holder.batch_execute("rollback").await.unwrap();
     let answers = tokio::time::timeout(PATIENCE, join_all(held)).await.expect("nobody holds it");
     assert!(answers.iter().all(|answer| matches!(answer, Ok(Ok(1)))), "{answers:?}");
+    store.close().await;
+    world.end().await;
+}
+
+/// While it waits others are told by the clock what has run out, and act on it. Who asks for the time behind the row has it from then;
+/// who asked before begins anew, unless the wait was short.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_goes_by_a_time_at_which_it_held_the_row() {
+    let Some(world) = World::postgres("a_write_goes_by_a_time_at_which_it_held_the_row").await else { return };
+    let clock = Arc::new(Standing(AtomicI64::new(1_790_000_000_000_000)));
+    let opened = Store::open_with(world.settings.clone(), schema(), Arc::clone(&clock) as _, entropy()).await;
+    let store = opened.unwrap();
+    let insert = "insert into counters (name, version, value) values ('held', 1, 0)";
+    store.write(move |tx| tx.execute(insert, &[])).await.unwrap();
+    let holder = raw_postgres(world.url()).await;
+    for (asks_before, passes_us) in [(false, 50_000), (false, 5_000_000), (true, 5_000_000)] {
+        holder.batch_execute("begin; select name from counters where name = 'held' for update").await.unwrap();
+        let written = store.write(move |tx| {
+            let before = asks_before.then(|| tx.now());
+            let sql = format!("select value from counters where name = 'held'{}", tx.lock_suffix());
+            tx.query_one(&sql, &[])?;
+            let now = tx.now();
+            assert_eq!(before.unwrap_or(now), now, "one reading for the whole run");
+            Ok::<_, Error>(now)
+        });
+        let passes = async {
+            let waiting = "pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+            while world.count(waiting).await == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            clock.0.fetch_add(passes_us, Ordering::SeqCst);
+            let told = store.now();
+            holder.batch_execute("rollback").await.unwrap();
+            told
+        };
+        let (written, told) = tokio::join!(written, tokio::time::timeout(PATIENCE, passes));
+        assert_eq!(written, Ok(told.expect("it waits for the row")), "{asks_before} {passes_us}");
+    }
     store.close().await;
     world.end().await;
 }

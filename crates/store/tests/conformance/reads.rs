@@ -17,6 +17,7 @@ on_both!(
     a_read_sees_what_was_answered,
     a_read_goes_on_behind_what_cannot_be_asked_for,
     the_time_is_told_without_a_transaction,
+    a_read_goes_by_a_time_before_its_snapshot,
     a_database_tells_about_how_large_it_is,
 );
 
@@ -106,6 +107,21 @@ async fn the_time_is_told_without_a_transaction(world: &World) {
     assert_eq!((store.now(), store.read(by_transaction).await.unwrap()), (later, later));
     store.close().await;
     assert_eq!(store.now(), later, "no database is asked");
+}
+
+/// What changed since it does not see: by a later time it would tell that something ran out which was paid before that.
+async fn a_read_goes_by_a_time_before_its_snapshot(world: &World) {
+    let clock = Arc::new(Standing(AtomicI64::new(1_790_000_000_000_000)));
+    let opened = Store::open_with(world.settings.clone(), schema(), Arc::clone(&clock) as _, entropy()).await;
+    let (store, ahead) = (opened.unwrap(), Arc::clone(&clock));
+    let before = store.now();
+    let told = store.read(move |tx| {
+        tx.query("select id from postings", &[])?;
+        ahead.0.fetch_add(1_000_000, Ordering::SeqCst);
+        Ok::<_, Error>(tx.now())
+    });
+    assert_eq!(told.await, Ok(before));
+    store.close().await;
 }
 
 async fn a_database_tells_about_how_large_it_is(world: &World) {

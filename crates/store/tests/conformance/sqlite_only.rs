@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::task::Poll;
 use std::time::Duration;
@@ -9,6 +10,8 @@ use std::time::Duration;
 use store::{Database, Error, Settings, Store, Tx};
 use tokio::task::JoinHandle;
 
+use crate::additions::A_MOMENT;
+use crate::totals::Standing;
 use crate::world::{System, World, entropy, schema};
 use crate::writes::add_posting;
 
@@ -371,6 +374,30 @@ async fn a_full_disk_refuses_writes_until_there_is_space() {
     store.write(|tx| tx.query("pragma max_page_count = 1000000", &[])).await.unwrap();
     store.write(|tx| add_posting(tx, "after")).await.unwrap();
     assert_eq!(world.count("postings").await, 2);
+    store.close().await;
+    world.end().await;
+}
+
+/// As by what another process wrote meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_goes_by_a_time_at_which_nobody_else_writes() {
+    let world = World::sqlite();
+    let clock = Arc::new(Standing(AtomicI64::new(1_790_000_000_000_000)));
+    let opened = Store::open_with(world.settings.clone(), schema(), Arc::clone(&clock) as _, entropy()).await;
+    let store = opened.unwrap();
+    let other = rusqlite::Connection::open(world.path()).unwrap();
+    other.execute_batch("begin immediate").unwrap();
+    let writing = tokio::spawn({
+        let store = store.clone();
+        async move { store.write(|tx| Ok::<_, Error>(tx.now())).await }
+    });
+    tokio::time::sleep(A_MOMENT).await;
+    assert!(!writing.is_finished(), "another process writes");
+    clock.0.fetch_add(1_000_000, Ordering::SeqCst);
+    let told = store.now();
+    other.execute_batch("rollback").unwrap();
+    assert_eq!(writing.await.unwrap(), Ok(told));
+    drop(other);
     store.close().await;
     world.end().await;
 }
