@@ -81,6 +81,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 28, name: "indexes_apart", text: include_str!("../migrations/0028_indexes_apart.sql") },
     Migration { number: 29, name: "lanes_apart", text: include_str!("../migrations/0029_lanes_apart.sql") },
     Migration { number: 30, name: "event_checksums", text: include_str!("../migrations/0030_event_checksums.sql") },
+    Migration { number: 31, name: "recent_credits", text: include_str!("../migrations/0031_recent_credits.sql") },
 ];
 
 /// Merged from several sides, they may come out of order.

@@ -14,7 +14,7 @@ use domain::{Id, Money, Refusal, Scope, Sum, Timestamp};
 use store::Tx;
 use store::queries::{balances, jobs, ledger, refunds as stored};
 
-use super::balance::{self, Balance};
+use super::balance;
 use super::paid_object::PaidObject;
 use super::{Context, load, look_up, organization_of, publish};
 use crate::error::Failure;
@@ -91,16 +91,22 @@ fn check_support(context: &Context, transaction: &Transaction, rail: &str, amoun
     }
 }
 
-/// From here to the end of the transaction no other debit looks at this balance.
+/// From the lock to the end of the transaction no other debit takes anything out of this balance.
 fn take_from_merchant(tx: &mut Tx<'_>, scope: Scope, required: Money) -> Result<(), Failure> {
-    balances::lock(tx, scope, required.currency)?;
     let organization = organization_of(tx, scope)?;
     if organization.payments.allow_negative_balance {
+        balances::lock(tx, scope, required.currency)?;
         return Ok(());
     }
     let settled = settled_until(&organization, tx.now());
-    let Balance { total, recent } = balance::of(tx, scope, required.currency, settled)?;
-    let available = Sum::new(total.minor - recent.minor, required.currency);
+    // What was paid within the delay may be millions of postings: nobody waits while they are added up.
+    let before = balance::of(tx, scope, required.currency, settled)?;
+    check_available(before.available(), required)?;
+    balances::lock(tx, scope, required.currency)?;
+    check_available(balance::still_available(tx, scope, &before, settled, required)?, required)
+}
+
+fn check_available(available: Sum, required: Money) -> Result<(), Failure> {
     if available.minor < i128::from(required.minor) && !domain::planted!(Defect::BalanceUnchecked) {
         return Err(Refusal::InsufficientBalance { available, required }.into());
     }

@@ -58,7 +58,7 @@ async fn no_sum_is_too_large(place: &Place) {
     assert_eq!(shown, ["merchant 0.0000 1845999999999999.8154", "rail_clearing:offline 1845999999999999.8154 0.0000"]);
     seal(&world).await;
     let of = move |tx: &mut Tx<'_>, _: &Context| balance::of(tx, scope, clf, Timestamp::from_micros(4));
-    let Balance { total, recent } = world.app.read(of).await.unwrap();
+    let Balance { total, recent, .. } = world.app.read(of).await.unwrap();
     assert_eq!((total.minor, recent.minor), (2 * ENTRIES * most, 2 * ENTRIES * most));
     assert_eq!(total.to_string(), "1845999999999999.8154");
     world.app.store().close().await;

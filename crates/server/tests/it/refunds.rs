@@ -1,6 +1,7 @@
 //! Money that came twice, rails that pay back little or nothing, and every way in which the answer to a refund gets lost:
 //! whatever happens, the rail pays back once at most, and nobody guesses.
 
+mod balances;
 mod doubts;
 mod restored;
 

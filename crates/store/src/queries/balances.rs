@@ -1,11 +1,12 @@
-//! What was paid lately of a merchant's balance, and the row that every debit of it locks first. The whole of it is what
+//! What was paid lately of a merchant's balance, and the row that every debit of it locks. The whole of it is what
 //! [`super::ledger_batches`] has.
 
 use domain::{Currency, Scope, Sum, Timestamp};
 
-use super::sum_of;
+use super::{explained, sum_of};
 use crate::entity::key;
 use crate::error::Error;
+use crate::sql::Value;
 use crate::tx::Tx;
 
 const MAKE_GUARD: &str = "\
@@ -23,7 +24,7 @@ update balance_guards
 set debits = debits + 1
 where organization_id = $1 and mode = $2 and currency = $3";
 
-/// Of payments alone: what a refund releases was available before.
+/// Of payments alone: what a refund releases was available before. All that it reads stands in `ledger_postings_of_merchant`.
 const RECENT_CREDITS: &str = "\
 select cast(coalesce(sum(amount_minor >> 32), 0) as bigint) as total_high,
     cast(coalesce(sum(amount_minor & 4294967295), 0) as bigint) as total_low
@@ -48,10 +49,19 @@ pub fn lock(tx: &mut Tx<'_>, scope: Scope, currency: Currency) -> Result<(), Err
 
 /// What the merchant was paid after `settled`.
 pub fn paid_since(tx: &mut Tx<'_>, scope: Scope, currency: Currency, settled: Timestamp) -> Result<Sum, Error> {
-    let [organization, mode, code] = key(scope, currency.code());
-    let row = tx.query_one(RECENT_CREDITS, &[organization, mode, code, settled.micros().into()])?;
+    let row = tx.query_one(RECENT_CREDITS, &recent(scope, currency, settled))?;
     // Credits are negative in the ledger, and what a merchant has is what is owed to them.
     Ok(Sum::new(-sum_of(&row, "total_high", "total_low")?, currency))
+}
+
+fn recent(scope: Scope, currency: Currency, settled: Timestamp) -> [Value; 4] {
+    let [organization, mode, code] = key(scope, currency.code());
+    [organization, mode, code, settled.micros().into()]
+}
+
+/// How the database would go about [`paid_since`], for whoever checks that it reads no posting.
+pub fn plan_of_recent(tx: &mut Tx<'_>, scope: Scope, currency: Currency, settled: Timestamp) -> Result<String, Error> {
+    explained(tx, RECENT_CREDITS, &recent(scope, currency, settled))
 }
 
 /// Currency and number of debits of each guard.

@@ -233,6 +233,7 @@ mod tests {
         assert_eq!(tables(include_str!("../../migrations/0012_due_deliveries.sql")), "webhook_deliveries");
         assert_eq!(tables(include_str!("../../migrations/0016_changed_deliveries.sql")), "webhook_deliveries");
         assert_eq!(tables(include_str!("../../migrations/0019_mails_by_mode.sql")), "mails");
+        assert_eq!(tables(include_str!("../../migrations/0031_recent_credits.sql")), "ledger_postings");
         assert_eq!(tables("create table a (id bigint); create unique index b on a (id); drop index c;"), "");
         let dropped = migration("drop index c; drop table d; drop index e;", Dialect::Postgres);
         assert_eq!(indexes_dropped(&dropped), ["c", "e"]);

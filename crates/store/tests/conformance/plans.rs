@@ -5,9 +5,10 @@ use domain::checkout::Status;
 use domain::job::Lane;
 use domain::organization::Organization;
 use domain::payment::TransactionStatus;
-use domain::{Id, Mode, Scope, Timestamp};
+use domain::{Currency, Id, Mode, Scope, Sum, Timestamp};
 use store::lease;
 use store::queries::PageRequest;
+use store::queries::balances;
 use store::queries::checkouts::{self, CheckoutFilter};
 use store::queries::events;
 use store::queries::invoices::{self, InvoiceFilter, StatusFilter};
@@ -26,6 +27,7 @@ on_both!(
     no_list_of_invoices_reads_others,
     no_checkout_is_read_to_be_counted,
     no_entry_of_the_ledger_is_looked_for_among_all,
+    no_posting_is_read_to_be_added_up,
     no_work_is_looked_for_among_all_that_is_owed,
     no_event_is_looked_for_among_those_that_have_their_place,
     no_transaction_is_read_to_be_counted,
@@ -209,6 +211,39 @@ async fn no_entry_of_the_ledger_is_looked_for_among_all(world: &World) {
         };
         assert!(is_bounded, "{plan}");
     }
+    store.close().await;
+}
+
+/// What each of these entries brings the merchant.
+const FILL_CREDITS: &str = "
+with recursive numbers (n) as (select cast($4 as bigint) union all select n + 1 from numbers where n < $4 + 9999)
+insert into ledger_postings (organization_id, mode, entry_id, line, transaction_id, account, currency, amount_minor,
+    created_at)
+select $1, $2, $3 || (100000000 + n), 2, 'tx_' || n, 'merchant', 'GMD', -100, n
+from numbers";
+
+/// Of a settlement delay in which much is paid there may be millions.
+async fn no_posting_is_read_to_be_added_up(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let scope = store.write(|tx| fill_with(tx, &[FILL_POSTINGS, FILL_CREDITS], "entry_", 5)).await.unwrap();
+    if world.dialect() == Dialect::Postgres {
+        raw_postgres(world.url()).await.batch_execute("vacuum ledger_postings").await.unwrap();
+    }
+    // The later half of the last merchant's.
+    let (gmd, settled) = (Currency::gmd(), Timestamp::from_micros(45_000));
+    let (plan, paid) = store
+        .read(move |tx| {
+            let plan = balances::plan_of_recent(tx, scope, gmd, settled)?;
+            Ok::<_, Error>((plan, balances::paid_since(tx, scope, gmd, settled)?))
+        })
+        .await
+        .unwrap();
+    assert_eq!(paid, Sum::new(500_000, gmd));
+    let of_index = match world.dialect() {
+        Dialect::Sqlite => "SEARCH ledger_postings USING COVERING INDEX ledger_postings_of_merchant",
+        Dialect::Postgres => "Index Only Scan using ledger_postings_of_merchant",
+    };
+    assert!(plan.contains(of_index), "{plan}");
     store.close().await;
 }
 
