@@ -17,11 +17,6 @@ use crate::sqlite::key_index::KeyIndex;
 use crate::totals::{Mark, Total, Totals};
 use crate::wakes::{Wakes, Worker};
 
-/// Behind a `select` whose rows a transaction is about to change.
-const LOCK: &str = " for update";
-/// Who waits longer for a lock has it too late for a time that it was told before: by then others have acted on what has run out.
-const LONGEST_WAIT_US: i64 = 100_000;
-
 pub(crate) type EachRow<'e> = dyn FnMut(Row) -> Result<(), Error> + 'e;
 
 /// The whole driver interface. Begin and commit belong to the driver's own thread.
@@ -185,7 +180,7 @@ impl<'c> Tx<'c> {
     #[must_use]
     pub fn lock_suffix(&self) -> &'static str {
         match (self.conn.dialect(), self.access) {
-            (Dialect::Postgres, Access::Write) => LOCK,
+            (Dialect::Postgres, Access::Write) => " for update",
             _ => "",
         }
     }
@@ -200,17 +195,8 @@ impl<'c> Tx<'c> {
         }
     }
 
-    /// Where it locks, waits long, and the time was told before, that is a conflict: the closure runs again, by the time of then.
     pub fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
-        let asked_us = self.now_us.get().filter(|_| sql.ends_with(LOCK)).and_then(|_| self.conn.clock_us());
-        let rows = self.attempt(values, |conn| conn.query(sql, values))?;
-        if let Some(asked_us) = asked_us
-            && let Some(had_us) = self.conn.clock_us()
-            && had_us - asked_us > LONGEST_WAIT_US
-        {
-            return Err(self.conflict());
-        }
-        Ok(rows)
+        self.attempt(values, |conn| conn.query(sql, values))
     }
 
     /// The first rows of a `select`, at least one and as many as so many bytes hold: what is behind them is never in memory.

@@ -413,10 +413,9 @@ impl Conn for Connection {
         Dialect::Postgres
     }
 
-    /// A snapshot waits for nobody, and who may take hours begins nothing anew for a lock.
+    /// A snapshot waits for nobody.
     fn clock_us(&self) -> Option<i64> {
-        let may_wait = self.access == Access::Write && self.limit != UNHURRIED_LIMIT;
-        may_wait.then(|| self.clock.now_us())
+        (self.access == Access::Write).then(|| self.clock.now_us())
     }
 
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
