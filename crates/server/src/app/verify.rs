@@ -11,6 +11,7 @@ mod events;
 mod invoice_attempts;
 mod invoices;
 mod ledger;
+mod logs;
 mod payment_links;
 mod payments;
 mod refunds;
@@ -37,7 +38,7 @@ use domain::webhook::WebhookEndpoint;
 use domain::{Object, Scope};
 use serde::Serialize;
 use store::queries::organizations;
-use store::queries::verify::{self as stored, Stored};
+use store::queries::verify::{self as stored, Stored, strays};
 use store::{Entity, Error, SqlKind, Tx};
 
 use crate::error::Failure;
@@ -221,17 +222,18 @@ enum Stage {
     Scopes,
     /// The first of these scopes, and the number of its part.
     Part(Vec<Scope>, usize),
+    /// The number of the look for them.
     Strays(usize),
     IdempotencyKeys,
     Jobs,
     Done,
 }
 
-/// Walks over a part of what a scope has: a page, or all of it where one short question tells.
+/// Walks over a part of what a scope has: a page, or all of it where a few short questions tell.
 type Part = fn(&mut Tx<'_>, Scope, &mut Report, &mut Place) -> Result<(), Failure>;
 
 /// Each with the table that it walks over.
-const PARTS: [(&str, Part); 19] = [
+const PARTS: [(&str, Part); 21] = [
     (Organization::TABLE, rest::walk::<Organization>),
     (ApiKey::TABLE, rest::walk::<ApiKey>),
     (WebhookEndpoint::TABLE, rest::walk::<WebhookEndpoint>),
@@ -248,9 +250,12 @@ const PARTS: [(&str, Part); 19] = [
     (Transaction::TABLE, payments::transactions),
     (Refund::TABLE, refunds::check),
     ("ledger_batches", ledger::seals),
+    ("ledger_log", logs::ledger),
+    ("ledger_postings", ledger::placed),
+    // Those that wait.
     ("ledger_postings", ledger::waiting),
     ("events", |tx, scope, report, place| place.end_with(events_of_others(tx, scope, report))),
-    ("event_log", |tx, scope, report, place| place.end_with(events::log(tx, scope, report))),
+    ("event_log", logs::events),
 ];
 
 impl Check {
@@ -311,13 +316,12 @@ impl Check {
                     None => self.stage = Stage::Strays(0),
                 }
             }
-            Stage::Strays(number) => match stored::strays(tx, *number)? {
-                Some(strays) => {
-                    strays.into_iter().for_each(|stray| report.fault(stray.table, stray.row, stray.what));
-                    *number += 1;
+            Stage::Strays(look) => {
+                for stray in strays::find(tx, *look, &mut self.place.strays)? {
+                    report.fault(stray.table, stray.row, stray.what);
                 }
-                None => self.stage = Stage::IdempotencyKeys,
-            },
+                self.place.is_end = self.place.strays.is_end;
+            }
             Stage::IdempotencyKeys => rest::idempotency_keys(tx, report, &mut self.place)?,
             Stage::Jobs => rest::jobs(tx, report, &mut self.place)?,
             Stage::Done => {}
@@ -336,10 +340,9 @@ impl Check {
                 self.unread.extend(scopes.last().copied());
                 PARTS[*part].0
             }
-            Stage::Strays(number) => {
-                self.stage = Stage::Strays(*number + 1);
+            Stage::Strays(look) => {
                 self.report.walked.remove(&None);
-                Organization::TABLE
+                strays::table(*look)
             }
             Stage::IdempotencyKeys => "idempotency_keys",
             Stage::Jobs | Stage::Done => "jobs",
@@ -365,12 +368,14 @@ impl Check {
                 self.report.scope = None;
             }
             Stage::Part(_, part) => *part += 1,
+            Stage::Strays(look) if *look + 1 == strays::LOOKS => self.stage = Stage::IdempotencyKeys,
+            Stage::Strays(look) => *look += 1,
             Stage::IdempotencyKeys => self.stage = Stage::Jobs,
             Stage::Jobs => {
                 balance(&mut self.report);
                 self.stage = Stage::Done;
             }
-            Stage::Scopes | Stage::Strays(_) | Stage::Done => {}
+            Stage::Scopes | Stage::Done => {}
         }
     }
 }
@@ -385,13 +390,29 @@ fn balance(report: &mut Report) {
     report.doubts = doubts;
 }
 
-/// Of whose events each is looked at together with its object.
-const TELL: [&str; 5] =
-    [Checkout::PREFIX, Invoice::PREFIX, PaymentLink::PREFIX, PaymentSession::PREFIX, Refund::PREFIX];
+/// Of whose events each is looked at together with its object, in the order of their ids.
+fn who_tell() -> [Ends; 5] {
+    let mut ends = [
+        Ends::of::<Checkout>(),
+        Ends::of::<Invoice>(),
+        Ends::of::<PaymentLink>(),
+        Ends::of::<PaymentSession>(),
+        Ends::of::<Refund>(),
+    ];
+    ends.sort_by(|one, other| one.first.cmp(&other.first));
+    ends
+}
 
+/// Before the ids of those, between them and behind them there is nothing to tell of.
 fn events_of_others(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
-    for event in stored::events_of_others(tx, scope, &TELL)? {
-        report.fault("events", event, "it tells of nothing that tells");
+    let who_tell = who_tell();
+    let mut after = None;
+    for ends in who_tell.iter().map(Some).chain([None]) {
+        let until = ends.map(|ends| ends.first.as_str());
+        for event in stored::events_within(tx, scope, after, until)? {
+            report.fault("events", event, "it tells of nothing that tells");
+        }
+        after = ends.map(|ends| ends.last.as_str());
     }
     Ok(())
 }
@@ -421,16 +442,26 @@ impl Ends {
 struct Place {
     after: (String, String),
     keys: stored::KeyPlace,
+    strays: strays::Place,
     is_end: bool,
     numbers: Option<invoices::Numbers>,
     debits: Option<refunds::Debits>,
     seals: Option<ledger::Seals>,
+    places: logs::Places,
 }
 
 impl Place {
     fn end_with<T>(&mut self, result: T) -> T {
         self.is_end = true;
         result
+    }
+
+    /// Behind the last row of a page, unless there are no more.
+    fn go_on_behind(&mut self, last: Option<String>) {
+        match last {
+            Some(last) => self.after.0 = last,
+            None => self.is_end = true,
+        }
     }
 }
 

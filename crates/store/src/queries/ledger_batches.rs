@@ -156,35 +156,30 @@ left join ledger_unsealed
     and ledger_unsealed.entry_id = page.entry_id
 order by page.entry_id";
 
-/// Entries of a page that are looked for in the log.
+/// Entries of a page that are looked for in the log, or that wait.
 const PAGE: i64 = 200;
 /// Of a page of places.
 const PLACES: usize = 1000;
 
-const WAITING_FOR_NOTHING: &str = "\
-select entry_id
-from ledger_unsealed
-where organization_id = $1 and mode = $2
-    and (exists (
-        select 1
-        from ledger_log
-        where ledger_log.organization_id = ledger_unsealed.organization_id
-            and ledger_log.mode = ledger_unsealed.mode
-            and ledger_log.entry_id = ledger_unsealed.entry_id)
-    or not exists (
-        select 1
-        from ledger_postings
-        where ledger_postings.organization_id = ledger_unsealed.organization_id
-            and ledger_postings.mode = ledger_unsealed.mode
-            and ledger_postings.entry_id = ledger_unsealed.entry_id
-            and ledger_postings.line = 1))
-order by entry_id
-limit 100";
-
-const COUNT_LOGGED: &str = "\
-select count(*) as entries
-from ledger_log
-where organization_id = $1 and mode = $2";
+/// With what each waits for: to be put into the log, where it must not be yet, with its postings.
+const WAITING_FOR: &str = "\
+select page.entry_id as entry_id, ledger_log.entry_id as logged, ledger_postings.entry_id as posted
+from (
+    select organization_id, mode, entry_id
+    from ledger_unsealed
+    where organization_id = $1 and mode = $2 and {begin}
+    order by entry_id
+    limit $4) as page
+left join ledger_log
+    on ledger_log.organization_id = page.organization_id
+    and ledger_log.mode = page.mode
+    and ledger_log.entry_id = page.entry_id
+left join ledger_postings
+    on ledger_postings.organization_id = page.organization_id
+    and ledger_postings.mode = page.mode
+    and ledger_postings.entry_id = page.entry_id
+    and ledger_postings.line = 1
+order by page.entry_id";
 
 #[derive(Debug, Clone, Default)]
 pub struct EntryFilter {
@@ -222,6 +217,16 @@ pub struct BatchRow {
     pub signature: String,
     /// In base64url.
     pub public_key: String,
+}
+
+/// A page of the entries that wait for a batch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WaitingPage {
+    pub count: usize,
+    /// Those that can't be sealed, because they have no postings or are in a batch: that can't be.
+    pub for_nothing: Vec<String>,
+    /// The last of the page, unless there are no more behind it.
+    pub last: Option<String>,
 }
 
 /// An account's postings that no batch holds.
@@ -359,11 +364,6 @@ pub fn count_unsealed(tx: &mut Tx<'_>, scope: Scope) -> Result<i64, Error> {
     tx.query_one(COUNT_UNSEALED, &[organization, mode])?.get("entries")
 }
 
-pub fn count_sealed(tx: &mut Tx<'_>, scope: Scope) -> Result<i64, Error> {
-    let [organization, mode, _] = key(scope, "");
-    tx.query_one(COUNT_LOGGED, &[organization, mode])?.get("entries")
-}
-
 /// All entries of a transaction, each with its place, if it has one. The domain says how many there can be.
 pub fn places(tx: &mut Tx<'_>, scope: Scope, transaction_id: &str) -> Result<Vec<(String, Option<i64>)>, Error> {
     let mut places: Vec<(String, Option<i64>)> = Vec::new();
@@ -400,10 +400,27 @@ pub fn unplaced(tx: &mut Tx<'_>, scope: Scope, after: &str) -> Result<(Vec<Strin
     Ok((unplaced, last.filter(|_| i64::try_from(rows.len()).is_ok_and(|rows| rows == PAGE))))
 }
 
-/// Entries that wait for a batch and can't be sealed: that can't be.
-pub fn waiting_for_nothing(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<String>, Error> {
-    let [organization, mode, _] = key(scope, "");
-    tx.query(WAITING_FOR_NOTHING, &[organization, mode])?.iter().map(|row| row.get("entry_id")).collect()
+/// The entries behind `after` that wait for a batch; the first page begins with the first, whatever its name is.
+pub fn waiting_behind(tx: &mut Tx<'_>, scope: Scope, after: &str) -> Result<WaitingPage, Error> {
+    let (sql, values) = page_of_waiting(scope, after);
+    let rows = tx.query(&sql, &values)?;
+    let mut page = WaitingPage { count: rows.len(), ..WaitingPage::default() };
+    for row in &rows {
+        let entry: String = row.get("entry_id")?;
+        let (logged, posted): (Option<String>, Option<String>) = (row.get("logged")?, row.get("posted")?);
+        if logged.is_some() || posted.is_none() {
+            page.for_nothing.push(entry.clone());
+        }
+        page.last = Some(entry);
+    }
+    page.last = page.last.filter(|_| i64::try_from(rows.len()).is_ok_and(|rows| rows == PAGE));
+    Ok(page)
+}
+
+fn page_of_waiting(scope: Scope, after: &str) -> (String, [Value; 4]) {
+    let [organization, mode, entry] = key(scope, after);
+    let begin = if after.is_empty() { "entry_id >= $3" } else { "entry_id > $3" };
+    (WAITING_FOR.replace("{begin}", begin), [organization, mode, entry, PAGE.into()])
 }
 
 /// How the database would go about [`entries`]: its plan for each of the two statements.
@@ -422,11 +439,12 @@ pub fn plans_of_list(
 /// reads the whole log.
 pub fn plans(tx: &mut Tx<'_>, scope: Scope, entry: &str, transaction_id: &str) -> Result<[String; 5], Error> {
     let [organization, mode, after] = key(scope, "");
+    let (waiting_for, of_waiting) = page_of_waiting(scope, entry);
     Ok([
         explained(tx, ENTRY, &key(scope, entry))?,
         explained(tx, PLACES_OF_TRANSACTION, &page_of_places(scope, transaction_id, ""))?,
         explained(tx, PLACED, &[organization.clone(), mode.clone(), after, PAGE.into()])?,
-        explained(tx, WAITING_FOR_NOTHING, &[organization.clone(), mode.clone()])?,
+        explained(tx, &waiting_for, &of_waiting)?,
         explained(tx, UNSEALED_TOTALS, &[organization, mode])?,
     ])
 }

@@ -1,7 +1,10 @@
 //! Reading for `dalasi verify`: pages of everything, as it is, whatever somebody made of it.
 //!
 //! A row that does not parse is a finding here and not an error. Nothing is judged but whether a row agrees with its own
-//! document; what rows mean together is the caller's. Every page is bounded, so memory is too.
+//! document; what rows mean together is the caller's. Every page is bounded, so memory is too; and a page is found by a key
+//! that an index holds, so that no statement reads more than its page, however large the table is.
+
+pub mod strays;
 
 use std::collections::BTreeSet;
 
@@ -18,8 +21,10 @@ use crate::tx::Tx;
 
 /// Rows of a page at most, and ids of a look-up.
 pub const PAGE: usize = 200;
+/// Rows of a page at most of which little but the key is read.
+pub const KEYS: i64 = 1000;
 /// Further rows of the same kind tell nothing new.
-const MOST_STRAYS: i64 = 100;
+const MOST_STRAYS: usize = 100;
 
 /// A row with a document.
 #[derive(Debug)]
@@ -44,7 +49,12 @@ pub fn documents<E: Entity>(tx: &mut Tx<'_>, scope: Scope, after: &str) -> Resul
         E::TABLE
     );
     let page = tx.query_part(&sql, &key(scope, after), MOST_PAGE_BYTES)?;
-    Ok((page.rows.iter().map(stored).collect(), may_have_more(&page)))
+    let more = may_have_more(&page);
+    if let Some(last) = page.rows.last().filter(|_| more) {
+        // The next page would begin elsewhere.
+        last_key(E::TABLE, &last.values()[2..3])?;
+    }
+    Ok((page.rows.iter().map(stored).collect(), more))
 }
 
 fn may_have_more(page: &Part) -> bool {
@@ -66,7 +76,7 @@ pub fn documents_between<E: Entity>(
     cursor: &mut Option<Vec<Value>>,
 ) -> Result<Vec<Stored<E>>, Error> {
     let keys = [by, id_column::<E>()];
-    let rows = between(tx, scope, E::TABLE, &columns::<E>(), &keys, span, cursor, &[EMPTY, EMPTY])?;
+    let rows = between(tx, scope, E::TABLE, &columns::<E>(), &keys, span, cursor)?;
     Ok(rows.iter().map(stored).collect())
 }
 
@@ -97,24 +107,6 @@ pub struct Span<'a> {
     pub until: Option<&'a str>,
 }
 
-const EMPTY: Start = Start::Text;
-
-/// What comes before every value of a key column.
-#[derive(Debug, Clone, Copy)]
-enum Start {
-    Text,
-    Number,
-}
-
-impl Start {
-    fn value(self) -> Value {
-        match self {
-            Start::Text => "".into(),
-            Start::Number => i64::MIN.into(),
-        }
-    }
-}
-
 #[derive(Debug)]
 pub struct PostingRow {
     pub entry_id: String,
@@ -136,8 +128,7 @@ pub fn postings(
     let columns =
         ["entry_id", "line", "transaction_id", "account", "currency", "amount_minor", "created_at", "refund_id"];
     let keys = ["transaction_id", "entry_id", "line"];
-    let starts = [Start::Text, Start::Text, Start::Number];
-    let rows = between(tx, scope, "ledger_postings", &columns, &keys, span, cursor, &starts)?;
+    let rows = between(tx, scope, "ledger_postings", &columns, &keys, span, cursor)?;
     let read = |row: &Row| {
         Ok(PostingRow {
             entry_id: row.get("entry_id")?,
@@ -153,6 +144,21 @@ pub fn postings(
     Ok(rows.iter().map(|row| read(row).map_err(|error: Error| named(row, &["entry_id", "line"], &error))).collect())
 }
 
+const POSTED_FOR_NOBODY: &str = "\
+select entry_id
+from ledger_postings
+where organization_id = $1 and mode = $2 and transaction_id = ''
+order by entry_id
+limit $3";
+
+/// Entries of no transaction: whatever begins behind nothing passes them over.
+pub fn posted_for_nobody(tx: &mut Tx<'_>, scope: Scope) -> Result<Vec<String>, Error> {
+    let [organization, mode, _] = key(scope, "");
+    let limit = i64::try_from(MOST_STRAYS).unwrap_or(i64::MAX);
+    let rows = tx.query(POSTED_FOR_NOBODY, &[organization, mode, limit.into()])?;
+    Ok(rows.iter().map(|row| shown(&row.values()[0])).collect())
+}
+
 #[derive(Debug)]
 pub struct EventRow {
     pub id: String,
@@ -165,15 +171,16 @@ pub struct EventRow {
     pub created_at: i64,
 }
 
+const EVENT_COLUMNS: [&str; 7] = ["id", "type", "object_id", "sequence", "body", "body_crc32", "created_at"];
+const EVENT_KEYS: [&str; 2] = ["object_id", "sequence"];
+
 pub fn events(
     tx: &mut Tx<'_>,
     scope: Scope,
     span: Span<'_>,
     cursor: &mut Option<Vec<Value>>,
 ) -> Result<Vec<Result<EventRow, String>>, Error> {
-    let columns = ["id", "type", "object_id", "sequence", "body", "body_crc32", "created_at"];
-    let keys = ["object_id", "sequence"];
-    let rows = between(tx, scope, "events", &columns, &keys, span, cursor, &[Start::Text, Start::Number])?;
+    let rows = between(tx, scope, "events", &EVENT_COLUMNS, &EVENT_KEYS, span, cursor)?;
     let read = |row: &Row| {
         let body: String = row.get("body")?;
         let checked = checksum::check_beside(&body, row.get("body_crc32")?, format_args!("its body"));
@@ -190,17 +197,34 @@ pub fn events(
     Ok(rows.iter().map(|row| read(row).map_err(|error: Error| named(row, &["id"], &error))).collect())
 }
 
-/// Events of objects whose ids begin otherwise.
-pub fn events_of_others(tx: &mut Tx<'_>, scope: Scope, prefixes: &[&str]) -> Result<Vec<String>, Error> {
-    let others: String = prefixes
-        .iter()
-        .map(|prefix| format!("and substr(object_id, 1, {}) <> '{prefix}_'\n", prefix.len() + 1))
-        .collect();
-    let sql = format!(
-        "select id\nfrom events\nwhere organization_id = $1 and mode = $2\n{others}order by id\nlimit {MOST_STRAYS}"
-    );
+/// How the database would go about a page of [`events`] that is not the first: its plan, for whoever checks that it doesn't begin
+/// with the first once more.
+pub fn plan_of_events(tx: &mut Tx<'_>, scope: Scope, span: Span<'_>, behind: (&str, i64)) -> Result<String, Error> {
+    let behind = vec![behind.0.into(), behind.1.into()];
+    let (sql, values) = page_between(scope, "events", &EVENT_COLUMNS, &EVENT_KEYS, span, Some(behind));
+    explained(tx, &sql, &values)
+}
+
+/// Events of objects whose ids lie behind `after`, where there is such a bound, and not behind `until`, where there is one.
+pub fn events_within(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    after: Option<&str>,
+    until: Option<&str>,
+) -> Result<Vec<String>, Error> {
     let [organization, mode, _] = key(scope, "");
-    first_column(&tx.query(&sql, &[organization, mode])?)
+    let (mut values, mut bounds) = (vec![organization, mode], String::new());
+    for (than, bound) in [(">", after), ("<=", until)] {
+        if let Some(bound) = bound {
+            values.push(bound.into());
+            bounds.push_str(&format!("and object_id {than} ${}\n", values.len()));
+        }
+    }
+    let sql = format!(
+        "select id\nfrom events\nwhere organization_id = $1 and mode = $2\n{bounds}order by object_id, sequence\n\
+         limit {MOST_STRAYS}"
+    );
+    first_column(&tx.query(&sql, &values)?)
 }
 
 /// Which of these events have a place in the log, and which wait for one.
@@ -210,16 +234,28 @@ pub fn logged(tx: &mut Tx<'_>, scope: Scope, ids: &[String]) -> Result<(Vec<Stri
     Ok((first_column(&logged)?, first_column(&waiting)?))
 }
 
-const LOG: &str = "\
-select count(*) as places, coalesce(min(log_no), 1) as first, coalesce(max(log_no), 0) as last
-from event_log
-where organization_id = $1 and mode = $2";
+const PLACES: &str = "\
+select count(*) as places, min(log_no) as first, max(log_no) as last
+from (
+    select log_no
+    from {log}
+    where organization_id = $1 and mode = $2 and log_no >= $3
+    order by log_no
+    limit $4) as page";
 
-/// How many places the log has, its first and its last number.
-pub fn log(tx: &mut Tx<'_>, scope: Scope) -> Result<(i64, i64, i64), Error> {
+/// Some of a log: how many, and the first and the last number of them, if there are any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Places {
+    pub count: i64,
+    pub first: Option<i64>,
+    pub last: Option<i64>,
+}
+
+/// The places of a log from the number `from` on: a page of [`KEYS`], or less where there are no more.
+pub fn places(tx: &mut Tx<'_>, scope: Scope, log: &str, from: i64) -> Result<Places, Error> {
     let [organization, mode, _] = key(scope, "");
-    let row = tx.query_one(LOG, &[organization, mode])?;
-    Ok((row.get("places")?, row.get("first")?, row.get("last")?))
+    let row = tx.query_one(&PLACES.replace("{log}", log), &[organization, mode, from.into(), KEYS.into()])?;
+    Ok(Places { count: row.get("places")?, first: row.get("first")?, last: row.get("last")? })
 }
 
 /// The objects among `ids` for which work of one of `kinds` is owed.
@@ -334,136 +370,6 @@ pub fn jobs(tx: &mut Tx<'_>, after: &(String, String)) -> Result<Vec<(String, St
     rows.iter().map(|row| Ok((row.get("kind")?, row.get("object_id")?))).collect()
 }
 
-/// A row that belongs to nothing.
-#[derive(Debug)]
-pub struct Stray {
-    pub table: &'static str,
-    pub row: String,
-    pub what: &'static str,
-}
-
-/// Tables whose rows live in a scope, with the column that names a row best.
-const SCOPED: &[(&str, &str)] = &[
-    ("api_keys", "id"),
-    ("customers", "id"),
-    ("products", "id"),
-    ("checkouts", "id"),
-    ("payment_links", "id"),
-    ("payment_sessions", "id"),
-    ("transactions", "id"),
-    ("refunds", "id"),
-    ("balance_guards", "currency"),
-    ("invoices", "id"),
-    ("invoice_payments", "id"),
-    ("receipts", "id"),
-    ("counters", "series"),
-    ("ledger_postings", "entry_id"),
-    ("ledger_unsealed", "entry_id"),
-    ("ledger_log", "entry_id"),
-    ("ledger_batches", "statement"),
-    ("events", "id"),
-    ("events_unlogged", "id"),
-    ("event_log", "event_id"),
-    ("webhook_endpoints", "id"),
-    ("webhook_deliveries", "event_id"),
-    ("jobs", "object_id"),
-    ("idempotency_keys", "idempotency_key"),
-    ("simulated_payments", "transaction_id"),
-    ("mails", "id"),
-    ("simulated_refunds", "refund_id"),
-];
-
-/// Tables that point at events, with the columns that have to agree.
-const OF_EVENTS: [(&str, &str, &str); 3] = [
-    ("events_unlogged", "id", ""),
-    ("event_log", "event_id", ""),
-    (
-        "webhook_deliveries",
-        "event_id",
-        " and events.object_id = webhook_deliveries.object_id and events.sequence = webhook_deliveries.sequence",
-    ),
-];
-
-const OF_OBJECTS: [(&str, &str, &str); 4] = [
-    (POSTED_FOR_NOBODY, "ledger_postings", "it is of no transaction"),
-    (SIMULATED, "simulated_payments", "there is no such transaction"),
-    (SIMULATED_REFUNDS, "simulated_refunds", "there is no such refund"),
-    (NAMING_NOBODY, "checkouts", "there is no such customer"),
-];
-
-/// Whatever begins behind nothing passes these over.
-const POSTED_FOR_NOBODY: &str = "\
-select ledger_postings.entry_id
-from ledger_postings
-where ledger_postings.transaction_id = ''
-order by ledger_postings.entry_id";
-
-const SIMULATED: &str = "\
-select simulated_payments.transaction_id
-from simulated_payments
-where not exists (
-    select 1
-    from transactions
-    where transactions.organization_id = simulated_payments.organization_id
-    and transactions.mode = simulated_payments.mode
-    and transactions.id = simulated_payments.transaction_id)
-order by simulated_payments.transaction_id";
-
-const SIMULATED_REFUNDS: &str = "\
-select simulated_refunds.refund_id
-from simulated_refunds
-where not exists (
-    select 1
-    from refunds
-    where refunds.organization_id = simulated_refunds.organization_id
-    and refunds.mode = simulated_refunds.mode
-    and refunds.id = simulated_refunds.refund_id)
-order by simulated_refunds.refund_id";
-
-/// A deleted customer is still there.
-const NAMING_NOBODY: &str = "\
-select checkouts.id
-from checkouts
-where checkouts.customer_id is not null
-and not exists (
-    select 1
-    from customers
-    where customers.organization_id = checkouts.organization_id
-    and customers.mode = checkouts.mode
-    and customers.id = checkouts.customer_id)
-order by checkouts.id";
-
-/// Rows of no organization, of no event, of no transaction, of no refund, of no customer: what one of several looks finds,
-/// or nothing where there is no look of that number.
-pub fn strays(tx: &mut Tx<'_>, number: usize) -> Result<Option<Vec<Stray>>, Error> {
-    let (scoped, events) = (SCOPED.len(), SCOPED.len() + OF_EVENTS.len());
-    let found = if let Some((table, id)) = SCOPED.get(number) {
-        let sql = format!(
-            "select {id}\nfrom {table}\nwhere not exists (\n    select 1\n    from organizations\n    \
-             where organizations.organization_id = {table}.organization_id\n    \
-             and organizations.mode = {table}.mode)\norder by {id}"
-        );
-        collect(tx, &sql, table, "it belongs to no organization and mode")
-    } else if let Some((table, id, more)) = OF_EVENTS.get(number - scoped) {
-        let sql = format!(
-            "select {id}\nfrom {table}\nwhere not exists (\n    select 1\n    from events\n    \
-             where events.organization_id = {table}.organization_id\n    and events.mode = {table}.mode\n    \
-             and events.id = {table}.{id}{more})\norder by {id}"
-        );
-        collect(tx, &sql, table, "there is no such event")
-    } else if let Some((sql, table, what)) = OF_OBJECTS.get(number - events) {
-        collect(tx, sql, table, what)
-    } else {
-        return Ok(None);
-    };
-    found.map(Some)
-}
-
-fn collect(tx: &mut Tx<'_>, sql: &str, table: &'static str, what: &'static str) -> Result<Vec<Stray>, Error> {
-    let rows = tx.query(&format!("{sql}\nlimit $1"), &[MOST_STRAYS.into()])?;
-    Ok(rows.iter().map(|row| Stray { table, row: shown(&row.values()[0]), what }).collect())
-}
-
 /// The columns of a table with documents, as its `insert` names them: the scope, the id, the version, the document, and
 /// what is promoted.
 fn columns<E: Entity>() -> Vec<&'static str> {
@@ -533,7 +439,6 @@ fn statement_with(scope: Scope, table: &str, columns: &[&str], id: &str, ids: &[
 }
 
 /// A page in the order of `keys`, the first of which is bounded by the span. `cursor` is where the last page ended.
-#[expect(clippy::too_many_arguments, reason = "one place that writes this statement for three tables")]
 fn between(
     tx: &mut Tx<'_>,
     scope: Scope,
@@ -542,34 +447,63 @@ fn between(
     keys: &[&str],
     span: Span<'_>,
     cursor: &mut Option<Vec<Value>>,
-    starts: &[Start],
 ) -> Result<Vec<Row>, Error> {
+    let (sql, values) = page_between(scope, table, columns, keys, span, cursor.take());
+    let page = tx.query_part(&sql, &values, MOST_PAGE_BYTES)?;
+    if let (true, Some(last)) = (may_have_more(&page), page.rows.last()) {
+        *cursor = Some(last_key(table, &last.values()[columns.len()..])?);
+    }
+    Ok(page.rows)
+}
+
+/// It begins with the span, or behind the cursor, which lies in it. Of both bounds SQLite would go by the first, and read all that lies
+/// before the page once more for each.
+fn page_between(
+    scope: Scope,
+    table: &str,
+    columns: &[&str],
+    keys: &[&str],
+    span: Span<'_>,
+    cursor: Option<Vec<Value>>,
+) -> (String, Vec<Value>) {
     let [organization, mode, after] = key(scope, span.after);
-    let mut values = vec![organization, mode, after];
-    values.extend(cursor.take().unwrap_or_else(|| starts.iter().map(|start| start.value()).collect()));
-    let placeholders: Vec<String> = (4..keys.len() + 4).map(|number| format!("${number}")).collect();
     let (by, order) = (keys[0], keys.join(", "));
+    let mut values = vec![organization, mode];
+    let begin = match cursor {
+        None => {
+            values.push(after);
+            format!("{by} > $3")
+        }
+        Some(behind) => {
+            values.extend(behind);
+            is_behind(keys, 3)
+        }
+    };
     let mut sql = format!(
-        "select {}, {}\nfrom {table}\nwhere organization_id = $1 and mode = $2 and {by} > $3 and ({order}) > ({})",
-        columns.join(", "),
-        keys.join(", "),
-        placeholders.join(", ")
+        "select {}, {order}\nfrom {table}\nwhere organization_id = $1 and mode = $2 and {begin}",
+        columns.join(", ")
     );
     if let Some(until) = span.until {
         values.push(until.into());
         sql.push_str(&format!(" and {by} <= ${}", values.len()));
     }
     sql.push_str(&format!("\norder by {order}\nlimit {PAGE}"));
-    let page = tx.query_part(&sql, &values, MOST_PAGE_BYTES)?;
-    if let (true, Some(last)) = (may_have_more(&page), page.rows.last()) {
-        let behind = last.values()[columns.len()..].to_vec();
-        // Bytes come behind every text: the walk would end there.
-        if behind.iter().any(|value| matches!(value, Value::Blob(_))) {
-            return Err(Error::Corrupt(format!("a key of {table} is not UTF-8")));
-        }
-        *cursor = Some(behind);
+    (sql, values)
+}
+
+/// That a row comes behind a key, the values of which are given from this placeholder on.
+fn is_behind(keys: &[&str], first: usize) -> String {
+    let placeholders: Vec<String> = (first..first + keys.len()).map(|number| format!("${number}")).collect();
+    format!("({}) > ({})", keys.join(", "), placeholders.join(", "))
+}
+
+/// The key behind which a walk goes on.
+fn last_key(table: &str, key: &[Value]) -> Result<Vec<Value>, Error> {
+    // Bytes come behind every text: the walk would end there.
+    if key.iter().any(|value| matches!(value, Value::Blob(_))) {
+        return Err(Error::Corrupt(format!("a key of {table} is not UTF-8")));
     }
-    Ok(page.rows)
+    Ok(key.to_vec())
 }
 
 fn first_column(rows: &[Row]) -> Result<Vec<String>, Error> {

@@ -28,6 +28,7 @@ mod savepoints;
 mod schemas;
 mod settled;
 mod sqlite_only;
+mod strays;
 mod totals;
 mod values;
 mod world;

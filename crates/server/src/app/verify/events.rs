@@ -434,14 +434,3 @@ fn complete(report: &mut Report, id: &str, subject: &Subject<'_>, told: &Told) {
         });
     }
 }
-
-/// The log's numbers have no gap.
-pub(super) fn log(tx: &mut Tx<'_>, scope: Scope, report: &mut Report) -> Result<(), Failure> {
-    let (places, first, last) = stored::log(tx, scope)?;
-    report.count(LOG, usize::try_from(places).unwrap_or(0));
-    let name = format!("{} {}", scope.organization, scope.mode);
-    report.expect(first == 1 && last == places, LOG, &name, || {
-        format!("{places} places are numbered from {first} to {last}")
-    });
-    Ok(())
-}

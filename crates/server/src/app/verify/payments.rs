@@ -171,6 +171,11 @@ pub(super) fn transactions(
     report: &mut Report,
     place: &mut Place,
 ) -> Result<(), Failure> {
+    if place.after.0.is_empty() {
+        for entry in stored::posted_for_nobody(tx, scope)? {
+            report.fault(POSTINGS, entry, "it is of no transaction");
+        }
+    }
     page::<Transaction>(tx, scope, report, place, |tx, report, transactions, span| {
         let attempts = transactions.iter().filter(|transaction| !transaction.is_recorded());
         let ids: Vec<String> = attempts.map(|transaction| transaction.attempt().session.to_string()).collect();
