@@ -164,11 +164,11 @@ impl Places {
     }
 
     /// Without those that are passed over, who keep their place.
-    pub(super) fn in_turn(&self, passed_over: &[Id<WebhookEndpoint>]) -> Vec<Id<WebhookEndpoint>> {
+    pub fn in_turn(&self, passed_over: &[Id<WebhookEndpoint>]) -> Vec<Id<WebhookEndpoint>> {
         self.line.iter().copied().filter(|one| !passed_over.contains(one)).collect()
     }
 
-    /// It got something: it stands behind all others now.
+    /// It got something, or could get nothing: it stands behind all others now.
     pub(super) fn had_turn(&mut self, id: Id<WebhookEndpoint>) {
         self.line.retain(|one| *one != id);
         self.line.push(id);

@@ -349,9 +349,10 @@ pub struct Dispatch {
 
 /// Up to `limit` due deliveries, held until `lease_until`, as far as their endpoints find `places`.
 ///
-/// Endpoints take turns. They stand in a line, who is new at its end, and who got something goes to its end again. Each claim has
-/// something for the first that finds a place and is owed what is due and waits for no other. So such a one waits for no more claims
-/// than there are endpoints before it, whatever those are owed; and a claim of 32 has something for the first four of them.
+/// Endpoints take turns. They stand in a line, who is new at its end, and who got something goes to its end again, before those that were
+/// asked in vain. Each claim has something for the first that finds a place and is owed what is due and waits for no other. So such a one
+/// waits for no more claims than there are endpoints before it, whatever those are owed; and a claim of 32 has something for the first
+/// four of them, unless more stand between them than it asks in vain.
 pub fn claim(
     tx: &mut Tx<'_>,
     limit: usize,
@@ -361,11 +362,12 @@ pub fn claim(
     let (now, mut dispatches) = (tx.now(), Vec::new());
     // Those that are there and active.
     let mut endpoints: BTreeMap<Id<WebhookEndpoint>, Option<WebhookEndpoint>> = BTreeMap::new();
+    let mut in_vain = Vec::new();
     places.line_up(&deliveries::endpoints_due(tx)?);
     loop {
         let passed_over = places.passed_over(now);
-        let wanted = limit.saturating_sub(dispatches.len());
-        for mut due in deliveries::due(tx, wanted, &places.in_turn(&passed_over))? {
+        let (wanted, has_some) = (limit.saturating_sub(dispatches.len()), !dispatches.is_empty());
+        for mut due in deliveries::due(tx, wanted, &places.in_turn(&passed_over), &mut in_vain, has_some)? {
             if let Entry::Vacant(unknown) = endpoints.entry(due.endpoint) {
                 let found =
                     unless_damaged(tx.peek::<WebhookEndpoint>(due.scope, due.endpoint), "the endpoint of a delivery")?;
@@ -388,10 +390,14 @@ pub fn claim(
             let mut events = if ids.is_empty() { Vec::new() } else { events::some(tx, due.scope, &ids)? };
             for claimed in held {
                 let id = claimed.delivery.event;
-                let found = events.iter().position(|event| event.id == id).map(|place| events.swap_remove(place));
-                // It is left until its lease ends.
-                let Some(event) = found else {
-                    tracing::error!(event = %id, "the event of a delivery is not there or can't be read: it is passed over");
+                let found = events.iter().position(|(event, _)| *event == id).map(|place| events.swap_remove(place));
+                let Some((_, event)) = found else {
+                    // It is left until its lease ends.
+                    tracing::error!(event = %id, "the event of a delivery is not there or is another version's: it is passed over");
+                    continue;
+                };
+                let Some(event) = event else {
+                    give_up_damaged(tx, claimed, endpoint.as_ref())?;
                     continue;
                 };
                 let given_up = is_given_up(tx, endpoint.as_ref(), due.scope, id)?;
@@ -404,9 +410,29 @@ pub fn claim(
         }
         // Behind those of an endpoint that turned out to be full, or that can't be read, there may be others'.
         if dispatches.len() >= limit || places.passed_over(now) == passed_over {
-            return Ok(dispatches);
+            break;
         }
     }
+    // So that the next claim begins with those that were not asked, and asks these after all that got something.
+    in_vain.into_iter().for_each(|endpoint| places.had_turn(endpoint));
+    Ok(dispatches)
+}
+
+/// What is damaged where it is stored is never sent: that of the same object that waits behind it goes on.
+fn give_up_damaged(
+    tx: &mut Tx<'_>,
+    mut claimed: ClaimedDelivery,
+    endpoint: Option<&WebhookEndpoint>,
+) -> Result<(), Failure> {
+    let failed_before = claimed.delivery.attempts > 0;
+    claimed.delivery.last_error = Some("The event is damaged where it is stored and can't be sent.".to_owned());
+    claimed.delivery.give_up(tx.now());
+    let delivery = claimed.delivery.clone();
+    let is_giving_up = endpoint.is_some_and(|endpoint| endpoint.giving_up.is_some());
+    if deliveries::finish(tx, &claimed)? && failed_before && !is_giving_up {
+        deliveries::call_next(tx, &delivery)?;
+    }
+    Ok(())
 }
 
 /// An attempt, where it went and how it ended.

@@ -1,12 +1,17 @@
 //! Events as a merchant reads them.
 
+use std::time::Duration;
+
+use dalasi::app::delivery_places::Places;
 use dalasi::app::webhooks;
 use dalasi::error::Failure;
 use domain::Id;
-use domain::event::Event;
+use domain::checkout::Checkout;
+use domain::event::{Event, EventType};
+use domain::webhook::Delivery;
 use serde_json::Value;
 use store::Error;
-use store::queries::events;
+use store::queries::{deliveries, events};
 
 use crate::cli::place::Place;
 use crate::endpoints::endpoint;
@@ -65,6 +70,52 @@ async fn an_event_with_a_damaged_body_hides_none_around_it() {
         assert!(matches!(&retried, Err(Failure::Store(Error::Corrupt(why))) if why.contains(damaged)), "{retried:?}");
         let (status, answer) = merchant.ask("GET", &format!("/v1/events/{damaged}"), Value::Null).await;
         assert_eq!((status, answer["code"].as_str()), (500, Some("internal_error")), "{answer}");
+        world.app.store().close().await;
+        place.end().await;
+    }
+}
+
+/// What happens to its object later waits behind it.
+#[tokio::test]
+async fn a_damaged_event_is_given_up_and_keeps_nothing_behind_it_waiting() {
+    for place in Place::each("a damaged event is given up").await {
+        let world = World::complete(place.settings()).await;
+        world.rest().await;
+        let (scope, endpoint) = (world.scope, endpoint(&world).await);
+        let owed = world.app.commit(move |tx, _| {
+            let now = tx.now();
+            let object = tx.entropy().id::<Checkout>(now).to_string();
+            let mut owed = Vec::new();
+            for sequence in [1, 2, 3] {
+                let (id, object_id) = (tx.entropy().id(now), object.clone());
+                let (kind, body) = (EventType::CheckoutCancelled, r#"{"data":{"amount":"1.00"}}"#.to_owned());
+                let event = Event { id, scope, kind: kind.into(), object_id, sequence, body, created_at: now };
+                events::append(tx, &event)?;
+                deliveries::insert(tx, &Delivery::owed(&event, endpoint, now))?;
+                owed.push(id);
+            }
+            let damaged = "update events set body = replace(body, '1.00', '3.00') where id = $1 or id = $2";
+            assert_eq!(tx.execute(damaged, &[owed[0].to_string().into(), owed[1].to_string().into()])?, 2);
+            Ok(owed)
+        });
+        let owed = owed.await.unwrap();
+        let mut claimed = Vec::new();
+        for _ in 0..3 {
+            let more = world.app.commit(|tx, _| {
+                let until = tx.now().plus(Duration::from_secs(30));
+                webhooks::claim(tx, 32, until, &mut Places::default())
+            });
+            claimed.extend(more.await.unwrap().into_iter().map(|dispatch| dispatch.event.id));
+        }
+        assert_eq!(claimed, [owed[2]]);
+        let ends = world.app.read(move |tx, _| {
+            let told = "select status, last_error from webhook_deliveries order by sequence";
+            let end = |row: &store::Row| Ok((row.get::<String>("status")?, row.get::<Option<String>>("last_error")?));
+            Ok(tx.query(told, &[])?.iter().map(end).collect::<Result<Vec<_>, Error>>()?)
+        });
+        let why = Some("The event is damaged where it is stored and can't be sent.".to_owned());
+        let given_up = ("failed".to_owned(), why);
+        assert_eq!(ends.await.unwrap(), [given_up.clone(), given_up, ("pending".to_owned(), None)]);
         world.app.store().close().await;
         place.end().await;
     }

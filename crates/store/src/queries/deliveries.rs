@@ -5,16 +5,17 @@
 //! Each statement asks whether a delivery waits as the one index has it by which it is to go (migration 28): `status = 'pending'` the one
 //! by time, `'' || status = 'pending'` the one by object, and `status || '' = 'pending'` neither, but the key.
 
+mod owed;
 mod plans;
 
+pub use owed::{Owed, owed_in};
 pub use plans::{plans, plans_behind};
 
 use std::time::Duration;
 
 use domain::event::Event;
-use domain::organization::Organization;
 use domain::webhook::{Delivery, DeliveryStatus, WebhookEndpoint};
-use domain::{Id, Mode, Scope, Timestamp};
+use domain::{Id, Scope, Timestamp};
 
 use super::{listed, read_id, scope_of, unless_damaged};
 use crate::entity::key;
@@ -49,7 +50,8 @@ from webhook_deliveries
 where organization_id = $1 and mode = $2 and event_id = $3
 order by endpoint_id";
 
-/// Every endpoint that is owed something, with the time at which the first of it is due: one step in the index for each.
+/// Every endpoint that is owed something, with the time at which the first that nobody holds is due: two steps in the index for each,
+/// and one for each that is under way.
 const OWED: &str = "\
 with recursive owed (endpoint_id) as (
     select (select first.endpoint_id
@@ -67,7 +69,8 @@ with recursive owed (endpoint_id) as (
     where owed.endpoint_id is not null)
 select owed.endpoint_id, (select first.next_retry_at
     from webhook_deliveries as first
-    where first.status = 'pending' and first.endpoint_id = owed.endpoint_id
+    where first.status = 'pending' and first.endpoint_id = owed.endpoint_id and first.next_retry_at is not null
+    and (first.lease_until <= $1 or first.lease_until > $2)
     order by first.next_retry_at
     limit 1) as due_at
 from owed
@@ -80,6 +83,7 @@ const READY: &str = "\
 from webhook_deliveries as due
 where due.status = 'pending'
 and due.endpoint_id = $1
+and due.next_retry_at is not null
 and (due.lease_until <= $2 or due.lease_until > $3)
 and (due.by_hand = 1 or not exists (
     select 1
@@ -200,6 +204,8 @@ const LONGEST_LEASE: Duration = Duration::from_secs(60);
 
 /// Of one claim, for an endpoint, before others get theirs: each costs the claim four statements, however little it gets.
 const SHARE: usize = 8;
+/// Of one claim that has something: each costs it one statement. Any number of endpoints may be slow.
+const MOST_IN_VAIN: usize = 32;
 
 /// A delivery that a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -272,7 +278,7 @@ pub struct Due {
     pub events: Vec<Id<Event>>,
 }
 
-/// Endpoints to which something is due, the one that waits longest first.
+/// Endpoints to which something is due that nobody holds, the one that waits longest first.
 pub fn endpoints_due(tx: &mut Tx<'_>) -> Result<Vec<Id<WebhookEndpoint>>, Error> {
     let now = tx.now();
     let due = owed(tx, &[])?.into_iter().take_while(|(_, due_at)| *due_at <= now);
@@ -281,16 +287,30 @@ pub fn endpoints_due(tx: &mut Tx<'_>) -> Result<Vec<Id<WebhookEndpoint>>, Error>
 
 /// What is due to the endpoints of `line` and waits for no other, up to `limit`, endpoint by endpoint. One after the other gets its
 /// share of eight as long as there is room; what is left goes to them in the same order. So there is something for each of the first
-/// `limit / 8` that are owed any, and for the first in any case, whatever the others are owed.
-pub fn due(tx: &mut Tx<'_>, limit: usize, line: &[Id<WebhookEndpoint>]) -> Result<Vec<Due>, Error> {
+/// `limit / 8` that are owed any, and for the first in any case, whatever the others are owed: but once a claim has something, it ends
+/// with the 32nd that was asked `in_vain`, whatever is due to those waits for what is under way.
+pub fn due(
+    tx: &mut Tx<'_>,
+    limit: usize,
+    line: &[Id<WebhookEndpoint>],
+    in_vain: &mut Vec<Id<WebhookEndpoint>>,
+    has_some: bool,
+) -> Result<Vec<Due>, Error> {
     let sql = format!("{}{}", ready(DUE), tx.skip_locked_suffix());
     let (mut all, mut room) = (Vec::<(Due, Vec<_>)>::new(), limit);
     for endpoint in line {
-        if room == 0 {
+        if room == 0 || ((has_some || room < limit) && in_vain.len() >= MOST_IN_VAIN) {
             break;
         }
+        if in_vain.contains(endpoint) {
+            continue;
+        }
         // With what it gets if the others leave room: it is asked for once.
-        for mut due in due_to(tx, &sql, *endpoint, room)? {
+        let found = due_to(tx, &sql, *endpoint, room)?;
+        if found.is_empty() {
+            in_vain.push(*endpoint);
+        }
+        for mut due in found {
             let more = due.events.split_off(due.events.len().min(SHARE));
             room -= due.events.len();
             all.push((due, more));
@@ -320,23 +340,30 @@ fn due_to(tx: &mut Tx<'_>, sql: &str, endpoint: Id<WebhookEndpoint>, most: usize
     Ok(all)
 }
 
-/// Endpoints that are owed something, by the time at which the first of it is due.
+/// Endpoints that are owed something that nobody holds, by the time at which the first of it is due.
 fn owed(tx: &mut Tx<'_>, but: &[Id<WebhookEndpoint>]) -> Result<Vec<(Id<WebhookEndpoint>, Timestamp)>, Error> {
     let owed = |row: &Row| {
         let endpoint = read_id(&row.get::<String>("endpoint_id")?)?;
-        Ok((endpoint, Timestamp::from_micros(row.get("due_at")?)))
+        let due_at = row.get::<Option<i64>>("due_at")?;
+        Ok(due_at.map(|due_at| (endpoint, Timestamp::from_micros(due_at))))
     };
     let mut all = Vec::new();
-    for row in &tx.query(OWED, &[])? {
-        all.extend(unless_damaged(owed(row), "what is owed to an endpoint")?);
+    for row in &tx.query(OWED, &by_now(tx.now()))? {
+        all.extend(unless_damaged(owed(row), "what is owed to an endpoint")?.flatten());
     }
     all.retain(|(endpoint, _)| !but.contains(endpoint));
     Ok(all)
 }
 
-/// Whose, and which leases count: those that ended by now, and those that end later than any could.
+/// Which leases count: those that ended by now, and those that end later than any could.
+fn by_now(now: Timestamp) -> [Value; 2] {
+    [now.micros().into(), now.plus(LONGEST_LEASE).micros().into()]
+}
+
+/// The same of one endpoint.
 fn of_endpoint(endpoint: Id<WebhookEndpoint>, now: Timestamp) -> [Value; 3] {
-    [endpoint.to_string().into(), now.micros().into(), now.plus(LONGEST_LEASE).micros().into()]
+    let [now, latest] = by_now(now);
+    [endpoint.to_string().into(), now, latest]
 }
 
 fn ready(sql: &str) -> String {
@@ -505,52 +532,6 @@ pub fn next_due(tx: &mut Tx<'_>, but: &[Id<WebhookEndpoint>]) -> Result<Option<T
         }
     }
     Ok(next)
-}
-
-/// Every endpoint of a mode that is owed something: as [`OWED`], with one more step for each.
-const OWED_IN: &str = "\
-with recursive owed (endpoint_id) as (
-    select (select first.endpoint_id
-        from webhook_deliveries as first
-        where first.status = 'pending'
-        order by first.endpoint_id
-        limit 1)
-    union all
-    select (select more.endpoint_id
-        from webhook_deliveries as more
-        where more.status = 'pending' and more.endpoint_id > owed.endpoint_id
-        order by more.endpoint_id
-        limit 1)
-    from owed
-    where owed.endpoint_id is not null)
-select owed.endpoint_id, (select first.organization_id
-    from webhook_deliveries as first
-    where first.status = 'pending' and first.endpoint_id = owed.endpoint_id
-    order by first.next_retry_at
-    limit 1) as organization_id
-from owed
-where (select first.mode
-    from webhook_deliveries as first
-    where first.status = 'pending' and first.endpoint_id = owed.endpoint_id
-    order by first.next_retry_at
-    limit 1) = $1
-order by owed.endpoint_id";
-
-/// One that is owed something, and whose it is.
-pub type Owed = (Id<WebhookEndpoint>, Id<Organization>);
-
-/// The endpoints of a mode that are owed something, due or not.
-pub fn owed_in(tx: &mut Tx<'_>, mode: Mode) -> Result<Vec<Owed>, Error> {
-    let owed = |row: &Row| {
-        let organization = row.get::<String>("organization_id")?;
-        Ok((read_id(&row.get::<String>("endpoint_id")?)?, read_id(&organization)?))
-    };
-    let rows = tx.query(OWED_IN, &[mode.as_str().into()])?;
-    let mut all = Vec::new();
-    for row in &rows {
-        all.extend(unless_damaged(owed(row), "what is owed to an endpoint")?);
-    }
-    Ok(all)
 }
 
 fn read(row: &Row) -> Result<Delivery, Error> {

@@ -6,6 +6,7 @@ use domain::{Id, Scope, Timestamp};
 use serde::Deserialize;
 
 use super::{Filter, Page, PageRequest, explained, read_id, unless_damaged};
+use crate::checksum;
 use crate::entity::{key, parse};
 use crate::error::Error;
 use crate::sql::{Row, Value};
@@ -110,7 +111,9 @@ fn unreadable(row: &Row, why: &str) -> Result<Unreadable, Error> {
     }
     let id = read_id(&row.get::<String>("id")?)?;
     tracing::error!(endpoint = %id, why, "an endpoint can't be read: what it is owed waits until it can");
-    let wanted = row.get::<String>("doc").ok().and_then(|doc| serde_json::from_str::<Wanted>(&doc).ok());
+    let as_written = |doc: &String| checksum::check(doc, format_args!("it")).is_ok();
+    let document = row.get::<String>("doc").ok().filter(as_written);
+    let wanted = document.and_then(|doc| serde_json::from_str::<Wanted>(&doc).ok());
     Ok(Unreadable { id, enabled_events: wanted.map(|wanted| wanted.enabled_events) })
 }
 

@@ -187,15 +187,22 @@ pub fn find(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<Option<Event
     tx.query_opt(SELECT, &key(scope, &id.to_string()))?.as_ref().map(read).transpose()
 }
 
-/// Those of `ids` that are there, can be read and are known by their names, in any order: a later version sends its own.
-pub fn some(tx: &mut Tx<'_>, scope: Scope, ids: &[Id<Event>]) -> Result<Vec<Event>, Error> {
+/// An event, unless nobody can read it any more.
+pub type Found = (Id<Event>, Option<Event>);
+
+/// Those of `ids` that are there and known by their names, in any order: a later version sends its own.
+pub fn some(tx: &mut Tx<'_>, scope: Scope, ids: &[Id<Event>]) -> Result<Vec<Found>, Error> {
     let [organization, mode, _] = key(scope, "");
     let (events, ids) = listed(3, ids.iter().map(Id::to_string));
     let mut values = vec![organization, mode];
     values.extend(ids);
     let mut found = Vec::with_capacity(values.len());
     for row in &tx.query(&SELECT_SOME.replace("{events}", &events), &values)? {
-        found.extend(unless_damaged(read_known(row), "an event")?);
+        let Some(id) = unless_damaged(read_id(&row.get::<String>("id")?), "an event's id")? else { continue };
+        match unless_damaged(read(row), "an event")? {
+            Some(Event { kind: EventName::Later(_), .. }) => {}
+            event => found.push((id, event)),
+        }
     }
     Ok(found)
 }
@@ -379,14 +386,6 @@ fn read_waiting(row: &Row) -> Result<Waiting, Error> {
         object_id: row.get("object_id")?,
         sequence: row.get("sequence")?,
     })
-}
-
-fn read_known(row: &Row) -> Result<Event, Error> {
-    let event = read(row)?;
-    match event.kind {
-        EventName::Known(_) => Ok(event),
-        EventName::Later(name) => Err(Error::Corrupt(format!("{name:?} is no event type"))),
-    }
 }
 
 fn read(row: &Row) -> Result<Event, Error> {

@@ -54,7 +54,7 @@ async fn owe(store: &Store) -> Id<WebhookEndpoint> {
 fn due(tx: &mut Tx<'_>, limit: usize, but: &[Id<WebhookEndpoint>]) -> Result<Vec<Due>, Error> {
     let mut line = deliveries::endpoints_due(tx)?;
     line.retain(|one| !but.contains(one));
-    deliveries::due(tx, limit, &line)
+    deliveries::due(tx, limit, &line, &mut Vec::new(), false)
 }
 
 async fn claim(store: &Store, lease: Duration) -> Vec<ClaimedDelivery> {
@@ -365,7 +365,7 @@ async fn who_is_owed_much_leaves_the_others_a_share(world: &World) {
     });
     let (much, others) = owed.await.unwrap();
     let found = async |limit: usize, line: Vec<Id<WebhookEndpoint>>| {
-        store.write(move |tx| deliveries::due(tx, limit, &line)).await.unwrap()
+        store.write(move |tx| deliveries::due(tx, limit, &line, &mut Vec::new(), false)).await.unwrap()
     };
     let counts = |found: &[Due]| found.iter().map(|due| (due.endpoint, due.events.len())).collect::<Vec<_>>();
     let mut line = store.read(deliveries::endpoints_due).await.unwrap();

@@ -59,7 +59,7 @@ async fn held(store: &Store, ahead: Duration) -> ClaimedJob {
 
 fn claim_deliveries(tx: &mut Tx<'_>, until: Timestamp) -> Result<usize, Error> {
     let line = deliveries::endpoints_due(tx)?;
-    let due = deliveries::due(tx, 10, &line)?;
+    let due = deliveries::due(tx, 10, &line, &mut Vec::new(), false)?;
     let held: Result<Vec<_>, Error> = due.iter().map(|due| deliveries::lease(tx, due, until)).collect();
     Ok(held?.into_iter().flatten().count())
 }

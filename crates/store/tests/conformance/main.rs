@@ -11,6 +11,7 @@ mod broken_commits;
 mod customers;
 mod deliveries;
 mod delivery_plans;
+mod delivery_turns;
 mod documents;
 mod events;
 mod held;

@@ -3,8 +3,8 @@
 use domain::webhook::Delivery;
 
 use super::{
-    BEHIND, CALL_NEXT, DUE, HELD, INSERT, IS_BY_HAND, LEASE, NEXT_DUE, OWED, PUT_OFF_BEHIND, WAITED_FOR, inserted,
-    of_endpoint, of_object, ready,
+    BEHIND, CALL_NEXT, DUE, HELD, INSERT, IS_BY_HAND, LEASE, NEXT_DUE, OWED, PUT_OFF_BEHIND, WAITED_FOR, by_now,
+    inserted, of_endpoint, of_object, ready,
 };
 use crate::entity::key;
 use crate::error::Error;
@@ -29,7 +29,7 @@ pub fn plans(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<[(&'static str, Str
     let mut tried = held.clone();
     tried.insert(3, now);
     Ok([
-        ("owed", explained(tx, OWED, &[])?),
+        ("owed", explained(tx, OWED, &by_now(tx.now()))?),
         ("due", explained(tx, &ready(DUE), &with_limit)?),
         ("next due", explained(tx, &ready(NEXT_DUE), &of_endpoint)?),
         ("lease", explained(tx, &LEASE.replace("{events}", &events_to_lease), &leased)?),
