@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use self::code::Code;
 use self::record::{Key, Reached, Record};
 use self::row::{Row, Runner};
-use self::rows::ROWS;
 use self::table::Table;
 use crate::steps::Machine;
 use crate::{Result, command};
@@ -86,7 +85,7 @@ impl Options {
                 _ => return Err(format!("unknown option: {word}")),
             }
         }
-        let is_known = |id: &&String| ROWS.iter().any(|row| row.is_named(id));
+        let is_known = |id: &&String| rows::all().any(|row| row.is_named(id));
         match options.only.iter().find(|id| !is_known(id)) {
             Some(id) => Err(format!("no row is called {id:?}; there are {}", rows::ids())),
             None => Ok(options),
@@ -94,7 +93,7 @@ impl Options {
     }
 
     fn chosen(&self) -> Vec<Task> {
-        let rows = ROWS.iter().filter(|row| self.only.is_empty() || self.only.iter().any(|id| row.is_named(id)));
+        let rows = rows::all().filter(|row| self.only.is_empty() || self.only.iter().any(|id| row.is_named(id)));
         let is_wanted = |database: Option<&str>| {
             self.database.is_none() || database.is_none() || database == self.database.as_deref()
         };
@@ -142,7 +141,7 @@ fn judged(faults: Vec<String>) -> Result<()> {
 }
 
 fn gate_tasks() -> Vec<Task> {
-    tasks_of(ROWS.iter().filter(|row| row.is_gate_step)).collect()
+    tasks_of(rows::all().filter(|row| row.is_gate_step)).collect()
 }
 
 /// Each row on each of its databases.
@@ -216,7 +215,7 @@ fn run_on(machine: &mut Machine, options: &Options, tasks: &[Task]) -> Result<Ta
 
 /// Of every row, whichever were chosen: it is what the record says.
 fn page_of(record: &Record, tier: Tier) -> Result<String> {
-    let all: Vec<Task> = tasks_of(ROWS.iter()).collect();
+    let all: Vec<Task> = tasks_of(rows::all()).collect();
     Ok(Table::of(record, &all, tier)?.page())
 }
 
@@ -348,7 +347,7 @@ impl Task {
     /// A program that is asked for several rows ends badly for each when one is broken.
     fn other_row_of_program_broke(self, record: &Record) -> Result<bool> {
         let all = record.read()?;
-        let others = ROWS.iter().filter(|row| row.id != self.row.id).map(|row| Task { row, ..self });
+        let others = rows::all().filter(|row| row.id != self.row.id).map(|row| Task { row, ..self });
         let others = others.filter(|other| other.is_by_program_of(self));
         Ok(others.filter_map(|other| all.get(&other.key())).any(Reached::is_broken))
     }
@@ -477,13 +476,13 @@ mod tests {
     #[test]
     fn the_page_has_every_row_whichever_was_played() {
         let path = std::env::temp_dir().join(format!("dalasi-record-page-{}", std::process::id()));
-        let rows = ROWS.iter().map(|row| (row.id.to_owned(), "r".to_owned())).collect();
+        let rows = rows::all().map(|row| (row.id.to_owned(), "r".to_owned())).collect();
         let record = Record::open(&path, &Code { product: "p".to_owned(), rows }, "c").expect("a record");
         record.say(&serde_json::json!({ "row": "A5", "count": 250, "seconds": 30.0 })).expect("said");
         let page = page_of(&record, Tier::Nightly).expect("read");
         let lines_of = |id: &str| page.lines().filter(|line| line.starts_with(&format!("| {id} |"))).count();
-        for task in tasks_of(ROWS.iter()) {
-            let databases = tasks_of(ROWS.iter()).filter(|other| other.row.id == task.row.id).count();
+        for task in tasks_of(rows::all()) {
+            let databases = tasks_of(rows::all()).filter(|other| other.row.id == task.row.id).count();
             assert_eq!(lines_of(task.row.id), databases, "{}", task.row.id);
         }
         std::fs::remove_file(path).expect("it is there");
@@ -492,10 +491,10 @@ mod tests {
     #[test]
     fn what_says_something_of_its_whole_time_is_not_cut_into_slices() {
         let path = std::env::temp_dir().join(format!("dalasi-record-whole-{}", std::process::id()));
-        let rows = ROWS.iter().map(|row| (row.id.to_owned(), "r".to_owned())).collect();
+        let rows = rows::all().map(|row| (row.id.to_owned(), "r".to_owned())).collect();
         let record = Record::open(&path, &Code { product: "p".to_owned(), rows }, "c").expect("a record");
         let due = |id: &str, line: &str| {
-            let row = ROWS.iter().find(|row| row.id == id).expect("there");
+            let row = rows::all().find(|row| row.id == id).expect("there");
             let database = row.databases.first().copied();
             Task { row, database }.due(&record, &parse(line).expect("good"), now()).expect("read")
         };
@@ -508,7 +507,7 @@ mod tests {
 
     #[test]
     fn one_program_is_asked_once_for_all_its_rows() {
-        let of = |id: &str, database| Task { row: ROWS.iter().find(|row| row.id == id).expect("there"), database };
+        let of = |id: &str, database| Task { row: rows::all().find(|row| row.id == id).expect("there"), database };
         assert!(of("A1", None).is_by_program_of(of("A2", None)));
         assert!(!of("A1", None).is_by_program_of(of("A3", None)));
         assert!(!of("D8", Some("sqlite")).is_by_program_of(of("D8", Some("postgres"))));
@@ -519,7 +518,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("dalasi-record-in-turn-{}", std::process::id()));
         let code = Code {
             product: "p".to_owned(),
-            rows: ROWS.iter().map(|row| (row.id.to_owned(), "r".to_owned())).collect(),
+            rows: rows::all().map(|row| (row.id.to_owned(), "r".to_owned())).collect(),
         };
         let record = Record::open(&path, &code, "c").expect("a record");
         let said = [("A3", 500, 40.0), ("A5", 250, 30.0), ("A9", 318_000, 1.0), ("D6", 10, 35.0)];
@@ -527,7 +526,7 @@ mod tests {
             let line = serde_json::json!({ "row": row, "database": null, "count": count, "violations": 0, "seconds": seconds });
             record.say(&line).expect("said");
         }
-        let of = |id: &str| Task { row: ROWS.iter().find(|row| row.id == id).expect("there"), database: None };
+        let of = |id: &str| Task { row: rows::all().find(|row| row.id == id).expect("there"), database: None };
         let options = parse("--tier nightly").expect("good");
         let turn = |ids: &[&str]| {
             let tasks: Vec<Task> = ids.iter().map(|id| of(id)).collect();

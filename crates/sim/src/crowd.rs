@@ -3,6 +3,7 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::disk::remove_folders;
 use crate::world::Template;
 
 /// In which world.
@@ -10,6 +11,8 @@ use crate::world::Template;
 pub enum Setting<'u> {
     Plain,
     SendingMail,
+    /// On a disk that may lose its power.
+    OnDisk,
     /// With a database in this PostgreSQL cluster.
     Beside(&'u str),
 }
@@ -21,6 +24,7 @@ pub fn with_template<T>(setting: Setting<'_>, run: impl AsyncFnOnce(&Template) -
         let template = match setting {
             Setting::Plain => Template::build().await,
             Setting::SendingMail => Template::sending_mail().await,
+            Setting::OnDisk => Template::on_disk().await,
             Setting::Beside(url) => Template::beside(url).await,
         };
         let done = run(&template).await;
@@ -76,5 +80,6 @@ pub fn play_many<T>(
         prepare();
         prepared.wait();
     });
+    remove_folders();
     played.into_inner()
 }

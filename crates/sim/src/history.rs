@@ -11,6 +11,7 @@ mod lists;
 mod merchant;
 mod outside;
 mod payer;
+mod power;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +51,8 @@ pub struct Outcome {
     pub coverage: BTreeMap<(String, Fault), u64>,
     /// What the network said by itself: early, late, twice, of another amount or currency, or about what nobody began.
     pub hostile_words: u64,
+    /// So often the power went.
+    pub losses: u64,
 }
 
 thread_local! {
@@ -110,6 +113,8 @@ pub struct History {
     /// What was to go wrong, and did.
     struck: Fault,
     is_armed: bool,
+    /// The power goes in this step, or after it.
+    loses_power: bool,
     hostile_words: u64,
 }
 
@@ -186,8 +191,9 @@ pub async fn play_to(template: &Template, operations: &[Operation], counts: bool
     }
     let History { world, hash, coverage, mut hostile_words, .. } = history;
     hostile_words += world.network.early_words();
+    let losses = world.losses;
     world.end().await;
-    Outcome { hash, violation, coverage: coverage.unwrap_or_default().seen, hostile_words }
+    Outcome { hash, violation, coverage: coverage.unwrap_or_default().seen, hostile_words, losses }
 }
 
 /// What all sides see of a history with organizations of its own, in memory or in the database that is kept.
@@ -261,6 +267,7 @@ impl History {
             coverage: counts.then(Coverage::default),
             struck: Fault::None,
             is_armed: false,
+            loses_power: false,
             hostile_words: 0,
         }
     }
@@ -271,13 +278,19 @@ impl History {
         self.struck = Fault::None;
         self.touched = None;
         self.world.entropy.reseed(operation.dice);
+        self.world.draw_luck(operation.dice);
+        self.loses_power = self.world.written().is_some() && Dice::new(!operation.dice).one_in(power::GOES_IN);
         let passes = 1 + self.dice.below(1_500_000) as i64;
         self.world.pass(passes);
         self.run(operation.kind).await.map_err(|what| format!("{}: {what}", operation.kind.as_str()))?;
         self.calm();
+        let losses = self.world.losses;
+        if std::mem::take(&mut self.loses_power) {
+            self.world.crash().await;
+        }
         self.no_panic()?;
         if self.fault == Fault::None
-            && self.dice.one_in(2)
+            && (losses < self.world.losses || self.dice.one_in(2))
             && let Some((side, object, id)) = self.touched.clone()
         {
             self.look(side, object, &id).await?;
@@ -419,12 +432,17 @@ impl History {
         path: &str,
         body: Option<Value>,
     ) -> Result<Answer, String> {
-        let is_keyed = self.fault != Fault::None || !self.dice.one_in(6);
+        let is_keyed = self.fault != Fault::None || self.loses_power || !self.dice.one_in(6);
         let key = is_keyed.then(|| self.new_key(side));
-        let at = self.world.now();
+        let (at, began) = (self.world.now(), self.world.written());
         self.arm();
         let mut sent = self.world.send(side, verb, path, body.as_ref(), key.as_deref()).await;
         self.disarm();
+        if let Some(is_heard) = self.power_goes_since(began).await {
+            let again = self.world.send(side, verb, path, body.as_ref(), key.as_deref()).await;
+            power::answered_again(is_heard, sent.as_ref(), again.as_ref())?;
+            sent = again;
+        }
         if sent.is_none() && self.has_unknown_commit() {
             self.world.crash().await;
             sent = self.world.send(side, verb, path, body.as_ref(), key.as_deref()).await;

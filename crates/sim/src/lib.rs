@@ -7,6 +7,7 @@
 #![expect(clippy::expect_used, reason = "a simulation that meets what can't be has to stop")]
 
 pub mod crowd;
+mod disk;
 pub mod history;
 pub mod kept;
 pub mod model;

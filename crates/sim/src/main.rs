@@ -13,6 +13,8 @@ mod lists;
 mod liveness;
 #[cfg(feature = "planted")]
 mod pairs;
+#[cfg(feature = "planted")]
+mod power;
 mod sometimes;
 
 use std::path::Path;
@@ -105,13 +107,15 @@ fn main() {
         #[cfg(feature = "planted")]
         ["databases"] => databases::prove(),
         #[cfg(feature = "planted")]
+        ["power"] => power::prove(),
+        #[cfg(feature = "planted")]
         ["lists", database] => lists::prove(database),
         #[cfg(feature = "planted")]
         ["defects", most] => defects(&[], number(most)),
         #[cfg(feature = "planted")]
         ["defects", most, ref names @ ..] => defects(names, number(most)),
         _ => println!(
-            "dalasi-sim [seed N | shrink N | replay FILE | liveness | hostile | pairs | databases | lists DATABASE | planted | defects MOST_SEEDS [NAME …]]"
+            "dalasi-sim [seed N | shrink N | replay FILE | liveness | hostile | pairs | databases | power | lists DATABASE | planted | defects MOST_SEEDS [NAME …]]"
         ),
     }
 }

@@ -1,5 +1,5 @@
-//! The real service in this process: its router, its commands, its store over one SQLite database in memory. Time, entropy
-//! and the storage's faults are the simulation's.
+//! The real service in this process: its router, its commands, its store over one SQLite database in memory, or on a disk that
+//! may lose its power. Time, entropy and the storage's faults are the simulation's.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,10 +23,12 @@ use domain::organization::Organization;
 use domain::webhook::EventFilter;
 use domain::{Metadata, Mode, Scope};
 use http_body_util::BodyExt as _;
+use power_cut::Image;
 use serde_json::Value;
 use store::{InlineDatabase, Interference, Moment, Store, Strike};
 use tower::ServiceExt as _;
 
+use crate::disk::PoweredDisk;
 use crate::kept::KeptDatabase;
 use crate::network::{Network, RAIL};
 use crate::random::Dice;
@@ -38,6 +40,8 @@ pub const SIDES: usize = 4;
 /// What has not ended after so many turns waits for what nobody will say.
 const TURNS: u32 = 64;
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Whether somebody hangs is looked at so often where threads take their time.
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// Time is one number, and nobody but the history moves it.
 pub struct SimClock(AtomicI64);
@@ -121,10 +125,11 @@ impl Interference for Storage {
 }
 
 /// Where a history's rows are.
-#[derive(Clone)]
 enum Place {
     /// In memory, and gone with the history.
     Memory(InlineDatabase),
+    /// On a disk that forgets what was not synced when its power goes.
+    Disk(PoweredDisk),
     /// In a database that keeps what earlier histories left.
     Kept(Store),
 }
@@ -143,6 +148,8 @@ pub struct Template {
     installed: Installed,
     pub sends_mail: bool,
     pub kept: Option<KeptDatabase>,
+    /// The same on a disk, from which histories begin that lose its power.
+    powered: Option<Image>,
 }
 
 fn context(network: &Network, sends_mail: bool) -> Arc<Context> {
@@ -171,6 +178,18 @@ impl Template {
         Self { kept: Some(KeptDatabase::create(admin_url).await), ..Self::build().await }
     }
 
+    /// On a disk that may lose its power.
+    pub async fn on_disk() -> Self {
+        let template = Self::build().await;
+        let disk = PoweredDisk::holding(&Image::new());
+        let store = disk.open(Arc::new(SimClock::new()), Arc::new(SimEntropy::default())).await;
+        let network = Network::default();
+        let app = App::new(store, context(&network, false), Rails::new(Vec::new()), template.egress.clone(), None);
+        let installed = install(&app).await;
+        app.store().close().await;
+        Self { installed, powered: Some(disk.content()), ..template }
+    }
+
     pub async fn end(self) {
         if let Some(kept) = self.kept {
             kept.drop().await;
@@ -186,7 +205,7 @@ impl Template {
         let network = Network::default();
         let app = App::new(store, context(&network, sends_mail), Rails::new(Vec::new()), egress.clone(), None);
         let installed = install(&app).await;
-        Self { database, egress, installed, sends_mail, kept: None }
+        Self { database, egress, installed, sends_mail, kept: None, powered: None }
     }
 }
 
@@ -256,6 +275,10 @@ pub struct World {
     pub sends_mail: bool,
     /// Whether who doesn't know what became of a commit lives long enough to look for it.
     pub is_patient: bool,
+    /// So often the power went.
+    pub losses: u64,
+    /// What becomes of sectors that were not synced.
+    luck: Dice,
     keys: Vec<String>,
     egress: Egress,
     place: Place,
@@ -264,9 +287,14 @@ pub struct World {
 
 impl World {
     pub async fn begin(template: &Template) -> Self {
-        template.database.begin_history().expect("no history is under way");
-        let world = Parts::new(template.egress.clone(), template.sends_mail);
-        world.over(Place::Memory(template.database.clone()), Some(template.installed.clone())).await
+        let place = match &template.powered {
+            Some(image) => Place::Disk(PoweredDisk::holding(image)),
+            None => {
+                template.database.begin_history().expect("no history is under way");
+                Place::Memory(template.database.clone())
+            }
+        };
+        Parts::new(template.egress.clone(), template.sends_mail).over(place, Some(template.installed.clone())).await
     }
 
     /// With organizations of its own, whose names come from `seed`: in the template's database, or in one that is kept.
@@ -294,6 +322,7 @@ impl World {
                 self.app.store().close().await;
                 database.end_history().expect("a history is under way");
             }
+            Place::Disk(_) => self.app.store().close().await,
             Place::Kept(store) => {
                 let emptied = store.write::<_, store::Error, _>(|tx| {
                     // What is still owed would come due in the next history, which begins at the same moment.
@@ -307,15 +336,86 @@ impl World {
         }
     }
 
-    /// The process dies with all it held in memory, and comes back.
+    /// The process dies with all it held in memory, and comes back. With the power, where its disk has some to lose.
     pub async fn crash(&mut self) {
-        if let Place::Memory(_) = &self.place {
+        match &self.place {
+            Place::Disk(disk) => {
+                let position = disk.position();
+                return match self.luck.one_in(2) {
+                    true => self.lose_power_stopping(position).await,
+                    false => self.lose_power(position).await,
+                };
+            }
             // What it had begun is not ended by anybody.
-            self.app.store().close().await;
+            Place::Memory(_) => self.app.store().close().await,
+            Place::Kept(_) => {}
         }
+        self.start().await;
+    }
+
+    async fn start(&mut self) {
         let (place, egress, mail) = (&self.place, &self.egress, self.sends_mail);
         let started = start(place, egress, &self.clock, &self.entropy, &self.storage, &self.network, mail);
         (self.app, self.router) = started.await;
+    }
+
+    /// How many steps the disk has done, if its power can go.
+    pub fn written(&self) -> Option<usize> {
+        match &self.place {
+            Place::Disk(disk) => Some(disk.position()),
+            Place::Memory(_) | Place::Kept(_) => None,
+        }
+    }
+
+    /// Decides what of the next losses is lost.
+    pub fn draw_luck(&mut self, seed: u64) {
+        self.luck = Dice::new(seed);
+    }
+
+    /// The power goes when the disk has done so many steps, and comes back: what it did since has never happened.
+    ///
+    /// # Panics
+    /// When the disk has none to lose.
+    pub async fn lose_power(&mut self, position: usize) {
+        let luck = self.luck.next();
+        let left = self.disk().left_at(position, luck);
+        // It writes into files that nobody reads again.
+        self.app.store().close().await;
+        self.start_on(left).await;
+    }
+
+    /// The same while it stops in good order, which makes one file of what was written.
+    async fn lose_power_stopping(&mut self, began: usize) {
+        self.app.store().close().await;
+        let written = self.disk().position() - began;
+        let done = self.luck.below(written as u64 + 1) as usize;
+        let luck = self.luck.next();
+        let left = self.disk().left_at(began + done, luck);
+        self.start_on(left).await;
+    }
+
+    /// It may go again before anything is asked.
+    async fn start_on(&mut self, mut left: Image) {
+        loop {
+            self.place = Place::Disk(PoweredDisk::holding(&left));
+            self.losses += 1;
+            self.start().await;
+            if !self.luck.one_in(4) {
+                return;
+            }
+            let (opened, ended) = (self.disk().opened(), self.disk().position());
+            let done = self.luck.below((ended - opened) as u64 + 1) as usize;
+            let luck = self.luck.next();
+            left = self.disk().left_at(opened + done, luck);
+            self.app.store().close().await;
+        }
+    }
+
+    fn disk(&self) -> &PoweredDisk {
+        match &self.place {
+            Place::Disk(disk) => disk,
+            Place::Memory(_) | Place::Kept(_) => panic!("this disk loses no power"),
+        }
     }
 
     pub fn now(&self) -> i64 {
@@ -380,9 +480,22 @@ impl World {
 
     async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
         let mut running = tokio::spawn(work);
-        if let Place::Kept(_) = &self.place {
-            // Its threads take their time.
-            return tokio::time::timeout(PATIENCE, &mut running).await.ok()?.ok();
+        match &self.place {
+            Place::Memory(_) => {}
+            // Their threads take their time.
+            Place::Kept(_) => return tokio::time::timeout(PATIENCE, &mut running).await.ok()?.ok(),
+            Place::Disk(_) => {
+                for _ in 0..PATIENCE.as_millis() {
+                    if let Ok(ended) = tokio::time::timeout(MOMENT, &mut running).await {
+                        return ended.ok();
+                    }
+                    if self.network.hanging() > 0 {
+                        break;
+                    }
+                }
+                running.abort();
+                return None;
+            }
         }
         for _ in 0..TURNS {
             if running.is_finished() {
@@ -436,6 +549,8 @@ impl Parts {
             scopes,
             sends_mail,
             is_patient: true,
+            losses: 0,
+            luck: Dice::new(0),
             keys,
             egress,
             place,
@@ -458,6 +573,7 @@ async fn start(
         Place::Memory(database) => {
             Store::open_inline(database, clock, entropy, storage, false).await.expect("the database is there")
         }
+        Place::Disk(disk) => disk.open(clock, entropy).await,
         Place::Kept(store) => store.clone(),
     };
     let rails = vec![(Mode::Test, Arc::new(network.clone()) as _), (Mode::Live, Arc::new(network.clone()) as _)];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::row::{Row, Runner};
-use super::rows::ROWS;
+use super::rows;
 use crate::Result;
 use crate::steps::Machine;
 
@@ -60,7 +60,7 @@ impl Code {
             |row: &Row| Ok((row.id.to_owned(), name(&|part| part == Part::Product || is_own(part, &row.runner))?));
         Ok(Self {
             product: name(&|part| part == Part::Product)?,
-            rows: ROWS.iter().map(of_row).collect::<Result<_>>()?,
+            rows: rows::all().map(of_row).collect::<Result<_>>()?,
         })
     }
 }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     fn runner(id: &str) -> &'static Runner {
-        &ROWS.iter().find(|row| row.id == id).expect("there").runner
+        &rows::all().find(|row| row.id == id).expect("there").runner
     }
 
     fn is_played_with(path: &str, id: &str) -> bool {

@@ -10,6 +10,7 @@ pub(crate) const ALONE: &[&str] = &[
     "C3",
     "C4",
     "C6",
+    "C6.memory",
     "C7",
     "C8",
     "C8.standby",

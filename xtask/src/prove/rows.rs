@@ -2,14 +2,18 @@
 
 use super::row::{Row, Runner};
 
-pub(crate) const BOTH: &[&str] = &["sqlite", "postgres"];
-
 /// One test by its name, and where it is.
 macro_rules! test {
     ($name:literal, $($word:literal),+) => {
         Runner::CargoTest(&[$($word,)+ "--", "--exact", $name, "--nocapture"])
     };
 }
+
+mod failover;
+mod network;
+mod security;
+
+pub(crate) const BOTH: &[&str] = &["sqlite", "postgres"];
 
 /// What plays them says what it reached of A1 and of A2.
 const HISTORIES: Runner = Runner::Simulation(&[]);
@@ -19,7 +23,20 @@ const KILLS: Runner = Runner::Pytest(&["test_under_load.py::test_a_kill_at_any_m
 /// How many of the planted defects (`domain::planted`) the simulation can see.
 const DEFECTS: u64 = 97;
 
-pub(crate) const ROWS: &[Row] = &[
+/// In the order in which they are shown, and have their first turn.
+const PARTS: [&[Row]; 4] = [SERVICE_AND_STORE, network::ROWS, security::ROWS, failover::ROWS];
+
+pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
+    PARTS.into_iter().flatten()
+}
+
+pub(crate) fn ids() -> String {
+    let mut ids: Vec<&str> = all().map(|row| row.id).collect();
+    ids.dedup();
+    ids.join(", ")
+}
+
+const SERVICE_AND_STORE: &[Row] = &[
     Row {
         id: "A1",
         title: "the real service is what its model says, whatever fails: histories of 250 operations",
@@ -185,6 +202,15 @@ pub(crate) const ROWS: &[Row] = &[
         is_gate_step: true,
     },
     Row {
+        id: "B4.history",
+        title: "so it is in the midst of histories: what the service was answered for is there, and it goes on from what is left",
+        databases: &["sqlite"],
+        runner: Runner::Simulation(&["power"]),
+        unit: "losses",
+        counts: [2_000, 1_000_000, 1_000_000],
+        is_gate_step: true,
+    },
+    Row {
         id: "B5",
         title: "a failed system call is never acknowledged, and a failed sync ends the server with its own exit code",
         databases: &["sqlite"],
@@ -287,310 +313,7 @@ pub(crate) const ROWS: &[Row] = &[
         counts: [12, 5_000, 5_000],
         is_gate_step: false,
     },
-    Row {
-        id: "C1",
-        title: "receivers that fail, hang, lie and never end, and then heal: every event arrives, in order, signed",
-        databases: BOTH,
-        runner: Runner::Pytest(&["test_receiver_from_hell.py", "-s"]),
-        unit: "deliveries",
-        counts: [560, 1_000_000, 1_000_000],
-        is_gate_step: false,
-    },
-    Row {
-        id: "C1.latency",
-        title: "a receiver from hell costs the others less than 5 % of the time until they are told",
-        databases: BOTH,
-        runner: Runner::Pytest(&["test_receiver_latency.py", "-s"]),
-        unit: "receivers",
-        counts: [1, 10, 10],
-        is_gate_step: false,
-    },
-    Row {
-        id: "C2",
-        title: "a rail that speaks early, late, twice, wrongly or of nobody's payment: nothing twice, and what doesn't fit is parked",
-        databases: &[],
-        runner: Runner::Simulation(&["hostile"]),
-        unit: "words",
-        counts: [10_000, 1_000_000, 1_000_000],
-        is_gate_step: false,
-    },
-    Row {
-        id: "C3",
-        title: "idle connections cost little memory and nobody's time: 500 in the gate, 10,000 beyond",
-        databases: BOTH,
-        runner: Runner::Pytest(&["test_idle_connections.py", "-s"]),
-        unit: "crowds",
-        counts: [1, 3, 3],
-        is_gate_step: false,
-    },
-    Row {
-        id: "C4",
-        title: "clients that are slow on purpose are cut off in time",
-        databases: &["sqlite"],
-        runner: Runner::Pytest(&["test_slow_clients.py", "-s"]),
-        unit: "of each",
-        counts: [20, 100, 100],
-        is_gate_step: false,
-    },
-    Row {
-        id: "C5",
-        title: "bodies, numbers, addresses and frames that are meant to hurt",
-        databases: BOTH,
-        runner: Runner::Pytest(&["test_bombs.py", "-s"]),
-        unit: "bombs",
-        counts: [2_500, 17_500, 17_500],
-        is_gate_step: false,
-    },
-    Row {
-        id: "C6",
-        title: "several times more requests than it can answer: it does what it can, refuses the rest at once, and is well again",
-        databases: &[],
-        runner: test!("more_than_it_can_answer", "--release", "--package=dalasi", "--test=overload"),
-        unit: "seconds",
-        counts: [5, 1_800, 1_800],
-        is_gate_step: false,
-    },
-    Row {
-        id: "C7",
-        title: "at half of what it can do, for hours, beside faults and a reader: it never needs more, and its books are right",
-        databases: BOTH,
-        runner: Runner::Xtask(&["soak", "--database", "{database}"]),
-        unit: "seconds",
-        counts: [0, 0, 86_400],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D1",
-        title: "schemathesis over the served description: all phases, all checks but one that another stands in for",
-        databases: BOTH,
-        runner: Runner::Pytest(&["openapi_properties.py", "-s"]),
-        unit: "examples",
-        counts: [2, 200, 2_000],
-        is_gate_step: true,
-    },
-    Row {
-        id: "D2",
-        title: "every operation, by every credential, on everybody's objects: the right answer and no trace",
-        databases: &[],
-        runner: test!("authorization::every_cell_of_the_matrix", "--package=dalasi", "--test=it"),
-        unit: "cells",
-        counts: [30_000, 30_000, 30_000],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D3",
-        title: "no field of an answer is taken in a request that doesn't name it",
-        databases: BOTH,
-        runner: Runner::Pytest(&["test_mass_assignment.py", "-s"]),
-        unit: "fields",
-        counts: [300, 300, 300],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D4",
-        title: "no forged token and none with flipped bits is accepted",
-        databases: &[],
-        runner: test!("tokens::tests::flips::no_forged_and_no_flipped_token_is_accepted", "--package=dalasi", "--lib"),
-        unit: "flips",
-        counts: [10_000, 1_000_000, 1_000_000],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D5",
-        title: "whatever URL it is given, the server begins no connection inside: every first packet is watched",
-        databases: &["sqlite"],
-        runner: Runner::Pytest(&["test_ssrf.py", "-s"]),
-        unit: "URLs",
-        counts: [400, 100_000, 100_000],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D6",
-        title: "whatever outsiders send, the code that reads it breaks no promise and takes neither long nor much memory",
-        databases: &[],
-        runner: Runner::CargoRun(&["--package=dalasi-fuzz"]),
-        unit: "executions",
-        counts: [500, 100_000_000, 10_000_000_000],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D7",
-        title: "AddressSanitizer finds nothing in the store and in SQLite; a sum that doesn't fit ends a release build",
-        databases: &[],
-        runner: Runner::Xtask(&["sanitize"]),
-        unit: "tests",
-        counts: [90, 90, 90],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D8",
-        title: "no card number, key, token, secret or code is left behind anywhere",
-        databases: BOTH,
-        runner: Runner::Pytest(&["canaries.py", "-s"]),
-        unit: "canaries",
-        counts: [300, 10_000, 10_000],
-        is_gate_step: true,
-    },
-    Row {
-        id: "D9",
-        title: "what outsiders write is text and nothing else, on every page, in every mail, file and answer, and at a terminal",
-        databases: BOTH,
-        runner: Runner::Pytest(&["test_injection.py", "-s"]),
-        unit: "cells",
-        counts: [1_700, 16_200, 16_200],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D9.browser",
-        title: "so it is to a browser, which is shown every page, with JavaScript and without",
-        databases: &["sqlite"],
-        runner: Runner::Pytest(&["test_injection_in_browser.py", "-s"]),
-        unit: "payloads",
-        counts: [1, 200, 200],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D10",
-        title: "no page leads away, takes a foreign form or is shown in a frame",
-        databases: BOTH,
-        runner: Runner::Pytest(&["test_hosted_pages.py", "-s"]),
-        unit: "cases",
-        counts: [2_000, 5_500, 5_500],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D11",
-        title: "neither the answer nor its time tells an id or key of others from one of nobody's",
-        databases: BOTH,
-        runner: Runner::Pytest(&["test_enumeration.py", "-s"]),
-        unit: "samples",
-        counts: [3_000, 1_000_000, 1_000_000],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D11.guesses",
-        title: "nobody finds anything by guessing, however close to what is there",
-        databases: BOTH,
-        runner: Runner::Pytest(&["test_guesses.py", "-s"]),
-        unit: "guesses",
-        counts: [5_000, 10_000_000, 10_000_000],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D12",
-        title: "one request more than the limit is refused, and there is no way round",
-        databases: BOTH,
-        runner: Runner::Pytest(&["test_rate_limits.py", "-s"]),
-        unit: "ways",
-        counts: [40, 40, 40],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D13",
-        title: "the domain's tests see what is changed in it: all of what moves money and gives rights, 95 % of the rest",
-        databases: &[],
-        runner: Runner::Xtask(&["mutants"]),
-        unit: "mutants",
-        counts: [20, 300, 1_200],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D13.service",
-        title: "so do those of the code around it: all of refunds and credentials, 95 % of idempotency, settlement and signing",
-        databases: &[],
-        runner: Runner::Xtask(&["mutants", "service"]),
-        unit: "mutants",
-        counts: [10, 100, 400],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D14",
-        title: "bans, licences and sources; a bill of materials that leaves nothing out",
-        databases: &[],
-        runner: Runner::Xtask(&["supply-chain"]),
-        unit: "crates",
-        counts: [200, 200, 200],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D14.advisories",
-        title: "nothing is publicly known against what the program is made of",
-        databases: &[],
-        runner: Runner::Xtask(&["advisories"]),
-        unit: "crates",
-        counts: [200, 200, 200],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D14.builds",
-        title: "built in two folders, the program is the same, byte for byte",
-        databases: &[],
-        runner: Runner::Xtask(&["builds"]),
-        unit: "builds",
-        counts: [0, 0, 2],
-        is_gate_step: false,
-    },
-    Row {
-        id: "D15",
-        title: "every file and test that the security sheet names is there",
-        databases: &[],
-        runner: test!("security_sheet::what_the_security_sheet_names_is_there", "--package=dalasi", "--test=it"),
-        unit: "names",
-        counts: [300, 300, 300],
-        is_gate_step: false,
-    },
-    Row {
-        id: "C8",
-        title: "cuts, restarts, locks and kills between servers and PostgreSQL: nothing lost, nothing twice",
-        databases: &["postgres"],
-        runner: Runner::CargoTest(&[
-            // As the step that runs the other tests builds it.
-            "--workspace",
-            "--test=fleet",
-            "--",
-            "--exact",
-            "a_database_that_fails_loses_and_doubles_nothing",
-            "--nocapture",
-            "--ignored",
-        ]),
-        unit: "faults",
-        counts: [6, 1_000, 1_000],
-        is_gate_step: true,
-    },
-    Row {
-        id: "C8.standby",
-        title: "the primary is lost, its synchronous standby takes over: nothing acknowledged is lost",
-        databases: &["postgres"],
-        runner: test!("a_failover_loses_nothing_that_was_acknowledged", "--package=dalasi", "--test=fleet"),
-        unit: "failovers",
-        counts: [2, 10, 100],
-        is_gate_step: false,
-    },
-    Row {
-        id: "C8.failover",
-        title: "the leader of a Patroni cluster dies under load: nothing lost, nothing twice, and nobody starts anything again",
-        databases: &["postgres"],
-        runner: Runner::Patroni(&["failover.py::test_a_leader_that_dies_takes_nothing_with_it", "-s"]),
-        unit: "failovers",
-        counts: [1, 10, 100],
-        is_gate_step: false,
-    },
-    Row {
-        id: "C8.frozen",
-        title: "the leader answers no more, another takes over, and it wakes up: nothing lost, nothing twice",
-        databases: &["postgres"],
-        runner: Runner::Patroni(&["failover.py::test_a_leader_that_freezes_acknowledges_nothing_when_it_wakes", "-s"]),
-        unit: "failovers",
-        counts: [1, 10, 100],
-        is_gate_step: false,
-    },
 ];
-
-pub(crate) fn ids() -> String {
-    let mut ids: Vec<&str> = ROWS.iter().map(|row| row.id).collect();
-    ids.dedup();
-    ids.join(", ")
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Clients that make checkouts: as fast as they are answered, or at a pace of their own.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -11,6 +11,8 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
+
+use crate::senders::keep_sending;
 
 /// Connections that wait for something to ask. More than a server lets in at once.
 const CONNECTIONS: usize = 2_000;
@@ -23,6 +25,12 @@ pub(crate) struct Crowd {
     key: String,
     /// No two requests have the same key.
     made: Rc<RefCell<u64>>,
+    /// While so many that are due wait for a connection, no more are made.
+    pub(crate) most_waiting: usize,
+    /// So many send a large body each, and come to no end of it, beside what is asked at a pace of its own.
+    pub(crate) senders: u32,
+    /// Bytes of those bodies.
+    pub(crate) sent: Rc<Cell<u64>>,
 }
 
 /// What came of requests.
@@ -30,6 +38,8 @@ pub(crate) struct Crowd {
 pub(crate) struct Sample {
     length: Duration,
     pub(crate) made: usize,
+    /// Due, and not made.
+    pub(crate) left_out: usize,
     /// How long it took since the request was due.
     pub(crate) done: Vec<Duration>,
     /// 503 or 429 with `Retry-After`.
@@ -70,7 +80,8 @@ struct Due {
 impl Crowd {
     pub(crate) fn new(address: SocketAddr, key: &str) -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        Self { runtime, address, key: key.to_owned(), made: Rc::default() }
+        let (key, made, sent) = (key.to_owned(), Rc::default(), Rc::default());
+        Self { runtime, address, key, made, most_waiting: usize::MAX, senders: 0, sent }
     }
 
     /// Each connection asks again once it is answered.
@@ -116,23 +127,33 @@ impl Crowd {
                     }
                 });
             }
+            for number in 0..self.senders {
+                let (key, sent) = (self.key.clone(), Rc::clone(&self.sent));
+                tokio::task::spawn_local(keep_sending(self.address, key, number, sent));
+            }
             let begin = Instant::now();
             let all = (rate * length.as_secs_f64()) as usize;
-            let mut made = 0;
-            while made < all {
+            let (mut come, mut left_out) = (0, 0);
+            while come < all {
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 let now = begin.elapsed().min(length);
                 let until = ((rate * now.as_secs_f64()) as usize).min(all);
-                for number in made..until {
+                for number in come..until {
+                    if due.times.borrow().len() >= self.most_waiting {
+                        left_out += 1;
+                        continue;
+                    }
                     due.times.borrow_mut().push_back(begin + Duration::from_secs_f64(number as f64 / rate));
                     due.more.notify_one();
                 }
-                sample.borrow_mut().late.push(begin.elapsed() - Duration::from_secs_f64(made as f64 / rate));
-                made = if now == length { all } else { until };
+                sample.borrow_mut().late.push(begin.elapsed() - Duration::from_secs_f64(come as f64 / rate));
+                come = if now == length { all } else { until };
             }
-            sample.borrow_mut().made = all;
+            let made = all - left_out;
+            sample.borrow_mut().made = made;
+            sample.borrow_mut().left_out = left_out;
             let end = Instant::now() + patience;
-            while sample.borrow().answered() < all && Instant::now() < end {
+            while sample.borrow().answered() < made && Instant::now() < end {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         });

@@ -2,13 +2,18 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::group::Group;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_dalasi");
 
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
@@ -38,13 +43,33 @@ fn shares() -> Option<(CpuSet, CpuSet)> {
     Some((client, server))
 }
 
+/// Nobody else's, in this process or in another.
+pub(crate) fn new_name() -> String {
+    static NAMES: AtomicU32 = AtomicU32::new(0);
+    format!("dalasi-overload-{}-{}", std::process::id(), NAMES.fetch_add(1, Ordering::Relaxed))
+}
+
+fn pid(process: &Child) -> Pid {
+    Pid::from_raw(i32::try_from(process.id()).unwrap()).unwrap()
+}
+
 impl Server {
     pub(crate) fn start() -> Self {
-        let folder = std::env::temp_dir().join(format!("dalasi-overload-{}", std::process::id()));
+        Self::run(Command::new(PROGRAM)).expect("it shows its key and listens")
+    }
+
+    /// Nothing when it ends before it listens, as it may for want of memory.
+    pub(crate) fn start_in(group: &Group) -> Option<Self> {
+        Self::run(group.command(PROGRAM))
+    }
+
+    fn run(mut command: Command) -> Option<Self> {
+        // On a disk: of files that lie in memory, as those in `/tmp` may, a group keeps the pages.
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(new_name());
         let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir(&folder).unwrap();
+        std::fs::create_dir_all(&folder).unwrap();
         let log = std::fs::File::create(folder.join("log")).unwrap();
-        let mut process = Command::new(env!("CARGO_BIN_EXE_dalasi"))
+        let mut process = command
             .args(["serve", "--listen", "127.0.0.1:0", "--rate-limit", "0", "--data-dir"])
             .arg(folder.join("data"))
             .stdin(Stdio::null())
@@ -54,7 +79,7 @@ impl Server {
             .unwrap();
         if let Some((_, server)) = shares() {
             // The threads that it starts from now on; there is one before.
-            let _ = sched_setaffinity(Pid::from_raw(i32::try_from(process.id()).unwrap()), &server);
+            let _ = sched_setaffinity(Some(pid(&process)), &server);
         }
         let (mut key, mut address) = (None, None);
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
@@ -68,7 +93,18 @@ impl Server {
         }
         // Nobody listens to the rest; somebody has to take it.
         std::thread::spawn(move || lines.for_each(drop));
-        Self { address: address.expect("it listens"), key: key.expect("it shows its key"), process, folder }
+        let (Some(address), Some(key)) = (address, key) else {
+            let _ = process.kill();
+            let _ = process.wait();
+            crate::say(&std::fs::read_to_string(folder.join("log")).unwrap_or_default());
+            let _ = std::fs::remove_dir_all(&folder);
+            return None;
+        };
+        Some(Self { address, key, process, folder })
+    }
+
+    pub(crate) fn is_in(&self, group: &Group) -> bool {
+        group.members().contains(&pid(&self.process))
     }
 
     /// Bytes.
@@ -80,8 +116,7 @@ impl Server {
 
     /// In good order; what was wrong with it.
     pub(crate) fn stop(mut self) -> Option<String> {
-        let pid = Pid::from_raw(i32::try_from(self.process.id()).unwrap()).unwrap();
-        kill_process(pid, Signal::TERM).unwrap();
+        kill_process(pid(&self.process), Signal::TERM).unwrap();
         let status = self.process.wait().unwrap();
         let log = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
         std::fs::remove_dir_all(&self.folder).unwrap();

@@ -123,10 +123,13 @@ impl History {
 
     pub(super) async fn report(&mut self, scope: Scope, id: Id<Transaction>, report: Report) -> Check {
         let side = self.side_of(scope)?;
-        let now = self.world.now();
+        let (now, began) = (self.world.now(), self.world.written());
         self.arm();
         let mut reported = self.world.app.report(scope, id, report.clone(), None).await;
         self.calm();
+        if let Some(false) = self.power_goes_since(began).await {
+            reported = self.world.app.report(scope, id, report.clone(), None).await;
+        }
         if reported.is_err()
             && self.has_unknown_commit()
             && let Some(word) = word_of_report(&report)
@@ -154,7 +157,7 @@ impl History {
         let mut refunds: Vec<_> = self.world.network.refunds().into_iter().collect();
         refunds.retain(|(_, refund)| self.acts(refund.scope));
         let Some((id, refund)) = self.dice.pick_recent(&refunds).cloned() else { return Ok(()) };
-        let is_paid_back = !self.dice.one_in(3);
+        let (is_paid_back, began) = (!self.dice.one_in(3), self.world.written());
         self.world.network.decide_refund(id, is_paid_back);
         let side = self.side_of(refund.scope)?;
         let report = match self.dice.below(10) {
@@ -170,6 +173,9 @@ impl History {
         self.arm();
         let mut reported = self.world.app.report_refund(refund.scope, id, report.clone()).await;
         self.calm();
+        if let Some(false) = self.power_goes_since(began).await {
+            reported = self.world.app.report_refund(refund.scope, id, report.clone()).await;
+        }
         if reported.is_err() && self.has_unknown_commit() {
             self.sides[side].refund_reported(&id.to_string(), &report);
         }
@@ -478,14 +484,15 @@ impl History {
                 self.note(|| format!("{} is told {} {}, {is_taken}", delivery.endpoint, told.id, told.body));
                 self.arm();
             }
-            let posted = Some(Posted { url: endpoint.url.clone(), outcome });
+            let (began, posted) = (self.world.written(), Some(Posted { url: endpoint.url.clone(), outcome }));
             let ended = Ended { claimed: dispatch.claimed.clone(), posted };
             let stored = self.world.app.store_attempts(endpoint.id, vec![ended]).await;
             self.calm();
-            if stored.is_err() {
-                if !self.may_fail() {
-                    return Err(format!("an attempt can't be stored: {stored:?}"));
-                }
+            if stored.is_err() && !self.may_fail() {
+                return Err(format!("an attempt can't be stored: {stored:?}"));
+            }
+            let power = self.power_goes_since(began).await;
+            if stored.is_err() || power == Some(false) {
                 // If that was not stored, it will be sent again: at least once.
                 let (is_over, attempts) = self.as_stored(delivery).await?;
                 let key = (delivery.endpoint.to_string(), delivery.object_id.clone());
@@ -495,6 +502,10 @@ impl History {
             }
             if is_ours {
                 self.fault = Fault::None;
+            }
+            if power.is_some() {
+                // The others that were claimed are nobody's any more.
+                break;
             }
         }
         if self.is_apart() {
@@ -516,8 +527,12 @@ impl History {
     }
 
     pub(super) async fn number(&mut self) -> Check {
+        let began = self.world.written();
         self.arm();
         let mut numbered = dalasi::jobs::number(&self.world.app, "simulation").await;
+        if self.power_goes_since(began).await.is_some() {
+            numbered = dalasi::jobs::number(&self.world.app, "simulation").await;
+        }
         // A full batch may hold theirs and not all of ours.
         while self.is_apart() && numbered.as_ref().is_ok_and(|count| *count > 0) {
             numbered = dalasi::jobs::number(&self.world.app, "simulation").await;

@@ -1,0 +1,88 @@
+//! Receivers, rails and clients that fail, lie, dawdle or are too many.
+
+use super::BOTH;
+use crate::prove::row::{Row, Runner};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        id: "C1",
+        title: "receivers that fail, hang, lie and never end, and then heal: every event arrives, in order, signed",
+        databases: BOTH,
+        runner: Runner::Pytest(&["test_receiver_from_hell.py", "-s"]),
+        unit: "deliveries",
+        counts: [560, 1_000_000, 1_000_000],
+        is_gate_step: false,
+    },
+    Row {
+        id: "C1.latency",
+        title: "a receiver from hell costs the others less than 5 % of the time until they are told",
+        databases: BOTH,
+        runner: Runner::Pytest(&["test_receiver_latency.py", "-s"]),
+        unit: "receivers",
+        counts: [1, 10, 10],
+        is_gate_step: false,
+    },
+    Row {
+        id: "C2",
+        title: "a rail that speaks early, late, twice, wrongly or of nobody's payment: nothing twice, and what doesn't fit is parked",
+        databases: &[],
+        runner: Runner::Simulation(&["hostile"]),
+        unit: "words",
+        counts: [10_000, 1_000_000, 1_000_000],
+        is_gate_step: false,
+    },
+    Row {
+        id: "C3",
+        title: "idle connections cost little memory and nobody's time: 500 in the gate, 10,000 beyond",
+        databases: BOTH,
+        runner: Runner::Pytest(&["test_idle_connections.py", "-s"]),
+        unit: "crowds",
+        counts: [1, 3, 3],
+        is_gate_step: false,
+    },
+    Row {
+        id: "C4",
+        title: "clients that are slow on purpose are cut off in time",
+        databases: &["sqlite"],
+        runner: Runner::Pytest(&["test_slow_clients.py", "-s"]),
+        unit: "of each",
+        counts: [20, 100, 100],
+        is_gate_step: false,
+    },
+    Row {
+        id: "C5",
+        title: "bodies, numbers, addresses and frames that are meant to hurt",
+        databases: BOTH,
+        runner: Runner::Pytest(&["test_bombs.py", "-s"]),
+        unit: "bombs",
+        counts: [2_500, 17_500, 17_500],
+        is_gate_step: false,
+    },
+    Row {
+        id: "C6",
+        title: "several times more requests than it can answer: it does what it can, refuses the rest at once, and is well again",
+        databases: &[],
+        runner: test!("more_than_it_can_answer", "--release", "--package=dalasi", "--test=overload"),
+        unit: "seconds",
+        counts: [5, 1_800, 1_800],
+        is_gate_step: false,
+    },
+    Row {
+        id: "C6.memory",
+        title: "held to 256 MiB it lives through as much, and beside it through large bodies that never end",
+        databases: &[],
+        runner: test!("it_lives_within_256_mib", "--release", "--package=dalasi", "--test=overload"),
+        unit: "seconds",
+        counts: [5, 900, 900],
+        is_gate_step: false,
+    },
+    Row {
+        id: "C7",
+        title: "at half of what it can do, for hours, beside faults and a reader: it never needs more, and its books are right",
+        databases: BOTH,
+        runner: Runner::Xtask(&["soak", "--database", "{database}"]),
+        unit: "seconds",
+        counts: [0, 0, 86_400],
+        is_gate_step: false,
+    },
+];
