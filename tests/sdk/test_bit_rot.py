@@ -48,6 +48,8 @@ TEXTS = {
     "refunds": "doc",
     "transactions": "doc",
 }
+# Of more damaged rows a backup tells the number only.
+MOST_NAMED = 100
 # Every list of what has an amount.
 LISTS = ["/v1/checkouts", "/v1/pay/transactions", "/v1/pay/refunds", "/v1/pay/invoices", "/v1/pay/receipts", *SOLD]
 # An earlier state of what is paid in parts, or paid back, shows others.
@@ -249,6 +251,45 @@ def test_a_flipped_bit_in_any_text_is_found(table, kept, tmp_path):
     store, rows = with_flipped_texts(kept, tmp_path / "store", table, Random(table))
     assert rows, "nothing of the kind is there"
     assert rows <= named(store)
+    made = ran("backup", tmp_path / "new.backup", "--json", *store.location)
+    assert made.returncode == 1, made
+    answer, count = json.loads(made.stdout), int(store.ask(f"select count(*) from {table}"))
+    assert (answer["damaged_count"], len(answer["damaged"])) == (count, min(count, MOST_NAMED))
+    assert {row["table"] for row in answer["damaged"]} == {table}
+    assert {row["id"] for row in answer["damaged"]} <= rows
+
+
+def test_a_damaged_backup_is_whole_and_takes_no_earlier_ones_place(kept, tmp_path):
+    store, file, beside = kept.closed.copy(tmp_path / "store"), tmp_path / "kept", tmp_path / "kept.damaged"
+    made = json.loads(dalasi("backup", file, "--json", *store.location).stdout)
+    assert (made["damaged"], made["damaged_count"]) == ([], 0)
+    whole, rows = file.read_bytes(), rows_of(file)
+    row = store.ask("select min(id) from payment_links")
+    # With the checksum of the price before.
+    store.ask(f"""update payment_links set doc = replace(doc, '"minor":', '"minor":1') where id = '{row}'""")
+
+    made = ran("backup", file, *store.location)
+    assert made.returncode == 1, made
+    for words in (f"payment_links {row}: ", "1 damaged row", "Keep every earlier backup", "dalasi repair", str(beside)):
+        assert words in made.stderr, made
+    assert file.read_bytes() == whole
+    damaged = rows_of(beside)
+    assert damaged.pop("payment_links") != rows.pop("payment_links")
+    assert damaged == rows
+    new = ran("backup", tmp_path / "new", "--json", *store.location)
+    assert new.returncode == 1, new
+    answer = json.loads(new.stdout)
+    named = {"table": "payment_links", "mode": "test", "id": row}
+    assert (answer["file"], answer["damaged"]) == (str(tmp_path / "new"), [named])
+    missed = ran("backup", tmp_path / "planted", *store.location, planted="checksum_ignored")
+    assert missed.returncode == 0, missed
+
+    restored = SqliteStore(tmp_path / "restored")
+    kept.closed.give_key_to(restored)
+    told = ran("restore", tmp_path / "new", *restored.location)
+    assert told.returncode == 1, told
+    assert f"payment_links {row}: " in told.stderr, told
+    assert "restored as it is" in told.stderr, told
 
 
 def test_every_copy_of_a_posting_is_looked_at(kept, tmp_path):
@@ -300,12 +341,25 @@ def flipped_text(text, length, random):
             continue
 
 
+def ran(*arguments, planted=None):
+    """One command of the real binary, or of the one with this defect, to whatever end."""
+    binary, environ = (PLANTED_BINARY, {"DALASI_PLANTED": planted}) if planted else (BINARY, {})
+    command = [binary, *map(str, arguments)]
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=environment() | environ,
+        timeout=60,
+        check=False,
+    )
+
+
 def named(store, planted=None):
     """The rows that `dalasi verify` finds a fault in."""
-    binary, environ = (PLANTED_BINARY, {"DALASI_PLANTED": planted}) if planted else (BINARY, {})
-    command = [binary, "verify", "--json", *map(str, store.location)]
-    ran = subprocess.run(command, capture_output=True, text=True, env=environment() | environ, timeout=60, check=False)
-    return {fault["row"] for fault in json.loads(ran.stdout)["faults"]}
+    verified = ran("verify", "--json", *store.location, planted=planted)
+    return {fault["row"] for fault in json.loads(verified.stdout)["faults"]}
 
 
 def is_seen_unverified(kept, folder):

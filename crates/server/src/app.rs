@@ -37,6 +37,7 @@ pub mod references;
 pub mod refund_calls;
 pub mod refunds;
 mod renderings;
+pub mod repair;
 pub mod sessions;
 pub mod settlement;
 pub mod shared_answers;

@@ -21,6 +21,7 @@ mod output;
 mod problem;
 mod receipt;
 mod refunds;
+mod repair;
 mod restore;
 mod serve;
 mod signing_keys;
@@ -47,8 +48,8 @@ Examples:
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 3 not authorized, 4 not found, 5 conflict with what is there,
 74 a sync to the disk failed, or a commit behind it: `serve` ends at once, and the next start recovers.
-Test mode unless --live is given; `revoke` and `resolve` take an id of either mode, `organization set` changes both unless one is
-named. Flags win over DALASI_* variables, those over the settings file (--config).";
+Test mode unless --live is given; `revoke`, `resolve` and `repair` take an id of either mode, `organization set` changes both unless
+one is named. Flags win over DALASI_* variables, those over the settings file (--config).";
 
 const TEMPLATE: &str = "{before-help}{about-with-newline}\n{usage-heading} {usage}\n\n{all-args}{after-help}";
 
@@ -79,6 +80,7 @@ enum Command {
     Mail(mail::Arguments),
     Doctor(Box<doctor::Arguments>),
     Verify(verify::Arguments),
+    Repair(repair::Arguments),
     Ledger(ledger::Arguments),
     Backup(backup::Arguments),
     Restore(restore::Arguments),
@@ -114,6 +116,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(arguments) => block_on(doctor::run(*arguments)),
         Command::Ledger(arguments) => block_on(ledger::run(arguments)),
         Command::Verify(arguments) => block_on(verify::run(arguments)),
+        Command::Repair(arguments) => block_on(repair::run(arguments)),
         Command::Backup(arguments) => block_on(backup::run(arguments)),
         Command::Restore(arguments) => block_on(restore::run(arguments)),
         Command::Man(arguments) => man::run(&arguments),

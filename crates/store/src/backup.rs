@@ -2,6 +2,7 @@
 //!
 //! One JSON value a line: a header, then for each table its columns and its rows (bytes as `{"base64": …}`), and a trailer
 //! with the row counts and the SHA-256 of everything before it. Keys and secrets that live outside the database are not in it.
+//! What is damaged in the database is in it as it is, and told.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,6 +13,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
+use crate::damage::{Checksums, Damage};
 use crate::error::Error;
 use crate::migrate::{hex, latest_applied, table_names};
 use crate::settings::Dialect;
@@ -32,6 +34,8 @@ pub struct Summary {
     /// Rows of each table.
     pub rows: BTreeMap<String, u64>,
     pub sha256: String,
+    /// What it holds that is not what was once written.
+    pub damage: Damage,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -83,13 +87,15 @@ fn dump(tx: &mut Tx<'_>, latest: i64, tables: &[&str], writer: impl Write) -> Re
     let created_at = tx.now_us();
     let mut out = Output { writer: io::BufWriter::new(writer), digest: Context::new(&SHA256) };
     out.line(&Header { format: FORMAT.to_owned(), version: VERSION, schema, created_at })?;
-    let mut rows = BTreeMap::new();
+    let (mut rows, mut damage) = (BTreeMap::new(), Damage::default());
     for table in tables.iter().filter(|table| is_there(table)) {
         let columns = columns_of(tx, table)?;
+        let checksums = Checksums::of(&columns);
         out.line(&TableHeader { table: (*table).to_owned(), columns: columns.clone() })?;
         let mut count = 0;
         tx.each_row(&format!("select {} from {table}", columns.join(", ")), &mut |row| {
             count += 1;
+            damage.look_at(table, checksums, row.values());
             out.line(&row.values().iter().map(to_json).collect::<Vec<_>>())
         })?;
         rows.insert((*table).to_owned(), count);
@@ -97,7 +103,7 @@ fn dump(tx: &mut Tx<'_>, latest: i64, tables: &[&str], writer: impl Write) -> Re
     let sha256 = hex(out.digest.clone().finish().as_ref());
     out.line(&Trailer { rows: &rows, sha256: &sha256 })?;
     out.writer.flush().map_err(|error| unwritable(&error))?;
-    Ok(Summary { schema, created_at, rows, sha256 })
+    Ok(Summary { schema, created_at, rows, sha256, damage })
 }
 
 /// Before the transaction sees anything: a table that a migration makes anew meanwhile would look empty to it.

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use crate::backup::{Summary, TableHeader, Trailer, from_json};
+use crate::damage::{Checksums, Damage};
 use crate::error::Error;
+use crate::queries::repair::Columns;
 use crate::restore::Input;
+use crate::sql::Value;
 
 /// Whether it begins as a backup does; what follows may be damaged.
 pub fn is_backup(reader: impl BufRead) -> bool {
@@ -14,29 +17,52 @@ pub fn is_backup(reader: impl BufRead) -> bool {
 
 /// What the backup says of itself, if it is whole.
 pub fn check_backup(reader: impl BufRead) -> Result<Summary, Error> {
+    read_through(reader, |_, _| {})
+}
+
+/// The same, with the row of `table` whose columns have the values of `key`. Of a backup that is not whole nothing is given.
+pub fn find_in_backup(reader: impl BufRead, table: &str, key: &Columns) -> Result<(Summary, Option<Columns>), Error> {
+    let mut found: Option<Columns> = None;
+    let summary = read_through(reader, |header, row| {
+        let has = |name: &str, value: &Value| {
+            let place = header.columns.iter().position(|column| column == name);
+            place.is_some_and(|place| row[place] == *value)
+        };
+        if header.table == table && key.iter().all(|(name, value)| has(name, value)) {
+            found = Some(header.columns.iter().cloned().zip(row).collect());
+        }
+    })?;
+    Ok((summary, found))
+}
+
+/// `each` gets the rows as they come, before it is known whether the backup is whole.
+fn read_through(reader: impl BufRead, mut each: impl FnMut(&TableHeader, Vec<Value>)) -> Result<Summary, Error> {
     let damaged = |what: &str| Error::Backup(format!("the backup is damaged or incomplete ({what})"));
     let mut input = Input::new(reader);
     let header = input.header()?;
     let mut rows: BTreeMap<String, u64> = BTreeMap::new();
-    let mut reading: Option<(String, usize, u64)> = None;
+    let mut damage = Damage::default();
+    let mut reading: Option<(TableHeader, Checksums, u64)> = None;
     loop {
         let before = input.sha256();
         let line = input.line()?;
         if line.starts_with(b"[") {
-            let (_, columns, count) = reading.as_mut().ok_or_else(|| damaged("a row before its table"))?;
+            let (table, checksums, count) = reading.as_mut().ok_or_else(|| damaged("a row before its table"))?;
             let fields: Vec<serde_json::Value> = serde_json::from_slice(&line).map_err(|_| damaged("a row"))?;
-            if fields.len() != *columns || fields.into_iter().any(|field| from_json(field).is_err()) {
-                return Err(damaged("a row"));
-            }
+            let read = fields.into_iter().map(from_json).collect::<Result<Vec<_>, _>>();
+            let row = read.ok().filter(|row| row.len() == table.columns.len()).ok_or_else(|| damaged("a row"))?;
+            damage.look_at(&table.table, *checksums, &row);
             *count += 1;
+            each(table, row);
             continue;
         }
         if let Some((table, _, count)) = reading.take() {
-            rows.insert(table, count);
+            rows.insert(table.table, count);
         }
         if line.starts_with(b"{\"table\":") {
             let table: TableHeader = serde_json::from_slice(&line).map_err(|_| damaged("a table's header"))?;
-            reading = Some((table.table, table.columns.len(), 0));
+            let checksums = Checksums::of(&table.columns);
+            reading = Some((table, checksums, 0));
             continue;
         }
         let mut trailer =
@@ -45,6 +71,6 @@ pub fn check_backup(reader: impl BufRead) -> Result<Summary, Error> {
         if line != trailer || !input.is_at_end()? {
             return Err(damaged("its counts or its checksum"));
         }
-        return Ok(Summary { schema: header.schema, created_at: header.created_at, rows, sha256: before });
+        return Ok(Summary { schema: header.schema, created_at: header.created_at, rows, sha256: before, damage });
     }
 }

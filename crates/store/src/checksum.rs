@@ -25,6 +25,21 @@ pub(crate) fn added(mut document: String) -> String {
     document
 }
 
+/// The same document with the checksum of what it says now, if it ends as one does.
+pub(crate) fn renewed(document: &str) -> Option<String> {
+    let without = split(document).map_or_else(|| document.to_owned(), |(members, _)| format!("{members}}}"));
+    without.ends_with('}').then(|| added(without))
+}
+
+/// Whether a damaged document can have been this whole one: by the checksum that it still has, if it has one to be read, unless that is
+/// what is damaged.
+pub(crate) fn can_have_been(damaged: &str, whole: &str) -> bool {
+    let Some((members, sum)) = split(damaged) else { return true };
+    let whole = renewed(whole);
+    let kept = whole.as_deref().and_then(split);
+    kept.is_some_and(|(kept, kept_sum)| members == kept || sum == kept_sum)
+}
+
 /// Refuses a document that is not as it was written.
 pub(crate) fn check(document: &str, what: Arguments<'_>) -> Result<(), Error> {
     let Some((members, sum)) = split(document) else { return Ok(()) };
@@ -47,7 +62,7 @@ fn expect(is_as_written: bool, what: Arguments<'_>) -> Result<(), Error> {
 }
 
 /// The members of a document, and its checksum.
-fn split(document: &str) -> Option<(&str, &str)> {
+pub(crate) fn split(document: &str) -> Option<(&str, &str)> {
     let all = document.strip_suffix(END)?;
     let (before, sum) = all.split_at_checked(all.len().checked_sub(DIGITS)?)?;
     Some((before.strip_suffix(NAME)?, sum))
@@ -66,6 +81,37 @@ mod tests {
         let mut read: serde_json::Value = serde_json::from_str(&with).unwrap();
         assert!(read.as_object_mut().unwrap().remove("crc32").is_some());
         assert_eq!(read, serde_json::from_str::<serde_json::Value>(DOCUMENT).unwrap());
+    }
+
+    #[test]
+    fn a_new_one_takes_the_place_of_the_old_one() {
+        let with = added(DOCUMENT.into());
+        assert_eq!(renewed(DOCUMENT).as_ref(), Some(&with));
+        let is_taken = |document: &str| check(document, format_args!("it")).is_ok();
+        for (old, new) in [("Ndëy", "Ndiy"), ("3edd", "3fdd"), ("624c", "\u{1}24c")] {
+            let flipped = with.replace(old, new);
+            assert!(!is_taken(&flipped), "{flipped}");
+            let renewed = renewed(&flipped).unwrap();
+            assert!(is_taken(&renewed), "{renewed}");
+            assert_eq!(renewed.matches("crc32").count(), 1, "{renewed}");
+        }
+        assert_eq!(renewed(&with[..with.len() - 1]), None);
+    }
+
+    #[test]
+    fn a_damaged_one_is_known_by_what_it_still_carries() {
+        let with = added(DOCUMENT.into());
+        let another = added(DOCUMENT.replace("10000", "20000"));
+        for (old, new) in [("10000", "10001"), ("3edd", "3fdd"), ("624c\"}", "624c\"|")] {
+            assert!(can_have_been(&with.replace(old, new), &with), "{old}");
+        }
+        assert!(can_have_been(&with.replace("10000", "10001"), DOCUMENT), "what kept none has the same");
+        assert!(!can_have_been(&another.replace("Ndëy", "Ndiy"), &with));
+        let (members, sum) = split(&another).unwrap();
+        let flipped = another.replace(sum, &sum.chars().rev().collect::<String>());
+        assert!(flipped != another && flipped.starts_with(members));
+        assert!(!can_have_been(&flipped, &with));
+        assert!(can_have_been(&flipped, &another));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod check;
 mod checksum;
 mod clock;
 mod condition;
+mod damage;
 mod entity;
 mod error;
 #[cfg(feature = "inline")]
@@ -35,9 +36,10 @@ mod wakes;
 pub const EXIT_SYNC_FAILED: i32 = 74;
 
 pub use backup::{Summary, backup};
-pub use check::{check_backup, is_backup};
+pub use check::{check_backup, find_in_backup, is_backup};
 pub use clock::{Clock, EntropySource};
 pub use condition::{Condition, Server, size};
+pub use damage::{Damage, DamagedRow};
 pub use entity::Entity;
 pub use error::{Error, SqlKind};
 #[cfg(feature = "inline")]

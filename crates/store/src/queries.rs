@@ -26,6 +26,7 @@ pub mod payment_links;
 pub mod products;
 pub mod receipts;
 pub mod refunds;
+pub mod repair;
 pub mod signing_keys;
 pub mod transactions;
 pub mod verify;

@@ -9,6 +9,7 @@ use aws_lc_rs::digest::{Context, SHA256};
 
 use crate::backup::{FORMAT, Header, LEFT_OUT, Summary, TableHeader, Trailer, VERSION, columns_of, from_json};
 use crate::clock::{Clock, EntropySource};
+use crate::damage::{Checksums, Damage};
 use crate::error::Error;
 use crate::lease;
 use crate::migrate::{BEGUN, Schema, hex, latest_applied, table_names};
@@ -115,14 +116,14 @@ fn load_tables(tx: &mut Tx<'_>, header: &Header, mut input: Input<impl BufRead>)
     require_no_rows(tx, &present)?;
     require_schema(tx, header)?;
     let mut loading: Option<Loading> = None;
-    let mut rows = BTreeMap::new();
+    let (mut rows, mut damage) = (BTreeMap::new(), Damage::default());
     let (mut unflushed, mut unflushed_bytes) = (0, 0);
     loop {
         let before = input.sha256();
         let line = input.line()?;
         if line.starts_with(b"[") {
             let loading = loading.as_mut().ok_or_else(|| damaged("a row before its table"))?;
-            loading.insert(tx, &line)?;
+            loading.insert(tx, &line, &mut damage)?;
             (unflushed, unflushed_bytes) = (unflushed + 1, unflushed_bytes + line.len());
             if unflushed == BATCH || unflushed_bytes >= BATCH_BYTES {
                 tx.flush()?;
@@ -163,7 +164,7 @@ fn load_tables(tx: &mut Tx<'_>, header: &Header, mut input: Input<impl BufRead>)
             jobs::count_as_begun(tx)?;
         }
         sample(tx, &present)?;
-        return Ok(Summary { schema: header.schema, created_at: header.created_at, rows, sha256: before });
+        return Ok(Summary { schema: header.schema, created_at: header.created_at, rows, sha256: before, damage });
     }
 }
 
@@ -181,6 +182,7 @@ struct Loading {
     table: String,
     insert: String,
     columns: usize,
+    checksums: Checksums,
     count: u64,
 }
 
@@ -193,15 +195,17 @@ impl Loading {
         let placeholders: Vec<_> = (1..=known.len()).map(|number| format!("${number}")).collect();
         let insert =
             format!("insert into {} ({}) values ({})", header.table, known.join(", "), placeholders.join(", "));
-        Ok(Self { table: header.table, insert, columns: known.len(), count: 0 })
+        let checksums = Checksums::of(&known);
+        Ok(Self { table: header.table, insert, columns: known.len(), checksums, count: 0 })
     }
 
-    fn insert(&mut self, tx: &mut Tx<'_>, line: &[u8]) -> Result<(), Error> {
+    fn insert(&mut self, tx: &mut Tx<'_>, line: &[u8], damage: &mut Damage) -> Result<(), Error> {
         let fields: Vec<serde_json::Value> = serde_json::from_slice(line).map_err(|_| damaged("a row"))?;
         if fields.len() != self.columns {
             return Err(damaged("the length of a row"));
         }
         let values = fields.into_iter().map(from_json).collect::<Result<Vec<Value>, _>>()?;
+        damage.look_at(&self.table, self.checksums, &values);
         self.count += 1;
         tx.append(&self.table, &self.insert, &values)
     }

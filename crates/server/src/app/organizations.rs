@@ -26,9 +26,9 @@ pub struct Installed {
     pub keys: Vec<CreatedKey>,
 }
 
-/// Whether anybody is installed here.
+/// Whether anybody is installed here, also where nobody can read who.
 pub fn is_installed(tx: &mut Tx<'_>) -> Result<bool, Failure> {
-    Ok(!organizations::scopes(tx)?.is_empty())
+    Ok(organizations::are_any(tx)?)
 }
 
 /// The first organization, in both modes, with its keys, and the key that signs tokens. `None`: there is one already.

@@ -1,6 +1,7 @@
 //! `dalasi backup`: a consistent copy of everything, taken while the server runs.
 //!
-//! The file gets its name only when it is whole, on the disk, and has been read back.
+//! The file gets its name only when it is whole, on the disk, and has been read back. One with damaged rows is whole, and all the
+//! same the command fails: whoever makes room for new backups then keeps the earlier ones, as this does.
 
 use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
@@ -11,8 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use serde::Serialize;
-use store::{EntropySource, Summary};
+use store::{Damage, DamagedRow, EntropySource, Summary};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -29,12 +32,20 @@ Examples:
   dalasi backup /backups/dalasi-$(date +%F).backup
   set -o pipefail; dalasi backup - | gzip | ssh safe 'umask 077; cat > new.part' && ssh safe 'mv new.part dalasi.backup.gz'";
 
+const DAMAGE: &str = "\
+Exit code 1 also where rows in the database are damaged, by their checksums: the command names them. The backup is whole and has
+them as they are; it replaces no earlier one, and gets that one's name with .damaged behind it. What has that name already
+makes room if all these rows are damaged in it too; otherwise the time of the new one is put behind its name as well.";
+
+/// Behind the name of an earlier backup.
+const DAMAGED: &str = ".damaged";
+
 const TELL_EVERY: Duration = Duration::from_millis(500);
 const LONGEST_STALL: Duration = Duration::from_secs(300);
 
 /// Copy everything into a file while the server runs
 #[derive(clap::Args)]
-#[command(before_help = EXAMPLES, help_template = super::TEMPLATE)]
+#[command(before_help = EXAMPLES, after_help = DAMAGE, help_template = super::TEMPLATE)]
 pub(super) struct Arguments {
     /// Where to: a new file, or an earlier backup to replace; - is standard output
     file: PathBuf,
@@ -54,6 +65,10 @@ pub(super) struct Answer<'a> {
     pub(super) rows: u64,
     pub(super) sha256: &'a str,
     pub(super) created_at: String,
+    /// The first of the rows that are not what was written.
+    damaged: &'a [DamagedRow],
+    /// All of them.
+    damaged_count: u64,
 }
 
 impl<'a> Answer<'a> {
@@ -63,6 +78,8 @@ impl<'a> Answer<'a> {
             rows: summary.rows.values().sum(),
             sha256: &summary.sha256,
             created_at: domain::Timestamp::from_micros(summary.created_at).to_text(),
+            damaged: &summary.damage.rows,
+            damaged_count: summary.damage.count,
         }
     }
 }
@@ -74,16 +91,17 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     let written = async {
         let mut stop = Stop::new()?;
         if to_stdout {
-            return write(&store, io::stdout(), &mut stop).await;
+            return Ok((arguments.file.clone(), write(&store, io::stdout(), &mut stop).await?));
         }
         to_file(&store, &arguments.file, &mut stop).await
     };
     // Whoever only reads has nothing to undo, and the thread that reads may never come back from its output.
-    let summary = written.await?;
+    let (place, summary) = written.await?;
     store.close().await;
-    let answer = Answer::of(&arguments.file, &summary);
+    let answer = Answer::of(&place, &summary);
+    let mut told = Ok(());
     if arguments.format.json && !to_stdout {
-        output::json(&answer)?;
+        told = output::json(&answer);
     } else {
         let checked = if to_stdout { "written" } else { "written and read back" };
         output::message(&format!("{} rows {checked}; SHA-256 {}.", answer.rows, answer.sha256));
@@ -92,7 +110,40 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         "The master key {} is not in it: keep a copy of that file apart. Without it the backup's secrets can't be used.",
         settings.key_file.display()
     ));
-    Ok(())
+    if place != arguments.file {
+        output::message(&format!("{}: this one is {}.", left(&arguments.file, &place), place.display()));
+    }
+    // The verdict is said also where nobody reads the answer.
+    if summary.damage.count > 0 {
+        return Err(damaged(&summary.damage));
+    }
+    told
+}
+
+/// The earlier backups that a damaged one stands beside.
+fn left(file: &Path, place: &Path) -> String {
+    let (name, damaged) = (file.display(), with_end(file, DAMAGED));
+    if place == damaged {
+        return format!("{name} is a backup from before and was left as it is");
+    }
+    format!("{name} and {} are backups from before and were left as they are", damaged.display())
+}
+
+/// Names what is damaged, and says what next.
+fn damaged(damage: &Damage) -> Problem {
+    for row in &damage.rows {
+        output::message(&format!("{} {}: it is not what was written.", row.table, row.id));
+    }
+    let unnamed = match damage.unnamed() {
+        0 => String::new(),
+        unnamed => format!(", of which {unnamed} are not named"),
+    };
+    Problem::failed(format!(
+        "{} in the database{unnamed}: by its checksum, what is there is not what was written, and nobody can read it. \
+         The backup is whole, and has it as it is. Keep every earlier backup, which may have it as it was: delete none \
+         and replace none. `dalasi repair` shows it, and takes it from one of them.",
+        output::counted(damage.count, "damaged row", "damaged rows")
+    ))
 }
 
 fn interrupted() -> Problem {
@@ -107,7 +158,8 @@ pub(super) async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> io::Result
     told.await.unwrap_or_else(|_| Err(io::Error::other("what was done on the disk broke off")))
 }
 
-async fn to_file(store: &store::Store, file: &Path, stop: &mut Stop) -> Result<Summary, Problem> {
+/// Where it is, and what it holds.
+async fn to_file(store: &store::Store, file: &Path, stop: &mut Stop) -> Result<(PathBuf, Summary), Problem> {
     let failed = |error: io::Error| Problem::failed(format!("{}: {error}", file.display()));
     check_free(file)?;
     let unfinished = Unfinished::beside(file).map_err(failed)?;
@@ -127,10 +179,68 @@ async fn to_file(store: &store::Store, file: &Path, stop: &mut Stop) -> Result<S
     }
     // Hours may have passed.
     check_free(file)?;
-    // A backup of that name from before is replaced at once by a whole one.
-    fs::rename(&unfinished.0, file).map_err(failed)?;
-    sync_folder_of(file).map_err(failed)?;
-    Ok(summary)
+    let place = match place_of(file, &summary, stop).await? {
+        Place::Free(place) => {
+            // A backup of that name from before is replaced at once by a whole one.
+            fs::rename(&unfinished.0, &place).map_err(failed)?;
+            place
+        }
+        Place::New(place) => {
+            let failed = |error: io::Error| Problem::failed(format!("{}: {error}", place.display()));
+            unfinished.take_new_name(&place).map_err(failed)?;
+            place
+        }
+    };
+    sync_folder_of(&place).map_err(failed)?;
+    Ok((place, summary))
+}
+
+/// Where a backup is put.
+enum Place {
+    /// An earlier one of that name makes room.
+    Free(PathBuf),
+    /// Nothing does.
+    New(PathBuf),
+}
+
+/// An earlier backup may be the last that has the damaged rows as they were. One with damaged rows may be so for others.
+async fn place_of(file: &Path, summary: &Summary, stop: &mut Stop) -> Result<Place, Problem> {
+    if summary.damage.count == 0 || fs::symlink_metadata(file).is_err() {
+        return Ok(Place::Free(file.to_owned()));
+    }
+    let damaged = with_end(file, DAMAGED);
+    let check = || check_free(&damaged).map_err(|problem| problem.and("it is for a backup with damaged rows"));
+    check()?;
+    if fs::symlink_metadata(&damaged).is_err() {
+        return Ok(Place::Free(damaged));
+    }
+    if !is_as_damaged(&damaged, &summary.damage, stop).await? {
+        return Ok(Place::New(with_end(&damaged, &time_in_name(summary.created_at))));
+    }
+    check()?;
+    Ok(Place::Free(damaged))
+}
+
+/// Whether all these rows are damaged in an earlier backup too. Of one that can't be read to its end nobody knows.
+async fn is_as_damaged(earlier: &Path, damage: &Damage, stop: &mut Stop) -> Result<bool, Problem> {
+    let earlier = earlier.to_owned();
+    let reading = on_disk(move || Ok(store::check_backup(BufReader::new(File::open(earlier)?))));
+    tokio::select! {
+        read = reading => Ok(matches!(read, Ok(Ok(earlier)) if damage.is_within(&earlier.damage))),
+        () = stop.asked() => Err(interrupted()),
+    }
+}
+
+fn with_end(file: &Path, end: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+/// `-2026-11-21-034558`, in UTC: before a colon, some programs look for the name of a machine.
+fn time_in_name(created_at: i64) -> String {
+    let time = domain::Timestamp::from_micros(created_at).to_text();
+    format!("-{}", time.replace('T', "-").replace([':', 'Z'], ""))
 }
 
 /// An earlier backup makes room for a new one. Nothing else does: a name typed wrongly may be the master key's.
@@ -170,6 +280,15 @@ impl Unfinished {
 
     pub(super) fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// Fails where something has that name.
+    pub(super) fn take_new_name(&self, file: &Path) -> io::Result<()> {
+        match renameat_with(CWD, &self.0, CWD, file, RenameFlags::NOREPLACE) {
+            // A file system that can't has links, such as NFS; the name from before goes with `self`.
+            Err(Errno::INVAL | Errno::NOSYS) => fs::hard_link(&self.0, file),
+            renamed => renamed.map_err(io::Error::from),
+        }
     }
 }
 
@@ -328,6 +447,23 @@ mod tests {
         let mut out = Counted { inner: io::sink(), flow: Arc::clone(&flow) };
         out.write_all(b"a line").expect("a sink takes everything");
         assert_eq!([903, 904].map(&mut lasts), [0, 1]);
+    }
+
+    #[test]
+    fn a_new_name_replaces_nothing() {
+        let folder = std::env::temp_dir().join(format!("dalasi-new-name-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join(format!("kept.damaged{}", time_in_name(1_795_232_758_000_123)));
+        assert!(file.ends_with("kept.damaged-2026-11-21-034558"), "{}", file.display());
+        let named = |content: &[u8]| {
+            let unfinished = Unfinished::beside(&file).unwrap();
+            unfinished.create().unwrap().write_all(content).unwrap();
+            unfinished.take_new_name(&file).map_err(|error| error.kind())
+        };
+        assert_eq!([named(b"earlier"), named(b"later")], [Ok(()), Err(io::ErrorKind::AlreadyExists)]);
+        assert_eq!(fs::read(&file).unwrap(), b"earlier");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -6,8 +6,6 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use domain::{Mode, Scope, Timestamp};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::queries::ledger_batches::{self as batches, BatchRow};
@@ -163,12 +161,7 @@ async fn to_file(store: &Store, scope: Scope, file: &Path) -> Result<Written, Pr
     let mut opened = unfinished.create().map_err(failed)?;
     let written = write(store, scope, io::BufWriter::new(&mut opened)).await?;
     on_disk(move || opened.sync_all()).await.map_err(failed)?;
-    match renameat_with(CWD, unfinished.path(), CWD, file, RenameFlags::NOREPLACE) {
-        // A file system that can't has links, such as NFS; the other name goes with `unfinished`.
-        Err(Errno::INVAL | Errno::NOSYS) => std::fs::hard_link(unfinished.path(), file),
-        renamed => renamed.map_err(io::Error::from),
-    }
-    .map_err(failed)?;
+    unfinished.take_new_name(file).map_err(failed)?;
     sync_folder_of(file).map_err(failed)?;
     Ok(written)
 }

@@ -1,6 +1,7 @@
 //! `dalasi restore`: a backup into a new, empty database, and the books checked before anybody serves it.
 
 use std::fs::File;
+use std::future::Future;
 use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,6 +62,11 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     let key = installation::check_key_file(&store, &settings).await;
     store.close().await;
     let report = report?;
+    // The verdict is said also where nobody reads the answer.
+    let told = match arguments.format.json {
+        true => output::json(&Answer::of(&arguments.file, &summary)),
+        false => Ok(()),
+    };
     if !report.is_clean() {
         for fault in &report.faults {
             output::message(&format!("{} {}: {}", fault.table, fault.row, fault.what));
@@ -71,9 +77,7 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         ));
     }
     let has_key = key?;
-    if arguments.format.json {
-        output::json(&Answer::of(&arguments.file, &summary))?;
-    } else {
+    if !arguments.format.json {
         output::message(&verify::summary(&report));
     }
     output::message(&format!(
@@ -87,12 +91,13 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
             settings.key_file.display()
         ));
     }
-    Ok(())
+    told
 }
 
-type Reader = Box<dyn BufRead + Send>;
+pub(super) type Reader = Box<dyn BufRead + Send>;
 
-fn open(path: &Path, read: Arc<Flow>) -> Result<(Reader, Option<u64>), Problem> {
+/// A backup, and how large it is where that can be known.
+pub(super) fn open(path: &Path, read: Arc<Flow>) -> Result<(Reader, Option<u64>), Problem> {
     if path.as_os_str() == "-" {
         return Ok((Box::new(BufReader::new(Counted { inner: io::stdin(), flow: read })), None));
     }
@@ -108,15 +113,20 @@ fn open(path: &Path, read: Arc<Flow>) -> Result<(Reader, Option<u64>), Problem> 
 async fn load(settings: store::Settings, reader: Reader, read: &Flow, size: Option<u64>) -> Result<Summary, Problem> {
     let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
     let restored = store::restore(settings, Schema::product(), clock, entropy, reader);
-    let mut restored = std::pin::pin!(restored);
+    watched(restored, read, size).await.map_err(refused)
+}
+
+/// A person at a terminal sees how far the backup is read.
+pub(super) async fn watched<T>(reading: impl Future<Output = T>, read: &Flow, size: Option<u64>) -> T {
+    let mut reading = std::pin::pin!(reading);
     let (is_watched, began) = (io::stderr().is_terminal(), monotonic::now());
     loop {
         tokio::select! {
-            summary = &mut restored => {
+            done = &mut reading => {
                 if is_watched {
                     output::progress_done();
                 }
-                return summary.map_err(refused);
+                return done;
             }
             () = tokio::time::sleep(TELL_EVERY) => {
                 if is_watched {

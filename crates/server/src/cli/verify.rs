@@ -38,7 +38,8 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     let told = tell(&report, &arguments.format);
     if !report.is_clean() {
         return Err(Problem::failed(
-            "the books are not right. Keep a copy of the data as it is before anything is mended, and see the rows named above.",
+            "the books are not right. Keep a copy of the data as it is before anything is mended, and see the rows named above. \
+             `dalasi repair` says which are documents and events that were damaged, and puts one right.",
         ));
     }
     if !key? {

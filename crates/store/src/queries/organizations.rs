@@ -20,6 +20,11 @@ select version, doc
 from organizations
 order by organization_id, mode desc";
 
+const ANY: &str = "\
+select 1 as found
+from organizations
+limit 1";
+
 /// One more than the first, if there is one.
 const ANOTHER: &str = "\
 select organization_id
@@ -30,6 +35,11 @@ limit 1";
 /// Every organization in every mode: for the operator's commands and the background checks.
 pub fn scopes(tx: &mut Tx<'_>) -> Result<Vec<Scope>, Error> {
     tx.query(SCOPES, &[])?.iter().map(scope_of).collect()
+}
+
+/// Whether there is any row, whatever somebody made of it.
+pub fn are_any(tx: &mut Tx<'_>) -> Result<bool, Error> {
+    Ok(tx.query_opt(ANY, &[])?.is_some())
 }
 
 /// Whether there is more than one organization: a step or two in the index, however many there are.

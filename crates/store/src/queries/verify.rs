@@ -57,7 +57,7 @@ pub fn documents<E: Entity>(tx: &mut Tx<'_>, scope: Scope, after: &str) -> Resul
     Ok((page.rows.iter().map(stored).collect(), more))
 }
 
-fn may_have_more(page: &Part) -> bool {
+pub(super) fn may_have_more(page: &Part) -> bool {
     page.is_cut || page.rows.len() == PAGE
 }
 
@@ -372,7 +372,7 @@ pub fn jobs(tx: &mut Tx<'_>, after: &(String, String)) -> Result<Vec<(String, St
 
 /// The columns of a table with documents, as its `insert` names them: the scope, the id, the version, the document, and
 /// what is promoted.
-fn columns<E: Entity>() -> Vec<&'static str> {
+pub(super) fn columns<E: Entity>() -> Vec<&'static str> {
     let list = E::INSERT.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map(|(list, _)| list);
     list.expect("an insert names its columns").split(',').map(str::trim).collect()
 }
@@ -382,7 +382,7 @@ fn id_column<E: Entity>() -> &'static str {
 }
 
 /// A row of [`columns`], against what its document would write today.
-fn stored<E: Entity>(row: &Row) -> Stored<E> {
+pub(super) fn stored<E: Entity>(row: &Row) -> Stored<E> {
     let found = row.values();
     let id = shown(&found[2]);
     let unreadable = |why: String| Stored { id: id.clone(), entity: Err(why), differing: Vec::new() };
@@ -498,7 +498,7 @@ fn is_behind(keys: &[&str], first: usize) -> String {
 }
 
 /// The key behind which a walk goes on.
-fn last_key(table: &str, key: &[Value]) -> Result<Vec<Value>, Error> {
+pub(super) fn last_key(table: &str, key: &[Value]) -> Result<Vec<Value>, Error> {
     // Bytes come behind every text: the walk would end there.
     if key.iter().any(|value| matches!(value, Value::Blob(_))) {
         return Err(Error::Corrupt(format!("a key of {table} is not UTF-8")));
@@ -516,7 +516,7 @@ fn named(row: &Row, columns: &[&str], error: &Error) -> String {
     format!("{}: {error}", names.join(" "))
 }
 
-fn shown(value: &Value) -> String {
+pub(super) fn shown(value: &Value) -> String {
     String::from_value(value)
         .or_else(|_| i64::from_value(value).map(|number| number.to_string()))
         .unwrap_or_else(|_| "?".into())

@@ -75,7 +75,7 @@ async fn no_table_is_made_anew_while_it_is_backed_up() {
     world.end().await;
 }
 
-async fn dump(store: &Store) -> (Vec<u8>, Summary) {
+pub(crate) async fn dump(store: &Store) -> (Vec<u8>, Summary) {
     let buffer = Buffer::default();
     let summary = backup(store, buffer.clone()).await.unwrap();
     let bytes = buffer.0.lock().unwrap().clone();

@@ -39,7 +39,8 @@ fn told(is_whole: bool, report: &Report, limit: Duration) -> Vec<Finding> {
     let rows: u64 = report.checked.values().sum();
     if !report.is_clean() {
         let named = report.faults.iter().take(MOST_NAMED);
-        let next = "Keep a copy of the data as it is; `dalasi verify` names every fault.";
+        let next =
+            "Keep a copy of the data as it is; `dalasi verify` names every fault, `dalasi repair` what is damaged.";
         let mut findings: Vec<Finding> = named
             .map(|fault| Finding::failed(format!("{} {}: {}", fault.table, fault.row, fault.what), next))
             .collect();

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use domain::audit::AuditRecord;
 use domain::{Id, Mode, Scope};
+use serde_json::json;
 use store::queries::audit;
 
 use super::on_both;
@@ -21,6 +22,8 @@ use super::server::Server;
 on_both!(
     a_backup_beside_the_server_comes_back,
     a_backup_replaces_nothing_but_a_backup,
+    a_damaged_backup_that_has_another_row_right_stays,
+    a_damaged_row_is_named_and_the_earlier_backups_stay,
     a_failed_restore_leaves_nothing_that_passes_for_an_installation,
     a_restore_beside_somebody_elses_key_does_not_pass,
     a_signal_ends_a_backup_that_nobody_reads,
@@ -302,6 +305,114 @@ async fn a_backup_replaces_nothing_but_a_backup(place: &Place) {
     std::fs::write(path("kept"), &whole[..whole.len() / 2]).unwrap();
     assert_eq!(place.run(&["backup", "kept"]).code, 0);
     assert!(std::fs::read(path("kept")).unwrap().len() > whole.len() / 2);
+}
+
+async fn change(place: &Place, sql: &str) {
+    match place.is_postgres() {
+        true => place.raw_postgres().await.batch_execute(sql).await.unwrap(),
+        false => place.raw_sqlite().execute_batch(sql).unwrap(),
+    }
+}
+
+/// What it holds parses as before: nothing but its checksum tells.
+async fn damage(place: &Place, mode: &str) {
+    let damage = "update organizations set doc = replace(doc, ',\"crc32\":', ' ,\"crc32\":')";
+    change(place, &format!("{damage} where mode = '{mode}'")).await;
+}
+
+async fn a_damaged_row_is_named_and_the_earlier_backups_stay(place: &Place) {
+    let installed = place.init();
+    let organization = text(&installed, "/organization_id");
+    let path = |name: &str| place.folder().join(name);
+    let kept = place.json(&["backup", "kept.backup"]);
+    assert_eq!((&kept["damaged"], &kept["damaged_count"]), (&json!([]), &json!(0)));
+    let whole = std::fs::read(path("kept.backup")).unwrap();
+    damage(place, "test").await;
+
+    let row = format!("organizations {organization}: ");
+    let is_told = |ran: &Ran| {
+        let words = [row.as_str(), "1 damaged row in the database", "Keep every earlier backup", "`dalasi repair`"];
+        ran.code == 1 && words.iter().all(|words| ran.messages.contains(words))
+    };
+    // Twice: a damaged one makes room for the next.
+    for _ in 0..2 {
+        let beside = place.run(&["backup", "kept.backup"]);
+        assert!(is_told(&beside) && beside.messages.contains("this one is kept.backup.damaged"), "{beside:?}");
+        assert_eq!(std::fs::read(path("kept.backup")).unwrap(), whole);
+        let held = std::fs::File::open(path("kept.backup.damaged")).unwrap();
+        assert_eq!(store::check_backup(BufReader::new(held)).unwrap().damage.count, 1);
+        assert_eq!(std::fs::metadata(path("kept.backup.damaged")).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let fresh = place.run(&["backup", "fresh.backup", "--json"]);
+    assert!(is_told(&fresh), "{fresh:?}");
+    let answer: serde_json::Value = serde_json::from_str(&fresh.data).unwrap();
+    assert_eq!(text(&answer, "/file"), "fresh.backup");
+    assert_eq!(answer["damaged"], json!([{ "table": "organizations", "mode": "test", "id": organization }]));
+    assert_eq!((&answer["damaged_count"], &answer["rows"]), (&json!(1), &kept["rows"]));
+    let piped = place.run(&["backup", "-"]);
+    assert!(is_told(&piped), "{}", piped.messages);
+    assert_eq!(store::check_backup(piped.data.as_bytes()).unwrap().damage.count, 1);
+    std::fs::write(path("notes.damaged"), "from before").unwrap();
+    std::fs::copy(path("kept.backup"), path("notes")).unwrap();
+    let refused = place.run(&["backup", "notes"]);
+    assert!(refused.code == 5 && refused.messages.contains("a backup with damaged rows"), "{refused:?}");
+    assert_eq!(std::fs::read(path("notes.damaged")).unwrap(), b"from before");
+
+    // All of it comes back, and is not taken for right.
+    let damaged = path("fresh.backup");
+    let restored = |format: &[&str]| {
+        let restored = Place::sqlite().run(&[&["restore", damaged.to_str().unwrap()][..], format].concat());
+        assert_eq!(restored.code, 1, "{restored:?}");
+        assert!(restored.messages.contains(&row) && restored.messages.contains("restored as it is"), "{restored:?}");
+        restored.data
+    };
+    assert_eq!(restored(&[]), "");
+    let told: serde_json::Value = serde_json::from_str(&restored(&["--json"])).unwrap();
+    for name in ["damaged", "damaged_count", "rows", "sha256"] {
+        assert_eq!(told[name], answer[name], "{name}");
+    }
+}
+
+async fn a_damaged_backup_that_has_another_row_right_stays(place: &Place) {
+    place.init();
+    let path = |name: &str| place.folder().join(name);
+    place.json(&["backup", "kept"]);
+    let backed_up = || {
+        let made = place.run(&["backup", "kept", "--json"]);
+        assert_eq!(made.code, 1, "{made:?}");
+        let answer: serde_json::Value = serde_json::from_str(&made.data).unwrap();
+        let file = text(&answer, "/file").to_owned();
+        assert!(made.messages.contains(&format!("this one is {file}.")), "{made:?}");
+        (file, text(&answer, "/created_at").replace('T', "-").replace([':', 'Z'], ""))
+    };
+    // Moved away at once, as the next may be made in the same second.
+    let is_put_beside = |moved: &str| {
+        let (file, at) = backed_up();
+        assert_eq!(file, format!("kept.damaged-{at}"));
+        std::fs::rename(path(&file), path(moved)).unwrap();
+    };
+    damage(place, "test").await;
+    assert_eq!(backed_up().0, "kept.damaged");
+    let first = std::fs::read(path("kept.damaged")).unwrap();
+    damage(place, "live").await;
+    is_put_beside("both");
+    // The same id, and another row.
+    let mend = "update organizations set doc = replace(doc, ' ,\"crc32\":', ',\"crc32\":') where mode = 'test'";
+    change(place, mend).await;
+    is_put_beside("live");
+    assert_eq!(std::fs::read(path("kept.damaged")).unwrap(), first);
+
+    let both = std::fs::read(path("both")).unwrap();
+    let half = &both[..both.len() / 2];
+    std::fs::write(path("kept.damaged"), half).unwrap();
+    is_put_beside("beside half of one");
+    assert_eq!(std::fs::read(path("kept.damaged")).unwrap(), half);
+
+    // Nothing that is damaged now was right in it.
+    std::fs::rename(path("both"), path("kept.damaged")).unwrap();
+    assert_eq!(backed_up().0, "kept.damaged");
+    let held = std::fs::File::open(path("kept.damaged")).unwrap();
+    assert_eq!(store::check_backup(BufReader::new(held)).unwrap().damage.count, 1);
 }
 
 async fn a_backup_beside_the_server_comes_back(place: &Place) {

@@ -41,6 +41,7 @@ fn help_begins_with_examples_and_ends_with_exit_codes() {
         &["events", "resend"],
         &["doctor"],
         &["verify"],
+        &["repair"],
         &["backup"],
         &["restore"],
         &["completions"],

@@ -276,6 +276,8 @@ order by page.sequence";
 
 /// So many there are, numbered from 0 on.
 pub const LOOKS: usize = SCOPED.len() + BELONGING.len();
+/// So many of them, the first, go through a table for the rows of no organization and mode.
+pub const SCOPE_LOOKS: usize = SCOPED.len();
 
 /// The table that a look goes through.
 #[must_use]
