@@ -14,6 +14,7 @@ mod installation;
 mod keys;
 mod ledger;
 mod listen;
+mod logs;
 mod mail;
 mod man;
 mod organization;
@@ -77,6 +78,7 @@ enum Command {
     Listen(listen::Arguments),
     Trigger(trigger::Arguments),
     Events(events::Arguments),
+    Logs(logs::Arguments),
     Mail(mail::Arguments),
     Doctor(Box<doctor::Arguments>),
     Verify(verify::Arguments),
@@ -112,6 +114,7 @@ pub fn main() -> ExitCode {
         Command::Listen(arguments) => block_on(listen::run(arguments)),
         Command::Trigger(arguments) => block_on(trigger::run(arguments)),
         Command::Events(arguments) => block_on(events::run(arguments)),
+        Command::Logs(arguments) => block_on(logs::run(arguments)),
         Command::Mail(arguments) => block_on(mail::run(arguments)),
         Command::Doctor(arguments) => block_on(doctor::run(*arguments)),
         Command::Ledger(arguments) => block_on(ledger::run(arguments)),

@@ -28,6 +28,8 @@ mod receipts;
 mod reference;
 mod references;
 mod refunds;
+mod request_log;
+mod requests;
 mod sending;
 mod service;
 mod tokens;
@@ -39,6 +41,7 @@ use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::http::{HeaderName, Method, header};
+use tokio::sync::watch;
 use tower_http::cors::{Any, CorsLayer};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -57,12 +60,27 @@ pub struct Api {
     pub limits: Arc<RateLimits>,
     pub credentials: Arc<auth::Credentials>,
     pub metrics: &'static Metrics,
+    request_log: request_log::RequestLog,
+    /// Says true when the server stops: open streams end, so that nobody waits for them.
+    stopping: watch::Receiver<bool>,
 }
 
 impl Api {
     pub fn new(app: App, rate: Option<Rate>, metrics: &'static Metrics) -> Self {
         let credentials = Arc::new(auth::Credentials::new(app.clone()));
-        Self { app, limits: Arc::new(RateLimits::new(rate)), credentials, metrics }
+        Self {
+            app,
+            limits: Arc::new(RateLimits::new(rate)),
+            credentials,
+            metrics,
+            request_log: request_log::RequestLog::default(),
+            stopping: watch::Sender::new(false).subscribe(),
+        }
+    }
+
+    /// Which ends with the server.
+    pub fn stopping_with(self, stopping: watch::Receiver<bool>) -> Self {
+        Self { stopping, ..self }
     }
 }
 
@@ -189,6 +207,7 @@ pub fn router(api: Api) -> Router {
         .clone()
         .merge(of_health)
         .merge(for_everybody)
+        .merge(requests::router())
         .layer(axum::middleware::from_fn(caller::show_budget))
         .with_state(api)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::Mode;
 use domain::api_key::KeyKind;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode, header};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
@@ -115,40 +115,84 @@ impl Client {
         path: &str,
         body: Option<String>,
     ) -> Result<T, CallFault> {
-        let away = |why: String| CallFault::Away(format!("{} {why}", self.base));
-        let mut request = self.http.request(method, format!("{}{path}", self.base)).bearer_auth(self.key.expose());
+        let mut request = self.request(method, path);
         if let Some(body) = body {
-            request = request.header(http::header::CONTENT_TYPE, "application/json").body(body);
+            request = request.header(header::CONTENT_TYPE, "application/json").body(body);
         }
-        let answer = request.send().await.map_err(|error| {
+        let answer = self.success(request).await?;
+        let bytes = answer.bytes().await.map_err(|error| self.broke_off(&error))?;
+        let success: Success<T> = serde_json::from_slice(&bytes).map_err(|_| self.of_another_kind())?;
+        Ok(success.data)
+    }
+
+    /// A stream of server-sent events, which is read as it comes and for so long at most.
+    pub(super) async fn open(&self, path: &str, longest: Duration) -> Result<reqwest::Response, CallFault> {
+        // A refusal's body is waited for no longer than its beginning.
+        let begun = self.success(self.request(Method::GET, path).timeout(longest));
+        let answer = tokio::time::timeout(PATIENCE, begun).await;
+        let answer = answer.unwrap_or_else(|_| Err(self.away("does not answer".to_owned())))?;
+        match answer.headers().get(header::CONTENT_TYPE) {
+            Some(kind) if kind.as_bytes().starts_with(b"text/event-stream") => Ok(answer),
+            Some(_) | None => Err(self.of_another_kind()),
+        }
+    }
+
+    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.base)).bearer_auth(self.key.expose())
+    }
+
+    /// The answer as it begins, or what it says if it is no success.
+    async fn success(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, CallFault> {
+        let answer = self.send(request).await?;
+        match answer.status().is_success() {
+            true => Ok(answer),
+            false => Err(self.refusal(answer).await),
+        }
+    }
+
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, CallFault> {
+        request.send().await.map_err(|error| {
             let hint = if error.is_connect() {
                 ". Is `dalasi serve` running there? --api-url names another place"
             } else {
                 ""
             };
-            away(format!("can't be reached: {}{hint}", cause(&error)))
-        })?;
+            self.away(format!("can't be reached: {}{hint}", cause(&error)))
+        })
+    }
+
+    /// What an answer says that is no success.
+    async fn refusal(&self, answer: reqwest::Response) -> CallFault {
         let status = answer.status();
-        let bytes = answer.bytes().await.map_err(|error| away(format!("broke off its answer: {}", cause(&error))))?;
-        if status.is_success() {
-            let success: Success<T> = serde_json::from_slice(&bytes).map_err(|_| {
-                let why = format!("{} does not answer as Dalasi does; check --api-url.", self.base);
-                CallFault::Refused { code: None, problem: Problem::failed(why) }
-            })?;
-            return Ok(success.data);
-        }
+        let bytes = match answer.bytes().await {
+            Ok(bytes) => bytes,
+            Err(error) => return self.broke_off(&error),
+        };
         let (sentence, code) = match serde_json::from_slice(&bytes) {
             Ok(Refusal { error, code }) => (error, Some(code)),
             Err(_) => (format!("it answered {status}"), None),
         };
         match status {
-            StatusCode::TOO_MANY_REQUESTS => Err(away(sentence)),
-            status if status.is_server_error() => Err(away(format!("answered {status}: {sentence}"))),
+            StatusCode::TOO_MANY_REQUESTS => self.away(sentence),
+            status if status.is_server_error() => self.away(format!("answered {status}: {sentence}")),
             _ => {
                 let problem = Problem::refused(status, code.as_deref(), sentence);
-                Err(CallFault::Refused { code, problem })
+                CallFault::Refused { code, problem }
             }
         }
+    }
+
+    fn away(&self, why: String) -> CallFault {
+        CallFault::Away(format!("{} {why}", self.base))
+    }
+
+    fn broke_off(&self, error: &reqwest::Error) -> CallFault {
+        self.away(format!("broke off its answer: {}", cause(error)))
+    }
+
+    fn of_another_kind(&self) -> CallFault {
+        let why = format!("{} does not answer as Dalasi does; check --api-url.", self.base);
+        CallFault::Refused { code: None, problem: Problem::failed(why) }
     }
 
     /// Hands bytes to an address of the developer's choice; the status, or why there is none.

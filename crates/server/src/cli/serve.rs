@@ -211,8 +211,8 @@ fn service(app: &App, settings: &ServeSettings, recorded: &'static Metrics, stop
     let Addresses { public_url, pay_url } = &app.context().addresses;
     // What browsers see, which a proxy in front may have made so.
     let is_https = |address: &str| address.starts_with("https://");
-    let pages = PageSettings { is_https: is_https(pay_url), rate: settings.rate, stopping };
-    let router = api::router(Api::new(app.clone(), settings.rate, recorded));
+    let pages = PageSettings { is_https: is_https(pay_url), rate: settings.rate, stopping: stopping.clone() };
+    let router = api::router(Api::new(app.clone(), settings.rate, recorded).stopping_with(stopping));
     wrap(router.merge(pages::router(app.clone(), pages)), EdgeSettings { is_https: is_https(public_url) })
 }
 

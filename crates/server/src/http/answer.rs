@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
 use super::json::InvalidJson;
@@ -66,6 +66,7 @@ impl Answer {
 impl IntoResponse for Answer {
     fn into_response(self) -> Response {
         let has_body = !self.body.is_empty();
+        let refused = (self.status.as_u16() >= 400).then(|| Refused(self.body.clone()));
         let mut response = (self.status, self.body).into_response();
         let headers = response.headers_mut();
         headers.remove(CONTENT_TYPE);
@@ -76,7 +77,24 @@ impl IntoResponse for Answer {
             let name = HeaderName::from_static("idempotent-replayed");
             headers.insert(name, HeaderValue::from_static("true"));
         }
+        if let Some(refused) = refused {
+            response.extensions_mut().insert(refused);
+        }
         response
+    }
+}
+
+/// On a response that refuses something: its body, in which the code stands.
+#[derive(Clone)]
+pub(super) struct Refused(Bytes);
+
+impl Refused {
+    pub(super) fn code(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Envelope {
+            code: String,
+        }
+        serde_json::from_slice::<Envelope>(&self.0).ok().map(|envelope| envelope.code)
     }
 }
 

@@ -18,6 +18,8 @@ use super::answer::{Answer, Problem};
 use super::auth::{self, Guess};
 use super::json::Body;
 use super::request_id::RequestId;
+use super::request_log::Whose;
+use super::requests;
 use crate::app::idempotency::Reply;
 use crate::app::{Actor, Credential};
 use crate::error::Failure;
@@ -97,10 +99,17 @@ impl FromRequestParts<Api> for Caller {
         };
         let key = actor.key().to_string();
         let budget = match (&actor.credential, parts.extensions.get::<ClientAddress>()) {
-            (Credential::Publishable { .. }, Some(address)) => api.limits.of_publishable_key(&key, *address)?,
-            (Credential::Publishable { .. }, None) | (Credential::Secret { .. }, _) => api.limits.of_key(&key)?,
+            (Credential::Publishable { .. }, Some(address)) => api.limits.of_publishable_key(&key, *address),
+            (Credential::Publishable { .. }, None) | (Credential::Secret { .. }, _) => api.limits.of_key(&key),
         };
-        if let Some(budget) = budget
+        // Everybody has a publishable key: what is refused beyond its budget is not told.
+        if (budget.is_ok() || matches!(actor.credential, Credential::Secret { .. }))
+            && parts.uri.path() != requests::ADDRESS
+            && let Some(whose) = parts.extensions.get::<Whose>()
+        {
+            api.request_log.note(actor.scope, whose);
+        }
+        if let Some(budget) = budget?
             && let Some(slot) = parts.extensions.get::<BudgetSlot>()
         {
             let _ = slot.0.set(budget);

@@ -12,8 +12,9 @@ use futures_util::FutureExt;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, StatusCode, Uri};
 
-use super::answer::Problem;
+use super::answer::{Problem, Refused};
 use super::request_id::RequestId;
+use super::request_log::{self, AnsweredRequest, Whose};
 use super::{sending, unread};
 use crate::error::Failure;
 use crate::gate::{self, Full, Gate, Pass, Receiver};
@@ -49,13 +50,14 @@ async fn edge(State((settings, gate)): State<(EdgeSettings, Gate)>, request: Req
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
+    let whose = Whose::default();
 
     let receiver = Receiver::of(&request);
     let pass = gate.enter(&request);
     let is_let_in = pass.is_ok();
     let response = match pass {
         Err(_) if gate::is_of_programs(&request) => refuse(request),
-        pass => work_on(request, pass, next, &id).await,
+        pass => work_on(request, pass, next, &id, &whose).await,
     };
     let response = in_envelope(response, &id);
     // Which may be refused in its turn.
@@ -65,15 +67,34 @@ async fn edge(State((settings, gate)): State<(EdgeSettings, Gate)>, request: Req
     let status = response.status().as_u16();
     let elapsed = started.elapsed();
     metrics::request_answered(route, &method, status, elapsed);
+    let duration_ms = (elapsed.as_secs_f64() * 1_000_000.0).round() / 1000.0;
     // A line for each request of a flood would be one more flood; the gate says how many were refused.
     if is_let_in {
-        log(&method, route, status, elapsed.as_secs_f64() * 1000.0, &id);
+        log(&method, route, status, duration_ms, &id);
     }
+    // Otherwise the connection is cut, and the client sees neither status nor code.
+    let is_sent = response.extensions().get::<Unsayable>().is_none();
+    whose.tell(|| AnsweredRequest {
+        answered_at: request_log::now(),
+        method: metrics::known(&method),
+        path: route,
+        status: is_sent.then_some(status),
+        duration_ms,
+        request_id: id.as_str(),
+        code: response.extensions().get::<Refused>().filter(|_| is_sent).and_then(Refused::code),
+    });
     response
 }
 
-async fn work_on(mut request: Request, pass: Result<Pass, Full>, next: Next, id: &RequestId) -> Response {
+async fn work_on(
+    mut request: Request,
+    pass: Result<Pass, Full>,
+    next: Next,
+    id: &RequestId,
+    whose: &Whose,
+) -> Response {
     request.extensions_mut().insert(id.clone());
+    request.extensions_mut().insert(whose.clone());
     if let Err(full) = pass {
         request.extensions_mut().insert(full);
     }
@@ -142,7 +163,7 @@ fn in_envelope(mut response: Response, id: &RequestId) -> Response {
             rendered.headers_mut().append(name, value.clone());
         }
     }
-    *rendered.extensions_mut() = parts.extensions;
+    rendered.extensions_mut().extend(parts.extensions);
     if matches!(problem.cause.as_deref(), Some(Failure::Store(store::Error::UnknownCommit))) {
         rendered.extensions_mut().insert(Unsayable);
     }
@@ -178,7 +199,6 @@ fn set_headers(response: &mut Response, id: &RequestId, settings: EdgeSettings) 
 /// The route's template, because an address may hold a token.
 fn log(method: &Method, route: &str, status: u16, duration_ms: f64, id: &RequestId) {
     let method = metrics::known(method);
-    let duration_ms = (duration_ms * 1000.0).round() / 1000.0;
     if status >= 500 {
         tracing::error!(method, route, status, duration_ms, request_id = %id, "request");
     } else {

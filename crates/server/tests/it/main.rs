@@ -23,6 +23,7 @@ mod publishable_keys;
 mod refund_race;
 mod refunds;
 mod repeated;
+mod request_log;
 mod security_sheet;
 mod starts;
 mod stood_still;

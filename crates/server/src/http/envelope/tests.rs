@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use axum::Extension;
 use axum::body::Body as HttpBody;
 use axum::routing::{get, post};
 use bytes::Bytes;
+use domain::{Id, Mode, Scope, Timestamp};
 use futures_util::StreamExt as _;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
@@ -20,6 +22,7 @@ use crate::http::body::{BodyRules, read_body};
 use crate::http::fault::{Fault, FaultCode};
 use crate::http::fields::Fields;
 use crate::http::json::Body;
+use crate::http::request_log::RequestLog;
 use crate::listener::ClientAddress;
 
 fn router() -> Router {
@@ -102,6 +105,36 @@ async fn a_panic_is_a_500_that_says_nothing() {
     let reply = send(request("GET", "/panic"), "").await;
     assert_eq!((reply.status, reply.code().as_str()), (500, "internal_error"));
     assert!(!reply.text.contains("secret"));
+}
+
+#[tokio::test]
+async fn an_outcome_that_nobody_knows_is_told_without_a_status() {
+    let log = RequestLog::default();
+    let at = Timestamp::from_micros(1_700_000_000_000_000);
+    let scope = Scope { organization: Id::new(at, [1; 10]), mode: Mode::Test };
+    let mut reader = log.follow(scope, Id::new(at, [2; 10])).expect("a place");
+    let failing = |failure: Failure| {
+        let log = log.clone();
+        get(move |Extension(whose): Extension<Whose>| {
+            log.note(scope, &whose);
+            std::future::ready(Err::<Answer, Problem>(failure.into()))
+        })
+    };
+    let router = Router::new()
+        .route("/unknown", failing(Failure::Store(store::Error::UnknownCommit)))
+        .route("/broken", failing(Failure::Broken("the disk is gone".into())));
+    let router = wrap(router, EdgeSettings::default());
+    for (path, told) in
+        [("/unknown", serde_json::json!([null, null])), ("/broken", serde_json::json!([500, "internal_error"]))]
+    {
+        let request = request("GET", path).body(HttpBody::empty()).expect("a request");
+        let response = router.clone().oneshot(request).await.expect("infallible");
+        assert_eq!(response.extensions().get::<Unsayable>().is_some(), path == "/unknown");
+        let line = reader.waiting().expect("a line");
+        let line = line.strip_prefix(b"data: ").expect("its data");
+        let line: serde_json::Value = serde_json::from_slice(line).expect("JSON");
+        assert_eq!(serde_json::json!([line["status"], line["code"]]), told);
+    }
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! `listen` and `trigger`: what a developer sees without a public address.
+//! `listen`, `trigger` and `logs tail`: what a developer sees without a public address.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -281,6 +281,7 @@ fn a_caller_who_may_not_is_told_so() {
     let narrow = place.json(&["keys", "create", "--scopes", "read:checkouts"]);
     let trigger: &[&str] = &["trigger", "checkout.completed"];
     let listen: &[&str] = &["listen", "--forward-to", "http://127.0.0.1:9"];
+    let tail: &[&str] = &["logs", "tail"];
     for (key, arguments) in [
         ("", trigger),
         ("sk_test_nonsense", trigger),
@@ -288,6 +289,8 @@ fn a_caller_who_may_not_is_told_so() {
         (text(&keys, "/keys/live/secret"), trigger),
         (text(&narrow, "/secret"), trigger),
         (text(&narrow, "/secret"), listen),
+        (text(&narrow, "/secret"), tail),
+        (text(&keys, "/keys/test/publishable"), tail),
     ] {
         let refused = ask(key, arguments);
         assert_eq!((refused.code, refused.data.as_str()), (3, ""), "{refused:?}");
@@ -298,11 +301,15 @@ fn a_caller_who_may_not_is_told_so() {
     let narrow_live = place.json(&["keys", "create", "--live", "--scopes", "read:checkouts"]);
     let unmeant = ask(text(&narrow_live, "/secret"), listen);
     assert_eq!((unmeant.code, unmeant.data.as_str()), (2, ""), "{unmeant:?}");
+    assert_eq!(ask(text(&narrow_live, "/secret"), tail).code, 2);
     let listen_live = &[listen, &["--live"]].concat();
     assert_eq!(ask(key, listen_live).code, 3);
     let refused = ask(text(&narrow_live, "/secret"), listen_live);
     assert!(refused.code == 3 && !refused.messages.contains("--live"), "the server refuses that key: {refused:?}");
     assert_eq!(ask(key, &["trigger", "invoice.paid"]).code, 2);
+    for filter in ["--filter-status-code=wrong", "--filter-http-method=BREW", "--filter-request-path=checkouts"] {
+        assert_eq!(ask(key, &[tail, &[filter]].concat()).code, 2, "{filter}");
+    }
     assert_eq!(ask(key, &["listen", "--forward-to", "localhost:3000"]).code, 2);
     assert_eq!(ask(key, &["listen", "--forward-to", "http://localhost", "--events", "all"]).code, 2);
     let url = server.url.clone();

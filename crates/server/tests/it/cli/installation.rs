@@ -39,6 +39,7 @@ fn help_begins_with_examples_and_ends_with_exit_codes() {
         &["listen"],
         &["trigger"],
         &["events", "resend"],
+        &["logs", "tail"],
         &["doctor"],
         &["verify"],
         &["repair"],
