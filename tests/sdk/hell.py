@@ -13,6 +13,7 @@ from receiver import Delivery
 MOST_TAKEN = 16 << 20
 LONGEST = 20
 LONGEST_CALL = 17
+BACKLOG = 128
 # Between two attempts: five seconds, a tenth less by jitter.
 SHORTEST_WAIT = 4.4
 RESET = struct.pack("ii", 1, 0)
@@ -196,12 +197,15 @@ class Wrong:
         self.lock = threading.Lock()
         self.healing = threading.Event()
         self.open = set()
-        self.place = None
-        self._listen()
-        if kind == "refuses":
-            self.listener.close()
-        elif kind != "slow to accept":
-            self._serve()
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Who refuses has an address all the same: nobody else can get it meanwhile and answer in his place.
+        self.listener.bind(("127.0.0.1", 0))
+        self.place = self.listener.getsockname()
+        if kind != "refuses":
+            self.listener.listen(BACKLOG)
+            if kind != "slow to accept":
+                self._serve()
 
     @property
     def url(self):
@@ -228,17 +232,13 @@ class Wrong:
             except OSError:
                 pass  # it ended by itself
         if self.kind == "refuses":
-            self._listen()
+            self.listener.listen(BACKLOG)
         if self.kind in ("refuses", "slow to accept"):
             self._serve()
 
     def close(self):
         self.heal()
         self.listener.close()
-
-    def _listen(self):
-        self.listener = socket.create_server(self.place or ("127.0.0.1", 0), backlog=128)
-        self.place = self.listener.getsockname()
 
     def _serve(self):
         threading.Thread(target=self._accept, daemon=True).start()
