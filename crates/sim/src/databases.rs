@@ -25,15 +25,10 @@ pub(crate) fn history(seed: u64) -> Vec<Operation> {
     let mut operations = generate(seed, OPERATIONS);
     for operation in &mut operations {
         operation.fault = match operation.fault {
-            Fault::None
-            | Fault::StoreBegin
-            | Fault::StoreStatement
-            | Fault::StoreCommit
-            | Fault::StoreConflict
-            | Fault::UnknownCommit => Fault::None,
+            fault if fault.is_of_storage() => Fault::None,
             Fault::CallLost | Fault::CrashBeforeCall => Fault::CallLost,
             Fault::AnswerLost | Fault::CrashInCall => Fault::AnswerLost,
-            Fault::CallRefused => Fault::CallRefused,
+            fault => fault,
         };
     }
     operations

@@ -400,7 +400,7 @@ impl History {
     fn disarm(&mut self) {
         let is_left = self.world.storage.disarm();
         self.world.network.listener(None);
-        if self.is_armed && !is_left && coverage::is_of_storage(self.fault) || self.world.network.take_struck() {
+        if self.is_armed && !is_left && self.fault.is_of_storage() || self.world.network.take_struck() {
             self.struck = self.fault;
         }
         self.is_armed = false;

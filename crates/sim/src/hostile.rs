@@ -2,10 +2,9 @@
 //! and what does not fit waits for a person.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::planted::{Defect, plant};
+use domain::planted::Defect;
 use proof::{Proof, Tier};
 use sim::crowd::{Seeds, Setting, play_many};
 use sim::history::{Outcome, play};
@@ -13,6 +12,7 @@ use sim::operation::generate_hostile;
 use sim::world::Template;
 
 use crate::OPERATIONS;
+use crate::search::{Violations, find, violation};
 
 const GATE_COUNT: u64 = 10_000;
 const GATE_BUDGET: Duration = Duration::from_secs(60);
@@ -38,10 +38,11 @@ async fn play_hostile(template: &Template, seed: u64) -> Outcome {
 pub(crate) fn prove() {
     let mut proof = Proof::begin("C2", None, GATE_COUNT);
     for control in CONTROLS {
-        let found = find(control, proof.seed);
-        proof.control(control.as_str(), found);
+        let seeds = Seeds { first: proof.seed, count: MOST_HISTORIES, setting: Setting::Plain };
+        let found = find(control, seeds, play_hostile, violation);
+        proof.control(control.as_str(), found.is_some());
     }
-    let (begun, found, words) = (Instant::now(), Mutex::new(Vec::new()), AtomicU64::new(0));
+    let (begun, violations, words) = (Instant::now(), Violations::default(), AtomicU64::new(0));
     let is_gate = proof.tier == Tier::Gate;
     // Each history has many words: there are never as many histories.
     let seeds = Seeds { first: proof.seed, count: proof.count, setting: Setting::Plain };
@@ -50,10 +51,7 @@ pub(crate) fn prove() {
         || (),
         play_hostile,
         |seed, outcome| {
-            if let Some(violation) = &outcome.violation {
-                let what = format!("seed {seed}, operation {}: {}", violation.step, violation.what);
-                found.lock().unwrap_or_else(PoisonError::into_inner).push(what);
-            }
+            violations.note(seed, outcome);
             let here = outcome.hostile_words;
             let is_enough = words.fetch_add(here, Ordering::Relaxed) + here >= proof.count;
             is_enough || (is_gate && begun.elapsed() > GATE_BUDGET)
@@ -61,29 +59,6 @@ pub(crate) fn prove() {
     );
     let (words, seconds) = (words.into_inner(), begun.elapsed().as_secs_f64());
     println!("{words} hostile words in {played} histories, {:.1} words a second", words as f64 / seconds);
-    for violation in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        proof.violation(violation);
-    }
+    violations.tell(&mut proof);
     proof.finish(words);
-}
-
-fn find(defect: Defect, first: u64) -> bool {
-    let found = Mutex::new(None);
-    let seeds = Seeds { first, count: MOST_HISTORIES, setting: Setting::Plain };
-    let played = play_many(
-        seeds,
-        || plant(Some(defect)),
-        play_hostile,
-        |_, outcome| {
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            if let (Some(violation), None) = (&outcome.violation, found.as_ref()) {
-                *found = Some(violation.what.clone());
-            }
-            found.is_some()
-        },
-    );
-    plant(None);
-    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    println!("{}: after {played} histories: {}", defect.as_str(), found.as_deref().unwrap_or("NOT FOUND"));
-    found.is_some()
 }

@@ -1,15 +1,16 @@
 //! A3: whatever goes wrong stops at a random moment, and ten minutes later nothing is stuck.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::planted::{Defect, plant};
+use domain::planted::Defect;
 use proof::{Proof, Tier};
 use sim::crowd::{Seeds, Setting, play_many};
 use sim::history::{Ending, Outcome, play_to};
 use sim::operation::{Fault, Operation, generate};
 use sim::random::Dice;
 use sim::world::Template;
+
+use crate::search::{Violations, find, violation};
 
 const LONGEST: usize = 250;
 const GATE_COUNT: u64 = 500;
@@ -46,10 +47,11 @@ async fn heal(template: &Template, seed: u64) -> Outcome {
 pub(crate) fn prove() {
     let mut proof = Proof::begin("A3", None, GATE_COUNT);
     for control in CONTROLS {
-        let found = find(control, proof.seed);
-        proof.control(control.as_str(), found);
+        let seeds = Seeds { first: proof.seed, count: MOST_HISTORIES, setting: Setting::SendingMail };
+        let found = find(control, seeds, heal, at_the_end);
+        proof.control(control.as_str(), found.is_some());
     }
-    let (begun, found) = (Instant::now(), Mutex::new(Vec::new()));
+    let (begun, violations) = (Instant::now(), Violations::default());
     let is_gate = proof.tier == Tier::Gate;
     let seeds = Seeds { first: proof.seed, count: proof.count, setting: Setting::SendingMail };
     let reached = play_many(
@@ -57,39 +59,17 @@ pub(crate) fn prove() {
         || (),
         heal,
         |seed, outcome| {
-            if let Some(violation) = &outcome.violation {
-                let what = format!("seed {seed}, operation {}: {}", violation.step, violation.what);
-                found.lock().unwrap_or_else(PoisonError::into_inner).push(what);
-            }
+            violations.note(seed, outcome);
             is_gate && begun.elapsed() > GATE_BUDGET
         },
     );
     println!("{reached} histories that were healed, {:.1} a second", reached as f64 / begun.elapsed().as_secs_f64());
-    for violation in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        proof.violation(violation);
-    }
+    violations.tell(&mut proof);
     proof.finish(reached);
 }
 
-/// Whether the end of a history shows the defect; what the model sees on the way does not count.
-fn find(defect: Defect, first: u64) -> bool {
-    let found = Mutex::new(None);
-    let seeds = Seeds { first, count: MOST_HISTORIES, setting: Setting::SendingMail };
-    let played = play_many(
-        seeds,
-        || plant(Some(defect)),
-        heal,
-        |seed, outcome| {
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            let at_the_end = outcome.violation.iter().find(|violation| violation.step == cut(seed).0.len());
-            if let (Some(violation), None) = (at_the_end, found.as_ref()) {
-                *found = Some(violation.what.clone());
-            }
-            found.is_some()
-        },
-    );
-    plant(None);
-    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    println!("{}: after {played} histories: {}", defect.as_str(), found.as_deref().unwrap_or("NOT FOUND"));
-    found.is_some()
+/// What the end of a history shows; what the model sees on the way does not count.
+fn at_the_end(seed: u64, outcome: &Outcome) -> Option<String> {
+    let is_end = outcome.violation.as_ref().is_some_and(|violation| violation.step == cut(seed).0.len());
+    violation(seed, outcome).filter(|_| is_end)
 }

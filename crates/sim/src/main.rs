@@ -15,6 +15,7 @@ mod liveness;
 mod pairs;
 #[cfg(feature = "planted")]
 mod power;
+mod search;
 mod sometimes;
 
 use std::path::Path;
@@ -23,7 +24,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 #[cfg(feature = "planted")]
-use domain::planted::{Defect, plant};
+use domain::planted::Defect;
 use proof::{Proof, Tier};
 use sim::crowd::{Seeds, Setting, play_many, with_template};
 use sim::history::{Outcome, note_panics, play};
@@ -31,6 +32,8 @@ use sim::operation::{Operation, generate};
 use sim::shrink::shrink;
 use sim::world::Template;
 use tracing_subscriber::EnvFilter;
+
+use crate::search::Violations;
 
 /// As in the binary that is simulated.
 #[global_allocator]
@@ -141,17 +144,14 @@ fn prove() {
     let mut reaching = Proof::begin("A2", None, GATE_COUNT);
     sometimes::controls(&mut reaching);
     let begun = Instant::now();
-    let (found, coverage) = (Mutex::new(Vec::new()), Mutex::new(sometimes::Reached::new()));
+    let (violations, coverage) = (Violations::default(), Mutex::new(sometimes::Reached::new()));
     let (is_gate, least, looked_at) = (proof.tier == Tier::Gate, proof.least.max(reaching.least), AtomicU64::new(0));
     let played = play_many(
         Seeds { first: proof.seed, count: proof.count, setting: Setting::Plain },
         || (),
         play_seed,
         |seed, outcome| {
-            if let Some(violation) = &outcome.violation {
-                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                found.push(format!("seed {seed}, operation {}: {}", violation.step, violation.what));
-            }
+            violations.note(seed, outcome);
             sometimes::add(&mut coverage.lock().unwrap_or_else(PoisonError::into_inner), outcome);
             let is_telling = looked_at.fetch_add(1, Ordering::Relaxed) + 1 >= least;
             is_gate && is_telling && begun.elapsed() > GATE_BUDGET
@@ -160,9 +160,7 @@ fn prove() {
     let seconds = begun.elapsed().as_secs_f64();
     println!("{played} histories of {OPERATIONS} operations, {:.1} a second", played as f64 / seconds);
     sometimes::judge(&mut reaching, &coverage.into_inner().unwrap_or_else(PoisonError::into_inner), played);
-    for violation in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        proof.violation(violation);
-    }
+    violations.tell(&mut proof);
     let faults: Vec<String> = [proof.end(played), reaching.end(played)].into_iter().filter_map(Result::err).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
@@ -241,26 +239,5 @@ fn defects(names: &[&str], most: u64) {
 /// After how many histories the defect was found, if it was.
 #[cfg(feature = "planted")]
 fn find(defect: Defect, first: u64, most: u64) -> Option<u64> {
-    let found = Mutex::new(None);
-    let prepare = || plant(Some(defect));
-    let seeds = Seeds { first, count: most, setting: Setting::Plain };
-    let played = play_many(seeds, prepare, play_seed, |_, outcome| {
-        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(violation), None) = (&outcome.violation, found.as_ref()) {
-            *found = Some(violation.what.clone());
-        }
-        found.is_some()
-    });
-    plant(None);
-    match found.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(what) => {
-            let what: String = what.chars().take(140).collect();
-            println!("{}: found in {played} histories ({})", defect.as_str(), what.replace('\n', " "));
-            Some(played)
-        }
-        None => {
-            println!("{}: NOT FOUND in {most} histories", defect.as_str());
-            None
-        }
-    }
+    search::find(defect, Seeds { first, count: most, setting: Setting::Plain }, play_seed, search::violation)
 }

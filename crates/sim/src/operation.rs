@@ -89,6 +89,23 @@ impl Fault {
     pub fn kills(self) -> bool {
         matches!(self, Fault::CrashInCall | Fault::CrashBeforeCall)
     }
+
+    /// Whether it is the storage that says no, or says nothing.
+    pub fn is_of_storage(self) -> bool {
+        match self {
+            Fault::StoreBegin
+            | Fault::StoreStatement
+            | Fault::StoreCommit
+            | Fault::StoreConflict
+            | Fault::UnknownCommit => true,
+            Fault::None
+            | Fault::CallLost
+            | Fault::AnswerLost
+            | Fault::CallRefused
+            | Fault::CrashInCall
+            | Fault::CrashBeforeCall => false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

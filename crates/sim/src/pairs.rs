@@ -1,14 +1,15 @@
 //! A5: what one organization sees is the same alone and beside a hostile one, and what live sees the same with test beside it.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::planted::{Defect, plant};
+use domain::planted::Defect;
 use proof::{Proof, Tier};
 use sim::crowd::{Seeds, Setting, play_many};
 use sim::history::{Sides, play_apart};
 use sim::operation::generate;
 use sim::world::Template;
+
+use crate::search::{Violations, find};
 
 const OPERATIONS: usize = 100;
 const GATE_COUNT: u64 = 250;
@@ -51,10 +52,12 @@ async fn play_pair(template: &Template, seed: u64, counts_alone: bool) -> Result
 pub(crate) fn prove() {
     let mut proof = Proof::begin("A5", None, GATE_COUNT);
     for control in CONTROLS {
-        let found = find(control, proof.seed);
-        proof.control(control.as_str(), found);
+        let seeds = Seeds { first: proof.seed, count: MOST_PAIRS, setting: Setting::Plain };
+        let play = async |template: &Template, seed: u64| play_pair(template, seed, false).await;
+        let found = find(control, seeds, play, |_, compared| compared.as_ref().err().cloned());
+        proof.control(control.as_str(), found.is_some());
     }
-    let (begun, found) = (Instant::now(), Mutex::new(Vec::new()));
+    let (begun, violations) = (Instant::now(), Violations::default());
     let is_gate = proof.tier == Tier::Gate;
     let seeds = Seeds { first: proof.seed, count: proof.count, setting: Setting::Plain };
     let reached = play_many(
@@ -63,36 +66,12 @@ pub(crate) fn prove() {
         async |template, seed| play_pair(template, seed, true).await,
         |seed, compared| {
             if let Err(what) = compared {
-                found.lock().unwrap_or_else(PoisonError::into_inner).push(format!("seed {seed}: {what}"));
+                violations.add(format!("seed {seed}: {what}"));
             }
             is_gate && begun.elapsed() > GATE_BUDGET
         },
     );
     println!("{reached} pairs of histories, {:.1} a second", reached as f64 / begun.elapsed().as_secs_f64());
-    for violation in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        proof.violation(violation);
-    }
+    violations.tell(&mut proof);
     proof.finish(reached);
-}
-
-fn find(defect: Defect, first: u64) -> bool {
-    let found = Mutex::new(None);
-    let seeds = Seeds { first, count: MOST_PAIRS, setting: Setting::Plain };
-    let played = play_many(
-        seeds,
-        || plant(Some(defect)),
-        async |template, seed| play_pair(template, seed, false).await,
-        |_, compared| {
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            if let (Err(what), None) = (compared, found.as_ref()) {
-                *found = Some(what.clone());
-            }
-            found.is_some()
-        },
-    );
-    plant(None);
-    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let what: String = found.as_deref().unwrap_or("NOT FOUND").chars().take(240).collect();
-    println!("{}: after {played} pairs: {}", defect.as_str(), what.replace('\n', " "));
-    found.is_some()
 }

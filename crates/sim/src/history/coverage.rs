@@ -78,8 +78,9 @@ const WITHOUT_A_CALL: [&str; 9] = [
 /// Every transition by everything that can have gone wrong for it: at the storage in that very step, or before at a call to
 /// the network.
 pub fn cells() -> impl Iterator<Item = (&'static str, Fault)> {
-    let can_be = |transition: &str, fault| {
-        is_of_storage(fault) || !(WITHOUT_A_CALL.contains(&transition) || NEVER_TOGETHER.contains(&(transition, fault)))
+    let can_be = |transition: &str, fault: Fault| {
+        fault.is_of_storage()
+            || !(WITHOUT_A_CALL.contains(&transition) || NEVER_TOGETHER.contains(&(transition, fault)))
     };
     TRANSITIONS.iter().flat_map(move |transition| {
         let faults = Fault::ALL.iter().filter(move |fault| **fault == Fault::None || can_be(transition, **fault));
@@ -96,22 +97,6 @@ const NEVER_TOGETHER: &[(&str, Fault)] = &[
     ("refund pending failed", Fault::CallLost),
 ];
 
-pub(super) fn is_of_storage(fault: Fault) -> bool {
-    match fault {
-        Fault::StoreBegin
-        | Fault::StoreStatement
-        | Fault::StoreCommit
-        | Fault::StoreConflict
-        | Fault::UnknownCommit => true,
-        Fault::None
-        | Fault::CallLost
-        | Fault::AnswerLost
-        | Fault::CallRefused
-        | Fault::CrashInCall
-        | Fault::CrashBeforeCall => false,
-    }
-}
-
 #[derive(Default)]
 pub(super) struct Coverage {
     states: BTreeMap<String, &'static str>,
@@ -124,7 +109,7 @@ impl History {
     /// A call that went wrong is met by its attempt, and by all that hangs on it.
     pub(super) fn meet(&mut self, heard: &[Heard]) {
         let Some(coverage) = &mut self.coverage else { return };
-        if self.struck == Fault::None || is_of_storage(self.struck) {
+        if self.struck == Fault::None || self.struck.is_of_storage() {
             return;
         }
         for word in heard {
@@ -177,8 +162,8 @@ impl History {
                 }
                 coverage.states.insert(id.clone(), state);
                 let mut faults = coverage.met.get(id).cloned().unwrap_or_default();
-                if is_of_storage(self.struck) || faults.is_empty() {
-                    faults.insert(if is_of_storage(self.struck) { self.struck } else { Fault::None });
+                if self.struck.is_of_storage() || faults.is_empty() {
+                    faults.insert(if self.struck.is_of_storage() { self.struck } else { Fault::None });
                 }
                 for fault in faults {
                     *coverage.seen.entry((format!("{machine} {before} {state}"), fault)).or_default() += 1;
