@@ -27,8 +27,13 @@ pub(crate) fn added(mut document: String) -> String {
 
 /// The same document with the checksum of what it says now, if it ends as one does.
 pub(crate) fn renewed(document: &str) -> Option<String> {
-    let without = split(document).map_or_else(|| document.to_owned(), |(members, _)| format!("{members}}}"));
+    let without = without(document);
     without.ends_with('}').then(|| added(without))
+}
+
+/// The same document as it was before it had one.
+pub(crate) fn without(document: &str) -> String {
+    split(document).map_or_else(|| document.to_owned(), |(members, _)| format!("{members}}}"))
 }
 
 /// Whether a damaged document can have been this whole one: by the checksum that it still has, if it has one to be read, unless that is

@@ -18,7 +18,7 @@ const REPAIRED: &str = "document.repaired";
 
 /// A row that can't be read as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Damage {
+pub struct DamagedRow {
     pub table: &'static str,
     pub id: String,
     pub organization_id: Option<String>,
@@ -31,7 +31,7 @@ pub struct Damage {
 pub struct Found {
     /// Rows.
     pub checked: u64,
-    pub damaged: Vec<Damage>,
+    pub damaged: Vec<DamagedRow>,
     /// All of them, those that were not kept included.
     pub damaged_count: u64,
 }
@@ -42,7 +42,7 @@ impl Found {
         if self.damaged.len() < MOST_DAMAGED {
             let organization_id = scope.map(|scope| scope.organization.to_string());
             let mode = scope.map(|scope| scope.mode.as_str());
-            self.damaged.push(Damage { table, id, organization_id, mode, what });
+            self.damaged.push(DamagedRow { table, id, organization_id, mode, what });
         }
     }
 }

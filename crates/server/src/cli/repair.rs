@@ -18,7 +18,7 @@ use super::installation::{self, Part};
 use super::output::{self, Format};
 use super::problem::Problem;
 use super::restore;
-use crate::app::repair::{self, Case, Damage, Found, Unrepaired};
+use crate::app::repair::{self, Case, DamagedRow, Found, Unrepaired};
 use crate::config::StoreArguments;
 use crate::monotonic;
 use crate::pages::text::plain;
@@ -171,10 +171,10 @@ fn tell(found: &Found, format: &Format) -> Result<(), Problem> {
         output::message(&format!("{} rows looked at, none is damaged.", found.checked));
         return Ok(());
     }
-    let row = |damage: &Damage| {
-        let organization = damage.organization_id.clone().unwrap_or_default();
-        let mode = damage.mode.unwrap_or_default().to_owned();
-        vec![damage.table.to_owned(), damage.id.clone(), organization, mode, damage.what.clone()]
+    let row = |damaged: &DamagedRow| {
+        let organization = damaged.organization_id.clone().unwrap_or_default();
+        let mode = damaged.mode.unwrap_or_default().to_owned();
+        vec![damaged.table.to_owned(), damaged.id.clone(), organization, mode, damaged.what.clone()]
     };
     let rows: Vec<Vec<String>> = found.damaged.iter().map(row).collect();
     let told = output::table(&["table", "id", "organization", "mode", "what is wrong"], &rows);

@@ -39,8 +39,6 @@ const DOCUMENT: &str = "doc";
 const BODY: &str = "body";
 const BODY_CHECKSUM: &str = "body_crc32";
 const CREATED_AT: &str = "created_at";
-/// The member of a document that has its checksum.
-const CHECKSUM: &str = "crc32";
 const EVENT_COLUMNS: [&str; 9] =
     ["organization_id", "mode", "id", "type", "object_id", "sequence", BODY, BODY_CHECKSUM, CREATED_AT];
 
@@ -343,11 +341,8 @@ fn stamped_document<E: Entity>(row: &Columns) -> Result<Columns, String> {
 /// The name of something that a document says, and what was read of it doesn't. Whoever doesn't know a member's name passes over it, and
 /// takes for granted what is said where the member is missing.
 fn unread_of<E: Entity>(document: &str, entity: &E) -> Result<Option<String>, serde_json::Error> {
-    let mut found: Json = serde_json::from_str(document)?;
+    let found: Json = serde_json::from_str(&checksum::without(document))?;
     let read: Json = serde_json::from_str(&serde_json::to_string(entity)?)?;
-    if let Json::Object(members) = &mut found {
-        members.remove(CHECKSUM);
-    }
     Ok(unread("", &found, Some(&read)))
 }
 
