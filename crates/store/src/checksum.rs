@@ -20,7 +20,7 @@ pub(crate) fn of(text: &str) -> u32 {
 pub(crate) fn added(mut document: String) -> String {
     let sum = of(&document);
     let end = document.pop();
-    debug_assert_eq!(end, Some('}'), "an object");
+    assert_eq!(end, Some('}'), "an object");
     document.push_str(&format!("{NAME}{sum:08x}{END}"));
     document
 }

@@ -11,6 +11,8 @@ use crate::tx::Tx;
 
 /// A closure runs this often at most when other transactions keep being faster.
 pub(crate) const MAX_RUNS: u32 = 20;
+/// So many closures share a commit of SQLite at most: it bounds how long the first of them waits for the last.
+pub(crate) const BATCH: usize = 128;
 
 /// Before a commit. With [`Defect::AnswerBeforeCommit`](domain::planted::Defect) its answers have been sent, and a process that dies
 /// in between shows it: as where a group commit waits for company.

@@ -149,7 +149,7 @@ pub struct Row {
 
 impl Row {
     pub(crate) fn new(columns: Arc<[String]>, values: Vec<Value>) -> Self {
-        debug_assert_eq!(columns.len(), values.len());
+        assert_eq!(columns.len(), values.len(), "a value for each column");
         Self { columns, values }
     }
 

@@ -1,6 +1,7 @@
 //! The SQLite driver: one writing thread that commits waiting closures together, reading threads on snapshots, and a thread
 //! for checkpoints, so that none of them ever waits for the copying of pages.
 
+mod batches;
 mod checkpoint;
 mod connection;
 mod file;
@@ -15,6 +16,7 @@ mod writer;
 use std::sync::mpsc::sync_channel;
 // By name, because a scheduler that tries every order puts its own in its place (`tests/interleavings`).
 use std::sync::{self, Arc};
+use std::thread::yield_now;
 
 use tokio::sync::watch;
 

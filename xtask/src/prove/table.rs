@@ -33,8 +33,8 @@ pub(super) const NOT_BUILT: &[(&str, &str)] = &[
     ),
     (
         "A10.gate",
-        "the queues of PostgreSQL and the line of reads are played in every order; SQLite's shared commit, the gate \
-         that sheds requests, and what is kept in memory are not, and orders of memory (`Ordering`) are not tried",
+        "the queues of PostgreSQL, the line of reads and SQLite's shared commits are played in every order; the gate that \
+         sheds requests and what is kept in memory are not, and orders of memory (`Ordering`) are not tried",
     ),
     ("A11.edges", "one millisecond before and after an expiry is tested, but not by this row"),
     ("A12.lists", "7 of 13 lists, and writes come between two pages, not during one"),
