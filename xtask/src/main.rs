@@ -31,6 +31,7 @@ Examples:
   cargo xtask prove --tier nightly --budget 120m --jobs 2 --resume docs/proof/nightly.jsonl --write
   cargo xtask prove --tier nightly --only A7.refunds --database sqlite --resume reached.jsonl
   cargo xtask prove --tier nightly --only C8.failover --slice all
+  cargo xtask prove --tier nightly --only 'C8.*' --budget 120m
   cargo xtask soak --for 24h              whether it needs more with the time, on a release build
   cargo xtask bench --quick               how fast it is, as ratios to references, in about five minutes
   cargo xtask postgres                    a PostgreSQL cluster for development, until Ctrl-C
@@ -44,9 +45,9 @@ Commands:
         [--jobs N] [--write]
                  runs the rows of the proof programme in turns until their tier's counts or the budget (90s, 120m, 8h)
                  are reached; FILE keeps what was reached for one program and each row's own test, so that the next run
-                 goes on, also after commits that change documents or another row's test; with --slice all a row has one
-                 turn for everything; N rows run beside each other, but for those that look at the time; ends with a
-                 table, and --write writes it to docs/proof.md
+                 goes on, also after commits that change documents or another row's test; ROW is one row (C8), or it and its
+                 parts ('C8.*'); with --slice all a row has one turn for everything; N rows run beside each other, but for
+                 those that look at the time; ends with a table, and --write writes it to docs/proof.md
   bench [--quick|--full] [--only G1,…] [--profile release|dist] [--resume FILE] [--peers] [--write]
                  measures the goals of docs/performance.md; FILE keeps what was measured and filled, so that the next run
                  goes on; --peers installs what G10 runs beside, for this run and the later ones; --write writes that page
@@ -56,7 +57,7 @@ Commands:
                  somebody reads; says whether memory, descriptors, the log and the waits grow: what `prove --only C7` runs
   mutants [service]
                  changes the domain in twenty of the ways that cargo-mutants knows and says which of them no test sees; or, in ten, what
-                 stands around it and moves money, gives rights or answers again: what `prove --only D13` runs
+                 stands around it and moves money, gives rights or answers again: what `prove --only D13.*` runs
   sanitize       runs the store's tests with AddressSanitizer: what `prove --only D7` runs
   supply-chain   holds the bill of materials against what goes into the program, and looks for bans, licences and sources: what
                  `prove --only D14` runs

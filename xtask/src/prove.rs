@@ -439,6 +439,24 @@ mod tests {
     }
 
     #[test]
+    fn a_name_is_one_rows_and_with_a_star_also_its_parts() {
+        for (names, wanted) in [
+            ("C8", &["C8"][..]),
+            ("C8.*", &["C8", "C8.processes", "C8.standby", "C8.failover", "C8.frozen"]),
+            ("C8.standby,C8", &["C8", "C8.standby"]),
+            ("A1", &["A1"]),
+            ("A7", &["A7.refunds", "A7.pairs"]),
+            ("A7.*", &["A7.refunds", "A7.pairs"]),
+            ("D1.*", &["D1"]),
+        ] {
+            let tasks = parse(&format!("--only {names}")).expect("good").chosen();
+            let mut ids: Vec<&str> = tasks.iter().map(|task| task.row.id).collect();
+            ids.dedup();
+            assert_eq!(ids, wanted, "{names}");
+        }
+    }
+
+    #[test]
     fn a_wrong_line_is_refused() {
         for line in [
             "--tier daily",
@@ -448,6 +466,8 @@ mod tests {
             "--budget m",
             "--slice 2",
             "--only Z9",
+            "--only Z9.*",
+            "--only C8.",
             "--database oracle",
             "--fast yes",
             "--tier",
@@ -471,6 +491,7 @@ mod tests {
             is_played("A4", Some("postgres")) && is_played("C8", Some("postgres")) && is_played("B4", Some("sqlite"))
         );
         assert!(!is_played("C8.failover", Some("postgres")) && !is_played("A6", Some("sqlite")), "another step's");
+        assert!(!is_played("C8.processes", Some("postgres")), "another step's");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a row of the proof programme is.
 
-use super::Tier;
+use super::{Tier, rows};
 
 /// They look at how long something takes: nothing else runs meanwhile.
 pub(crate) const ALONE: &[&str] = &[
@@ -83,9 +83,13 @@ impl Row {
         WHOLE.contains(&self.id)
     }
 
-    /// `A7` names all its parts.
-    pub(crate) fn is_named(&self, id: &str) -> bool {
-        self.id == id || self.id.split_once('.').is_some_and(|(row, _)| row == id)
+    /// `C8` names that row, `C8.*` its parts as well; `A7`, which has parts alone, names them.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        let whole = self.id.split_once('.').map_or(self.id, |(whole, _)| whole);
+        match name.strip_suffix(".*") {
+            Some(id) => whole == id,
+            None => self.id == name || (whole == name && rows::all().all(|row| row.id != name)),
+        }
     }
 
     pub(crate) fn is_alone(&self) -> bool {

@@ -9,6 +9,7 @@
 mod cluster;
 mod faults;
 mod guides;
+mod kills;
 mod limits;
 mod load;
 mod place;
@@ -25,10 +26,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use cluster::{Cluster, Stop, free_port, programs};
-use faults::{Fault, Faulty, connect, kill_one};
+use faults::{Fault, Faulty, connect};
 use load::{Load, Receiver, random};
 use place::{Place, client};
-use pooler::Pooler;
 use processes::Fleet;
 use proof::Proof;
 use proxy::Proxy;
@@ -163,51 +163,6 @@ async fn revoked_everywhere(scene: &Scene) {
     for url in scene.fleet.addresses() {
         assert_eq!(ask(&url).await, 401);
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn processes_that_are_killed_lose_and_double_nothing() {
-    let programs = match programs() {
-        Ok(programs) => programs,
-        Err(why) => return not_run("killed processes", why),
-    };
-    let cluster = Cluster::start(&programs, "");
-    let seed = seed();
-    let scene = Scene::start(&cluster.url(), SPLIT).await;
-    let found = killed(&scene, seed, &cluster.url()).await;
-    assert!(found.is_empty(), "seed {seed}: {found:#?}");
-}
-
-/// The same behind PgBouncer, which hands out another connection for each transaction.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn behind_a_pooler_processes_lose_and_double_nothing() {
-    let programs = match programs() {
-        Ok(programs) => programs,
-        Err(why) => return not_run("behind a pooler", why),
-    };
-    let cluster = Cluster::start(&programs, "");
-    let pooler = match Pooler::start(&cluster) {
-        Ok(pooler) => pooler,
-        Err(why) => return not_run("behind a pooler", why),
-    };
-    let seed = seed();
-    let scene = Scene::start(&pooler.url, SPLIT).await;
-    let found = killed(&scene, seed, &cluster.url()).await;
-    assert!(found.is_empty(), "seed {seed}: {found:#?}");
-}
-
-async fn killed(scene: &Scene, seed: u64, database: &str) -> Vec<String> {
-    let load = Arc::clone(&scene.load);
-    let running = tokio::spawn(Arc::clone(&load).run(CUSTOMERS, seed));
-    let mut random = random(seed, u64::MAX);
-    for _ in 0..8 {
-        tokio::time::sleep(Duration::from_millis(500 + random.below(1_000))).await;
-        kill_one(&scene.fleet, &mut random);
-    }
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    load.end();
-    running.await.unwrap();
-    scene.end(database, false).await
 }
 
 /// C8: whatever happens between the servers and their database.

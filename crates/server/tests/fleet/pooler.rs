@@ -12,9 +12,8 @@ pub(crate) struct Pooler {
 }
 
 impl Pooler {
-    /// In front of this cluster, or why there is nothing to run.
-    pub(crate) fn start(cluster: &Cluster) -> Result<Self, &'static str> {
-        let program = program().ok_or_else(|| missing("there is no pgbouncer (Debian: pgbouncer)"))?;
+    /// In front of this cluster.
+    pub(crate) fn start(program: &Path, cluster: &Cluster) -> Self {
         let port = free_port();
         let folder = cluster.folder();
         let settings = format!(
@@ -24,7 +23,7 @@ impl Pooler {
         );
         let file = folder.join("pgbouncer.ini");
         std::fs::write(&file, settings).unwrap();
-        let process = as_account(&program)
+        let process = as_account(program)
             .arg("-q")
             .arg(&file)
             .current_dir(folder)
@@ -39,14 +38,15 @@ impl Pooler {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        Ok(Self { url: format!("postgres://postgres@127.0.0.1:{port}/postgres"), process })
+        Self { url: format!("postgres://postgres@127.0.0.1:{port}/postgres"), process }
     }
 }
 
-/// Debian's package keeps it off the path of who is not root.
-fn program() -> Option<PathBuf> {
+/// PgBouncer, which Debian's package keeps off the path of who is not root, or why there is nothing to run.
+pub(crate) fn program() -> Result<PathBuf, &'static str> {
     let of_debian = Path::new("/usr/sbin/pgbouncer");
-    if of_debian.is_file() { Some(of_debian.to_path_buf()) } else { on_path("pgbouncer") }
+    let found = if of_debian.is_file() { Some(of_debian.to_path_buf()) } else { on_path("pgbouncer") };
+    found.ok_or_else(|| missing("there is no pgbouncer (Debian: pgbouncer)"))
 }
 
 impl Drop for Pooler {

@@ -1,4 +1,4 @@
-//! Servers whose PostgreSQL is cut off, killed or replaced.
+//! Several servers beside one PostgreSQL: they are killed, or it is cut off, killed or replaced.
 
 use crate::prove::row::{Row, Runner};
 
@@ -20,6 +20,15 @@ pub(super) const ROWS: &[Row] = &[
         unit: "faults",
         counts: [6, 1_000, 1_000],
         is_gate_step: true,
+    },
+    Row {
+        id: "C8.processes",
+        title: "four processes beside one PostgreSQL, killed at any moment and started again, also behind PgBouncer: nothing lost, nothing twice",
+        databases: &["postgres"],
+        runner: test!("kills::processes_that_are_killed_lose_and_double_nothing", "--package=dalasi", "--test=fleet"),
+        unit: "kills",
+        counts: [16, 1_000, 1_000],
+        is_gate_step: false,
     },
     Row {
         id: "C8.standby",
