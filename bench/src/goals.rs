@@ -1,6 +1,7 @@
 //! The goals, one function each: what runs beside what, and what the figures are held against.
 
 mod growth;
+mod lists;
 mod machine;
 mod processes;
 mod rates;
@@ -12,6 +13,7 @@ use crate::run::Bench;
 use crate::{Result, peers};
 
 pub(crate) use growth::{FOLDER as GROWTH_FOLDER, GROWTH};
+pub(crate) use lists::{ON_POSTGRES as LISTS_ON_POSTGRES, WRITERS};
 pub(crate) use machine::LATENCY;
 pub(crate) use rates::creates_beside;
 

@@ -11,6 +11,9 @@ use crate::pin::Cores;
 use crate::server::Server;
 use crate::work::Caller;
 
+/// In the data folder.
+const DATABASE_FILE: &str = "dalasi.db";
+
 /// An installation: its data and its key. Servers come and go on it.
 pub(crate) struct Installation {
     dalasi: PathBuf,
@@ -96,22 +99,29 @@ impl Installation {
         succeed(Command::new(&self.dalasi).arg("verify").args(&self.location)).map(drop)
     }
 
-    /// What is stored takes so many bytes of the disk. What PostgreSQL keeps of rows that are gone, until it uses the room again, hangs on
-    /// when it was last tidied up, and is left out.
+    /// What is stored takes so many bytes of the disk, with no server on it. The room of rows that are gone, until something new takes
+    /// it, hangs on what came before and on when PostgreSQL was last tidied up, and is left out.
     pub(crate) fn size(&self) -> Result<f64> {
         match &self.kept_in {
             KeptIn::Folder(data) => {
                 let files = fs::read_dir(data).and_then(|files| {
                     files.map(|file| file?.metadata()).map(|file| file.map(|file| file.len())).sum::<io::Result<u64>>()
                 });
-                files.map(|bytes| bytes as f64).map_err(|error| format!("{}: {error}", data.display()))
+                let bytes = files.map_err(|error| format!("{}: {error}", data.display()))?;
+                Ok(bytes as f64 - free(&data.join(DATABASE_FILE))?)
             }
             KeptIn::Database(url, programs) => {
-                let mut psql = Command::new(programs.join("psql"));
-                psql.args(["--quiet", "--no-psqlrc", "--tuples-only", "--no-align", url, "--command", "vacuum full"]);
-                let said = succeed(psql.args(["--command", "select pg_database_size(current_database())"]))?;
+                let said = psql(url, programs, &["vacuum full", "select pg_database_size(current_database())"])?;
                 said.trim().parse().map_err(|_| format!("the database says that its size is {said:?}"))
             }
+        }
+    }
+
+    /// What PostgreSQL does by itself within minutes, for a store that was filled a moment ago.
+    pub(crate) fn vacuum(&self) -> Result<()> {
+        match &self.kept_in {
+            KeptIn::Folder(_) => Ok(()),
+            KeptIn::Database(url, programs) => psql(url, programs, &["vacuum analyze"]).map(drop),
         }
     }
 
@@ -125,6 +135,23 @@ impl Installation {
             (status, answer) => Err(format!("an endpoint was refused with {status}: {answer}")),
         }
     }
+}
+
+/// Bytes of an embedded database's pages that hold nothing any more.
+fn free(file: &Path) -> Result<f64> {
+    let ask = || -> rusqlite::Result<f64> {
+        let database = rusqlite::Connection::open_with_flags(file, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let number = |name: &str| database.pragma_query_value(None, name, |row| row.get::<_, f64>(0));
+        Ok(number("freelist_count")? * number("page_size")?)
+    };
+    ask().map_err(|error| format!("{} can't be read: {error}", file.display()))
+}
+
+/// What a database answers, a line for each row.
+pub(crate) fn psql(url: &str, programs: &Path, statements: &[&str]) -> Result<String> {
+    let mut psql = Command::new(programs.join("psql"));
+    psql.args(["--quiet", "--no-psqlrc", "--tuples-only", "--no-align", url]);
+    succeed(psql.args(statements.iter().flat_map(|statement| ["--command", *statement])))
 }
 
 /// An empty database; gives its address.
@@ -147,4 +174,24 @@ pub(crate) fn succeed(command: &mut Command) -> Result<String> {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::free;
+
+    #[test]
+    fn room_that_waits_for_new_rows_is_told() {
+        let file = std::env::temp_dir().join(format!("dalasi-bench-free-{}", std::process::id()));
+        let database = rusqlite::Connection::open(&file).expect("opened");
+        let change = |sql: &str| database.execute_batch(sql).expect("changed");
+        change("create table kept (bytes blob); insert into kept values (zeroblob(1000000))");
+        let before = free(&file);
+        change("delete from kept");
+        let after = free(&file);
+        drop(database);
+        std::fs::remove_file(&file).expect("removed");
+        assert_eq!(before, Ok(0.0));
+        assert!(after.as_ref().is_ok_and(|bytes| *bytes > 900_000.0), "{after:?}");
+    }
 }

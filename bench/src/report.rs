@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use crate::Result;
-use crate::goals::{GROWTH, LATENCY};
+use crate::goals::{GROWTH, LATENCY, LISTS_ON_POSTGRES, WRITERS};
 use crate::options::{Options, Scale};
 use crate::picture::Picture;
 use crate::resume::Measured;
 use crate::row::{Found, Row};
 use crate::run::Bench;
+use crate::{Result, product};
 
 const HEADS: [&str; 7] = ["goal", "what", "wanted", "found", "spread", "count", "verdict"];
 
@@ -20,8 +20,8 @@ const INTRODUCTION: &str = "\
 What the goals are, and what was found on one machine. Absolute figures differ from machine to machine and from hour to hour, so nearly all
 of these are ratios to a reference that ran in the same minute, interleaved with it, warmed up; the figure is the median of at least five repeats, the spread goes
 from the lowest to the highest of them; lists are asked for so often one after the other, and how often an event is delivered (G11) and what is taken on disk
-is counted once. The whole product is measured: authentication, validation, idempotency, event, job and ledger rows, and every answered
-write synced to the disk. The load is a closed loop over 64 keep-alive connections unless it says otherwise.
+(without the room of rows that are gone) is counted once. The whole product is measured: authentication, validation, idempotency, event, job and
+ledger rows, and every answered write synced to the disk. The load is a closed loop over 64 keep-alive connections unless it says otherwise.
 
 - **E** is a bare server of the same framework that parses a JSON body of 420 bytes and answers one of 1 KB: same build profile, allocator, core and client.
 - **S** is one write and sync of 1 KB on a file of zeros on the same disk.
@@ -30,9 +30,14 @@ write synced to the disk. The load is a closed loop over 64 keep-alive connectio
 G10 runs beside what else one might pick, in the versions that `bench/peers` pins, each on the core that our server gets: `cargo xtask bench --peers` installs
 them below the target folder. Their create is the nearest that they have to a checkout: a payment intent (localstripe), an order with its first item (Vendure),
 a charge (stripe-stateful-mock), an invoice that nobody pays (LNbits on SQLite). Ours is `POST /v1/checkouts` on SQLite.
-
-Where a goal falls short, [Where the time goes](performance/profile.md) says why.
 ";
+
+const WHY: &str = "Where a goal falls short, [Where the time goes](performance/profile.md) says why.";
+
+/// Of each connection's page cache on SQLite, and how many connections read.
+const CACHE_OF_WRITER_MB: usize = 16;
+const CACHE_OF_READER_MB: usize = 4;
+const READERS: usize = 8;
 
 /// One row for the terminal.
 pub(crate) fn line(row: &Row) -> String {
@@ -67,7 +72,13 @@ pub(crate) fn write(folder: &Path, bench: &Bench<'_>, rows: &[Row]) -> Result<()
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
     };
     fs::create_dir_all(folder.join("performance")).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut page = format!("{INTRODUCTION}\n{}\n\n{}\n\n{}", origin(bench.options, rows), machine(), markdown(rows));
+    let shared_buffers = match &bench.options.postgres {
+        Some((url, programs)) => Some(product::psql(url, programs, &["show shared_buffers"])?),
+        None => None,
+    };
+    let (origin, caches) = (origin(bench.options, rows), caches(shared_buffers.as_deref()));
+    let mut page =
+        format!("{INTRODUCTION}\n{}\n\n{WHY}\n\n{origin}\n\n{}\n{caches}\n\n{}", lists(), machine(), markdown(rows));
     let growth = bench.resume.points(GROWTH);
     if growth.len() > 1 {
         let points = growth.into_iter().map(|(stored, share)| (stored.log10(), rounded(stored), share * 100.0));
@@ -108,6 +119,31 @@ fn origin(options: &Options, rows: &[Row]) -> String {
         options.date,
         scale.word()
     )
+}
+
+/// How the lists of G6 are asked for.
+fn lists() -> String {
+    let millions = LISTS_ON_POSTGRES / 1_000_000;
+    format!(
+        "The lists of G6 are asked for on one connection while {WRITERS} others, in a closed loop, make checkouts of the same merchant and \
+         cancel them, so that\neach list is counted anew; how many writes that were is told. A list's figure is the median of them all, \
+         its spread goes from the shortest to the longest. The\nfirst after a start is the first answer of a server that was started \
+         anew, whose machine still has in its memory what it had. On PostgreSQL lists are measured\nwith `--full` alone, on a store of \
+         {millions} million, vacuumed once after it was filled: nobody has ten million there."
+    )
+}
+
+/// What each database keeps in its own memory of what is stored. Without a cluster nothing is said of PostgreSQL's.
+fn caches(shared_buffers: Option<&str>) -> String {
+    let all = CACHE_OF_WRITER_MB + READERS * CACHE_OF_READER_MB;
+    let mut text = format!(
+        "Of what is stored the embedded database keeps at most {all} MB in its page caches: {CACHE_OF_WRITER_MB} MB for the connection \
+         that writes,\n{CACHE_OF_READER_MB} MB for each of the {READERS} that read (`cache_size`)."
+    );
+    if let Some(shared_buffers) = shared_buffers {
+        let _ = write!(text, " PostgreSQL's `shared_buffers` were {}.", shared_buffers.trim());
+    }
+    text
 }
 
 /// What the figures depend on, and nothing that names the machine.
@@ -168,6 +204,36 @@ mod tests {
         assert!(page.contains("commit 1a2b3c on 2026-11-30"), "{page}");
         assert!(page.contains("--full --profile dist --peers --write"), "{page}");
         assert!(!origin(&options, &[Row::not_run("G10", "a peer", "it is not installed")]).contains("--peers"));
+    }
+
+    #[test]
+    fn the_page_says_how_lists_are_measured() {
+        let said = lists();
+        assert!(said.contains("while 4 others") && said.contains("a store of 1 million"), "{said}");
+    }
+
+    #[test]
+    fn the_page_says_how_large_the_caches_are() {
+        let said = caches(Some("128MB\n"));
+        assert!(said.contains("at most 48 MB") && said.ends_with("`shared_buffers` were 128MB."), "{said}");
+        assert!(!caches(None).contains("PostgreSQL"));
+    }
+
+    /// What the page says of the store's settings is written there.
+    #[test]
+    fn the_caches_are_those_of_the_store() {
+        let (connections, driver, settings) = (
+            include_str!("../../crates/store/src/sqlite/connection.rs"),
+            include_str!("../../crates/store/src/sqlite.rs"),
+            include_str!("../../crates/store/src/settings.rs"),
+        );
+        let body = |name: &str| connections.split_once(name).map_or("", |(_, behind)| behind);
+        let first = |name: &str| body(name).split_once("Self::open(path, flags, ").map_or("", |(_, behind)| behind);
+        assert!(first("fn writing(").starts_with(&format!("{CACHE_OF_WRITER_MB} * 1024)")));
+        assert!(first("fn reading(").starts_with(&format!("{CACHE_OF_READER_MB} * 1024)")));
+        let half = READERS / 2;
+        assert!(driver.contains(&format!("const NEAR: usize = {half};")));
+        assert!(settings.contains(&format!("connections: {half},")));
     }
 
     #[test]

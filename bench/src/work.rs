@@ -15,11 +15,18 @@ pub(crate) struct Caller {
     authorization: Rc<str>,
     next: Rc<Cell<u64>>,
     seed: u64,
+    has_keys: bool,
 }
 
 impl Caller {
     pub(crate) fn new(secret_key: &str, seed: u64) -> Self {
-        Self { authorization: format!("authorization: Bearer {secret_key}\r\n").into(), next: Rc::default(), seed }
+        let authorization = format!("authorization: Bearer {secret_key}\r\n").into();
+        Self { authorization, next: Rc::default(), seed, has_keys: true }
+    }
+
+    /// Whose writes bring no idempotency key.
+    pub(crate) fn without_keys(self) -> Self {
+        Self { has_keys: false, ..self }
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -32,10 +39,11 @@ impl Caller {
         write(request, &["GET ", path, " HTTP/1.1\r\nhost: localhost\r\n", &self.authorization, "\r\n"]);
     }
 
-    /// Under a key that looks as random as a UUID.
+    /// Under a key that looks as random as a UUID, unless it is one who brings none.
     pub(crate) fn write(&self, method: &str, path: &str, body: &str, request: &mut Vec<u8>) {
         let number = self.number();
-        let key = format!("{:016x}-{:016x}", mix(self.seed ^ number), mix(self.seed.rotate_left(32) ^ number));
+        let (one, other) = (mix(self.seed ^ number), mix(self.seed.rotate_left(32) ^ number));
+        let key = if self.has_keys { format!("idempotency-key: {one:016x}-{other:016x}\r\n") } else { String::new() };
         let length = body.len().to_string();
         write(
             request,
@@ -45,9 +53,8 @@ impl Caller {
                 path,
                 " HTTP/1.1\r\nhost: localhost\r\n",
                 &self.authorization,
-                "idempotency-key: ",
                 &key,
-                "\r\ncontent-type: application/json\r\ncontent-length: ",
+                "content-type: application/json\r\ncontent-length: ",
                 &length,
                 "\r\n\r\n",
                 body,
@@ -188,6 +195,37 @@ impl Work for Each {
     }
 }
 
+/// Makes a checkout and cancels it, a write each, until somebody says that it is over.
+pub(crate) struct Change {
+    pub(crate) caller: Caller,
+    pub(crate) body: String,
+    pub(crate) made: Option<String>,
+    pub(crate) is_over: Rc<Cell<bool>>,
+}
+
+impl Work for Change {
+    fn next(&mut self, request: &mut Vec<u8>) -> bool {
+        if self.is_over.get() {
+            return false;
+        }
+        if let Some(id) = &self.made {
+            self.caller.write("POST", &format!("/v1/checkouts/{id}/cancel"), "", request);
+        } else {
+            checkout_body(self.caller.next.get(), &mut self.body);
+            self.caller.write("POST", "/v1/checkouts", &self.body, request);
+        }
+        true
+    }
+
+    fn answered(&mut self, status: u16, body: &[u8]) -> Step {
+        if self.made.take().is_some() {
+            return expect(status, 200);
+        }
+        self.made = text(body, "id").map(str::to_owned);
+        if self.made.is_some() { expect(status, 201) } else { Step::Failed }
+    }
+}
+
 /// `POST /v1/pay/invoices`, so many drafts.
 pub(crate) struct Draft {
     pub(crate) caller: Caller,
@@ -271,6 +309,47 @@ mod tests {
             caller.clone().write("POST", "/", "", &mut request);
             assert!(seen.insert(request));
         }
+    }
+
+    #[test]
+    fn who_brings_no_key_brings_another_order_each_time() {
+        let caller = Caller::new("sk", 7).without_keys();
+        let left = Rc::new(Cell::new(2));
+        let mut work = Create { caller, body: String::new(), left, keep_every: 1, kept: Ids::default() };
+        let mut next = || {
+            let mut request = Vec::new();
+            assert!(work.next(&mut request));
+            String::from_utf8(request).expect("text")
+        };
+        let (first, second) = (next(), next());
+        assert_ne!(first, second);
+        for request in [first, second] {
+            let (head, body) = request.split_once("\r\n\r\n").expect("a head and a body");
+            assert!(!head.contains("idempotency-key") && head.contains("content-type: application/json"), "{head}");
+            assert!(head.ends_with(&format!("content-length: {}", body.len())), "{head}");
+        }
+    }
+
+    #[test]
+    fn what_is_made_is_cancelled_until_it_is_over() {
+        let is_over = Rc::new(Cell::new(false));
+        let caller = Caller::new("sk", 7);
+        let mut work = Change { caller, body: String::new(), made: None, is_over: Rc::clone(&is_over) };
+        let next = |work: &mut Change| {
+            let mut request = Vec::new();
+            work.next(&mut request).then(|| String::from_utf8(request).expect("text"))
+        };
+        for id in ["cs_1", "cs_2"] {
+            assert!(next(&mut work).is_some_and(|request| request.starts_with("POST /v1/checkouts HTTP")));
+            assert_eq!(work.answered(201, format!(r#"{{"data":{{"id":"{id}"}}}}"#).as_bytes()), Step::Done);
+            let cancel = format!("POST /v1/checkouts/{id}/cancel HTTP");
+            assert!(next(&mut work).is_some_and(|request| request.starts_with(&cancel)));
+            assert_eq!(work.answered(200, b"{}"), Step::Done);
+        }
+        assert!(next(&mut work).is_some());
+        assert_eq!(work.answered(429, b"{}"), Step::Failed);
+        is_over.set(true);
+        assert_eq!(next(&mut work), None);
     }
 
     #[test]

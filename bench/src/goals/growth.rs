@@ -1,19 +1,16 @@
 //! G6: what ten million stored checkouts cost the next one.
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
 use super::rates::{create, none, read};
-use super::storage;
-use crate::connection::Connection;
+use super::{lists, storage};
+use crate::Result;
 use crate::load::Load;
 use crate::product::Installation;
 use crate::row::{Row, Unit, Wanted};
 use crate::run::Bench;
-use crate::sample::Sample;
 use crate::work::Ids;
-use crate::{Result, clock};
 
 /// The picture of the rate over what is stored.
 pub(crate) const GROWTH: &str = "growth";
@@ -27,8 +24,6 @@ const PART: u64 = 250_000;
 /// Ids that are kept for reading.
 const IDS: u64 = 20_000;
 const LONG: Duration = Duration::from_secs(600);
-const PAGE: usize = 20;
-const PAGES: usize = 1000;
 
 pub(super) async fn flat(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
     bench.pin_client(true)?;
@@ -83,48 +78,13 @@ pub(super) async fn flat(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
         Row::new("G6", &format!("create at {target} stored / at {SMALL}"), &creates, wanted, created),
         Row::new("G6", &format!("GET at {target} stored / at {SMALL}"), &reads, wanted, read_count),
     ];
-    for (what, filter) in [("status", "status=pending"), ("date", "start_date=2020-01-01")] {
-        let (first, last) = pages(&large, servers[0].address, filter).await?;
-        for (page, sample) in [("first", first), ("thousandth", last)] {
-            let what = format!("list by {what}, {page} page, {target} stored");
-            let milliseconds = [0.5, 0.0, 1.0].map(|share| sample.percentile(share) / 1000.0);
-            rows.push(Row::new("G6", &what, &milliseconds, Wanted::AtMost(5.0, Unit::Milliseconds), sample.count()));
-        }
-    }
-    drop(servers);
+    let [server] = servers;
+    rows.extend(lists::of(bench, &large, server, &format!("{target} stored")).await?);
+    rows.extend(lists::on_postgres(bench).await?);
     rows.extend(storage::rows(bench).await?);
     Ok(rows)
 }
 
 fn powers() -> impl Iterator<Item = u64> {
     [10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000].into_iter()
-}
-
-/// How long the first pages and the pages around the thousandth took.
-async fn pages(installation: &Installation, address: SocketAddr, filter: &str) -> Result<(Sample, Sample)> {
-    let caller = installation.caller(0);
-    let mut connection = Connection::open(address).await?;
-    let (mut first, mut last) = (Vec::new(), Vec::new());
-    let mut after = String::new();
-    for page in 0..PAGES + 2 * PAGE {
-        let path = format!("/v1/checkouts?{filter}&limit={PAGE}{after}");
-        connection.request.clear();
-        caller.get(&path, &mut connection.request);
-        let began = clock::now();
-        let status = connection.ask().await?;
-        let took = u32::try_from(began.elapsed().as_micros()).unwrap_or(u32::MAX);
-        let answer: serde_json::Value =
-            serde_json::from_slice(connection.body()).map_err(|error| format!("{path} answered {status}: {error}"))?;
-        let id = answer["data"]["items"].as_array().and_then(|items| items.last()?["id"].as_str());
-        // The first page is asked for again and again, then the walk begins.
-        if page < PAGE {
-            first.push(took);
-            continue;
-        }
-        after = format!("&after={}", id.ok_or_else(|| format!("{path} answered {status}: {answer}"))?);
-        if page > PAGES {
-            last.push(took);
-        }
-    }
-    Ok((Sample::new(Duration::ZERO, first), Sample::new(Duration::ZERO, last)))
 }

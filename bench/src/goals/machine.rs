@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::growth::FOLDER;
-use super::rates::{create, none};
+use super::rates::{create, milliseconds, none, waits};
 use crate::disk;
 use crate::load::Load;
 use crate::product::Installation;
@@ -40,7 +40,7 @@ pub(super) async fn latency(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
         syncs.push(sync.percentile(0.5) / 1000.0);
         sync_tails.push(sync.percentile(0.99) / 1000.0);
     }
-    let seconds = if bench.is_full() { 60 } else { 15 };
+    let seconds = if bench.is_full() { 60 } else { 5 };
     let long = Load { length: Duration::from_secs(seconds), ..bench.load() };
     let (mut samples, mut stalls) = (Vec::new(), Vec::new());
     for _ in 0..FEWEST_REPEATS {
@@ -50,9 +50,8 @@ pub(super) async fn latency(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
         samples.push(sample);
     }
     let long_count = samples.iter().map(Sample::count).sum();
-    let milliseconds = |share| samples.iter().map(|sample| sample.percentile(share) / 1000.0).collect::<Vec<_>>();
     for share in [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 1.0] {
-        bench.resume.point(LATENCY, share, Middle::of(&milliseconds(share)).median)?;
+        bench.resume.point(LATENCY, share, Middle::of(&milliseconds(&samples, share)).median)?;
     }
     let (told, times) = (Wanted::Told(Unit::Milliseconds), Unit::Times);
     let sync_count = (SYNCS * syncs.len()) as u64;
@@ -69,10 +68,7 @@ pub(super) async fn latency(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
             long_count,
         ),
     ];
-    for (name, share) in [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("worst", 1.0)] {
-        let what = format!("the same, {name}");
-        rows.push(Row::new("G5", &what, &milliseconds(share), told, long_count));
-    }
+    rows.extend(waits("G5", &samples));
     Ok(rows)
 }
 
@@ -82,7 +78,7 @@ pub(super) async fn memory(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
     bench.pin_client(true)?;
     let cores = bench.cores.all.clone();
     let (mut idle, mut loaded) = (Vec::new(), Vec::new());
-    let load = Load { length: Duration::from_secs(if bench.is_full() { 20 } else { 4 }), ..bench.load() };
+    let load = Load { length: Duration::from_secs(if bench.is_full() { 20 } else { 2 }), ..bench.load() };
     let repeats = FEWEST_REPEATS;
     for _ in 0..repeats {
         let installation = bench.sqlite("memory")?;

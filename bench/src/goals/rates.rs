@@ -12,11 +12,14 @@ use crate::row::{Row, Unit, Wanted};
 use crate::run::Bench;
 use crate::sample::Sample;
 use crate::server::Server;
-use crate::work::{Create, Draft, Each, Get, Ids, Pay};
+use crate::work::{Caller, Create, Draft, Each, Get, Ids, Pay};
 use crate::{Result, clock, product};
 
 /// For work that ends by itself.
 const LONG: Duration = Duration::from_secs(600);
+
+/// Beside creates under a key each, in the same repeats.
+const WITHOUT_KEYS: &str = "create without an idempotency key / with one";
 
 /// Creates until the time is over, or `most` of them.
 pub(super) async fn create(
@@ -27,7 +30,16 @@ pub(super) async fn create(
     most: u64,
     keep: (u64, Ids),
 ) -> Result<Sample> {
-    let caller = installation.caller(bench.seed());
+    create_by(&installation.caller(bench.seed()), servers, load, most, keep).await
+}
+
+/// As many as there is time for, by somebody who brings no idempotency keys.
+async fn create_without_keys(bench: &mut Bench<'_>, installation: &Installation, servers: &[Server]) -> Result<Sample> {
+    let caller = installation.caller(bench.seed()).without_keys();
+    create_by(&caller, servers, bench.load(), u64::MAX, none()).await
+}
+
+async fn create_by(caller: &Caller, servers: &[Server], load: Load, most: u64, keep: (u64, Ids)) -> Result<Sample> {
     let left = Rc::new(Cell::new(most));
     load::run(&crate::run::addresses(servers), load, |_| {
         Box::new(Create {
@@ -60,14 +72,16 @@ pub(super) async fn get(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
         let ids = Ids::default();
         let prepare = Load { warm_up: Duration::ZERO, length: LONG, ..bench.load() };
         create(bench, &installation, &servers, prepare, 10_000, (1, Rc::clone(&ids))).await?;
-        let (mut ratios, mut count) = (Vec::new(), 0);
+        let (mut ratios, mut samples) = (Vec::new(), Vec::new());
         for _ in 0..bench.repeats() {
             let reference = bench.echo(&echo, bench.load()).await?;
             let sample = read(bench, &installation, &servers, bench.load(), &ids).await?;
             ratios.push(sample.rate() / reference.rate());
-            count += sample.count();
+            samples.push(sample);
         }
+        let count = samples.iter().map(Sample::count).sum();
         rows.push(Row::new("G3", what, &ratios, Wanted::AtLeast(wanted, Unit::Share), count));
+        rows.extend(waits("G3", &samples));
     }
     Ok(rows)
 }
@@ -86,6 +100,21 @@ pub(super) async fn read(
     .await
 }
 
+/// How long the answers took, told beside how many there were.
+pub(super) fn waits(goal: &str, samples: &[Sample]) -> Vec<Row> {
+    let count: u64 = samples.iter().map(Sample::count).sum();
+    let row = |(name, share): (&str, f64)| {
+        let what = format!("the same, {name}");
+        Row::new(goal, &what, &milliseconds(samples, share), Wanted::Told(Unit::Milliseconds), count)
+    };
+    [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("worst", 1.0)].into_iter().map(row).collect()
+}
+
+/// One of each sample.
+pub(super) fn milliseconds(samples: &[Sample], share: f64) -> Vec<f64> {
+    samples.iter().map(|sample| sample.percentile(share) / 1000.0).collect()
+}
+
 /// Keeps nothing.
 pub(super) fn none() -> (u64, Ids) {
     (u64::MAX, Ids::default())
@@ -98,19 +127,24 @@ pub(super) async fn create_sqlite(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
     let installation = bench.sqlite("create")?;
     let servers = [installation.serve(cores.as_ref())?];
     let (mut ratios, mut rates, mut echoes, mut count) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut without_keys, mut without_keys_count) = (Vec::new(), 0);
     for _ in 0..bench.repeats() {
         let reference = bench.echo(&echo, bench.load()).await?;
         let sample = create(bench, &installation, &servers, bench.load(), u64::MAX, none()).await?;
+        let keyless = create_without_keys(bench, &installation, &servers).await?;
         ratios.push(sample.rate() / reference.rate());
         rates.push(sample.rate());
         echoes.push(reference.rate());
         count += sample.count();
+        without_keys.push(keyless.rate() / sample.rate());
+        without_keys_count += keyless.count();
     }
     let told = Wanted::Told(Unit::PerSecond);
     Ok(vec![
         Row::new("G1", "POST /v1/checkouts, SQLite, one core / E", &ratios, Wanted::AtLeast(0.4, Unit::Share), count),
         Row::new("G1", "the same, a second", &rates, told, count),
         Row::new("G1", "E, a second", &echoes, told, 0),
+        Row::new("G1", WITHOUT_KEYS, &without_keys, Wanted::Told(Unit::Share), without_keys_count),
     ])
 }
 
@@ -125,21 +159,29 @@ pub(super) async fn create_postgres(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
     let echo = bench.reference("echo", cores.as_ref())?;
     let pgbench = Pgbench::prepare(bench)?;
     let servers = [installation.serve(cores.as_ref())?];
-    let (mut to_echo, mut to_pgbench, mut rates, mut count) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut to_echo, mut to_pgbench, mut samples) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut without_keys, mut without_keys_count) = (Vec::new(), 0);
     for _ in 0..bench.repeats() {
         let reference = bench.echo(&echo, bench.load()).await?;
         let inserts = pgbench.measure(bench.load().length)?;
         let sample = create(bench, &installation, &servers, bench.load(), u64::MAX, none()).await?;
+        let keyless = create_without_keys(bench, &installation, &servers).await?;
         to_echo.push(sample.rate() / reference.rate());
         to_pgbench.push(sample.rate() / inserts);
-        rates.push(sample.rate());
-        count += sample.count();
+        without_keys.push(keyless.rate() / sample.rate());
+        without_keys_count += keyless.count();
+        samples.push(sample);
     }
-    Ok(vec![
+    let rates: Vec<f64> = samples.iter().map(Sample::rate).collect();
+    let count = samples.iter().map(Sample::count).sum();
+    let mut rows = vec![
         Row::new("G2", TO_ECHO, &to_echo, Wanted::AtLeast(0.3, Unit::Share), count),
         Row::new("G2", TO_PGBENCH, &to_pgbench, Wanted::AtLeast(1.5, Unit::Times), count),
         Row::new("G2", "the same, a second", &rates, Wanted::Told(Unit::PerSecond), count),
-    ])
+    ];
+    rows.extend(waits("G2", &samples));
+    rows.push(Row::new("G2", WITHOUT_KEYS, &without_keys, Wanted::Told(Unit::Share), without_keys_count));
+    Ok(rows)
 }
 
 /// Reference P: one row of the same size and indexes in each transaction, into a table that is empty at first. As ours, its ids are
@@ -182,9 +224,7 @@ impl Pgbench {
     }
 
     fn ask(&self, statements: &[&str]) -> Result<String> {
-        let mut psql = std::process::Command::new(self.programs.join("psql"));
-        psql.args(["--quiet", "--no-psqlrc", "--tuples-only", "--no-align", &self.url]);
-        product::succeed(psql.args(statements.iter().flat_map(|statement| ["--command", *statement])))
+        product::psql(&self.url, &self.programs, statements)
     }
 
     /// Rows a second.
@@ -348,12 +388,29 @@ pub(crate) async fn creates_beside(bench: &mut Bench<'_>) -> Result<Sample> {
 
 #[cfg(test)]
 mod tests {
-    use super::rows_a_second;
+    use super::*;
 
     #[test]
     fn the_rate_is_read_from_its_line() {
         let said = "latency average = 1.2 ms\ntps = 12345.67 (without initial connection time)\n";
         assert_eq!(rows_a_second(said), Some(12_345.67));
         assert_eq!(rows_a_second("pgbench: error"), None);
+    }
+
+    #[test]
+    fn waits_are_those_of_each_repeat_and_judged_by_nothing() {
+        let samples = [1, 2, 3].map(|slower| {
+            let latencies = (1..=1000).map(|place| place * 1000 * slower).collect();
+            Sample::new(Duration::from_secs(1), latencies)
+        });
+        let rows = waits("G3", &samples);
+        let told: Vec<[String; 7]> = rows.iter().map(Row::cells).collect();
+        let expected = [
+            ("the same, p50", "1000.00 ms", "500.00 ms – 1500.00 ms"),
+            ("the same, p99", "1980.00 ms", "990.00 ms – 2970.00 ms"),
+            ("the same, p99.9", "1998.00 ms", "999.00 ms – 2997.00 ms"),
+            ("the same, worst", "2000.00 ms", "1000.00 ms – 3000.00 ms"),
+        ];
+        assert_eq!(told, expected.map(|(what, found, spread)| ["G3", what, "", found, spread, "3000", "told"]));
     }
 }
