@@ -120,6 +120,29 @@ describe('invoice', { concurrency: 2 }, () => {
         assert.deepEqual([stored.status, stored.receipts.map(it => it.amount)], ['paid', ['300.50', '99.50', '700.00']])
       }))
 
+    test(named('asks for the part that its merchant asks for, and leads back to the shop'), () =>
+      visit(async page => {
+        const invoice = await create()
+        const asked = await server.api('POST', '/v1/pay/initialize', {
+          object_type: 'invoice',
+          object_id: invoice.id,
+          amount: '300.00',
+          success_url: 'https://shop.example/thanks',
+        })
+        await goTo(page, asked.payment_url)
+        assert.match(await amount(page), /^300\.00/)
+        await page.getByText('Pay another amount').click()
+        await page.getByText('Leave it empty to pay 300.00').waitFor()
+        await look(page, 'invoice-asked')
+        await withPhone(page, 'afrimoney', '+2207000000')
+        await reach(page, /^We received 300\.00/)
+        const back = await link(page, /^Back to /).getAttribute('href')
+        assert.equal(back, `https://shop.example/thanks?payment_session_id=${asked.id}`)
+        await look(page, 'invoice-asked-received')
+        const session = await server.api('GET', `/v1/pay/session/${asked.id}`)
+        assert.deepEqual([session.status, session.amount], ['succeeded', '300.00'])
+      }))
+
     test(named('refuses a part that is none, and keeps what was typed'), () =>
       visit(async page => {
         await open(page, await create())

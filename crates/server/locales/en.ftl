@@ -145,6 +145,7 @@ code-format = { $count ->
 }
 code-wrong = This code is not right. Look at the newest SMS.
 code-expired = This code is too old. Send a new one.
+code-not-sent-again = A new code can’t be sent any more. You can still enter the one that you got.
 code-nothing = No SMS yet?
 code-nothing-number = Check that the number above is yours.
 
@@ -285,6 +286,8 @@ choose-rest-title = How do you want to pay the rest?
 part-summary = Pay only a part now
 part-label = Amount to pay now
 part-hint = Up to { $amount }. Leave it empty to pay all.
+part-other-summary = Pay another amount
+part-other-hint = Up to { $amount }. Leave it empty to pay { $asked }.
 part-line = A part of { $left } that is left to pay.
 part-format = Write the amount in digits, such as { $example }.
 part-too-much = Only { $amount } is left to pay.

@@ -145,6 +145,7 @@ code-format = { $count ->
 }
 code-wrong = Ce code n’est pas le bon. Regardez le dernier SMS.
 code-expired = Ce code est trop ancien. Demandez-en un nouveau.
+code-not-sent-again = Aucun nouveau code ne peut plus être envoyé. Vous pouvez encore saisir celui que vous avez reçu.
 code-nothing = Pas encore de SMS ?
 code-nothing-number = Vérifiez que le numéro ci-dessus est le vôtre.
 
@@ -285,6 +286,8 @@ choose-rest-title = Comment voulez-vous payer le reste ?
 part-summary = Ne payer qu’une partie maintenant
 part-label = Montant à payer maintenant
 part-hint = Jusqu’à { $amount }. Laissez vide pour tout payer.
+part-other-summary = Payer un autre montant
+part-other-hint = Jusqu’à { $amount }. Laissez vide pour payer { $asked }.
 part-line = Une partie des { $left } qui restent à payer.
 part-format = Écrivez le montant en chiffres, par exemple { $example }.
 part-too-much = Il ne reste que { $amount } à payer.

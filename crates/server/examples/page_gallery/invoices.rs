@@ -1,17 +1,24 @@
 //! The pages of invoices, in what they have that no other page has.
 
 use super::super::pages::view::*;
-use super::{ALL, Language, Voice, gmd, items, page};
+use super::{ALL, Language, SHOP, Voice, gmd, items, page};
 
 pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, PaymentPage)> {
-    let choose = || State::Choose { methods: ALL.to_vec(), problem: None, received: None };
-    let received = State::Choose { methods: ALL.to_vec(), problem: None, received: Some(Received::Part(gmd(50_000))) };
-    let in_progress = |methods| State::Choose { methods, problem: Some(Problem::InProgress), received: None };
-    let none_online = State::Choose { methods: Vec::new(), problem: None, received: None };
+    let choose = || State::Choose { methods: ALL.to_vec(), problem: None, received: None, kept_apart: Vec::new() };
+    let received = State::Choose {
+        methods: ALL.to_vec(),
+        problem: None,
+        received: Some(Received::Part { amount: gmd(50_000), return_url: voice.option(SHOP) }),
+        kept_apart: vec![apart("txn_01jd3u", 115_000, voice)],
+    };
+    let in_progress =
+        |methods| State::Choose { methods, problem: Some(Problem::InProgress), received: None, kept_apart: Vec::new() };
+    let none_online = State::Choose { methods: Vec::new(), problem: None, received: None, kept_apart: Vec::new() };
     let payment = || vec![of(50_000, PaidWith::BankTransfer, voice)];
     let part = |typed: Option<&str>, error| {
-        Some(Part { most: gmd(165_000), typed: typed.and_then(|typed| voice.option(typed)), error })
+        Some(Part { most: gmd(165_000), asked: None, typed: typed.and_then(|typed| voice.option(typed)), error })
     };
+    let asked = Some(Part { most: gmd(165_000), asked: Some(gmd(40_000)), typed: None, error: None });
     let (open, none) = ((Due::Ahead, 0, Vec::new()), (Due::Settled, 0, Vec::new()));
     let approve = State::ApproveOnPhone {
         method: Method::Afrimoney,
@@ -28,19 +35,27 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
         problem: None,
         other_methods: true,
     };
-    let apart = State::Choose {
+    let kept_apart = State::Choose {
         methods: ALL.to_vec(),
         problem: None,
-        received: Some(Received::Apart(Apart { payment: voice.say("txn_01jd3v"), refunded: None })),
+        received: Some(Received::Apart(apart("txn_01jd3v", 115_000, voice))),
+        kept_apart: Vec::new(),
+    };
+    let earlier = State::Choose {
+        methods: ALL.to_vec(),
+        problem: None,
+        received: None,
+        kept_apart: vec![apart("txn_01jd3u", 115_000, voice), apart("txn_01jd3v", 165_000, voice)],
     };
     let nothing = || Standing::NothingTaken;
-    let late = Receipt {
+    let late = |minor| Receipt {
+        amount: gmd(minor),
         method: Method::Wave,
         paid_at: 1_795_273_500,
         payment: voice.say("txn_01jd3v9k2m4x8q7b"),
         refunded: None,
     };
-    let second = || Apart { payment: voice.say("txn_01jd3vzzz"), refunded: None };
+    let second = || apart("txn_01jd3vzzz", 115_000, voice);
     let back = |minor, is_whole| Some(Refunded { amount: gmd(minor), is_whole });
     vec![
         ("invoice-open", invoice(choose(), open.clone(), language, voice)),
@@ -69,7 +84,12 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
                 ..invoice(received, (Due::Ahead, 50_000, payment()), language, voice)
             },
         ),
-        ("invoice-apart", invoice(apart, (Due::Passed, 50_000, payment()), language, voice)),
+        ("invoice-apart", invoice(kept_apart, (Due::Passed, 50_000, payment()), language, voice)),
+        ("invoice-apart-earlier", invoice(earlier, (Due::Passed, 50_000, payment()), language, voice)),
+        (
+            "invoice-asked",
+            PaymentPage { amount: Some(gmd(40_000)), part: asked, ..invoice(choose(), open.clone(), language, voice) },
+        ),
         (
             "invoice-draft",
             PaymentPage {
@@ -86,7 +106,7 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
                 subject: Subject::Unissued,
                 payer: Vec::new(),
                 ..invoice(
-                    State::Cancelled { standing: nothing(), apart: None, return_url: None },
+                    State::Cancelled { standing: nothing(), kept_apart: Vec::new(), return_url: None },
                     none.clone(),
                     language,
                     voice,
@@ -134,7 +154,7 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
         (
             "invoice-paid-twice",
             invoice(
-                State::AlreadyPaid { receipt: None, second_payment: Some(second()), return_url: None },
+                State::AlreadyPaid { receipts: Vec::new(), second_payments: vec![second()], return_url: None },
                 (Due::Settled, 165_000, vec![of(165_000, PaidWith::Online(Method::Wave), voice)]),
                 language,
                 voice,
@@ -144,8 +164,8 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
             "invoice-paid-back",
             invoice(
                 State::AlreadyPaid {
-                    receipt: None,
-                    second_payment: Some(Apart { refunded: back(40_000, false), ..second() }),
+                    receipts: Vec::new(),
+                    second_payments: vec![Apart { refunded: back(40_000, false), ..second() }],
                     return_url: None,
                 },
                 (
@@ -163,7 +183,7 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
         (
             "invoice-cancelled",
             invoice(
-                State::Cancelled { standing: nothing(), apart: None, return_url: None },
+                State::Cancelled { standing: nothing(), kept_apart: Vec::new(), return_url: None },
                 none.clone(),
                 language,
                 voice,
@@ -171,14 +191,26 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
         ),
         (
             "invoice-paid-late",
-            invoice(
-                State::PaidLate { after: End::Cancellation, receipt: late, return_url: None },
-                none,
-                language,
-                voice,
-            ),
+            PaymentPage {
+                amount: Some(gmd(65_000)),
+                ..invoice(
+                    State::PaidLate {
+                        after: End::Cancellation,
+                        receipts: vec![late(40_000), late(25_000)],
+                        kept_apart: vec![apart("txn_01jd3u", 180_000, voice)],
+                        return_url: None,
+                    },
+                    none,
+                    language,
+                    voice,
+                )
+            },
         ),
     ]
+}
+
+fn apart(payment: &str, minor: i64, voice: Voice) -> Apart {
+    Apart { amount: gmd(minor), payment: voice.say(payment), refunded: None }
 }
 
 fn of(minor: i64, paid_with: PaidWith, voice: Voice) -> InvoicePayment {

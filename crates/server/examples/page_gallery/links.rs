@@ -4,7 +4,7 @@ use super::super::pages::view::*;
 use super::{ALL, Language, Voice, gmd, page};
 
 pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, PaymentPage)> {
-    let choose = || State::Choose { methods: ALL.to_vec(), problem: None, received: None };
+    let choose = || State::Choose { methods: ALL.to_vec(), problem: None, received: None, kept_apart: Vec::new() };
     let field = |name: &str, label, kind, required| Field {
         name: voice.say(name),
         label,
@@ -48,8 +48,13 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
     };
     let closed = |reason| ended(reason, Standing::NothingTaken);
     let unknown = ended(Closed::UsedUp, Standing::Unknown(Method::Wave));
-    let held = State::Choose { methods: ALL.to_vec(), problem: Some(Problem::LastPlaceHeld), received: None };
-    let none = State::Choose { methods: Vec::new(), problem: None, received: None };
+    let held = State::Choose {
+        methods: ALL.to_vec(),
+        problem: Some(Problem::LastPlaceHeld),
+        received: None,
+        kept_apart: Vec::new(),
+    };
+    let none = State::Choose { methods: Vec::new(), problem: None, received: None, kept_apart: Vec::new() };
     vec![
         ("link-fixed", link(choose(), Some(gmd(25_000)), language, voice)),
         ("link-asking", PaymentPage { fields: fields(), ..link(choose(), None, language, voice) }),

@@ -178,25 +178,46 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
         Voice::Hostile(text) => text.to_owned(),
     };
     let receipt = |method| Receipt {
+        amount: gmd(150_000),
         method,
         paid_at: 1_795_273_500,
         payment: voice.say("txn_01jd3v9k2m4x8q7b5n6p0r1s2t"),
         refunded: None,
     };
     let back = |minor, is_whole| Some(Refunded { amount: gmd(minor), is_whole });
-    let second = |refunded| Some(Apart { payment: voice.say("txn_01jd3vzzzzzzzzzzzzzzzzzzzz"), refunded });
+    let second =
+        |refunded| vec![Apart { amount: gmd(150_000), payment: voice.say("txn_01jd3vzzzzzzzzzzzzzzzzzzzz"), refunded }];
+    let late = |receipt, after, return_url| State::PaidLate {
+        after,
+        receipts: vec![receipt],
+        kept_apart: Vec::new(),
+        return_url,
+    };
     let shop = || voice.option(SHOP);
     vec![
-        ("choose", State::Choose { methods: ALL.to_vec(), problem: None, received: None }),
-        ("choose-one", State::Choose { methods: vec![Method::Wave], problem: None, received: None }),
-        ("choose-none", State::Choose { methods: Vec::new(), problem: None, received: None }),
+        ("choose", State::Choose { methods: ALL.to_vec(), problem: None, received: None, kept_apart: Vec::new() }),
+        (
+            "choose-one",
+            State::Choose { methods: vec![Method::Wave], problem: None, received: None, kept_apart: Vec::new() },
+        ),
+        ("choose-none", State::Choose { methods: Vec::new(), problem: None, received: None, kept_apart: Vec::new() }),
         (
             "choose-checking",
-            State::Choose { methods: ALL.to_vec(), problem: Some(Problem::InProgress), received: None },
+            State::Choose {
+                methods: ALL.to_vec(),
+                problem: Some(Problem::InProgress),
+                received: None,
+                kept_apart: Vec::new(),
+            },
         ),
         (
             "choose-problem",
-            State::Choose { methods: ALL.to_vec(), problem: Some(Problem::NotStarted(Method::Wave)), received: None },
+            State::Choose {
+                methods: ALL.to_vec(),
+                problem: Some(Problem::NotStarted(Method::Wave)),
+                received: None,
+                kept_apart: Vec::new(),
+            },
         ),
         (
             "choose-one-problem",
@@ -204,6 +225,7 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
                 methods: vec![Method::Card],
                 problem: Some(Problem::NotStarted(Method::Card)),
                 received: None,
+                kept_apart: Vec::new(),
             },
         ),
         (
@@ -341,42 +363,51 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
                 method: Method::Wave,
                 reason: Reason::InsufficientFunds,
                 methods: ALL.to_vec(),
-                apart: None,
+                kept_apart: Vec::new(),
             },
         ),
         (
             "not-paid-one",
-            State::NotPaid { method: Method::Card, reason: Reason::Declined, methods: vec![Method::Card], apart: None },
+            State::NotPaid {
+                method: Method::Card,
+                reason: Reason::Declined,
+                methods: vec![Method::Card],
+                kept_apart: Vec::new(),
+            },
         ),
         ("expired", State::Expired { standing: Standing::NothingTaken, return_url: shop() }),
         ("expired-unknown", State::Expired { standing: Standing::Unknown(Method::Afrimoney), return_url: shop() }),
-        ("cancelled", State::Cancelled { standing: Standing::NothingTaken, apart: None, return_url: shop() }),
+        (
+            "cancelled",
+            State::Cancelled { standing: Standing::NothingTaken, kept_apart: Vec::new(), return_url: shop() },
+        ),
         (
             "cancelled-unknown",
-            State::Cancelled { standing: Standing::Unknown(Method::Card), apart: None, return_url: None },
+            State::Cancelled { standing: Standing::Unknown(Method::Card), kept_apart: Vec::new(), return_url: None },
         ),
-        ("paid-late", State::PaidLate { after: End::Expiry, receipt: receipt(Method::Afrimoney), return_url: shop() }),
-        (
-            "paid-late-cancelled",
-            State::PaidLate { after: End::Cancellation, receipt: receipt(Method::Wave), return_url: None },
-        ),
+        ("paid-late", late(receipt(Method::Afrimoney), End::Expiry, shop())),
+        ("paid-late-cancelled", late(receipt(Method::Wave), End::Cancellation, None)),
         (
             "already-paid",
-            State::AlreadyPaid { receipt: Some(receipt(Method::Qmoney)), second_payment: None, return_url: shop() },
+            State::AlreadyPaid {
+                receipts: vec![receipt(Method::Qmoney)],
+                second_payments: Vec::new(),
+                return_url: shop(),
+            },
         ),
         (
             "paid-twice",
             State::AlreadyPaid {
-                receipt: Some(receipt(Method::Qmoney)),
-                second_payment: second(None),
+                receipts: vec![receipt(Method::Qmoney)],
+                second_payments: second(None),
                 return_url: shop(),
             },
         ),
         (
             "paid-twice-back",
             State::AlreadyPaid {
-                receipt: Some(receipt(Method::Qmoney)),
-                second_payment: second(back(150_000, true)),
+                receipts: vec![receipt(Method::Qmoney)],
+                second_payments: second(back(150_000, true)),
                 return_url: shop(),
             },
         ),
@@ -396,11 +427,7 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
         ),
         (
             "paid-late-back",
-            State::PaidLate {
-                after: End::Expiry,
-                receipt: Receipt { refunded: back(150_000, true), ..receipt(Method::Afrimoney) },
-                return_url: None,
-            },
+            late(Receipt { refunded: back(150_000, true), ..receipt(Method::Afrimoney) }, End::Expiry, None),
         ),
     ]
 }
@@ -421,7 +448,7 @@ fn variations(language: Language, voice: Voice) -> Vec<(String, PaymentPage)> {
         pages.push((format!("test-{name}"), page));
     }
 
-    let choose = || State::Choose { methods: ALL.to_vec(), problem: None, received: None };
+    let choose = || State::Choose { methods: ALL.to_vec(), problem: None, received: None, kept_apart: Vec::new() };
     let mut long = page(choose(), language, voice);
     long.merchant.name = voice.say("Serekunda Market Women’s Co-operative Society for Rice and Groundnuts");
     long.merchant.accent = Some("#ffd400".to_owned());

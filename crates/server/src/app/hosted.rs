@@ -168,6 +168,18 @@ impl Hosted {
         }
     }
 
+    /// What an invoice asks for: all that is left, or the part of it for which its merchant has opened a payment that nobody
+    /// has begun.
+    pub fn due(&self) -> Option<Money> {
+        let PaidObject::Invoice(invoice) = &self.object else { return None };
+        let remaining = invoice.remaining();
+        let is_part = |session: &&PaymentSession| {
+            let is_open = session.status() == SessionStatus::Pending && !self.is_begun();
+            is_open && session.amount.minor < remaining.minor && self.takes_parts()
+        };
+        Some(self.session().filter(is_part).map_or(remaining, |session| session.amount))
+    }
+
     /// What the page is about: what is being paid now, or what was. Nothing where the payer has yet to choose, and of what was
     /// never issued: a draft may still become anything.
     pub fn amount(&self) -> Option<Money> {
@@ -177,14 +189,14 @@ impl Hosted {
         match &self.object {
             PaidObject::Checkout(checkout) => Some(checkout.order.amount),
             PaidObject::Invoice(_) if self.is_unissued() => None,
-            PaidObject::Invoice(invoice) => Some(match (self.standing(), begun) {
-                (Standing::Open, Some(session)) => session.amount,
-                (Standing::Open, None) => invoice.remaining(),
+            PaidObject::Invoice(invoice) => match (self.standing(), begun) {
+                (Standing::Open, Some(session)) => Some(session.amount),
+                (Standing::Open, None) => self.due(),
                 (
                     Standing::Draft | Standing::Paid | Standing::Expired | Standing::Cancelled | Standing::Closed(_),
                     _,
-                ) => invoice.total(),
-            }),
+                ) => Some(invoice.total()),
+            },
             PaidObject::PaymentLink(link) => self.session().map(|session| session.amount).or(match link.price() {
                 payment_link::Price::Fixed { amount } => Some(*amount),
                 payment_link::Price::Variable { .. } => None,

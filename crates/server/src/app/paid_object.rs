@@ -165,11 +165,15 @@ impl PaidObject {
         }
     }
 
-    /// Who pays, as far as the merchant told; where many do, as the payer told with the session `before`.
+    /// Who pays, as far as the merchant told; where many do, as the payer told with the session `before`. What was told with
+    /// an open session of an invoice goes into the one that takes its place.
     pub fn payer(&self, before: Option<&PaymentSession>) -> Payer {
         match self {
             Self::Checkout(checkout) => checkouts::payer_of(checkout),
-            Self::Invoice(invoice) => invoice.payer(),
+            Self::Invoice(invoice) => match before.filter(|before| before.refuse_if_closed().is_ok()) {
+                Some(before) => before.payer.clone(),
+                None => invoice.payer(),
+            },
             Self::PaymentLink(_) => before.map(|before| before.payer.clone()).unwrap_or_default(),
         }
     }

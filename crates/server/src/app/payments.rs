@@ -22,7 +22,7 @@ use crate::error::Failure;
 use crate::fault::Fault;
 
 pub use wanted::faults;
-use wanted::{Wanted, merged, refuse_without_phone};
+use wanted::{Wanted, merged, refuse_unless_taken, refuse_without_phone};
 
 /// Whoever runs a job inline holds it so long; then the worker takes over.
 pub const INLINE_LEASE: Duration = Duration::from_secs(30);
@@ -136,7 +136,7 @@ pub fn begin(
 /// Closes a session that waits for a code and starts the same once more, for a payer whose code never came.
 ///
 /// It is safe there and nowhere else: without its code the attempt before can't take money. Before its pause is over it
-/// does nothing.
+/// does nothing; and what its merchant takes no more stays as it is.
 pub fn begin_again(
     tx: &mut Tx<'_>,
     context: &Context,
@@ -157,6 +157,8 @@ pub fn begin_again(
     if tx.now() < again_at {
         return Ok(Begun::Nothing(Box::new(current)));
     }
+    let organization = organization_of(tx, scope)?;
+    refuse_unless_taken(context, &organization, &object, &current.session, method, tx.now())?;
     close(tx, &mut object, &mut current, false)?;
     let session = current.session;
     let wanted = Wanted {
@@ -169,7 +171,6 @@ pub fn begin_again(
         failure_url: None,
         replaces: Some(session.id),
     };
-    let organization = organization_of(tx, scope)?;
     let mut payment = open(tx, &mut object, Some(&session), &wanted)?;
     object.refuse_unless_room(tx)?;
     starts::refuse_one_too_many(tx, &object, &payment.session, method, counted)?;
@@ -297,8 +298,10 @@ fn continue_or_replace(
     }
     // A phone that was handed to a rail can't be changed there.
     if again == Again::Replace || (other_phone && current.transaction.is_some()) {
+        // As it was while it was open.
+        let before = current.session.clone();
         close(tx, object, &mut current, false)?;
-        return open(tx, object, Some(&current.session), wanted);
+        return open(tx, object, Some(&before), wanted);
     }
     let told = wanted.told(&current.session);
     let session = &mut current.session;

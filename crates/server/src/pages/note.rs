@@ -142,6 +142,8 @@ pub(super) enum CodeFault {
     Missing,
     Format,
     TooOften,
+    /// Its merchant takes no more of that method.
+    NotSentAgain,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

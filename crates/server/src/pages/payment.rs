@@ -13,8 +13,8 @@ use super::moment;
 use super::qr::{self, Drawing};
 use super::text::{Around, Text, plain};
 use super::view::{
-    Amount, Closed, CodeError, Due, End, FieldKind, Invoice, Item, Leave, Method, PaidWith, PaymentPage, PhoneError,
-    Problem, Reason, Received, Refunded, Standing, State, Subject,
+    Amount, Apart, Closed, CodeError, Due, End, FieldKind, Invoice, Item, Leave, Method, PaidWith, PaymentPage,
+    PhoneError, Problem, Reason, Receipt, Received, Refunded, Standing, State, Subject,
 };
 
 /// The page as HTML; answer with it and [`super::headers::for_page`] of the same nonce.
@@ -309,6 +309,7 @@ impl<'a> Payment<'a> {
             CodeError::StaleForm => self.t.get("problem-stale-form"),
             CodeError::AmountChanged => self.t.get("problem-amount-changed"),
             CodeError::NoNewPayment => self.t.get("problem-no-new-payment"),
+            CodeError::NotSentAgain => self.t.get("code-not-sent-again"),
         }
     }
 
@@ -382,6 +383,10 @@ impl<'a> Payment<'a> {
         is_whole(refunded)
     }
 
+    fn are_paid_back(&self, receipts: &[Receipt]) -> bool {
+        are_paid_back(receipts)
+    }
+
     /// All that the page says is paid.
     fn is_paid_back(&self) -> bool {
         let back = given_back(self.page);
@@ -436,6 +441,14 @@ fn is_whole(refunded: &Option<Refunded>) -> bool {
     refunded.as_ref().is_some_and(|refunded| refunded.is_whole)
 }
 
+fn are_paid_back(receipts: &[Receipt]) -> bool {
+    receipts.iter().all(|receipt| is_whole(&receipt.refunded))
+}
+
+fn all_went_back(kept_apart: &[Apart]) -> bool {
+    kept_apart.iter().all(|apart| is_whole(&apart.refunded))
+}
+
 /// Of each payment that a page calls paid, what was given back since.
 fn given_back(page: &PaymentPage) -> Vec<&Option<Refunded>> {
     match (&page.state, &page.subject) {
@@ -462,11 +475,9 @@ fn is_final(state: &State) -> bool {
         // What is given back of it shows whenever somebody looks again.
         State::Paid { .. } | State::Leaving { .. } => true,
         // Money that may come back is waited for.
-        State::PaidLate { receipt, .. } => is_whole(&receipt.refunded),
-        State::AlreadyPaid { second_payment, .. } => {
-            second_payment.as_ref().is_none_or(|second| is_whole(&second.refunded))
-        }
-        State::Cancelled { apart: Some(apart), .. } if !is_whole(&apart.refunded) => false,
+        State::PaidLate { receipts, kept_apart, .. } => are_paid_back(receipts) && all_went_back(kept_apart),
+        State::AlreadyPaid { second_payments, .. } => all_went_back(second_payments),
+        State::Cancelled { kept_apart, .. } if !all_went_back(kept_apart) => false,
         State::Expired { standing, .. } | State::Cancelled { standing, .. } => *standing == Standing::NothingTaken,
         State::Draft
         | State::Closed { .. }

@@ -155,7 +155,8 @@ fn draw(call: &Call, visit: &Visit) -> Response {
     });
     let page = PaymentPage {
         merchant: subject::merchant(hosted),
-        amount: chosen_part.as_ref().map(|(_, part)| *part).or(hosted.amount()).map(state::amount),
+        amount: state::came(&shown)
+            .or_else(|| chosen_part.as_ref().map(|(_, part)| *part).or(hosted.amount()).map(state::amount)),
         subject: subject::subject(hosted, call.place, &site.app.context().addresses),
         payer: subject::payer(hosted),
         test_mode: !hosted.scope().mode.is_live(),

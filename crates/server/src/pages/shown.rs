@@ -10,7 +10,7 @@ use domain::{Id, Method, Money};
 use super::form::{self, Form};
 use super::note::Note;
 use super::questions;
-use crate::app::hosted::{Hosted, Place};
+use crate::app::hosted::{Hosted, Place, Standing};
 use crate::app::paid_object::PaidObject;
 
 /// What the command says where another amount became due in the moment before it.
@@ -52,13 +52,14 @@ pub(super) fn is_due(form: &Form, hosted: &Hosted, amount: Money) -> bool {
 /// against what is left once more, under the invoice's lock.
 pub(super) fn due(form: &Form, hosted: &Hosted, part: Option<Money>) -> Result<Option<Money>, Note> {
     let PaidObject::Invoice(invoice) = &hosted.object else { return Ok(None) };
-    let whole = invoice.remaining();
-    let is_as_shown = match part {
+    // Another tab may have begun meanwhile to pay what its page showed.
+    let begun = hosted.amount().filter(|_| hosted.standing() == Standing::Open);
+    let amount = match part {
         // Its merchant may take no parts any more.
-        Some(part) => part == whole || hosted.takes_parts(),
-        None => is_due(form, hosted, whole),
+        Some(part) => Some(part).filter(|part| *part == invoice.remaining() || hosted.takes_parts()),
+        None => [hosted.due(), begun].into_iter().flatten().find(|amount| is_due(form, hosted, *amount)),
     };
-    if is_as_shown { Ok(Some(part.unwrap_or(whole))) } else { Err(Note::AmountChanged {}) }
+    amount.map(Some).ok_or(Note::AmountChanged {})
 }
 
 /// A method that is offered no more, or answers to questions that are others now: they are told apart by their places.

@@ -3,6 +3,8 @@
 //!
 //! *Nothing was taken* is said only when every attempt has its final word and none of them took money.
 
+mod ends;
+
 use aws_lc_rs::digest::{SHA256, digest};
 use domain::method::Flow;
 use domain::payment::{PaymentSession, SessionStatus, Step, Transaction, TransactionStatus};
@@ -36,9 +38,9 @@ pub(super) fn stored(hosted: &Hosted, simulator: &Simulator<'_>) -> State {
         Stands::Closed(closed) => {
             State::Closed { reason: shown_end(closed), standing: unpaid(hosted), return_url: hosted.failure_address() }
         }
-        Stands::Paid => completed(hosted),
-        Stands::Expired => ended(hosted, End::Expiry),
-        Stands::Cancelled => ended(hosted, End::Cancellation),
+        Stands::Paid => ends::completed(hosted),
+        Stands::Expired => ends::ended(hosted, End::Expiry),
+        Stands::Cancelled => ends::ended(hosted, End::Cancellation),
         Stands::Open => pending(hosted, simulator),
     }
 }
@@ -76,71 +78,18 @@ pub(super) fn revision(hosted: &Hosted, state: &State) -> String {
     hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn completed(hosted: &Hosted) -> State {
-    let return_url = hosted.success_address();
-    let second = hosted.paid_second();
-    // Many payments can have come together; the invoice itself lists them.
-    if let PaidObject::Invoice(_) = &hosted.object {
-        return match second {
-            Some(second) => State::AlreadyPaid { receipt: None, second_payment: Some(apart(second)), return_url },
-            None => State::Paid { receipt: None, return_url },
-        };
-    }
-    let Some(paid) = hosted.paid() else {
-        return checking(hosted, None);
-    };
-    let receipt = receipt(paid);
-    // Its merchant decides what it is worth: nobody is led to the shop with it as one who has paid.
-    let is_late = hosted.is_after_its_time(paid);
-    let return_url = return_url.filter(|_| !is_late);
-    match second {
-        Some(second) => State::AlreadyPaid { receipt: Some(receipt), second_payment: Some(apart(second)), return_url },
-        None if is_late => State::PaidLate { after: End::Expiry, receipt, return_url },
-        None => State::Paid { receipt: Some(receipt), return_url },
-    }
-}
-
-fn ended(hosted: &Hosted, end: End) -> State {
-    let mut paid = hosted.is_paid_by().filter(|attempt| !attempt.duplicate);
-    if let Some(late) = paid.next() {
-        // Whoever's money came is led to no page that says that nothing was paid: they would pay again.
-        let (receipt, return_url) = (receipt(late), None);
-        return match hosted.is_paid_by().find(|attempt| attempt.duplicate) {
-            Some(second) => {
-                State::AlreadyPaid { receipt: Some(receipt), second_payment: Some(apart(second)), return_url }
-            }
-            None => State::PaidLate { after: end, receipt, return_url },
-        };
-    }
-    let standing = unpaid(hosted);
-    // An invoice may have nothing but money that was too much for it.
-    if let Some(second) = hosted.is_paid_by().find(|attempt| attempt.duplicate) {
-        return match came_before_the_end(hosted, second) {
-            true => State::Cancelled { standing, apart: Some(apart(second)), return_url: None },
-            false => State::PaidLate { after: end, receipt: receipt(second), return_url: None },
-        };
-    }
-    let return_url = hosted.failure_address();
-    match end {
-        End::Expiry => State::Expired { standing, return_url },
-        End::Cancellation => State::Cancelled { standing, apart: None, return_url },
-    }
-}
-
-fn came_before_the_end(hosted: &Hosted, attempt: &Transaction) -> bool {
-    let PaidObject::Invoice(invoice) = &hosted.object else { return false };
-    let came = attempt.reached(TransactionStatus::Completed);
-    came.zip(invoice.cancelled_at()).is_some_and(|(came, cancelled)| came <= cancelled)
-}
-
 /// Money that is nobody's yet: second, and not paid back as a whole.
-fn kept_apart(hosted: &Hosted) -> Option<&Transaction> {
-    hosted.is_paid_by().find(|attempt| attempt.duplicate && attempt.status() != TransactionStatus::Refunded)
+fn kept_apart(hosted: &Hosted) -> impl Iterator<Item = &Transaction> {
+    hosted.is_paid_by().filter(|attempt| attempt.duplicate && attempt.status() != TransactionStatus::Refunded)
 }
 
-/// Whether nothing of the payer's has been taken, and nothing can be yet.
+fn told_apart(hosted: &Hosted) -> Vec<Apart> {
+    kept_apart(hosted).map(apart).collect()
+}
+
+/// Whether nothing of the payer's has been taken, here or by hand, and nothing can be yet.
 pub(super) fn is_untouched(hosted: &Hosted) -> bool {
-    hosted.unsettled().is_none() && hosted.is_paid_by().next().is_none()
+    hosted.unsettled().is_none() && hosted.came().next().is_none()
 }
 
 /// What is certain of what ended without money.
@@ -166,9 +115,12 @@ fn pending(hosted: &Hosted, simulator: &Simulator<'_>) -> State {
             let went_back = attempt.status() == TransactionStatus::Refunded;
             let received = match attempt.duplicate {
                 true => Some(Received::Apart(apart(attempt))),
-                false => (!went_back).then(|| Received::Part(amount(attempt.amount))),
+                false => (!went_back)
+                    .then(|| Received::Part { amount: amount(attempt.amount), return_url: hosted.success_address() }),
             };
-            State::Choose { methods: methods(hosted), problem: in_progress(hosted), received }
+            // What came before it stands beside it.
+            let kept_apart = kept_apart(hosted).filter(|kept| kept.id != attempt.id).map(apart).collect();
+            State::Choose { methods: methods(hosted), problem: in_progress(hosted), received, kept_apart }
         }
         (SessionStatus::Succeeded | SessionStatus::Processing, _) => checking(hosted, None),
     }
@@ -191,7 +143,9 @@ fn unstarted(hosted: &Hosted, phone: Option<&Msisdn>) -> State {
             problem,
             other_methods: false,
         },
-        Some(_) | None => State::Choose { methods: methods(hosted), problem, received: None },
+        Some(_) | None => {
+            State::Choose { methods: methods(hosted), problem, received: None, kept_apart: told_apart(hosted) }
+        }
     }
 }
 
@@ -218,7 +172,7 @@ fn open(hosted: &Hosted, attempt: &Transaction, simulator: &Simulator<'_>) -> St
                 error: (session.failure_reason == Some(FailureReason::WrongCode)).then_some(CodeError::Wrong),
                 can_resend_in: session
                     .code_again_at(attempt)
-                    .filter(|_| hosted.takes_payments())
+                    .filter(|_| hosted.takes_payments() && hosted.methods.contains(&attempt.attempt().method))
                     .map(|at| seconds_until(at, hosted.now)),
                 other_methods: can_choose(hosted),
                 simulator_code: hosted.simulated.as_ref().map(|_| RIGHT_CODE.to_owned()),
@@ -249,7 +203,12 @@ fn open(hosted: &Hosted, attempt: &Transaction, simulator: &Simulator<'_>) -> St
 fn not_paid(hosted: &Hosted, attempt: &Transaction) -> State {
     if hosted.unsettled().is_some() {
         // An attempt before this one has no final word: then nobody can say that nothing was taken.
-        return State::Choose { methods: methods(hosted), problem: Some(Problem::InProgress), received: None };
+        return State::Choose {
+            methods: methods(hosted),
+            problem: Some(Problem::InProgress),
+            received: None,
+            kept_apart: told_apart(hosted),
+        };
     }
     State::NotPaid {
         method: shown(attempt.attempt().method),
@@ -262,7 +221,7 @@ fn not_paid(hosted: &Hosted, attempt: &Transaction) -> State {
             FailureReason::ProviderError => Reason::ProviderError,
         },
         methods: methods(hosted),
-        apart: kept_apart(hosted).map(apart),
+        kept_apart: told_apart(hosted),
     }
 }
 
@@ -326,6 +285,7 @@ pub(super) fn noted(
                 Some(Note::Code { fault: CodeFault::Missing }) => Some(CodeError::Missing),
                 Some(Note::Code { fault: CodeFault::Format }) => Some(CodeError::Format),
                 Some(Note::Code { fault: CodeFault::TooOften } | Note::TooOften {}) => Some(CodeError::TooOften),
+                Some(Note::Code { fault: CodeFault::NotSentAgain }) => Some(CodeError::NotSentAgain),
                 Some(Note::StaleForm {}) => Some(CodeError::StaleForm),
                 Some(Note::AmountChanged {}) => Some(CodeError::AmountChanged),
                 Some(Note::NoNewPayment {}) => Some(CodeError::NoNewPayment),
@@ -375,8 +335,8 @@ fn unstarted_noted(
     };
     // A form that did nothing is the newest word.
     let state = match state {
-        State::NotPaid { methods, .. } if note.is_some_and(Note::is_of_form) => {
-            State::Choose { methods, problem: None, received: None }
+        State::NotPaid { methods, kept_apart, .. } if note.is_some_and(Note::is_of_form) => {
+            State::Choose { methods, problem: None, received: None, kept_apart }
         }
         state => state,
     };
@@ -465,6 +425,7 @@ fn simulator_url(hosted: &Hosted, attempt: &Transaction, simulator: &Simulator<'
 fn receipt(attempt: &Transaction) -> Receipt {
     let paid_at = attempt.reached(TransactionStatus::Completed).unwrap_or(attempt.updated_at);
     Receipt {
+        amount: amount(attempt.amount),
         method: shown(attempt.attempt().method),
         paid_at: paid_at.seconds(),
         payment: attempt.id.to_string(),
@@ -473,7 +434,15 @@ fn receipt(attempt: &Transaction) -> Receipt {
 }
 
 fn apart(attempt: &Transaction) -> Apart {
-    Apart { payment: attempt.id.to_string(), refunded: refunded(attempt) }
+    Apart { amount: amount(attempt.amount), payment: attempt.id.to_string(), refunded: refunded(attempt) }
+}
+
+/// As much as came, where a page is about that: it may be less than was asked for, or more.
+pub(super) fn came(state: &State) -> Option<Amount> {
+    let (State::PaidLate { receipts, .. } | State::AlreadyPaid { receipts, .. }) = state else { return None };
+    let first = receipts.first()?;
+    let minor: i64 = receipts.iter().map(|receipt| receipt.amount.minor).sum();
+    Some(Amount { minor, ..first.amount.clone() })
 }
 
 pub(super) fn refunded(attempt: &Transaction) -> Option<Refunded> {

@@ -163,5 +163,7 @@ pub(super) fn part(hosted: &Hosted, note: Option<&Note>, typed: &Typed) -> Optio
         Some(_) | None => None,
     };
     let typed = typed.get(questions::AMOUNT).map(str::to_owned);
-    Some(Part { most: state::amount(invoice.remaining()), typed, error })
+    let remaining = invoice.remaining();
+    let asked = hosted.due().filter(|due| *due != remaining).map(state::amount);
+    Some(Part { most: state::amount(remaining), asked, typed, error })
 }

@@ -170,7 +170,7 @@ fn no_line_breaks_before_a_mark_in_french() {
 }
 
 /// The templates and the modules that draw them.
-const SOURCES: [&str; 34] = [
+const SOURCES: [&str; 35] = [
     include_str!("payment.rs"),
     include_str!("payment/fields.rs"),
     include_str!("message.rs"),
@@ -193,6 +193,7 @@ const SOURCES: [&str; 34] = [
     include_str!("../../templates/payment/code.html"),
     include_str!("../../templates/payment/field.html"),
     include_str!("../../templates/payment/invoice.html"),
+    include_str!("../../templates/payment/kept_apart.html"),
     include_str!("../../templates/payment/leave.html"),
     include_str!("../../templates/payment/leaving.html"),
     include_str!("../../templates/payment/look_again.html"),

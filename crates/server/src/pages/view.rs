@@ -188,6 +188,8 @@ pub enum PaidWith {
 #[derive(Debug, Clone)]
 pub struct Part {
     pub most: Amount,
+    /// What the merchant asks for, where that is less: so much is paid where nothing is typed.
+    pub asked: Option<Amount>,
     /// What was typed before an error, or chosen before.
     pub typed: Option<String>,
     pub error: Option<PartError>,
@@ -268,6 +270,8 @@ pub enum State {
         methods: Vec<Method>,
         problem: Option<Problem>,
         received: Option<Received>,
+        /// Beside it, of attempts before: each brought more than was left.
+        kept_apart: Vec<Apart>,
     },
     NeedsPhone {
         method: Method,
@@ -327,8 +331,8 @@ pub enum State {
         method: Method,
         reason: Reason,
         methods: Vec<Method>,
-        /// An attempt before it brought more than was left.
-        apart: Option<Apart>,
+        /// Attempts before it that brought more than was left.
+        kept_apart: Vec<Apart>,
     },
     /// An invoice that its merchant is still writing.
     Draft,
@@ -346,18 +350,20 @@ pub enum State {
     Cancelled {
         standing: Standing,
         /// More came than was left, before the end.
-        apart: Option<Apart>,
+        kept_apart: Vec<Apart>,
         return_url: Option<String>,
     },
-    /// Money that arrived after the end.
+    /// Money that arrived after the end: one payment, or the parts of an invoice.
     PaidLate {
         after: End,
-        receipt: Receipt,
+        receipts: Vec<Receipt>,
+        /// More came than was left, before the end.
+        kept_apart: Vec<Apart>,
         return_url: Option<String>,
     },
     AlreadyPaid {
-        receipt: Option<Receipt>,
-        second_payment: Option<Apart>,
+        receipts: Vec<Receipt>,
+        second_payments: Vec<Apart>,
         return_url: Option<String>,
     },
 }
@@ -365,7 +371,11 @@ pub enum State {
 /// Money that came in while more is awaited.
 #[derive(Debug, Clone)]
 pub enum Received {
-    Part(Amount),
+    Part {
+        amount: Amount,
+        /// Back to the shop that asked for it. Nobody is led there alone: more is to be paid.
+        return_url: Option<String>,
+    },
     /// It was more than what was left.
     Apart(Apart),
 }
@@ -373,6 +383,7 @@ pub enum Received {
 /// Money that is kept apart, until it is given back.
 #[derive(Debug, Clone)]
 pub struct Apart {
+    pub amount: Amount,
     /// The number of the payment, for the shop to find it.
     pub payment: String,
     pub refunded: Option<Refunded>,
@@ -401,6 +412,7 @@ pub enum End {
 
 #[derive(Debug, Clone)]
 pub struct Receipt {
+    pub amount: Amount,
     pub method: Method,
     /// Unix seconds.
     pub paid_at: i64,
@@ -445,6 +457,8 @@ pub enum CodeError {
     StaleForm,
     AmountChanged,
     NoNewPayment,
+    /// What its merchant takes no more is not begun anew; the code that was sent is still good.
+    NotSentAgain,
 }
 
 /// Why an attempt failed; the words of the API's `failure_reason`.

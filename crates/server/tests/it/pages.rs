@@ -1,5 +1,6 @@
 //! The hosted pages, driven by their forms as a browser without script would.
 
+mod asked;
 mod changes;
 mod drafts;
 mod following;

@@ -114,7 +114,9 @@ impl Side {
             None => None,
             Some(id) => {
                 let session = &self.sessions[id];
-                payer = session.phone.filter(|_| asked.kind == Kind::Link);
+                let is_open = !expired && matches!(session.state, SessionState::Pending | SessionState::Processing);
+                let is_told = asked.kind == Kind::Link || (asked.kind == Kind::Invoice && is_open);
+                payer = session.phone.filter(|_| is_told);
                 match session.state {
                     _ if expired => None,
                     SessionState::Processing if !self.is_sending(session) => return Err("payment_in_progress"),

@@ -3,7 +3,7 @@
 use domain::customer::Customer;
 use domain::organization::Organization;
 use domain::payment::{Again, Payer, PaymentSession, Told};
-use domain::{Id, Metadata, Method, Money, Msisdn, Refusal, Scope};
+use domain::{Id, Metadata, Method, Money, Msisdn, Refusal, Scope, Timestamp};
 use store::Tx;
 
 use super::{Initialize, Target, look_up_target};
@@ -51,9 +51,7 @@ impl Wanted {
         if let Some(method) = request.method
             && !object.offers(method, context, organization)
         {
-            let noun = object.payable().noun();
-            let message = format!("`payment_method` {} is not offered by this {noun}.", method.as_str());
-            faults.push(Fault::new("payment_method", FaultCode::NotAllowed, message));
+            faults.push(not_offered(object, method));
         }
         let session = current.map(|current| &current.session);
         let asked = match request.target {
@@ -230,6 +228,26 @@ fn lacks_phone(
         }
     };
     method.is_some_and(Method::needs_phone) && merged(payer, &known).phone.is_none()
+}
+
+/// Whether a payment that was begun could begin once more as it is.
+pub(super) fn refuse_unless_taken(
+    context: &Context,
+    organization: &Organization,
+    object: &PaidObject,
+    session: &PaymentSession,
+    method: Method,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    if !object.offers(method, context, organization) {
+        return Err(not_offered(object, method).into());
+    }
+    object.amount(Some(session.amount), organization, now).map(drop)
+}
+
+fn not_offered(object: &PaidObject, method: Method) -> Fault {
+    let message = format!("`payment_method` {} is not offered by this {}.", method.as_str(), object.payable().noun());
+    Fault::new("payment_method", FaultCode::NotAllowed, message)
 }
 
 pub(super) fn refuse_without_phone(session: &PaymentSession) -> Result<(), Failure> {

@@ -4,7 +4,7 @@
 use super::Payment;
 use crate::pages::amount;
 use crate::pages::text::plain;
-use crate::pages::view::{Amount, Field, FieldError, FieldKind, Label, PartError, PaymentPage};
+use crate::pages::view::{Amount, Field, FieldError, FieldKind, Label, Part, PartError, PaymentPage};
 
 /// Whether there is anything to type beside the methods.
 pub(super) fn asks(page: &PaymentPage) -> bool {
@@ -116,6 +116,18 @@ impl<'a> Payment<'a> {
     /// How an amount is written that could not be read.
     fn amount_format(&self, exponent: u8) -> String {
         self.t.with("part-format", "example", amount::example(exponent, self.page.language.locale))
+    }
+
+    pub(super) fn part_summary(&self, part: &Part) -> String {
+        self.t.get(if part.asked.is_some() { "part-other-summary" } else { "part-summary" })
+    }
+
+    pub(super) fn part_hint(&self, part: &Part) -> String {
+        let most = self.money(&part.most);
+        match &part.asked {
+            Some(asked) => self.t.with_two("part-other-hint", ("amount", &most), ("asked", &self.money(asked))),
+            None => self.t.with("part-hint", "amount", most),
+        }
     }
 
     pub(super) fn part_error(&self, error: &PartError, most: &Amount) -> String {

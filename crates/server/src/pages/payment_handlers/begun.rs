@@ -16,6 +16,7 @@ use crate::app::hosted;
 use crate::app::idempotency::Reply;
 use crate::app::payments::{Initialize, Target};
 use crate::error::Failure;
+use crate::fault::Fault;
 use crate::pages::answer::{Wrong, see_other};
 use crate::pages::form::Form;
 use crate::pages::note::{CodeFault, Note};
@@ -64,7 +65,17 @@ pub(super) async fn resend(call: &Call, form: &Form, key: IdempotencyKey) -> Res
             Ok(see_other(&address(&page_path::path(place_of(call, &reply)), call.language, &[])))
         }
         Err(Failure::TooOften) => Ok(call.to_page_with(&Note::Code { fault: CodeFault::TooOften })),
+        // The code that was sent is still good.
+        Err(Failure::Invalid(faults)) => Ok(call.to_page_with(&taken_no_more(&faults))),
         result => answer(call, result, None),
+    }
+}
+
+/// What a merchant takes no more of a payment that would begin anew: its amount, or its method.
+fn taken_no_more(faults: &[Fault]) -> Note {
+    match faults.iter().any(|fault| fault.field == "amount") {
+        true => Note::AmountChanged {},
+        false => Note::Code { fault: CodeFault::NotSentAgain },
     }
 }
 

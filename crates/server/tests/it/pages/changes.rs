@@ -21,7 +21,7 @@ use crate::invoices::{create, rice};
 use crate::world::{Payer, World};
 
 pub(super) const TOO_OLD: &str = "This page was too old. Nothing was sent.";
-const CHANGED: &str = "The amount to pay has changed. Nothing was sent.";
+pub(super) const CHANGED: &str = "The amount to pay has changed. Nothing was sent.";
 
 fn gmd(minor: i64) -> Money {
     Money::new(minor, Currency::gmd())
@@ -42,7 +42,7 @@ pub(super) async fn bill_anew(world: &World, id: Id<Invoice>, minor: i64) {
     world.app.commit(move |tx, context| invoices::update(tx, context, scope, id, &change)).await.unwrap();
 }
 
-async fn record(world: &World, id: Id<Invoice>, minor: i64) {
+pub(super) async fn record(world: &World, id: Id<Invoice>, minor: i64) {
     let new = NewPayment { amount: gmd(minor), method: OfflineMethod::Cash, transaction_id: None, notes: None };
     let scope = world.scope;
     let recorded = world.app.commit(move |tx, context| invoices::record_payment(tx, context, scope, id, &new, "key"));
@@ -59,7 +59,7 @@ pub(super) async fn set(world: &World, change: SettingsChange) {
     changed.await.unwrap();
 }
 
-async fn looked_up(world: &World, id: Id<Invoice>) -> Hosted {
+pub(super) async fn looked_up(world: &World, id: Id<Invoice>) -> Hosted {
     let place = Place { payable: Payable::Invoice(id), session: None };
     world.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await.unwrap()
 }
@@ -203,6 +203,37 @@ async fn a_code_pays_what_its_own_tab_shows() {
     first.press("/code", &[("code", "123456")]).await;
     first.reach("We received 80.00 GMD").await;
     assert_eq!(begun(&world, id).await, [gmd(5_000), gmd(8_000)]);
+    world.has_clean_books().await;
+}
+
+/// What its merchant takes no more does not begin anew, and the code that was sent still pays.
+#[tokio::test]
+async fn a_code_is_sent_again_only_for_what_is_taken_still() {
+    let world = World::new().await;
+    world.clock.stop();
+    for (is_of_amount, told) in [(true, CHANGED), (false, "A new code can’t be sent any more.")] {
+        take_parts(&world, true).await;
+        let (id, mut payer) = billed(&world).await;
+        ask_for_code(&mut payer, "50").await;
+        let again = payer.prepare("/resend", &[]);
+        world.clock.advance(Duration::from_secs(31));
+        if is_of_amount {
+            take_parts(&world, false).await;
+        } else {
+            let methods = Some(vec![Method::Card, Method::Wave]);
+            set(&world, SettingsChange { enabled_methods: methods, ..SettingsChange::default() }).await;
+            payer.reload().await;
+            assert!(!payer.page.has_form("/resend"), "{}", payer.page.body);
+        }
+        payer.open(world.send(again).await.location()).await;
+        assert_eq!(payer.page.heading(), "Enter the code");
+        assert!(payer.page.says(told), "{}", payer.page.body);
+        assert_eq!(begun(&world, id).await, [gmd(5_000)]);
+        payer.press("/code", &[("code", "123456")]).await;
+        world.clock.advance(Duration::from_secs(1));
+        payer.reach("We received 50.00 GMD").await;
+        assert_eq!(begun(&world, id).await, [gmd(5_000)]);
+    }
     world.has_clean_books().await;
 }
 

@@ -2,14 +2,20 @@
 
 use std::time::Duration;
 
+use dalasi::app::idempotency::Reply;
 use dalasi::app::invoices;
 use dalasi::app::organizations::SettingsChange;
+use dalasi::app::payments::{Initialize, Target};
+use dalasi::app::sessions::Payment;
+use dalasi::error::Failure;
 use domain::invoice::Invoice;
+use domain::payment::Payable;
+use domain::rail::Report;
 use domain::{Id, Method};
 
-use super::changes::{bill_anew, billed, link_with_a_way_back, set};
+use super::changes::{bill_anew, billed, link_with_a_way_back, looked_up, record, set, take_parts};
 use super::replaced::on_own_page;
-use crate::world::{Payer, World, post};
+use crate::world::{Page, Payer, World, post};
 
 const APART: &str = "is kept apart";
 const CHECKED: &str = "A payment is still being checked.";
@@ -64,6 +70,87 @@ async fn an_attempt_that_fails_beside_it_is_not_all_that_there_is() {
     // Of this attempt; and of the one before, that it is there.
     assert!(payer.page.says("An earlier payment was more than what was left."), "{}", payer.page.body);
     assert!(payer.page.says(APART), "{}", payer.page.body);
+    world.has_clean_books().await;
+}
+
+/// Beside one payment of so much.
+fn names(page: &Page, amount: &str) -> bool {
+    page.body.contains(&format!("<dt>Amount</dt><dd>{amount}\u{a0}GMD</dd>"))
+}
+
+/// Whatever was begun or paid since.
+#[tokio::test]
+async fn what_is_kept_apart_is_told_as_long_as_more_is_awaited() {
+    let world = World::new().await;
+    let (id, mut payer) = overpaid(&world).await;
+    take_parts(&world, true).await;
+    let apart = looked_up(&world, id).await.is_paid_by().next().unwrap().id.to_string();
+    let tells = |payer: &Payer<'_>| {
+        let earlier = payer.page.says("An earlier payment was more than what was left.") && payer.page.says(APART);
+        earlier && payer.page.says(&apart) && names(&payer.page, "115.00")
+    };
+    payer.choose(Method::Wave).await;
+    payer.press("/other", &[]).await;
+    assert!(payer.page.has_form("/method") && tells(&payer), "{}", payer.page.body);
+    payer.press("/method", &[("amount", "50"), ("method", "afrimoney")]).await;
+    payer.press("/phone", &[("phone", "+2207000000")]).await;
+    world.clock.advance(Duration::from_secs(1));
+    until(&mut payer, "We received 50.00 GMD").await;
+    assert!(tells(&payer), "{}", payer.page.body);
+    // Once, where it is the last that came.
+    let (_, payer) = overpaid(&world).await;
+    assert_eq!(payer.page.body.matches(APART).count(), 1, "{}", payer.page.body);
+    world.has_clean_books().await;
+}
+
+/// All of it, and not what the invoice was about.
+#[tokio::test]
+async fn every_part_that_came_after_the_end_is_told() {
+    let world = World::new().await;
+    world.rest().await;
+    take_parts(&world, true).await;
+    let (id, mut payer) = billed(&world).await;
+    for (part, method) in [("40", "wave"), ("30", "card")] {
+        payer.press("/method", &[("amount", part), ("method", method)]).await;
+        payer.press("/other", &[]).await;
+    }
+    let scope = world.scope;
+    world.app.commit(move |tx, context| invoices::cancel(tx, context, scope, id)).await.unwrap();
+    let begun: Vec<_> =
+        looked_up(&world, id).await.attempts.iter().map(|attempt| (attempt.id, attempt.amount)).collect();
+    assert_eq!(begun.len(), 2);
+    let (mut sum, mut told) = (0, Vec::new());
+    for (attempt, amount) in begun {
+        let report = Report::Paid { amount, rail_reference: "R-1".into() };
+        world.app.report(world.scope, attempt, report, None).await.unwrap();
+        sum += amount.minor;
+        told.push((attempt.to_string(), amount.to_string()));
+        payer.reload().await;
+        assert_eq!(payer.page.heading(), "Your money arrived late");
+        let title = format!("Your money arrived late · {}.00 GMD", sum / 100);
+        assert!(payer.page.says(&title), "{}", payer.page.body);
+        for (attempt, amount) in &told {
+            assert!(payer.page.says(attempt) && names(&payer.page, amount), "{amount}: {}", payer.page.body);
+        }
+    }
+    world.has_clean_books().await;
+}
+
+#[tokio::test]
+async fn whose_part_was_recorded_by_hand_is_no_one_who_did_not_pay() {
+    let world = World::new().await;
+    let (id, mut payer) = billed(&world).await;
+    let failure_url = Some("https://shop.example/sorry".to_owned());
+    let request = Initialize { failure_url, ..Initialize::of(Target::Object(Payable::Invoice(id))) };
+    let render = |_: Result<&Payment, &Failure>| Reply::new(200, String::new());
+    world.app.initialize(world.scope, request, None, None, render).await.unwrap();
+    payer.reload().await;
+    let leave = payer.prepare("/leave", &[]);
+    record(&world, id, 5_000).await;
+    payer.reload().await;
+    assert!(payer.page.has_form("/method") && !payer.page.has_form("/leave"), "{}", payer.page.body);
+    payer.open(world.send(leave).await.location()).await;
+    assert!(payer.page.has_form("/method") && !payer.page.says("You did not pay"), "{}", payer.page.body);
     world.has_clean_books().await;
 }
 
