@@ -40,12 +40,15 @@ mod webhook_endpoints;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
+use axum::http::request::Parts;
 use axum::http::{HeaderName, Method, header};
 use tokio::sync::watch;
 use tower_http::cors::{Any, CorsLayer};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::answer::Problem;
+use self::envelope::EdgeSettings;
 use crate::app::App;
 use crate::metrics::Metrics;
 use crate::rate_limit::{Rate, RateLimits};
@@ -195,7 +198,24 @@ static PLAIN: LazyLock<Plain> = LazyLock::new(|| {
     }
 });
 
-/// All of it, with the pages that explain it. Unknown paths and the envelope are the caller's to add.
+/// Closes a router that this API is in: as [`envelope::wrap`] does, but whoever follows their requests is told of those, too, that no
+/// route takes.
+pub fn wrap(router: Router, api: &Api, settings: EdgeSettings) -> Router {
+    let (of_path, of_verb) = (api.clone(), api.clone());
+    let router = router
+        .fallback(move |parts: Parts| async move {
+            let problem = Problem::route_not_found(parts.uri.path());
+            caller::note_untaken(&of_path, parts).await;
+            problem
+        })
+        .method_not_allowed_fallback(move |parts: Parts| async move {
+            caller::note_untaken(&of_verb, parts).await;
+            Problem::method_not_allowed()
+        });
+    envelope::close(router, settings)
+}
+
+/// All of it, with the pages that explain it. Unknown paths and the envelope are [`wrap`]'s to add.
 pub fn router(api: Api) -> Router {
     let Plain { of_health, for_everybody, for_merchants } = &*PLAIN;
     let limited = |limit: caller::OfAddress| {

@@ -13,7 +13,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::damage::{Checksums, Damage};
+use crate::damage::{Damage, Watched};
 use crate::error::Error;
 use crate::migrate::{hex, latest_applied, table_names};
 use crate::settings::Dialect;
@@ -90,12 +90,12 @@ fn dump(tx: &mut Tx<'_>, latest: i64, tables: &[&str], writer: impl Write) -> Re
     let (mut rows, mut damage) = (BTreeMap::new(), Damage::default());
     for table in tables.iter().filter(|table| is_there(table)) {
         let columns = columns_of(tx, table)?;
-        let checksums = Checksums::of(&columns);
+        let watched = Watched::of(&columns);
         out.line(&TableHeader { table: (*table).to_owned(), columns: columns.clone() })?;
         let mut count = 0;
         tx.each_row(&format!("select {} from {table}", columns.join(", ")), &mut |row| {
             count += 1;
-            damage.look_at(table, checksums, row.values());
+            damage.look_at(table, &watched, row.values());
             out.line(&row.values().iter().map(to_json).collect::<Vec<_>>())
         })?;
         rows.insert((*table).to_owned(), count);

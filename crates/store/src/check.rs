@@ -1,10 +1,13 @@
 //! Reads a backup through, without a database: each line parses, and the counts and the checksum are right.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
+use domain::organization::Organization;
+
 use crate::backup::{Summary, TableHeader, Trailer, from_json};
-use crate::damage::{Checksums, Damage};
+use crate::damage::{Damage, Watched};
+use crate::entity::Entity;
 use crate::error::Error;
 use crate::queries::repair::Columns;
 use crate::restore::Input;
@@ -35,6 +38,33 @@ pub fn find_in_backup(reader: impl BufRead, table: &str, key: &Columns) -> Resul
     Ok((summary, found))
 }
 
+/// The organizations of a backup, as far as it can be read: those behind a place where it is torn or damaged are not known.
+pub fn organizations_in_backup(reader: impl BufRead) -> BTreeSet<String> {
+    let (mut input, mut found) = (Input::new(reader), BTreeSet::new());
+    // Of their table, once it has begun.
+    let mut place = None;
+    if input.header().is_err() {
+        return found;
+    }
+    while let Ok(line) = input.line() {
+        if line.starts_with(b"[") {
+            let fields: Vec<serde_json::Value> = serde_json::from_slice(&line).unwrap_or_default();
+            let id = place.and_then(|place: usize| fields.get(place)).and_then(serde_json::Value::as_str);
+            found.extend(id.map(str::to_owned));
+            continue;
+        }
+        let table = serde_json::from_slice::<TableHeader>(&line).ok();
+        match table.filter(|_| place.is_none()) {
+            Some(table) if table.table == Organization::TABLE => {
+                place = table.columns.iter().position(|column| column == "organization_id");
+            }
+            Some(_) => {}
+            None => break,
+        }
+    }
+    found
+}
+
 /// `each` gets the rows as they come, before it is known whether the backup is whole.
 fn read_through(reader: impl BufRead, mut each: impl FnMut(&TableHeader, Vec<Value>)) -> Result<Summary, Error> {
     let damaged = |what: &str| Error::Backup(format!("the backup is damaged or incomplete ({what})"));
@@ -42,16 +72,15 @@ fn read_through(reader: impl BufRead, mut each: impl FnMut(&TableHeader, Vec<Val
     let header = input.header()?;
     let mut rows: BTreeMap<String, u64> = BTreeMap::new();
     let mut damage = Damage::default();
-    let mut reading: Option<(TableHeader, Checksums, u64)> = None;
+    let mut reading: Option<(TableHeader, Watched, u64)> = None;
     loop {
-        let before = input.sha256();
         let line = input.line()?;
         if line.starts_with(b"[") {
-            let (table, checksums, count) = reading.as_mut().ok_or_else(|| damaged("a row before its table"))?;
+            let (table, watched, count) = reading.as_mut().ok_or_else(|| damaged("a row before its table"))?;
             let fields: Vec<serde_json::Value> = serde_json::from_slice(&line).map_err(|_| damaged("a row"))?;
             let read = fields.into_iter().map(from_json).collect::<Result<Vec<_>, _>>();
             let row = read.ok().filter(|row| row.len() == table.columns.len()).ok_or_else(|| damaged("a row"))?;
-            damage.look_at(&table.table, *checksums, &row);
+            damage.look_at(&table.table, watched, &row);
             *count += 1;
             each(table, row);
             continue;
@@ -61,16 +90,17 @@ fn read_through(reader: impl BufRead, mut each: impl FnMut(&TableHeader, Vec<Val
         }
         if line.starts_with(b"{\"table\":") {
             let table: TableHeader = serde_json::from_slice(&line).map_err(|_| damaged("a table's header"))?;
-            let checksums = Checksums::of(&table.columns);
-            reading = Some((table, checksums, 0));
+            let watched = Watched::of(&table.columns);
+            reading = Some((table, watched, 0));
             continue;
         }
+        let sha256 = input.sha256();
         let mut trailer =
-            serde_json::to_vec(&Trailer { rows: &rows, sha256: &before }).map_err(|_| damaged("the trailer"))?;
+            serde_json::to_vec(&Trailer { rows: &rows, sha256: &sha256 }).map_err(|_| damaged("the trailer"))?;
         trailer.push(b'\n');
         if line != trailer || !input.is_at_end()? {
             return Err(damaged("its counts or its checksum"));
         }
-        return Ok(Summary { schema: header.schema, created_at: header.created_at, rows, sha256: before, damage });
+        return Ok(Summary { schema: header.schema, created_at: header.created_at, rows, sha256, damage });
     }
 }

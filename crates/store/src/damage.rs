@@ -1,4 +1,5 @@
-//! Rows of a backup that are not what was written, by the checksums of documents and events.
+//! Rows of a backup that are not what was written: by the checksums of documents and events, by whether those parse that have none,
+//! and because no text that this program stores holds U+0000.
 //!
 //! They are copied as they are, with all that is right; whoever makes the copy, or reads it, is told.
 
@@ -9,8 +10,7 @@ use crate::sql::{FromValue, Value};
 
 /// More than these are counted and not named.
 const MOST_NAMED: usize = 100;
-/// The columns that name a row with a checksum, behind its organization.
-const MODE: usize = 1;
+/// The column that names a row with a checksum, behind its organization and mode.
 const ID: usize = 2;
 /// What stands for a name that is no text any more.
 const UNREADABLE: &str = "?";
@@ -45,17 +45,17 @@ impl Damage {
         self.unnamed() == 0 && others.unnamed() == 0 && self.rows.iter().all(is_among)
     }
 
-    pub(crate) fn look_at(&mut self, table: &str, checksums: Checksums, row: &[Value]) {
-        if checksums.hold_for(row) {
+    pub(crate) fn look_at(&mut self, table: &str, columns: &Watched, row: &[Value]) {
+        if columns.checksums.hold_for(row) && !row.iter().any(holds_nul) {
             return;
         }
         self.count += 1;
         if self.rows.len() < MOST_NAMED {
-            let name = |column: usize| {
-                let name = row.get(column).and_then(|name| String::from_value(name).ok());
-                name.unwrap_or_else(|| UNREADABLE.to_owned())
+            let name = |column: Option<usize>| {
+                let name = column.and_then(|column| row.get(column)).filter(|name| !holds_nul(name));
+                name.and_then(|name| String::from_value(name).ok()).unwrap_or_else(|| UNREADABLE.to_owned())
             };
-            self.rows.push(DamagedRow { table: table.to_owned(), mode: name(MODE), id: name(ID) });
+            self.rows.push(DamagedRow { table: table.to_owned(), mode: name(columns.mode), id: name(columns.id) });
         }
     }
 }
@@ -66,9 +66,30 @@ impl DamagedRow {
     }
 }
 
+/// PostgreSQL can't store it, and nothing is written that one database alone would take.
+pub(crate) fn holds_nul(value: &Value) -> bool {
+    matches!(value, Value::Text(text) if text.contains('\0'))
+}
+
+/// What is looked at of a table's rows.
+pub(crate) struct Watched {
+    checksums: Checksums,
+    mode: Option<usize>,
+    id: Option<usize>,
+}
+
+impl Watched {
+    pub(crate) fn of(columns: &[String]) -> Self {
+        let place = |name: &str| columns.iter().position(|column| column == name);
+        let checksums = Checksums::of(columns);
+        let id = if matches!(checksums, Checksums::Nowhere) { place("id") } else { Some(ID) };
+        Self { checksums, mode: place("mode"), id }
+    }
+}
+
 /// Where a table's checksums are.
 #[derive(Clone, Copy)]
-pub(crate) enum Checksums {
+enum Checksums {
     /// It has none; events of an earlier schema have none either.
     Nowhere,
     InDocument {
@@ -82,7 +103,7 @@ pub(crate) enum Checksums {
 
 impl Checksums {
     /// By the names of its columns, which are the same for every kind of document.
-    pub(crate) fn of(columns: &[String]) -> Self {
+    fn of(columns: &[String]) -> Self {
         let place = |name: &str| columns.iter().position(|column| column == name);
         match (place("doc"), place("body"), place("body_crc32")) {
             (Some(document), _, _) => Self::InDocument { document },
@@ -96,11 +117,11 @@ impl Checksums {
         match self {
             Self::Nowhere => true,
             Self::InDocument { document } => match &row[document] {
-                Value::Text(document) => checksum::check(document, format_args!("it")).is_ok(),
+                Value::Text(document) => checksum::is_whole(document),
                 Value::Null | Value::Integer(_) | Value::Blob(_) => false,
             },
             Self::BesideBody { body, sum } => match (&row[body], Option::<i64>::from_value(&row[sum])) {
-                (Value::Text(body), Ok(sum)) => checksum::check_beside(body, sum, format_args!("it")).is_ok(),
+                (Value::Text(body), Ok(sum)) => checksum::is_whole_beside(body, sum),
                 _ => false,
             },
         }
@@ -114,7 +135,7 @@ mod tests {
     fn found(columns: &[&str], row: &[Value]) -> Vec<String> {
         let columns: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
         let mut damage = Damage::default();
-        damage.look_at("things", Checksums::of(&columns), row);
+        damage.look_at("things", &Watched::of(&columns), row);
         damage.rows.into_iter().map(|row| row.id).collect()
     }
 
@@ -127,6 +148,17 @@ mod tests {
         assert_eq!(document(written.replace(":1,", ":2,").into()), ["a"]);
         assert_eq!(document(written.into_bytes().into()), ["a"]);
         assert_eq!(document("{\"a\":2}".into()), [""; 0], "of a version that kept none");
+        assert_eq!([document("{\"a\":2|".into()), document("{\"a\"".into())], [["a"], ["a"]]);
+    }
+
+    #[test]
+    fn a_text_that_nobody_can_have_written_is_damaged_in_any_table() {
+        let row = |columns: &[&str], id: &str, text: &str| found(columns, &["o".into(), id.into(), text.into()]);
+        let columns = ["organization_id", "id", "reason"];
+        assert_eq!(row(&columns, "a", "why\\u0000"), [""; 0]);
+        assert_eq!(row(&columns, "a", "w\0y"), ["a"]);
+        assert_eq!(row(&columns, "\0", "why"), [UNREADABLE]);
+        assert_eq!(row(&["organization_id", "name", "reason"], "a", "\0"), [UNREADABLE]);
     }
 
     #[test]

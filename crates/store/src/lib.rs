@@ -36,7 +36,7 @@ mod wakes;
 pub const EXIT_SYNC_FAILED: i32 = 74;
 
 pub use backup::{Summary, backup};
-pub use check::{check_backup, find_in_backup, is_backup};
+pub use check::{check_backup, find_in_backup, is_backup, organizations_in_backup};
 pub use clock::{Clock, EntropySource};
 pub use condition::{Condition, Server, size};
 pub use damage::{Damage, DamagedRow};

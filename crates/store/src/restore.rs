@@ -9,8 +9,8 @@ use aws_lc_rs::digest::{Context, SHA256};
 
 use crate::backup::{FORMAT, Header, LEFT_OUT, Summary, TableHeader, Trailer, VERSION, columns_of, from_json};
 use crate::clock::{Clock, EntropySource};
-use crate::damage::{Checksums, Damage};
-use crate::error::Error;
+use crate::damage::{Damage, Watched, holds_nul};
+use crate::error::{Error, SqlKind};
 use crate::lease;
 use crate::migrate::{BEGUN, Schema, hex, latest_applied, table_names};
 use crate::queries::jobs;
@@ -24,6 +24,8 @@ const LINE_LIMIT: u64 = 64 * 1024 * 1024;
 /// What is collected before it is sent: so many rows, or about so many bytes.
 const BATCH: usize = 200;
 const BATCH_BYTES: usize = 4 << 20;
+/// How the last line begins, which holds the checksum of the lines before it.
+const TRAILER: &[u8] = b"{\"rows\":";
 
 /// The database must not be in use and must hold nothing: what holds something is left as it is. Afterwards it has the newest
 /// schema.
@@ -119,19 +121,20 @@ fn load_tables(tx: &mut Tx<'_>, header: &Header, mut input: Input<impl BufRead>)
     let (mut rows, mut damage) = (BTreeMap::new(), Damage::default());
     let (mut unflushed, mut unflushed_bytes) = (0, 0);
     loop {
-        let before = input.sha256();
         let line = input.line()?;
         if line.starts_with(b"[") {
             let loading = loading.as_mut().ok_or_else(|| damaged("a row before its table"))?;
             loading.insert(tx, &line, &mut damage)?;
             (unflushed, unflushed_bytes) = (unflushed + 1, unflushed_bytes + line.len());
             if unflushed == BATCH || unflushed_bytes >= BATCH_BYTES {
-                tx.flush()?;
+                tx.flush().map_err(|error| loading.refused(error, None))?;
                 (unflushed, unflushed_bytes) = (0, 0);
             }
             continue;
         }
         if let Some(done) = loading.take() {
+            tx.flush().map_err(|error| done.refused(error, None))?;
+            (unflushed, unflushed_bytes) = (0, 0);
             rows.insert(done.table, done.count);
         }
         if line.starts_with(b"{\"table\":") {
@@ -142,9 +145,9 @@ fn load_tables(tx: &mut Tx<'_>, header: &Header, mut input: Input<impl BufRead>)
             loading = Some(Loading::start(tx, table)?);
             continue;
         }
-        tx.flush()?;
+        let sha256 = input.sha256();
         let mut trailer =
-            serde_json::to_vec(&Trailer { rows: &rows, sha256: &before }).map_err(|_| damaged("the trailer"))?;
+            serde_json::to_vec(&Trailer { rows: &rows, sha256: &sha256 }).map_err(|_| damaged("the trailer"))?;
         trailer.push(b'\n');
         if line != trailer || !input.is_at_end()? {
             return Err(damaged("its counts or its checksum"));
@@ -164,7 +167,7 @@ fn load_tables(tx: &mut Tx<'_>, header: &Header, mut input: Input<impl BufRead>)
             jobs::count_as_begun(tx)?;
         }
         sample(tx, &present)?;
-        return Ok(Summary { schema: header.schema, created_at: header.created_at, rows, sha256: before, damage });
+        return Ok(Summary { schema: header.schema, created_at: header.created_at, rows, sha256, damage });
     }
 }
 
@@ -182,7 +185,9 @@ struct Loading {
     table: String,
     insert: String,
     columns: usize,
-    checksums: Checksums,
+    /// Which of them names a row, if one does.
+    id: Option<usize>,
+    watched: Watched,
     count: u64,
 }
 
@@ -195,8 +200,8 @@ impl Loading {
         let placeholders: Vec<_> = (1..=known.len()).map(|number| format!("${number}")).collect();
         let insert =
             format!("insert into {} ({}) values ({})", header.table, known.join(", "), placeholders.join(", "));
-        let checksums = Checksums::of(&known);
-        Ok(Self { table: header.table, insert, columns: known.len(), checksums, count: 0 })
+        let (watched, id) = (Watched::of(&known), known.iter().position(|column| column == "id"));
+        Ok(Self { table: header.table, insert, columns: known.len(), id, watched, count: 0 })
     }
 
     fn insert(&mut self, tx: &mut Tx<'_>, line: &[u8], damage: &mut Damage) -> Result<(), Error> {
@@ -205,9 +210,36 @@ impl Loading {
             return Err(damaged("the length of a row"));
         }
         let values = fields.into_iter().map(from_json).collect::<Result<Vec<Value>, _>>()?;
-        damage.look_at(&self.table, self.checksums, &values);
+        damage.look_at(&self.table, &self.watched, &values);
         self.count += 1;
-        tx.append(&self.table, &self.insert, &values)
+        // PostgreSQL is sent several together, but for what it is known to refuse.
+        let is_alone = tx.dialect() == Dialect::Sqlite || values.iter().any(holds_nul);
+        let appended = tx.append_as_found(&self.table, &self.insert, &values);
+        appended.map_err(|error| self.refused(error, is_alone.then_some(values.as_slice())))
+    }
+
+    /// What the database says no to, with the row it says that of; where several were sent together, with the last of them. Anything
+    /// else that goes wrong is of no row.
+    fn refused(&self, error: Error, row: Option<&[Value]>) -> Error {
+        let Error::Sql { kind, message } = error else { return error };
+        let (table, count) = (&self.table, self.count);
+        let Some(row) = row else {
+            return Error::Sql {
+                kind,
+                message: format!("{table}, among the rows as far as number {count}: {message}"),
+            };
+        };
+        let id = match self.id.and_then(|id| row.get(id)) {
+            Some(Value::Text(id)) if id.bytes().all(|letter| letter.is_ascii_graphic()) => format!(" ({id})"),
+            Some(_) | None => String::new(),
+        };
+        let what = format!("row {count} of {table}{id}: {message}");
+        match kind {
+            SqlKind::Type if row.iter().any(holds_nul) => {
+                Error::Backup(format!("{what}, which PostgreSQL can't store; the embedded database can"))
+            }
+            _ => Error::Sql { kind, message: what },
+        }
     }
 }
 
@@ -253,7 +285,7 @@ impl<R: BufRead> Input<R> {
         Self { reader, digest: Context::new(&SHA256) }
     }
 
-    /// The SHA-256 of the lines so far, in hex.
+    /// The SHA-256 of the lines so far, but for a trailer, in hex.
     pub(crate) fn sha256(&self) -> String {
         hex(self.digest.clone().finish().as_ref())
     }
@@ -273,7 +305,9 @@ impl<R: BufRead> Input<R> {
         if line.last() != Some(&b'\n') {
             return Err(damaged("its end is missing"));
         }
-        self.digest.update(&line);
+        if !line.starts_with(TRAILER) {
+            self.digest.update(&line);
+        }
         Ok(line)
     }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use domain::Entropy;
 
+use crate::damage::holds_nul;
 use crate::error::{Error, SqlKind};
 use crate::settings::Dialect;
 use crate::settled::Settled;
@@ -226,6 +227,14 @@ impl<'c> Tx<'c> {
         self.attempt_write(values, |conn| conn.append(table, sql, values))
     }
 
+    /// The same with what a backup holds, whatever somebody made of it: a text with U+0000 too, where the database can store one.
+    pub(crate) fn append_as_found(&mut self, table: &str, sql: &str, values: &[Value]) -> Result<(), Error> {
+        match self.conn.dialect() {
+            Dialect::Sqlite => self.attempt_write(&[], |conn| conn.append(table, sql, values)),
+            Dialect::Postgres => self.append(table, sql, values),
+        }
+    }
+
     /// A write that must touch exactly one row. A miss means that another transaction was faster: nothing is committed
     /// and the whole closure runs again.
     pub fn guarded(&mut self, table: &str, sql: &str, values: &[Value]) -> Result<(), Error> {
@@ -367,7 +376,7 @@ impl<'c> Tx<'c> {
             return Err(doom.clone());
         }
         // PostgreSQL can't store U+0000 and SQLite would: refused alike, before either sees it.
-        let is_refused = values.iter().any(|value| matches!(value, Value::Text(text) if text.contains('\0')));
+        let is_refused = values.iter().any(holds_nul);
         let result = match is_refused {
             true => Err(Error::sql(SqlKind::Type, "a text contains U+0000")),
             false => act(self.conn),

@@ -4,9 +4,9 @@
 use domain::{Mode, Scope};
 use serde::Serialize;
 use store::queries::organizations;
-use store::queries::repair::{self, Columns, KINDS, Kind};
+use store::queries::repair::{self, Columns, KINDS, Kind, NO_CHECKSUM};
 use store::queries::verify::{self, strays};
-use store::{Error, SqlKind, Store, Summary, Tx, Value};
+use store::{Error, Store, Summary, Tx, Value};
 
 use super::keys;
 use crate::error::Failure;
@@ -34,6 +34,8 @@ pub struct Found {
     pub damaged: Vec<DamagedRow>,
     /// All of them, those that were not kept included.
     pub damaged_count: u64,
+    /// Everything was looked at, as far as it can be read.
+    pub is_complete: bool,
 }
 
 impl Found {
@@ -47,9 +49,10 @@ impl Found {
     }
 }
 
-/// Looks at every text that has a checksum, a page in each of many snapshots; `tell` hears how many rows it has come past.
-pub async fn look(store: &Store, mut tell: impl FnMut(u64)) -> Result<Found, Failure> {
-    let (mut found, mut scopes) = (Found::default(), Vec::new());
+/// Looks at every text that has a checksum, a page in each of many snapshots; `tell` hears how many rows it has come past. What ends the
+/// look takes nothing of what it has `found`.
+pub async fn look(store: &Store, found: &mut Found, mut tell: impl FnMut(u64)) -> Result<(), Failure> {
+    let mut scopes = Vec::new();
     for scope in store.read(organizations::scopes_as_found).await? {
         match scope {
             Ok(scope) => scopes.push(scope),
@@ -58,13 +61,14 @@ pub async fn look(store: &Store, mut tell: impl FnMut(u64)) -> Result<Found, Fai
     }
     for scope in scopes {
         for kind in &KINDS {
-            look_through(store, kind, scope, &mut found, &mut tell).await?;
+            look_through(store, kind, scope, found, &mut tell).await?;
         }
     }
     for look in 0..strays::SCOPE_LOOKS {
-        look_for_strays(store, look, &mut found).await?;
+        look_for_strays(store, look, found).await?;
     }
-    Ok(found)
+    found.is_complete = true;
+    Ok(())
 }
 
 /// The rows of a table whose organization or mode nobody has: no walk comes past them.
@@ -75,21 +79,20 @@ async fn look_for_strays(store: &Store, look: usize, found: &mut Found) -> Resul
     let mut place = strays::Place::default();
     while !place.is_end {
         let from = place.clone();
-        let page = store.read(move |tx| {
+        let page = read(store, move |tx| {
             verify::take_time(tx);
             let mut place = from.clone();
             let strays = strays::find(tx, look, &mut place)?;
-            Ok::<_, Error>((strays, place))
+            Ok((strays, place))
         });
-        match page.await {
+        match page.await? {
             Ok((strays, behind)) => {
                 for stray in strays {
                     found.add(stray.table, None, stray.row, stray.what.to_owned());
                 }
                 place = behind;
             }
-            Err(error) => {
-                let why = of_a_row(error)?;
+            Err(why) => {
                 let what = format!("whose its rows are can't be read to the end: {why}");
                 found.add(strays::table(look), None, "?".to_owned(), what);
                 return Ok(());
@@ -109,11 +112,11 @@ async fn look_through(
     let mut after = Some(String::new());
     while let Some(behind) = after.take() {
         let from = behind.clone();
-        let page = store.read(move |tx| {
+        let page = read(store, move |tx| {
             verify::take_time(tx);
             kind.page(tx, scope, &from)
         });
-        match page.await {
+        match page.await? {
             Ok(page) => {
                 found.checked += u64::try_from(page.rows.len()).unwrap_or(u64::MAX);
                 for (id, fault) in page.rows {
@@ -123,10 +126,7 @@ async fn look_through(
                 }
                 after = page.next;
             }
-            Err(error) => {
-                of_a_row(error)?;
-                after = look_one_by_one(store, kind, scope, &behind, found).await?;
-            }
+            Err(_) => after = look_one_by_one(store, kind, scope, &behind, found).await?,
         }
         tell(found.checked);
     }
@@ -142,14 +142,13 @@ async fn look_one_by_one(
     found: &mut Found,
 ) -> Result<Option<String>, Failure> {
     let from = behind.to_owned();
-    let listed = store.read(move |tx| {
+    let listed = read(store, move |tx| {
         verify::take_time(tx);
         kind.ids(tx, scope, &from)
     });
-    let (ids, next) = match listed.await {
+    let (ids, next) = match listed.await? {
         Ok(listed) => listed,
-        Err(error) => {
-            let why = of_a_row(error)?;
+        Err(why) => {
             let id = if behind.is_empty() { "?".to_owned() } else { format!("behind {behind}") };
             let what = format!("it can't be read, and the rest of the table was not looked at: {why}");
             found.add(kind.table, Some(scope), id, what);
@@ -158,9 +157,9 @@ async fn look_one_by_one(
     };
     for id in ids {
         let asked = id.clone();
-        let what = match store.read(move |tx| kind.find(tx, scope, &asked)).await {
+        let what = match read(store, move |tx| kind.find(tx, scope, &asked)).await? {
             Ok(row) => row.and_then(|row| kind.fault(&row)),
-            Err(error) => Some(format!("it can't be read: {}", of_a_row(error)?)),
+            Err(why) => Some(format!("it can't be read: {why}")),
         };
         found.checked += 1;
         if let Some(what) = what {
@@ -170,11 +169,24 @@ async fn look_one_by_one(
     Ok(next)
 }
 
-/// Why a row can't be read, where that is because of what somebody made of it.
-fn of_a_row(error: Error) -> Result<String, Failure> {
-    match error {
-        Error::Corrupt(why) | Error::Sql { kind: SqlKind::Type, message: why } | Error::Panic(why) => Ok(why),
-        error => Err(error.into()),
+/// What there is to read, or why it can't be read where the database can. A disk that can't read a sector is told in the words of a
+/// database that is away: so it is asked for something else, and once more for this.
+async fn read<T, F>(store: &Store, look: F) -> Result<Result<T, String>, Failure>
+where
+    F: Fn(&mut Tx<'_>) -> Result<T, Error> + Clone + Send + Sync + 'static,
+    T: Send + 'static,
+{
+    let mut looked = store.read(look.clone()).await;
+    if matches!(looked, Err(Error::Unavailable(_))) {
+        store.read(repair::schema).await?;
+        looked = store.read(look).await;
+    }
+    match looked {
+        Ok(found) => Ok(Ok(found)),
+        Err(Error::Corrupt(why) | Error::Sql { message: why, .. } | Error::Panic(why) | Error::Unavailable(why)) => {
+            Ok(Err(why))
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -204,6 +216,11 @@ impl Case {
     /// What names it in a backup.
     pub fn key(&self) -> Columns {
         self.kind.key(self.scope, &self.id)
+    }
+
+    /// Whether its checksum can still be read, so that it says which text belongs here.
+    pub fn has_checksum(&self) -> bool {
+        self.kind.checksum(&self.row) != NO_CHECKSUM
     }
 
     /// As it stands, with a checksum that says so, or why that can't be what was written.

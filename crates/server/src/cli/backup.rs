@@ -4,6 +4,7 @@
 //! same the command fails: whoever makes room for new backups then keeps the earlier ones, as this does.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -33,9 +34,13 @@ Examples:
   set -o pipefail; dalasi backup - | gzip | ssh safe 'umask 077; cat > new.part' && ssh safe 'mv new.part dalasi.backup.gz'";
 
 const DAMAGE: &str = "\
-Exit code 1 also where rows in the database are damaged, by their checksums: the command names them. The backup is whole and has
-them as they are; it replaces no earlier one, and gets that one's name with .damaged behind it. What has that name already
-makes room if all these rows are damaged in it too; otherwise the time of the new one is put behind its name as well.";
+FILE may be a link to an earlier backup: then that one is replaced, where it is. A backup of another installation makes no room, nor
+does one with an organization for one without any: the command ends with exit code 5.
+
+Exit code 1 also where rows in the database are damaged, by their checksums, because a document is torn, or because a text has U+0000
+in it: the command names them. The backup is whole and has them as they are; it replaces no earlier one, and gets that one's name with
+.damaged behind it. What has that name already makes room if all these rows are damaged in it too; otherwise the time of the new one is
+put behind its name as well.";
 
 /// Behind the name of an earlier backup.
 const DAMAGED: &str = ".damaged";
@@ -88,12 +93,13 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     let settings = arguments.store.check()?;
     let to_stdout = arguments.file.as_os_str() == "-";
     let store = installation::open_installed(&settings, Part::Copier).await?;
+    let file = if to_stdout { arguments.file } else { meant(arguments.file)? };
     let written = async {
         let mut stop = Stop::new()?;
         if to_stdout {
-            return Ok((arguments.file.clone(), write(&store, io::stdout(), &mut stop).await?));
+            return Ok((file.clone(), write(&store, io::stdout(), &mut stop).await?));
         }
-        to_file(&store, &arguments.file, &mut stop).await
+        to_file(&store, &file, &mut stop).await
     };
     // Whoever only reads has nothing to undo, and the thread that reads may never come back from its output.
     let (place, summary) = written.await?;
@@ -110,8 +116,8 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         "The master key {} is not in it: keep a copy of that file apart. Without it the backup's secrets can't be used.",
         settings.key_file.display()
     ));
-    if place != arguments.file {
-        output::message(&format!("{}: this one is {}.", left(&arguments.file, &place), place.display()));
+    if place != file {
+        output::message(&format!("{}: this one is {}.", left(&file, &place), place.display()));
     }
     // The verdict is said also where nobody reads the answer.
     if summary.damage.count > 0 {
@@ -129,19 +135,23 @@ fn left(file: &Path, place: &Path) -> String {
     format!("{name} and {} are backups from before and were left as they are", damaged.display())
 }
 
-/// Names what is damaged, and says what next.
-fn damaged(damage: &Damage) -> Problem {
-    for row in &damage.rows {
+pub(super) fn name_damaged<'d>(rows: impl IntoIterator<Item = &'d DamagedRow>) {
+    for row in rows {
         output::message(&format!("{} {}: it is not what was written.", row.table, row.id));
     }
+}
+
+/// Names what is damaged, and says what next.
+fn damaged(damage: &Damage) -> Problem {
+    name_damaged(&damage.rows);
     let unnamed = match damage.unnamed() {
         0 => String::new(),
         unnamed => format!(", of which {unnamed} are not named"),
     };
     Problem::failed(format!(
-        "{} in the database{unnamed}: by its checksum, what is there is not what was written, and nobody can read it. \
+        "{} in the database{unnamed}: what is there is not what was written, and what is no document any more nobody can read. \
          The backup is whole, and has it as it is. Keep every earlier backup, which may have it as it was: delete none \
-         and replace none. `dalasi repair` shows it, and takes it from one of them.",
+         and replace none. `dalasi repair` shows documents and events, and takes them from one of them.",
         output::counted(damage.count, "damaged row", "damaged rows")
     ))
 }
@@ -161,7 +171,6 @@ pub(super) async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> io::Result
 /// Where it is, and what it holds.
 async fn to_file(store: &store::Store, file: &Path, stop: &mut Stop) -> Result<(PathBuf, Summary), Problem> {
     let failed = |error: io::Error| Problem::failed(format!("{}: {error}", file.display()));
-    check_free(file)?;
     let unfinished = Unfinished::beside(file).map_err(failed)?;
     let opened = unfinished.create().map_err(failed)?;
     let summary = write(store, opened.try_clone().map_err(failed)?, stop).await?;
@@ -181,6 +190,7 @@ async fn to_file(store: &store::Store, file: &Path, stop: &mut Stop) -> Result<(
     check_free(file)?;
     let place = match place_of(file, &summary, stop).await? {
         Place::Free(place) => {
+            check_same(&place, &unfinished.0, stop).await?;
             // A backup of that name from before is replaced at once by a whole one.
             fs::rename(&unfinished.0, &place).map_err(failed)?;
             place
@@ -221,6 +231,31 @@ async fn place_of(file: &Path, summary: &Summary, stop: &mut Stop) -> Result<Pla
     Ok(Place::Free(damaged))
 }
 
+/// The database may be another than was meant: a server that starts where the folder of its data is not mounted installs itself anew.
+async fn check_same(earlier: &Path, new: &Path, stop: &mut Stop) -> Result<(), Problem> {
+    let (place, new) = (earlier.to_owned(), new.to_owned());
+    let reading = on_disk(move || {
+        let earlier = if fs::exists(&place)? { organizations_in(&place)? } else { BTreeSet::new() };
+        Ok(earlier.is_empty() || !earlier.is_disjoint(&organizations_in(&new)?))
+    });
+    let is_same = tokio::select! {
+        read = reading => read.map_err(|error| Problem::failed(format!("{}: {error}", earlier.display())))?,
+        () = stop.asked() => return Err(interrupted()),
+    };
+    match is_same {
+        true => Ok(()),
+        false => Err(Problem::conflict(format!(
+            "{} is a backup of another installation: none of the organizations in it is in this database, so it is not replaced. \
+             See that this is the database that you mean (--data-dir, --database-url, a disk that is not mounted), or name another file.",
+            earlier.display()
+        ))),
+    }
+}
+
+fn organizations_in(backup: &Path) -> io::Result<BTreeSet<String>> {
+    Ok(store::organizations_in_backup(BufReader::new(File::open(backup)?)))
+}
+
 /// Whether all these rows are damaged in an earlier backup too. Of one that can't be read to its end nobody knows.
 async fn is_as_damaged(earlier: &Path, damage: &Damage, stop: &mut Stop) -> Result<bool, Problem> {
     let earlier = earlier.to_owned();
@@ -241,6 +276,17 @@ fn with_end(file: &Path, end: &str) -> PathBuf {
 fn time_in_name(created_at: i64) -> String {
     let time = domain::Timestamp::from_micros(created_at).to_text();
     format!("-{}", time.replace('T', "-").replace([':', 'Z'], ""))
+}
+
+/// What is meant by a name: where that is a link to an earlier backup, that one, which may be on another disk.
+fn meant(file: PathBuf) -> Result<PathBuf, Problem> {
+    check_free(&file)?;
+    match fs::symlink_metadata(&file) {
+        Ok(there) if there.is_symlink() => {
+            fs::canonicalize(&file).map_err(|error| Problem::failed(format!("{}: {error}", file.display())))
+        }
+        Ok(_) | Err(_) => Ok(file),
+    }
 }
 
 /// An earlier backup makes room for a new one. Nothing else does: a name typed wrongly may be the master key's.

@@ -22,10 +22,11 @@ Examples:
   dalasi logs tail --filter-http-method POST --filter-request-path /v1/checkouts --json --key-file test.key
 
 Shown are requests with a key of the same organization and mode, or a token made with one: time, status, method, the route's path
-without ids and query, duration, request id, and the code of a refusal. In the place of the status stands 'no answer' where
-the connection was ended, because what came of the request is not known. A request without such a key is not shown, nor are hosted
-pages, nor what is beyond the rate of a publishable key. The process that is asked shows what it answers itself: where several serve,
-ask each by its own address (--api-url).
+without ids and query, duration, request id, and the code of a refusal. A path that no route has is 'unmatched'. In the place of the
+status stands 'no answer' where the connection was ended, because what came of the request is not known. A request without such a key
+is not shown, nor are hosted pages, nor what is beyond the rate of a publishable key, nor what is refused before anybody looks at its
+key: by a server at its limit (503), or because its address or its headers are too long (414, 431). The process that is asked shows
+what it answers itself: where several serve, ask each by its own address (--api-url).
 The key needs the scope 'read:webhooks', as for `listen`.";
 
 const ADDRESS: &str = "/v1/requests";

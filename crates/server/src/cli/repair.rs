@@ -142,7 +142,8 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
 
 async fn list(store: &Store, format: &Format) -> Result<(), Problem> {
     let (is_watched, begun) = (std::io::stderr().is_terminal(), monotonic::now());
-    let looked = repair::look(store, |rows| {
+    let mut found = Found::default();
+    let looked = repair::look(store, &mut found, |rows| {
         if is_watched && begun.elapsed() >= TELL_AFTER {
             output::progress(&format!("{rows} rows looked at"));
         }
@@ -151,7 +152,13 @@ async fn list(store: &Store, format: &Format) -> Result<(), Problem> {
     if is_watched {
         output::progress_done();
     }
-    let found = looked?;
+    if let Err(failure) = looked {
+        // The verdict is that, also where nobody reads what was found until then.
+        if found.damaged_count > 0 {
+            let _ = tell(&found, format);
+        }
+        return Err(Problem::from(failure).and("the look ended there, and not every row was looked at"));
+    }
     // The verdict is said also where nobody reads what it rests on.
     let told = tell(&found, format);
     match found.damaged_count {
@@ -225,7 +232,8 @@ fn show(case: &Case, format: &Format) -> Result<(), Problem> {
     laid_out(&text).iter().try_for_each(|line| output::line(line))?;
     if case.fault.is_some() {
         output::message(
-            "--from BACKUP takes its text from a backup, if all other columns of the row are there as they are here.",
+            "--from BACKUP takes its text from a backup, if all other columns of the row are there as they are here, and what is left of \
+             its checksum, or else when it was last changed, says that it was this text.",
         );
         output::message(&match refused {
             None => "--accept lets this text stand and gives it a new checksum: look at every line first. It can be read and agrees \
@@ -265,7 +273,14 @@ async fn from_backup(store: &Store, case: &Case, file: &Path) -> Result<Plan, Pr
     Ok(Plan {
         shown: changes(&readable(case.text()), &readable(case.text_of(&wanted))),
         wanted,
-        question: format!("Take the text of {} from the backup of {created_at}?", named(case)),
+        question: match case.has_checksum() {
+            true => format!("Take the text of {} from the backup of {created_at}?", named(case)),
+            false => format!(
+                "What stands there has checksum none, so that nothing but its columns and its beginning say that it was this text. \
+                 Take the text of {} from the backup of {created_at}?",
+                named(case)
+            ),
+        },
         how,
         backup_created_at: Some(created_at),
     })

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Timestamp;
-use store::{Schema, Summary};
+use store::{DamagedRow, Schema, Summary};
 
-use super::backup::{Answer, Counted, Flow};
+use super::backup::{Answer, Counted, Flow, name_damaged};
 use super::installation::{self, Part};
 use super::output::{self, Format};
 use super::problem::Problem;
@@ -71,10 +71,21 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         for fault in &report.faults {
             output::message(&format!("{} {}: {}", fault.table, fault.row, fault.what));
         }
+        let is_told =
+            |row: &DamagedRow| report.faults.iter().any(|fault| fault.table == row.table && fault.row == row.id);
+        name_damaged(summary.damage.rows.iter().filter(|row| !is_told(row)));
         output::message(&verify::summary(&report));
         return Err(Problem::failed(
             "the backup was restored as it is, but its books are not right: see the rows above.",
         ));
+    }
+    // Not all of it is looked at with the books.
+    if summary.damage.count > 0 {
+        name_damaged(&summary.damage.rows);
+        return Err(Problem::failed(format!(
+            "the backup was restored as it is, with {} that it had already: see above.",
+            output::counted(summary.damage.count, "damaged row", "damaged rows")
+        )));
     }
     let has_key = key?;
     if !arguments.format.json {

@@ -25,7 +25,7 @@ use crate::app::organizations::Installed;
 use crate::app::{App, Context, Offer};
 use crate::config::{Database, ServeArguments, ServeSettings, host_of};
 use crate::egress::{Egress, EgressSettings};
-use crate::http::envelope::{EdgeSettings, wrap};
+use crate::http::envelope::EdgeSettings;
 use crate::http::{self as api, Api};
 use crate::mail::Mailer;
 use crate::metrics::Metrics;
@@ -212,8 +212,9 @@ fn service(app: &App, settings: &ServeSettings, recorded: &'static Metrics, stop
     // What browsers see, which a proxy in front may have made so.
     let is_https = |address: &str| address.starts_with("https://");
     let pages = PageSettings { is_https: is_https(pay_url), rate: settings.rate, stopping: stopping.clone() };
-    let router = api::router(Api::new(app.clone(), settings.rate, recorded).stopping_with(stopping));
-    wrap(router.merge(pages::router(app.clone(), pages)), EdgeSettings { is_https: is_https(public_url) })
+    let api = Api::new(app.clone(), settings.rate, recorded).stopping_with(stopping);
+    let router = api::router(api.clone()).merge(pages::router(app.clone(), pages));
+    api::wrap(router, &api, EdgeSettings { is_https: is_https(public_url) })
 }
 
 /// A worker serves nobody, but can be watched.

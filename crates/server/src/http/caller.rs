@@ -130,6 +130,15 @@ impl FromRequestParts<Api> for Caller {
     }
 }
 
+/// Of a request that no route takes: those who follow the requests of its key are told of it all the same. Where nobody follows any, the
+/// key is not looked at.
+pub(super) async fn note_untaken(api: &Api, mut parts: Parts) {
+    if api.request_log.has_readers() && parts.headers.contains_key(header::AUTHORIZATION) {
+        // Whatever may be wrong with the key: the answer is that there is no such route.
+        let _ = Caller::from_request_parts(&mut parts, api).await;
+    }
+}
+
 fn authorization(headers: &HeaderMap) -> Result<&str, Problem> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     match (values.next(), values.next()) {

@@ -32,10 +32,15 @@ const MOST_HEADER_BYTES: usize = 16 * 1024;
 
 /// Closes a router: call it last, after all routes. Sets its answers to unknown paths and verbs.
 pub fn wrap(router: Router, settings: EdgeSettings) -> Router {
-    router
+    let router = router
         .fallback(async |address: Uri| Problem::route_not_found(address.path()))
-        .method_not_allowed_fallback(async || Problem::method_not_allowed())
-        .layer(middleware::from_fn_with_state((settings, Gate::default()), edge))
+        .method_not_allowed_fallback(async || Problem::method_not_allowed());
+    close(router, settings)
+}
+
+/// The same for a router that answers unknown paths and verbs itself.
+pub(super) fn close(router: Router, settings: EdgeSettings) -> Router {
+    router.layer(middleware::from_fn_with_state((settings, Gate::default()), edge))
 }
 
 async fn edge(State((settings, gate)): State<(EdgeSettings, Gate)>, request: Request, next: Next) -> Response {

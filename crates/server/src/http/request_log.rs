@@ -62,9 +62,14 @@ impl RequestLog {
         Some(Reader { log: self.clone(), scope, key, lines: followed.lines.subscribe() })
     }
 
+    /// Of any merchant and mode.
+    pub(super) fn has_readers(&self) -> bool {
+        self.0.readers.load(Ordering::Relaxed) > 0
+    }
+
     /// To those who follow by now.
     fn lines(&self, scope: Scope) -> Option<broadcast::Sender<Bytes>> {
-        if self.0.readers.load(Ordering::Relaxed) == 0 {
+        if !self.has_readers() {
             return None;
         }
         self.followed().get(&scope).map(|followed| followed.lines.clone())

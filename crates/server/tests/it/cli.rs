@@ -3,8 +3,10 @@
 //! The PostgreSQL half needs `DALASI_TEST_POSTGRES_URL`, of a role that may create databases.
 
 mod attempts;
+mod backup_files;
 mod backups;
 mod books;
+mod damaged_rows;
 mod developer;
 mod disks;
 mod doctor;

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use dalasi::app::keys::{self, CreatedKey};
-use dalasi::http::envelope::{self, EdgeSettings};
+use dalasi::http::envelope::EdgeSettings;
 use dalasi::http::{self as api, Api};
 use dalasi::listener::ClientAddress;
 use dalasi::metrics;
@@ -46,7 +46,7 @@ impl Service {
         let world = World::new().await;
         let (stop, stopping) = watch::channel(false);
         let api = Api::new(world.app.clone(), Rate::new(per_second), metrics::install()).stopping_with(stopping);
-        let router = envelope::wrap(api::router(api), EdgeSettings::default());
+        let router = api::wrap(api::router(api.clone()), &api, EdgeSettings::default());
         Self { world, router, stop }
     }
 
@@ -174,12 +174,12 @@ async fn nobody_is_told_of_what_others_ask() {
     let mut theirs_tail = service.follow(text(&theirs)).await;
     // Nor of who follows.
     let _second = service.follow(text(&ours)).await;
-    for key in [&live, &theirs] {
-        assert_eq!(service.get(text(key), "/v1/checkouts").await, 200);
+    assert_eq!(service.get(text(&live), "/v1/checkouts").await, 200);
+    for (path, theirs_get, nobodys_get) in [("/v1/checkouts", 200, 401), ("/v1/nothing", 404, 404)] {
+        assert_eq!(service.get(text(&theirs), path).await, theirs_get);
+        assert_eq!(service.get("sk_test_nonsense", path).await, nobodys_get);
     }
-    assert_eq!(service.get("sk_test_nonsense", "/v1/checkouts").await, 401);
-    assert_eq!(service.get(text(&ours), "/v1/nothing").await, 404);
-    for open in ["/health", "/.well-known/jwks.json"] {
+    for open in ["/health", "/.well-known/jwks.json", "/v1/nothing"] {
         service.response(&Method::GET, open, None, None).await;
     }
     assert_eq!(service.get(text(&page), "/v1/checkouts").await, 403);
@@ -188,7 +188,31 @@ async fn nobody_is_told_of_what_others_ask() {
     let shown: Vec<_> = told.iter().map(|line| (line["path"].as_str(), line["status"].as_u64())).collect();
     assert_eq!(shown, [(Some("/v1/checkouts"), Some(403)), (Some("/v1/pay/products"), Some(200))], "{told:?}");
     let told = theirs_tail.told().await;
-    assert!(matches!(told.as_slice(), [line] if line["status"] == 200), "{told:?}");
+    let shown: Vec<_> = told.iter().map(|line| line["status"].as_u64()).collect();
+    assert_eq!(shown, [Some(200), Some(404)], "{told:?}");
+}
+
+#[tokio::test]
+async fn a_path_or_a_verb_typed_wrongly_is_told_without_what_was_typed() {
+    let service = Service::new().await;
+    let key = service.key().await;
+    let mut tail = service.follow(text(&key)).await;
+    let mut answers = Vec::new();
+    for (verb, path) in [(Method::GET, "/v1/chekcouts/cs_secret?email=awa"), (Method::DELETE, "/v1/checkouts")] {
+        answers.push(service.ask(text(&key), verb, path, &json!({})).await);
+    }
+    assert!(answers[1].headers.contains_key("allow"));
+    let all = tail.piece().await.unwrap();
+    let told = lines(&all);
+    let shown: Vec<_> =
+        told.iter().map(|line| [&line["method"], &line["path"], &line["code"]].map(Value::as_str)).collect();
+    let expected = [["GET", "unmatched", "route_not_found"], ["DELETE", "/v1/checkouts", "method_not_allowed"]];
+    assert_eq!(shown, expected.map(|line| line.map(Some)), "{all}");
+    for (line, answer) in told.iter().zip(&answers) {
+        assert_eq!(line["status"], answer.status.as_u16());
+        assert_eq!(line["request_id"], answer.headers["x-request-id"].to_str().unwrap());
+    }
+    assert!(!all.contains("chekcouts") && !all.contains("cs_secret") && !all.contains("awa"), "{all}");
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ use serde_json::Value as Json;
 
 use super::MOST_PAGE_BYTES;
 use super::verify::{self, PAGE, Stored};
-use crate::checksum;
+use crate::checksum::{self, Kinship};
 use crate::entity::{Entity, key};
 use crate::error::Error;
 use crate::migrate::latest_applied;
@@ -39,6 +39,9 @@ const DOCUMENT: &str = "doc";
 const BODY: &str = "body";
 const BODY_CHECKSUM: &str = "body_crc32";
 const CREATED_AT: &str = "created_at";
+const UPDATED_AT: &str = "updated_at";
+/// What stands for a checksum that can't be read.
+pub const NO_CHECKSUM: &str = "none";
 const EVENT_COLUMNS: [&str; 9] =
     ["organization_id", "mode", "id", "type", "object_id", "sequence", BODY, BODY_CHECKSUM, CREATED_AT];
 
@@ -234,20 +237,29 @@ impl Kind {
         if let Some(why) = self.fault(kept) {
             return Err(format!("it is damaged in that backup too: {why}"));
         }
-        if !self.can_have_been(row, kept) {
-            let why = "its checksum is not that of the text in that backup, which is of another state of it";
-            return Err(why.to_owned());
-        }
-        Ok(kept.clone())
+        let why = match self.kinship(row, kept) {
+            Kinship::Same => return Ok(kept.clone()),
+            // The time of its last change is there as it is here.
+            Kinship::Unknown if self.columns().contains(&UPDATED_AT) => return Ok(kept.clone()),
+            Kinship::Unknown => {
+                "nothing that is left of it says which state it is of: its checksum can't be read, and the text in that backup may be \
+                 of another state of it"
+            }
+            Kinship::Other => {
+                "its checksum is that of neither text: the text in that backup is of another state of it, or its checksum is damaged too"
+            }
+        };
+        Err(why.to_owned())
     }
 
-    /// Whether the row had the text of `kept` before it was damaged, as far as a checksum tells.
-    fn can_have_been(&self, row: &Columns, kept: &Columns) -> bool {
+    /// Whether the row had the text of `kept` before it was damaged, as far as what is left of it tells.
+    fn kinship(&self, row: &Columns, kept: &Columns) -> Kinship {
         let (damaged, whole) = (as_text(row.get(self.text)), as_text(kept.get(self.text)));
         match (self.text, row.get(BODY_CHECKSUM)) {
-            (DOCUMENT, _) => checksum::can_have_been(&damaged, &whole),
-            (_, Some(Value::Integer(sum))) => damaged == whole || *sum == i64::from(checksum::of(&whole)),
-            (_, _) => true,
+            (DOCUMENT, _) => checksum::kinship(&damaged, &whole),
+            (_, Some(Value::Integer(sum))) => checksum::kinship_beside(&damaged, *sum, &whole),
+            // What an event says never changes.
+            (_, _) => Kinship::Same,
         }
     }
 
@@ -261,7 +273,7 @@ impl Kind {
             (_, _) => None,
         };
         let readable = found.filter(|sum| sum.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        readable.unwrap_or_else(|| "none".to_owned())
+        readable.unwrap_or_else(|| NO_CHECKSUM.to_owned())
     }
 
     /// Puts the text of `wanted`, with its checksum, in the place of that of `seen`; `false` if the row is not as it was seen.

@@ -3,7 +3,10 @@
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex, mpsc};
 
-use store::{Dialect, Error, Migration, Store, Summary, Value, backup, check_backup, restore};
+use store::{
+    Damage, DamagedRow, Dialect, Error, Migration, Store, Summary, Value, backup, check_backup,
+    organizations_in_backup, restore,
+};
 
 use crate::on_both;
 use crate::world::{System, World, entropy, raw_postgres, schema, schema_of};
@@ -21,6 +24,8 @@ on_both!(
     a_forgotten_table_is_noticed,
     an_older_backup_is_migrated,
     every_table_of_the_product_is_in_the_backup,
+    a_row_that_is_refused_is_named,
+    the_organizations_of_a_backup_are_known_as_far_as_it_can_be_read,
 );
 
 #[derive(Clone, Default)]
@@ -129,6 +134,57 @@ async fn a_backup_comes_back(world: &World) {
         restored.close().await;
         target.end().await;
     }
+}
+
+/// No text of ours has it: a disk has to have made it so, which the embedded database takes.
+#[tokio::test]
+async fn a_text_with_a_zero_byte_is_damaged_and_comes_back_where_it_can() {
+    let world = World::sqlite();
+    let store = world.open().await;
+    fill(&store).await;
+    let insert = "insert into things (id, body) values ('zero', cast(x'610062' as text))";
+    store.write(move |tx| tx.execute(insert, &[])).await.unwrap();
+    let expected = things(&store).await;
+    assert!(expected.iter().any(|row| row[2] == Value::from("a\0b")), "{expected:?}");
+    let (bytes, written) = dump(&store).await;
+    store.close().await;
+    let row = DamagedRow { table: "things".to_owned(), mode: "?".to_owned(), id: "zero".to_owned() };
+    assert_eq!(written.damage, Damage { count: 1, rows: vec![row] });
+    assert_eq!(check_backup(&*bytes).unwrap(), written);
+
+    let target = World::sqlite();
+    assert_eq!(load(&target, bytes.clone()).await.unwrap(), written);
+    let restored = target.open().await;
+    assert_eq!(things(&restored).await, expected);
+    restored.close().await;
+    let Some(target) = World::postgres("a_text_with_a_zero_byte_is_damaged").await else { return };
+    let refused = load(&target, bytes).await;
+    let is_told = |told: &str| told.contains("of things (zero)") && told.contains("PostgreSQL can't store");
+    assert!(matches!(&refused, Err(Error::Backup(told)) if is_told(told)), "{refused:?}");
+    target.end().await;
+}
+
+async fn a_row_that_is_refused_is_named(world: &World) {
+    let store = world.open().await;
+    fill(&store).await;
+    let (bytes, _) = dump(&store).await;
+    store.close().await;
+    // As whole as any, by its checksum.
+    let mut lines: Vec<&str> = std::str::from_utf8(&bytes).unwrap().lines().collect();
+    let trailer = lines.pop().unwrap();
+    let place = lines.iter().position(|line| *line == "[\"p500\",\"\"]").unwrap();
+    lines[place] = "[\"p500\",\"forbidden\"]";
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let target = world.another().await;
+    let refused = load(&target, format!("{lines}{trailer}\n").into_bytes()).await;
+    let words = match world.dialect() {
+        Dialect::Sqlite => ("row ", " of postings (p500)"),
+        Dialect::Postgres => ("postings, among the rows as far as number ", "postings"),
+    };
+    let is_told = |told: &str| told.contains(words.0) && told.contains(words.1);
+    let is_refused = |refused: &Error| matches!(refused, Error::Sql { message, .. } if is_told(message));
+    assert!(refused.as_ref().is_err_and(is_refused), "{refused:?}");
+    target.end().await;
 }
 
 /// Who plans by it would else read whole tables until the database looks by itself.
@@ -392,6 +448,24 @@ async fn an_older_backup_is_migrated(world: &World) {
     assert_eq!(target.count("postings where late is null").await, 1200);
     assert_eq!(target.count("schema_migrations").await, 3);
     target.end().await;
+}
+
+async fn the_organizations_of_a_backup_are_known_as_far_as_it_can_be_read(world: &World) {
+    let store = world.try_open(store::Schema::product()).await.unwrap();
+    let (nobodys, _) = dump(&store).await;
+    assert!(organizations_in_backup(&*nobodys).is_empty());
+    for id in ["org_1", "org_2"] {
+        let insert = "insert into organizations (organization_id, mode, id, version, doc, name, created_at) \
+                      values ($1, 'test', $1, 1, '{}', 'Kairaba Books', 1)";
+        assert_eq!(store.write(move |tx| tx.execute(insert, &[id.into()])).await, Ok(1));
+    }
+    let (bytes, _) = dump(&store).await;
+    store.close().await;
+    let found = |bytes: &[u8]| organizations_in_backup(bytes).into_iter().collect::<Vec<_>>();
+    assert_eq!(found(&bytes), ["org_1", "org_2"]);
+    let second = bytes.windows(7).position(|bytes| bytes == b"\"org_2\"").unwrap();
+    assert_eq!(found(&bytes[..second]), ["org_1"]);
+    assert_eq!(found(b"notes"), [""; 0]);
 }
 
 async fn every_table_of_the_product_is_in_the_backup(world: &World) {

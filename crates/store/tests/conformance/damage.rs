@@ -16,6 +16,7 @@ use crate::world::{System, World, entropy};
 on_both!(
     a_damaged_row_is_named_and_copied_as_it_is,
     what_has_no_checksum_is_not_damaged,
+    a_text_without_its_end_is_damaged,
     of_many_damaged_rows_the_first_are_named,
     an_older_schema_has_damage_in_its_documents_alone,
 );
@@ -91,6 +92,31 @@ async fn what_has_no_checksum_is_not_damaged(world: &World) {
     change(&store, &format!("update organizations set doc = '{FALSE_SUM}'")).await;
     let (_, written) = dump(&store).await;
     assert_eq!(written.damage.count, 1);
+    store.close().await;
+}
+
+/// It has no checksum either, and nobody can read it.
+async fn a_text_without_its_end_is_damaged(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let (organization, told) = fill(&store, 1).await;
+    let whole = store.read(|tx| tx.query_one("select doc from organizations", &[])?.get::<String>(0)).await.unwrap();
+    let events = "update events set body = '{\"status\":\"cancelled\"}', body_crc32 = null";
+    for end in ["substr({}, 1, length({}) - 1) || '|'", "substr({}, 1, length({}) - 10)", "substr({}, 1, 4) || 'xx\"}'"]
+    {
+        change(&store, &format!("update organizations set doc = {}", end.replace("{}", "doc"))).await;
+        let (bytes, written) = dump(&store).await;
+        let rows = vec![damaged("organizations", &organization)];
+        assert_eq!(written.damage, Damage { count: 1, rows }, "{end}");
+        assert_eq!(check_backup(&*bytes).unwrap(), written);
+        change(&store, &format!("update organizations set doc = '{whole}'")).await;
+
+        change(&store, events).await;
+        assert_eq!(dump(&store).await.1.damage, Damage::default());
+        change(&store, &format!("update events set body = {}", end.replace("{}", "body"))).await;
+        let rows = vec![damaged("events", &told[0])];
+        assert_eq!(dump(&store).await.1.damage, Damage { count: 1, rows }, "{end}");
+        change(&store, events).await;
+    }
     store.close().await;
 }
 

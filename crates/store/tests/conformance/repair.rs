@@ -20,6 +20,7 @@ on_both!(
     a_row_that_was_seen_otherwise_is_left_alone,
     no_other_state_of_a_row_is_put_in_its_place,
     no_other_state_of_the_same_version_is_put_in_its_place,
+    without_a_checksum_a_row_is_known_by_its_last_change,
     a_document_stands_as_it_is_only_if_it_can_be_read_as_its_row,
     what_nobody_would_read_does_not_stand,
     an_event_is_put_back_or_stands_as_it_is,
@@ -228,6 +229,48 @@ async fn no_other_state_of_the_same_version_is_put_in_its_place(world: &World) {
     assert!(kind.restored(&seen, &before).is_err());
     assert_eq!(kind.restored(&seen, &another), Ok(another.clone()));
     assert_eq!(kind.checksum(&seen), "none");
+
+    // Damaged in the text as well, which the rest of its digits still tell.
+    let both = format!("{}x\"}}", &document[..document.len() - 3]).replace("Binta", "Cinta");
+    write(&store, DOCUMENT, both, &ids[0]).await;
+    let seen = row(&store, kind, scope, &ids[0]).await;
+    assert!(kind.restored(&seen, &before).is_err());
+    assert_eq!(kind.restored(&seen, &another), Ok(another.clone()));
+    let none = document[..document.len() - 10].replace("Binta", "Cinta") + "zzzzzzzz\"}";
+    write(&store, DOCUMENT, none, &ids[0]).await;
+    let refused = kind.restored(&row(&store, kind, scope, &ids[0]).await, &another).unwrap_err();
+    assert!(refused.contains("damaged too"), "{refused}");
+}
+
+async fn without_a_checksum_a_row_is_known_by_its_last_change(world: &World) {
+    let (store, scope) = open(world).await;
+    // Beside a customer's document stands when it was changed, and nothing of that kind beside an organization's.
+    let customer = customers(&store, scope, 1).await.remove(0);
+    let organization = scope.organization.to_string();
+    for (table, id, is_beside) in [("customers", &customer, true), ("organizations", &organization, false)] {
+        let kind = kind(table);
+        let before = row(&store, kind, scope, id).await;
+        let document = text(&before, "doc");
+        let restored = |torn: String| {
+            let seen = Columns::from_iter([("doc".to_owned(), torn.into())]);
+            let seen = before.clone().into_iter().chain(seen).collect::<Columns>();
+            assert!(kind.fault(&seen).is_some(), "{seen:?}");
+            assert_eq!(kind.checksum(&seen), "none");
+            kind.restored(&seen, &before)
+        };
+        let (members, _) = document.rsplit_once(",\"crc32\"").unwrap();
+        for left in [&document[..document.len() - 1], &document[..document.len() - 9], members] {
+            assert_eq!(restored(format!("{left}|")), Ok(before.clone()), "{left}");
+            // What comes before is otherwise: then that column alone tells.
+            let another = format!("{left}|").replacen("\"version\":1", "\"version\":2", 1);
+            assert_eq!(restored(another).is_ok(), is_beside, "{left}");
+        }
+        let torn = restored(document[..document.len() / 3].to_owned());
+        match is_beside {
+            true => assert_eq!(torn, Ok(before.clone())),
+            false => assert!(torn.unwrap_err().contains("nothing that is left of it")),
+        }
+    }
 }
 
 async fn a_document_stands_as_it_is_only_if_it_can_be_read_as_its_row(world: &World) {

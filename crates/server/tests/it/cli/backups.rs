@@ -31,7 +31,7 @@ on_both!(
 );
 
 /// Another shop, and a backup of it.
-fn another_shop() -> (Place, PathBuf) {
+pub(super) fn another_shop() -> (Place, PathBuf) {
     let shop = Place::sqlite();
     shop.init();
     assert_eq!(shop.run(&["backup", "shop.backup"]).code, 0);
@@ -307,7 +307,7 @@ async fn a_backup_replaces_nothing_but_a_backup(place: &Place) {
     assert!(std::fs::read(path("kept")).unwrap().len() > whole.len() / 2);
 }
 
-async fn change(place: &Place, sql: &str) {
+pub(super) async fn change(place: &Place, sql: &str) {
     match place.is_postgres() {
         true => place.raw_postgres().await.batch_execute(sql).await.unwrap(),
         false => place.raw_sqlite().execute_batch(sql).unwrap(),
@@ -315,7 +315,7 @@ async fn change(place: &Place, sql: &str) {
 }
 
 /// What it holds parses as before: nothing but its checksum tells.
-async fn damage(place: &Place, mode: &str) {
+pub(super) async fn damage(place: &Place, mode: &str) {
     let damage = "update organizations set doc = replace(doc, ',\"crc32\":', ' ,\"crc32\":')";
     change(place, &format!("{damage} where mode = '{mode}'")).await;
 }
