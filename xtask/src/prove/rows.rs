@@ -211,6 +211,15 @@ const SERVICE_AND_STORE: &[Row] = &[
         is_gate_step: true,
     },
     Row {
+        id: "B4.postgres",
+        title: "PostgreSQL's own machine loses its power under load, with any subset of the unsynced sectors: nothing acknowledged is lost",
+        databases: &["postgres"],
+        runner: test!("power::nothing_acknowledged_is_lost_with_the_power", "--package=dalasi", "--test=fleet"),
+        unit: "losses",
+        counts: [3, 1_000, 1_000],
+        is_gate_step: false,
+    },
+    Row {
         id: "B5",
         title: "a failed system call is never acknowledged, and a failed sync ends the server with its own exit code",
         databases: &["sqlite"],

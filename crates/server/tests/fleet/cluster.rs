@@ -1,11 +1,12 @@
-//! A PostgreSQL server of a test's own: made, crashed, copied as a standby, promoted and removed by the test.
+//! A PostgreSQL server of a test's own: made, crashed, killed, copied as a standby, promoted and removed by the test.
 
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -52,10 +53,16 @@ pub(crate) fn missing(why: &'static str) -> &'static str {
 impl Cluster {
     /// An empty server. The settings come after those that keep what is acknowledged.
     pub(crate) fn start(programs: &Path, settings: &str) -> Self {
+        let cluster = Self::make(programs, settings);
+        cluster.begin();
+        cluster
+    }
+
+    /// The same, and it does not run yet.
+    pub(crate) fn make(programs: &Path, settings: &str) -> Self {
         let cluster = Self::new(programs, settings, free_port());
         let made = cluster.run("initdb", &["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]);
         assert!(made.status.success(), "{made:?}");
-        cluster.begin();
         cluster
     }
 
@@ -92,10 +99,18 @@ impl Cluster {
     }
 
     pub(crate) fn begin(&self) {
+        self.try_to_begin().unwrap_or_else(|why| panic!("{why}"));
+    }
+
+    /// Or what it says.
+    pub(crate) fn try_to_begin(&self) -> Result<(), String> {
         let log = self.folder.join("log");
         let started =
             self.run("pg_ctl", &["start", "-w", "-t", "60", "-l", log.to_str().unwrap(), "-o", &self.options, "-D"]);
-        assert!(started.status.success(), "{started:?}\n{}", fs::read_to_string(&log).unwrap_or_default());
+        if started.status.success() {
+            return Ok(());
+        }
+        Err(format!("{started:?}\n{}", fs::read_to_string(&log).unwrap_or_default()))
     }
 
     pub(crate) fn stop(&self, how: Stop) {
@@ -105,6 +120,29 @@ impl Cluster {
         };
         let stopped = self.run("pg_ctl", &["stop", "-w", "-t", "60", "-m", mode, "-D"]);
         assert!(stopped.status.success(), "{stopped:?}");
+    }
+
+    /// SIGKILL to every process of it, whatever it is doing: each has a session of its own, and the data folder for its home.
+    /// Whether all have ended.
+    pub(crate) fn kill(&self) -> bool {
+        let home = fs::canonicalize(&self.folder).unwrap().join("data");
+        for _ in 0..500 {
+            let alive = at_home_in(&home);
+            if alive.is_empty() {
+                return true;
+            }
+            // One may have ended by itself.
+            let _ = Command::new("kill").arg("-KILL").args(&alive).stderr(Stdio::null()).status();
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        false
+    }
+
+    /// Unless it does not run.
+    pub(crate) fn halt(&self) {
+        if self.data().join("postmaster.pid").exists() {
+            let _ = self.run("pg_ctl", &["stop", "-w", "-m", "immediate", "-D"]);
+        }
     }
 
     /// Comes back as a standby of nobody: it takes no writes until it is promoted.
@@ -123,7 +161,7 @@ impl Cluster {
         &self.folder
     }
 
-    fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
 
@@ -138,7 +176,7 @@ impl Cluster {
         // A server inherits what it is started with: a pipe would never end.
         let (out, error) = (self.folder.join("out"), self.folder.join("error"));
         let status = command
-            .stdin(std::process::Stdio::null())
+            .stdin(Stdio::null())
             .stdout(fs::File::create(&out).unwrap())
             .stderr(fs::File::create(&error).unwrap())
             .status()
@@ -149,11 +187,18 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        if self.data().join("postmaster.pid").exists() {
-            let _ = self.run("pg_ctl", &["stop", "-w", "-m", "immediate", "-D"]);
-        }
+        self.halt();
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Numbers of processes. One that has ended has no home.
+fn at_home_in(folder: &Path) -> Vec<String> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let at_home =
+        processes.filter(|process| fs::read_link(process.path().join("cwd")).is_ok_and(|home| home == folder));
+    let numbers = at_home.filter_map(|process| process.file_name().into_string().ok());
+    numbers.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).collect()
 }
 
 /// The program as root can't run it itself.

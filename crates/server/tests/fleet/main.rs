@@ -1,5 +1,5 @@
-//! Several real processes on one PostgreSQL, while processes, connections and the database itself fail: what was
-//! acknowledged is there once, what was not is there once or not at all.
+//! Several real processes on one PostgreSQL, while processes, connections and the database itself fail, and its power: what
+//! was acknowledged is there once, what was not is there once or not at all.
 //!
 //! Each test makes a PostgreSQL server of its own, because it restarts it.
 
@@ -10,10 +10,14 @@ mod cluster;
 mod faults;
 mod guides;
 mod kills;
+#[cfg(target_os = "linux")]
+mod lazy_disk;
 mod limits;
 mod load;
 mod place;
 mod pooler;
+#[cfg(target_os = "linux")]
+mod power;
 mod processes;
 mod proxy;
 mod reconcile;
@@ -53,7 +57,10 @@ struct Scene {
 
 impl Scene {
     async fn start(url: &str, roles: &'static [&'static str]) -> Self {
-        let place = Place::on(url);
+        Self::at(Place::on(url), roles).await
+    }
+
+    async fn at(place: Place, roles: &'static [&'static str]) -> Self {
         let (place, fleet) = tokio::task::spawn_blocking(move || {
             let fleet = Arc::new(Fleet::start(&place, roles, 0));
             (place, fleet)

@@ -11,6 +11,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Place {
     folder: PathBuf,
     url: String,
+    is_unsafe: bool,
 }
 
 impl Place {
@@ -19,7 +20,13 @@ impl Place {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("dalasi-fleet-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        Self { folder, url: url.to_owned() }
+        Self { folder, url: url.to_owned(), is_unsafe: false }
+    }
+
+    /// Whose settings may lose what is acknowledged.
+    pub(crate) fn though_it_is_unsafe(mut self) -> Self {
+        self.is_unsafe = true;
+        self
     }
 
     /// A command on this installation, with nobody at the keyboard.
@@ -29,6 +36,9 @@ impl Place {
             command.env_remove(name);
         }
         command.env("DALASI_DATABASE_URL", &self.url).env("DALASI_KEY_FILE", self.folder.join("master.key"));
+        if self.is_unsafe {
+            command.env("DALASI_UNSAFE", "true");
+        }
         command.args(arguments).current_dir(&self.folder).env("NO_COLOR", "1").stdin(Stdio::null());
         command
     }
