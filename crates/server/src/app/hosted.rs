@@ -215,23 +215,24 @@ impl Hosted {
 
     /// Where the payer goes when it is paid.
     pub fn success_address(&self) -> Option<String> {
-        let of_object = match &self.object {
-            PaidObject::Checkout(checkout) => checkout.order.success_url.as_deref(),
-            PaidObject::Invoice(_) => None,
-            PaidObject::PaymentLink(link) => link.terms().success_url.as_deref(),
+        let of_session = self.session().and_then(|session| session.success_url.as_deref());
+        let url = match &self.object {
+            PaidObject::Checkout(checkout) => checkout.order.success_url.as_deref().or(of_session),
+            PaidObject::Invoice(_) => of_session,
+            // What is said of one of many payments goes before what is said of all.
+            PaidObject::PaymentLink(link) => of_session.or(link.terms().success_url.as_deref()),
         };
-        let url = of_object.or(self.session().and_then(|session| session.success_url.as_deref()));
         self.back(url, self.paying_session())
     }
 
     /// Where the payer goes who leaves unpaid.
     pub fn failure_address(&self) -> Option<String> {
-        let of_object = match &self.object {
-            PaidObject::Checkout(checkout) => checkout.order.failure_url.as_deref(),
-            PaidObject::Invoice(_) => None,
-            PaidObject::PaymentLink(link) => link.terms().failure_url.as_deref(),
+        let of_session = self.session().and_then(|session| session.failure_url.as_deref());
+        let url = match &self.object {
+            PaidObject::Checkout(checkout) => checkout.order.failure_url.as_deref().or(of_session),
+            PaidObject::Invoice(_) => of_session,
+            PaidObject::PaymentLink(link) => of_session.or(link.terms().failure_url.as_deref()),
         };
-        let url = of_object.or(self.session().and_then(|session| session.failure_url.as_deref()));
         self.back(url, self.session().map(|session| session.id))
     }
 
@@ -407,6 +408,16 @@ impl Hosted {
             replaces: Some(session.id),
             ..Initialize::of(Target::Object(Payable::PaymentLink(link.id)))
         })
+    }
+}
+
+/// Opens what [`Hosted::anew`] asks for. Whatever refuses it may pass, as where its merchant opens the link again, and the key under
+/// which there is one such payment is kept for long: only a payment is an answer to keep.
+pub fn open_anew(tx: &mut Tx<'_>, context: &Context, scope: Scope, request: &Initialize) -> Result<Payment, Failure> {
+    match payments::begin(tx, context, scope, request, None) {
+        Ok(begun) => Ok(begun.payment().clone()),
+        Err(Failure::Refused(_)) => Err(Failure::Invalid(Vec::new())),
+        Err(failure) => Err(failure),
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) struct InitializeBody {
     /// Of a top-up. There are none yet, so any is refused.
     #[schema(max_length = 64)]
     plan_id: Option<String>,
-    /// Without one the payer chooses on the hosted page.
+    /// Without one the payer chooses on the hosted page, which asks as well for what a payment link has to know and you left out.
     #[schema(value_type = Option<words::MethodName>)]
     payment_method: Option<String>,
     /// What the payer of a payment link chose, where the link says so; without it, what the link suggests. Of an invoice, a part
@@ -85,10 +85,11 @@ pub(super) struct InitializeBody {
     /// Whatever you want to find again on the payment. Refused from a browser.
     #[schema(value_type = Option<words::MetadataTexts>)]
     metadata: Option<serde_json::Value>,
-    /// Where the payer goes once paid. A checkout has its own. Refused from a browser.
+    /// Where the payer goes once paid. A checkout has its own; this goes before that of a payment link. Refused from a browser.
     #[schema(value_type = Option<words::Url>)]
     success_url: Option<String>,
-    /// Where the payer goes who leaves unpaid. A checkout has its own. Refused from a browser.
+    /// Where the payer goes who leaves unpaid. A checkout has its own; this goes before that of a payment link. Refused from a
+    /// browser.
     #[schema(value_type = Option<words::Url>)]
     failure_url: Option<String>,
     /// The same as the header `Idempotency-Key`.

@@ -14,6 +14,7 @@ use axum::response::Response;
 use domain::payment::{Payable, Payer, PaymentSession, SessionStatus};
 use domain::rail::NextAction;
 use domain::{Method, Money, Msisdn};
+use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
 
 use super::answer::{Wrong, html, nonce, random, see_other};
@@ -28,6 +29,7 @@ use super::typed::Typed;
 use super::view::{self, PaymentPage};
 use super::visit::{Visit, address};
 use super::{amount, page_path, payment, questions, shown, subject};
+use crate::app::Context;
 use crate::app::hosted::{self, Hosted, Place, Standing};
 use crate::app::idempotency::Reply;
 use crate::app::paid_object::PaidObject;
@@ -390,8 +392,9 @@ fn with_phone(form: &Form, phone: &Msisdn) -> String {
 /// One of many payments is over, and its payer goes on: with another one, of which there is only ever one, however many
 /// tabs ask for it.
 async fn successor(call: &Call, request: Initialize) -> Result<Result<Call, Response>, Wrong> {
-    let key = key_of(call, format!("again:{}", call.place.id()));
-    let result = call.site.app.initialize(call.hosted.scope(), request, None, Some(key), payment_outcome).await;
+    let (scope, key) = (call.hosted.scope(), key_of(call, format!("again:{}", call.place.id())));
+    let command = move |tx: &mut Tx<'_>, context: &Context| hosted::open_anew(tx, context, scope, &request);
+    let result = call.site.app.write(Some(key), command, payment_outcome).await;
     match result {
         Ok(reply) if reply.status == 200 => Ok(Ok(call.clone().at(place_of(call, &reply)).await?)),
         // The link itself says why, or asks once more.
@@ -443,7 +446,7 @@ fn key_of(call: &Call, key: String) -> IdempotencyKey {
 }
 
 /// A wallet is asked only after the payer has said which phone. What was begun with another method ends here. Where many
-/// pay, the payment is opened first: what was filled in is in it.
+/// pay, the payment is opened first, or goes on: what was filled in is in it.
 async fn ask_for_phone(call: &Call, wish: Wish, once: impl Fn(&str) -> IdempotencyKey) -> Result<Response, Wrong> {
     let method = wish.method;
     let open = call
@@ -466,7 +469,7 @@ async fn ask_for_phone(call: &Call, wish: Wish, once: impl Fn(&str) -> Idempoten
     }
     let part = wish.typed_part.as_deref();
     match (call.place.payable, call.place.session) {
-        (Payable::PaymentLink(_), None) => {
+        (Payable::PaymentLink(_), session) if session.is_none() || questions::asks(&call.hosted, call.place) => {
             let request = request(call, &wish, None, None);
             let key = Some(once("open"));
             let result = call.site.app.initialize(call.hosted.scope(), request, None, key, payment_outcome).await;
@@ -478,7 +481,7 @@ async fn ask_for_phone(call: &Call, wish: Wish, once: impl Fn(&str) -> Idempoten
     }
 }
 
-/// After a payment was opened for it.
+/// After a payment was opened for it, or has what was filled in.
 fn to_phone(
     call: &Call,
     method: Method,

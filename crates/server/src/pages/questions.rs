@@ -1,8 +1,9 @@
 //! What a payment link asks its payer before the choice of a method: the amount where it is open, who pays, and the
-//! merchant's own questions. Reads a form and says what is wrong with it, by field; the command judges once more.
+//! merchant's own questions. The page of a payment that was opened without, as by a program, asks for what is missing. Reads a
+//! form and says what is wrong with it, by field; the command judges once more.
 
 use domain::money::AmountFault;
-use domain::payment::Payer;
+use domain::payment::{Payer, PaymentSession, SessionStatus};
 use domain::payment_link::{CustomField, FieldType, PaymentLink, Price};
 use domain::{Metadata, Money, Msisdn};
 
@@ -34,12 +35,60 @@ pub(super) struct Filled {
     pub(super) answers: Metadata,
 }
 
-/// The link where a payment of it begins; what goes on has been asked already.
+/// The link where a payment of it begins. Of a payment that is open, nothing is asked that is known, and nothing at all where all
+/// that has to be known is.
 fn asking(hosted: &Hosted, place: Place) -> Option<&PaymentLink> {
-    match &hosted.object {
-        PaidObject::PaymentLink(link) if place.session.is_none() && hosted.standing() == Standing::Open => Some(link),
-        PaidObject::PaymentLink(_) | PaidObject::Checkout(_) | PaidObject::Invoice(_) => None,
+    let PaidObject::PaymentLink(link) = &hosted.object else { return None };
+    let asks = match (place.session, hosted.session()) {
+        (None, _) => true,
+        (Some(_), Some(session)) => may_begin(session) && lacks_something(link, session),
+        (Some(_), None) => false,
+    };
+    (asks && hosted.standing() == Standing::Open).then_some(link)
+}
+
+/// Whether a choice of a method begins something: with this payment, or with one in its place.
+fn may_begin(session: &PaymentSession) -> bool {
+    match session.status() {
+        SessionStatus::Pending => session.transaction.is_none(),
+        SessionStatus::Failed | SessionStatus::Cancelled => true,
+        SessionStatus::Processing | SessionStatus::Succeeded => false,
     }
+}
+
+/// Whether anything is missing without which nobody begins on a page.
+fn lacks_something(link: &PaymentLink, session: &PaymentSession) -> bool {
+    let is_missing = |name: &str| is_unknown(link, Some(session), name);
+    let lacks_payer = link.terms().collect_customer_info && [NAME, PHONE].into_iter().any(is_missing);
+    let mut required = questions(link).iter().enumerate().filter(|(_, question)| question.required);
+    lacks_payer || required.any(|(index, _)| is_missing(&field_name(index)))
+}
+
+/// Whether what a field of that name asks for has still to be said. Where a payment is open its amount is.
+fn is_unknown(link: &PaymentLink, session: Option<&PaymentSession>, name: &str) -> bool {
+    let Some(session) = session else { return true };
+    match name {
+        AMOUNT => false,
+        NAME => session.payer.name.is_none(),
+        EMAIL => session.payer.email.is_none(),
+        PHONE => session.payer.phone.is_none(),
+        answer => {
+            let question = index_of(answer).and_then(|index| questions(link).get(index));
+            question.is_some_and(|question| session.metadata.text(&question.name).is_none())
+        }
+    }
+}
+
+/// Whether a payer who goes on here is asked for anything.
+pub(super) fn asks(hosted: &Hosted, place: Place) -> bool {
+    asking(hosted, place).is_some()
+}
+
+/// Whether all that a note says is wrong can be mended on this page.
+pub(super) fn can_be_mended(hosted: &Hosted, place: Place, note: &Note) -> bool {
+    let Note::Fields { wrong } = note else { return false };
+    let is_asked = |link| wrong.iter().all(|(name, _)| is_unknown(link, hosted.session(), name));
+    asking(hosted, place).is_some_and(is_asked)
 }
 
 pub(super) fn fields(hosted: &Hosted, place: Place, note: Option<&Note>, typed: &Typed, locale: Locale) -> Vec<Field> {
@@ -50,6 +99,9 @@ pub(super) fn fields(hosted: &Hosted, place: Place, note: Option<&Note>, typed: 
     };
     let mut fields = Vec::new();
     let mut ask = |name: String, label, kind, required, suggested: Option<String>| {
+        if !is_unknown(link, hosted.session(), &name) {
+            return;
+        }
         let error = wrong.iter().find(|(it, _)| *it == name).map(|(_, fault)| shown(*fault));
         let typed = typed.get(&name).map(str::to_owned).or(suggested);
         fields.push(Field { typed, name, label, kind, required, error });
@@ -128,7 +180,10 @@ pub(super) fn read(hosted: &Hosted, place: Place, form: &Form, locale: Locale) -
             wrong.push((name.to_owned(), fault));
         }
     };
-    if let Price::Variable { currency, min, max, .. } = link.price() {
+    let is_asked = |name: &str| is_unknown(link, hosted.session(), name);
+    if let Price::Variable { currency, min, max, .. } = link.price()
+        && is_asked(AMOUNT)
+    {
         let read = money(typed(AMOUNT), *currency, locale).and_then(|money| match (min, max) {
             (Some(min), _) if money.minor < min.minor => Err(FieldFault::TooLittle),
             (_, Some(max)) if money.minor > max.minor => Err(FieldFault::TooMuch),
@@ -136,19 +191,24 @@ pub(super) fn read(hosted: &Hosted, place: Place, form: &Form, locale: Locale) -
         });
         take(AMOUNT, read.map(|money| filled.amount = Some(money)));
     }
-    if link.terms().collect_customer_info {
+    let asks_who_pays = link.terms().collect_customer_info;
+    if asks_who_pays && is_asked(NAME) {
         let name = typed(NAME).ok_or(FieldFault::Missing).and_then(|name| match name.chars().count() {
             _ if holds_card(name) => Err(FieldFault::CardNumber),
             0..=LONGEST_NAME => Ok(name.to_owned()),
             _ => Err(FieldFault::TooLong),
         });
         take(NAME, name.map(|name| filled.payer.name = Some(name)));
+    }
+    if asks_who_pays && is_asked(EMAIL) {
         let email = typed(EMAIL).map(|email| match is_email(email) {
             _ if holds_card(email) => Err(FieldFault::CardNumber),
             true => Ok(email.to_owned()),
             false => Err(FieldFault::Format),
         });
         take(EMAIL, email.transpose().map(|email| filled.payer.email = email));
+    }
+    if asks_who_pays && is_asked(PHONE) {
         let phone = typed(PHONE).ok_or(FieldFault::Missing);
         let phone = phone.and_then(|phone| Msisdn::parse(phone).map_err(|_| FieldFault::Format));
         take(PHONE, phone.map(|phone| filled.payer.phone = Some(phone)));
@@ -156,6 +216,9 @@ pub(super) fn read(hosted: &Hosted, place: Place, form: &Form, locale: Locale) -
     let mut answers = Vec::new();
     for (index, question) in questions(link).iter().enumerate() {
         let name = field_name(index);
+        if !is_asked(&name) {
+            continue;
+        }
         let given = typed(&name);
         if given.is_none() && question.required {
             take(&name, Err(FieldFault::Missing));

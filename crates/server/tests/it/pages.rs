@@ -9,6 +9,7 @@ mod links;
 mod methods;
 mod not_online;
 mod numbers;
+mod opened;
 mod protection;
 mod refunds;
 mod replaced;

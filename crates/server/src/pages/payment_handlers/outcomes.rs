@@ -114,6 +114,7 @@ pub(super) fn payment_answer(
             })
         }
         Err(Failure::Invalid(faults)) => match questions::refused(&call.hosted, &faults) {
+            Some(note) if questions::can_be_mended(&call.hosted, call.place, &note) => Ok(call.to_page_with(&note)),
             Some(note) => Ok(call.to_place_with(Place { session: None, ..call.place }, &note)),
             None => answer(call, Err(Failure::Invalid(faults)), method),
         },

@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use dalasi::app::hosted::{self, Hosted, Place};
 use dalasi::app::idempotency::Reply;
+use dalasi::app::payment_links::LinkChange;
 use dalasi::app::payments::{Initialize, Target};
 use dalasi::app::sessions::Payment;
 use dalasi::error::Failure;
 use domain::payment::{Payable, PaymentSession, Transaction, TransactionStatus};
-use domain::payment_link::{PaymentLink, Price};
+use domain::payment_link::{PaymentLink, Price, Status};
 use domain::rail::{FailureReason, Report};
 use domain::{Currency, Id, Method, Money};
 
-use super::changes::link_of;
+use super::changes::{change_link, link_of};
+use crate::cli::place;
 use crate::world::{Payer, QUIET, World};
 
 const UNSETTLED: &str = "A payment is still being checked. Wait for its answer before you pay again.";
@@ -162,4 +164,37 @@ async fn nobody_is_shown_what_another_program_began() {
     assert_ne!(other.session().unwrap().id, second);
     assert!(other.attempts.len() == 1 && other.attempts[0].id != wave);
     world.has_clean_books().await;
+}
+
+/// A form of before was sent while the link took nothing: that is remembered of no later one. There is one payment in the place of
+/// another all the same.
+#[tokio::test]
+async fn who_was_refused_tries_again_as_soon_as_the_link_is_open() {
+    for place in place::Place::each("who was refused tries again as soon as the link is open").await {
+        let world = World::on(place.settings()).await;
+        let link = link_of(&world, Price::Fixed { amount: Money::new(500, Currency::gmd()) }, false, Vec::new()).await;
+        let set = async |status| {
+            change_link(&world, link, LinkChange { status: Some(status), ..LinkChange::default() }).await;
+        };
+        let mut payer = world.payer_at(format!("/pay/{link}")).await;
+        payer.choose(Method::Wave).await;
+        let mut payer = on_own_page(&world, &payer).await;
+        let first = session(&payer);
+        payer.press("/other", &[]).await;
+        let form = payer.prepare("/method", &[("method", "card")]);
+        set(Status::Inactive).await;
+        assert_eq!(world.send(form).await.location(), format!("/pay/{link}"));
+        set(Status::Active).await;
+        let mut tabs = [on_own_page(&world, &payer).await, on_own_page(&world, &payer).await];
+        for tab in &mut tabs {
+            tab.choose(Method::Card).await;
+            assert_eq!(tab.page.heading(), "Continue on the card page", "{}", tab.page.path);
+        }
+        let [one, other] = tabs.map(|tab| session(&tab));
+        assert_eq!((one, shown(&world, link, one).await.session().unwrap().replaces), (other, Some(first)));
+        assert_ne!(one, first);
+        world.has_clean_books().await;
+        world.close().await;
+        place.end().await;
+    }
 }
