@@ -302,6 +302,13 @@ impl Refund {
         }
     }
 
+    /// Whether a person may say what became of it: nobody knows, or its rail has it and has not said so far.
+    pub fn is_undecided(&self) -> bool {
+        self.step == Step::Unknown
+            || self.parked.is_some()
+            || (self.status == RefundStatus::Processing && !self.is_sent_again())
+    }
+
     /// A person who looked it up decides what nobody else can tell.
     pub fn resolved(
         &mut self,
@@ -310,10 +317,7 @@ impl Refund {
         now: Timestamp,
     ) -> Result<RefundMoved, Refusal> {
         self.assert_of(transaction);
-        let is_undecided = self.step == Step::Unknown
-            || self.parked.is_some()
-            || (self.status == RefundStatus::Processing && !self.is_sent_again());
-        if !is_undecided {
+        if !self.is_undecided() {
             return Err(Refusal::RefundNotUnknown { status: self.status.as_str() });
         }
         let is_settled = self.step == Step::Settled;

@@ -23,6 +23,10 @@ const DEFAULT_RATE_PER_SECOND: u32 = 100;
 /// More than this a PostgreSQL as it comes does not grant to all its clients together.
 const MOST_CONNECTIONS: usize = 90;
 
+/// What is to be done where [`ServeSettings::unreachable_address`] has a reason.
+pub const SET_PUBLIC_URL: &str = "Set public-url (and pay-url, where the pages have another) to the address by which they come, \
+                                  such as https://pay.shop.example.";
+
 /// Settings of `dalasi serve` that fit together.
 #[derive(Debug, Clone)]
 pub struct ServeSettings {
@@ -186,6 +190,24 @@ impl ServeSettings {
             donate_url: self.donate_url.clone().unwrap_or_else(|| public_url.clone()),
             public_url,
         }
+    }
+
+    /// Why payers and programs are probably sent to an address that leads them nowhere, where that is so; without a full stop.
+    pub fn unreachable_address(&self, listening_on: SocketAddr) -> Option<String> {
+        let is_split = !(self.roles.api && self.roles.worker);
+        let why = if self.public_url.is_some() {
+            return None;
+        } else if self.trusted_proxies > 0 {
+            "there is a proxy in front (trusted-proxies)"
+        } else if self.listen.ip().is_unspecified() {
+            "others can come by any address of this machine (listen)"
+        } else if is_split {
+            "there are other processes (role)"
+        } else {
+            return None;
+        };
+        let Addresses { public_url, .. } = self.addresses(listening_on);
+        Some(format!("public-url is not set, and {why}: payers and programs are sent to {public_url}"))
     }
 
     /// Reads the TLS files, if there are any.

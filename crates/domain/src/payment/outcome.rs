@@ -229,12 +229,7 @@ impl PaymentSession {
     /// A person who looked it up decides what nobody else can tell.
     pub fn resolved(&mut self, transaction: &mut Transaction, paid: bool, now: Timestamp) -> Result<Moved, Refusal> {
         self.enter(transaction);
-        let undecided = transaction.step == Step::Unknown
-            || transaction.parked.is_some()
-            || (transaction.step != Step::Settled
-                && transaction.status == TransactionStatus::Processing
-                && !transaction.is_start_repeated());
-        if !undecided {
+        if !transaction.is_undecided() {
             return Err(Refusal::AttemptNotUnknown { status: transaction.status.as_str() });
         }
         assert!(!transaction.status.is_paid(), "paid is final");

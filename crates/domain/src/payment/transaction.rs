@@ -317,6 +317,13 @@ impl Transaction {
         self.step == Step::Unknown || self.is_start_repeated()
     }
 
+    /// Whether a person may say what became of it: nobody knows, or its rail has it and has not said so far.
+    pub fn is_undecided(&self) -> bool {
+        self.step == Step::Unknown
+            || self.parked.is_some()
+            || (self.step != Step::Settled && self.status == TransactionStatus::Processing && !self.is_start_repeated())
+    }
+
     /// Whether the call that starts it is made once more, or was when its process died.
     pub(super) fn is_start_repeated(&self) -> bool {
         self.step == Step::Sending && self.status == TransactionStatus::Processing

@@ -14,6 +14,7 @@ use super::problem::Problem;
 use crate::app::{attempts, keys, settlement};
 use crate::config::{BesideArguments, StoreArguments};
 use crate::error::Failure;
+use crate::pages::text::plain;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,6 +26,7 @@ const RESOLVE_EXAMPLES: &str = "\
 Examples:
   dalasi attempts resolve txn_01h455vb4pex5vsknk084sn02q --as completed --reason 'on the wallet statement of 21 November'
   dalasi attempts resolve txn_01h455vb4pex5vsknk084sn02q --as failed --reason 'the wallet says in ticket 4711: not taken'
+  dalasi attempts resolve txn_01h455vb4pex5vsknk084sn02q --as failed --reason '…' --yes  in a script
   dalasi attempts resolve txn_01h455vb4pex5vsknk084sn02q --as failed --reason '…' --config /etc/dalasi/dalasi.toml";
 
 /// A rail that has been silent for so long is worth a look.
@@ -46,7 +48,7 @@ pub(super) struct Arguments {
 enum Command {
     /// List what waits for a person, oldest first
     List(List),
-    /// Decide an attempt whose outcome is not known, for good
+    /// Decide an attempt whose outcome is not known, for good; asks first
     Resolve(Box<Resolve>),
 }
 
@@ -85,6 +87,10 @@ struct Resolve {
     #[arg(long, value_name = "TEXT")]
     reason: String,
 
+    /// Don't ask; needed where there is no terminal
+    #[arg(long)]
+    yes: bool,
+
     #[command(flatten)]
     store: StoreArguments,
 
@@ -99,6 +105,15 @@ struct Resolve {
 enum Outcome {
     Completed,
     Failed,
+}
+
+impl Outcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -237,23 +252,79 @@ async fn resolve_named(arguments: Resolve) -> Result<(), Problem> {
     if reason.is_empty() || reason.chars().count() > LONGEST_REASON || reason.contains('\0') {
         return Err(Problem::usage(format!("--reason: say in 1 to {LONGEST_REASON} characters how you know.")));
     }
+    let (outcome, is_meant) = (arguments.outcome, arguments.yes);
     let installation = Installation::open_beside(&arguments.store.check_beside(arguments.server)?).await?;
-    let (paid, actor) = (arguments.outcome == Outcome::Completed, installation::actor());
-    let resolved = installation
-        .write(move |tx, context| {
-            let scope = locate::transaction(tx, id)?.ok_or_else(Refusal::not_found::<Transaction>)?;
-            let mut payment = settlement::settle(tx, context, scope, id, |_, session, transaction, now| {
-                Ok(session.resolved(transaction, paid, now)?)
-            })?;
-            attempts::decided(tx, context, &mut payment)?;
-            keys::record(tx, scope, "attempt.resolved", id.to_string(), &actor, Some(reason.clone()))?;
-            payment.transaction.ok_or_else(|| Failure::Broken("a settled session has lost its transaction".into()))
-        })
-        .await;
-    let transaction = installation.close(resolved).await?;
+    let decided = async {
+        if !is_meant {
+            output::confirm(&question(&installation.store, id, outcome).await?)?;
+        }
+        decide(&installation, id, outcome, reason).await
+    };
+    let decided = decided.await;
+    let transaction = installation.close(decided).await?;
     if arguments.format.json {
         return output::json(&AttemptView::of(&transaction));
     }
-    output::message(&format!("{id} is {} now, and written to the audit log.", transaction.status().as_str()));
+    output::message(&format!(
+        "{id} ({}) is {} now, and written to the audit log.",
+        named(&transaction),
+        transaction.status().as_str()
+    ));
     Ok(())
+}
+
+/// Which money it is, and whether somebody else may still say what became of it.
+async fn question(store: &Store, id: Id<Transaction>, outcome: Outcome) -> Result<String, Problem> {
+    let looked = store.read(move |tx| {
+        let scope = locate::transaction(tx, id)?.ok_or_else(Refusal::not_found::<Transaction>)?;
+        let transaction = tx.peek::<Transaction>(scope, id)?.ok_or_else(Refusal::not_found::<Transaction>)?;
+        Ok::<_, Failure>((transaction, tx.now()))
+    });
+    let (transaction, now) = looked.await?;
+    if !transaction.is_undecided() {
+        return Err(Failure::from(Refusal::AttemptNotUnknown { status: transaction.status().as_str() }).into());
+    }
+    let age = now.since(transaction.created_at);
+    let is_in_doubt = transaction.step() == Step::Unknown || transaction.parked.is_some() || age > LONG_PROCESSING;
+    let warning = match is_in_doubt {
+        true => "",
+        false => " Its payer may still be paying, and the rail may still say what came of it.",
+    };
+    Ok(format!(
+        "{}, begun {} ago: {}.{warning} Decide it as {}, for good?",
+        named(&transaction),
+        output::lasting(age),
+        plain(&why(&transaction)),
+        outcome.as_str()
+    ))
+}
+
+fn named(transaction: &Transaction) -> String {
+    format!(
+        "{} {}, {} mode, {}, {}",
+        transaction.amount,
+        transaction.amount.currency.code(),
+        transaction.scope.mode,
+        transaction.method().as_str(),
+        transaction.payable.object_id()
+    )
+}
+
+async fn decide(
+    installation: &Installation,
+    id: Id<Transaction>,
+    outcome: Outcome,
+    reason: String,
+) -> Result<Transaction, Problem> {
+    let (paid, actor) = (outcome == Outcome::Completed, installation::actor());
+    let decided = installation.write(move |tx, context| {
+        let scope = locate::transaction(tx, id)?.ok_or_else(Refusal::not_found::<Transaction>)?;
+        let mut payment = settlement::settle(tx, context, scope, id, |_, session, transaction, now| {
+            Ok(session.resolved(transaction, paid, now)?)
+        })?;
+        attempts::decided(tx, context, &mut payment)?;
+        keys::record(tx, scope, "attempt.resolved", id.to_string(), &actor, Some(reason.clone()))?;
+        payment.transaction.ok_or_else(|| Failure::Broken("a settled session has lost its transaction".into()))
+    });
+    decided.await
 }

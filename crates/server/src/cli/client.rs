@@ -1,5 +1,6 @@
 //! The API as a developer's commands call it: over HTTP, with a key, as any client would.
 
+use std::env::VarError;
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
+use super::output;
 use super::problem::Problem;
 use crate::credentials::ApiKey;
 use crate::egress::USER_AGENT;
@@ -20,6 +22,7 @@ use crate::wire::DEFAULT_API_URL;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const LONGEST_KEY_FILE: u64 = 4096;
+const KEY_VARIABLE: &str = "DALASI_API_KEY";
 
 /// Where the API is and who calls it
 #[derive(clap::Args)]
@@ -28,7 +31,7 @@ pub(super) struct ClientArguments {
     #[arg(long, env = "DALASI_API_URL", value_name = "URL", default_value = DEFAULT_API_URL)]
     api_url: String,
 
-    /// A file with a secret key; without it DALASI_API_KEY is read, or standard input
+    /// A file with a secret key, - is standard input; without it DALASI_API_KEY is read, or standard input
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
 }
@@ -226,26 +229,42 @@ pub(super) fn cause(error: &reqwest::Error) -> String {
 }
 
 fn read_key(file: Option<PathBuf>) -> Result<String, Problem> {
+    match file {
+        Some(path) if path.as_os_str() == "-" => read_typed_key(),
+        Some(path) => {
+            let read = std::fs::File::open(&path).and_then(read_short);
+            read.map_err(|error| Problem::usage(format!("--key-file {}: {error}", path.display())))
+        }
+        None => match std::env::var(KEY_VARIABLE) {
+            Ok(key) if !key.is_empty() => Ok(key),
+            Err(VarError::NotUnicode(_)) => {
+                Err(Problem::not_authorized(format!("what {KEY_VARIABLE} holds is no API key: it is not even text.")))
+            }
+            Ok(_) | Err(VarError::NotPresent) if std::io::stdin().is_terminal() => Err(no_key()),
+            Ok(_) | Err(VarError::NotPresent) => {
+                // Whoever pipes nothing would else wait for they don't know what.
+                output::message(&format!(
+                    "Reading the secret key from standard input: neither --key-file nor {KEY_VARIABLE} is given."
+                ));
+                read_typed_key()
+            }
+        },
+    }
+}
+
+fn read_typed_key() -> Result<String, Problem> {
+    read_short(std::io::stdin()).ok().filter(|text| !text.trim().is_empty()).ok_or_else(no_key)
+}
+
+fn read_short(from: impl Read) -> std::io::Result<String> {
     let mut text = String::new();
-    if let Some(path) = file {
-        let read = std::fs::File::open(&path).and_then(|file| file.take(LONGEST_KEY_FILE).read_to_string(&mut text));
-        return match read {
-            Ok(_) => Ok(text),
-            Err(error) => Err(Problem::usage(format!("--key-file {}: {error}", path.display()))),
-        };
-    }
-    if let Ok(key) = std::env::var("DALASI_API_KEY")
-        && !key.is_empty()
-    {
-        return Ok(key);
-    }
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() && stdin.take(LONGEST_KEY_FILE).read_to_string(&mut text).is_ok() && !text.trim().is_empty()
-    {
-        return Ok(text);
-    }
-    Err(Problem::not_authorized(
-        "a secret key is needed: set DALASI_API_KEY, or give --key-file, or pass it on standard input. \
-         `dalasi keys create` makes one.",
+    from.take(LONGEST_KEY_FILE).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn no_key() -> Problem {
+    Problem::not_authorized(format!(
+        "a secret key is needed: set {KEY_VARIABLE}, or give --key-file, or pass it on standard input. \
+         `dalasi keys create` makes one."
     ))
 }

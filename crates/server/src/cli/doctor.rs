@@ -68,7 +68,7 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         tokio::join!(
             within(limit, "disk", blocking(look_at_disk)),
             within(limit, "files", blocking(files::Files::of(&settings, config).look())),
-            server::ask(&addresses.public_url, limit),
+            server::ask(&settings, &addresses.public_url, limit),
             within(limit, "tls", tls::look(&settings, &addresses)),
             within(limit, "smtp", mail(&settings, &addresses, is_half_of_mail_seen)),
             database::look(&settings, &addresses, limit),

@@ -63,8 +63,12 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         return Err(Problem::usage("--organization: a name has 1 to 200 characters and no control characters."));
     }
     let settings = arguments.store.check()?;
+    if installation::is_taken(&settings).await? {
+        return Err(taken());
+    }
     let store = installation::open_store(&settings, Part::Owner { allow_unsafe: true }).await?;
     let installed = async {
+        // Somebody may have been faster.
         if installation::is_installed(&store).await? {
             return Ok(None);
         }
@@ -80,12 +84,7 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     };
     let installed = installed.await;
     store.close().await;
-    let Some(installed) = installed? else {
-        return Err(Problem::conflict(
-            "there is an organization here already; nothing was changed. \
-             `dalasi keys create` makes new keys, `dalasi organization set --name` renames it.",
-        ));
-    };
+    let installed = installed?.ok_or_else(taken)?;
     tell(&installed, &arguments.format).map_err(|problem| problem.or_lost(LOST))?;
     if arguments.format.json {
         return Ok(());
@@ -96,6 +95,13 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         settings.key_file.display()
     ));
     Ok(())
+}
+
+fn taken() -> Problem {
+    Problem::conflict(
+        "there is an organization here already; nothing was changed. \
+         `dalasi keys create` makes new keys, `dalasi organization set --name` renames it.",
+    )
 }
 
 fn tell(installed: &Installed, format: &Format) -> Result<(), Problem> {

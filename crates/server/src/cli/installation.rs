@@ -98,12 +98,15 @@ pub(super) async fn check_key_file(store: &Store, settings: &StoreSettings) -> R
     let key = match load_key_file(&settings.key_file) {
         Ok(key) => key,
         Err(KeyFileFault::Missing(_)) => return Ok(false),
-        Err(fault) => return Err(fault.into()),
+        Err(fault) => return Err(Problem::failed(fault.to_string())),
     };
     let nowhere = Addresses { public_url: String::new(), pay_url: String::new() };
     let context = Arc::new(Context::new(nowhere, key, Vec::new()));
     let checked = check_key(store, &context).await;
-    checked.map(|()| true).map_err(|problem| problem.and(&format!("it was read from {}", settings.key_file.display())))
+    // Here it is what was looked for, and no setting that keeps the command from its work.
+    let failed = |problem: Problem| Problem::failed(problem.into_text());
+    let place = format!("it was read from {}", settings.key_file.display());
+    checked.map(|()| true).map_err(|problem| failed(problem).and(&place))
 }
 
 /// A guest finds a database or nothing: it makes none.
@@ -153,10 +156,39 @@ pub(super) async fn is_installed(store: &Store) -> Result<bool, Problem> {
     Ok(store.read(organizations::is_installed).await?)
 }
 
+/// Whether there is an organization already, also one of an older version, whose database stays as it is.
+pub(super) async fn is_taken(settings: &StoreSettings) -> Result<bool, Problem> {
+    let opened = store_settings(settings, Part::Copier)?;
+    // Where none can be found, whoever makes one says why.
+    if require(&opened).is_err() {
+        return Ok(false);
+    }
+    let store = match Store::open(opened, Arc::new(SystemClock::new()), Arc::new(SystemEntropy)).await {
+        Ok(store) => store,
+        Err(store::Error::Schema(_)) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let found = store.read(organizations::is_installed).await;
+    store.close().await;
+    match found {
+        // What made the database was killed before it had made the tables.
+        Err(Failure::Store(store::Error::Sql { .. })) => Ok(false),
+        found => Ok(found?),
+    }
+}
+
 /// The master key, and the file that this call had to make for it.
 pub(super) struct FoundKey {
     pub(super) key: MasterKey,
     made: Option<PathBuf>,
+}
+
+/// Refuses a file that is no key file before anything is done. Whether it may be missing, the database says.
+pub(super) fn require_key_file(settings: &StoreSettings) -> Result<(), Problem> {
+    match load_key_file(&settings.key_file) {
+        Err(fault @ (KeyFileFault::Permissions { .. } | KeyFileFault::Malformed(_))) => Err(fault.into()),
+        Ok(_) | Err(KeyFileFault::Missing(_) | KeyFileFault::Exists(_) | KeyFileFault::Io { .. }) => Ok(()),
+    }
 }
 
 /// Reads the key file. Where nothing is installed yet it may be missing, and is made.
@@ -168,7 +200,7 @@ pub(super) async fn master_key(store: &Store, settings: &StoreSettings) -> Resul
         Err(fault) => return Err(fault.into()),
     }
     if is_installed(store).await? {
-        return Err(Problem::failed(format!(
+        return Err(Problem::usage(format!(
             "the master key {} is missing, and this installation's secrets open with no other. \
              Put the file back (backups of the database leave it out), or name it with --key-file.",
             path.display()
@@ -237,7 +269,7 @@ pub(super) async fn check_key(store: &Store, context: &Arc<Context>) -> Result<(
     });
     checked.await.map_err(|failure: Failure| match failure {
         Failure::Store(error) => error.into(),
-        failure => Problem::failed(format!("the master key does not belong to this database: {failure}")),
+        failure => Problem::usage(format!("the master key does not belong to this database: {failure}")),
     })
 }
 

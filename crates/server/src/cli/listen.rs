@@ -24,7 +24,8 @@ const EXAMPLES: &str = "\
 Examples:
   DALASI_API_KEY=sk_test_… dalasi listen                                    show what happens
   DALASI_API_KEY=sk_test_… dalasi listen --forward-to http://localhost:3000/webhooks
-  dalasi listen --forward-to http://localhost:3000 --events checkout.completed,payment.* --key-file test.key";
+  dalasi listen --forward-to http://localhost:3000 --events checkout.completed,payment.* --key-file test.key
+  SECRET=$(dalasi listen --print-secret --key-file test.key)                what your receiver checks signatures with";
 
 const PAGE: usize = 100;
 /// Between two looks, while nothing happens.
@@ -44,6 +45,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = filter)]
     events: Vec<EventFilter>,
 
+    /// Print the secret that forwarded events are signed with, and end
+    #[arg(long, conflicts_with_all = ["forward_to", "events"])]
+    print_secret: bool,
+
     /// Events of live mode, with a key of live mode
     #[arg(long)]
     live: bool,
@@ -61,21 +66,21 @@ fn filter(text: &str) -> Result<EventFilter, String> {
 }
 
 #[derive(Deserialize)]
-struct List {
-    items: Vec<FollowedEvent>,
+pub(super) struct List {
+    pub(super) items: Vec<FollowedEvent>,
     has_more: bool,
 }
 
 /// An event as the API lists it.
 #[derive(Deserialize)]
-struct FollowedEvent {
-    id: String,
+pub(super) struct FollowedEvent {
+    pub(super) id: String,
     #[serde(rename = "type")]
-    kind: String,
+    pub(super) kind: String,
     data: Box<RawValue>,
     livemode: bool,
-    object_id: String,
-    sequence: i64,
+    pub(super) object_id: String,
+    pub(super) sequence: i64,
     created_at: String,
 }
 
@@ -111,14 +116,16 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     let client = Client::new(arguments.client)?;
     client.require_meant(arguments.live)?;
     let secret = secret_of(&client);
-    let mut after = newest(&client).await?;
+    if arguments.print_secret {
+        return match arguments.format.json {
+            true => output::json(&serde_json::json!({ "secret": secret.expose() })),
+            false => output::line(secret.expose()),
+        };
+    }
+    let mut after = last(&client).await?;
     match &target {
         Some(target) => {
-            if arguments.format.json {
-                output::json(&serde_json::json!({ "secret": secret.expose() }))?;
-            } else {
-                output::line(&format!("signing secret: {}", secret.expose()))?;
-            }
+            output::message(&format!("signing secret: {}", secret.expose()));
             output::message(&format!("Forwarding {} mode's events to {target}; stop with Ctrl-C.", client.mode()));
         }
         None => {
@@ -176,13 +183,26 @@ fn secret_of(client: &Client) -> WebhookSecret {
     WebhookSecret::generate(tag.as_ref().try_into().expect("HMAC-SHA256 has 32 bytes"))
 }
 
-/// Where "from now on" begins.
-async fn newest(client: &Client) -> Result<Option<String>, Problem> {
+/// Where "from now on" begins: with the last event of the log. The newest by its id may stand far before that, where the clock that
+/// gave it ran ahead; what is behind it is passed over.
+pub(super) async fn last(client: &Client) -> Result<Option<String>, Problem> {
     let newest: List = client.get("/v1/events?limit=1").await?;
-    Ok(newest.items.into_iter().next().map(|event| event.id))
+    let Some(newest) = newest.items.into_iter().next() else { return Ok(None) };
+    let mut last = newest.id;
+    loop {
+        let page = follow(client, Some(&last)).await?;
+        let is_end = page.items.is_empty() || !page.has_more;
+        if let Some(event) = page.items.into_iter().next_back() {
+            last = event.id;
+        }
+        if is_end {
+            return Ok(Some(last));
+        }
+    }
 }
 
-async fn follow(client: &Client, after: Option<&str>) -> Result<List, CallFault> {
+/// What is behind it in the log, as far as one answer holds.
+pub(super) async fn follow(client: &Client, after: Option<&str>) -> Result<List, CallFault> {
     let behind = after.map_or_else(String::new, |after| format!("&after={after}"));
     client.get(&format!("/v1/events?order=asc&limit={PAGE}{behind}")).await
 }

@@ -3,6 +3,7 @@
 //! Tables have headings and columns for a person at a terminal, and are tab-separated lines for everyone else.
 
 use std::io::{IsTerminal, Write};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -59,6 +60,15 @@ pub(super) fn confirm(question: &str) -> Result<(), Problem> {
     }
 }
 
+/// How long ago something was, no more exactly than a person needs it.
+pub(super) fn lasting(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
+    }
+}
+
 /// "1 batch", "2 batches".
 pub(super) fn counted(count: impl Into<i128>, one: &str, many: &str) -> String {
     match count.into() {
@@ -101,6 +111,13 @@ mod tests {
         let rows = [vec!["a".to_owned(), "1\t2".to_owned()], vec!["longer".to_owned(), "é".to_owned()]];
         assert_eq!(aligned(&["name", "n"], &rows), ["name    n", "a       1 2", "longer  é"]);
         assert_eq!(separated(&rows), ["a\t1 2", "longer\té"]);
+    }
+
+    #[test]
+    fn a_time_is_told_as_people_tell_it() {
+        for (seconds, wanted) in [(0, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "119 min"), (7200, "2 h")] {
+            assert_eq!(lasting(Duration::from_secs(seconds)), wanted);
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Why a command failed, in a sentence or two, and with which exit code.
 
+use std::io;
 use std::process::ExitCode;
 
 use http::StatusCode;
@@ -40,6 +41,22 @@ impl Problem {
 
     pub(super) fn usage(text: impl Into<String>) -> Self {
         Self { kind: Kind::Usage, text: text.into() }
+    }
+
+    /// Of a file that the settings name. What is wrong there is so at the next start too, unless the file system only failed just now.
+    fn of_file(sentence: String, io: Option<io::ErrorKind>) -> Self {
+        match io {
+            None
+            | Some(
+                io::ErrorKind::NotFound
+                | io::ErrorKind::PermissionDenied
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::IsADirectory
+                | io::ErrorKind::ReadOnlyFilesystem
+                | io::ErrorKind::InvalidData,
+            ) => Self::usage(sentence),
+            Some(_) => Self::failed(sentence),
+        }
     }
 
     pub(super) fn not_authorized(text: impl Into<String>) -> Self {
@@ -153,19 +170,26 @@ impl From<SettingsFaults> for Problem {
 
 impl From<KeyFileFault> for Problem {
     fn from(fault: KeyFileFault) -> Self {
-        Self::failed(fault.to_string())
+        let io = match &fault {
+            KeyFileFault::Io { error, .. } => Some(error.kind()),
+            KeyFileFault::Missing(_)
+            | KeyFileFault::Exists(_)
+            | KeyFileFault::Permissions { .. }
+            | KeyFileFault::Malformed(_) => None,
+        };
+        Self::of_file(fault.to_string(), io)
     }
 }
 
 impl From<TlsFault> for Problem {
     fn from(fault: TlsFault) -> Self {
-        Self::failed(fault.to_string())
+        Self::of_file(fault.to_string(), fault.io)
     }
 }
 
 impl From<MailFault> for Problem {
     fn from(fault: MailFault) -> Self {
-        Self::failed(fault.to_string())
+        Self::of_file(fault.to_string(), fault.io)
     }
 }
 
@@ -191,6 +215,24 @@ mod tests {
             let refused = Problem::refused(status, Some(&*failure.code()), failure.sentence());
             let what = format!("{failure:?}");
             assert_eq!(refused.kind, Problem::from(failure).kind, "{what}");
+        }
+    }
+
+    /// A supervisor that starts again what failed would do so for ever.
+    #[test]
+    fn what_starting_again_does_not_mend_is_a_setting() {
+        let kind = |io| Problem::of_file("A sentence.".to_owned(), io).kind;
+        let disk = |error| Problem::from(KeyFileFault::Io { path: "master.key".into(), error }).kind;
+        assert_eq!(kind(None), Kind::Usage);
+        assert_eq!(Problem::from(KeyFileFault::Malformed("master.key".into())).kind, Kind::Usage);
+        for (io, wanted) in [
+            (io::ErrorKind::NotFound, Kind::Usage),
+            (io::ErrorKind::PermissionDenied, Kind::Usage),
+            (io::ErrorKind::InvalidData, Kind::Usage),
+            (io::ErrorKind::StorageFull, Kind::Failed),
+            (io::ErrorKind::Other, Kind::Failed),
+        ] {
+            assert_eq!((kind(Some(io)), disk(io.into())), (wanted, wanted), "{io}");
         }
     }
 

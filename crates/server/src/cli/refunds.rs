@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::payment::Step;
+use domain::payment::{Step, Transaction};
 use domain::refund::Refund;
 use domain::{Id, Mode, Refusal, Scope};
 use serde::Serialize;
@@ -15,6 +15,7 @@ use super::problem::Problem;
 use crate::app::{keys, refunds};
 use crate::config::{BesideArguments, StoreArguments};
 use crate::error::Failure;
+use crate::pages::text::plain;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,7 +26,8 @@ Examples:
 const RESOLVE_EXAMPLES: &str = "\
 Examples:
   dalasi refunds resolve ref_01h455vc8r7t3q5n1k9m2p4s6w --as completed --reason 'the payer confirms that it came'
-  dalasi refunds resolve ref_01h455vc8r7t3q5n1k9m2p4s6w --as failed --reason 'not on the wallet statement'";
+  dalasi refunds resolve ref_01h455vc8r7t3q5n1k9m2p4s6w --as failed --reason 'not on the wallet statement'
+  dalasi refunds resolve ref_01h455vc8r7t3q5n1k9m2p4s6w --as failed --reason '…' --yes  in a script";
 
 /// A rail that has been silent for so long is worth a look.
 const LONG_OPEN: Duration = Duration::from_secs(10 * 60);
@@ -46,7 +48,7 @@ pub(super) struct Arguments {
 enum Command {
     /// List what is on its way or waits for a person, oldest first
     List(List),
-    /// Decide a refund whose outcome is not known, for good
+    /// Decide a refund whose outcome is not known, for good; asks first
     Resolve(Box<Resolve>),
 }
 
@@ -81,6 +83,10 @@ struct Resolve {
     #[arg(long, value_name = "TEXT")]
     reason: String,
 
+    /// Don't ask; needed where there is no terminal
+    #[arg(long)]
+    yes: bool,
+
     #[command(flatten)]
     store: StoreArguments,
 
@@ -97,6 +103,15 @@ enum Outcome {
     Completed,
     /// The merchant still has it
     Failed,
+}
+
+impl Outcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -216,22 +231,86 @@ async fn resolve_named(arguments: Resolve) -> Result<(), Problem> {
     if reason.is_empty() || reason.chars().count() > LONGEST_REASON || reason.contains('\0') {
         return Err(Problem::usage(format!("--reason: say in 1 to {LONGEST_REASON} characters how you know.")));
     }
+    let (outcome, is_meant) = (arguments.outcome, arguments.yes);
     let installation = Installation::open_beside(&arguments.store.check_beside(arguments.server)?).await?;
-    let (is_completed, actor) = (arguments.outcome == Outcome::Completed, installation::actor());
-    let resolved = installation
-        .write(move |tx, _| {
-            let scope = locate::refund(tx, id)?.ok_or_else(Refusal::not_found::<Refund>)?;
-            let refund = refunds::settle(tx, scope, id, None, |_, refund, transaction, now| {
-                Ok(refund.resolved(transaction, is_completed, now)?)
-            })?;
-            keys::record(tx, scope, "refund.resolved", id.to_string(), &actor, Some(reason.clone()))?;
-            Ok::<_, Failure>(refund)
-        })
-        .await;
-    let refund = installation.close(resolved).await?;
+    let decided = async {
+        if !is_meant {
+            output::confirm(&question(&installation.store, id, outcome).await?)?;
+        }
+        decide(&installation, id, outcome, reason).await
+    };
+    let decided = decided.await;
+    let (refund, transaction) = installation.close(decided).await?;
     if arguments.format.json {
         return output::json(&RefundRow::of(&refund));
     }
-    output::message(&format!("{id} is {} now, and written to the audit log.", refund.status().as_str()));
+    output::message(&format!(
+        "{id} ({}) is {} now, and written to the audit log.",
+        named(&refund, &transaction),
+        refund.status().as_str()
+    ));
     Ok(())
+}
+
+/// Which money it is, and whether somebody else may still say what became of it.
+async fn question(store: &Store, id: Id<Refund>, outcome: Outcome) -> Result<String, Problem> {
+    let looked = store.read(move |tx| {
+        let scope = locate::refund(tx, id)?.ok_or_else(Refusal::not_found::<Refund>)?;
+        let refund = tx.peek::<Refund>(scope, id)?.ok_or_else(Refusal::not_found::<Refund>)?;
+        let transaction = refunded(tx, scope, &refund)?;
+        Ok::<_, Failure>((refund, transaction, tx.now()))
+    });
+    let (refund, transaction, now) = looked.await?;
+    if !refund.is_undecided() {
+        return Err(Failure::from(Refusal::RefundNotUnknown { status: refund.status().as_str() }).into());
+    }
+    let age = now.since(refund.created_at);
+    let is_in_doubt = refund.step() == Step::Unknown || refund.parked.is_some() || age >= LONG_OPEN;
+    let warning = match is_in_doubt {
+        true => "",
+        false => " It may still be on its way, and the rail may still say what came of it.",
+    };
+    Ok(format!(
+        "{}, asked for {} ago: {}.{warning} Decide it as {}, for good?",
+        named(&refund, &transaction),
+        output::lasting(age),
+        plain(&why(&refund)),
+        outcome.as_str()
+    ))
+}
+
+fn refunded(tx: &mut Tx<'_>, scope: Scope, refund: &Refund) -> Result<Transaction, Failure> {
+    let transaction = tx.peek::<Transaction>(scope, refund.transaction)?;
+    transaction.ok_or_else(|| Failure::Broken(format!("{} has lost its transaction", refund.id)))
+}
+
+fn named(refund: &Refund, transaction: &Transaction) -> String {
+    format!(
+        "{} {} back, {} mode, {}, {} of {}",
+        refund.amount,
+        refund.amount.currency.code(),
+        refund.scope.mode,
+        transaction.method().as_str(),
+        transaction.id,
+        transaction.payable.object_id()
+    )
+}
+
+async fn decide(
+    installation: &Installation,
+    id: Id<Refund>,
+    outcome: Outcome,
+    reason: String,
+) -> Result<(Refund, Transaction), Problem> {
+    let (is_completed, actor) = (outcome == Outcome::Completed, installation::actor());
+    let decided = installation.write(move |tx, _| {
+        let scope = locate::refund(tx, id)?.ok_or_else(Refusal::not_found::<Refund>)?;
+        let refund = refunds::settle(tx, scope, id, None, |_, refund, transaction, now| {
+            Ok(refund.resolved(transaction, is_completed, now)?)
+        })?;
+        keys::record(tx, scope, "refund.resolved", id.to_string(), &actor, Some(reason.clone()))?;
+        let transaction = refunded(tx, scope, &refund)?;
+        Ok::<_, Failure>((refund, transaction))
+    });
+    decided.await
 }

@@ -1,5 +1,6 @@
 //! `dalasi serve`: opens the store, listens, works, and stops in good order.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +13,7 @@ use domain::Mode;
 use http::{StatusCode, header};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use store::{Dialect, Store};
-use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::net::TcpSocket;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -21,12 +21,14 @@ use super::init::{LOST, Pair, pair};
 use super::installation::{self, Part};
 use super::output;
 use super::problem::Problem;
+use super::stop::Stop;
 use crate::app::organizations::Installed;
 use crate::app::{App, Context, Offer};
-use crate::config::{Database, ServeArguments, ServeSettings, host_of};
+use crate::config::{Database, SET_PUBLIC_URL, ServeArguments, ServeSettings, host_of};
 use crate::egress::{Egress, EgressSettings};
 use crate::http::envelope::EdgeSettings;
 use crate::http::{self as api, Api};
+use crate::listener::ListenerSettings;
 use crate::mail::Mailer;
 use crate::metrics::Metrics;
 use crate::pages::{self, PageSettings};
@@ -44,6 +46,8 @@ Examples:
 
 /// Until it is renamed.
 const FIRST_ORGANIZATION: &str = "My shop";
+/// Connections that wait to be taken; the system may allow fewer.
+const BACKLOG: u32 = 1024;
 /// What was accepted is finished within this (promise P17).
 const DRAIN: Duration = Duration::from_secs(25);
 /// For what nobody is owed.
@@ -69,6 +73,7 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Problem> {
     let served = runtime.block_on(async {
         // From here on a signal ends the server in good order, however far it has come.
         let stop = stop_signal()?;
+        let prepared = Prepared::of(&settings)?;
         let part =
             Part::Server { allow_unsafe: settings.allow_unsafe_database, connections: settings.database_connections };
         // A database may take long to answer, and a migration to end; one that is left is undone by the database.
@@ -80,7 +85,7 @@ pub(super) fn run(arguments: Arguments) -> Result<(), Problem> {
                 return Ok(());
             }
         };
-        let served = serve(&settings, &store, stop).await;
+        let served = serve(&settings, &store, prepared, stop).await;
         closed(&store).await;
         logging::flush();
         served
@@ -125,16 +130,43 @@ fn leave_no_core() {
     }
 }
 
-async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bool>) -> Result<(), Problem> {
-    let listener_settings = settings.listener()?;
-    // Bound before anything is installed: keys that are shown once must not be lost to a port that is taken.
-    let (listener, address) = bind(settings.listen).await?;
+/// What a start is refused for without looking at the database, so that it is neither made nor migrated for a start that comes to
+/// nothing.
+struct Prepared {
+    listener: ListenerSettings,
+    socket: TcpSocket,
+    address: SocketAddr,
+    mailer: Option<Mailer>,
+}
+
+impl Prepared {
+    fn of(settings: &ServeSettings) -> Result<Self, Problem> {
+        let listener = settings.listener()?;
+        let (socket, address) = bind(settings.listen).map_err(|error| no_place(settings.listen, &error))?;
+        installation::require_key_file(&settings.store)?;
+        let host = host_of(&settings.addresses(address).public_url);
+        let mailer = settings.mail.clone().map(|mail| Mailer::new(mail, host.as_deref())).transpose()?;
+        Ok(Self { listener, socket, address, mailer })
+    }
+}
+
+async fn serve(
+    settings: &ServeSettings,
+    store: &Store,
+    prepared: Prepared,
+    stop: watch::Receiver<bool>,
+) -> Result<(), Problem> {
+    let Prepared { listener: listener_settings, socket, address, mailer } = prepared;
+    // Before anything is installed: keys that are shown once must not be lost to a port that is taken.
+    let listener = socket.listen(BACKLOG).map_err(|error| no_place(settings.listen, &error))?;
     let key = installation::master_key(store, &settings.store).await?;
     let addresses = settings.addresses(address);
     let addresses = Addresses { public_url: addresses.public_url, pay_url: addresses.pay_url };
+    let unreachable = settings.unreachable_address(address);
+    if let Some(why) = &unreachable {
+        tracing::warn!("{why}. {SET_PUBLIC_URL}");
+    }
     let rails = rails(store, &addresses.pay_url, &key.key);
-    let host = host_of(&addresses.public_url);
-    let mailer = settings.mail.clone().map(|mail| Mailer::new(mail, host.as_deref())).transpose()?;
     let context = Context::new(addresses.clone(), key.key.clone(), offers(&rails));
     let context = Arc::new(if mailer.is_some() { context.sending_mail() } else { context });
     let goes_on = |why: &str| {
@@ -143,7 +175,7 @@ async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bo
     };
     let installed = installation::install(store, &context, FIRST_ORGANIZATION, &key, goes_on).await?;
     if let Some(installed) = installed {
-        welcome(settings, &addresses, &installed).map_err(|problem| problem.or_lost(LOST))?;
+        welcome(settings, &addresses, unreachable.as_deref(), &installed).map_err(|problem| problem.or_lost(LOST))?;
     }
 
     let egress =
@@ -179,15 +211,21 @@ async fn serve(settings: &ServeSettings, store: &Store, stop: watch::Receiver<bo
     served.map_err(|error| Problem::failed(format!("the server broke: {error}")))
 }
 
-async fn bind(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Problem> {
-    let failed = |error: std::io::Error| {
-        Problem::failed(format!(
-            "can't listen on {wanted}: {error}. --listen takes another address; port 0 a free port."
-        ))
+/// Nobody gets a connection so far: while a database is migrated, whoever comes is better off with another process.
+fn bind(wanted: SocketAddr) -> io::Result<(TcpSocket, SocketAddr)> {
+    let socket = match wanted {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    let listener = TcpListener::bind(wanted).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    Ok((listener, address))
+    // What lingers of the process before is no reason to wait.
+    socket.set_reuseaddr(true)?;
+    socket.bind(wanted)?;
+    let address = socket.local_addr()?;
+    Ok((socket, address))
+}
+
+fn no_place(wanted: SocketAddr, error: &io::Error) -> Problem {
+    Problem::failed(format!("can't listen on {wanted}: {error}. --listen takes another address; port 0 a free port."))
 }
 
 /// Those that are configured.
@@ -233,23 +271,15 @@ fn watched(app: &App, recorded: &'static Metrics) -> Router {
     Router::new().route("/health", get(health)).route("/metrics", get(shown)).with_state(app.clone())
 }
 
-/// Turns true at the first SIGTERM or SIGINT; the second ends the process as it stands.
+/// Turns true at the first signal that asks for it; SIGTERM or SIGINT after that ends the process as it stands.
 fn stop_signal() -> Result<watch::Receiver<bool>, Problem> {
-    let failed = |error: std::io::Error| Problem::failed(format!("signals can't be handled: {error}"));
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut signals = Stop::new()?;
     let (stop, stopping) = watch::channel(false);
     tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        signals.asked().await;
         tracing::info!("stopping: finishing what was accepted; a second signal ends at once");
         stop.send_replace(true);
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        signals.insisted().await;
         tracing::warn!("ended at once");
         std::process::exit(1);
     });
@@ -275,13 +305,20 @@ async fn finish(worker: Option<JoinHandle<()>>, stop: watch::Receiver<bool>) {
     }
 }
 
-fn welcome(settings: &ServeSettings, addresses: &Addresses, installed: &Installed) -> Result<(), Problem> {
+fn welcome(
+    settings: &ServeSettings,
+    addresses: &Addresses,
+    unreachable: Option<&str>,
+    installed: &Installed,
+) -> Result<(), Problem> {
     let Pair { secret, publishable } = pair(installed, Mode::Test);
     let place = match &settings.store.database {
         Database::Sqlite { data_dir } => format!("in {}", data_dir.display()),
         Database::Postgres { .. } => "in PostgreSQL".to_owned(),
     };
     let Addresses { public_url, .. } = addresses;
+    let before_payers_come = unreachable.map(|why| format!("\nBefore payers come:  {why}. {SET_PUBLIC_URL}\n"));
+    let before_payers_come = before_payers_come.unwrap_or_default();
     output::line(&format!(
         "\
 A new installation {place}. Its test keys, shown only now:
@@ -298,6 +335,6 @@ Open the `payment_url` of its answer in a browser: with the phone +2207000000 th
 The API, explained:  {public_url}/docs
 See webhooks arrive: dalasi listen, and at your receiver with --forward-to URL
 Keys for live mode:  dalasi keys create --live
-"
+{before_payers_come}"
     ))
 }

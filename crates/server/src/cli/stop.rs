@@ -1,5 +1,5 @@
-//! The signals that end a command which has something to take away before. From [`Stop::new`] on they don't end the process:
-//! whoever awaits something looks at them.
+//! The signals that end a command which has something to take away or to finish before. From [`Stop::new`] on they don't end the
+//! process: whoever awaits something looks at them.
 
 use std::fs;
 use std::io;
@@ -38,6 +38,14 @@ impl Stop {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
             _ = hung_up => {}
+        }
+    }
+
+    /// Once more. That is not said by a terminal, which goes away twice: for its shell, and for what runs in it.
+    pub(super) async fn insisted(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
     }
 }

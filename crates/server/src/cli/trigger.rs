@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::client::{Client, ClientArguments};
+use super::listen::{FollowedEvent, follow, last};
 use super::output::{self, Format};
 use super::problem::Problem;
 use crate::monotonic;
@@ -63,12 +64,7 @@ struct Checkout {
     available_payment_methods: Vec<String>,
 }
 
-#[derive(Deserialize)]
-struct List {
-    items: Vec<Event>,
-}
-
-#[derive(Deserialize, Serialize)]
+#[derive(Serialize)]
 struct Event {
     id: String,
     #[serde(rename = "type")]
@@ -91,6 +87,7 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         ));
     }
     let wanted = arguments.event;
+    let before = last(&client).await?;
     let order = json!({ "amount": "100.00", "description": format!("dalasi trigger {}", wanted.as_str()) });
     let checkout: Checkout = client.post("/v1/checkouts", &order).await?;
     match wanted {
@@ -101,7 +98,7 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
             let _: serde_json::Value = client.post(&path, &json!({})).await?;
         }
     }
-    let events = wait_for(&client, &checkout.id, wanted).await?;
+    let events = wait_for(&client, before, &checkout.id, wanted).await?;
     let answer = Answer { checkout_id: checkout.id, events };
     if arguments.format.json {
         return output::json(&answer);
@@ -122,14 +119,25 @@ async fn pay(client: &Client, checkout: &Checkout, phone: &str) -> Result<(), Pr
     Ok(())
 }
 
-/// The events of the checkout, once the wanted one is among them.
-async fn wait_for(client: &Client, checkout: &str, wanted: Wanted) -> Result<Vec<Event>, Problem> {
+/// The events of the checkout, once the wanted one is among them: they stand in the log behind what was there before.
+async fn wait_for(
+    client: &Client,
+    mut after: Option<String>,
+    checkout: &str,
+    wanted: Wanted,
+) -> Result<Vec<Event>, Problem> {
     let until = monotonic::now() + PATIENCE;
+    let mut events: Vec<Event> = Vec::new();
     loop {
-        let newest: List = client.get("/v1/events?limit=100").await?;
-        let mut events: Vec<Event> = newest.items.into_iter().filter(|event| event.object_id == checkout).collect();
+        let page = follow(client, after.as_deref()).await?;
+        for event in page.items {
+            after = Some(event.id.clone());
+            if event.object_id == checkout {
+                let FollowedEvent { id, kind, object_id, sequence, .. } = event;
+                events.push(Event { id, kind, object_id, sequence });
+            }
+        }
         if events.iter().any(|event| event.kind == wanted.as_str()) {
-            events.sort_by_key(|event| event.sequence);
             return Ok(events);
         }
         if monotonic::now() >= until {

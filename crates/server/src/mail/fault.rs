@@ -2,14 +2,19 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 
 /// Mail can't be set up. The sentence is for the operator and holds no secret.
 #[derive(Debug)]
-pub struct MailFault(pub(super) String);
+pub struct MailFault {
+    pub(super) sentence: String,
+    /// What the file system said, where it was that.
+    pub io: Option<io::ErrorKind>,
+}
 
 impl fmt::Display for MailFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.sentence)
     }
 }
 

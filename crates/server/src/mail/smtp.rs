@@ -185,7 +185,7 @@ fn from_the_start(host: &str) -> Result<Tls, MailFault> {
 }
 
 fn no_tls(error: &(dyn std::error::Error + 'static)) -> MailFault {
-    MailFault(format!("smtp-url: TLS can't be set up: {}", innermost(error)))
+    MailFault { sentence: format!("smtp-url: TLS can't be set up: {}", innermost(error)), io: None }
 }
 
 /// The connection to the first address that takes one.
@@ -271,11 +271,12 @@ fn credentials(login: Login) -> Result<Credentials, MailFault> {
 }
 
 fn read_password(path: &Path) -> Result<String, MailFault> {
-    let fault = |what: &str| MailFault(format!("smtp-password-file: {} {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| fault(&format!("can't be read: {error}")))?;
+    let fault = |what: &str, io| MailFault { sentence: format!("smtp-password-file: {} {what}", path.display()), io };
+    let unreadable = |error: std::io::Error| fault(&format!("can't be read: {error}"), Some(error.kind()));
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
     let line = text.lines().next().unwrap_or_default();
     if line.is_empty() || line.len() > LONGEST_PASSWORD {
-        return Err(fault("must hold the password in its first line."));
+        return Err(fault("must hold the password in its first line.", None));
     }
     Ok(line.to_owned())
 }

@@ -1,5 +1,6 @@
 //! Whether this service answers at its public address, and which time it is there.
 
+use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
 use http::header;
@@ -11,22 +12,28 @@ use super::report::{Check, Finding};
 use super::within;
 use crate::cli::client::{cause, http_client};
 use crate::clock::{Clock as _, SystemClock};
-use crate::config::host_of;
+use crate::config::{SET_PUBLIC_URL, ServeSettings, host_of};
 
 const NAME: &str = "server";
 const SECOND_US: i64 = 1_000_000;
 /// Nobody's answer to this question is longer.
 const LONGEST_ANSWER: usize = 64 * 1024;
 
-pub(super) async fn ask(address: &str, limit: Duration) -> (Check, Option<Asked>) {
+pub(super) async fn ask(settings: &ServeSettings, address: &str, limit: Duration) -> (Check, Option<Asked>) {
+    let unreachable = settings.unreachable_address(settings.listen);
+    let mut findings: Vec<Finding> = unreachable.into_iter().map(|why| Finding::warning(why, SET_PUBLIC_URL)).collect();
     // Port 0 is a free one, which only the server knows.
     if address.ends_with(":0") {
-        let found = "where it listens is known only once it runs, so nobody was asked";
-        return (Check::of(NAME, vec![Finding::ok(found)]), None);
+        findings.push(Finding::ok("where it listens is known only once it runs, so nobody was asked"));
+        return (Check::of(NAME, findings), None);
     }
     let mut date = None;
-    let findings = within(limit, NAME, async { vec![health(address, &mut date).await] }).await;
-    (findings, date)
+    let asked = async {
+        findings.push(health(address, &mut date).await);
+        findings
+    };
+    let check = within(limit, NAME, asked).await;
+    (check, date)
 }
 
 async fn health(address: &str, date: &mut Option<Asked>) -> Finding {
@@ -46,7 +53,9 @@ async fn health(address: &str, date: &mut Option<Asked>) -> Finding {
     };
     let said = answer.headers().get(header::DATE).and_then(|date| date.to_str().ok());
     let said = said.and_then(|text| rfc2822::DateTimeParser::new().parse_timestamp(text).ok());
-    *date = said.map(|said| Asked {
+    // One that runs here, or a proxy that does, goes by this very clock.
+    let is_another = answer.remote_addr().is_some_and(|peer| !is_of_this_machine(peer.ip()));
+    *date = said.filter(|_| is_another).map(|said| Asked {
         whose: host_of(address).unwrap_or_default(),
         before_us,
         after_us: clock.now_us(),
@@ -73,4 +82,9 @@ async fn health(address: &str, date: &mut Option<Asked>) -> Finding {
             "Check public-url, and where the proxy in front of it sends requests.",
         ),
     }
+}
+
+/// Nobody else's address can be taken.
+pub(super) fn is_of_this_machine(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
 }

@@ -1,9 +1,12 @@
 //! What needs no installation: the judgements, where a test from outside could not set the clock.
 
+use std::net::IpAddr;
+
 use domain::Timestamp;
 
 use super::clock::{self, Asked, Times};
 use super::report::Status;
+use super::server;
 
 const SECOND: i64 = 1_000_000;
 
@@ -35,6 +38,19 @@ fn another_clock_is_judged_by_what_is_certain() {
         let times = Times { server: Some(asked(said_s * SECOND, unit_us)), newest: None };
         assert_eq!(status(times, None), wanted, "{said_s} {unit_us}");
     }
+}
+
+/// What answers here goes by the clock that would be held against itself.
+#[test]
+fn no_clock_is_held_against_itself() {
+    assert!(server::is_of_this_machine(IpAddr::from([127, 0, 0, 1])));
+    // Of documentation: nobody has it.
+    assert!(!server::is_of_this_machine(IpAddr::from([192, 0, 2, 1])));
+    let said = |times, date| clock::judge(&times, date).iter().any(|finding| finding.found.contains("no other clock"));
+    let newest = Some((Timestamp::from_micros(SECOND), 100 * SECOND));
+    assert!(said(Times { server: None, newest }, None));
+    assert!(!said(Times { server: None, newest }, Some(asked(100 * SECOND, SECOND))));
+    assert!(!said(Times { server: Some(asked(100 * SECOND, 1)), newest }, None));
 }
 
 #[test]

@@ -36,11 +36,21 @@ async fn a_person_decides_what_nobody_knows(place: &Place) {
             outcome,
             "--reason",
             "seen on the statement",
+            "--yes",
             "--pay-url",
             "https://pay.example",
         ])
     };
-    assert_eq!(resolve(&one, "completed").code, 0);
+    let unmeant = |id: &str| place.run(&["attempts", "resolve", id, "--as", "completed", "--reason", "seen"]);
+    let asked = unmeant(&one);
+    assert_eq!((asked.code, asked.data.as_str()), (2, ""), "{asked:?}");
+    let money = format!("100.00 GMD, test mode, afrimoney, {paid}");
+    for words in [money.as_str(), "Its payer may still be paying", "Decide it as completed, for good?", "give --yes"] {
+        assert!(asked.messages.contains(words), "{words:?} is not in {asked:?}");
+    }
+    assert_eq!(unmeant(&decided).code, 5, "there is nothing to ask about");
+    let done = resolve(&one, "completed");
+    assert!(done.code == 0 && done.messages.contains(&format!("({money}) is completed now")), "{done:?}");
     assert_eq!(resolve(&other, "failed").code, 0);
     server.until(key, &paid, |checkout| checkout["status"] == "completed").await;
     let still = server.until(key, &failed, |checkout| checkout["transaction"]["status"] == "failed").await;
@@ -94,7 +104,7 @@ async fn a_payment_decided_by_hand_mails_its_receipt(place: &Place) {
         let mut command = place.command(&[arguments, &["--config", "dalasi.toml"]].concat());
         Ran::of(command.env("DALASI_SMTP_URL", url).output().unwrap())
     };
-    let resolve = ["attempts", "resolve", attempt, "--as", "completed", "--reason", "seen on the statement"];
+    let resolve = ["attempts", "resolve", attempt, "--as", "completed", "--reason", "seen on the statement", "--yes"];
     let resolved = beside(&resolve, &sink.url());
     assert_eq!(resolved.code, 0, "{resolved:?}");
     let mailed = async {

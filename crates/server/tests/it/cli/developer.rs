@@ -1,8 +1,12 @@
 //! `listen`, `trigger` and `logs tail`: what a developer sees without a public address.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use axum::Router;
@@ -35,10 +39,16 @@ async fn what_happens_is_forwarded_signed_and_in_order(place: &Place) {
     let forwarded = Receiver::start().await;
     let mut listen = place.command(&["listen", "--forward-to", &forwarded.url, "--json"]);
     listen.env("DALASI_API_KEY", key).env("DALASI_API_URL", &server.url);
-    let mut listening = listen.stdout(Stdio::piped()).spawn().unwrap();
+    let mut listening = listen.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut messages = BufReader::new(listening.stderr.take().unwrap()).lines();
+    let told = messages.next().unwrap().unwrap();
+    let secret = told.strip_prefix("signing secret: ").unwrap();
+    assert!(messages.next().unwrap().unwrap().starts_with("Forwarding test mode's events"), "and from now on");
+    let printed = piped(place, &["listen", "--print-secret", "--key-file", "-"], key);
+    assert_eq!((printed.code, printed.data.trim_end(), printed.messages.as_str()), (0, secret, ""), "{printed:?}");
     let mut lines = BufReader::new(listening.stdout.take().unwrap()).lines();
+    // An event is on each, and nothing else is.
     let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
-    let secret = text(&next(), "/secret").to_owned();
 
     let mut events = Vec::new();
     for wanted in ["checkout.completed", "payment.failed", "checkout.cancelled"] {
@@ -46,7 +56,7 @@ async fn what_happens_is_forwarded_signed_and_in_order(place: &Place) {
         assert!(told.iter().any(|(_, kind)| kind == wanted), "{told:?}");
         events.extend(told);
     }
-    let verifier = standardwebhooks::Webhook::new(&secret).unwrap();
+    let verifier = standardwebhooks::Webhook::new(secret).unwrap();
     let got = forwarded.until(events.len()).await;
     let delivered = endpoint.until(before.len() + events.len()).await;
     for ((headers, body), (id, kind)) in got.iter().zip(&events) {
@@ -121,6 +131,45 @@ async fn a_short_page_is_not_the_last() {
     listening.wait().unwrap();
     assert_eq!(got, MANY, "each once");
     assert!(took < Duration::from_secs(3), "it rested between pages: {took:?}");
+}
+
+/// A clock ran ahead for a while: what happened since is older by its id than what happened then, and behind it in the log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_before_is_not_told_after_a_clock_ran_ahead() {
+    let looks = Arc::new(AtomicUsize::new(0));
+    let log = async move |uri: Uri| {
+        let query = uri.query().unwrap_or_default();
+        let (ids, has_more): (&[&str], bool) = match query.split_once("after=").map(|(_, after)| after) {
+            None if query == "limit=1" => (&["evt_ahead"], true),
+            None => (&["evt_ahead", "evt_before"], true),
+            Some("evt_ahead") => (&["evt_before"], true),
+            // There is nothing more when it begins to listen.
+            Some("evt_before") if looks.fetch_add(1, Ordering::Relaxed) == 0 => (&[], false),
+            Some("evt_before") => (&["evt_now"], false),
+            Some(_) => (&[], false),
+        };
+        let event = |id: &&str| {
+            serde_json::json!({
+                "id": id, "type": "checkout.cancelled", "data": {}, "livemode": false, "object_id": "cs_1",
+                "sequence": 1, "created_at": "2026-11-22T08:00:00.000000Z"
+            })
+        };
+        let items: Vec<Value> = ids.iter().map(event).collect();
+        serde_json::json!({ "data": { "items": items, "has_more": has_more } }).to_string()
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(log)).await });
+    let place = Place::sqlite();
+    let (keys, forwarded) = (place.init(), Receiver::start().await);
+    let mut listen = place.command(&["listen", "--forward-to", &forwarded.url, "--api-url", &url]);
+    listen.env("DALASI_API_KEY", text(&keys, "/keys/test/secret"));
+    let mut listening = listen.stdout(Stdio::null()).spawn().unwrap();
+    let got = forwarded.until(1).await;
+    listening.kill().unwrap();
+    listening.wait().unwrap();
+    let ids: Vec<&str> = got.iter().map(|(headers, _)| headers["webhook-id"].to_str().unwrap()).collect();
+    assert_eq!(ids, ["evt_now"]);
 }
 
 async fn an_event_is_sent_again(place: &Place) {
@@ -258,15 +307,41 @@ async fn the_events_of_some_time_are_sent_again(place: &Place) {
 
 /// The ids and types that `trigger` tells.
 fn trigger(place: &Place, server: &Server, key: &str, wanted: &str) -> Vec<(String, String)> {
-    let mut command = place.command(&["trigger", wanted, "--json", "--api-url", &server.url]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A key may come by standard input.
-    child.stdin.take().unwrap().write_all(key.as_bytes()).unwrap();
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let ran = piped(place, &["trigger", wanted, "--json", "--api-url", &server.url], key);
     assert_eq!(ran.code, 0, "{ran:?}");
     let answer: Value = serde_json::from_str(&ran.data).unwrap();
     let events = answer["events"].as_array().unwrap().clone();
     events.iter().map(|event| (text(event, "/id").to_owned(), text(event, "/type").to_owned())).collect()
+}
+
+/// The key comes by standard input.
+fn piped(place: &Place, arguments: &[&str], key: &str) -> Ran {
+    let mut command = place.command(arguments);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(key.as_bytes()).unwrap();
+    Ran::of(child.wait_with_output().unwrap())
+}
+
+/// As under a supervisor or in a shell's loop, where nobody types anything and nothing ends.
+#[test]
+fn a_key_that_is_waited_for_is_asked_for() {
+    let place = Place::sqlite();
+    let mut command = place.command(&["listen"]);
+    let mut waiting = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let input = waiting.stdin.take();
+    let (lines, said) = mpsc::channel();
+    let messages = BufReader::new(waiting.stderr.take().unwrap());
+    std::thread::spawn(move || messages.lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
+    let first = said.recv_timeout(Duration::from_secs(20));
+    drop(input);
+    assert_eq!(waiting.wait().unwrap().code(), Some(3));
+    let first = first.expect("it says what it waits for");
+    assert!(first.contains("from standard input") && first.contains("DALASI_API_KEY"), "{first}");
+
+    let mut unreadable = place.command(&["listen"]);
+    let unreadable = Ran::of(unreadable.env("DALASI_API_KEY", OsStr::from_bytes(b"sk_test_\xff")).output().unwrap());
+    assert_eq!((unreadable.code, unreadable.data.as_str()), (3, ""), "{unreadable:?}");
+    assert!(unreadable.messages.contains("DALASI_API_KEY holds"), "{unreadable:?}");
 }
 
 #[test]
@@ -311,6 +386,7 @@ fn a_caller_who_may_not_is_told_so() {
         assert_eq!(ask(key, &[tail, &[filter]].concat()).code, 2, "{filter}");
     }
     assert_eq!(ask(key, &["listen", "--forward-to", "localhost:3000"]).code, 2);
+    assert_eq!(ask(key, &["listen", "--forward-to", "http://localhost", "--print-secret"]).code, 2);
     assert_eq!(ask(key, &["listen", "--forward-to", "http://localhost", "--events", "all"]).code, 2);
     let url = server.url.clone();
     assert_eq!(server.stop(), 0);

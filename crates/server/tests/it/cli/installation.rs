@@ -169,6 +169,85 @@ async fn a_term_signal_ends_it_in_order(place: &Place) {
     place.has_clean_books();
 }
 
+/// Whoever closes a terminal sends it twice: to the shell, which tells it on, and to the process itself.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_terminal_that_goes_away_ends_it_in_order() {
+    let place = Place::sqlite();
+    place.init();
+    let spawned = |mut command: Command| command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    let serving = spawned(place.command(&serve));
+    takes_signals(&serving).await;
+    signal(serving.id(), "-HUP");
+    signal(serving.id(), "-HUP");
+    let (code, said) = ended(serving).await;
+    assert_eq!(code, 0, "{said}");
+
+    let mut serving = spawned(place.command_by(&["nohup"], &serve));
+    takes_signals(&serving).await;
+    signal(serving.id(), "-HUP");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(serving.try_wait().unwrap().is_none(), "it was begun to outlive its terminal");
+    signal(serving.id(), "-TERM");
+    let (code, said) = ended(serving).await;
+    assert_eq!(code, 0, "{said}");
+    place.has_clean_books();
+}
+
+/// Nor is it tried again, by the unit, where that mends nothing.
+#[test]
+fn what_a_start_is_refused_for_anyhow_is_seen_before_there_is_a_database() {
+    let place = Place::sqlite();
+    std::fs::write(place.folder().join("no.key"), "dalasi").unwrap();
+    let mail = ["--smtp-url", "smtp://shop@127.0.0.1:1", "--mail-from", "bills@shop.example"];
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (free, taken_address) = ("127.0.0.1:0", taken.local_addr().unwrap().to_string());
+    for (listen, more, code, words) in [
+        (free, &["--tls-cert", "absent.pem", "--tls-key", "absent.pem"] as &[&str], 2, "absent.pem can't be read"),
+        (free, &[&mail[..], &["--smtp-password-file", "absent"]].concat(), 2, "absent can't be read"),
+        (free, &["--key-file", "no.key"], 2, "no.key"),
+        (&taken_address, &[], 1, "can't listen on"),
+    ] {
+        let refused = place.run(&[&["serve", "--listen", listen], more].concat());
+        assert_eq!((refused.code, refused.data.as_str()), (code, ""), "{refused:?}");
+        assert!(refused.messages.contains(words), "{words:?} is not in {refused:?}");
+        assert!(!place.folder().join("data").exists(), "{refused:?}");
+    }
+}
+
+/// Whoever is told that nothing was changed can go on with the older program.
+#[test]
+fn init_leaves_the_database_of_an_older_version_as_it_is() {
+    let place = Place::sqlite();
+    place.init();
+    let forgotten = "delete from schema_migrations where number = (select max(number) from schema_migrations)";
+    assert_eq!(place.raw_sqlite().execute(forgotten, []).unwrap(), 1);
+    let applied = || -> i64 {
+        let newest = "select max(number) from schema_migrations";
+        place.raw_sqlite().query_row(newest, [], |row| row.get(0)).unwrap()
+    };
+    let before = applied();
+    let again = place.run(&["init", "--organization", "Another"]);
+    assert_eq!((again.code, again.data.as_str(), applied()), (5, "", before), "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_leads_payers_nowhere_is_told_at_the_start() {
+    const TOLD: &str = "public-url is not set, and there is a proxy in front";
+    let place = Place::sqlite();
+    let first = Server::start_with(&place, &["--trusted-proxies", "1"]);
+    assert!(first.said.contains(TOLD), "{}", first.said);
+    assert_eq!(first.stop(), 0);
+    let log = |more: &[&str]| Server::start_unread(&place, more).stop_and_read();
+    let (code, said) = log(&["--trusted-proxies", "1"]);
+    assert!(code == 0 && said.contains(TOLD), "{code}: {said}");
+    for well in [&[] as &[&str], &["--trusted-proxies", "1", "--public-url", "https://pay.example"]] {
+        let (code, said) = log(well);
+        assert!(code == 0 && !said.contains("public-url"), "{code}: {said}");
+    }
+}
+
 /// Takes connections as PostgreSQL does, or a pooler before it, and answers no query. Where it is.
 async fn mute_postgres() -> String {
     // "You are in", and "ready for a query".
@@ -262,16 +341,18 @@ async fn without_its_key_an_installation_stays_shut(place: &Place) {
     std::fs::rename(place.key_file(), &aside).unwrap();
     for command in [&["serve", "--listen", "127.0.0.1:0"] as &[&str], &["keys", "create"]] {
         let refused = place.run(command);
-        assert_eq!(refused.code, 1, "{refused:?}");
+        assert_eq!(refused.code, 2, "{refused:?}");
         assert!(refused.messages.contains("master key") && !place.key_file().exists(), "{refused:?}");
     }
     // Somebody else's key opens nothing either.
     let other = Place::sqlite();
     other.init();
     std::fs::copy(other.key_file(), place.key_file()).unwrap();
-    let refused = place.run(&["keys", "create"]);
-    assert_eq!(refused.code, 1, "{refused:?}");
-    assert!(refused.messages.contains("does not belong"), "{refused:?}");
+    for command in [&["serve", "--listen", "127.0.0.1:0"] as &[&str], &["keys", "create"]] {
+        let refused = place.run(command);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.messages.contains("does not belong"), "{refused:?}");
+    }
     std::fs::rename(&aside, place.key_file()).unwrap();
     assert_eq!(place.run(&["keys", "create"]).code, 0);
 }

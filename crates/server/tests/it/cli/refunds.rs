@@ -71,8 +71,20 @@ async fn a_person_decides_where_the_money_is(place: &Place) {
     assert_eq!(ids(list(&["--live"])), Vec::<String>::new());
 
     let resolve = |id: &str, outcome: &str| {
-        place.run(&["refunds", "resolve", id, "--as", outcome, "--reason", "seen on the statement"])
+        place.run(&["refunds", "resolve", id, "--as", outcome, "--reason", "seen on the statement", "--yes"])
     };
+    let unmeant = |id: &str| place.run(&["refunds", "resolve", id, "--as", "completed", "--reason", "seen"]);
+    let (of_gone, of_parked) = (unmeant(&gone), unmeant(&parked));
+    for (asked, amount) in [(&of_gone, "30.73"), (&of_parked, "37.77")] {
+        assert_eq!((asked.code, asked.data.as_str()), (2, ""), "{asked:?}");
+        let money = format!("{amount} GMD back, test mode, afrimoney, {transaction} of cs_");
+        for words in [money.as_str(), "Decide it as completed, for good?", "give --yes"] {
+            assert!(asked.messages.contains(words), "{words:?} is not in {asked:?}");
+        }
+    }
+    let may_come = "It may still be on its way";
+    assert!(of_gone.messages.contains(may_come) && !of_parked.messages.contains(may_come), "{of_gone:?} {of_parked:?}");
+    assert_eq!(unmeant(&known).code, 5, "there is nothing to ask about");
     assert_eq!(resolve(&parked, "completed").code, 5, "its place is taken");
     assert_eq!(resolve(&gone, "completed").code, 0);
     assert_eq!(resolve(&kept, "failed").code, 0);
