@@ -177,8 +177,12 @@ impl WebhookEndpoint {
         self.status = EndpointStatus::Inactive;
     }
 
-    /// What the `tries`th try of a delivery did to the endpoint's standing (contract §4.15).
+    /// What the `tries`th try of a delivery did to the endpoint's standing (contract §4.15). By it a clock that was ahead when a secret
+    /// was replaced is found out, too.
     pub fn attempted(&mut self, outcome: &Attempted, tries: i64, now: Timestamp) {
+        for (_, until) in self.previous_secret.iter_mut().chain(&mut self.later_secrets) {
+            *until = within_overlap(*until, now);
+        }
         match outcome {
             // A test of an inactive endpoint is worth its time, but nothing is counted (contract §4.15).
             Attempted::Succeeded { .. } if !self.is_active() => self.last_success_at = Some(now),
@@ -191,7 +195,9 @@ impl WebhookEndpoint {
             Attempted::Failed { gone, .. } => {
                 self.consecutive_failures += 1;
                 self.last_failure_at = Some(now);
-                let since = *self.failing_since.get_or_insert(now);
+                // A clock that was ahead dated it, perhaps by years, in which it would never have failed for five days.
+                let since = self.failing_since.map_or(now, |since| since.min(now));
+                self.failing_since = Some(since);
                 let is_out_of_patience = now.since(since) >= PATIENCE && tries >= LEAST_TRIES;
                 let reason = match (gone, is_out_of_patience) {
                     (true, _) => Some(DisableReason::Gone),
@@ -213,7 +219,8 @@ impl WebhookEndpoint {
         assert_ne!(self.secret, wrapped, "a rotation brings another secret");
         let old = std::mem::replace(&mut self.secret, wrapped);
         let replaced = self.previous_secret.take().into_iter().chain(std::mem::take(&mut self.later_secrets));
-        let mut replaced: Vec<_> = replaced.filter(|(_, until)| now < *until).collect();
+        let still = replaced.filter(|(_, until)| now < *until);
+        let mut replaced: Vec<_> = still.map(|(wrapped, until)| (wrapped, within_overlap(until, now))).collect();
         replaced.push((old, now.plus(ROTATION_OVERLAP)));
         if replaced.len() >= MOST_SECRETS {
             replaced.remove(1);
@@ -228,6 +235,12 @@ impl WebhookEndpoint {
         let replaced = self.previous_secret.iter().chain(&self.later_secrets);
         replaced.filter(move |(_, until)| now < *until).map(|(wrapped, _)| wrapped.as_str())
     }
+}
+
+/// When a secret that was replaced before `now` stops: a clock that was ahead set an end that may be years away, and each attempt
+/// has it signing no longer than one that is replaced now. It never stops at once: receivers may still know no other.
+fn within_overlap(until: Timestamp, now: Timestamp) -> Timestamp {
+    until.min(now.plus(ROTATION_OVERLAP))
 }
 
 /// An open delivery: when its next try is, and of which event.
@@ -361,6 +374,12 @@ impl Delivery {
     fn touch(&mut self, now: Timestamp) {
         self.updated_at = Some(self.updated_at.map_or(now, |before| before.max(now)));
     }
+}
+
+/// No wait between two attempts is longer.
+pub fn longest_wait() -> Duration {
+    let waits = (1..).map_while(|made| next_wait(made, Some(LONGEST_RETRY_AFTER), LONGEST_JITTER));
+    waits.max().unwrap_or_default()
 }
 
 /// How long after it was owed a delivery may still be tried, if it waits for no other: with every wait as long as chance and the

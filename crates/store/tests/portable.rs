@@ -95,6 +95,7 @@ const OF_ALL_ORGANIZATIONS: &[&str] = &[
     "src/queries/deliveries.rs BEHIND",
     "src/queries/deliveries.rs DUE",
     "src/queries/deliveries.rs OWED",
+    "src/queries/deliveries/ahead.rs OWED_LATER",
     "src/queries/deliveries/owed.rs OWED_IN",
     "src/queries/idempotency.rs OLD",
     "src/queries/jobs.rs DUE",

@@ -103,6 +103,17 @@ fn one_success_ends_five_days_of_failures() {
     assert_eq!(endpoint.failing_since, Some(at(0).plus(FIVE_DAYS)));
 }
 
+/// Or five days are never over.
+#[test]
+fn failures_dated_by_a_clock_that_was_ahead_begin_anew() {
+    let mut endpoint = endpoint(EndpointStatus::Active);
+    endpoint.failing_since = Some(at(0).plus(Duration::from_secs(3_650 * 24 * HOUR)));
+    endpoint.attempted(&failed(500), 4, at(0));
+    assert_eq!(endpoint.failing_since, Some(at(0)));
+    endpoint.attempted(&failed(500), 4, at(0).plus(FIVE_DAYS));
+    assert_eq!(endpoint.disable_reason, Some(DisableReason::Failing));
+}
+
 #[test]
 fn coming_back_starts_from_nothing() {
     let mut endpoint = endpoint(EndpointStatus::Active);
@@ -267,6 +278,38 @@ fn of_many_rotations_the_first_and_the_newest_sign() {
     assert_eq!(signing(&endpoint, seconds(9)), ["first", "4th", "5th", "6th", "7th"]);
 }
 
+/// Or it signs until then, years after its end, and is the one in the header that has room for one.
+#[test]
+fn a_secret_replaced_by_a_clock_that_was_ahead_signs_for_a_day() {
+    let ahead = at(0).plus(Duration::from_secs(3_650 * 24 * HOUR));
+    let mut endpoint = endpoint(EndpointStatus::Active);
+    endpoint.rotate("second".into(), ahead);
+    assert_eq!(signing(&endpoint, at(0)), ["first", "second"], "whoever knows the first alone hears it still");
+    endpoint.attempted(&SUCCEEDED, 1, at(0));
+    let end = at(0).plus(ROTATION_OVERLAP);
+    assert_eq!(signing(&endpoint, end.minus(Duration::from_micros(1))), ["first", "second"]);
+    assert_eq!(signing(&endpoint, end), ["second"]);
+    // A later attempt puts nothing off, and where the clock was right it changes nothing.
+    endpoint.attempted(&failed(500), 1, seconds(9));
+    assert_eq!(endpoint.previous_secret, Some(("first".into(), end)));
+
+    // A rotation finds it out as well, for all that were replaced.
+    for (first, second) in [(ahead, ahead), (ahead, ahead.plus(Duration::from_secs(9)))] {
+        let mut endpoint = self::endpoint(EndpointStatus::Inactive);
+        endpoint.rotate("second".into(), first);
+        endpoint.rotate("third".into(), second);
+        endpoint.rotate("fourth".into(), at(0));
+        assert_eq!(signing(&endpoint, at(0)), ["first", "second", "third", "fourth"]);
+        assert_eq!(signing(&endpoint, end), ["fourth"]);
+    }
+    // So does a test of an inactive one.
+    let mut endpoint = self::endpoint(EndpointStatus::Inactive);
+    endpoint.rotate("second".into(), ahead);
+    endpoint.rotate("third".into(), ahead);
+    endpoint.attempted(&failed(500), 1, at(0));
+    assert_eq!(signing(&endpoint, end), ["third"]);
+}
+
 #[test]
 fn a_secret_that_was_stored_alone_still_signs() {
     let mut endpoint = endpoint(EndpointStatus::Active);
@@ -302,6 +345,11 @@ fn a_receiver_can_only_lengthen_a_wait() {
     assert_eq!(wait(60), 60);
     assert_eq!(wait(1_000_000), 24 * HOUR);
     assert_eq!(next_wait(10, Some(Duration::from_secs(1)), 1000), None, "and not revive it");
+}
+
+#[test]
+fn the_longest_wait_is_the_last_one_with_all_its_jitter() {
+    assert_eq!(longest_wait(), Duration::from_secs(26 * HOUR + 24 * MINUTE));
 }
 
 #[test]

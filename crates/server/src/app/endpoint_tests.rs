@@ -70,9 +70,10 @@ impl App {
     {
         // By one of ours a commit would be looked for, and before the test there is none.
         let key = key.filter(|key| !key.is_own());
-        let prepare = move |tx: &mut Tx<'_>, _: &Context| {
+        let of_key = key.clone();
+        let prepare = move |tx: &mut Tx<'_>, context: &Context| {
             let endpoint = look_up::<WebhookEndpoint>(tx, scope, endpoint.clone()?)?;
-            let (event_id, body) = webhooks::test_event(tx, &endpoint);
+            let (event_id, body) = webhooks::test_event(tx, context, &endpoint, of_key.as_ref());
             Ok(Outcome::Leave(Prepared { endpoint, event_id: event_id.to_string(), body }))
         };
         let Prepared { endpoint, event_id, body } =

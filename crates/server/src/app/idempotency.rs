@@ -525,7 +525,10 @@ fn once<T, O>(
     let reply = match tx.savepoint(|tx| command(tx, context)) {
         Ok(Outcome::Answer(value)) => render(Ok(&value)),
         Ok(Outcome::Leave(open)) => {
-            idempotency::leave(tx, key)?;
+            match kind {
+                Kind::Change | Kind::Addition => idempotency::leave(tx, key)?,
+                Kind::Alone(_) => idempotency::leave_alone(tx, key)?,
+            }
             return Ok(Run::Open(open));
         }
         Err(failure) if failure.is_final() && !domain::planted!(Defect::RefusalNotKept) => render(Err(&failure)),

@@ -13,10 +13,13 @@ use super::{Context, load};
 use crate::credentials;
 use crate::error::Failure;
 use crate::secrets::UnwrapFault;
-use crate::tokens::{LONGEST_LIFETIME_S, PublicKey, SigningKey, SigningKeys};
+use crate::tokens::{LEEWAY_S, LONGEST_LIFETIME_S, PublicKey, SigningKey, SigningKeys};
 
 /// The next key is published so long before it signs.
 const PUBLISHED_BEFORE: Duration = Duration::from_secs(24 * 3600);
+/// The keys are looked at once a second, by whoever signs a token and by whoever checks it: one may sign for so long after it retired,
+/// and whoever checks may know so early that it is gone.
+const LATE_LOOKS_S: i64 = 2;
 
 /// A key as it is remembered, with its text, which is shown this once.
 #[derive(Debug, Clone)]
@@ -183,10 +186,10 @@ fn no_key() -> Failure {
     Failure::Broken("no key signs access tokens: run `dalasi init`".into())
 }
 
-/// The keys as they are at `now`: one signs, the next is published, the retired ones verify until the longest token ran out.
+/// The keys as they are at `now`: one signs, the next is published, the retired ones verify until the longest token is taken no more.
 pub fn signing_keys_at(context: &Context, stored: &[StoredSigningKey], now: Timestamp) -> Result<SigningKeys, Failure> {
     let now = not_before_the_first(stored, now);
-    let longest = Duration::from_secs(u64::try_from(LONGEST_LIFETIME_S).unwrap_or(0));
+    let longest = Duration::from_secs(u64::try_from(LONGEST_LIFETIME_S + LEEWAY_S + LATE_LOOKS_S).unwrap_or(0));
     let (mut current, mut next, mut retired) = (None, None, Vec::new());
     for key in stored {
         let signing = open(context, key)?;

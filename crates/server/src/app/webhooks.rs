@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use domain::event::{Event, EventType};
 use domain::job::{ClaimedJob, Job};
+use domain::organization::Organization;
 use domain::webhook::{
     Attempted, Delivery, DeliveryStatus, DisableReason, EndpointStatus, EventFilter, WebhookEndpoint,
 };
@@ -13,6 +14,7 @@ use domain::{Id, Metadata, Refusal, Scope, Timestamp};
 use store::Tx;
 use store::queries::deliveries::{self, ClaimedDelivery};
 use store::queries::endpoints::Active;
+use store::queries::idempotency::IdempotencyKey;
 use store::queries::{endpoints, events, jobs, unless_damaged};
 
 use super::delivery_places::{Places, is_failing};
@@ -49,7 +51,9 @@ impl WithSecret {
 /// transaction in which it happens.
 pub const MOST_ACTIVE: usize = 200;
 
+/// Of two that come at once the second waits until the first is there, and counts it: they lock their merchant.
 fn check_room(tx: &mut Tx<'_>, scope: Scope) -> Result<(), Failure> {
+    tx.find::<Organization>(scope, scope.organization)?;
     if endpoints::active(tx, scope)?.count() >= MOST_ACTIVE {
         return Err(Refusal::TooManyActiveEndpoints { most: MOST_ACTIVE }.into());
     }
@@ -239,14 +243,29 @@ pub fn secrets(context: &Context, endpoint: &WebhookEndpoint, now: Timestamp) ->
     Ok(Secrets { signing, incoming: oldest_first.collect::<Result<_, _>>()? })
 }
 
-/// The bytes of a test event, which belongs to no object and is not stored.
-pub fn test_event(tx: &mut Tx<'_>, endpoint: &WebhookEndpoint) -> (Id<Event>, String) {
+/// The bytes of a test event, which belongs to no object and is not stored. Under a key it has the id that belongs to the key: where the
+/// process of a test died, and whoever repeats it has it sent once more, the receiver can tell that the two are one.
+pub fn test_event(
+    tx: &mut Tx<'_>,
+    context: &Context,
+    endpoint: &WebhookEndpoint,
+    key: Option<&IdempotencyKey>,
+) -> (Id<Event>, String) {
     let now = tx.now();
-    let id: Id<Event> = tx.entropy().id(now);
+    let id = match key {
+        Some(key) => id_of_test(context, endpoint, key),
+        None => tx.entropy().id(now),
+    };
     let data = EndpointView::of(endpoint);
     let mode = endpoint.scope.mode;
     let body = envelope(id, EventType::WebhookTest, mode, &endpoint.id.to_string(), 1, now, &data);
     (id, body)
+}
+
+/// The same each time. Its time is the endpoint's, which never changes.
+fn id_of_test(context: &Context, endpoint: &WebhookEndpoint, key: &IdempotencyKey) -> Id<Event> {
+    let tag = context.fingerprint_key.derive(&format!("webhook.test\n{}\n{}", endpoint.id, key.name()));
+    Id::new(endpoint.created_at, *tag.first_chunk().expect("it has 32 bytes"))
 }
 
 pub fn event(tx: &mut Tx<'_>, scope: Scope, id: Id<Event>) -> Result<EventView, Failure> {

@@ -16,6 +16,7 @@ use super::caller::Caller;
 use super::card_guard;
 use super::fault::{Fault, FaultCode, shown};
 use super::fields::{Field, Fields, MetadataValues};
+use super::json::Body;
 use super::openapi::Data;
 use super::path::InPath;
 use super::query::Query;
@@ -90,7 +91,7 @@ pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Sent) -
             if let Some(url) = &url {
                 faults.extend(leads_inside(&api, scope.mode, url).await);
             }
-            return Err(faults.into());
+            return refused_unless_answered(&api, key_if_any(&caller, &body).as_ref(), faults).await;
         }
     };
     card_guard::refuse(scope, &body, &[])?;
@@ -102,7 +103,7 @@ pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Sent) -
     };
     let key = caller.merchant_key(&body, None)?;
     if let Some(fault) = leads_inside(&api, scope.mode, &new.url).await {
-        return refused_unless_answered(&api, key.as_ref(), fault).await;
+        return refused_unless_answered(&api, key.as_ref(), vec![fault]).await;
     }
     let command = move |tx: &mut Tx<'_>, context: &Context| webhooks::create(tx, context, scope, &new);
     Ok(api.app.write(key, command, caller.renderer(201, WithSecret::view)).await?.into())
@@ -149,14 +150,25 @@ async fn leads_inside(api: &Api, mode: Mode, url: &str) -> Option<Fault> {
     }
 }
 
-/// A request that was answered is answered so again, wherever the name leads by now.
-async fn refused_unless_answered(api: &Api, key: Option<&IdempotencyKey>, fault: Fault) -> Result<Answer, Problem> {
-    if let Some(key) = key
+/// A request that was answered is answered so again, wherever the name leads by now, and wherever the server lets webhooks go. One with
+/// any other fault was never taken.
+async fn refused_unless_answered(
+    api: &Api,
+    key: Option<&IdempotencyKey>,
+    faults: Vec<Fault>,
+) -> Result<Answer, Problem> {
+    let may_pass = faults.iter().all(|fault| fault.field == "url" && fault.code == FaultCode::NotAllowed);
+    if let Some(key) = key.filter(|_| may_pass)
         && let Some(kept) = api.app.stored_answer(key).await?
     {
         return Ok(kept.into());
     }
-    Err(vec![fault].into())
+    Err(faults.into())
+}
+
+/// The fault that there is already comes before one of the key. Whoever sent none asks for no answer of before.
+fn key_if_any(caller: &Caller, body: &Body) -> Option<IdempotencyKey> {
+    caller.merchant_key(body, None).ok().flatten().filter(|key| !key.is_own())
 }
 
 /// Get a webhook endpoint.
@@ -251,7 +263,7 @@ async fn change(api: &Api, caller: &Caller, id: &str, body: Sent) -> Result<Answ
         if let Some(url) = &url {
             faults.extend(leads_inside(api, scope.mode, url).await);
         }
-        return Err(faults.into());
+        return refused_unless_answered(api, key_if_any(caller, &body).as_ref(), faults).await;
     }
     card_guard::refuse(scope, &body, &[])?;
     let change = EndpointChange {
@@ -265,7 +277,7 @@ async fn change(api: &Api, caller: &Caller, id: &str, body: Sent) -> Result<Answ
     if let Some(url) = &change.url
         && let Some(fault) = leads_inside(api, scope.mode, url).await
     {
-        return refused_unless_answered(api, key.as_ref(), fault).await;
+        return refused_unless_answered(api, key.as_ref(), vec![fault]).await;
     }
     let id = parse(id);
     let command = move |tx: &mut Tx<'_>, _: &Context| webhooks::update(tx, scope, id.clone()?, &change);

@@ -1,10 +1,10 @@
-//! What has to be done now and then: forget idempotency keys that are older than their window, and drop the files of
-//! documents that nobody is likely to ask for again.
+//! What has to be done now and then: forget idempotency keys that are older than their window, drop the files of documents
+//! that nobody is likely to ask for again, and make due what a clock that was ahead put off.
 
 use std::time::Duration;
 
 use store::Tx;
-use store::queries::{documents, idempotency};
+use store::queries::{deliveries, documents, idempotency};
 use tokio::sync::watch;
 
 use crate::app::App;
@@ -17,6 +17,7 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         by_parts(&app, &mut stop, "old idempotency keys can't be deleted", idempotency::forget).await;
         by_parts(&app, &mut stop, "the files of old documents can't be dropped", documents::drop_old_files).await;
+        by_parts(&app, &mut stop, "webhooks put off too far can't be made due", deliveries::bring_back).await;
         tokio::select! {
             () = tokio::time::sleep(PERIOD) => {}
             _ = stop.changed() => {}

@@ -9,23 +9,24 @@ use dalasi::app::keys::{self, Rotation};
 use dalasi::app::{Context, settlement};
 use dalasi::clock::SystemClock;
 use dalasi::entropy::SystemEntropy;
+use dalasi::tokens::{Grant, LEEWAY_S, LONGEST_LIFETIME_S, TokenFault};
 use domain::Timestamp;
 use domain::checkout::Checkout;
 use domain::event::{Event, EventType};
 use domain::payment::{PaymentSession, Transaction, TransactionStatus};
 use domain::rail::{FailureReason, Report};
 use domain::signing_key::SigningKey;
-use domain::webhook::{Attempted, WebhookEndpoint};
-use domain::{Id, Method, Scope};
+use domain::webhook::{Attempted, Delivery, WebhookEndpoint};
+use domain::{Id, Method, Mode, Scope};
 use store::queries::PageRequest;
 use store::queries::events::{self, EventsFilter};
-use store::queries::signing_keys;
+use store::queries::{deliveries, signing_keys};
 use store::{Database, Settings, Store};
 use tokio::net::TcpListener;
 
 use crate::cli::place::Place;
 use crate::endpoints::{endpoint_at, receiver};
-use crate::world::{QUIET, World};
+use crate::world::{PAY_URL, QUIET, World};
 
 /// P9: for each object the time goes on, whoever tells it.
 #[tokio::test]
@@ -175,6 +176,35 @@ async fn a_key_published_by_a_clock_that_was_ahead_blocks_no_rotation() {
     world.app.store().close().await;
 }
 
+/// Who signs and who checks look at the keys once a second, and their clocks differ.
+#[tokio::test]
+async fn a_retired_key_is_known_until_the_last_of_its_tokens_is_taken_no_more() {
+    let place = Place::sqlite();
+    let world = World::on(place.settings()).await;
+    world.rest().await;
+    let (rotation, stored) = rotate(&place, &world, 0).await;
+    let Rotation::Published(next) = rotation else { panic!("{rotation:?}") };
+    let known_at = |at: Timestamp| keys::signing_keys_at(world.app.context(), &stored, at).unwrap();
+    let grant = Grant {
+        key_id: "key_1".to_owned(),
+        organization_id: world.scope.organization.to_string(),
+        mode: Mode::Test,
+        scope: String::new(),
+        token_id: "tok_1".to_owned(),
+    };
+    let before = known_at(next.active_from.minus(Duration::from_micros(1)));
+    let last_s = next.active_from.seconds() + 1;
+    let token = before.mint(&grant, PAY_URL, last_s, LONGEST_LIFETIME_S).unwrap();
+    let end_s = last_s + LONGEST_LIFETIME_S + LEEWAY_S;
+    for (checked_s, is_taken) in [(end_s - 1, Ok(())), (end_s, Err(TokenFault::Expired))] {
+        let checked_at = Timestamp::from_micros(checked_s * 1_000_000);
+        assert_eq!(known_at(checked_at).verify(&token, checked_s, PAY_URL).map(drop), is_taken);
+    }
+    let later = known_at(Timestamp::from_micros((end_s + 3) * 1_000_000));
+    assert_eq!(later.verify(&token, end_s - 1, PAY_URL).map(drop), Err(TokenFault::Invalid), "then it is forgotten");
+    world.app.store().close().await;
+}
+
 /// What a rail says, heard by a process with that clock.
 async fn hears(store: &Store, context: &Arc<Context>, scope: Scope, attempt: Id<Transaction>, report: Report) {
     let context = Arc::clone(context);
@@ -244,6 +274,39 @@ async fn a_webhook_is_dated_by_the_machine_though_its_clock_was_ahead() {
     let ahead = now.seconds() - dates.recv().await.unwrap();
     assert!((3_590..=3_601).contains(&ahead), "{ahead} s behind business time, which is an hour ahead");
     world.app.store().close().await;
+}
+
+/// Or it is sent when that clock was right, and all that happens to its object waits behind it.
+#[tokio::test]
+async fn a_webhook_owed_by_a_clock_that_was_ahead_is_sent_after_the_next_start() {
+    for place in Place::each("a webhook owed by a clock that was ahead").await {
+        let world = World::complete(place.settings()).await;
+        world.rest().await;
+        let (address, heard) = receiver().await;
+        let (scope, endpoint) = (world.scope, endpoint_at(&world, address).await);
+        let ahead = beside(&place, 3650 * DAY_S).await;
+        let owed = ahead.write(move |tx| {
+            let now = tx.now();
+            let (id, object_id) = (tx.entropy().id(now), tx.entropy().id::<Checkout>(now).to_string());
+            let (kind, body) = (EventType::CheckoutCancelled.into(), r#"{"data":{}}"#.to_owned());
+            let event = Event { id, scope, kind, object_id, sequence: 1, body, created_at: now };
+            events::append(tx, &event)?;
+            deliveries::insert(tx, &Delivery::owed(&event, endpoint, now))
+        });
+        owed.await.unwrap();
+        ahead.close().await;
+        world.app.store().close().await;
+
+        let world = World::complete(place.settings()).await;
+        let arrives = async {
+            while heard.lock().unwrap().is_empty() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), arrives).await.expect("it is due now");
+        world.close().await;
+        place.end().await;
+    }
 }
 
 /// By then another process may be sending it, and what comes behind it. The clock that measures waits has seen nothing of that.

@@ -10,6 +10,7 @@ mod cli;
 mod clocks;
 mod delivery_turns;
 mod echoes;
+mod endpoint_requests;
 mod endpoints;
 mod events;
 mod faults;

@@ -5,9 +5,11 @@
 //! Each statement asks whether a delivery waits as the one index has it by which it is to go (migration 28): `status = 'pending'` the one
 //! by time, `'' || status = 'pending'` the one by object, and `status || '' = 'pending'` neither, but the key.
 
+mod ahead;
 mod owed;
 mod plans;
 
+pub use ahead::{bring_back, plans_of_bringing_back};
 pub use owed::{Owed, owed_in};
 pub use plans::{plans, plans_behind};
 

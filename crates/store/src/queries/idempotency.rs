@@ -61,6 +61,12 @@ update idempotency_keys
 set state = 'finished', status = $2, sealed_body = $3
 where sequence = $1 and state = 'running'";
 
+/// Of what nobody ends but the request that began it.
+const ALONE_NOW: &str = "\
+update idempotency_keys
+set status = 0
+where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4 and state = 'running'";
+
 const RELEASE: &str = "\
 delete from idempotency_keys
 where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4 and state = 'running'";
@@ -69,30 +75,33 @@ const RELEASE_AT: &str = "\
 delete from idempotency_keys
 where sequence = $1 and state = 'running'";
 
-/// One that runs stays: what it waits for, however long, is committed together with its answer.
+/// One that runs stays: what it waits for, however long, is committed together with its answer. But for those that wait for nothing
+/// ([`ALONE`]): their process died.
 const OLD: &str = "\
 select organization_id, mode, space, idempotency_key
 from idempotency_keys
-where created_at < $1 and state = 'finished'
+where created_at < $1 and (state = 'finished' or status = 0)
 order by created_at
 limit $2";
 
 const OLD_AT: &str = "\
 select sequence
 from idempotency_keys
-where created_at < $1 and state = 'finished'
+where created_at < $1 and (state = 'finished' or status = 0)
 order by created_at
 limit $2";
 
 const FORGET_AT: &str = "\
 delete from idempotency_keys
-where sequence = $1 and created_at < $2 and state = 'finished'";
+where sequence = $1 and created_at < $2 and (state = 'finished' or status = 0)";
 
 const FORGET: &str = "\
 delete from idempotency_keys
 where organization_id = $1 and mode = $2 and space = $3 and idempotency_key = $4 and created_at < $5
-    and state = 'finished'";
+    and (state = 'finished' or status = 0)";
 
+/// The status of a key whose request runs and is ended by nobody but itself. No answer has it.
+pub const ALONE: i64 = 0;
 /// Keys are kept for 30 days.
 const WINDOW: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Keys forgotten in one transaction.
@@ -270,6 +279,16 @@ pub fn leave(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<(), Error> {
         Dialect::Postgres if tx.is_shared() => Err(tx.conflict()),
         // It has been stored so already.
         Dialect::Postgres => Ok(()),
+    }
+}
+
+/// The same for what nobody ends but the request that began it, as [`claim_after`] takes it to be.
+pub fn leave_alone(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<(), Error> {
+    match tx.dialect() {
+        Dialect::Sqlite => keep(tx, key, "running", Some((ALONE, None))),
+        Dialect::Postgres if tx.is_shared() => Err(tx.conflict()),
+        // It has been stored as running already.
+        Dialect::Postgres => tx.guarded("idempotency_keys", ALONE_NOW, &columns(key)),
     }
 }
 

@@ -51,6 +51,7 @@ async fn a_look_passes_over_no_other_endpoint(world: &World) {
             let delivery = fill(tx, known)?;
             let mut plans = Vec::from(deliveries::plans(tx, &delivery)?);
             plans.extend(endpoints::plans_of_giving_up(tx, &delivery)?);
+            plans.extend(deliveries::plans_of_bringing_back(tx, &delivery)?);
             tx.execute("delete from webhook_deliveries", &[])?;
             Ok::<_, Error>(plans)
         });

@@ -13,6 +13,7 @@ on_both!(
     old_keys_go_by_parts_and_what_runs_stays,
     no_look_for_old_keys_reads_others,
     what_died_with_its_process_is_begun_anew,
+    what_died_with_its_process_is_forgotten_in_the_end,
     a_request_is_known_by_either_fingerprint,
     whether_a_request_runs_is_seen_and_who_ends_it_says_so
 );
@@ -117,6 +118,32 @@ async fn what_died_with_its_process_is_begun_anew(world: &World) {
     });
     again.await.unwrap();
     assert_eq!(claim().await, Claimed::Running, "its time begins anew");
+    store.close().await;
+}
+
+/// Nothing is to come of it, unlike of a payment that was begun.
+async fn what_died_with_its_process_is_forgotten_in_the_end(world: &World) {
+    let store = world.try_open(Schema::product()).await.unwrap();
+    let longest = Duration::from_secs(60);
+    let left = store.write(move |tx| {
+        for name in ["died", "ended", "young"] {
+            assert_eq!(idempotency::claim_after(tx, &key(name), longest)?, Claimed::First);
+            idempotency::leave_alone(tx, &key(name))?;
+        }
+        Ok::<_, Error>(())
+    });
+    left.await.unwrap();
+    assert_eq!(claim(&store, "died").await, Claimed::Running);
+    store.write(|tx| idempotency::finish_left(tx, &key("ended"), 200, Some(vec![1]))).await.unwrap();
+    assert!(matches!(claim(&store, "ended").await, Claimed::Finished { status: 200, .. }), "its own request ends it");
+    let aged = store.write(|tx| {
+        let long_ago = tx.now_us() - 31 * 86_400_000_000;
+        tx.execute("update idempotency_keys set created_at = $1 where idempotency_key <> 'young'", &[long_ago.into()])
+    });
+    assert_eq!(aged.await, Ok(2));
+    assert!(!store.write(idempotency::forget).await.unwrap());
+    assert_eq!((world.count("idempotency_keys").await, claim(&store, "young").await), (1, Claimed::Running));
+    assert_eq!(claim(&store, "died").await, Claimed::First);
     store.close().await;
 }
 

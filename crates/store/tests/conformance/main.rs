@@ -11,6 +11,7 @@ mod broken_commits;
 mod customers;
 mod damage;
 mod deliveries;
+mod deliveries_ahead;
 mod delivery_plans;
 mod delivery_turns;
 mod documents;

@@ -2,7 +2,7 @@
 
 use domain::Scope;
 use domain::job::Job;
-use store::queries::idempotency::IdempotencyKey;
+use store::queries::idempotency::{ALONE, IdempotencyKey};
 use store::queries::verify as stored;
 use store::{Entity, Tx};
 
@@ -39,7 +39,7 @@ pub(super) fn idempotency_keys(tx: &mut Tx<'_>, report: &mut Report, place: &mut
         let is_sound = row.fingerprint.len() == 32 || is_ours && row.fingerprint.is_empty();
         report.expect(is_sound, TABLE, &name, || "its fingerprint is no SHA-256".into());
         let sound = match (row.state.as_str(), row.status, &row.body, &row.sealed_body) {
-            ("running", None, None, None) => true,
+            ("running", None | Some(ALONE), None, None) => true,
             ("finished", Some(200..=599), None, None) => is_ours,
             // Whether it opens only the master key can tell, which need not be here.
             ("finished", Some(200..=599), None, Some(sealed)) => !is_ours && sealed.len() >= Subkey::SEAL_LENGTH,
