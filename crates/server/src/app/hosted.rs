@@ -411,16 +411,6 @@ impl Hosted {
     }
 }
 
-/// Opens what [`Hosted::anew`] asks for. Whatever refuses it may pass, as where its merchant opens the link again, and the key under
-/// which there is one such payment is kept for long: only a payment is an answer to keep.
-pub fn open_anew(tx: &mut Tx<'_>, context: &Context, scope: Scope, request: &Initialize) -> Result<Payment, Failure> {
-    match payments::begin(tx, context, scope, request, None) {
-        Ok(begun) => Ok(begun.payment().clone()),
-        Err(Failure::Refused(_)) => Err(Failure::Invalid(Vec::new())),
-        Err(failure) => Err(failure),
-    }
-}
-
 /// The metadata of a payment of a link, apart: what the merchant sent with it, and what the payer answered.
 fn told(link: &PaymentLink, metadata: &Metadata) -> (Metadata, Metadata) {
     let questions = link.terms().custom_fields.as_deref().unwrap_or_default();

@@ -60,6 +60,8 @@ pub(super) enum Run<T> {
 #[derive(Clone, Copy)]
 enum Kind {
     Change,
+    /// A change whose refusal may pass: only what was done is kept, and a refusal leaves the key free.
+    Unrefused,
     Addition,
     /// A change whose open answer nobody gives but this request, within so long.
     Alone(Duration),
@@ -84,6 +86,21 @@ impl App {
         T: Send + 'static,
     {
         self.answer_once(Kind::Change, key, command, render).await
+    }
+
+    /// The same where a refusal is no answer to keep: it leaves the key free, as a fault does.
+    pub async fn write_unless_refused<T, C, R>(
+        &self,
+        key: Option<IdempotencyKey>,
+        command: C,
+        render: R,
+    ) -> Result<Reply, Failure>
+    where
+        C: Fn(&mut Tx<'_>, &Context) -> Result<T, Failure> + Send + Sync + Clone + 'static,
+        R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
+        T: Send + 'static,
+    {
+        self.answer_once(Kind::Unrefused, key, command, render).await
     }
 
     /// The same, for a command that only adds: see [`store::Store::add`].
@@ -220,7 +237,7 @@ impl App {
         // On its own: somebody has to hear of the end of a commit that lasts for longer than its caller waits.
         tokio::spawn(async move {
             let run = match kind {
-                Kind::Change | Kind::Alone(_) => app.commit(once).await,
+                Kind::Change | Kind::Unrefused | Kind::Alone(_) => app.commit(once).await,
                 Kind::Addition => app.commit_addition(once).await,
             };
             if !is_unknown(&run) {
@@ -273,7 +290,7 @@ impl App {
             };
             let commit = async {
                 match kind {
-                    Kind::Change | Kind::Alone(_) => self.commit(once).await,
+                    Kind::Change | Kind::Unrefused | Kind::Alone(_) => self.commit(once).await,
                     Kind::Addition => self.commit_addition(once).await,
                 }
             };
@@ -510,7 +527,7 @@ fn once<T, O>(
         });
     };
     let claimed = match kind {
-        Kind::Change | Kind::Addition => idempotency::claim(tx, key)?,
+        Kind::Change | Kind::Unrefused | Kind::Addition => idempotency::claim(tx, key)?,
         Kind::Alone(longest) => idempotency::claim_after(tx, key, longest)?,
     };
     match claimed {
@@ -522,16 +539,17 @@ fn once<T, O>(
         Claimed::Running => return Ok(Run::Wait),
         claimed => return answered(context, key, claimed).map(Run::Done),
     }
+    let keeps_refusals = !matches!(kind, Kind::Unrefused) && !domain::planted!(Defect::RefusalNotKept);
     let reply = match tx.savepoint(|tx| command(tx, context)) {
         Ok(Outcome::Answer(value)) => render(Ok(&value)),
         Ok(Outcome::Leave(open)) => {
             match kind {
-                Kind::Change | Kind::Addition => idempotency::leave(tx, key)?,
+                Kind::Change | Kind::Unrefused | Kind::Addition => idempotency::leave(tx, key)?,
                 Kind::Alone(_) => idempotency::leave_alone(tx, key)?,
             }
             return Ok(Run::Open(open));
         }
-        Err(failure) if failure.is_final() && !domain::planted!(Defect::RefusalNotKept) => render(Err(&failure)),
+        Err(failure) if failure.is_final() && keeps_refusals => render(Err(&failure)),
         // The whole transaction is undone, the key with it.
         Err(failure) => return Err(failure),
     };

@@ -33,7 +33,7 @@ use crate::app::Context;
 use crate::app::hosted::{self, Hosted, Place, Standing};
 use crate::app::idempotency::Reply;
 use crate::app::paid_object::PaidObject;
-use crate::app::payments::Initialize;
+use crate::app::payments::{self, Initialize};
 use crate::app::sessions::Payment;
 use crate::error::Failure;
 use crate::form_token;
@@ -393,12 +393,15 @@ fn with_phone(form: &Form, phone: &Msisdn) -> String {
 /// tabs ask for it.
 async fn successor(call: &Call, request: Initialize) -> Result<Result<Call, Response>, Wrong> {
     let (scope, key) = (call.hosted.scope(), key_of(call, format!("again:{}", call.place.id())));
-    let command = move |tx: &mut Tx<'_>, context: &Context| hosted::open_anew(tx, context, scope, &request);
-    let result = call.site.app.write(Some(key), command, payment_outcome).await;
+    // Whatever refuses it may pass, as where its merchant opens the link again, and this key is kept for long.
+    let command = move |tx: &mut Tx<'_>, context: &Context| {
+        payments::begin(tx, context, scope, &request, None).map(|begun| begun.payment().clone())
+    };
+    let result = call.site.app.write_unless_refused(Some(key), command, payment_outcome).await;
     match result {
         Ok(reply) if reply.status == 200 => Ok(Ok(call.clone().at(place_of(call, &reply)).await?)),
         // The link itself says why, or asks once more.
-        Ok(_) | Err(Failure::Invalid(_)) => {
+        Ok(_) | Err(Failure::Refused(_) | Failure::Invalid(_)) => {
             let link = Place { session: None, ..call.place };
             Ok(Err(see_other(&address(&page_path::path(link), call.language, &[]))))
         }
