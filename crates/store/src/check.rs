@@ -42,15 +42,16 @@ pub fn find_in_backup(reader: impl BufRead, table: &str, key: &Columns) -> Resul
 pub fn organizations_in_backup(reader: impl BufRead) -> BTreeSet<String> {
     let (mut input, mut found) = (Input::new(reader), BTreeSet::new());
     // Of their table, once it has begun.
-    let mut place = None;
+    let mut place: Option<usize> = None;
     if input.header().is_err() {
         return found;
     }
     while let Ok(line) = input.line() {
         if line.starts_with(b"[") {
+            // Of a table before.
+            let Some(place) = place else { continue };
             let fields: Vec<serde_json::Value> = serde_json::from_slice(&line).unwrap_or_default();
-            let id = place.and_then(|place: usize| fields.get(place)).and_then(serde_json::Value::as_str);
-            found.extend(id.map(str::to_owned));
+            found.extend(fields.get(place).and_then(serde_json::Value::as_str).map(str::to_owned));
             continue;
         }
         let table = serde_json::from_slice::<TableHeader>(&line).ok();
