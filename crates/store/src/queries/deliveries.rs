@@ -19,7 +19,7 @@ use domain::event::Event;
 use domain::webhook::{Delivery, DeliveryStatus, WebhookEndpoint};
 use domain::{Id, Scope, Timestamp};
 
-use super::{listed, read_id, scope_of, unless_damaged};
+use super::{limit, listed, read_id, scope_of, unless_damaged};
 use crate::entity::key;
 use crate::error::Error;
 use crate::settings::Dialect;
@@ -329,10 +329,9 @@ pub fn due(
 /// Up to `most` of one endpoint.
 fn due_to(tx: &mut Tx<'_>, sql: &str, endpoint: Id<WebhookEndpoint>, most: usize) -> Result<Vec<Due>, Error> {
     let [endpoint_id, now, latest] = of_endpoint(endpoint, tx.now());
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
     let due = |row: &Row| Ok((scope_of(row)?, read_id(&row.get::<String>("event_id")?)?));
     let mut all: Vec<Due> = Vec::new();
-    for row in &tx.query(sql, &[endpoint_id, now, latest, most.into()])? {
+    for row in &tx.query(sql, &[endpoint_id, now, latest, limit(most)])? {
         let Some((scope, event)) = unless_damaged(due(row), "a delivery")? else { continue };
         match all.last_mut().filter(|last| last.scope == scope) {
             Some(last) => last.events.push(event),

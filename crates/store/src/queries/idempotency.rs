@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use domain::{Scope, Timestamp};
 
-use super::explained;
+use super::{explained, limit};
 use crate::error::Error;
 use crate::settings::Dialect;
 use crate::sql::{Row, Value};
@@ -395,10 +395,6 @@ pub fn plans(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<[String; 2], Error
         }
         Dialect::Postgres => Ok([explained(tx, OLD, &[before, most])?, explained(tx, FORGET, &of_key)?]),
     }
-}
-
-fn limit(rows: usize) -> Value {
-    i64::try_from(rows).unwrap_or(i64::MAX).into()
 }
 
 fn kept(tx: &Tx<'_>, key: &IdempotencyKey, state: &str, answer: Option<(i64, Option<Vec<u8>>)>) -> Vec<Value> {

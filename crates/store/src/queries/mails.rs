@@ -10,7 +10,7 @@ use std::time::Duration;
 use domain::mail::{Mail, MailKind, MailStatus};
 use domain::{Mode, Scope, Timestamp};
 
-use super::{explained, read_id, scope_of, unless_damaged};
+use super::{explained, limit, read_id, scope_of, unless_damaged};
 use crate::entity::key;
 use crate::error::Error;
 use crate::sql::{Row, Value};
@@ -159,8 +159,7 @@ pub fn of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<Vec<M
 /// When the `count` newest mails about one object were asked for, the newest first.
 pub fn newest_of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str, count: usize) -> Result<Vec<Timestamp>, Error> {
     let [organization, mode, object] = key(scope, object_id);
-    let rows =
-        tx.query(NEWEST_OF_OBJECT, &[organization, mode, object, i64::try_from(count).unwrap_or(i64::MAX).into()])?;
+    let rows = tx.query(NEWEST_OF_OBJECT, &[organization, mode, object, limit(count)])?;
     rows.iter().map(|row| row.get("created_at")).collect()
 }
 

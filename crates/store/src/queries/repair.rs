@@ -24,8 +24,8 @@ use domain::{Id, Mode, Scope, Timestamp};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::MOST_PAGE_BYTES;
 use super::verify::{self, PAGE, Stored};
+use super::{MOST_PAGE_BYTES, limit};
 use crate::checksum::{self, Kinship};
 use crate::entity::{Entity, key};
 use crate::error::Error;
@@ -306,7 +306,7 @@ impl Kind {
 /// The values of [`ROWS`].
 fn behind(scope: Scope, after: &str) -> Vec<Value> {
     let mut values = Vec::from(key(scope, after));
-    values.push(i64::try_from(PAGE).unwrap_or(i64::MAX).into());
+    values.push(limit(PAGE));
     values
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use domain::Scope;
 
-use super::{MOST_PAGE_BYTES, explained, listed};
+use super::{MOST_PAGE_BYTES, explained, limit, listed};
 use crate::checksum;
 use crate::entity::{Entity, key, values};
 use crate::error::Error;
@@ -326,7 +326,7 @@ pub fn idempotency_keys(tx: &mut Tx<'_>, place: &mut KeyPlace) -> Result<Vec<Rea
         Dialect::Postgres => (IDEMPOTENCY, &[const { Value::Text(String::new()) }; 4]),
     };
     let mut values = if place.behind.is_empty() { start.to_vec() } else { place.behind.clone() };
-    values.push(i64::try_from(PAGE).unwrap_or(i64::MAX).into());
+    values.push(limit(PAGE));
     let page = tx.query_part(sql, &values, MOST_PAGE_BYTES)?;
     place.is_end = !may_have_more(&page);
     let rows = page.rows;
@@ -365,8 +365,7 @@ limit $3";
 
 /// Kind and object of what is owed, behind `after`.
 pub fn jobs(tx: &mut Tx<'_>, after: &(String, String)) -> Result<Vec<(String, String)>, Error> {
-    let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
-    let rows = tx.query(JOBS, &[after.0.as_str().into(), after.1.as_str().into(), limit.into()])?;
+    let rows = tx.query(JOBS, &[after.0.as_str().into(), after.1.as_str().into(), limit(PAGE)])?;
     rows.iter().map(|row| Ok((row.get("kind")?, row.get("object_id")?))).collect()
 }
 

@@ -7,7 +7,7 @@ use domain::{Id, Scope};
 
 use crate::entity::key;
 use crate::error::Error;
-use crate::queries::{explained, read_id, scope_of, unless_damaged};
+use crate::queries::{explained, limit, read_id, scope_of, unless_damaged};
 use crate::sql::{Row, Value};
 use crate::tx::Tx;
 use crate::wakes::Worker;
@@ -111,10 +111,6 @@ fn owed_later(row: &Row) -> Result<Option<Id<WebhookEndpoint>>, Error> {
 
 fn named(row: &Row) -> Result<(Scope, Id<Event>), Error> {
     Ok((scope_of(row)?, read_id(&row.get::<String>("event_id")?)?))
-}
-
-fn limit(rows: usize) -> Value {
-    i64::try_from(rows).unwrap_or(i64::MAX).into()
 }
 
 /// The values of [`BRING_BACK`].
