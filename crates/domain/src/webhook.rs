@@ -378,16 +378,19 @@ impl Delivery {
 
 /// No wait between two attempts is longer.
 pub fn longest_wait() -> Duration {
-    let waits = (1..).map_while(|made| next_wait(made, Some(LONGEST_RETRY_AFTER), LONGEST_JITTER));
-    waits.max().unwrap_or_default()
+    longest_waits().max().unwrap_or_default()
 }
 
 /// How long after it was owed a delivery may still be tried, if it waits for no other: with every wait as long as chance and the
 /// receiver can make it, in whole days, which leaves some time for the attempts themselves.
 pub fn longest_life() -> Duration {
     const DAY_S: u64 = 24 * HOUR;
-    let waits = (1..).map_while(|made| next_wait(made, Some(LONGEST_RETRY_AFTER), LONGEST_JITTER));
-    Duration::from_secs(waits.sum::<Duration>().as_secs().div_ceil(DAY_S) * DAY_S)
+    Duration::from_secs(longest_waits().sum::<Duration>().as_secs().div_ceil(DAY_S) * DAY_S)
+}
+
+/// Every wait of the schedule, as long as chance and the receiver can make it.
+fn longest_waits() -> impl Iterator<Item = Duration> {
+    (1..).map_while(|made| next_wait(made, Some(LONGEST_RETRY_AFTER), LONGEST_JITTER))
 }
 
 /// The wait after `made` attempts, jittered by ±10 %; `None` when the schedule has run out.
