@@ -75,7 +75,7 @@ pub(crate) fn holds_nul(value: &Value) -> bool {
 pub(crate) struct Watched {
     checksums: Checksums,
     mode: Option<usize>,
-    id: Option<usize>,
+    pub(crate) id: Option<usize>,
 }
 
 impl Watched {

@@ -185,8 +185,6 @@ struct Loading {
     table: String,
     insert: String,
     columns: usize,
-    /// Which of them names a row, if one does.
-    id: Option<usize>,
     watched: Watched,
     count: u64,
 }
@@ -200,8 +198,8 @@ impl Loading {
         let placeholders: Vec<_> = (1..=known.len()).map(|number| format!("${number}")).collect();
         let insert =
             format!("insert into {} ({}) values ({})", header.table, known.join(", "), placeholders.join(", "));
-        let (watched, id) = (Watched::of(&known), known.iter().position(|column| column == "id"));
-        Ok(Self { table: header.table, insert, columns: known.len(), id, watched, count: 0 })
+        let watched = Watched::of(&known);
+        Ok(Self { table: header.table, insert, columns: known.len(), watched, count: 0 })
     }
 
     fn insert(&mut self, tx: &mut Tx<'_>, line: &[u8], damage: &mut Damage) -> Result<(), Error> {
@@ -229,7 +227,7 @@ impl Loading {
                 message: format!("{table}, among the rows as far as number {count}: {message}"),
             };
         };
-        let id = match self.id.and_then(|id| row.get(id)) {
+        let id = match self.watched.id.and_then(|id| row.get(id)) {
             Some(Value::Text(id)) if id.bytes().all(|letter| letter.is_ascii_graphic()) => format!(" ({id})"),
             Some(_) | None => String::new(),
         };
