@@ -13,8 +13,8 @@ use super::moment;
 use super::qr::{self, Drawing};
 use super::text::{Around, Text, plain};
 use super::view::{
-    Amount, Apart, Closed, CodeError, Due, End, FieldKind, Invoice, Item, Leave, Method, PaidWith, PaymentPage,
-    PhoneError, Problem, Reason, Receipt, Received, Refunded, Standing, State, Subject,
+    Amount, Closed, CodeError, Due, End, FieldKind, Invoice, Item, Leave, Method, PaidWith, PaymentPage, PhoneError,
+    Problem, Reason, Receipt, Received, Refunded, Standing, State, Subject,
 };
 
 /// The page as HTML; answer with it and [`super::headers::for_page`] of the same nonce.
@@ -384,7 +384,7 @@ impl<'a> Payment<'a> {
     }
 
     fn are_paid_back(&self, receipts: &[Receipt]) -> bool {
-        are_paid_back(receipts)
+        are_paid_back(receipts.iter().map(|receipt| &receipt.refunded))
     }
 
     /// All that the page says is paid.
@@ -441,12 +441,8 @@ fn is_whole(refunded: &Option<Refunded>) -> bool {
     refunded.as_ref().is_some_and(|refunded| refunded.is_whole)
 }
 
-fn are_paid_back(receipts: &[Receipt]) -> bool {
-    receipts.iter().all(|receipt| is_whole(&receipt.refunded))
-}
-
-fn all_went_back(kept_apart: &[Apart]) -> bool {
-    kept_apart.iter().all(|apart| is_whole(&apart.refunded))
+fn are_paid_back<'p>(mut refunded: impl Iterator<Item = &'p Option<Refunded>>) -> bool {
+    refunded.all(is_whole)
 }
 
 /// Of each payment that a page calls paid, what was given back since.
@@ -475,9 +471,14 @@ fn is_final(state: &State) -> bool {
         // What is given back of it shows whenever somebody looks again.
         State::Paid { .. } | State::Leaving { .. } => true,
         // Money that may come back is waited for.
-        State::PaidLate { receipts, kept_apart, .. } => are_paid_back(receipts) && all_went_back(kept_apart),
-        State::AlreadyPaid { second_payments, .. } => all_went_back(second_payments),
-        State::Cancelled { kept_apart, .. } if !all_went_back(kept_apart) => false,
+        State::PaidLate { receipts, kept_apart, .. } => {
+            let late = receipts.iter().map(|receipt| &receipt.refunded);
+            are_paid_back(late.chain(kept_apart.iter().map(|apart| &apart.refunded)))
+        }
+        State::AlreadyPaid { second_payments, .. } => {
+            are_paid_back(second_payments.iter().map(|apart| &apart.refunded))
+        }
+        State::Cancelled { kept_apart, .. } if !are_paid_back(kept_apart.iter().map(|apart| &apart.refunded)) => false,
         State::Expired { standing, .. } | State::Cancelled { standing, .. } => *standing == Standing::NothingTaken,
         State::Draft
         | State::Closed { .. }

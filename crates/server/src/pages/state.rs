@@ -83,7 +83,7 @@ fn kept_apart(hosted: &Hosted) -> impl Iterator<Item = &Transaction> {
     hosted.is_paid_by().filter(|attempt| attempt.duplicate && attempt.status() != TransactionStatus::Refunded)
 }
 
-fn told_apart(hosted: &Hosted) -> Vec<Apart> {
+fn all_kept_apart(hosted: &Hosted) -> Vec<Apart> {
     kept_apart(hosted).map(apart).collect()
 }
 
@@ -144,7 +144,7 @@ fn unstarted(hosted: &Hosted, phone: Option<&Msisdn>) -> State {
             other_methods: false,
         },
         Some(_) | None => {
-            State::Choose { methods: methods(hosted), problem, received: None, kept_apart: told_apart(hosted) }
+            State::Choose { methods: methods(hosted), problem, received: None, kept_apart: all_kept_apart(hosted) }
         }
     }
 }
@@ -207,7 +207,7 @@ fn not_paid(hosted: &Hosted, attempt: &Transaction) -> State {
             methods: methods(hosted),
             problem: Some(Problem::InProgress),
             received: None,
-            kept_apart: told_apart(hosted),
+            kept_apart: all_kept_apart(hosted),
         };
     }
     State::NotPaid {
@@ -221,7 +221,7 @@ fn not_paid(hosted: &Hosted, attempt: &Transaction) -> State {
             FailureReason::ProviderError => Reason::ProviderError,
         },
         methods: methods(hosted),
-        kept_apart: told_apart(hosted),
+        kept_apart: all_kept_apart(hosted),
     }
 }
 
