@@ -41,7 +41,7 @@ impl std::fmt::Display for RequestId {
     }
 }
 
-/// The id that `envelope::wrap` has given to the request.
+/// The id that `envelope::close` has given to the request.
 impl<S: Sync> FromRequestParts<S> for RequestId {
     type Rejection = std::convert::Infallible;
 

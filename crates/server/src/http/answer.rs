@@ -98,7 +98,7 @@ impl Refused {
     }
 }
 
-/// A refusal or a failure on its way to the client. Returned from a handler, it is rendered by `envelope::wrap`,
+/// A refusal or a failure on its way to the client. Returned from a handler, it is rendered by `envelope::close`,
 /// which knows the request's id; `answer` renders it earlier, to be stored.
 #[derive(Debug, Clone)]
 pub struct Problem {
