@@ -1,6 +1,6 @@
 //! The clocks of two processes differ.
 
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -26,7 +26,7 @@ use tokio::net::TcpListener;
 
 use crate::cli::place::Place;
 use crate::endpoints::{endpoint_at, receiver};
-use crate::world::{PAY_URL, QUIET, World};
+use crate::world::{PAY_URL, QUIET, World, hold_up};
 
 /// P9: for each object the time goes on, whoever tells it.
 #[tokio::test]
@@ -105,8 +105,7 @@ async fn two_rotations_at_once_make_one_key() {
         world.app.store().write(move |tx| {
             let rotation = keys::rotate_signing_key(tx, &context)?;
             // Until the other one has looked as well, if nothing holds it back.
-            let (_silent, signal) = mpsc::channel::<()>();
-            let _ = signal.recv_timeout(Duration::from_millis(500));
+            hold_up(Duration::from_millis(500));
             let (Rotation::Published(key) | Rotation::Waits(key)) = rotation;
             Ok::<_, dalasi::error::Failure>(key.kid)
         })

@@ -1,6 +1,5 @@
 //! What merchants ask of their webhook endpoints once more, and at once.
 
-use std::sync::mpsc;
 use std::time::Duration;
 
 use axum::Router;
@@ -17,7 +16,7 @@ use tokio::net::TcpListener;
 use crate::cli::place::Place;
 use crate::endpoints::endpoint_at;
 use crate::starts::Merchant;
-use crate::world::World;
+use crate::world::{World, hold_up};
 
 /// The server lets no webhooks go to its own machine any more. What was done before that, and whose answer was lost, is done.
 #[tokio::test]
@@ -129,8 +128,7 @@ async fn two_at_once_are_not_one_too_many() {
         world.app.commit(move |tx, context| {
             webhooks::create(tx, context, scope, &new)?;
             // Until the other one has counted as well, if nothing holds it back.
-            let (_silent, signal) = mpsc::channel::<()>();
-            let _ = signal.recv_timeout(Duration::from_millis(300));
+            hold_up(Duration::from_millis(300));
             Ok(())
         })
     };

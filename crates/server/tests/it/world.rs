@@ -527,6 +527,12 @@ impl Payer<'_> {
     }
 }
 
+/// Within a transaction, where nothing awaits.
+pub(crate) fn hold_up(length: Duration) {
+    let (_silent, signal) = std::sync::mpsc::channel::<()>();
+    let _ = signal.recv_timeout(length);
+}
+
 pub(crate) fn post(to: &str, fields: &[(String, String)]) -> Request<Body> {
     let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
     Request::post(to)

@@ -6,19 +6,28 @@ use std::time::Duration;
 use dalasi::app::sessions::{self, Payment};
 use domain::invoice::Invoice;
 use domain::payment::{PaymentSession, SessionStatus};
-use domain::{Currency, Id, Method, Money};
-use serde_json::json;
+use domain::{Id, Method};
+use serde_json::{Value, json};
 
-use super::changes::{CHANGED, billed, looked_up, record, take_parts};
+use super::changes::{CHANGED, billed, gmd, looked_up, record, take_parts};
 use crate::cli::place::Place;
 use crate::starts::Merchant;
 use crate::world::{PAY_URL, Page, World};
 
-const SHOP: &str = "https://shop.example/thanks";
-const DAY: Duration = Duration::from_secs(86_400);
+pub(super) const SHOP: &str = "https://shop.example/thanks";
+pub(super) const DAY: Duration = Duration::from_secs(86_400);
 
-fn gmd(minor: i64) -> Money {
-    Money::new(minor, Currency::gmd())
+/// What a program opens and leaves to the payer, and its page.
+pub(super) async fn open_payment(merchant: &Merchant, asked: Value) -> (Id<PaymentSession>, String) {
+    let (status, opened) = merchant.ask("POST", "/v1/pay/initialize", asked).await;
+    assert_eq!((status, opened["data"]["status"].as_str()), (200, Some("pending")), "{opened}");
+    let page = opened["data"]["payment_url"].as_str().unwrap().strip_prefix(PAY_URL).unwrap();
+    (opened["data"]["id"].as_str().unwrap().parse().unwrap(), page.to_owned())
+}
+
+pub(super) async fn payment(world: &World, session: Id<PaymentSession>) -> Payment {
+    let scope = world.scope;
+    world.app.read(move |tx, _| sessions::look_up_payment(tx, scope, session)).await.unwrap()
 }
 
 /// Of 40.00, for one whose phone the merchant knows; and where its payer is to go.
@@ -27,15 +36,7 @@ async fn ask_for_part(merchant: &Merchant, id: Id<Invoice>) -> (Id<PaymentSessio
         "object_type": "invoice", "object_id": id.to_string(), "amount": "40.00", "success_url": SHOP,
         "customer_name": "Fatou Jallow", "customer_phone": "+2207000000"
     });
-    let (status, opened) = merchant.ask("POST", "/v1/pay/initialize", asked).await;
-    assert_eq!((status, opened["data"]["status"].as_str()), (200, Some("pending")), "{opened}");
-    let page = opened["data"]["payment_url"].as_str().unwrap().strip_prefix(PAY_URL).unwrap();
-    (opened["data"]["id"].as_str().unwrap().parse().unwrap(), page.to_owned())
-}
-
-async fn payment(world: &World, session: Id<PaymentSession>) -> Payment {
-    let scope = world.scope;
-    world.app.read(move |tx, _| sessions::look_up_payment(tx, scope, session)).await.unwrap()
+    open_payment(merchant, asked).await
 }
 
 /// What a form of the page that names no amount would pay.

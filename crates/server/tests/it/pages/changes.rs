@@ -23,7 +23,7 @@ use crate::world::{Payer, World};
 pub(super) const TOO_OLD: &str = "This page was too old. Nothing was sent.";
 pub(super) const CHANGED: &str = "The amount to pay has changed. Nothing was sent.";
 
-fn gmd(minor: i64) -> Money {
+pub(super) fn gmd(minor: i64) -> Money {
     Money::new(minor, Currency::gmd())
 }
 

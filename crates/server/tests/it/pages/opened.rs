@@ -3,29 +3,24 @@
 
 use std::time::Duration;
 
-use dalasi::app::hosted::{self, Hosted};
 use dalasi::app::payment_links::LinkChange;
-use dalasi::app::sessions::{self, Payment};
-use domain::payment::{Payable, PaymentSession, SessionStatus};
+use dalasi::app::sessions::Payment;
+use domain::payment::{PaymentSession, SessionStatus};
 use domain::payment_link::{CustomField, PaymentLink, Price};
-use domain::{Currency, Id, Method, Money};
+use domain::{Currency, Id, Method};
 use serde_json::{Value, json};
 use store::queries::transactions;
 
-use super::changes::{TOO_OLD, change_link, link_of, question};
+use super::asked::{DAY, SHOP, open_payment, payment};
+use super::changes::{TOO_OLD, change_link, gmd, link_of, question};
+use super::replaced::{session, shown};
 use crate::cli::place::Place;
 use crate::starts::Merchant;
-use crate::world::{PAY_URL, Page, Payer, World};
+use crate::world::{Page, World};
 
-const SHOP: &str = "https://shop.example/thanks";
-const DAY: Duration = Duration::from_secs(86_400);
 const FIELDS: [&str; 7] = ["amount", "name", "email", "phone", "answer-0", "answer-1", "answer-2"];
 /// By a phone that decides nothing by itself.
 const ANSWERS: [(&str, &str); 3] = [("name", "Fatou Jallow"), ("phone", "+2207654321"), ("answer-0", "12 B")];
-
-fn gmd(minor: i64) -> Money {
-    Money::new(minor, Currency::gmd())
-}
 
 fn required(name: &str) -> CustomField {
     CustomField { required: true, ..question(name) }
@@ -44,26 +39,7 @@ async fn open(merchant: &Merchant, id: Id<PaymentLink>, more: Value) -> (Id<Paym
         "metadata": { "order": "1042" }
     });
     asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let (status, opened) = merchant.ask("POST", "/v1/pay/initialize", asked).await;
-    assert_eq!((status, opened["data"]["status"].as_str()), (200, Some("pending")), "{opened}");
-    let page = opened["data"]["payment_url"].as_str().unwrap().strip_prefix(PAY_URL).unwrap();
-    (opened["data"]["id"].as_str().unwrap().parse().unwrap(), page.to_owned())
-}
-
-async fn payment(world: &World, session: Id<PaymentSession>) -> Payment {
-    let scope = world.scope;
-    world.app.read(move |tx, _| sessions::look_up_payment(tx, scope, session)).await.unwrap()
-}
-
-async fn shown(world: &World, link: Id<PaymentLink>, session: Id<PaymentSession>) -> Hosted {
-    let place = hosted::Place { payable: Payable::PaymentLink(link), session: Some(session) };
-    world.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await.unwrap()
-}
-
-/// The payment on whose page the payer is.
-fn session(payer: &Payer<'_>) -> Id<PaymentSession> {
-    let path = payer.page.path.split('?').next().unwrap();
-    path.rsplit('/').next().unwrap().parse().expect("the page of one payment")
+    open_payment(merchant, asked).await
 }
 
 fn asked(page: &Page) -> Vec<&'static str> {

@@ -26,12 +26,13 @@ pub(super) async fn on_own_page<'w>(world: &'w World, payer: &Payer<'_>) -> Paye
     world.payer_at(path.to_owned()).await
 }
 
-fn session(payer: &Payer<'_>) -> Id<PaymentSession> {
+/// The payment on whose page the payer is.
+pub(super) fn session(payer: &Payer<'_>) -> Id<PaymentSession> {
     let path = payer.page.path.split('?').next().unwrap();
     path.rsplit('/').next().unwrap().parse().expect("the page of one payment")
 }
 
-async fn shown(world: &World, link: Id<PaymentLink>, session: Id<PaymentSession>) -> Hosted {
+pub(super) async fn shown(world: &World, link: Id<PaymentLink>, session: Id<PaymentSession>) -> Hosted {
     let place = Place { payable: Payable::PaymentLink(link), session: Some(session) };
     world.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await.unwrap()
 }
