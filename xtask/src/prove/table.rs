@@ -115,7 +115,7 @@ pub(super) const NOT_BUILT: &[(&str, &str)] = &[
     (
         "controls",
         "what is planted is the program's own defect in A1, A3 to A6, A7.pairs, A8, A12, B1, B2, B4, B4.history, B6, B7, B10, C1, \
-         C2, C4, C5, C7, D1, D3, D5, D8 to D10 and D12, and a wrong setting in C6.memory and the failovers of C8; in A2, A9 to \
+         C2, C4, C5, C7, D1, D3, D5, D8 to D10 and D12, and a wrong setting in B4.postgres, C6.memory and the failovers of C8; in A2, A9 to \
          A11, A12.plans, B5, B9, B9.power, B11, C8, C8.processes and D13 what surrounds the program, plays with it or judges it is \
          made wrong, in C3, C6, D2, D4, D6, D7 and D14.builds something stands in for it, and A7.refunds, B8, B8.size, C1.latency, \
          D9.browser, D11, D11.guesses, D14, D14.advisories and D15 judge what was made up or asked for on purpose. Several have \
