@@ -57,7 +57,7 @@ Commands:
                  somebody reads; says whether memory, descriptors, the log and the waits grow: what `prove --only C7` runs
   mutants [service]
                  changes the domain in twenty of the ways that cargo-mutants knows and says which of them no test sees; or, in ten, what
-                 stands around it and moves money, gives rights or answers again: what `prove --only D13.*` runs
+                 stands around it and moves money, gives rights or answers again: what `prove --only 'D13.*'` runs
   sanitize       runs the store's tests with AddressSanitizer: what `prove --only D7` runs
   supply-chain   holds the bill of materials against what goes into the program, and looks for bans, licences and sources: what
                  `prove --only D14` runs

@@ -49,7 +49,7 @@ type Failure = Option<(Moment, usize)>;
 const FAILURES: [Failure; 5] =
     [None, Some((Moment::Begin, 0)), Some((Moment::Begin, 1)), Some((Moment::Commit, 0)), Some((Moment::Commit, 1))];
 
-/// Two callers of each kind, and each failure.
+/// Two callers of every pair of kinds, with each failure.
 pub(crate) fn smallest() -> impl Iterator<Item = ([Kind; 2], Failure)> {
     let pairs = Kind::ALL.into_iter().flat_map(|one| Kind::ALL.map(|other| [one, other]));
     pairs.flat_map(|pair| FAILURES.map(|failure| (pair, failure)))
