@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::slice;
 use std::time::Duration;
 
 use super::NO_POSTGRES;
@@ -34,7 +35,6 @@ pub(super) async fn of(
     server: Server,
     stored: &str,
 ) -> Result<Vec<Row>> {
-    let told = Wanted::Told(Unit::Milliseconds);
     let (mut rows, mut rates, mut written) = (Vec::new(), Vec::new(), 0);
     for (what, filter) in FILTERS {
         let Pages { first, last, writes } = pages(bench, installation, server.address, filter).await?;
@@ -50,7 +50,7 @@ pub(super) async fn of(
     for (what, filter) in FILTERS {
         let firsts = after_starts(bench, installation, filter).await?;
         let what = format!("list by {what}, the first after a start, {stored}");
-        rows.push(Row::new("G6", &what, &firsts, told, firsts.len() as u64));
+        rows.push(Row::new("G6", &what, &firsts, Wanted::Told(Unit::Milliseconds), firsts.len() as u64));
     }
     Ok(rows)
 }
@@ -63,14 +63,13 @@ pub(super) async fn on_postgres(bench: &mut Bench<'_>) -> Result<Vec<Row>> {
     let Some(installation) = bench.postgres("lists")? else {
         return Ok(vec![Row::not_run("G6", "lists, PostgreSQL", NO_POSTGRES)]);
     };
-    let servers = [installation.serve(bench.cores.server.clone().as_ref())?];
+    let server = installation.serve(bench.cores.server.as_ref())?;
     let fill = Load { warm_up: Duration::ZERO, length: LONG, ..bench.load() };
-    let filled = create(bench, &installation, &servers, fill, ON_POSTGRES, none()).await?.count();
+    let filled = create(bench, &installation, slice::from_ref(&server), fill, ON_POSTGRES, none()).await?.count();
     if filled < ON_POSTGRES {
         return Err(format!("of {ON_POSTGRES} checkouts only {filled} were stored in PostgreSQL in time"));
     }
     installation.vacuum()?;
-    let [server] = servers;
     of(bench, &installation, server, &format!("{ON_POSTGRES} stored, PostgreSQL")).await
 }
 
