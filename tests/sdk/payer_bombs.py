@@ -5,6 +5,7 @@ nothing else is asked of.
 """
 
 import json
+from functools import cache
 from urllib.parse import quote_from_bytes, urlencode, urlsplit
 
 from bombs import NULS, VALUES, bodies, queries
@@ -163,8 +164,13 @@ def _calls(key, secret):
                     yield f"{name}: {field} is {value_name}", request(verb, address, key, body), None
 
 
+@cache
 def _values():
-    """What is written into JSON elsewhere, as a form or an address has it."""
+    """What is written into JSON elsewhere, as a form or an address has it. Megabytes, which take their time to be written so."""
+    return (*_quoted(), *RAW.items())
+
+
+def _quoted():
     for name, value in VALUES.items():
         try:
             text = json.loads(value)
@@ -172,7 +178,6 @@ def _values():
             text = None
         text = text if isinstance(text, str) else value.strip('"')
         yield name, quote_from_bytes(text.encode("utf-8", "surrogatepass")).encode()
-    yield from RAW.items()
 
 
 def _page(address):

@@ -361,9 +361,9 @@ impl Task {
                 cargo
             }
             Runner::Simulation(words) => {
-                let mut cargo = machine.optimized("run");
-                cargo.args(["--package=dalasi-sim", "--features=planted", "--"]).args(words.iter().map(fill));
-                cargo
+                let mut simulation = Command::new(machine.simulation()?);
+                simulation.args(words.iter().map(fill)).current_dir(machine.root());
+                simulation
             }
             Runner::CargoRun(words) => {
                 let mut cargo = machine.cargo();

@@ -213,16 +213,28 @@ impl Machine {
         command::run(built_to_serve(&mut self.with_outcome_in(AHEAD)))
     }
 
-    /// The one with defects on purpose, unless `DALASI_PLANTED_BIN` names another. A release build refuses to have one. It is built
-    /// with the simulation, so that both have the same dependencies with the same features, which take minutes to build.
+    /// The one with defects on purpose, unless `DALASI_PLANTED_BIN` names another.
     pub(crate) fn planted(&self) -> Result<PathBuf> {
-        if let Some(path) = std::env::var_os("DALASI_PLANTED_BIN") {
-            return Ok(path.into());
+        match std::env::var_os("DALASI_PLANTED_BIN") {
+            Some(path) => Ok(path.into()),
+            None => self.with_defects("dalasi"),
         }
-        let mut cargo = self.optimized("build");
-        cargo.args(["--package=dalasi", "--package=dalasi-sim"]);
+    }
+
+    /// The simulation, of a service with defects on purpose.
+    pub(crate) fn simulation(&self) -> Result<PathBuf> {
+        self.with_defects("dalasi-sim")
+    }
+
+    /// Optimized as in the profile `sim`, with every assertion on; a release build refuses to have defects. What they depend on takes
+    /// minutes to build, so it is what the tests depend on, with the same features: those of the whole workspace, and of tests since
+    /// there is one among what is built. Only what comes out has a folder of its own.
+    fn with_defects(&self, program: &str) -> Result<PathBuf> {
+        let mut cargo = self.with_outcome_in(OPTIMIZED);
+        cargo.args(["build", "--locked", "--workspace", "--bin=dalasi", "--bin=dalasi-sim", "--test=calendar"]);
+        cargo.args(optimized_to(2, SIMULATED));
         command::run(cargo.arg("--features=dalasi/planted,dalasi/simulation,dalasi-sim/planted"))?;
-        Ok(self.target.join(OPTIMIZED).join("debug/dalasi"))
+        Ok(self.target.join(OPTIMIZED).join("debug").join(program))
     }
 
     /// Cargo that builds with all the others, and puts what comes out into a folder of its own.
@@ -231,19 +243,12 @@ impl Machine {
         cargo.env("CARGO_BUILD_BUILD_DIR", &self.target).env("CARGO_TARGET_DIR", self.target.join(folder));
         cargo
     }
-
-    /// Cargo for the simulation, as it is in the profile `sim`: optimized, with every assertion on. What it depends on is what the
-    /// tests depend on, built once for both; only what comes out has a folder of its own.
-    pub(crate) fn optimized(&self, subcommand: &str) -> Command {
-        let mut cargo = self.with_outcome_in(OPTIMIZED);
-        cargo.args([subcommand, "--locked"]);
-        cargo.args(optimized_to(2, SIMULATED));
-        cargo
-    }
 }
 
+/// Beside it a tool of the tests, which wants of `libc` what nobody else does: what both depend on has it then as the tests' own
+/// dependencies do, and a hundred of them, with all that is written in C, are not built once more.
 fn built_to_serve(cargo: &mut Command) -> &mut Command {
-    cargo.args(["build", "--locked", "--package", "dalasi"]).args(optimized_to(1, SERVED))
+    cargo.args(["build", "--locked", "--package=dalasi", "--package=dalasi-power-cut"]).args(optimized_to(1, SERVED))
 }
 
 fn optimized_to(level: u8, packages: &[&str]) -> impl Iterator<Item = String> {
@@ -357,7 +362,8 @@ fn rustdoc(machine: &mut Machine, arguments: &[String]) -> Result<()> {
     command::run(
         machine
             .cargo()
-            .args(["doc", "--workspace", "--locked", "--no-deps"])
+            // With the examples, what they depend on has the features with which it was checked for the lints.
+            .args(["doc", "--workspace", "--locked", "--no-deps", "--lib", "--bins", "--examples"])
             .arg("--document-private-items")
             .args(arguments)
             .env("RUSTDOCFLAGS", "--deny warnings"),

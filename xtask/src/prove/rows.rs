@@ -2,7 +2,8 @@
 
 use super::row::{Row, Runner};
 
-/// One test by its name, and where it is.
+/// One test by its name, and where it is. In the whole workspace it has what it depends on as the step builds it that runs the other
+/// tests.
 macro_rules! test {
     ($name:literal, $($word:literal),+) => {
         Runner::CargoTest(&[$($word,)+ "--", "--exact", $name, "--nocapture"])
@@ -113,7 +114,7 @@ const SERVICE_AND_STORE: &[Row] = &[
         id: "A9",
         title: "every state of checkouts, invoices, refunds and their attempts that few actors can bring about keeps the rules",
         databases: &[],
-        runner: test!("every_state_keeps_the_rules", "--package=dalasi-domain", "--test=machines"),
+        runner: test!("every_state_keeps_the_rules", "--workspace", "--test=machines"),
         unit: "states",
         counts: [318_000, 318_000, 318_000],
         is_gate_step: false,
@@ -122,7 +123,7 @@ const SERVICE_AND_STORE: &[Row] = &[
         id: "A10",
         title: "whoever goes first at a lock or a wake: each job is given out once, who shares a commit is told of his own, nobody sleeps for ever",
         databases: &[],
-        runner: test!("whoever_goes_first_each_job_is_taken_once", "--package=dalasi-store", "--test=interleavings"),
+        runner: test!("whoever_goes_first_each_job_is_taken_once", "--workspace", "--test=interleavings"),
         unit: "orders",
         counts: [670_000, 1_700_000, 1_700_000],
         is_gate_step: false,
@@ -131,7 +132,7 @@ const SERVICE_AND_STORE: &[Row] = &[
         id: "A11",
         title: "times are read and printed as by a calendar that shares nothing with ours",
         databases: &[],
-        runner: test!("an_independent_calendar_agrees", "--package=dalasi-domain", "--test=calendar"),
+        runner: test!("an_independent_calendar_agrees", "--workspace", "--test=calendar"),
         unit: "cases",
         counts: [10_000, 1_000_000, 1_000_000],
         is_gate_step: false,
@@ -150,7 +151,7 @@ const SERVICE_AND_STORE: &[Row] = &[
         title: "no list of invoices reads others, among many",
         databases: BOTH,
         runner: Runner::CargoTest(&[
-            "--package=dalasi-store",
+            "--workspace",
             "--test=conformance",
             "--",
             "--exact",
@@ -214,7 +215,7 @@ const SERVICE_AND_STORE: &[Row] = &[
         id: "B4.postgres",
         title: "PostgreSQL's own machine loses its power under load, with any subset of the unsynced sectors: nothing acknowledged is lost",
         databases: &["postgres"],
-        runner: test!("power::nothing_acknowledged_is_lost_with_the_power", "--package=dalasi", "--test=fleet"),
+        runner: test!("power::nothing_acknowledged_is_lost_with_the_power", "--workspace", "--test=fleet"),
         unit: "losses",
         counts: [3, 1_000, 1_000],
         is_gate_step: false,
@@ -279,7 +280,7 @@ const SERVICE_AND_STORE: &[Row] = &[
         databases: &["sqlite"],
         runner: test!(
             "older_schemas::power::a_power_cut_while_migrating_loses_no_row",
-            "--package=dalasi-store",
+            "--workspace",
             "--test=conformance"
         ),
         unit: "images",

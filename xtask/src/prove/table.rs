@@ -127,6 +127,13 @@ pub(super) const NOT_BUILT: &[(&str, &str)] = &[
          the others, or a run of all, that take longer than the gate's budget",
     ),
     (
+        "rules",
+        "the places where something fails are in what surrounds the program, not one list of points in it that must each be \
+         reached; no sum of the written maxima of memory is asserted when a server starts; the domain has one assertion for \
+         three functions, not two for each; the simulation's model has twice the 800 lines that were meant; and nothing runs \
+         an older server beside a newer one on PostgreSQL, since there is one version",
+    ),
+    (
         "products",
         "payouts, SMS, subscriptions, donations and what is read from CSV do not exist yet, and are in no row",
     ),

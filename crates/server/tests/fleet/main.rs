@@ -10,8 +10,6 @@ mod cluster;
 mod faults;
 mod guides;
 mod kills;
-#[cfg(target_os = "linux")]
-mod lazy_disk;
 mod limits;
 mod load;
 mod place;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Entropy;
+use power_cut::{LazyDisk, Seeded};
 use proof::Proof;
 
 use crate::cluster::{Cluster, Stop, programs};
 use crate::faults::connect;
-use crate::lazy_disk::LazyDisk;
 use crate::load::random;
 use crate::place::Place;
 use crate::{BOTH, CUSTOMERS, Scene, not_run, reconcile, say};
@@ -22,7 +22,7 @@ const GATE_LOSSES: u64 = 3;
 /// One loss in so many takes the servers as well, whose leases somebody has to wait for.
 const WITH_THE_SERVERS: u64 = 3;
 /// How many in a hundred of the sectors that no sync covers are on the disk all the same.
-const CHANCES: [u64; 5] = [0, 100, 50, 5, 95];
+const CHANCES: [usize; 5] = [0, 100, 50, 5, 95];
 /// Pages go out long before they are synced, by `fdatasync`, which is what the disk hears of.
 const WRITES_EARLY: &str =
     "-c shared_buffers=4MB -c bgwriter_delay=10ms -c bgwriter_lru_maxpages=1000 -c wal_sync_method=fdatasync";
@@ -63,9 +63,9 @@ impl Machine {
         self.cluster.try_to_begin()
     }
 
-    fn lose_power(&mut self, chance: u64, random: &mut Entropy) {
+    fn lose_power(&mut self, chance: usize, random: &mut Entropy) {
         // From here on nothing that PostgreSQL does is kept, so that it may end a little later.
-        self.disk.as_ref().unwrap().cut(chance, random).unwrap();
+        self.disk.as_ref().unwrap().cut(chance, &mut Seeded::new(random.below(u64::MAX))).unwrap();
         assert!(self.cluster.kill(), "PostgreSQL outlives its power");
         self.disk = None;
     }

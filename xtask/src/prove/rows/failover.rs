@@ -8,7 +8,6 @@ pub(super) const ROWS: &[Row] = &[
         title: "cuts, restarts, locks and kills between servers and PostgreSQL: nothing lost, nothing twice",
         databases: &["postgres"],
         runner: Runner::CargoTest(&[
-            // As the step that runs the other tests builds it.
             "--workspace",
             "--test=fleet",
             "--",
@@ -25,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[
         id: "C8.processes",
         title: "four processes beside one PostgreSQL, killed at any moment and started again, also behind PgBouncer: nothing lost, nothing twice",
         databases: &["postgres"],
-        runner: test!("kills::processes_that_are_killed_lose_and_double_nothing", "--package=dalasi", "--test=fleet"),
+        runner: test!("kills::processes_that_are_killed_lose_and_double_nothing", "--workspace", "--test=fleet"),
         unit: "kills",
         counts: [16, 1_000, 1_000],
         is_gate_step: false,
@@ -34,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
         id: "C8.standby",
         title: "the primary is lost, its synchronous standby takes over: nothing acknowledged is lost",
         databases: &["postgres"],
-        runner: test!("a_failover_loses_nothing_that_was_acknowledged", "--package=dalasi", "--test=fleet"),
+        runner: test!("a_failover_loses_nothing_that_was_acknowledged", "--workspace", "--test=fleet"),
         unit: "failovers",
         counts: [2, 10, 100],
         is_gate_step: false,

@@ -19,17 +19,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use domain::Entropy;
 use fuser::{
     BackgroundSession, BsdFileFlags, Config, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
     LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
     ReplyOpen, ReplyWrite, Request, SessionACL, TimeOrNow, WriteFlags,
 };
 use rustix::mount::{UnmountFlags, unmount};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
 
-use crate::cluster::account;
-use folder::{Done, Folder};
+use self::folder::{Done, Folder};
+use crate::seeded::Seeded;
 
 /// How long the system need not ask again what it was told of a name or a file: nobody else changes any.
 const FRESH: Duration = Duration::from_secs(1);
@@ -39,7 +38,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-pub(crate) struct LazyDisk {
+/// A file system over a folder, while it lives.
+pub struct LazyDisk {
     folder: Arc<Mutex<Folder>>,
     mounted_at: PathBuf,
     /// Ends when it is dropped.
@@ -48,20 +48,28 @@ pub(crate) struct LazyDisk {
 
 impl LazyDisk {
     /// All that is in the folder is synced.
-    pub(crate) fn mount(folder: &Path, at: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// There is no FUSE here, or we may not mount; `at` is no empty folder.
+    pub fn mount(folder: &Path, at: &Path) -> io::Result<Self> {
         // What others have open is open here.
         let limit = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })?;
         let folder = Arc::new(Mutex::new(Folder::new(folder)));
         let mut config = Config::default();
-        // PostgreSQL refuses root, so another account comes in then.
-        config.acl = if account().is_some() { SessionACL::All } else { SessionACL::Owner };
+        // Some programs, PostgreSQL among them, refuse to be root's, so that another account comes in then.
+        config.acl = if getuid().is_root() { SessionACL::All } else { SessionACL::Owner };
         let session = fuser::spawn_mount(Files(Arc::clone(&folder)), at, &config)?;
         Ok(Self { folder, mounted_at: at.to_path_buf(), _session: session })
     }
 
-    /// Or why there is none to be had here.
-    pub(crate) fn can_be_had() -> Result<(), &'static str> {
+    /// Tries it.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none to be had here.
+    pub fn can_be_had() -> Result<(), &'static str> {
         let [place, folder, at] = folders();
         let mounted = Self::mount(&folder, &at).map(drop);
         // Nothing of ours hangs on it.
@@ -70,12 +78,20 @@ impl LazyDisk {
     }
 
     /// The power goes: so many in a hundred of the sectors and lengths that no sync covers were written all the same.
-    pub(crate) fn cut(&self, chance: u64, random: &mut Entropy) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// What is below could not be made what it is to be.
+    pub fn cut(&self, chance: usize, random: &mut Seeded) -> io::Result<()> {
         locked(&self.folder).cut(chance, random)
     }
 }
 
 impl Drop for LazyDisk {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "who has the disk waits for it to be let go, and nobody else is there"
+    )]
     fn drop(&mut self) {
         for _ in 0..LETTING_GO {
             match unmount(&self.mounted_at, UnmountFlags::empty()) {
@@ -325,12 +341,12 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
-    use crate::load::random;
 
     #[test]
     fn what_no_sync_covers_goes_with_the_power() {
         if let Err(why) = LazyDisk::can_be_had() {
-            return crate::not_run("a disk that loses its power", why);
+            let line = format!("NOT RUN: a disk that loses its power: {why}\n");
+            return io::stderr().write_all(line.as_bytes()).unwrap();
         }
         let [place, folder, at] = folders();
         let disk = LazyDisk::mount(&folder, &at).unwrap();
@@ -348,7 +364,7 @@ mod tests {
         let names: Vec<_> = fs::read_dir(&at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names.len(), 2, "{names:?}");
 
-        disk.cut(0, &mut random(1, 0)).unwrap();
+        disk.cut(0, &mut Seeded::new(1)).unwrap();
         assert!(file.write_all(b" more").is_err());
         assert!(file.sync_data().is_err());
         drop(file);

@@ -8,10 +8,10 @@ use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt, PermissionsExt, chown
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use domain::Entropy;
 use fuser::{Errno, FileAttr, FileType, INodeNo};
 
 use super::synced::{self, Synced};
+use crate::seeded::Seeded;
 
 pub(super) type Done<T> = Result<T, Errno>;
 
@@ -222,7 +222,7 @@ impl Folder {
     }
 
     /// The power goes.
-    pub(super) fn cut(&mut self, chance: u64, random: &mut Entropy) -> io::Result<()> {
+    pub(super) fn cut(&mut self, chance: usize, random: &mut Seeded) -> io::Result<()> {
         self.is_cut = true;
         for node in self.nodes.values_mut() {
             let synced = std::mem::take(&mut node.synced);

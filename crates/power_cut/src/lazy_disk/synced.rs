@@ -7,7 +7,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use domain::Entropy;
+use crate::seeded::Seeded;
 
 const SECTOR: u64 = 512;
 
@@ -50,10 +50,10 @@ impl Synced {
     }
 
     /// Of what is newer so many in a hundred stay.
-    pub(super) fn restore(self, file: &File, chance: u64, random: &mut Entropy) -> io::Result<()> {
+    pub(super) fn restore(self, file: &File, chance: usize, random: &mut Seeded) -> io::Result<()> {
         let Some(synced) = self.size else { return Ok(()) };
         let newest = file.metadata()?.len();
-        let mut stays = || random.below(100) < chance;
+        let mut stays = || random.in_hundred(chance);
         let size = if stays() { newest } else { synced };
         file.set_len(size)?;
         for (sector, content) in self.sectors {
@@ -87,18 +87,17 @@ pub(super) fn read(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::random;
 
     const OLD: [u8; 1_200] = [b'o'; 1_200];
 
     /// After `change`, with so many of a hundred that stay.
-    fn left(name: &str, chance: u64, seed: u64, change: impl Fn(&mut Synced, &File)) -> Vec<u8> {
+    fn left(name: &str, chance: usize, seed: u64, change: impl Fn(&mut Synced, &File)) -> Vec<u8> {
         let path = std::env::temp_dir().join(format!("dalasi-synced-{name}-{}", std::process::id()));
         std::fs::write(&path, OLD).unwrap();
         let file = File::options().read(true).write(true).open(&path).unwrap();
         let mut synced = Synced::default();
         change(&mut synced, &file);
-        synced.restore(&file, chance, &mut random(seed, 0)).unwrap();
+        synced.restore(&file, chance, &mut Seeded::new(seed)).unwrap();
         let left = std::fs::read(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         left
