@@ -195,8 +195,15 @@ def test_a_mail_server_that_is_down_delays_the_mail(mine):
     address = somebody()
     assert send(api, made(api, customer_email=address))["sent_count"] == 1
     eventually(lambda: "can't be reached" in server.log.read_text(errors="replace"))
+
+    def last(what):
+        pattern = rf"^dalasi_mail_server_{what}_timestamp_seconds (\S+)$"
+        return float(re.search(pattern, api.get("/metrics").text, re.MULTILINE)[1])
+
+    assert last("failed") > last("worked") == 0
     mail_server.start()
     one_mail(mail_server, address, timeout=30)
+    eventually(lambda: last("worked") >= last("failed"))
     assert address not in server.log.read_text(errors="replace"), "no log line tells who gets mail"
 
 

@@ -6,7 +6,7 @@
 mod backlog;
 mod deliver;
 mod housekeeping;
-mod invariants;
+pub mod invariants;
 mod mail;
 mod payer;
 mod queue;
@@ -32,6 +32,7 @@ use crate::app::documents::Subject;
 use crate::app::insist::{put_off, sends_doubtful};
 use crate::app::{App, checkouts, invoices, payment_links, sessions, webhooks};
 use crate::error::Failure;
+use crate::metrics;
 use crate::monotonic::Since;
 
 /// After so long a silent worker's job goes to another.
@@ -226,6 +227,7 @@ async fn run(app: &App, Held { claimed, since }: Held) -> bool {
     let pause = match failure.passes() {
         true => FIRST_PAUSE,
         false => {
+            metrics::job_failed();
             let doublings = u32::try_from(claimed.attempts).unwrap_or(u32::MAX).min(12);
             (FIRST_PAUSE * 2_u32.pow(doublings)).min(LONGEST_PAUSE)
         }

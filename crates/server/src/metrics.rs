@@ -26,6 +26,9 @@ const RATE_LIMITED: &str = "dalasi_rate_limited_total";
 const INVARIANT_FAULTS: &str = "dalasi_invariant_faults";
 const INVARIANTS_CHECKED: &str = "dalasi_invariants_checked_timestamp_seconds";
 const BACKLOG: &str = "dalasi_backlog_seconds";
+const JOBS_FAILED: &str = "dalasi_jobs_failed_total";
+const MAIL_SERVER_WORKED: &str = "dalasi_mail_server_worked_timestamp_seconds";
+const MAIL_SERVER_FAILED: &str = "dalasi_mail_server_failed_timestamp_seconds";
 const DATABASE_CALLS: &str = "dalasi_database_calls";
 const LOG_LINES_DROPPED: &str = "dalasi_log_lines_dropped_total";
 
@@ -119,6 +122,20 @@ fn describe() {
         Unit::Seconds,
         "How long the oldest work that is due has been waiting, by queue: jobs, jobs_ahead (files that are made before somebody asks), jobs_aside (merchants' pictures, webhooks that are given up), jobs_timers (what runs out), jobs_test (what runs out, is paid and goes back in test mode), webhooks, mails, events (without a place in the log) or seals (ledger entries without a batch); while a worker can't look, as if nothing had been done since. From workers only."
     );
+    describe_counter!(
+        JOBS_FAILED,
+        "Jobs that failed and are tried again later, at most an hour after each time; not those that only had to wait for the database. From workers only."
+    );
+    describe_gauge!(
+        MAIL_SERVER_WORKED,
+        Unit::Seconds,
+        "Unix time when the mail server last took the sender of a mail, whatever it said of the recipient; 0 before the first. From workers only."
+    );
+    describe_gauge!(
+        MAIL_SERVER_FAILED,
+        Unit::Seconds,
+        "Unix time when the mail server could last not be reached, or refused us; 0 before the first. From workers only."
+    );
     describe_gauge!(DATABASE_CALLS, "Transactions that somebody waits for now, under way or in line for a connection.");
     describe_counter!(CLOCK_JUMPS_METRIC, "Jumps of the wall clock by more than a minute.");
     describe_counter!(
@@ -145,6 +162,10 @@ fn begin() {
     LIMITS.iter().for_each(|what| counter!(RATE_LIMITED, "limited" => *what).increment(0));
     counter!(CLOCK_JUMPS_METRIC).increment(0);
     counter!(LOG_LINES_DROPPED).increment(0);
+    counter!(JOBS_FAILED).increment(0);
+    // One that never worked is compared as well.
+    gauge!(MAIL_SERVER_WORKED).set(0.0);
+    gauge!(MAIL_SERVER_FAILED).set(0.0);
 }
 
 /// The counter and the times of the requests of one route that got one status.
@@ -220,8 +241,12 @@ pub fn invariants_unknown(now: Timestamp) {
 
 /// A background check has come to its end.
 pub fn invariants_ended(now: Timestamp) {
-    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, which holds seconds of any year")]
-    gauge!(INVARIANTS_CHECKED).set(now.seconds() as f64);
+    gauge!(INVARIANTS_CHECKED).set(unix_time(now));
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge is a float, which holds seconds of any year")]
+fn unix_time(now: Timestamp) -> f64 {
+    now.seconds() as f64
 }
 
 /// The background check has found so many faults, to its end or so far.
@@ -234,6 +259,16 @@ pub fn invariants_checked(faults: u64) {
 /// The oldest work of a queue that is due has waited so long.
 pub fn backlog(queue: &'static str, late: Duration) {
     gauge!(BACKLOG, "queue" => queue).set(late.as_secs_f64());
+}
+
+/// A job failed in a way that does not pass by itself.
+pub fn job_failed() {
+    counter!(JOBS_FAILED).increment(1);
+}
+
+/// A conversation with the mail server came as far as a recipient, or ended before that.
+pub fn mail_server_spoken_to(now: Timestamp, has_worked: bool) {
+    gauge!(if has_worked { MAIL_SERVER_WORKED } else { MAIL_SERVER_FAILED }).set(unix_time(now));
 }
 
 /// So many transactions are waited for.
@@ -274,6 +309,8 @@ mod tests {
             rate_limited("key");
             request_shed("write");
             log_lines_dropped(1);
+            job_failed();
+            mail_server_spoken_to(Timestamp::from_micros(1_800_000_000_000_000), false);
             connection_closed();
         });
         let text = metrics.text();
@@ -285,6 +322,8 @@ mod tests {
             "dalasi_http_request_duration_seconds_bucket{route=\"/v1/checkouts/{id}\",method=\"GET\",le=\"0.005\"} 1",
             "dalasi_connections 0",
             "dalasi_rate_limited_total{limited=\"key\"} 1",
+            "dalasi_jobs_failed_total 1",
+            "dalasi_mail_server_failed_timestamp_seconds 1800000000",
             "dalasi_connections_cut_total{reason=\"header\"} 1",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
@@ -299,6 +338,8 @@ mod tests {
             RATE_LIMITED,
             SHED,
             LOG_LINES_DROPPED,
+            JOBS_FAILED,
+            MAIL_SERVER_FAILED,
         ] {
             assert!(text.contains(&format!("# HELP {name} ")), "{name} has no help text");
         }

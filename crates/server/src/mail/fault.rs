@@ -90,6 +90,15 @@ impl SendFault {
         Self { step, ..self }
     }
 
+    /// Whether it would be so of any mail, or of a recipient; nothing where it says nothing of the server.
+    pub fn is_of_server(&self) -> Option<bool> {
+        match self.step {
+            Step::Connect | Step::Encrypt | Step::LogIn | Step::Sender => Some(true),
+            Step::Recipient | Step::Message => Some(false),
+            Step::Compose | Step::Answer => None,
+        }
+    }
+
     /// The same without the server's words, which may name the recipient: for the log.
     pub fn without_words(&self) -> String {
         let code = self.code.map(|code| format!(" ({code})")).unwrap_or_default();
