@@ -241,7 +241,8 @@ impl<'c> Tx<'c> {
         self.attempt_write(values, |conn| conn.guarded(table, sql, values))
     }
 
-    /// Runs `part` so that its failure undoes only itself. A conflict or an outage is never confined.
+    /// Runs `part` so that its failure undoes only itself, also where a read finds something damaged. A conflict or an outage is never
+    /// confined.
     pub fn savepoint<T, E: From<Error>>(&mut self, part: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
         let depth = self.depth + 1;
         self.attempt(&[], |conn| conn.savepoint(depth))?;
@@ -260,7 +261,7 @@ impl<'c> Tx<'c> {
                 }
                 Err(error)
             }
-            (result, Some(doom @ Error::Sql { .. })) => {
+            (result, Some(doom)) if self.is_confined(&doom) => {
                 self.attempt(&[], |conn| conn.rollback_to(depth))?;
                 result.and(Err(E::from(doom)))
             }
@@ -268,6 +269,14 @@ impl<'c> Tx<'c> {
                 self.doom = Some(doom.clone());
                 Err(E::from(doom))
             }
+        }
+    }
+
+    fn is_confined(&self, doom: &Error) -> bool {
+        match doom {
+            Error::Sql { .. } => true,
+            Error::Corrupt(_) => self.access == Access::Read,
+            _ => false,
         }
     }
 

@@ -22,6 +22,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use domain::api_key::ApiKey;
 use domain::checkout::Checkout;
@@ -42,6 +43,7 @@ use store::queries::verify::{self as stored, Stored, strays};
 use store::{Entity, Error, SqlKind, Tx};
 
 use crate::error::Failure;
+use crate::monotonic;
 
 /// More than these are counted and not kept.
 const MOST_FAULTS: usize = 1000;
@@ -188,10 +190,9 @@ impl Report {
     }
 }
 
-/// The books, and the file that they are in, where that is ours (see [`Tx::integrity_check`]), which [`Progress::stop`]
-/// does not end.
-pub fn books_and_file(tx: &mut Tx<'_>, progress: &Progress) -> Result<Report, Failure> {
-    let mut report = everything(tx, progress)?;
+/// What is wrong with the file that the books are in, where that is ours (see [`Tx::integrity_check`]), which [`Progress::stop`] does
+/// not end.
+pub fn file(tx: &mut Tx<'_>, mut report: Report) -> Result<Report, Failure> {
     for what in tx.integrity_check(MOST_IN_FILE)? {
         report.fault("database", "file", what);
     }
@@ -277,23 +278,42 @@ impl Check {
         self.report
     }
 
+    /// Goes further for so long, and at least a little.
+    pub fn steps(&mut self, tx: &mut Tx<'_>, time: Duration) -> Result<(), Failure> {
+        let begun = monotonic::now();
+        while !self.is_done() {
+            self.step(tx)?;
+            if begun.elapsed() >= time {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Goes a little further. What it looks at together it looks at in this transaction.
     pub fn step(&mut self, tx: &mut Tx<'_>) -> Result<(), Failure> {
         stored::take_time(tx);
         self.report.progress.goes_on()?;
-        // Whatever somebody made of a row ends neither this check nor all that follow it.
-        match catch_unwind(AssertUnwindSafe(|| self.look(tx))) {
-            Ok(Ok(())) => {}
-            Ok(Err(Failure::Store(Error::Corrupt(why) | Error::Sql { kind: SqlKind::Type, message: why })))
-                if !tx.has_failed() =>
-            {
-                self.unreadable(&why);
-            }
-            Ok(Err(failure)) => return Err(failure),
-            Err(_) => self.unreadable("it makes this program panic"),
+        // Whatever somebody made of a row, or a disk of a page, ends neither this check nor all that follow it.
+        let looked = tx.savepoint(|tx| {
+            let looked = catch_unwind(AssertUnwindSafe(|| self.look(tx)));
+            looked.unwrap_or_else(|_| Err(Error::Panic("it makes this program panic".into()).into()))
+        });
+        match looked {
+            Ok(()) => {}
+            Err(Failure::Store(
+                Error::Corrupt(why) | Error::Panic(why) | Error::Sql { kind: SqlKind::Type, message: why },
+            )) if !tx.has_failed() => self.unreadable(&why),
+            Err(failure) => return Err(failure),
         }
         self.go_on();
         Ok(())
+    }
+
+    /// Leaves out what the next step would look at, which nobody can read.
+    pub fn pass_over(&mut self, why: &str) {
+        self.unreadable(why);
+        self.go_on();
     }
 
     fn look(&mut self, tx: &mut Tx<'_>) -> Result<(), Failure> {

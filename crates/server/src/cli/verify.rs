@@ -3,11 +3,14 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use store::{Store, Tx};
+
 use super::installation::{self, Part};
 use super::output::{self, Format};
 use super::problem::Problem;
-use crate::app::verify::{self, Fault, Progress, Report};
+use crate::app::verify::{self, Check, Fault, Progress, Report};
 use crate::config::StoreArguments;
+use crate::error::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -15,6 +18,8 @@ Examples:
   dalasi verify --json | jq .faults";
 
 const TELL_AFTER: Duration = Duration::from_secs(1);
+/// While one is held no server's log starts over, and no database cleans up.
+const SNAPSHOT: Duration = Duration::from_millis(200);
 
 /// Check the books: ledger, payments, states, events, and SQLite's file
 #[derive(clap::Args)]
@@ -61,12 +66,10 @@ fn tell(report: &Report, format: &Format) -> Result<(), Problem> {
     told
 }
 
-/// One snapshot, read while the server goes on; a person at a terminal sees how far it is.
-pub(super) async fn check(store: &store::Store) -> Result<Report, Problem> {
+/// Read while the server goes on; a person at a terminal sees how far it is.
+pub(super) async fn check(store: &Store) -> Result<Report, Problem> {
     let progress = Progress::default();
-    let shared = progress.clone();
-    let checked = store.read(move |tx| verify::books_and_file(tx, &shared));
-    let mut checked = std::pin::pin!(checked);
+    let mut checked = std::pin::pin!(look(store, &progress));
     let is_watched = std::io::stderr().is_terminal();
     loop {
         tokio::select! {
@@ -83,6 +86,20 @@ pub(super) async fn check(store: &store::Store) -> Result<Report, Problem> {
             }
         }
     }
+}
+
+async fn look(store: &Store, progress: &Progress) -> Result<Report, Failure> {
+    let mut check = Check::new(progress);
+    while !check.is_done() {
+        let before = check;
+        let further = move |tx: &mut Tx<'_>| {
+            let mut check = before.clone();
+            check.steps(tx, SNAPSHOT).map(|()| check)
+        };
+        check = store.read(further).await?;
+    }
+    let report = check.into_report();
+    store.read(move |tx| verify::file(tx, report.clone())).await
 }
 
 pub(super) fn summary(report: &Report) -> String {

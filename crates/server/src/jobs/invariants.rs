@@ -9,7 +9,9 @@
 use std::time::Duration;
 
 use domain::{Scope, Timestamp};
+use store::Error;
 use store::queries::doubts::{self, Standing};
+use store::queries::repair;
 use tokio::sync::watch;
 
 use crate::app::App;
@@ -28,6 +30,9 @@ const AT_ONCE: Duration = Duration::from_millis(5);
 const REST_AT_FIRST: u32 = 19;
 const AT_FIRST: Duration = Duration::from_secs(2);
 const REST_LATER: u32 = 149;
+/// A disk that can't read a sector is told in the words of a database that is away. It is one where so many looks at one place have
+/// failed, [`PERIOD`] apart, and the database answers what else it is asked.
+const LOOKS_AT_A_PLACE: u32 = 3;
 /// Work that waited for the database says nothing of what it cost.
 const LONGEST_REST: Duration = PERIOD;
 
@@ -57,22 +62,37 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
 }
 
 /// One look at everything.
-struct Walk {
+pub struct Walk {
     check: Check,
     work: Duration,
     /// The doubts that stood when it began, by whosever word.
     stood: Option<Vec<Standing>>,
     /// How many are left at its end.
     standing: u64,
+    /// The latest looks, which failed.
+    failed: u32,
+    /// Since one has failed, each step is in a transaction of its own, so that what fails is known.
+    is_careful: bool,
 }
 
 impl Walk {
-    fn new(progress: &Progress) -> Self {
-        Self { check: Check::new(progress), work: Duration::ZERO, stood: None, standing: 0 }
+    pub fn new(progress: &Progress) -> Self {
+        Self {
+            check: Check::new(progress),
+            work: Duration::ZERO,
+            stood: None,
+            standing: 0,
+            failed: 0,
+            is_careful: false,
+        }
     }
 
-    /// Goes on to its end, and says when that was. After a failure it can be asked again.
-    async fn end(&mut self, app: &App) -> Result<Timestamp, Failure> {
+    /// Goes on to its end, and says when that was.
+    ///
+    /// # Errors
+    ///
+    /// What keeps it from going on. It can be asked again.
+    pub async fn end(&mut self, app: &App) -> Result<Timestamp, Failure> {
         if self.stood.is_none() {
             let stood = app.read(|tx, _| Ok(doubts::standing(tx)?)).await?;
             let is_in_doubt = !stood.is_empty();
@@ -82,16 +102,13 @@ impl Walk {
             }
         }
         loop {
-            let before = self.check.clone();
-            let steps = app.read(move |tx, _| {
-                let begun = monotonic::now();
-                let mut check = before.clone();
-                while !check.is_done() && begun.elapsed() < AT_ONCE {
-                    check.step(tx)?;
+            let (check, now, work) = match self.steps(app).await {
+                Ok(steps) => {
+                    self.failed = 0;
+                    steps
                 }
-                Ok((check, tx.now(), begun.elapsed()))
-            });
-            let (check, now, work) = steps.await?;
+                Err(failure) => (self.without_unreadable(app, failure).await?, app.store().now(), Duration::ZERO),
+            };
             // It is shown and refunds wait from now on, and the end may be hours away.
             let (report, before) = (check.report(), self.check.report());
             app.invariants().see(report.fault_count);
@@ -106,6 +123,38 @@ impl Walk {
             }
             tokio::time::sleep(self.rest(work)).await;
         }
+    }
+
+    /// What it has found so far.
+    pub fn report(&self) -> &Report {
+        self.check.report()
+    }
+
+    /// How far it is then, when that was and what it took.
+    async fn steps(&self, app: &App) -> Result<(Check, Timestamp, Duration), Failure> {
+        let (before, at_once) = (self.check.clone(), if self.is_careful { Duration::ZERO } else { AT_ONCE });
+        let steps = app.read(move |tx, _| {
+            let begun = monotonic::now();
+            let mut check = before.clone();
+            check.steps(tx, at_once)?;
+            Ok((check, tx.now(), begun.elapsed()))
+        });
+        steps.await
+    }
+
+    /// How far it is behind what it is sure that nobody can read.
+    async fn without_unreadable(&mut self, app: &App, failure: Failure) -> Result<Check, Failure> {
+        self.failed += 1;
+        self.is_careful = true;
+        let Failure::Store(Error::Unavailable(why)) = &failure else { return Err(failure) };
+        if self.failed < LOOKS_AT_A_PLACE {
+            return Err(failure);
+        }
+        app.read(|tx, _| Ok(repair::schema(tx)?)).await?;
+        let mut check = self.check.clone();
+        check.pass_over(why);
+        (self.failed, self.is_careful) = (0, false);
+        Ok(check)
     }
 
     /// One at least for each doubt that stood when it began.

@@ -14,6 +14,7 @@ use dalasi::app::verify::{self, Check, Progress, Report};
 use dalasi::error::Failure;
 use dalasi::http::envelope::{self, EdgeSettings};
 use dalasi::http::{self, Api};
+use dalasi::jobs::invariants::Walk;
 use dalasi::metrics;
 use domain::invoice::Invoice;
 use domain::payment::Transaction;
@@ -275,6 +276,69 @@ async fn what_can_not_be_read_is_named_and_hides_nothing_behind_it() {
         let altered = format!("an entry of batch {last} is not what was sealed");
         assert!(is_told("ledger_batches", &format!("{last}: "), &altered), "{found:#?}");
         assert_eq!(in_doubt(&report), [Some(scope)]);
+        world.app.store().close().await;
+        place.end().await;
+    }
+}
+
+/// One page of a table is one of something else: what else there is is looked at.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_contradicts_others_ends_no_check() {
+    let place = Place::sqlite();
+    let world = World::on(place.settings()).await;
+    world.paid(1000).await;
+    world.rest().await;
+    let database = Connection::open(place.folder().join("dalasi.db")).unwrap();
+    let exchanged = "pragma writable_schema = on;
+        update sqlite_schema set rootpage = (select rootpage from sqlite_schema where type = 'index' and tbl_name = 'checkouts')
+            where name = 'checkouts';
+        pragma schema_version = 1000000";
+    database.execute_batch(exchanged).unwrap();
+    let report = check(&world, async || {}).await;
+    let whole = world.app.read(|tx, _| verify::everything(tx, &Progress::default())).await.unwrap();
+    for report in [&report, &whole] {
+        let found = faults(report);
+        let what = "the rest of the table was not looked at: database disk image is malformed";
+        assert!(found.iter().any(|(of, said)| *of == "checkouts" && said.contains(what)), "{found:#?}");
+        for table in ["transactions", "ledger_postings", "event_log"] {
+            assert!(report.checked.contains_key(table), "{table}: {:?}", report.checked);
+        }
+    }
+    world.app.store().close().await;
+}
+
+/// A sector that the disk does not give back, and pages that contradict one another, as PostgreSQL tells of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_disk_does_not_give_back_ends_no_check() {
+    for (code, failures) in [("58030", 2..=30), ("XX001", 0..=0)] {
+        let Some(place) = Place::postgres("what the disk does not give back").await else { return };
+        let world = World::on(place.settings()).await;
+        world.paid(1000).await;
+        world.rest().await;
+        let raise = format!("raise exception 'could not read block 7' using errcode = '{code}'");
+        let unreadable = format!(
+            "create function unreadable() returns text language plpgsql stable as $$ begin {raise}; end $$;
+             alter table checkouts rename to checkouts_kept;
+             alter table checkouts_kept rename column doc to kept;
+             create view checkouts as select checkouts_kept.*, unreadable() as doc from checkouts_kept"
+        );
+        place.raw_postgres().await.batch_execute(&unreadable).await.unwrap();
+        let mut walk = Walk::new(&Progress::default());
+        let mut failed = 0;
+        while let Err(failure) = walk.end(&world.app).await {
+            failed += 1;
+            assert!(failed <= *failures.end(), "{code}: {failure}");
+        }
+        assert!(
+            failures.contains(&failed),
+            "{code}: {failed} looks failed, of which a database that is away would have made as many"
+        );
+        let found = faults(walk.report());
+        let what = "the rest of the table was not looked at: ";
+        assert!(found.iter().any(|(of, said)| *of == "checkouts" && said.contains(what)), "{code}: {found:#?}");
+        for table in ["transactions", "ledger_postings", "event_log"] {
+            assert!(walk.report().checked.contains_key(table), "{code}: {table}: {:?}", walk.report().checked);
+        }
         world.app.store().close().await;
         place.end().await;
     }

@@ -47,9 +47,9 @@ impl History {
         self.nothing_happened_twice()?;
         // A file that was torn may answer all these questions rightly.
         let has_file = self.world.written().is_some();
-        let report = self.world.app.read(move |tx, _| match has_file {
-            true => verify::books_and_file(tx, &verify::Progress::default()),
-            false => verify::everything(tx, &verify::Progress::default()),
+        let report = self.world.app.read(move |tx, _| {
+            let report = verify::everything(tx, &verify::Progress::default())?;
+            if has_file { verify::file(tx, report) } else { Ok(report) }
         });
         let report = report.await.map_err(|failure| format!("the books can't be read: {failure}"))?;
         match report.is_clean() {
