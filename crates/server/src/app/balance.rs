@@ -33,11 +33,14 @@ impl Balance {
     }
 }
 
-/// With what was paid after `settled` apart. Nothing but the entries since the last sealed batch is added up, and since then.
-pub fn of(tx: &mut Tx<'_>, scope: Scope, currency: Currency, settled: Timestamp) -> Result<Balance, Failure> {
+/// With what was paid after `settled` apart; `None`: nothing is. Nothing but the entries since the last sealed batch is added up, and since then.
+pub fn of(tx: &mut Tx<'_>, scope: Scope, currency: Currency, settled: Option<Timestamp>) -> Result<Balance, Failure> {
     // Before the recent part: a payment between the two looks then makes less available, never more.
     let (debits, credits) = ledger::account(tx, scope, &Account::Merchant, currency)?;
-    let recent = balances::paid_since(tx, scope, currency, settled)?;
+    let recent = match settled {
+        Some(settled) => balances::paid_since(tx, scope, currency, settled)?,
+        None => Sum::new(0, currency),
+    };
     Ok(Balance { total: Sum::new(credits - debits, currency), recent, credits })
 }
 
@@ -47,7 +50,7 @@ pub fn still_available(
     tx: &mut Tx<'_>,
     scope: Scope,
     before: &Balance,
-    settled: Timestamp,
+    settled: Option<Timestamp>,
     required: Money,
 ) -> Result<Sum, Failure> {
     let currency = required.currency;

@@ -125,7 +125,7 @@ pub(super) fn issue(
 ) -> Result<Invoice, Failure> {
     let now = tx.now();
     let id: Id<Invoice> = tx.entropy().id(now);
-    let number = counters::next(tx, scope, Series::Invoice)?;
+    let number = counters::next(tx, scope, Series::Invoice, now)?;
     let mut invoice = if is_draft {
         Invoice::create(id, scope, number, order, now)
     } else {

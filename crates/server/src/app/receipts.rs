@@ -1,5 +1,7 @@
 //! Receipts: issued with every payment of an invoice, and checked by whoever was given one.
 
+use std::time::Duration;
+
 use domain::invoice::{Invoice, InvoicePayment};
 use domain::job::Job;
 use domain::number::Series;
@@ -22,7 +24,10 @@ pub fn issue(
     transaction: &Transaction,
     notes: Option<String>,
 ) -> Result<Receipt, Failure> {
-    let (scope, now) = (invoice.scope, tx.now());
+    let scope = invoice.scope;
+    // Behind the one before, whoever dated that: they are listed by their ids, which begin with their time.
+    let behind = invoice.receipts().last().map(|last| last.payment_date.plus(Duration::from_micros(1)));
+    let now = behind.into_iter().fold(invoice.clock(tx.now()), Timestamp::max);
     let recorded_by = match &transaction.source {
         Source::Provider(_) => None,
         Source::Manual(recording) => recording.recorded_by.clone(),
@@ -41,10 +46,11 @@ pub fn issue(
         payment_date: now,
         created_at: now,
     };
-    jobs::schedule(tx, scope, Job::RenderReceipt(payment.receipt), now)?;
+    let due = tx.now();
+    jobs::schedule(tx, scope, Job::RenderReceipt(payment.receipt), due)?;
     let merchant = organization_of(tx, scope)?.profile.clone();
     let code = validation_code(tx);
-    let number = counters::next(tx, scope, Series::Receipt)?;
+    let number = counters::next(tx, scope, Series::Receipt, now)?;
     let mut receipt = Receipt::issue(&payment, number, code, invoice, merchant, now);
     invoice.receipt_issued(receipt.summary());
     tx.insert(&mut payment)?;

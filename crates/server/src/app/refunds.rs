@@ -59,7 +59,7 @@ pub fn ask(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewRefund) ->
             Entry::offline_refunded(entry_id, &refund)
         }
     };
-    ledger::append(tx, scope, &entry)?;
+    ledger::append(tx, scope, &entry, now)?;
     tx.save(&mut transaction)?;
     tx.insert(&mut refund)?;
     match object {
@@ -113,9 +113,13 @@ fn check_available(available: Sum, required: Money) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What was paid up to then is available now.
-pub fn settled_until(organization: &Organization, now: Timestamp) -> Timestamp {
-    now.minus(std::time::Duration::from_secs(u64::from(organization.payments.settlement_delay_s)))
+/// What was paid up to then is available now; `None`: all of it is. Without a delay no clock has a say, since another process's may be
+/// ahead of ours.
+pub fn settled_until(organization: &Organization, now: Timestamp) -> Option<Timestamp> {
+    match organization.payments.settlement_delay_s {
+        0 => None,
+        delay_s => Some(now.minus(std::time::Duration::from_secs(delay_s.into()))),
+    }
 }
 
 /// Applies what became known of a refund, with everything that follows from it, in one transaction.
@@ -148,7 +152,7 @@ pub fn settle(
     };
     if let Some((entry, event)) = outcome {
         if !domain::planted!(Defect::RefundNotPosted) {
-            ledger::append(tx, scope, &entry)?;
+            ledger::append(tx, scope, &entry, now)?;
         }
         if !domain::planted!(Defect::RefundUntold) {
             publish::refund_event(tx, &mut refund, event)?;

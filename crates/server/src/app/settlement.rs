@@ -146,7 +146,7 @@ fn money_arrived(
         Settlement::Second => Entry::second_money(entry_id, transaction),
     };
     if settlement != Settlement::Late || !domain::planted!(Defect::LateMoneyNotPosted) {
-        ledger::append(tx, object.scope(), &entry)?;
+        ledger::append(tx, object.scope(), &entry, now)?;
     }
     if settlement == Settlement::Paid {
         object.issue_receipt(tx, context, transaction)?;

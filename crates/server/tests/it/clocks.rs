@@ -5,27 +5,31 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode};
+use dalasi::app::invoices::{self, NewPayment};
 use dalasi::app::keys::{self, Rotation};
-use dalasi::app::{Context, settlement};
+use dalasi::app::organizations::{self, SettingsChange};
+use dalasi::app::{Context, balance, settlement};
 use dalasi::clock::SystemClock;
 use dalasi::entropy::SystemEntropy;
 use dalasi::tokens::{Grant, LEEWAY_S, LONGEST_LIFETIME_S, TokenFault};
 use domain::Timestamp;
 use domain::checkout::Checkout;
 use domain::event::{Event, EventType};
+use domain::invoice::Invoice;
 use domain::payment::{PaymentSession, Transaction, TransactionStatus};
 use domain::rail::{FailureReason, Report};
 use domain::signing_key::SigningKey;
 use domain::webhook::{Attempted, Delivery, WebhookEndpoint};
-use domain::{Id, Method, Mode, Scope};
+use domain::{Currency, Id, Method, Mode, Money, OfflineMethod, Scope};
 use store::queries::PageRequest;
 use store::queries::events::{self, EventsFilter};
-use store::queries::{deliveries, signing_keys};
+use store::queries::{deliveries, invoice_payments, signing_keys};
 use store::{Database, Settings, Store};
 use tokio::net::TcpListener;
 
 use crate::cli::place::Place;
 use crate::endpoints::{endpoint_at, receiver};
+use crate::invoices::{create, rice};
 use crate::world::{PAY_URL, QUIET, World, hold_up};
 
 /// P9: for each object the time goes on, whoever tells it.
@@ -64,6 +68,64 @@ async fn the_first_key_signs_for_a_clock_that_is_behind() {
     let (_, public) = read.await.unwrap();
     assert_eq!(public.len(), 1);
     world.app.store().close().await;
+}
+
+/// Recorded by hand, in parts, by two processes: receipts and payments are listed in the order in which they came, each behind the
+/// one before.
+#[tokio::test]
+async fn payments_of_an_invoice_are_dated_in_the_order_in_which_they_came() {
+    for place in Place::each("payments of an invoice").await {
+        let world = World::on(place.settings()).await;
+        world.rest().await;
+        let invoice = create(&world, rice(&world)).await.unwrap();
+        let (scope, id, ahead) = (world.scope, invoice.id, beside(&place, 2).await);
+        for (store, minor) in [(&ahead, 4_000), (world.app.store(), 2_000)] {
+            let (context, amount) = (Arc::clone(world.app.context()), Money::new(minor, Currency::gmd()));
+            let recorded = store.write(move |tx| {
+                let paid = NewPayment { amount, method: OfflineMethod::Cash, transaction_id: None, notes: None };
+                invoices::record_payment(tx, &context, scope, id, &paid, "key").map(drop)
+            });
+            recorded.await.unwrap();
+        }
+        let read = world.app.read(move |tx, _| {
+            let invoice = tx.find::<Invoice>(scope, id)?.unwrap();
+            Ok((invoice_payments::of_invoice(tx, scope, id)?, invoice.receipts().to_vec()))
+        });
+        let (payments, receipts) = read.await.unwrap();
+        assert_eq!(payments.iter().map(|payment| payment.amount.minor).collect::<Vec<_>>(), [4_000, 2_000]);
+        assert!(payments[0].payment_date <= payments[1].payment_date, "{payments:?}");
+        assert_eq!(
+            payments.iter().map(|payment| payment.receipt).collect::<Vec<_>>(),
+            receipts.iter().map(|receipt| receipt.id).collect::<Vec<_>>(),
+        );
+        world.has_clean_books().await;
+        ahead.close().await;
+        world.app.store().close().await;
+        place.end().await;
+    }
+}
+
+/// Without a settlement delay all that was paid can be paid back, whoever dated it.
+#[tokio::test]
+async fn what_a_clock_that_is_ahead_was_paid_is_there_at_once() {
+    for place in Place::each("what was paid is there at once").await {
+        let world = World::on(place.settings()).await;
+        world.rest().await;
+        let (scope, ahead) = (world.scope, beside(&place, 3_600).await);
+        let change = SettingsChange { allow_negative_balance: Some(false), ..SettingsChange::default() };
+        world.app.commit(move |tx, context| organizations::change_settings(tx, context, scope, &change)).await.unwrap();
+        let checkout = world.create(|_| {}).await;
+        world.start(checkout.id, Method::Wave, QUIET).await;
+        let attempt = world.shown(checkout.id).await.unwrap().id;
+        let paid = Report::Paid { amount: checkout.order.amount, rail_reference: "R-1".into() };
+        hears(&ahead, world.app.context(), scope, attempt, paid).await;
+        let view = world.app.read(move |tx, _| balance::look_up_balance(tx, scope)).await.unwrap();
+        assert_eq!(view.pending_balance, "0.00");
+        world.refund(attempt, Some(100)).await.unwrap();
+        ahead.close().await;
+        world.app.store().close().await;
+        place.end().await;
+    }
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3600);

@@ -57,7 +57,7 @@ async fn no_sum_is_too_large(place: &Place) {
         all.await.unwrap().into_iter().map(|of| format!("{} {} {}", of.account, of.debits, of.credits)).collect();
     assert_eq!(shown, ["merchant 0.0000 1845999999999999.8154", "rail_clearing:offline 1845999999999999.8154 0.0000"]);
     seal(&world).await;
-    let of = move |tx: &mut Tx<'_>, _: &Context| balance::of(tx, scope, clf, Timestamp::from_micros(4));
+    let of = move |tx: &mut Tx<'_>, _: &Context| balance::of(tx, scope, clf, Some(Timestamp::from_micros(4)));
     let Balance { total, recent, .. } = world.app.read(of).await.unwrap();
     assert_eq!((total.minor, recent.minor), (2 * ENTRIES * most, 2 * ENTRIES * most));
     assert_eq!(total.to_string(), "1845999999999999.8154");
@@ -117,7 +117,7 @@ async fn nothing_is_missing_while_it_is_sealed() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(!sealed.is_finished());
     // As a refund looks: in a transaction that writes, where each statement has a snapshot of its own.
-    let look = move |tx: &mut Tx<'_>, _: &Context| balance::of(tx, scope, clf, tx.now());
+    let look = move |tx: &mut Tx<'_>, _: &Context| balance::of(tx, scope, clf, Some(tx.now()));
     let found = world.app.commit(look).await.unwrap();
     assert_eq!(sealed.await.unwrap(), Some((scope, false)));
     assert_eq!(found.total.minor, ENTRIES * i128::from(Money::stored_maximum(clf).minor));

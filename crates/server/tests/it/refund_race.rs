@@ -95,7 +95,7 @@ async fn may_owe(world: &World, allowed: bool) {
 
 async fn balance(world: &World) -> i64 {
     let scope = world.scope;
-    let found = world.app.read(move |tx, _| balance::of(tx, scope, Currency::gmd(), tx.now())).await;
+    let found = world.app.read(move |tx, _| balance::of(tx, scope, Currency::gmd(), None)).await;
     i64::try_from(found.unwrap().total.minor).unwrap()
 }
 

@@ -188,7 +188,7 @@ fn is_over(refund: &Refund) -> bool {
 
 async fn available(world: &World) -> i64 {
     let scope = world.scope;
-    let found = world.app.read(move |tx, _| balance::of(tx, scope, Currency::gmd(), tx.now())).await.unwrap();
+    let found = world.app.read(move |tx, _| balance::of(tx, scope, Currency::gmd(), None)).await.unwrap();
     i64::try_from(found.total.minor).unwrap()
 }
 

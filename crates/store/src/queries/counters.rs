@@ -1,7 +1,7 @@
 //! The numbers that people read out: one counter for each series, period and scope, and no number is skipped.
 
-use domain::Scope;
 use domain::number::Series;
+use domain::{Scope, Timestamp};
 
 use crate::entity::key;
 use crate::error::Error;
@@ -19,11 +19,11 @@ from counters
 where organization_id = $1 and mode = $2
 order by series, period";
 
-/// The next number of the series, in the period that it is. A transaction that does not commit gives it back.
+/// The next number of the series, in the period of what gets it, which is made `at` that time. A transaction that does not commit gives it back.
 ///
 /// It locks the counter until the end, so it is the last row that a transaction locks.
-pub fn next(tx: &mut Tx<'_>, scope: Scope, series: Series) -> Result<String, Error> {
-    let period = series.period(tx.now());
+pub fn next(tx: &mut Tx<'_>, scope: Scope, series: Series, at: Timestamp) -> Result<String, Error> {
+    let period = series.period(at);
     let [organization, mode, _] = key(scope, "");
     let mode = if domain::planted!(Defect::NumberOfOtherMode) { "test".into() } else { mode };
     let values = [organization, mode, series.as_str().into(), period.as_str().into()];

@@ -2,7 +2,7 @@
 
 use domain::ledger::Entry;
 use domain::payment::Transaction;
-use domain::{Id, Scope};
+use domain::{Id, Scope, Timestamp};
 
 use crate::entity::key;
 use crate::error::Error;
@@ -22,8 +22,8 @@ select count(*) as postings
 from ledger_postings
 where organization_id = $1 and mode = $2 and transaction_id = $3";
 
-pub fn append(tx: &mut Tx<'_>, scope: Scope, entry: &Entry) -> Result<(), Error> {
-    let now = tx.now().micros();
+/// Made `at` the time of the entry's id.
+pub fn append(tx: &mut Tx<'_>, scope: Scope, entry: &Entry, at: Timestamp) -> Result<(), Error> {
     for (line, posting) in (1_i64..).zip(entry.postings()) {
         let mut values = Vec::from(key(scope, &entry.id.to_string()));
         values.extend([
@@ -32,7 +32,7 @@ pub fn append(tx: &mut Tx<'_>, scope: Scope, entry: &Entry) -> Result<(), Error>
             posting.account.to_string().into(),
             entry.currency.code().into(),
             posting.amount_minor.into(),
-            now.into(),
+            at.micros().into(),
             entry.refund.map(|refund| refund.to_string()).into(),
         ]);
         tx.append("ledger_postings", INSERT, &values)?;

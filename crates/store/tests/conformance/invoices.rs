@@ -88,7 +88,7 @@ fn create(tx: &mut Tx<'_>, scope: Scope, due_in_us: i64) -> Result<Invoice, Erro
     let now = tx.now();
     let order = order(tx, Timestamp::from_micros(now.micros() + due_in_us));
     let id = id(tx);
-    let number = counters::next(tx, scope, Series::Invoice)?;
+    let number = counters::next(tx, scope, Series::Invoice, now)?;
     let mut invoice = Invoice::create_issued(id, scope, number, order, now);
     tx.insert(&mut invoice)?;
     Ok(invoice)
@@ -141,8 +141,9 @@ async fn a_month_ends_between_two_numbers(world: &World) {
     let (store, scope) = open(world, Arc::clone(&clock)).await;
     let next = || async {
         let numbers = store.write(move |tx| {
-            let invoice = counters::next(tx, scope, Series::Invoice)?;
-            Ok::<_, Error>([invoice, counters::next(tx, scope, Series::Receipt)?])
+            let now = tx.now();
+            let invoice = counters::next(tx, scope, Series::Invoice, now)?;
+            Ok::<_, Error>([invoice, counters::next(tx, scope, Series::Receipt, now)?])
         });
         numbers.await.unwrap()
     };
@@ -159,7 +160,13 @@ async fn modes_and_series_count_by_themselves(world: &World) {
     let (store, test) = open(world, Standing::at("2026-11-15T12:00:00Z")).await;
     for scope in [test, Scope { mode: Mode::Live, ..test }] {
         for count in 1..=2 {
-            let number = store.write(move |tx| counters::next(tx, scope, Series::Invoice)).await.unwrap();
+            let number = store
+                .write(move |tx| {
+                    let now = tx.now();
+                    counters::next(tx, scope, Series::Invoice, now)
+                })
+                .await
+                .unwrap();
             assert_eq!(number, format!("INV-2026-11-{count:04}"));
         }
     }

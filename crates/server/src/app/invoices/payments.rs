@@ -30,7 +30,7 @@ pub fn record_payment(
 ) -> Result<Billed, Failure> {
     let mut invoice = load::<Invoice>(tx, scope, id)?;
     observe(tx, context, &mut invoice)?;
-    let now = tx.now();
+    let now = invoice.clock(tx.now());
     let event = invoice.record(new.amount, now)?;
     if !domain::planted!(Defect::RecordingKeepsSession) {
         close_session(tx, &mut invoice)?;
@@ -46,7 +46,7 @@ pub fn record_payment(
         Transaction::recorded(transaction_id, scope, payable, recording, new.amount, invoice.payer(), now);
     let entry = Entry::offline_recorded(tx.entropy().id(now), &transaction);
     tx.insert(&mut transaction)?;
-    ledger::append(tx, scope, &entry)?;
+    ledger::append(tx, scope, &entry, now)?;
     receipts::issue(tx, context, &mut invoice, &transaction, new.notes.clone())?;
     publish::invoice_event(tx, context, &mut invoice, event)?;
     watch(tx, &invoice)?;
