@@ -129,6 +129,22 @@ impl Timestamp {
         Ok((start, end))
     }
 
+    /// As [`Timestamp::parse`], for one end of what is looked for: outside of all times it is the first or the last of them.
+    pub fn parse_bound(text: &str) -> Result<Self, MalformedTime> {
+        Self::parse(text).or_else(|fault| {
+            let (inside, end) = outside(text).ok_or(fault)?;
+            Self::parse(&inside).map(|_| end)
+        })
+    }
+
+    /// As [`Timestamp::parse_day`], likewise.
+    pub fn parse_day_bounds(text: &str) -> Result<(Self, Self), MalformedTime> {
+        Self::parse_day(text).or_else(|fault| {
+            let (inside, end) = outside(text).ok_or(fault)?;
+            Self::parse_day(&inside).map(|_| (end, end))
+        })
+    }
+
     fn in_range(stamp: jiff::Timestamp) -> Result<Self, MalformedTime> {
         // Its microseconds are cut towards 1970, which would take what lies just before for it.
         if stamp < jiff::Timestamp::UNIX_EPOCH { Err(MalformedTime) } else { Self::from_stored(stamp.as_microsecond()) }
@@ -137,6 +153,22 @@ impl Timestamp {
     fn jiff(self) -> jiff::Timestamp {
         jiff::Timestamp::from_microsecond(self.0).expect("times are bounded where they enter")
     }
+}
+
+/// What would be a time but for its year: the same in a year that is one in all else, since the calendar repeats itself after
+/// 400 years, and the time that is nearest.
+fn outside(text: &str) -> Option<(String, Timestamp)> {
+    let (year, rest) = text.split_at_checked(4)?;
+    if !year.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let year: u16 = year.parse().ok()?;
+    let end = match year {
+        ..=1970 => Timestamp(0),
+        9999 => Timestamp(LATEST_S * MICROS),
+        _ => return None,
+    };
+    Some((format!("{}{rest}", 2000 + year % 400), end))
 }
 
 /// A document with a time that nobody could print does not parse.
@@ -247,6 +279,46 @@ mod tests {
         for wrong in ["2024-1-01", "2024-01-1 ", "20240101--", "2024-01-01T", "٢٠٢٤-01"] {
             assert!(Timestamp::parse_day(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_is_looked_for_may_begin_and_end_outside_of_all_times() {
+        let (first, last) = (Timestamp(0), Timestamp(LATEST_S * MICROS));
+        for (text, bound) in [
+            ("0001-01-01T00:00:00", first),
+            ("1969-12-31T23:59:59.999999Z", first),
+            ("1970-01-01T00:30:00+01:00", first),
+            ("9999-12-31T23:59:59.999999", last),
+            ("9999-12-31T23:59:59-11:00", last),
+            ("2024-02-29T12:00:00Z", Timestamp::parse("2024-02-29T12:00:00Z").unwrap()),
+        ] {
+            assert_eq!(Timestamp::parse_bound(text), Ok(bound), "{text}");
+        }
+        let day = Timestamp::parse_day("2024-02-29").unwrap();
+        for (text, bounds) in [
+            ("0001-01-01", (first, first)),
+            ("1600-02-29", (first, first)),
+            ("9999-12-31", (last, last)),
+            ("2024-02-29", day),
+        ] {
+            assert_eq!(Timestamp::parse_day_bounds(text), Ok(bounds), "{text}");
+        }
+        for wrong in [
+            "1900-02-29",
+            "9999-13-01",
+            "9999-12-32",
+            "+001-01-01",
+            "99999-01-01",
+            "1969",
+            "",
+            "1969-01-01 ",
+            "٠٠٠١-01-01",
+        ] {
+            assert_eq!(Timestamp::parse_day_bounds(wrong), Err(MalformedTime), "{wrong}");
+            assert_eq!(Timestamp::parse_bound(wrong), Err(MalformedTime), "{wrong}");
+            assert_eq!(Timestamp::parse_bound(&format!("{wrong}T00:00:00Z")), Err(MalformedTime), "{wrong}");
+        }
+        assert_eq!(Timestamp::parse_bound("9999-12-31T24:00:00Z"), Err(MalformedTime));
     }
 
     #[test]

@@ -239,17 +239,18 @@ fn going_on(
     if let (Target::Session(id), Some(current)) = (target, &current)
         && current.session.id == id
     {
-        // Another request may have closed it between the look at it and the lock.
+        // Another request may have closed it between the look at it and the lock, and its time closes it before anybody says so.
         current.session.refuse_if_closed()?;
+        if current.session.has_expired(now) {
+            return Err(Refusal::PaymentSessionClosed);
+        }
     }
     let ends_attempt = has_code && current.as_ref().is_some_and(|current| current.transaction.is_some());
     object.refuse_unless_payable(ends_attempt, now)?;
     match target {
         // One payment of several is over; the next one is another.
         Target::Object(_) => Ok(current.filter(|current| current.session.status() != SessionStatus::Succeeded)),
-        Target::Session(id)
-            if current.as_ref().is_none_or(|current| current.session.id != id || current.session.has_expired(now)) =>
-        {
+        Target::Session(id) if current.as_ref().is_none_or(|current| current.session.id != id) => {
             Err(Refusal::PaymentSessionClosed)
         }
         Target::Session(_) => Ok(current),

@@ -320,9 +320,12 @@ pub(super) fn integer(path: &str, text: &str, range: &RangeInclusive<i64>, not_w
     let (least, most) = (range.start(), range.end());
     match text.parse::<i64>() {
         Ok(value) if range.contains(&value) => Ok(value),
-        _ => {
-            let bounds =
-                if *most == i64::MAX { format!("{least} or more") } else { format!("between {least} and {most}") };
+        value => {
+            let is_above_all = value.is_err() && !text.starts_with('-');
+            let bounds = match *most == i64::MAX && !is_above_all {
+                true => format!("{least} or more"),
+                false => format!("between {least} and {most}"),
+            };
             Err(Fault::new(path, FaultCode::OutOfRange, format!("`{path}` must be {bounds}.")))
         }
     }

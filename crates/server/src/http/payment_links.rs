@@ -40,7 +40,7 @@ const MOST_OPTIONS: usize = 50;
 pub(super) struct CreateBody {
     #[schema(min_length = 1, max_length = 200)]
     title: String,
-    /// Of one payment. \"0.00\": the payer chooses.
+    /// Of one payment. "0.00": the payer chooses.
     #[schema(value_type = words::LinkAmountIn)]
     amount: String,
     #[schema(value_type = Option<words::CurrencyCode>, default = "GMD")]

@@ -129,12 +129,12 @@ pub(super) fn deadline_in_seconds(text: &str) -> Read<Timestamp> {
 
 /// The first moment that a date or date-time means.
 pub(super) fn from_time(text: &str) -> Read<Timestamp> {
-    Timestamp::parse_day(text).map(|(start, _)| start).or_else(|_| time(text))
+    Timestamp::parse_day_bounds(text).map(|(start, _)| start).or_else(|_| bound(text))
 }
 
 /// The last moment that a date or date-time means: a bare date is its whole day.
 pub(super) fn until_time(text: &str) -> Read<Timestamp> {
-    Timestamp::parse_day(text).map(|(_, end)| end).or_else(|_| time(text))
+    Timestamp::parse_day_bounds(text).map(|(_, end)| end).or_else(|_| bound(text))
 }
 
 /// The same for what prints whole seconds: all that was made within a second prints that second.
@@ -143,13 +143,13 @@ pub(super) fn until_time_in_seconds(text: &str) -> Read<Timestamp> {
     until_time(text).map(|at| if at == at.floor_to_second() { at.plus(rest_of_second) } else { at })
 }
 
-fn time(text: &str) -> Read<Timestamp> {
+fn bound(text: &str) -> Read<Timestamp> {
     // Behind date and time, a `+` that was not escaped arrives as a space.
     let text = match text.split_at_checked(19) {
         Some((moment, rest)) => format!("{moment}{}", rest.replacen(' ', "+", 1)),
         None => text.to_owned(),
     };
-    Timestamp::parse(&text).map_err(|_| {
+    Timestamp::parse_bound(&text).map_err(|_| {
         (FaultCode::InvalidFormat, "A time is written as \"2026-01-31\" or \"2026-01-31T12:00:00Z\".".into())
     })
 }

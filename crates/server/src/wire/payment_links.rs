@@ -21,7 +21,7 @@ pub struct PaymentLinkView {
     pub organization_id: String,
     pub title: String,
     pub description: Option<String>,
-    /// Of one payment. Where the payer chooses: what you suggest, or \"0.00\".
+    /// Of one payment. Where the payer chooses: what you suggest, or "0.00".
     #[schema(value_type = words::Amount)]
     pub amount: String,
     #[schema(value_type = words::CurrencyCode)]

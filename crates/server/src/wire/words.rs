@@ -222,7 +222,7 @@ words! {
     PaymentLinkStatus = one_of(["active", "inactive"]);
     PaymentLinkFilter = one_of(["active", "inactive"]);
     CustomFieldType = one_of(FieldType::ALL.map(FieldType::as_str));
-    /// Of a payment link, where \"0.00\" lets the payer choose.
+    /// Of a payment link, where "0.00" lets the payer choose.
     LinkAmountIn = text()
         .pattern(Some(r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,4})?$"))
         .description(Some(

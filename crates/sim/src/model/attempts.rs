@@ -65,13 +65,17 @@ impl Side {
             }
         };
         let has_attempt = current.as_ref().is_some_and(|id| self.sessions[id].attempt.is_some());
+        if asked.session.is_some()
+            && current == asked.session
+            && current.as_ref().is_some_and(|id| self.sessions[id].has_expired(now))
+        {
+            return Err("payment_session_closed");
+        }
         self.refuse_unless_payable(asked, asked.has_code && has_attempt, now)?;
         if asked.session.is_none() {
             current = current.filter(|id| self.sessions[id].state != SessionState::Succeeded);
         }
-        if asked.session.is_some()
-            && (current != asked.session || self.sessions[&asked.session.clone().expect("asked")].has_expired(now))
-        {
+        if asked.session.is_some() && current != asked.session {
             return Err("payment_session_closed");
         }
         let expired = current.as_ref().is_some_and(|id| self.sessions[id].has_expired(now));

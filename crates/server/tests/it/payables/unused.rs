@@ -31,6 +31,27 @@ async fn a_session_that_nobody_uses_ends_after_a_day() {
     world.books_are_right().await;
 }
 
+/// What is paid runs out at the same moment: by its session it is told of that, before the timer as behind it.
+#[tokio::test]
+async fn a_session_whose_time_is_over_is_closed_before_anybody_says_so() {
+    let world = World::new().await;
+    world.rest().await;
+    world.clock.stop();
+    let checkout = world.create(|_| {}).await;
+    let payable = Payable::Checkout(checkout.id);
+    let session = world.initialize(pay(payable, Method::Wave, QUIET)).await.unwrap();
+    let by_name = || Initialize { target: Target::Session(session), ..pay(payable, Method::Wave, QUIET) };
+    world.clock.advance(DAY);
+    assert_eq!(world.initialize(by_name()).await, Err("payment_session_closed".into()));
+    assert_eq!(world.initialize(pay(payable, Method::Wave, QUIET)).await, Err("checkout_expired".into()));
+    while let Some(claimed) = dalasi::jobs::claim_due(&world.app, 1).await.pop() {
+        assert!(dalasi::jobs::run_one(&world.app, claimed).await);
+    }
+    assert_eq!(world.told(checkout.id).await, ["checkout.expired"], "the timer has run");
+    assert_eq!(world.initialize(by_name()).await, Err("payment_session_closed".into()));
+    world.books_are_right().await;
+}
+
 /// The rail's no comes when the time is over, and before the timer: readers were told `expired`, and are told nothing else.
 #[tokio::test]
 async fn what_ran_out_does_not_fail_any_more() {
