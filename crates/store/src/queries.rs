@@ -241,12 +241,12 @@ impl Filter {
     }
 }
 
-/// How many rows a page has at most for which `limit` were asked for and these were read, all or a part.
 /// So many rows at most.
 fn limit(rows: usize) -> Value {
     i64::try_from(rows).unwrap_or(i64::MAX).into()
 }
 
+/// How many rows a page has at most for which `limit` were asked for and these were read, all or a part.
 fn limit_of(limit: i64, rows: &[Row], is_cut: bool) -> i64 {
     if is_cut { limit.min(i64::try_from(rows.len()).unwrap_or(i64::MAX)) } else { limit }
 }
