@@ -1,7 +1,11 @@
 //! Many histories on all cores, by their seeds.
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use futures_util::FutureExt as _;
 
 use crate::disk::remove_folders;
 use crate::world::Template;
@@ -56,7 +60,7 @@ pub fn play_many<T>(
     let (next, enough, played) = (AtomicU64::new(0), AtomicBool::new(false), AtomicU64::new(0));
     let (built, prepared) = (Barrier::new(threads() + 1), Barrier::new(threads() + 1));
     std::thread::scope(|scope| {
-        for _ in 0..threads() {
+        let playing = || {
             scope.spawn(|| {
                 with_template(seeds.setting, async |template| {
                     built.wait();
@@ -67,19 +71,42 @@ pub fn play_many<T>(
                             break;
                         }
                         let seed = seeds.first + place;
-                        let outcome = play(template, seed).await;
+                        let outcome = AssertUnwindSafe(play(template, seed)).catch_unwind().await;
+                        let outcome = outcome.unwrap_or_else(|panic| panic!("seed {seed}: {}", said(&*panic)));
                         played.fetch_add(1, Ordering::Relaxed);
                         if look(seed, &outcome) {
                             enough.store(true, Ordering::Relaxed);
                         }
                     }
                 });
-            });
-        }
+            })
+        };
+        let threads: Vec<_> = (0..threads()).map(|_| playing()).collect();
         built.wait();
         prepare();
         prepared.wait();
+        for thread in threads {
+            // A panic of theirs is told by nobody else: most are caught, and are what a history comes to.
+            thread.join().unwrap_or_else(|panic| panic!("{}", said(&*panic)));
+        }
     });
     remove_folders();
     played.into_inner()
+}
+
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a word")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "seed 7: on purpose")]
+    fn who_panics_outside_of_a_history_is_told_with_its_seed() {
+        let seeds = Seeds { first: 5, count: 3, setting: Setting::Plain };
+        play_many(seeds, || (), async |_, seed| assert!(seed != 7, "on purpose"), |_, ()| false);
+    }
 }
