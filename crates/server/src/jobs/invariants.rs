@@ -69,7 +69,7 @@ pub struct Walk {
     stood: Option<Vec<Standing>>,
     /// How many are left at its end.
     standing: u64,
-    /// The latest looks, which failed.
+    /// The latest looks at this place, for which the database was away.
     failed: u32,
     /// Since one has failed, each step is in a transaction of its own, so that what fails is known.
     is_careful: bool,
@@ -103,12 +103,10 @@ impl Walk {
         }
         loop {
             let (check, now, work) = match self.steps(app).await {
-                Ok(steps) => {
-                    self.failed = 0;
-                    steps
-                }
-                Err(failure) => (self.without_unreadable(app, failure).await?, app.store().now(), Duration::ZERO),
+                Err(Failure::Store(Error::Unavailable(why))) => self.unless_unreadable(app, why).await?,
+                looked => looked?,
             };
+            self.failed = 0;
             // It is shown and refunds wait from now on, and the end may be hours away.
             let (report, before) = (check.report(), self.check.report());
             app.invariants().see(report.fault_count);
@@ -142,19 +140,24 @@ impl Walk {
         steps.await
     }
 
-    /// How far it is behind what it is sure that nobody can read.
-    async fn without_unreadable(&mut self, app: &App, failure: Failure) -> Result<Check, Failure> {
+    /// After a failed look; `why` it failed. Behind what is sure to be read by nobody.
+    async fn unless_unreadable(&mut self, app: &App, why: String) -> Result<(Check, Timestamp, Duration), Failure> {
         self.failed += 1;
         self.is_careful = true;
-        let Failure::Store(Error::Unavailable(why)) = &failure else { return Err(failure) };
         if self.failed < LOOKS_AT_A_PLACE {
-            return Err(failure);
+            return Err(Error::Unavailable(why).into());
         }
         app.read(|tx, _| Ok(repair::schema(tx)?)).await?;
-        let mut check = self.check.clone();
-        check.pass_over(why);
-        (self.failed, self.is_careful) = (0, false);
-        Ok(check)
+        // It may have come back between the two.
+        match self.steps(app).await {
+            Err(Failure::Store(Error::Unavailable(why))) => {
+                let mut check = self.check.clone();
+                check.pass_over(&why);
+                self.is_careful = false;
+                Ok((check, app.store().now(), Duration::ZERO))
+            }
+            looked => looked,
+        }
     }
 
     /// One at least for each doubt that stood when it began.
