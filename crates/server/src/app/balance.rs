@@ -33,7 +33,8 @@ impl Balance {
     }
 }
 
-/// With what was paid after `settled` apart; `None`: nothing is. Nothing but the entries since the last sealed batch is added up, and since then.
+/// With what was paid after `settled` apart; `None`: nothing is. Nothing but the entries since the last sealed batch is added up, and
+/// since then.
 pub fn of(tx: &mut Tx<'_>, scope: Scope, currency: Currency, settled: Option<Timestamp>) -> Result<Balance, Failure> {
     // Before the recent part: a payment between the two looks then makes less available, never more.
     let (debits, credits) = ledger::account(tx, scope, &Account::Merchant, currency)?;

@@ -19,7 +19,7 @@ use super::documents::{self, Asker, File, Reader, Subject, Wanted};
 use super::{App, Context, invoices, look_up, organization_of, receipts};
 use crate::error::Failure;
 use crate::letters::{EndpointLetter, InvoiceLetter, Letter, ReceiptLetter};
-use crate::mail::{Attachment, Finality, LastLine, Mailer, Message, Step, is_mailable};
+use crate::mail::{Attachment, Finality, LastLine, Mailer, Message, SendFault, Step, is_mailable};
 use crate::metrics;
 
 /// Mails about one object within a time: more than that tells nobody anything.
@@ -309,7 +309,7 @@ impl App {
             }
             Err(fault) => Err(fault),
         };
-        let has_worked = sent.as_ref().map_or_else(|fault| fault.is_of_server().map(|is| !is), |()| Some(true));
+        let has_worked = sent.as_ref().map_or_else(SendFault::has_server_worked, |()| Some(true));
         if let Some(has_worked) = has_worked {
             metrics::mail_server_spoken_to(self.store().wall_time(), has_worked);
         }

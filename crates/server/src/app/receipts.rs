@@ -27,7 +27,8 @@ pub fn issue(
     let scope = invoice.scope;
     // Behind the one before, whoever dated that: they are listed by their ids, which begin with their time.
     let behind = invoice.receipts().last().map(|last| last.payment_date.plus(Duration::from_micros(1)));
-    let now = behind.into_iter().fold(invoice.clock(tx.now()), Timestamp::max);
+    let now = invoice.clock(tx.now());
+    let now = behind.map_or(now, |behind| now.max(behind));
     let recorded_by = match &transaction.source {
         Source::Provider(_) => None,
         Source::Manual(recording) => recording.recorded_by.clone(),

@@ -90,11 +90,11 @@ impl SendFault {
         Self { step, ..self }
     }
 
-    /// Whether it would be so of any mail, or of a recipient; nothing where it says nothing of the server.
-    pub fn is_of_server(&self) -> Option<bool> {
+    /// Whether the server did its work all the same: it would take another mail. Nothing where the fault does not tell.
+    pub fn has_server_worked(&self) -> Option<bool> {
         match self.step {
-            Step::Connect | Step::Encrypt | Step::LogIn | Step::Sender => Some(true),
-            Step::Recipient | Step::Message => Some(false),
+            Step::Connect | Step::Encrypt | Step::LogIn | Step::Sender => Some(false),
+            Step::Recipient | Step::Message => Some(true),
             Step::Compose | Step::Answer => None,
         }
     }

@@ -19,7 +19,8 @@ from counters
 where organization_id = $1 and mode = $2
 order by series, period";
 
-/// The next number of the series, in the period of what gets it, which is made `at` that time. A transaction that does not commit gives it back.
+/// The next number of the series, in the period of what gets it, which is made `at` that time. A transaction that does not commit
+/// gives it back.
 ///
 /// It locks the counter until the end, so it is the last row that a transaction locks.
 pub fn next(tx: &mut Tx<'_>, scope: Scope, series: Series, at: Timestamp) -> Result<String, Error> {
