@@ -246,7 +246,7 @@ impl Machine {
 }
 
 /// Beside it a tool of the tests, which wants of `libc` what nobody else does: what both depend on has it then as the tests' own
-/// dependencies do, and a hundred of them, with all that is written in C, are not built once more.
+/// dependencies do, and what is written in C, among others, is not built once more.
 fn built_to_serve(cargo: &mut Command) -> &mut Command {
     cargo.args(["build", "--locked", "--package=dalasi", "--package=dalasi-power-cut"]).args(optimized_to(1, SERVED))
 }
