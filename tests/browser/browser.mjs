@@ -92,7 +92,7 @@ export const reach = (page, text, seconds = 30) => heading(page, text).waitFor({
 /** Looks at the present state at both widths: nothing sticks out, axe finds nothing, a screenshot is kept. */
 export async function look(page, name) {
   const file = `${name}${page.scripts ? '' : '-noscript'}`
-  await page.evaluate(() => scrollTo(0, 0))
+  await steadily(page, () => page.evaluate(() => scrollTo(0, 0)))
   for (const [width, viewport] of Object.entries(VIEWPORTS)) {
     await page.setViewportSize(viewport)
     const [inner, outer] = await steadily(page, () =>
