@@ -207,6 +207,8 @@ defects! {
     FailedJobForgotten => "failed_job_forgotten",
     /// An event is sent before the one of the same object that comes first.
     DeliveredOutOfOrder => "delivered_out_of_order",
+    /// What waits behind an event of its object is never sent.
+    NextNotCalled => "next_not_called",
     /// The log of events has gaps.
     LogSkipsPlaces => "log_skips_places",
     /// A list holds what belongs to the other mode.

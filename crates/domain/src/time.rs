@@ -25,6 +25,9 @@ pub struct Timestamp(i64);
 pub struct MalformedTime;
 
 impl Timestamp {
+    /// The last whole second that can be printed in every zone.
+    pub const LATEST: Self = Self(LATEST_S * MICROS);
+
     pub fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
@@ -165,7 +168,7 @@ fn outside(text: &str) -> Option<(String, Timestamp)> {
     let year: u16 = year.parse().ok()?;
     let end = match year {
         ..=1970 => Timestamp(0),
-        9999 => Timestamp(LATEST_S * MICROS),
+        9999 => Timestamp::LATEST,
         _ => return None,
     };
     Some((format!("{}{rest}", 2000 + year % 400), end))
@@ -283,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_is_looked_for_may_begin_and_end_outside_of_all_times() {
-        let (first, last) = (Timestamp(0), Timestamp(LATEST_S * MICROS));
+        let (first, last) = (Timestamp(0), Timestamp::LATEST);
         for (text, bound) in [
             ("0001-01-01T00:00:00", first),
             ("1969-12-31T23:59:59.999999Z", first),

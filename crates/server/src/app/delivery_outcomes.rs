@@ -33,7 +33,7 @@ impl Ended {
 }
 
 impl App {
-    /// Stores what attempts at one endpoint brought. What arrived and kept nobody waiting is one transaction; each of the others
+    /// Stores what attempts at one endpoint brought. What arrived is one transaction, which waits for nobody; each of the others
     /// has its own, so that none holds what concerns one object while it waits for what concerns another.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ fn arrived(
     let mut stored = Vec::with_capacity(ended.len());
     let mut last = None;
     for (status, claimed) in by_status {
-        let of_status = deliveries::delivered(tx, scope, id, status, &claimed)?;
+        let of_status = deliveries::delivered(tx, &endpoint, status, &claimed)?;
         last = last.or_else(|| of_status.first().map(|_| Attempted::Succeeded { status }));
         stored.extend(of_status);
     }
@@ -121,10 +121,9 @@ fn one(tx: &mut Tx<'_>, context: &Context, ended: &Ended) -> Result<Option<Healt
     if !finish(tx, claimed)? {
         return Ok(None);
     }
-    // Only one that failed before has put others off. What is being given up is looked for by the times of its next tries:
-    // they stay as they are.
+    // What is being given up is looked for by the times of its next tries: they stay as they are.
     let is_giving_up = endpoint.as_ref().is_some_and(|endpoint| endpoint.giving_up.is_some());
-    if delivery.status != DeliveryStatus::Pending && delivery.attempts > 1 && !is_giving_up {
+    if delivery.status != DeliveryStatus::Pending && !is_giving_up {
         deliveries::call_next(tx, &delivery)?;
     }
     match (endpoint, posted.filter(|_| counts)) {

@@ -443,12 +443,11 @@ fn give_up_damaged(
     mut claimed: ClaimedDelivery,
     endpoint: Option<&WebhookEndpoint>,
 ) -> Result<(), Failure> {
-    let failed_before = claimed.delivery.attempts > 0;
     claimed.delivery.last_error = Some("The event is damaged where it is stored and can't be sent.".to_owned());
     claimed.delivery.give_up(tx.now());
     let delivery = claimed.delivery.clone();
     let is_giving_up = endpoint.is_some_and(|endpoint| endpoint.giving_up.is_some());
-    if deliveries::finish(tx, &claimed)? && failed_before && !is_giving_up {
+    if deliveries::finish(tx, &claimed)? && !is_giving_up {
         deliveries::call_next(tx, &delivery)?;
     }
     Ok(())

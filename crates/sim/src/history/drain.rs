@@ -117,9 +117,9 @@ impl History {
             };
             let now = [now.into()];
             let jobs = "select count(*) as owed from jobs where due_at <= $1 or lease_until > $1";
-            // One waits while an earlier one of its object is open.
+            // One waits while an earlier one of its object is open, and then is called.
             let deliveries = "select count(*) as owed from webhook_deliveries as due where status = 'pending' \
-                and (next_retry_at <= $1 or lease_until > $1) and not exists (select 1 from webhook_deliveries as earlier \
+                and (next_retry_at <= $1 or lease_until > $1 or attempts = 0) and not exists (select 1 from webhook_deliveries as earlier \
                 where earlier.endpoint_id = due.endpoint_id and earlier.object_id = due.object_id \
                 and earlier.sequence < due.sequence and earlier.status = 'pending')";
             let mails = "select count(*) as owed from mails where status = 'pending' \

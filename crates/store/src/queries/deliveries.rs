@@ -2,16 +2,24 @@
 //!
 //! A lease that ends later than any could was taken by a clock that was ahead, and counts as ended.
 //!
+//! What waits for an earlier one of its object is due at the last time there is, [`Timestamp::LATEST`], and is called when its turn
+//! comes: however many wait, a look and the end of an attempt cost no more. (A process of a version before calls all that are due later
+//! than now, these as well.)
+//!
 //! Each statement asks whether a delivery waits as the one index has it by which it is to go (migration 28): `status = 'pending'` the one
 //! by time, `'' || status = 'pending'` the one by object, and `status || '' = 'pending'` neither, but the key.
 
 mod ahead;
+mod arrived;
 mod owed;
 mod plans;
+mod uncalled;
 
 pub use ahead::{bring_back, plans_of_bringing_back};
+pub use arrived::delivered;
 pub use owed::{Owed, owed_in};
 pub use plans::{plans, plans_behind};
+pub use uncalled::{LookedAt, Object, call, plan_of_looking, uncalled};
 
 use std::time::Duration;
 
@@ -22,7 +30,6 @@ use domain::{Id, Scope, Timestamp};
 use super::{limit, listed, read_id, scope_of, unless_damaged};
 use crate::entity::key;
 use crate::error::Error;
-use crate::settings::Dialect;
 use crate::sql::{Row, Value};
 use crate::tx::Tx;
 use crate::wakes::Worker;
@@ -34,19 +41,30 @@ insert into webhook_deliveries (organization_id, mode, event_id, endpoint_id, ob
     attempts, round_attempts, next_retry_at, last_status_code, last_error, updated_at, lease_until, lease_token)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, {due_at}, $12, $13, $14, 0, 0)";
 
-/// Not before the one in front of it: a look would otherwise pass over it, as often as it is made.
+/// Not before it is called, where one is in front of it.
 const BEHIND: &str = "\
 coalesce((
-    select case when ahead.next_retry_at > $11 then ahead.next_retry_at else $11 end
+    select 253402207199000000
     from (
-        select next_retry_at
+        select sequence
         from webhook_deliveries
         where endpoint_id = $4 and object_id = $5 and sequence < $6 and '' || status = 'pending' and by_hand = 0
         order by sequence desc
         limit 1{lock}) as ahead), $11)";
 
+/// What waits is tried again when the first of its object is, and then goes on.
 const SELECT_OF_EVENT: &str = "\
-select organization_id, mode, event_id, endpoint_id, object_id, sequence, status, attempts, round_attempts, next_retry_at,
+select organization_id, mode, event_id, endpoint_id, object_id, sequence, status, attempts, round_attempts,
+    case when next_retry_at = 253402207199000000 then coalesce((
+        select ahead.next_retry_at
+        from webhook_deliveries as ahead
+        where ahead.endpoint_id = webhook_deliveries.endpoint_id
+        and ahead.object_id = webhook_deliveries.object_id
+        and ahead.sequence < webhook_deliveries.sequence
+        and '' || ahead.status = 'pending'
+        and ahead.by_hand = 0
+        order by ahead.sequence
+        limit 1), next_retry_at) else next_retry_at end as next_retry_at,
     last_status_code, last_error, updated_at, lease_token
 from webhook_deliveries
 where organization_id = $1 and mode = $2 and event_id = $3
@@ -71,7 +89,7 @@ with recursive owed (endpoint_id) as (
     where owed.endpoint_id is not null)
 select owed.endpoint_id, (select first.next_retry_at
     from webhook_deliveries as first
-    where first.status = 'pending' and first.endpoint_id = owed.endpoint_id and first.next_retry_at is not null
+    where first.status = 'pending' and first.endpoint_id = owed.endpoint_id and first.next_retry_at < 253402207199000000
     and (first.lease_until <= $1 or first.lease_until > $2)
     order by first.next_retry_at
     limit 1) as due_at
@@ -85,7 +103,6 @@ const READY: &str = "\
 from webhook_deliveries as due
 where due.status = 'pending'
 and due.endpoint_id = $1
-and due.next_retry_at is not null
 and (due.lease_until <= $2 or due.lease_until > $3)
 and (due.by_hand = 1 or not exists (
     select 1
@@ -103,10 +120,11 @@ and due.next_retry_at <= $2
 order by due.next_retry_at, due.event_id
 limit $4";
 
-/// Without those that wait for an earlier one: they are due when that one is done.
+/// Without those that wait for an earlier one.
 const NEXT_DUE: &str = "\
-select due.next_retry_at as due_at
+select due.next_retry_at
 {ready}
+and due.next_retry_at < 253402207199000000
 order by due.next_retry_at
 limit 1";
 
@@ -119,65 +137,27 @@ where organization_id = $1 and mode = $2 and endpoint_id = $3 and status || '' =
 returning organization_id, mode, event_id, endpoint_id, object_id, sequence, status, attempts, round_attempts, next_retry_at,
     last_status_code, last_error, updated_at, lease_token";
 
-/// By its key, as [`LEASE`].
-const HELD: &str = "\
-select event_id, lease_token
-from webhook_deliveries
-where organization_id = $1 and mode = $2 and endpoint_id = $3 and status || '' = 'pending' and event_id in ({events})";
-
-/// Those before others of their object that are put off. Asked when all of them are locked: whoever is publishing such a one waits
-/// for them, or was there before.
-const WAITED_FOR: &str = "\
-select tried.event_id
-from webhook_deliveries as tried
-where tried.organization_id = $1 and tried.mode = $2 and tried.endpoint_id = $3 and tried.event_id in ({events})
-and exists (
-    select 1
-    from webhook_deliveries as waiting
-    where waiting.endpoint_id = $3
-    and waiting.object_id = tried.object_id
-    and '' || waiting.status = 'pending'
-    and waiting.by_hand = 0
-    and waiting.attempts = 0
-    and waiting.next_retry_at > $4)";
-
-const DELIVERED: &str = "\
-update webhook_deliveries
-set status = 'delivered', attempts = attempts + 1, round_attempts = round_attempts + 1, next_retry_at = null,
-    last_status_code = $4, last_error = null, updated_at = case when updated_at > $5 then updated_at else $5 end, lease_until = 0
-where organization_id = $1 and mode = $2 and endpoint_id = $3 and event_id in ({events})";
-
 /// What was given up while the attempt was under way is not open again.
 const FINISH: &str = "\
 update webhook_deliveries
 set status = $5, attempts = $6, round_attempts = $7, next_retry_at = $8, last_status_code = $9, last_error = $10,
     updated_at = $12, lease_until = 0
 where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and lease_token = $11
-and (status = 'pending' or $5 <> 'pending')
-returning by_hand";
+and (status = 'pending' or $5 <> 'pending')";
 
-/// Those that wait for one that will be tried again wait as long as it does: a look would otherwise pass over all of them,
-/// as often as it is made.
-const PUT_OFF_BEHIND: &str = "\
-update webhook_deliveries
-set next_retry_at = $6, updated_at = case when updated_at > $7 then updated_at else $7 end
-where endpoint_id = $3 and object_id = $4 and sequence > $5 and '' || status = 'pending' and by_hand = 0 and next_retry_at < $6
-    and organization_id = $1 and mode = $2";
-
-/// All that have only waited so far, but not for one that goes on failing. They are due at once, and come one after the other.
+/// The first of an object that has only waited so far. One that failed before goes at its own time.
 const CALL_NEXT: &str = "\
 update webhook_deliveries
 set next_retry_at = $5, updated_at = case when updated_at > $5 then updated_at else $5 end
 where endpoint_id = $3 and object_id = $4 and '' || status = 'pending' and by_hand = 0 and attempts = 0 and next_retry_at > $5
     and organization_id = $1 and mode = $2
-    and sequence < coalesce((
-        select min(failing.sequence)
-        from webhook_deliveries as failing
-        where failing.endpoint_id = $3
-        and failing.object_id = $4
-        and '' || failing.status = 'pending'
-        and failing.by_hand = 0
-        and failing.attempts > 0), 9223372036854775807)";
+    and sequence = (
+        select min(first.sequence)
+        from webhook_deliveries as first
+        where first.endpoint_id = $3
+        and first.object_id = $4
+        and '' || first.status = 'pending'
+        and first.by_hand = 0)";
 
 /// It leaves the order until it ends: it waits for no other, and no other for it. One that is open and whose turn it is has
 /// its place in the order and keeps it, so that those behind it still come after it. What an attempt under way comes to is not
@@ -221,10 +201,13 @@ pub fn insert(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
     add(tx, delivery, false, "$11")
 }
 
-/// Due when it says, or with the one in front of it: of the same object, for the same endpoint, if that is due later.
+/// Due when it says, or when it is called, where one is in front of it: of the same object, for the same endpoint.
 pub fn insert_behind(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
-    // Whoever stores what became of that one, and calls those behind it, comes before this or sees it.
-    let due_at = BEHIND.replace("{lock}", tx.lock_suffix());
+    // Whoever stores what became of that one, and calls the one behind it, comes before this or sees it.
+    let due_at = match domain::planted!(Defect::DeliveredOutOfOrder) {
+        true => "$11".to_owned(),
+        false => BEHIND.replace("{lock}", tx.lock_suffix()),
+    };
     add(tx, delivery, false, &due_at)
 }
 
@@ -391,51 +374,8 @@ pub fn lease(tx: &mut Tx<'_>, due: &Due, lease_until: Timestamp) -> Result<Vec<C
     Ok(all)
 }
 
-/// Stores that deliveries to one endpoint arrived, with an answer of `status_code`. Gives those for which that is all there was to
-/// do: not what another worker holds by now, what was given up, what kept others of its object waiting, or what somebody else
-/// is just about to change, which is waited for by nobody here: it could be waiting in its turn.
-pub fn delivered(
-    tx: &mut Tx<'_>,
-    scope: Scope,
-    endpoint: Id<WebhookEndpoint>,
-    status_code: u16,
-    claimed: &[&ClaimedDelivery],
-) -> Result<Vec<Id<Event>>, Error> {
-    let [organization, mode, endpoint] = key(scope, &endpoint.to_string());
-    let (events, ids) = listed(4, claimed.iter().map(|held| held.delivery.event.to_string()));
-    let sql = format!("{}{}", HELD.replace("{events}", &events), tx.skip_locked_suffix());
-    let mut values = vec![organization.clone(), mode.clone(), endpoint.clone()];
-    values.extend(ids);
-    let (mut held, mut tried) = (Vec::with_capacity(claimed.len()), Vec::new());
-    for row in &tx.query(&sql, &values)? {
-        let (event, token) = (read_id(&row.get::<String>("event_id")?)?, row.get::<i64>("lease_token")?);
-        if let Some(one) = claimed.iter().find(|one| (one.delivery.event, one.lease_token) == (event, token)) {
-            held.push(event);
-            tried.extend((one.delivery.attempts > 0).then_some(event));
-        }
-    }
-    // Only what failed before has put others off.
-    if !tried.is_empty() {
-        let (events, ids) = listed(5, tried.iter().map(Id::to_string));
-        let mut values = vec![organization.clone(), mode.clone(), endpoint.clone(), tx.now().micros().into()];
-        values.extend(ids);
-        for row in &tx.query(&WAITED_FOR.replace("{events}", &events), &values)? {
-            let waited_for: Id<Event> = read_id(&row.get::<String>("event_id")?)?;
-            held.retain(|event| *event != waited_for);
-        }
-    }
-    if held.is_empty() {
-        return Ok(held);
-    }
-    let (events, ids) = listed(6, held.iter().map(Id::to_string));
-    let mut values = vec![organization, mode, endpoint, i64::from(status_code).into(), tx.now().micros().into()];
-    values.extend(ids);
-    tx.execute(&DELIVERED.replace("{events}", &events), &values)?;
-    Ok(held)
-}
-
-/// Stores what an attempt brought, and puts off those that wait for it; `false` when the lease had passed to another worker,
-/// or when it is to be tried again but was given up meanwhile.
+/// Stores what an attempt brought; `false` when the lease had passed to another worker, or when it is to be tried again but was given
+/// up meanwhile.
 pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error> {
     let delivery = &claimed.delivery;
     let mut values = Vec::from(key(delivery.scope, &delivery.event.to_string()));
@@ -450,33 +390,30 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error>
         claimed.lease_token.into(),
         delivery.updated_at.map(Timestamp::micros).into(),
     ]);
-    let Some(finished) = tx.query_opt(FINISH, &values)? else { return Ok(false) };
-    // Nobody waits for what is sent by hand.
-    if let (Some(again), 0) = (delivery.next_retry_at, finished.get::<i64>("by_hand")?) {
-        let mut values = of_object(delivery);
-        values.extend([delivery.sequence.into(), again.micros().into(), tx.now().micros().into()]);
-        tx.execute(PUT_OFF_BEHIND, &values)?;
-    }
-    Ok(true)
+    Ok(tx.execute(FINISH, &values)? == 1)
 }
 
-/// Of the same object: what `delivery` kept waiting is due now. One that was asked for by hand ends before its time, arrived or given up.
+/// Makes due what is the first of an object now that `delivery` has ended. Whoever is publishing what comes behind that one has locked
+/// it ([`BEHIND`]) and is waited for, or sees that it has ended.
 pub fn call_next(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
-    let mut values = of_object(delivery);
-    values.push(tx.now().micros().into());
-    loop {
-        let called = tx.execute(CALL_NEXT, &values)?;
-        // Whoever is publishing the next one has locked the last that is there ([`BEHIND`]) and goes by its time. The statement
-        // waited for that lock and saw nothing of what came with it: it is there by now.
-        if called == 0 || tx.dialect() == Dialect::Sqlite {
-            return Ok(());
-        }
-    }
+    call_first(tx, delivery.scope, delivery.endpoint, &delivery.object_id)
 }
 
-fn of_object(delivery: &Delivery) -> Vec<Value> {
-    let [organization, mode, object] = key(delivery.scope, &delivery.object_id);
-    vec![organization, mode, delivery.endpoint.to_string().into(), object]
+fn call_first(tx: &mut Tx<'_>, scope: Scope, endpoint: Id<WebhookEndpoint>, object: &str) -> Result<(), Error> {
+    if domain::planted!(Defect::NextNotCalled) {
+        return Ok(());
+    }
+    let values = of_object(tx, scope, endpoint, object);
+    if tx.execute(CALL_NEXT, &values)? > 0 {
+        tx.wake(Worker::Deliveries);
+    }
+    Ok(())
+}
+
+/// The values of [`CALL_NEXT`].
+fn of_object(tx: &Tx<'_>, scope: Scope, endpoint: Id<WebhookEndpoint>, object: &str) -> [Value; 5] {
+    let [organization, mode, object] = key(scope, object);
+    [organization, mode, endpoint.to_string().into(), object, tx.now().micros().into()]
 }
 
 /// By its key, as [`LEASE`].
@@ -528,7 +465,7 @@ pub fn next_due(tx: &mut Tx<'_>, but: &[Id<WebhookEndpoint>]) -> Result<Option<T
             break;
         }
         if let Some(row) = tx.query_opt(&sql, &of_endpoint(endpoint, now))? {
-            let due_at = Timestamp::from_micros(row.get("due_at")?);
+            let due_at = Timestamp::from_micros(row.get("next_retry_at")?);
             next = Some(next.map_or(due_at, |next| next.min(due_at)));
         }
     }

@@ -10,6 +10,7 @@ use store::queries::deliveries::{self, ClaimedDelivery, Due};
 use store::queries::endpoints;
 use store::{Error, Schema, Store, Tx};
 
+use crate::deliveries_ahead::endpoint;
 use crate::on_both;
 use crate::world::{World, raw_postgres};
 
@@ -17,23 +18,20 @@ on_both!(
     a_delivery_is_held_by_one_worker,
     a_silent_workers_delivery_goes_to_another,
     what_arrived_together_is_stored_together,
-    what_arrived_at_a_later_try_is_stored_with_the_others_unless_it_kept_somebody_waiting,
+    what_arrived_at_a_later_try_is_stored_with_the_others,
     what_was_given_up_under_way_is_not_open_again,
     what_is_sent_by_hand_holds_up_nothing,
     a_retry_leaves_the_order_only_where_it_waits,
     the_others_are_found_behind_a_full_endpoint,
     who_is_owed_much_leaves_the_others_a_share,
-    who_waits_for_one_that_fails_is_passed_over_no_more,
-    all_that_waited_are_called_together,
-    what_comes_behind_one_that_fails_waits_with_it,
     what_is_given_up_is_looked_for_by_parts,
     a_count_of_attempts_that_cannot_be_is_passed_over,
 );
 
-const LEASE: Duration = Duration::from_secs(30);
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 /// Two events of one object and one of another, owed to one endpoint. Gives the endpoint.
-async fn owe(store: &Store) -> Id<WebhookEndpoint> {
+pub(crate) async fn owe(store: &Store) -> Id<WebhookEndpoint> {
     let owed = store.write(|tx| {
         let now = tx.now();
         let organization: Id<Organization> = tx.entropy().id(now);
@@ -43,7 +41,7 @@ async fn owe(store: &Store) -> Id<WebhookEndpoint> {
             let (id, object_id) = (tx.entropy().id(now), object.to_owned());
             let (kind, body) = (EventType::CheckoutCancelled, "{}".to_owned());
             let event = Event { id, scope, kind: kind.into(), object_id, sequence, body, created_at: now };
-            deliveries::insert(tx, &Delivery::owed(&event, endpoint, now))?;
+            deliveries::insert_behind(tx, &Delivery::owed(&event, endpoint, now))?;
         }
         Ok::<_, Error>(endpoint)
     });
@@ -57,7 +55,7 @@ fn due(tx: &mut Tx<'_>, limit: usize, but: &[Id<WebhookEndpoint>]) -> Result<Vec
     deliveries::due(tx, limit, &line, &mut Vec::new(), false)
 }
 
-async fn claim(store: &Store, lease: Duration) -> Vec<ClaimedDelivery> {
+pub(crate) async fn claim(store: &Store, lease: Duration) -> Vec<ClaimedDelivery> {
     let claimed = store.write(move |tx| {
         let until = tx.now().plus(lease);
         let due = due(tx, 10, &[])?;
@@ -67,7 +65,7 @@ async fn claim(store: &Store, lease: Duration) -> Vec<ClaimedDelivery> {
     claimed.await.unwrap()
 }
 
-fn names(claimed: &[ClaimedDelivery]) -> Vec<(String, i64)> {
+pub(crate) fn names(claimed: &[ClaimedDelivery]) -> Vec<(String, i64)> {
     let mut names: Vec<_> =
         claimed.iter().map(|held| (held.delivery.object_id.clone(), held.delivery.sequence)).collect();
     names.sort();
@@ -115,8 +113,9 @@ async fn a_count_of_attempts_that_cannot_be_is_passed_over(world: &World) {
 /// Of one endpoint; gives the objects for which it was stored.
 async fn delivered(store: &Store, held: Vec<ClaimedDelivery>) -> Vec<String> {
     let stored = store.write(move |tx| {
-        let (scope, endpoint) = (held[0].delivery.scope, held[0].delivery.endpoint);
-        let stored = deliveries::delivered(tx, scope, endpoint, 204, &held.iter().collect::<Vec<_>>())?;
+        let endpoint = endpoint(held[0].delivery.scope, held[0].delivery.endpoint, tx.now());
+        let endpoint = WebhookEndpoint { giving_up: None, ..endpoint };
+        let stored = deliveries::delivered(tx, &endpoint, 204, &held.iter().collect::<Vec<_>>())?;
         let of = |event: &Id<Event>| held.iter().find(|held| held.delivery.event == *event).unwrap();
         Ok::<_, Error>(stored.iter().map(|event| of(event).delivery.object_id.clone()).collect::<Vec<_>>())
     });
@@ -147,7 +146,7 @@ async fn what_arrived_together_is_stored_together(world: &World) {
     store.close().await;
 }
 
-async fn what_arrived_at_a_later_try_is_stored_with_the_others_unless_it_kept_somebody_waiting(world: &World) {
+async fn what_arrived_at_a_later_try_is_stored_with_the_others(world: &World) {
     let store = world.try_open(Schema::product()).await.unwrap();
     owe(&store).await;
     for held in claim(&store, LEASE).await {
@@ -157,8 +156,7 @@ async fn what_arrived_at_a_later_try_is_stored_with_the_others_unless_it_kept_so
     let again = claim(&store, LEASE).await;
     assert_eq!(names(&again), [("cs_one".to_owned(), 1), ("cs_two".to_owned(), 1)]);
     assert!(again.iter().all(|held| held.delivery.attempts == 1), "{again:?}");
-    assert_eq!(delivered(&store, again.clone()).await, ["cs_two"], "the second of the other is still to be called");
-    assert!(finish(&store, of_one(again).remove(0), SUCCEEDED).await);
+    assert_eq!(delivered(&store, again).await, ["cs_one", "cs_two"]);
     assert_eq!(names(&claim(&store, LEASE).await), [("cs_one".to_owned(), 2)]);
     store.close().await;
 }
@@ -171,27 +169,34 @@ async fn what_another_is_changing_is_not_waited_for() {
     owe(&store).await;
     let held = claim(&store, LEASE).await;
     let other = raw_postgres(world.url()).await;
-    other.batch_execute("begin; update webhook_deliveries set by_hand = 0 where object_id = 'cs_two'").await.unwrap();
-    assert_eq!(delivered(&store, held.clone()).await, ["cs_one"]);
+    let change = async |which: &str| {
+        let sql = format!("begin; update webhook_deliveries set by_hand = 0 where object_id = 'cs_one' and {which}");
+        other.batch_execute(&sql).await.unwrap();
+    };
+    change("sequence = 2").await;
+    assert_eq!(delivered(&store, held.clone()).await, ["cs_two"], "what is to be called is being changed");
     other.batch_execute("commit").await.unwrap();
-    assert_eq!(delivered(&store, held).await, ["cs_two"]);
+    change("sequence = 1").await;
+    assert_eq!(delivered(&store, held.clone()).await, [""; 0]);
+    other.batch_execute("commit").await.unwrap();
+    assert_eq!(delivered(&store, held).await, ["cs_one"]);
     drop(other);
     store.close().await;
     world.end().await;
 }
 
-const SUCCEEDED: Attempted = Attempted::Succeeded { status: 204 };
+pub(crate) const SUCCEEDED: Attempted = Attempted::Succeeded { status: 204 };
 
-fn failed() -> Attempted {
+pub(crate) fn failed() -> Attempted {
     Attempted::Failed { status: Some(500), error: "no".into(), retry_after: None, gone: false }
 }
 
-async fn finish(store: &Store, held: ClaimedDelivery, outcome: Attempted) -> bool {
+pub(crate) async fn finish(store: &Store, held: ClaimedDelivery, outcome: Attempted) -> bool {
     let finished = store.write(move |tx| {
         let (mut held, now) = (held.clone(), tx.now());
         held.delivery.attempted(&outcome, now, 1000);
         let is_finished = deliveries::finish(tx, &held)?;
-        if held.delivery.status == DeliveryStatus::Delivered {
+        if held.delivery.status != DeliveryStatus::Pending {
             deliveries::call_next(tx, &held.delivery)?;
         }
         Ok::<_, Error>(is_finished)
@@ -199,7 +204,7 @@ async fn finish(store: &Store, held: ClaimedDelivery, outcome: Attempted) -> boo
     finished.await.unwrap()
 }
 
-async fn retry(store: &Store, delivery: &Delivery) {
+pub(crate) async fn retry(store: &Store, delivery: &Delivery) {
     let delivery = delivery.clone();
     let retried = store.write(move |tx| {
         let mut delivery = delivery.clone();
@@ -210,11 +215,11 @@ async fn retry(store: &Store, delivery: &Delivery) {
 }
 
 /// Of the object with two events.
-fn of_one(claimed: Vec<ClaimedDelivery>) -> Vec<ClaimedDelivery> {
+pub(crate) fn of_one(claimed: Vec<ClaimedDelivery>) -> Vec<ClaimedDelivery> {
     claimed.into_iter().filter(|held| held.delivery.object_id == "cs_one").collect()
 }
 
-fn sequences(claimed: &[ClaimedDelivery]) -> Vec<i64> {
+pub(crate) fn sequences(claimed: &[ClaimedDelivery]) -> Vec<i64> {
     let mut sequences: Vec<_> = claimed.iter().map(|held| held.delivery.sequence).collect();
     sequences.sort_unstable();
     sequences
@@ -296,7 +301,7 @@ async fn a_retry_leaves_the_order_only_where_it_waits(world: &World) {
     store.close().await;
 }
 
-fn event(tx: &mut Tx<'_>, scope: Scope, object: &str, sequence: i64) -> Event {
+pub(crate) fn event(tx: &mut Tx<'_>, scope: Scope, object: &str, sequence: i64) -> Event {
     let now = tx.now();
     let (id, kind, body) = (tx.entropy().id(now), EventType::CheckoutCancelled, "{}".to_owned());
     Event { id, scope, kind: kind.into(), object_id: object.to_owned(), sequence, body, created_at: now }
@@ -389,158 +394,6 @@ async fn who_is_owed_much_leaves_the_others_a_share(world: &World) {
 }
 
 /// When the deliveries of the object with two events are due.
-async fn due_times(store: &Store) -> Vec<i64> {
-    let times = store.read(|tx| {
-        let sql = "select next_retry_at from webhook_deliveries \
-            where object_id = 'cs_one' and status = 'pending' order by sequence";
-        tx.query(sql, &[])?.iter().map(|row| row.get(0)).collect::<Result<Vec<i64>, Error>>()
-    });
-    times.await.unwrap()
-}
-
-async fn who_waits_for_one_that_fails_is_passed_over_no_more(world: &World) {
-    let store = world.try_open(Schema::product()).await.unwrap();
-    owe(&store).await;
-    let first = of_one(claim(&store, LEASE).await).remove(0);
-    assert!(finish(&store, first.clone(), failed()).await);
-    // Both at the time of the next try: nothing of the object is due before.
-    let due = due_times(&store).await;
-    assert_eq!((due.len(), due[0]), (2, due[1]), "{due:?}");
-    assert_eq!(sequences(&of_one(claim(&store, LEASE).await)), [] as [i64; 0]);
-    // By hand it is tried at once; what waited for it comes as soon as it has arrived.
-    retry(&store, &first.delivery).await;
-    let again = of_one(claim(&store, LEASE).await);
-    assert_eq!(sequences(&again), [1]);
-    assert!(finish(&store, again[0].clone(), SUCCEEDED).await);
-    let second = of_one(claim(&store, LEASE).await);
-    assert_eq!(sequences(&second), [2]);
-    // One that has failed by itself is not called before its time.
-    assert!(finish(&store, second[0].clone(), failed()).await);
-    assert_eq!(sequences(&of_one(claim(&store, LEASE).await)), [] as [i64; 0]);
-    store.close().await;
-}
-
-async fn all_that_waited_are_called_together(world: &World) {
-    let store = world.try_open(Schema::product()).await.unwrap();
-    let endpoint = owe(&store).await;
-    let first = of_one(claim(&store, LEASE).await).remove(0);
-    let scope = first.delivery.scope;
-    let added = store.write(move |tx| {
-        let (now, third) = (tx.now(), event(tx, scope, "cs_one", 3));
-        deliveries::insert(tx, &Delivery::owed(&third, endpoint, now))
-    });
-    added.await.unwrap();
-    assert!(finish(&store, first.clone(), failed()).await);
-    let (due, put_off) = (due_times(&store).await, changes(&store).await);
-    assert_eq!((due.len(), due[0], due[0]), (3, due[1], due[2]), "{due:?}");
-    retry(&store, &first.delivery).await;
-    let again = of_one(claim(&store, LEASE).await).remove(0);
-    assert!(finish(&store, again, SUCCEEDED).await);
-    let called = due_times(&store).await;
-    assert!(called.len() == 2 && called.iter().all(|at| *at < due[0]), "{called:?} {due:?}");
-    assert!(changes(&store).await > put_off, "who looks for what has changed finds them");
-    // They come one after the other, and one that fails puts off the others again.
-    let second = of_one(claim(&store, LEASE).await);
-    assert_eq!(sequences(&second), [2]);
-    assert!(finish(&store, second[0].clone(), failed()).await);
-    let due = due_times(&store).await;
-    assert_eq!((due.len(), due[0] > called[0]), (2, due[0] == due[1]), "{due:?}");
-    store.close().await;
-}
-
-/// A look would pass over it otherwise, and over all that come after it.
-async fn what_comes_behind_one_that_fails_waits_with_it(world: &World) {
-    let store = world.try_open(Schema::product()).await.unwrap();
-    let endpoint = owe(&store).await;
-    let first = of_one(claim(&store, LEASE).await).remove(0);
-    let scope = first.delivery.scope;
-    let add = async |object: &'static str, sequence| {
-        let added = store.write(move |tx| {
-            let (now, event) = (tx.now(), event(tx, scope, object, sequence));
-            deliveries::insert_behind(tx, &Delivery::owed(&event, endpoint, now))
-        });
-        added.await.unwrap();
-    };
-    // What is due waits for nobody's time.
-    add("cs_one", 3).await;
-    let due = due_times(&store).await;
-    assert!(due.len() == 3 && due[2] >= due[1], "{due:?}");
-    assert!(finish(&store, first.clone(), failed()).await);
-    add("cs_one", 4).await;
-    let due = due_times(&store).await;
-    assert_eq!((due.len(), due[0], due[0], due[0]), (4, due[1], due[2], due[3]), "{due:?}");
-    // Another object's waits for none of them, nor does the first of one.
-    add("cs_three", 1).await;
-    let held = claim(&store, LEASE).await;
-    assert!(names(&held).contains(&("cs_three".into(), 1)), "{held:?}");
-    assert_eq!(sequences(&of_one(held)), [] as [i64; 0]);
-    retry(&store, &first.delivery).await;
-    let again = of_one(claim(&store, LEASE).await).remove(0);
-    assert!(finish(&store, again, SUCCEEDED).await);
-    assert!(due_times(&store).await.iter().all(|at| *at < due[0]), "all of them are called");
-    store.close().await;
-}
-
-/// It goes by the time of the one before it, which is just being called.
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_being_published_is_called_with_the_one_before_it() {
-    let Some(world) = World::postgres("what_is_being_published_is_called_with_the_one_before_it").await else { return };
-    let store = world.try_open(Schema::product()).await.unwrap();
-    let endpoint = owe(&store).await;
-    let first = of_one(claim(&store, LEASE).await).remove(0);
-    assert!(finish(&store, first.clone(), failed()).await);
-    let put_off = due_times(&store).await[1];
-    retry(&store, &first.delivery).await;
-    let again = of_one(claim(&store, LEASE).await).remove(0);
-
-    let (holder, watcher) = (raw_postgres(world.url()).await, raw_postgres(world.url()).await);
-    holder
-        .batch_execute("begin; select 1 from webhook_deliveries where object_id = 'cs_two' for update")
-        .await
-        .unwrap();
-    let waiting = async |count: i64| {
-        let sql =
-            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-        while watcher.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) < count {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let scope = first.delivery.scope;
-    let published = store.write(move |tx| {
-        let (now, third) = (tx.now(), event(tx, scope, "cs_one", 3));
-        deliveries::insert_behind(tx, &Delivery::owed(&third, endpoint, now))?;
-        // It is there, and its transaction goes on for a while.
-        tx.execute("update webhook_deliveries set sequence = 1 where object_id = 'cs_two'", &[])
-    });
-    let finished = async {
-        waiting(1).await;
-        finish(&store, again, SUCCEEDED).await
-    };
-    let released = async {
-        waiting(2).await;
-        holder.batch_execute("rollback").await.unwrap();
-    };
-    let all = async { tokio::join!(published, finished, released) };
-    let (published, is_finished, ()) =
-        tokio::time::timeout(Duration::from_secs(14), all).await.expect("each has waited");
-    assert_eq!((published.unwrap(), is_finished), (1, true));
-    let due = due_times(&store).await;
-    assert!(due.len() == 2 && due.iter().all(|at| *at < put_off), "both are called: {due:?}, put off to {put_off}");
-    drop((holder, watcher));
-    store.close().await;
-    world.end().await;
-}
-
-/// When the last of the object's deliveries was changed.
-async fn changes(store: &Store) -> i64 {
-    let changed = store.read(|tx| {
-        let sql = "select max(updated_at) as changed_at from webhook_deliveries \
-            where object_id = 'cs_one' and sequence = 3 and attempts = 0";
-        tx.query_one(sql, &[])?.get("changed_at")
-    });
-    changed.await.unwrap()
-}
-
 /// Whatever else is open: no look is longer than a part.
 async fn what_is_given_up_is_looked_for_by_parts(world: &World) {
     let store = world.try_open(Schema::product()).await.unwrap();

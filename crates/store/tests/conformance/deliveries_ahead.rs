@@ -148,7 +148,7 @@ async fn what_is_being_given_up_stays_where_it_is_looked_for(world: &World) {
 }
 
 /// Active again, before all of what it was owed is marked as given up.
-fn endpoint(scope: Scope, id: Id<WebhookEndpoint>, now: Timestamp) -> WebhookEndpoint {
+pub(crate) fn endpoint(scope: Scope, id: Id<WebhookEndpoint>, now: Timestamp) -> WebhookEndpoint {
     WebhookEndpoint {
         id,
         scope,

@@ -12,6 +12,7 @@ mod customers;
 mod damage;
 mod deliveries;
 mod deliveries_ahead;
+mod delivery_calls;
 mod delivery_plans;
 mod delivery_turns;
 mod documents;

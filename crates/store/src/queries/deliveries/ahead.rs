@@ -12,7 +12,8 @@ use crate::sql::{Row, Value};
 use crate::tx::Tx;
 use crate::wakes::Worker;
 
-/// Every endpoint that is owed something which is due later than `$1`: as [`super::OWED`], with one step in the index for each.
+/// Every endpoint that is owed something which is due later than `$1` and does not wait to be called: as [`super::OWED`], with one step
+/// in the index for each.
 const OWED_LATER: &str = "\
 with recursive owed (endpoint_id) as (
     select (select first.endpoint_id
@@ -30,7 +31,8 @@ with recursive owed (endpoint_id) as (
     where owed.endpoint_id is not null)
 select owed.endpoint_id, (select later.next_retry_at
     from webhook_deliveries as later
-    where later.status = 'pending' and later.endpoint_id = owed.endpoint_id and later.next_retry_at > $1
+    where later.status = 'pending' and later.endpoint_id = owed.endpoint_id
+    and later.next_retry_at > $1 and later.next_retry_at < 253402207199000000
     order by later.next_retry_at
     limit 1) as due_at
 from owed
@@ -40,7 +42,7 @@ order by owed.endpoint_id";
 const LATER: &str = "\
 select organization_id, mode, event_id
 from webhook_deliveries
-where endpoint_id = $1 and status = 'pending' and next_retry_at > $2
+where endpoint_id = $1 and status = 'pending' and next_retry_at > $2 and next_retry_at < 253402207199000000
 order by next_retry_at, event_id
 limit $3";
 
