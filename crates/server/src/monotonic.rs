@@ -1,6 +1,7 @@
 //! The clock for waits: how long something has taken, until when to be patient. It never jumps, and under a paused
 //! runtime it stands still. It gives no time of day; that is `clock`'s.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use domain::Timestamp;
@@ -10,6 +11,27 @@ use tokio::time::Instant;
 #[expect(clippy::disallowed_methods, reason = "this is the one place where waits are measured")]
 pub fn now() -> Instant {
     Instant::now()
+}
+
+tokio::task_local! {
+    static ASKED_AT: Cell<Instant>;
+}
+
+/// Answers a request that has just come. Whoever sent it counts from there, and not from when its handler began: who they are is
+/// looked up before, and that may take its time.
+pub async fn answering<F: Future>(request: F) -> F::Output {
+    ASKED_AT.scope(Cell::new(now()), request).await
+}
+
+/// Since when the request that is being answered here waits: now, where there is none.
+pub fn asked_at() -> Instant {
+    ASKED_AT.try_with(Cell::get).unwrap_or_else(|_| now())
+}
+
+/// Its sender took so long for a part of it.
+pub fn was_sending(took: Duration) {
+    // Nobody counts where no request is answered.
+    let _ = ASKED_AT.try_with(|asked_at| asked_at.set(asked_at.get() + took));
 }
 
 /// When something was begun that others take over after a while. While the machine is suspended the clock for waits stands still, and
@@ -38,6 +60,21 @@ impl Since {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_its_sender_took_is_not_counted() {
+        let begun = now();
+        answering(async {
+            tokio::time::sleep(Duration::from_secs(9)).await;
+            assert_eq!(asked_at(), begun);
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            was_sending(Duration::from_secs(4));
+            assert_eq!(now() - asked_at(), Duration::from_secs(9));
+        })
+        .await;
+        was_sending(Duration::from_secs(4));
+        assert_eq!(asked_at(), now());
+    }
 
     #[test]
     fn the_clock_that_says_more_counts() {

@@ -4,6 +4,8 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 
+use crate::monotonic;
+
 /// Why there is no body.
 #[derive(Debug)]
 pub(crate) enum Unread {
@@ -20,6 +22,7 @@ const PIECE: usize = 64 << 10;
 /// than its bytes to note.
 pub(crate) async fn read(mut body: Body, most_bytes: usize) -> Result<Bytes, Unread> {
     let (mut pieces, mut piece, mut room) = (Vec::new(), Vec::new(), most_bytes);
+    let begun = monotonic::now();
     while let Some(frame) = body.frame().await {
         let Ok(part) = frame.map_err(Unread::Broken)?.into_data() else { continue };
         room = room.checked_sub(part.len()).ok_or(Unread::TooLarge)?;
@@ -28,6 +31,7 @@ pub(crate) async fn read(mut body: Body, most_bytes: usize) -> Result<Bytes, Unr
         }
         piece.extend_from_slice(&part);
     }
+    monotonic::was_sending(begun.elapsed());
     if pieces.is_empty() {
         return Ok(piece.into());
     }

@@ -106,12 +106,13 @@ impl App {
                 outside @ (Begun::Start(..) | Begun::SubmitCode(..)) => Outcome::Leave(outside),
             })
         };
-        let answered_by = since.at + idempotency::LONGEST_ANSWER;
+        let asked_at = monotonic::asked_at();
+        let answered_by = asked_at + idempotency::LONGEST_ANSWER;
         let (tell, told) = oneshot::channel();
         let (app, render_ended, key_ended) = (self.clone(), render.clone(), kept_key.clone());
         // Both on their own: a payer who goes away in between takes the call along no more than the commit.
         let mut work = tokio::spawn(async move {
-            let begun = match app.write_or_leave(since.at, key, answer.as_ref(), begin, render_ended.clone()).await? {
+            let begun = match app.write_or_leave(asked_at, key, answer.as_ref(), begin, render_ended.clone()).await? {
                 Run::Done(reply) => return Ok(reply),
                 Run::Wait => return Err(Failure::KeyInUse),
                 Run::Open(begun) => begun,

@@ -10,10 +10,12 @@ use domain::webhook::{Attempted, WebhookEndpoint};
 use domain::{Id, Scope};
 use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
+use tokio::time::Instant;
 
 use super::idempotency::{self, Outcome, Reply, Run};
 use super::{App, Context, look_up, webhooks};
 use crate::error::Failure;
+use crate::monotonic;
 
 /// A test that has not ended by then never will: its process died.
 const LONGEST_TEST: Duration = Duration::from_secs(60);
@@ -52,14 +54,15 @@ impl App {
     where
         R: Fn(Result<&Tested, &Failure>) -> Reply + Send + Sync + Clone + 'static,
     {
-        let app = self.clone();
+        let (app, begun) = (self.clone(), monotonic::asked_at());
         // On its own: a caller who goes away does not leave the key running.
-        let work = tokio::spawn(async move { app.test_once(scope, endpoint, key, render).await });
+        let work = tokio::spawn(async move { app.test_once(begun, scope, endpoint, key, render).await });
         work.await.unwrap_or_else(|_| Err(Failure::Broken("a test of an endpoint broke".into())))
     }
 
     async fn test_once<R>(
         &self,
+        begun: Instant,
         scope: Scope,
         endpoint: Result<Id<WebhookEndpoint>, Failure>,
         key: Option<IdempotencyKey>,
@@ -77,7 +80,7 @@ impl App {
             Ok(Outcome::Leave(Prepared { endpoint, event_id: event_id.to_string(), body }))
         };
         let Prepared { endpoint, event_id, body } =
-            match self.write_or_leave_alone(LONGEST_TEST, key.clone(), prepare, render.clone()).await? {
+            match self.write_or_leave_alone(begun, LONGEST_TEST, key.clone(), prepare, render.clone()).await? {
                 Run::Done(reply) => return Ok(Some(reply)),
                 Run::Wait => return Err(Failure::KeyInUse),
                 Run::Open(prepared) => prepared,

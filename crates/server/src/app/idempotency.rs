@@ -137,6 +137,7 @@ impl App {
     /// The same where no job gives the answer if this request does not: after `longest` its key is free again.
     pub(super) async fn write_or_leave_alone<T, O, C, R>(
         &self,
+        begun: Instant,
         longest: Duration,
         key: Option<IdempotencyKey>,
         command: C,
@@ -148,7 +149,7 @@ impl App {
         T: Send + 'static,
         O: Send + Clone + 'static,
     {
-        self.run(monotonic::now(), Kind::Alone(longest), key, command, render).await
+        self.run(begun, Kind::Alone(longest), key, command, render).await
     }
 
     /// In one transaction. A request without a key of its caller's that repeats one which was never told what became of it is told.
@@ -166,7 +167,7 @@ impl App {
         R: Fn(Result<&T, &Failure>) -> Reply + Send + Sync + Clone + 'static,
         T: Send + 'static,
     {
-        let begun = monotonic::now();
+        let begun = monotonic::asked_at();
         let command = move |tx: &mut Tx<'_>, context: &Context| command(tx, context).map(Outcome::Answer);
         let own = match key {
             Some(own) if own.is_own() => own,

@@ -107,7 +107,10 @@ async fn work_on(
     let (request, unread) = unread::watch(request, pass.as_ref().ok().cloned());
     let mut response = match refuse_oversized(&request) {
         Some(problem) => problem.into_response(),
-        None => AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|panic| panicked(panic, id)),
+        None => AssertUnwindSafe(monotonic::answering(next.run(request)))
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|panic| panicked(panic, id)),
     };
     unread.announce(&mut response);
     response

@@ -9,6 +9,7 @@ use dalasi::app::Context;
 use dalasi::app::idempotency::Reply;
 use dalasi::app::products::{self, NewProduct};
 use dalasi::error::Failure;
+use dalasi::monotonic;
 use domain::product::Product;
 use domain::{Currency, Metadata, Money};
 use futures_util::FutureExt as _;
@@ -274,6 +275,29 @@ async fn what_had_not_begun_when_its_caller_gave_up_is_done_by_the_repetition() 
     let (status, is_replayed, told) = again.await.unwrap();
     assert_eq!((status, is_replayed), (201, false), "{told}");
     assert_eq!(refunds(&merchant).await, [told["data"]["id"].clone()]);
+    world.app.store().close().await;
+}
+
+/// Their patience began with the request, and not when it was known who they are.
+#[tokio::test]
+async fn whoever_was_long_in_being_let_in_is_answered_no_later() {
+    let world = World::new().await;
+    world.rest().await;
+    let (app, key) = (world.app.clone(), key(&world, "req_1"));
+    let nothing = |_: &mut Tx<'_>, _: &Context| Err::<Product, _>(Failure::TooOften);
+    let asked_for = async move {
+        let began_at = monotonic::now();
+        let answer = monotonic::answering(async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            app.write(Some(key), nothing, rendered).await
+        });
+        let is_answered = answer.await.is_ok();
+        (is_answered, monotonic::now() - began_at)
+    };
+    let (asked, held) = in_line(&world, asked_for).await;
+    let (is_answered, waited) = given_up(asked).await;
+    assert!(!is_answered && waited < Duration::from_millis(28_100), "{waited:?}");
+    held.open();
     world.app.store().close().await;
 }
 

@@ -7,7 +7,6 @@ use domain::Scope;
 use domain::payment::{SessionStatus, Step};
 use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
-use tokio::time::Instant;
 
 use super::{Begun, Payment};
 use crate::app::idempotency::{self, Asked, Reply};
@@ -42,7 +41,7 @@ impl App {
             return self.begin_once(since, scope, begin, code, key, None, render).await;
         };
         while let Some(before) = self.inner.untold.take(&own) {
-            if let Some(payment) = self.begun_before(since.at, scope, goes_on, before).await? {
+            if let Some(payment) = self.begun_before(scope, goes_on, before).await? {
                 return Ok(Reply { replayed: true, ..render(Ok(&payment)) });
             }
         }
@@ -57,14 +56,9 @@ impl App {
 
     /// What was begun before, or gone on with, if that was committed: as it stands when its call has ended, or when nobody waits for
     /// that any longer.
-    async fn begun_before(
-        &self,
-        since: Instant,
-        scope: Scope,
-        goes_on: bool,
-        before: Asked,
-    ) -> Result<Option<Payment>, Failure> {
-        let Some(session) = self.session_before(since, &before).await? else {
+    async fn begun_before(&self, scope: Scope, goes_on: bool, before: Asked) -> Result<Option<Payment>, Failure> {
+        let asked_at = monotonic::asked_at();
+        let Some(session) = self.session_before(asked_at, &before).await? else {
             before.told();
             return Ok(None);
         };
@@ -87,7 +81,7 @@ impl App {
                 before.told();
                 return Ok(None);
             }
-            if !is_under_way || monotonic::now() >= since + idempotency::LONGEST_WAIT {
+            if !is_under_way || monotonic::now() >= asked_at + idempotency::LONGEST_WAIT {
                 before.told();
                 return Ok(Some(payment));
             }
