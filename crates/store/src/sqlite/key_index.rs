@@ -33,9 +33,14 @@ const FILTER_HASHES: u32 = 9;
 const READ_AT_ONCE: usize = 4096;
 
 const RUNS: &str = "\
-select last_sequence, filter
+select last_sequence
 from idempotency_runs
 order by last_sequence";
+
+const RUN_OF: &str = "\
+select last_sequence, filter
+from idempotency_runs
+where last_sequence = $1";
 
 const SPANS: &str = "\
 select first_sequence, last_sequence
@@ -252,7 +257,12 @@ fn index<'t>(tx: &'t mut Tx<'_>) -> Result<&'t mut KeyIndex, Error> {
 }
 
 fn read(tx: &mut Tx<'_>) -> Result<Known, Error> {
-    let runs = tx.query(RUNS, &[])?.iter().map(run_of).collect::<Result<Vec<_>, Error>>()?;
+    // One after the other: of all of them together there would be two copies for a moment.
+    let mut runs = Vec::new();
+    for run in &tx.query(RUNS, &[])? {
+        let last_sequence: i64 = run.get("last_sequence")?;
+        runs.push(run_of(&tx.query_one(RUN_OF, &[last_sequence.into()])?)?);
+    }
     let mut last = runs.last().map_or(0, |run| run.last_sequence);
     let mut newest = BTreeSet::new();
     loop {
