@@ -33,8 +33,8 @@ impl Ended {
 }
 
 impl App {
-    /// Stores what attempts at one endpoint brought. What arrived is one transaction, which waits for nobody; each of the others
-    /// has its own, so that none holds what concerns one object while it waits for what concerns another.
+    /// Stores what attempts at one endpoint brought. What arrived is one transaction, which waits for no other delivery; each of
+    /// the others has its own, so that none holds what concerns one object while it waits for what concerns another.
     ///
     /// # Errors
     /// The first of those that kept something from being stored. Its lease runs out, and it is sent once more.

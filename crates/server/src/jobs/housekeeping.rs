@@ -9,7 +9,6 @@ use store::queries::{documents, idempotency};
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::error::Failure;
 
 const PERIOD: Duration = Duration::from_secs(3600);
 /// After each part: those who pay go first.
@@ -20,28 +19,45 @@ pub(super) async fn run(app: App, mut stop: watch::Receiver<bool>) {
         by_parts(&app, &mut stop, "old idempotency keys can't be deleted", idempotency::forget).await;
         by_parts(&app, &mut stop, "the files of old documents can't be dropped", documents::drop_old_files).await;
         by_parts(&app, &mut stop, "webhooks put off too far can't be made due", deliveries::bring_back).await;
-        if let Err(failure) = call_forgotten(&app, &stop).await {
-            tracing::error!(%failure, "webhooks that nobody called can't be made due");
-        }
-        tokio::select! {
-            () = tokio::time::sleep(PERIOD) => {}
-            _ = stop.changed() => {}
-        }
+        call_forgotten(&app, &mut stop).await;
+        rest(PERIOD, &mut stop).await;
     }
 }
 
 /// Looks at the first open webhook of each object, and writes only where one waits for nobody.
-async fn call_forgotten(app: &App, stop: &watch::Receiver<bool>) -> Result<(), Failure> {
-    let mut after = Some(LookedAt::default());
-    while let Some(from) = after.filter(|_| !*stop.borrow()) {
-        let (forgotten, next) = app.read(move |tx, _| Ok(deliveries::uncalled(tx, from.clone())?)).await?;
+async fn call_forgotten(app: &App, stop: &mut watch::Receiver<bool>) {
+    const FAULT: &str = "webhooks that nobody called can't be made due";
+    let (mut after, mut called) = (Some(LookedAt::nothing()), 0_usize);
+    while let Some(from) = after.take().filter(|_| !*stop.borrow()) {
+        let looked = app.read(move |tx, _| Ok(deliveries::uncalled(tx, from.clone())?)).await;
+        let (forgotten, next) = looked.unwrap_or_else(|failure| {
+            tracing::error!(%failure, "{FAULT}");
+            (Vec::new(), None)
+        });
         for object in forgotten {
-            app.commit(move |tx, _| Ok(deliveries::call(tx, &object)?)).await?;
+            match app.commit(move |tx, _| Ok(deliveries::call_forgotten(tx, &object)?)).await {
+                Ok(is_called) => called += usize::from(is_called),
+                Err(failure) => tracing::error!(%failure, "{FAULT}"),
+            }
+            rest(REST, stop).await;
+            if *stop.borrow() {
+                return;
+            }
         }
         after = next;
-        tokio::time::sleep(REST).await;
+        rest(REST, stop).await;
     }
-    Ok(())
+    if called > 0 {
+        tracing::warn!(called, "webhooks waited that nobody had called");
+    }
+}
+
+/// Until the server stops at the longest, however often somebody has rested since it was told to.
+async fn rest(pause: Duration, stop: &mut watch::Receiver<bool>) {
+    tokio::select! {
+        () = tokio::time::sleep(pause) => {}
+        _ = stop.wait_for(|is_stopping| *is_stopping) => {}
+    }
 }
 
 /// Until `part` says that nothing is left: each a short transaction of its own, and others write between.
@@ -60,9 +76,6 @@ async fn by_parts(
                 return;
             }
         }
-        tokio::select! {
-            () = tokio::time::sleep(REST) => {}
-            _ = stop.changed() => {}
-        }
+        rest(REST, stop).await;
     }
 }

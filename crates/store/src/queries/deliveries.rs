@@ -19,7 +19,7 @@ pub use ahead::{bring_back, plans_of_bringing_back};
 pub use arrived::delivered;
 pub use owed::{Owed, owed_in};
 pub use plans::{plans, plans_behind};
-pub use uncalled::{LookedAt, Object, call, plan_of_looking, uncalled};
+pub use uncalled::{LookedAt, Object, call_forgotten, plans_of_looking, uncalled};
 
 use std::time::Duration;
 
@@ -145,19 +145,20 @@ set status = $5, attempts = $6, round_attempts = $7, next_retry_at = $8, last_st
 where organization_id = $1 and mode = $2 and event_id = $3 and endpoint_id = $4 and lease_token = $11
 and (status = 'pending' or $5 <> 'pending')";
 
-/// The first of an object that has only waited so far. One that failed before goes at its own time.
-const CALL_NEXT: &str = "\
+/// Of an object. Locked, so that one which somebody is just taking out of the order is passed over.
+const FIRST: &str = "\
+select event_id
+from webhook_deliveries
+where organization_id = $1 and mode = $2 and endpoint_id = $3 and object_id = $4 and '' || status = 'pending' and by_hand = 0
+order by sequence
+limit 1";
+
+/// Those that have only waited so far, by their keys, as [`LEASE`]. One that failed before goes at its own time.
+const CALL: &str = "\
 update webhook_deliveries
-set next_retry_at = $5, updated_at = case when updated_at > $5 then updated_at else $5 end
-where endpoint_id = $3 and object_id = $4 and '' || status = 'pending' and by_hand = 0 and attempts = 0 and next_retry_at > $5
-    and organization_id = $1 and mode = $2
-    and sequence = (
-        select min(first.sequence)
-        from webhook_deliveries as first
-        where first.endpoint_id = $3
-        and first.object_id = $4
-        and '' || first.status = 'pending'
-        and first.by_hand = 0)";
+set next_retry_at = $4, updated_at = case when updated_at > $4 then updated_at else $4 end
+where organization_id = $1 and mode = $2 and endpoint_id = $3 and status || '' = 'pending' and by_hand = 0 and attempts = 0
+and next_retry_at > $4 and event_id in ({events})";
 
 /// It leaves the order until it ends: it waits for no other, and no other for it. One that is open and whose turn it is has
 /// its place in the order and keeps it, so that those behind it still come after it. What an attempt under way comes to is not
@@ -396,24 +397,36 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error>
 /// Makes due what is the first of an object now that `delivery` has ended. Whoever is publishing what comes behind that one has locked
 /// it ([`BEHIND`]) and is waited for, or sees that it has ended.
 pub fn call_next(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
-    call_first(tx, delivery.scope, delivery.endpoint, &delivery.object_id)
+    call_first(tx, delivery.scope, delivery.endpoint, &delivery.object_id).map(drop)
 }
 
-fn call_first(tx: &mut Tx<'_>, scope: Scope, endpoint: Id<WebhookEndpoint>, object: &str) -> Result<(), Error> {
-    if domain::planted!(Defect::NextNotCalled) {
-        return Ok(());
+/// Whether it was called.
+fn call_first(tx: &mut Tx<'_>, scope: Scope, endpoint: Id<WebhookEndpoint>, object: &str) -> Result<bool, Error> {
+    let to = key(scope, &endpoint.to_string());
+    let first = tx.query(&format!("{FIRST}{}", tx.lock_suffix()), &first_of(&to, object))?;
+    let events = first.iter().map(|row| row.get("event_id")).collect::<Result<Vec<_>, _>>()?;
+    call(tx, &to, events.into_iter())
+}
+
+/// The values of [`FIRST`].
+fn first_of(to: &[Value; 3], object: &str) -> Vec<Value> {
+    to.iter().cloned().chain([object.into()]).collect()
+}
+
+/// Whether any of them was not due yet, which it is now.
+fn call(tx: &mut Tx<'_>, to: &[Value; 3], events: impl ExactSizeIterator<Item = String>) -> Result<bool, Error> {
+    if events.len() == 0 || domain::planted!(Defect::NextNotCalled) {
+        return Ok(false);
     }
-    let values = of_object(tx, scope, endpoint, object);
-    if tx.execute(CALL_NEXT, &values)? > 0 {
+    let (events, ids) = listed(5, events);
+    let mut values = Vec::from(to.clone());
+    values.push(tx.now().micros().into());
+    values.extend(ids);
+    let is_called = tx.execute(&CALL.replace("{events}", &events), &values)? > 0;
+    if is_called {
         tx.wake(Worker::Deliveries);
     }
-    Ok(())
-}
-
-/// The values of [`CALL_NEXT`].
-fn of_object(tx: &Tx<'_>, scope: Scope, endpoint: Id<WebhookEndpoint>, object: &str) -> [Value; 5] {
-    let [organization, mode, object] = key(scope, object);
-    [organization, mode, endpoint.to_string().into(), object, tx.now().micros().into()]
+    Ok(is_called)
 }
 
 /// By its key, as [`LEASE`].

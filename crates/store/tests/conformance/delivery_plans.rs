@@ -52,7 +52,7 @@ async fn a_look_passes_over_no_other_endpoint(world: &World) {
             let mut plans = Vec::from(deliveries::plans(tx, &delivery)?);
             plans.extend(endpoints::plans_of_giving_up(tx, &delivery)?);
             plans.extend(deliveries::plans_of_bringing_back(tx, &delivery)?);
-            plans.push(deliveries::plan_of_looking(tx, &delivery)?);
+            plans.extend(deliveries::plans_of_looking(tx, &delivery)?);
             tx.execute("delete from webhook_deliveries", &[])?;
             Ok::<_, Error>(plans)
         });
@@ -70,13 +70,14 @@ async fn a_look_passes_over_no_other_endpoint(world: &World) {
                 // The part that belongs to an endpoint, in the order of time; and those before it by its object.
                 "due" | "next due" => assert!(due == 1 && open == 1, "{told}"),
                 "open" => assert!(due == 1 && open == 0, "{told}"),
-                "next" | "next object" => assert!(due == 0 && open == 1, "{told}"),
+                "next" | "next object" | "next endpoint" => assert!(due == 0 && open == 1, "{told}"),
                 // Some of all, each by its key.
                 _ => assert!(due == 0 && open == 0, "{told}"),
             }
-            // Many may be due since the same moment: all that one object's first kept waiting are called together.
+            // Many may be due since the same moment: all that happened to many objects at once. A look that is made once for each
+            // endpoint may sort where nobody has counted yet.
             let sorts = plan.contains("TEMP B-TREE") || plan.contains("Sort");
-            assert!(what == "owed" || !sorts, "{told}");
+            assert!(matches!(what, "owed" | "next endpoint") || !sorts, "{told}");
         }
         store.close().await;
     }

@@ -10,11 +10,10 @@ use crate::error::Error;
 use crate::queries::{listed, read_id};
 use crate::sql::{Row, Value};
 use crate::tx::Tx;
-use crate::wakes::Worker;
 
 /// By its key, as [`super::LEASE`].
 pub(super) const HELD: &str = "\
-select event_id, lease_token
+select event_id, by_hand, lease_token
 from webhook_deliveries
 where organization_id = $1 and mode = $2 and endpoint_id = $3 and status || '' = 'pending' and event_id in ({events})";
 
@@ -34,13 +33,6 @@ select tried.event_id, (
 from webhook_deliveries as tried
 where tried.organization_id = $1 and tried.mode = $2 and tried.endpoint_id = $3 and tried.event_id in ({events})";
 
-/// As [`super::CALL_NEXT`]; each by its key, as [`super::LEASE`].
-pub(super) const CALL: &str = "\
-update webhook_deliveries
-set next_retry_at = $4, updated_at = case when updated_at > $4 then updated_at else $4 end
-where organization_id = $1 and mode = $2 and endpoint_id = $3 and status || '' = 'pending' and by_hand = 0 and attempts = 0
-and next_retry_at > $4 and event_id in ({events})";
-
 const DELIVERED: &str = "\
 update webhook_deliveries
 set status = 'delivered', attempts = attempts + 1, round_attempts = round_attempts + 1, next_retry_at = null,
@@ -57,52 +49,58 @@ pub fn delivered(
     claimed: &[&ClaimedDelivery],
 ) -> Result<Vec<Id<Event>>, Error> {
     let to = key(endpoint.scope, &endpoint.id.to_string());
-    let now: Value = tx.now().micros().into();
-    let mut ended = locked(tx, &to, claimed.iter().map(|held| held.delivery.event))?;
-    ended.retain(|held| claimed.iter().any(|one| (one.delivery.event, one.lease_token) == *held));
-    let mut ended: Vec<_> = ended.into_iter().map(|(event, _)| event).collect();
+    let mut ended = Vec::with_capacity(claimed.len());
+    for open in locked(tx, &to, claimed.iter().map(|held| held.delivery.event))? {
+        let is_held =
+            claimed.iter().any(|held| (held.delivery.event, held.lease_token) == (open.event, open.lease_token));
+        ended.extend(is_held.then_some(open.event));
+    }
     // What is being given up is looked for by the times of its next tries: they stay as they are.
     let waiting = match endpoint.giving_up {
         Some(_) => Vec::new(),
         None => next_of(tx, &to, &ended)?,
     };
-    let called = locked(tx, &to, waiting.iter().map(|waits| waits.event))?;
-    let is_called = |waits: &Waits| called.iter().any(|&(event, _)| event == waits.event);
+    let mut called = locked(tx, &to, waiting.iter().map(|waits| waits.event))?;
+    // One that somebody took out of the order meanwhile leaves its turn to another.
+    called.retain(|open| !open.by_hand);
+    let is_called = |waits: &Waits| called.iter().any(|open| open.event == waits.event);
     ended.retain(|event| waiting.iter().all(|waits| waits.behind != *event || is_called(waits)));
     if ended.is_empty() {
         return Ok(ended);
     }
     let (events, ids) = listed(6, ended.iter().map(Id::to_string));
     let mut values = Vec::from(to.clone());
-    values.extend([i64::from(status_code).into(), now.clone()]);
+    values.extend([i64::from(status_code).into(), tx.now().micros().into()]);
     values.extend(ids);
     tx.execute(&DELIVERED.replace("{events}", &events), &values)?;
-    if called.is_empty() || domain::planted!(Defect::NextNotCalled) {
-        return Ok(ended);
-    }
-    let (events, ids) = listed(5, called.iter().map(|(event, _)| event.to_string()));
-    let mut values = Vec::from(to);
-    values.push(now);
-    values.extend(ids);
-    if tx.execute(&CALL.replace("{events}", &events), &values)? > 0 {
-        tx.wake(Worker::Deliveries);
-    }
+    super::call(tx, &to, called.iter().map(|open| open.event.to_string()))?;
     Ok(ended)
 }
 
-/// Which of them are open and nobody else is about to change, and with which token they were last held.
+/// One that nobody else is about to change.
+struct Open {
+    event: Id<Event>,
+    by_hand: bool,
+    /// With which it was last held.
+    lease_token: i64,
+}
+
+/// Those of them that are open, without those that somebody else is about to change.
 fn locked(
     tx: &mut Tx<'_>,
     to: &[Value; 3],
     events: impl ExactSizeIterator<Item = Id<Event>>,
-) -> Result<Vec<(Id<Event>, i64)>, Error> {
+) -> Result<Vec<Open>, Error> {
     if events.len() == 0 {
         return Ok(Vec::new());
     }
     let (events, ids) = listed(4, events.map(|event| event.to_string()));
     let sql = format!("{}{}", HELD.replace("{events}", &events), tx.skip_locked_suffix());
     let values: Vec<Value> = to.iter().cloned().chain(ids).collect();
-    let read = |row: &Row| Ok((read_id(&row.get::<String>("event_id")?)?, row.get("lease_token")?));
+    let read = |row: &Row| {
+        let event = read_id(&row.get::<String>("event_id")?)?;
+        Ok(Open { event, by_hand: row.get::<i64>("by_hand")? != 0, lease_token: row.get("lease_token")? })
+    };
     tx.query(&sql, &values)?.iter().map(read).collect()
 }
 

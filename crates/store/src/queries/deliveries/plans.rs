@@ -2,9 +2,9 @@
 
 use domain::webhook::Delivery;
 
-use super::arrived::{CALL, HELD, NEXT_OF};
+use super::arrived::{HELD, NEXT_OF};
 use super::{
-    BEHIND, CALL_NEXT, DUE, INSERT, IS_BY_HAND, LEASE, NEXT_DUE, OWED, by_now, inserted, of_endpoint, of_object, ready,
+    BEHIND, CALL, DUE, FIRST, INSERT, IS_BY_HAND, LEASE, NEXT_DUE, OWED, by_now, first_of, inserted, of_endpoint, ready,
 };
 use crate::entity::key;
 use crate::error::Error;
@@ -41,10 +41,10 @@ pub fn plans(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<[(&'static str, Str
 
 /// The same for what is done to the one behind one that has ended, and for one that comes behind others.
 pub fn plans_behind(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<[(&'static str, String); 2], Error> {
-    let values = of_object(tx, delivery.scope, delivery.endpoint, &delivery.object_id);
+    let first = first_of(&key(delivery.scope, &delivery.endpoint.to_string()), &delivery.object_id);
     let due_at = BEHIND.replace("{lock}", tx.lock_suffix());
     Ok([
-        ("call", explained(tx, CALL_NEXT, &values)?),
+        ("first", explained(tx, FIRST, &first)?),
         ("publish", explained(tx, &INSERT.replace("{due_at}", &due_at), &inserted(delivery, false))?),
     ])
 }
