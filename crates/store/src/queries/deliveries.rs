@@ -3,8 +3,8 @@
 //! A lease that ends later than any could was taken by a clock that was ahead, and counts as ended.
 //!
 //! What waits for an earlier one of its object is due at the last time there is, [`Timestamp::LATEST`], and is called when its turn
-//! comes: however many wait, a look and the end of an attempt cost no more. (A process of a version before calls all that are due later
-//! than now, these as well.)
+//! comes: however many wait, a look and the end of an attempt cost no more. (A process of a version before calls them only behind one
+//! that had failed; the others are found by whoever looks for what was forgotten, [`call_forgotten`].)
 //!
 //! Each statement asks whether a delivery waits as the one index has it by which it is to go (migration 28): `status = 'pending'` the one
 //! by time, `'' || status = 'pending'` the one by object, and `status || '' = 'pending'` neither, but the key.
@@ -395,7 +395,7 @@ pub fn finish(tx: &mut Tx<'_>, claimed: &ClaimedDelivery) -> Result<bool, Error>
 }
 
 /// Makes due what is the first of an object now that `delivery` has ended. Whoever is publishing what comes behind that one has locked
-/// it ([`BEHIND`]) and is waited for, or sees that it has ended.
+/// it in [`insert_behind`] and is waited for, or sees that it has ended.
 pub fn call_next(tx: &mut Tx<'_>, delivery: &Delivery) -> Result<(), Error> {
     call_first(tx, delivery.scope, delivery.endpoint, &delivery.object_id).map(drop)
 }
