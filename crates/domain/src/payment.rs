@@ -25,7 +25,7 @@ use crate::time::Timestamp;
 
 pub use payable::{Payable, Settlement};
 pub use transaction::{
-    Attempt, LONGEST_CODE_CALL, Recording, Source, Step, Transaction, TransactionStatus, TransactionSummary, Transition,
+    Attempt, Recording, Source, Step, Transaction, TransactionStatus, TransactionSummary, Transition,
 };
 
 /// A session of what has no deadline of its own can be used for so long.
@@ -276,6 +276,7 @@ impl PaymentSession {
             attempt_count: 1,
             questions: 0,
             code_sent_at: None,
+            code_told: false,
             expires_at: None,
             created_at: now.floor_to_second(),
             updated_at: now,

@@ -79,6 +79,10 @@ pub enum Refusal {
     AttemptNotUnknown {
         status: &'static str,
     },
+    /// Nor one whose code may still reach its rail.
+    AttemptCodeOnItsWay {
+        until: Timestamp,
+    },
     KeyAlreadyRevoked,
     TransactionNotRefundable {
         status: &'static str,
@@ -142,6 +146,7 @@ impl Refusal {
             Refusal::NoActiveEndpoint => "no_active_endpoint",
             Refusal::TooManyActiveEndpoints { .. } => "too_many_active_endpoints",
             Refusal::AttemptNotUnknown { .. } => "attempt_not_unknown",
+            Refusal::AttemptCodeOnItsWay { .. } => "attempt_code_on_its_way",
             Refusal::KeyAlreadyRevoked => "key_already_revoked",
             Refusal::TransactionNotRefundable { .. }
             | Refusal::RefundNotSupported
@@ -256,6 +261,10 @@ impl fmt::Display for Refusal {
             ),
             Refusal::AttemptNotUnknown { status } => {
                 write!(f, "This attempt is {status}: only one whose outcome is unknown can be decided by hand.")
+            }
+            Refusal::AttemptCodeOnItsWay { until } => {
+                let until = until.to_text();
+                write!(f, "The code of this attempt may still reach its rail until {until}: decide it after that.")
             }
             Refusal::KeyAlreadyRevoked => f.write_str("This key is revoked already."),
             Refusal::TransactionNotRefundable { status } => {

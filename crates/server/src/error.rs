@@ -63,6 +63,7 @@ impl Failure {
                 | Refusal::NoActiveEndpoint
                 | Refusal::TooManyActiveEndpoints { .. }
                 | Refusal::AttemptNotUnknown { .. }
+                | Refusal::AttemptCodeOnItsWay { .. }
                 | Refusal::KeyAlreadyRevoked
                 | Refusal::TransactionNotRefundable { .. }
                 | Refusal::TransactionAlreadyRefunded

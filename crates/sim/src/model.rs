@@ -165,6 +165,7 @@ pub struct Session {
     pub attempt: Option<String>,
     /// When a code was handed over whose call was not answered.
     pub code_sent_at: Option<i64>,
+    pub code_told: bool,
     pub expires_at: i64,
     pub seen_at: i64,
 }
@@ -308,6 +309,7 @@ impl Side {
                 is_unknown: false,
                 attempt: None,
                 code_sent_at: None,
+                code_told: false,
                 expires_at,
                 seen_at: now,
             };

@@ -96,12 +96,73 @@ fn a_code_that_never_arrived_is_asked_for_again_when_its_call_is_over() {
     assert_eq!((session.status(), session.failure_reason), (SessionStatus::Pending, None));
 }
 
+/// It may be on its way still: a payer who is shown another way to pay would pay twice.
 #[test]
-fn a_rail_that_lost_its_answer_is_believed_when_it_is_asked() {
+fn a_rail_that_lost_its_answer_is_believed_when_its_call_is_over() {
+    let still_three = Report::AwaitingCode { attempts_left: 3 };
     let (mut session, mut attempt) = awaiting_code(3);
     session.submit_code(Some(&mut attempt), at(2)).unwrap();
     session.code_submitted(&mut attempt, Some(at(2)), Called::Lost("no answer".into()), at(3));
-    assert_eq!(attempt.code_on_its_way_until(), None);
-    assert_eq!(session.reported(&mut attempt, &Report::AwaitingCode { attempts_left: 3 }, at(4)), Moved::On);
-    assert_eq!(session.status(), SessionStatus::Pending);
+    assert_eq!(attempt.code_on_its_way_until(), Some(at(32)));
+    let early = session.reported(&mut attempt, &still_three, at(4));
+    assert_eq!((early, session.status(), session.outcome_unknown), (Moved::Nowhere, SessionStatus::Processing, true));
+    let refused = Refusal::AttemptCodeOnItsWay { until: at(32) };
+    assert_eq!(session.resolved(&mut attempt, false, at(31)), Err(refused), "nobody decides while it may arrive");
+    assert_eq!(session.reported(&mut attempt, &still_three, at(32)), Moved::On);
+    assert_eq!((session.status(), session.outcome_unknown), (SessionStatus::Pending, false));
+}
+
+#[test]
+fn what_the_rail_counted_of_a_lost_code_is_believed_at_once() {
+    let (mut session, mut attempt) = awaiting_code(3);
+    session.submit_code(Some(&mut attempt), at(2)).unwrap();
+    session.code_submitted(&mut attempt, Some(at(2)), Called::Lost("no answer".into()), at(3));
+    assert_eq!(session.reported(&mut attempt, &Report::AwaitingCode { attempts_left: 2 }, at(4)), Moved::On);
+    assert_eq!((session.status(), session.failure_reason), (SessionStatus::Pending, Some(FailureReason::WrongCode)));
+}
+
+/// Whoever called may wait for the answer for longer than the rail needs to tell it by itself.
+#[test]
+fn what_the_rail_said_of_a_code_outlives_its_call() {
+    let words = [
+        (Report::AwaitingCode { attempts_left: 2 }, SessionStatus::Pending),
+        (Report::Processing, SessionStatus::Processing),
+    ];
+    for (word, status) in words {
+        for called in [Called::Lost("a reset".into()), Called::Refused(FailureReason::ProviderError)] {
+            let (mut session, mut attempt) = awaiting_code(3);
+            session.submit_code(Some(&mut attempt), at(2)).unwrap();
+            assert_eq!(session.reported(&mut attempt, &word, at(3)), Moved::On);
+            assert!(attempt.is_code_on_its_way(at(3)) && !attempt.awaits_word_of_code(at(3)), "its call goes on");
+            let moved = session.code_submitted(&mut attempt, Some(at(2)), called, at(4));
+            assert_eq!((moved, session.status(), session.outcome_unknown), (Moved::Nowhere, status, false));
+        }
+    }
+}
+
+/// The process that handed it over died, and the rail is silent: a person has to be able to decide.
+#[test]
+fn a_code_that_nobody_tells_of_is_unknown_when_its_call_is_over() {
+    let silence = || Called::Lost("nobody heard its answer".into());
+    let (mut session, mut attempt) = awaiting_code(3);
+    session.submit_code(Some(&mut attempt), at(2)).unwrap();
+    let early = session.repeated(&mut attempt, silence(), Timestamp::from_micros(at(32).micros() - 1));
+    assert_eq!((early, attempt.step()), (Moved::Nowhere, Step::Waiting));
+    assert_eq!(session.repeated(&mut attempt, silence(), at(32)), Moved::On);
+    assert_eq!((attempt.step(), session.outcome_unknown), (Step::Unknown, true));
+    assert_eq!(session.repeated(&mut attempt, silence(), at(33)), Moved::Nowhere);
+    assert_eq!(session.resolved(&mut attempt, false, at(34)), Ok(Moved::ToFailed));
+}
+
+/// It may take effect still: a code that could be typed once more would let the payer leave for another method.
+#[test]
+fn an_older_answer_to_the_start_gives_no_code_back() {
+    let next_action = NextAction::Otp { length: 6, resend_after_s: 30, attempts_left: 3 };
+    let (mut session, mut attempt) = awaiting_code(3);
+    session.submit_code(Some(&mut attempt), at(2)).unwrap();
+    session.code_submitted(&mut attempt, Some(at(2)), Called::Lost("no answer".into()), at(3));
+    assert!(!session.repeat_start(&mut attempt), "the start had been answered");
+    let started = Started { next_action, rail_reference: None };
+    assert_eq!(session.started(&mut attempt, Called::Answered(started), at(4)), Moved::Nowhere);
+    assert_eq!((attempt.step(), session.status()), (Step::Unknown, SessionStatus::Processing));
 }

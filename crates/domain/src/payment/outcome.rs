@@ -45,6 +45,8 @@ impl PaymentSession {
             }
             // Who makes the call once more says by `repeated` what came of it.
             (Step::Sending, Called::Refused(_) | Called::Lost(_)) if transaction.is_start_repeated() => Moved::Nowhere,
+            // An answer of before told the payer the way on: what was lost since, a code, may take effect still.
+            (Step::Unknown, Called::Answered(_)) if self.next_action.is_some() => Moved::Nowhere,
             (Step::Sending | Step::Unknown, Called::Answered(started)) => self.accepted(transaction, started, now),
             (Step::Sending | Step::Unknown, Called::Refused(reason)) => self.fail(transaction, reason, now),
             (Step::Sending | Step::Unknown, Called::Lost(_)) if crate::planted!(Defect::LostStartFails) => {
@@ -55,15 +57,16 @@ impl PaymentSession {
     }
 
     /// The call that starts the payment was lost, and is made once more, of a rail that knows the second for the first. Until it has
-    /// ended nobody else decides. Whether it may be.
+    /// ended nobody else decides. Whether it may be: what told the payer the way on arrived, and what was lost since is another call.
     pub fn repeat_start(&self, transaction: &mut Transaction) -> bool {
         self.enter(transaction);
-        let may_be = match transaction.step {
-            Step::Unknown => transaction.parked.is_none() && transaction.status == TransactionStatus::Processing,
-            // The last such call never ended.
-            Step::Sending => transaction.is_start_repeated(),
-            Step::Waiting | Step::Settled => false,
-        };
+        let may_be = self.next_action.is_none()
+            && match transaction.step {
+                Step::Unknown => transaction.parked.is_none() && transaction.status == TransactionStatus::Processing,
+                // The last such call never ended.
+                Step::Sending => transaction.is_start_repeated(),
+                Step::Waiting | Step::Settled => false,
+            };
         if may_be {
             transaction.step = Step::Sending;
         }
@@ -76,8 +79,18 @@ impl PaymentSession {
         match called {
             Called::Answered(_) => self.started(transaction, called, now),
             Called::Refused(_) | Called::Lost(_) if transaction.is_start_repeated() => self.lose(transaction, now),
+            // Whoever handed over the code has died, and the rail says nothing of it either.
+            Called::Lost(_) if self.is_code_unheard_of(transaction, now) => self.lose(transaction, now),
             Called::Refused(_) | Called::Lost(_) => Moved::Nowhere,
         }
+    }
+
+    /// Whether the call that brings a code is over, and nobody has told what came of it.
+    fn is_code_unheard_of(&self, transaction: &Transaction, now: Timestamp) -> bool {
+        self.status == SessionStatus::Processing
+            && transaction.step == Step::Waiting
+            && self.awaits_code()
+            && !transaction.is_code_on_its_way(now)
     }
 
     fn accepted(&mut self, transaction: &mut Transaction, started: Started, now: Timestamp) -> Moved {
@@ -132,13 +145,14 @@ impl PaymentSession {
         self.status = SessionStatus::Processing;
         self.failure_reason = None;
         transaction.code_sent_at = Some(now);
+        transaction.code_told = false;
         self.set_expiry(transaction);
         self.touch(now);
         Ok(())
     }
 
-    /// What the call brought that submits a code, on its way since `sent_at`. The rail's own word may have been faster, and the
-    /// payer has sent another code since: that one is on its way still, and a call that failed says nothing about it.
+    /// What the call brought that submits a code, on its way since `sent_at`. The rail's own word about that code may have been
+    /// faster, and the payer may have sent another since, which is on its way still: a call that failed says nothing of either.
     pub fn code_submitted(
         &mut self,
         transaction: &mut Transaction,
@@ -148,12 +162,15 @@ impl PaymentSession {
     ) -> Moved {
         self.enter(transaction);
         let is_latest = transaction.code_sent_at.is_none() || transaction.code_sent_at == sent_at;
-        if is_latest {
-            transaction.code_sent_at = None;
+        let is_told = transaction.code_told;
+        // What was lost may be on its way still: a word that knows nothing of it may be older.
+        let may_arrive = matches!(called, Called::Lost(_)) && !is_told && !crate::planted!(Defect::OldWordReopens);
+        if is_latest && !may_arrive {
+            transaction.no_code_is_sent();
         }
         match (transaction.step, called) {
             (_, Called::Answered(report)) => self.reported(transaction, &report, now),
-            (_, Called::Refused(_) | Called::Lost(_)) if !is_latest => Moved::Nowhere,
+            (_, Called::Refused(_) | Called::Lost(_)) if !is_latest || is_told => Moved::Nowhere,
             // The outcome was faster than this answer: a refusal of the call takes nothing back.
             (Step::Settled, _) => Moved::Nowhere,
             (Step::Unknown, Called::Refused(_)) if transaction.parked.is_some() => Moved::Nowhere,
@@ -217,6 +234,7 @@ impl PaymentSession {
                     if self.awaits_code() {
                         // The rail took the code: there is nothing left to type.
                         self.next_action = None;
+                        transaction.code_told = transaction.code_sent_at.is_some();
                     }
                     self.process(transaction, now)
                 }
@@ -229,9 +247,7 @@ impl PaymentSession {
     /// A person who looked it up decides what nobody else can tell.
     pub fn resolved(&mut self, transaction: &mut Transaction, paid: bool, now: Timestamp) -> Result<Moved, Refusal> {
         self.enter(transaction);
-        if !transaction.is_undecided() {
-            return Err(Refusal::AttemptNotUnknown { status: transaction.status.as_str() });
-        }
+        transaction.refuse_unless_undecided(now)?;
         assert!(!transaction.status.is_paid(), "paid is final");
         transaction.parked = None;
         Ok(if paid {
@@ -246,7 +262,7 @@ impl PaymentSession {
         assert_ne!(self.status, SessionStatus::Succeeded, "a session succeeds once");
         self.close_if_expired(transaction, now);
         transaction.step = Step::Settled;
-        transaction.code_sent_at = None;
+        transaction.no_code_is_sent();
         transaction.failure_reason = None;
         transaction.parked = None;
         transaction.go(TransactionStatus::Completed, now);
@@ -263,7 +279,7 @@ impl PaymentSession {
         assert_ne!(self.status, SessionStatus::Succeeded, "paid is final for its session too");
         self.close_if_expired(transaction, now);
         transaction.step = Step::Settled;
-        transaction.code_sent_at = None;
+        transaction.no_code_is_sent();
         let was_open = self.is_open();
         match transaction.status {
             TransactionStatus::Pending | TransactionStatus::Processing => {
@@ -325,7 +341,7 @@ impl PaymentSession {
             Some(NextAction::Otp { attempts_left, .. }) => left < attempts_left,
             _ => false,
         };
-        if transaction.is_code_on_its_way(now) && !is_tried && !crate::planted!(Defect::OldWordReopens) {
+        if transaction.awaits_word_of_code(now) && !is_tried && !crate::planted!(Defect::OldWordReopens) {
             return Moved::Nowhere;
         }
         // The answer to a question of before may have overtaken the rail's word about the code.
@@ -354,6 +370,7 @@ impl PaymentSession {
             }
         }
         transaction.step = Step::Waiting;
+        transaction.code_told = transaction.code_sent_at.is_some();
         self.outcome_unknown = false;
         self.status = SessionStatus::Pending;
         self.set_expiry(transaction);

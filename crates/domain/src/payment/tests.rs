@@ -322,7 +322,7 @@ fn a_lost_answer_is_settled_by_the_rail_only() {
       start, wave: Nowhere → processing/processing, unknown, outcome_unknown
       start, afrimoney: Nowhere → processing/processing, unknown, outcome_unknown
       start, qmoney: On → pending/processing, waiting, otp, 3 left
-      code: On → pending/processing, waiting, otp, 3 left
+      code: Nowhere → processing/processing, unknown, outcome_unknown, otp, 3 left
       start, then cancelled: Nowhere → processing/processing, unknown, outcome_unknown
     awaiting code, 2
       start, wave: Nowhere → processing/processing, unknown, outcome_unknown

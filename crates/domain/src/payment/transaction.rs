@@ -18,7 +18,7 @@ use crate::scope::Scope;
 use crate::time::Timestamp;
 
 /// The call that brings a code to its rail is over after this, whatever became of it.
-pub const LONGEST_CODE_CALL: Duration = Duration::from_secs(30);
+const LONGEST_CODE_CALL: Duration = Duration::from_secs(30);
 
 /// An attempt's id is the reference towards its rail, so nothing is ever charged twice for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +66,9 @@ pub struct Transaction {
     /// When a code was handed over whose call has not been answered.
     #[serde(default)]
     pub(super) code_sent_at: Option<Timestamp>,
+    /// The rail has said by itself what came of that code.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) code_told: bool,
     /// From when on readers are told that it expired, while it waits for its payer; what was stored before this was goes by
     /// its timer alone.
     #[serde(default)]
@@ -276,6 +279,7 @@ impl Transaction {
             attempt_count: 1,
             questions: 0,
             code_sent_at: None,
+            code_told: false,
             expires_at: None,
             created_at: now.floor_to_second(),
             updated_at: now,
@@ -322,6 +326,17 @@ impl Transaction {
         self.step == Step::Unknown
             || self.parked.is_some()
             || (self.step != Step::Settled && self.status == TransactionStatus::Processing && !self.is_start_repeated())
+    }
+
+    /// No person decides what is known, or what its rail may be taking in this moment.
+    pub fn refuse_unless_undecided(&self, now: Timestamp) -> Result<(), Refusal> {
+        if !self.is_undecided() {
+            return Err(Refusal::AttemptNotUnknown { status: self.status.as_str() });
+        }
+        match self.code_on_its_way_until() {
+            Some(until) if self.awaits_word_of_code(now) => Err(Refusal::AttemptCodeOnItsWay { until }),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Whether the call that starts it is made once more, or was when its process died.
@@ -483,13 +498,24 @@ impl Transaction {
         self.code_sent_at
     }
 
-    /// Until when a code may be on its way: what is heard of the attempt before then may be older than the code.
+    /// Until when a code may be on its way, whose call goes on or was lost.
     pub fn code_on_its_way_until(&self) -> Option<Timestamp> {
         self.code_sent_at.map(|at| at.plus(LONGEST_CODE_CALL))
     }
 
+    pub(super) fn no_code_is_sent(&mut self) {
+        self.code_sent_at = None;
+        self.code_told = false;
+    }
+
+    /// Whether the call that brings a code may go on, or what it brought may still arrive.
     pub fn is_code_on_its_way(&self, now: Timestamp) -> bool {
         self.code_on_its_way_until().is_some_and(|until| now < until)
+    }
+
+    /// Whether what is heard of the attempt may be older than its code, of which its rail has said nothing yet.
+    pub(super) fn awaits_word_of_code(&self, now: Timestamp) -> bool {
+        self.is_code_on_its_way(now) && !self.code_told
     }
 
     pub fn expires_at(&self) -> Option<Timestamp> {

@@ -7,7 +7,7 @@ mod again;
 use std::time::Duration;
 
 use domain::job::{ClaimedJob, Job};
-use domain::payment::{LONGEST_CODE_CALL, Moved, PaymentSession, Step, Transaction};
+use domain::payment::{Moved, PaymentSession, Step, Transaction};
 use domain::rail::{Called, FailureReason, Report};
 use domain::{Id, Scope, Timestamp};
 use store::Tx;
@@ -255,7 +255,7 @@ impl App {
         let called = match self.rails().named(scope.mode, &order.transaction.attempt().rail) {
             None => Called::Lost("the rail is not configured any more".into()),
             // By the end of its call nobody would wait for it: others may have asked, and the payer have paid in another way.
-            Some(_) if since.elapsed(self.store()) > LONGEST_CODE_CALL.saturating_sub(RAIL_TIMEOUT) => {
+            Some(_) if since.elapsed(self.store()) > insist::LATEST_BEGINNING => {
                 Called::Lost("the code could not be handed over in time".into())
             }
             Some(rail) => in_time(rail.submit_code(order, code)).await,

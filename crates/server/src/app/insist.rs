@@ -18,9 +18,10 @@ pub(super) const PAUSE: Duration = Duration::from_millis(250);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// A job's: nobody else does the work anew before it ends.
 pub(super) const LEASE: Duration = super::payments::INLINE_LEASE;
-/// Where it is longer than this since a job was claimed, a call to a rail, which lasts up to 20 s, could outlast the lease: whoever
-/// took over could have called, and a person have decided, before it.
-const LATEST_BEGINNING: Duration = Duration::from_secs(5);
+/// Where it is longer than this since a job was claimed, or since a code came, a call to a rail, which lasts up to 20 s, could outlast
+/// the 30 s in which nobody else says what came of it: whoever took over could have called, and a person have decided, before it.
+/// Five of them are left for clocks that are apart.
+pub(super) const LATEST_BEGINNING: Duration = Duration::from_secs(5);
 
 /// While the books are in doubt a refund waits, and is looked at as often.
 const DOUBT_PAUSE: Duration = Duration::from_secs(30);

@@ -184,9 +184,15 @@ fn ask_later(tx: &mut Tx<'_>, transaction: &mut Transaction) -> Result<(), Failu
     match transaction.next_question(now) {
         Some(_) if domain::planted!(Defect::QuestionForgotten) => jobs::cancel(tx, job)?,
         Some(pause) => {
-            // At the end of a code's call at once: nobody else answers who handed it over, if that request died.
+            // At the end of a code's call at once: nobody else answers who handed it over, if that request died. Once the call is
+            // lost, before that as well: what came of the code counts whenever the rail knows it.
             let end_of_call = transaction.code_on_its_way_until().filter(|until| now < *until);
-            jobs::schedule(tx, transaction.scope, job, end_of_call.unwrap_or_else(|| now.plus(pause)))?;
+            let next = match (end_of_call, transaction.step()) {
+                (Some(until), Step::Unknown) => until.min(now.plus(pause)),
+                (Some(until), Step::Sending | Step::Waiting | Step::Settled) => until,
+                (None, _) => now.plus(pause),
+            };
+            jobs::schedule(tx, transaction.scope, job, next)?;
         }
         None => jobs::cancel(tx, job)?,
     }

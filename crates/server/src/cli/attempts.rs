@@ -281,9 +281,7 @@ async fn question(store: &Store, id: Id<Transaction>, outcome: Outcome) -> Resul
         Ok::<_, Failure>((transaction, tx.now()))
     });
     let (transaction, now) = looked.await?;
-    if !transaction.is_undecided() {
-        return Err(Failure::from(Refusal::AttemptNotUnknown { status: transaction.status().as_str() }).into());
-    }
+    transaction.refuse_unless_undecided(now).map_err(Failure::from)?;
     let age = now.since(transaction.created_at);
     let is_in_doubt = transaction.step() == Step::Unknown || transaction.parked.is_some() || age > LONG_PROCESSING;
     let warning = match is_in_doubt {

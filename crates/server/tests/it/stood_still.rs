@@ -22,10 +22,8 @@ use crate::cli::place::Place;
 use crate::world::{QUIET, World};
 
 const LEASE: Duration = Duration::from_secs(31);
-/// By the clock that measures waits: longer than a claim is taken for fresh.
+/// By the clock that measures waits: longer than a claim, or a code, is taken for fresh.
 const STANDSTILL: Duration = Duration::from_secs(6);
-/// And than a code can wait and still be called for as long as nobody asks.
-const STANDSTILL_WITH_A_CODE: Duration = Duration::from_secs(11);
 
 #[derive(Clone, Copy)]
 enum Standstill {
@@ -228,7 +226,7 @@ async fn a_code_is_not_handed_over_by_whoever_stood_still() {
         network.arm();
         let others = async {
             network.stands.notified().await;
-            standstill.lasts(&world, STANDSTILL_WITH_A_CODE).await;
+            standstill.lasts(&world, STANDSTILL).await;
 
             let question = hold(&world, Job::AskRail(asked_for_it)).await;
             assert!(jobs::run_one(&world.app, question).await);

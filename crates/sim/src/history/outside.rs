@@ -317,9 +317,8 @@ impl History {
                             side.hear(&id, word_of_second_start(called), now);
                         }
                         Heard::Asked { transaction, report } => {
-                            if let Some(word) = word_of_report(report) {
-                                side.hear(&transaction.to_string(), word, now);
-                            }
+                            let is_question = matches!(claimed.job, Job::AskRail(_));
+                            side.asked(&transaction.to_string(), word_of_report(report), is_question, now);
                         }
                         Heard::Early { transaction, .. } => {
                             step_before = side.attempts.get(&transaction.to_string()).map(|attempt| attempt.step);

@@ -151,7 +151,7 @@ impl Side {
             return Err("validation_failed");
         }
         if !is_begun && carries.is_some() && asked.kind == Kind::Link {
-            self.refuse_unless_room(&asked.object, current.as_deref().filter(|_| goes_on.is_none()))?;
+            self.refuse_unless_room(&asked.object, current.as_deref().filter(|_| goes_on.is_none()), now)?;
         }
         // From here on nothing is refused.
         if goes_on.is_none()
@@ -178,6 +178,7 @@ impl Side {
             is_unknown: false,
             attempt: None,
             code_sent_at: None,
+            code_told: false,
             expires_at: match asked.kind {
                 Kind::Checkout => self.checkouts[&asked.object].expires_at,
                 Kind::Invoice => now + DAY,
@@ -277,15 +278,38 @@ impl Side {
         session.state = SessionState::Processing;
         session.reason = None;
         session.code_sent_at = Some(now);
+        session.code_told = false;
         session.seen_at = session.seen_at.max(now);
         self.show(id, true, now);
     }
 
-    /// The call that brought the code of an attempt was answered.
+    /// The call that brought the code of an attempt has ended. What was lost may still arrive; what the network has said of the code
+    /// meanwhile counts more than that the call failed.
     pub fn code_answered(&mut self, attempt: &str, word: Word, now: i64) {
         let session = self.attempts[attempt].session.clone().expect("only an attempt asks for a code");
-        self.sessions.get_mut(&session).expect("an attempt has a session").code_sent_at = None;
+        let session = self.sessions.get_mut(&session).expect("an attempt has a session");
+        let is_told = std::mem::take(&mut session.code_told);
+        if word != Word::CodeLost || is_told {
+            session.code_sent_at = None;
+        }
+        if is_told && matches!(word, Word::CodeLost | Word::CodeRefused(_)) {
+            return;
+        }
         self.hear(attempt, word, now);
+    }
+
+    /// What the network said when it was asked. Where that is nothing, who handed over a code and died says nothing either: nobody
+    /// knows, once the question is the one that is owed for that.
+    pub fn asked(&mut self, id: &str, word: Option<Word>, is_owed: bool, now: i64) {
+        let Some(attempt) = self.attempts.get(id) else { return };
+        let session = attempt.session.as_ref().map(|session| &self.sessions[session]);
+        match word {
+            Some(word) => self.hear(id, word, now),
+            None if is_owed && session.is_some_and(|session| session.has_unheard_code(attempt, now)) => {
+                self.hear(id, Word::CodeLost, now);
+            }
+            None => {}
+        }
     }
 
     /// Whether nobody waits for an attempt any more.

@@ -93,15 +93,18 @@ impl Side {
     }
 
     /// Attempts whose outcome is open count against the limit. `closing` is a session that ends in the same request, and with
-    /// it an attempt that the network doesn't have.
-    pub(super) fn refuse_unless_room(&self, id: &str, closing: Option<&str>) -> Answer<()> {
+    /// it an attempt that the network doesn't have; what ran out holds no place, whether or not its timer ran.
+    pub(super) fn refuse_unless_room(&self, id: &str, closing: Option<&str>, now: i64) -> Answer<()> {
         let link = &self.links[id];
         let Some(most) = link.most else { return Ok(()) };
+        let has_expired = |id: &String| self.sessions[id].has_expired(now);
         let open = self.attempts.values().filter(|attempt| {
             attempt.kind == Kind::Link
                 && attempt.object == id
                 && match attempt.state {
-                    AttemptState::Pending => attempt.session.as_deref() != closing,
+                    AttemptState::Pending => {
+                        attempt.session.as_deref() != closing && !attempt.session.as_ref().is_some_and(has_expired)
+                    }
                     state => state == AttemptState::Processing,
                 }
         });

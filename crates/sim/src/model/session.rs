@@ -92,6 +92,8 @@ impl Session {
                 let _ = next;
                 Moved::Nowhere
             }
+            // It is the answer of before: a code was lost since.
+            Word::Taken(_) if attempt.step == Step::Unknown && self.next != Next::Nothing => Moved::Nowhere,
             Word::Taken(next) => self.taken(attempt, next, now),
             Word::Refused(_) | Word::Lost if attempt.step == Step::Waiting => Moved::Nowhere,
             Word::Refused(reason) => self.fail(attempt, reason, now),
@@ -198,6 +200,7 @@ impl Session {
                 self.is_unknown = false;
                 if awaits_code {
                     self.next = Next::Nothing;
+                    self.code_told = true;
                 }
                 self.process(attempt, now)
             }
@@ -215,12 +218,19 @@ impl Session {
         Moved::On
     }
 
+    /// Whether a code was handed over, and its call is over without a word of it.
+    pub(super) fn has_unheard_code(&self, attempt: &Attempt, now: i64) -> bool {
+        let is_over = self.code_sent_at.is_none_or(|at| now >= at + CODE_CALL);
+        let awaits_code = matches!(self.next, Next::Code { .. });
+        self.state == SessionState::Processing && attempt.step == Step::Waiting && awaits_code && is_over
+    }
+
     fn await_code(&mut self, attempt: &mut Attempt, left: u8, now: i64) -> Moved {
         if attempt.method != "qmoney" {
             return Moved::Nowhere;
         }
         let known = if let Next::Code { left } = self.next { Some(left) } else { None };
-        let is_on_its_way = self.code_sent_at.is_some_and(|at| now < at + CODE_CALL);
+        let is_on_its_way = !self.code_told && self.code_sent_at.is_some_and(|at| now < at + CODE_CALL);
         if is_on_its_way && known.is_none_or(|known| left >= known) {
             return Moved::Nowhere;
         }
@@ -233,6 +243,7 @@ impl Session {
             self.reason = Some("wrong_code");
         }
         self.next = Next::Code { left };
+        self.code_told = true;
         attempt.step = Step::Waiting;
         self.is_unknown = false;
         self.state = SessionState::Pending;

@@ -11,7 +11,8 @@ use crate::tx::Tx;
 const OPEN_ATTEMPTS: &str = "\
 select count(*) as attempts
 from transactions
-where organization_id = $1 and mode = $2 and object_id = $3 and status in ('pending', 'processing')";
+where organization_id = $1 and mode = $2 and object_id = $3 and status in ('pending', 'processing')
+    and (status = 'processing' or expires_at is null or expires_at > $4)";
 
 pub fn list(
     tx: &mut Tx<'_>,
@@ -37,8 +38,10 @@ pub fn list(
     conditions.entities(tx, page)
 }
 
-/// How many attempts to pay a link have no outcome yet. Exact while the link's row is locked, because an attempt begins
-/// under that lock.
+/// How many attempts to pay a link have no outcome yet, by the clock: who waits for a payer whose time ran out has expired, whether
+/// or not the timer ran. Exact while the link's row is locked, because an attempt begins under that lock.
 pub fn open_attempts(tx: &mut Tx<'_>, scope: Scope, id: Id<PaymentLink>) -> Result<i64, Error> {
-    tx.query_one(OPEN_ATTEMPTS, &key(scope, &id.to_string()))?.get("attempts")
+    let [organization, mode, id] = key(scope, &id.to_string());
+    let now = tx.now_us().into();
+    tx.query_one(OPEN_ATTEMPTS, &[organization, mode, id, now])?.get("attempts")
 }

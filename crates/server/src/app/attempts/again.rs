@@ -68,8 +68,9 @@ impl App {
                 let payment = sessions::look_up_payment(tx, scope, session)?;
                 let is_under_way = payment.transaction.as_ref().is_some_and(|transaction| match transaction.step() {
                     Step::Sending => true,
-                    Step::Waiting | Step::Unknown => transaction.is_code_on_its_way(tx.now()),
-                    Step::Settled => false,
+                    Step::Waiting => transaction.is_code_on_its_way(tx.now()),
+                    // What was lost may arrive, but nobody waits for its call any more.
+                    Step::Unknown | Step::Settled => false,
                 });
                 Ok((payment, is_under_way))
             });
