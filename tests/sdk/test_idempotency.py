@@ -1,6 +1,7 @@
 """One key, one effect, the same bytes (contract §1.8)."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -57,6 +58,21 @@ class TestCreate:
         path = f"/v1/checkouts/{first['id']}/cancel"
         refusal(api.post(path, headers=headers), 400, "idempotency_key_reused")
         assert data(api.get(f"/v1/checkouts/{first['id']}"))["status"] == "pending"
+
+    def test_who_was_answered_is_told_that_beside_others_whatever_has_changed_since(self, api, request):
+        """What comes together may be stored together, and is looked for one by one."""
+        product = data(api.post("/v1/pay/products", {"name": "Tea", "price": "5.00"}), 201)
+        body, headers = {"items": [{"product_id": product["id"], "quantity": 1}]}, {"Idempotency-Key": key(request)}
+        first = api.post("/v1/checkouts", body, headers=headers)
+        assert first.status_code == 201
+        data(api.put(f"/v1/pay/products/{product['id']}", {"active": False}))
+        asked = [(body, headers), (body | {"reference": "r"}, headers), ({"amount": "1.00"}, {})] * 40
+        with ThreadPoolExecutor(40) as pool:
+            answers = list(pool.map(lambda it: api.post("/v1/checkouts", it[0], headers=it[1]), asked))
+        again, other, new = (answers[place::3] for place in range(3))
+        assert {(answer.status_code, answer.content) for answer in again} == {(201, first.content)}
+        assert {answer.json()["code"] for answer in other} == {"idempotency_key_reused"}
+        assert {answer.status_code for answer in new} == {201}
 
     def test_two_keys_are_a_conflict(self, api):
         body = {"amount": "1.00", "idempotency_key": "one"}

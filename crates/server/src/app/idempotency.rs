@@ -551,6 +551,8 @@ fn once<T, O>(
             return Ok(Run::Open(open));
         }
         Err(failure) if failure.is_final() && keeps_refusals => render(Err(&failure)),
+        // A shared transaction takes each key for new: whoever was answered under theirs is told that, whatever has changed since.
+        Err(_) if idempotency::is_taken(tx, key).unwrap_or(false) => return Err(tx.conflict().into()),
         // The whole transaction is undone, the key with it.
         Err(failure) => return Err(failure),
     };

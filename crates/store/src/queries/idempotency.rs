@@ -202,6 +202,12 @@ pub fn claim_after(tx: &mut Tx<'_>, key: &IdempotencyKey, longest: Duration) -> 
     claim_unless(tx, key, Some(longest))
 }
 
+/// Whether a key that was taken for new, in a transaction that others share, is there after all: only alone its request is told what
+/// came of it.
+pub fn is_taken(tx: &mut Tx<'_>, key: &IdempotencyKey) -> Result<bool, Error> {
+    Ok(tx.is_shared() && tx.query_opt(SELECT, &columns(key))?.is_some())
+}
+
 fn claim_unless(tx: &mut Tx<'_>, key: &IdempotencyKey, longest: Option<Duration>) -> Result<Claimed, Error> {
     match tx.dialect() {
         Dialect::Sqlite => match find(tx, key)? {

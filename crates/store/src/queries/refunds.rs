@@ -9,12 +9,33 @@ use crate::entity::{NEEDS_A_PERSON, key, parse};
 use crate::error::Error;
 use crate::tx::Tx;
 
+/// Each part by an index of its own: one condition for all goes along all that there are.
 const UNDECIDED: &str = "\
 select version, doc
-from refunds
-where organization_id = $1 and mode = $2
-    and (attention = $3 or status in ('pending', 'processing') and created_at <= $4)
-    and id > $5
+from (
+    select id, version, doc
+    from (
+        select id, version, doc
+        from refunds
+        where organization_id = $1 and mode = $2 and attention = $3 and attention > 0 and id > $5
+        order by id
+        limit $6) as parked
+    union
+    select id, version, doc
+    from (
+        select id, version, doc
+        from refunds
+        where organization_id = $1 and mode = $2 and status = 'pending' and created_at <= $4 and id > $5
+        order by id
+        limit $6) as pending
+    union
+    select id, version, doc
+    from (
+        select id, version, doc
+        from refunds
+        where organization_id = $1 and mode = $2 and status = 'processing' and created_at <= $4 and id > $5
+        order by id
+        limit $6) as processing) as undecided
 order by id
 limit $6";
 

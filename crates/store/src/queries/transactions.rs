@@ -19,12 +19,26 @@ where organization_id = $1 and mode = $2 and attention = $3 and attention > 0 an
 order by id
 limit $5";
 
+/// Each part by an index of its own: one condition for both goes along all that there are.
 const UNDECIDED: &str = "\
 select version, doc
-from transactions
-where organization_id = $1 and mode = $2
-    and (attention = $3 or status = 'processing' and step <> 'settled' and created_at < $4)
-    and id > $5
+from (
+    select id, version, doc
+    from (
+        select id, version, doc
+        from transactions
+        where organization_id = $1 and mode = $2 and attention = $3 and attention > 0 and id > $5
+        order by id
+        limit $6) as parked
+    union
+    select id, version, doc
+    from (
+        select id, version, doc
+        from transactions
+        where organization_id = $1 and mode = $2 and status = 'processing' and step <> 'settled' and created_at < $4
+            and id > $5
+        order by id
+        limit $6) as processing) as undecided
 order by id
 limit $6";
 
