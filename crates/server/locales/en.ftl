@@ -327,6 +327,7 @@ fields-title = Fill this in, then choose how to pay
 received-apart-title = Your payment was more than what was left
 apart-earlier = An earlier payment was more than what was left.
 received-apart = It is kept apart, and { $merchant } can pay it back. Give them this number:
+received-too = { $merchant } has it and can pay it back. Give them this number:
 qr-label = QR code with the address of this page
 qr-body = To pay on your phone, point its camera here.
 

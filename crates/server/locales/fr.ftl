@@ -327,6 +327,7 @@ fields-title = Remplissez ceci, puis choisissez comment payer
 received-apart-title = Votre paiement dépasse ce qui restait
 apart-earlier = Un paiement précédent dépassait ce qui restait.
 received-apart = Il est gardé à part, et { $merchant } peut le rembourser. Donnez-leur ce numéro :
+received-too = { $merchant } l’a reçu et peut le rembourser. Donnez-leur ce numéro :
 qr-label = Code QR avec l’adresse de cette page
 qr-body = Pour payer sur votre téléphone, visez ce code avec son appareil photo.
 

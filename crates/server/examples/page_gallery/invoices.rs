@@ -210,7 +210,7 @@ pub(super) fn every(language: Language, voice: Voice) -> Vec<(&'static str, Paym
 }
 
 fn apart(payment: &str, minor: i64, voice: Voice) -> Apart {
-    Apart { amount: gmd(minor), payment: voice.say(payment), refunded: None }
+    Apart { amount: gmd(minor), payment: voice.say(payment), is_kept: true, refunded: None }
 }
 
 fn of(minor: i64, paid_with: PaidWith, voice: Voice) -> InvoicePayment {

@@ -185,8 +185,14 @@ fn states(voice: Voice) -> Vec<(&'static str, State)> {
         refunded: None,
     };
     let back = |minor, is_whole| Some(Refunded { amount: gmd(minor), is_whole });
-    let second =
-        |refunded| vec![Apart { amount: gmd(150_000), payment: voice.say("txn_01jd3vzzzzzzzzzzzzzzzzzzzz"), refunded }];
+    let second = |refunded| {
+        vec![Apart {
+            amount: gmd(150_000),
+            payment: voice.say("txn_01jd3vzzzzzzzzzzzzzzzzzzzz"),
+            is_kept: true,
+            refunded,
+        }]
+    };
     let late = |receipt, after, return_url| State::PaidLate {
         after,
         receipts: vec![receipt],

@@ -282,15 +282,13 @@ impl Hosted {
         }
     }
 
-    /// One that brought the payer's money once more.
-    pub fn paid_second(&self) -> Option<&Transaction> {
-        match &self.object {
-            PaidObject::Checkout(_) | PaidObject::Invoice(_) => self.is_paid_by().find(|attempt| attempt.duplicate),
-            PaidObject::PaymentLink(_) => {
-                let paid = self.paid()?.id;
-                self.is_paid_by().find(|attempt| attempt.id != paid)
-            }
-        }
+    /// Those that brought the payer's money once more.
+    pub fn paid_more(&self) -> impl Iterator<Item = &Transaction> {
+        let paid = self.paid().map(|paid| paid.id);
+        self.is_paid_by().filter(move |attempt| match &self.object {
+            PaidObject::Checkout(_) | PaidObject::Invoice(_) => attempt.duplicate,
+            PaidObject::PaymentLink(_) => Some(attempt.id) != paid,
+        })
     }
 
     /// Whether money of a link came when the time of its payment was over: others may have paid all that there was by then.

@@ -45,6 +45,8 @@ pub(super) enum Wrong {
     /// A form from elsewhere, one without its token, or one that no browser sends.
     ForeignForm,
     TooLarge,
+    /// A form did not come to its end.
+    TooSlow,
     TooMany(HeaderMap),
     /// There is more to do than can be done at once.
     TooBusy,
@@ -69,6 +71,7 @@ impl Wrong {
             Self::NotFound => (StatusCode::NOT_FOUND, Message::NotFound, HeaderMap::new()),
             Self::ForeignForm => (StatusCode::FORBIDDEN, Message::ForeignForm, HeaderMap::new()),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, Message::TooLarge, HeaderMap::new()),
+            Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, Message::Unavailable, HeaderMap::new()),
             Self::TooMany(headers) => (StatusCode::TOO_MANY_REQUESTS, Message::TooMany, headers),
             Self::TooBusy => (StatusCode::SERVICE_UNAVAILABLE, Message::Unavailable, wait("1")),
             Self::Failed(failure) if failure.status() == 503 => {

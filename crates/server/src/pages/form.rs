@@ -59,7 +59,8 @@ pub(super) async fn read(request: Request, pay_url: &str) -> Result<Form, Wrong>
     }
     let bytes = whole_body::read(body, MOST_BYTES).await.map_err(|why| match why {
         Unread::Broken(error) if Full::is_cause_of(&error) => Wrong::TooBusy,
-        Unread::Broken(_) | Unread::TooLarge => Wrong::TooLarge,
+        Unread::Broken(_) => Wrong::TooSlow,
+        Unread::TooLarge => Wrong::TooLarge,
     })?;
     let fields = form_urlencoded::parse(&bytes).take(MOST_FIELDS);
     let form = Form(fields.map(|(key, value)| (key.into_owned(), value.into_owned())).collect());

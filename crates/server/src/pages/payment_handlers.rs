@@ -316,17 +316,29 @@ async fn press(call: &Call, action: Action, form: &Form, token: &str) -> Result<
     }
     let method = named_method(form);
     let call = match (action, call.hosted.anew()) {
-        (Action::Method | Action::Phone, Some(request)) => match successor(call, request).await? {
-            Ok(call) => &call.clone(),
-            Err(response) => return Ok(response),
-        },
+        (Action::Method | Action::Phone, Some(request)) => {
+            // What it began when it was sent before may be over by now, and was to be one payment.
+            if let Some(method) = method
+                && let Some(answer) = answer_of_before(call, action, form, token, method).await?
+            {
+                return Ok(answer);
+            }
+            match successor(call, request).await? {
+                Ok(call) => &call.clone(),
+                Err(response) => return Ok(response),
+            }
+        }
         _ => call,
     };
     let once = |name: &str, detail: &str| once(call, token, name, detail);
     let wish = match (action, method) {
         (Action::Method | Action::Phone, Some(method)) => match wish(call, form, method) {
             Ok(wish) => Some(wish),
-            Err(note) => return sent_before(call, action, form, token, method, &note).await,
+            // What it began when it was sent before stands, whatever has changed since: its payer may have missed the answer.
+            Err(note) => {
+                let before = answer_of_before(call, action, form, token, method).await?;
+                return Ok(before.unwrap_or_else(|| call.to_page_with(&note)));
+            }
         },
         _ => None,
     };
@@ -352,16 +364,14 @@ async fn press(call: &Call, action: Action, form: &Form, token: &str) -> Result<
     }
 }
 
-/// A form that began something when it was sent before has that answer, whatever has changed since (its payer may have
-/// missed it); otherwise `note` tells why it begins nothing.
-async fn sent_before(
+/// The answer of a form that began something at this place when it was sent before.
+async fn answer_of_before(
     call: &Call,
     action: Action,
     form: &Form,
     token: &str,
     method: Method,
-    note: &Note,
-) -> Result<Response, Wrong> {
+) -> Result<Option<Response>, Wrong> {
     let asks_for_phone = action == Action::Method && method.needs_phone();
     let key = match action {
         Action::Method if asks_for_phone => Some(once(call, token, "open", &form.whole())),
@@ -374,9 +384,9 @@ async fn sent_before(
         None => None,
     };
     match before {
-        Some(result) if asks_for_phone => to_phone(call, method, None, result),
-        Some(result) => payment_answer(call, result, Some(method)),
-        None => Ok(call.to_page_with(note)),
+        Some(result) if asks_for_phone => to_phone(call, method, None, result).map(Some),
+        Some(result) => payment_answer(call, result, Some(method)).map(Some),
+        None => Ok(None),
     }
 }
 
@@ -513,10 +523,7 @@ fn request(call: &Call, wish: &Wish, method: Option<Method>, phone: Option<Msisd
 
 fn phone(call: &Call, form: &Form) -> Result<Msisdn, PhoneFault> {
     if form.get("use") == Some("known") {
-        let of_session = call.hosted.payment.as_ref().and_then(|payment| payment.session.payer.phone.clone());
-        let known = of_session.filter(|_| call.hosted.object.fixed_method().is_some());
-        let known = known.or_else(|| state::known_phone(&call.hosted)).filter(Msisdn::is_gambian);
-        return known.ok_or(PhoneFault::Missing);
+        return state::known_phone(&call.hosted).ok_or(PhoneFault::Missing);
     }
     let typed = form.get(questions::PHONE).unwrap_or_default().trim();
     // What the field holds before anybody types.

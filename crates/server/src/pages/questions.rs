@@ -18,7 +18,7 @@ use crate::app::paid_object::PaidObject;
 use crate::app::payment_links;
 use crate::card_number::has_card_number;
 use crate::fault::{Fault, FaultCode};
-use crate::plausible::is_email;
+use crate::plausible::{LONGEST_EMAIL, is_email};
 
 pub(super) const AMOUNT: &str = "amount";
 const NAME: &str = "name";
@@ -203,6 +203,7 @@ pub(super) fn read(hosted: &Hosted, place: Place, form: &Form, locale: Locale) -
     if asks_who_pays && is_asked(EMAIL) {
         let email = typed(EMAIL).map(|email| match is_email(email) {
             _ if holds_card(email) => Err(FieldFault::CardNumber),
+            _ if email.chars().count() > LONGEST_EMAIL => Err(FieldFault::TooLong),
             true => Ok(email.to_owned()),
             false => Err(FieldFault::Format),
         });

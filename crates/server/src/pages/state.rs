@@ -401,9 +401,14 @@ fn with_problem(mut state: State, note: &Note) -> State {
     state
 }
 
-/// The number that the shop gave, where a Gambian wallet can have it.
+/// The number that is named on a button instead of asked for, where a Gambian wallet can have it: the one with which a payment was
+/// opened and not begun yet, or the one that the shop gave. What an attempt of before was sent to may have been a mistake.
 pub(super) fn known_phone(hosted: &Hosted) -> Option<Msisdn> {
-    hosted.told_phone().filter(Msisdn::is_gambian)
+    let payment = hosted.payment.as_ref().filter(|_| hosted.object.fixed_method().is_some());
+    let opened =
+        payment.filter(|payment| payment.session.status() == SessionStatus::Pending && payment.transaction.is_none());
+    let of_session = opened.and_then(|payment| payment.session.payer.phone.clone());
+    of_session.or_else(|| hosted.told_phone()).filter(Msisdn::is_gambian)
 }
 
 fn masked(phone: Msisdn) -> String {
@@ -434,7 +439,12 @@ fn receipt(attempt: &Transaction) -> Receipt {
 }
 
 fn apart(attempt: &Transaction) -> Apart {
-    Apart { amount: amount(attempt.amount), payment: attempt.id.to_string(), refunded: refunded(attempt) }
+    Apart {
+        amount: amount(attempt.amount),
+        payment: attempt.id.to_string(),
+        is_kept: attempt.duplicate,
+        refunded: refunded(attempt),
+    }
 }
 
 /// As much as came, where a page is about that: it may be less than was asked for, or more.

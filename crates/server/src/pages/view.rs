@@ -380,12 +380,14 @@ pub enum Received {
     Apart(Apart),
 }
 
-/// Money that is kept apart, until it is given back.
+/// Money that came once more.
 #[derive(Debug, Clone)]
 pub struct Apart {
     pub amount: Amount,
     /// The number of the payment, for the shop to find it.
     pub payment: String,
+    /// Kept apart from the merchant's own, until it is given back. What many pay has no such money: each payment is one of them.
+    pub is_kept: bool,
     pub refunded: Option<Refunded>,
 }
 

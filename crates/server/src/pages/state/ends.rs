@@ -24,35 +24,23 @@ pub(super) fn completed(hosted: &Hosted) -> State {
     // Its merchant decides what it is worth: nobody is led to the shop with it as one who has paid.
     let is_late = hosted.is_after_its_time(paid);
     let return_url = return_url.filter(|_| !is_late);
-    match hosted.paid_second() {
-        Some(second) => {
-            State::AlreadyPaid { receipts: vec![receipt], second_payments: vec![apart(second)], return_url }
-        }
-        None if is_late => {
+    let second_payments: Vec<_> = hosted.paid_more().map(apart).collect();
+    match (second_payments.is_empty(), is_late) {
+        (false, _) => State::AlreadyPaid { receipts: vec![receipt], second_payments, return_url },
+        (true, true) => {
             State::PaidLate { after: End::Expiry, receipts: vec![receipt], kept_apart: Vec::new(), return_url }
         }
-        None => State::Paid { receipt: Some(receipt), return_url },
+        (true, false) => State::Paid { receipt: Some(receipt), return_url },
     }
 }
 
 pub(super) fn ended(hosted: &Hosted, end: End) -> State {
-    let (second, late): (Vec<_>, Vec<_>) = hosted.is_paid_by().partition(|attempt| attempt.duplicate);
-    if !late.is_empty() {
-        // Whoever's money came is led to no page that says that nothing was paid: they would pay again.
-        let (receipts, return_url) = (late.into_iter().map(receipt).collect(), None);
-        return match second.is_empty() {
-            true => State::PaidLate { after: end, receipts, kept_apart: Vec::new(), return_url },
-            false => {
-                let second_payments = second.into_iter().map(apart).collect();
-                State::AlreadyPaid { receipts, second_payments, return_url }
-            }
-        };
-    }
-    // An invoice may have nothing but money that was too much for it.
+    // Of what came in time an invoice that ended may have nothing but money that was too much for it.
     let (before, after): (Vec<_>, Vec<_>) =
-        second.into_iter().partition(|attempt| came_before_the_end(hosted, attempt));
+        hosted.is_paid_by().partition(|attempt| attempt.duplicate && came_before_the_end(hosted, attempt));
     let kept_apart: Vec<_> = before.into_iter().map(apart).collect();
     if !after.is_empty() {
+        // Whoever's money came is led to no page that says that nothing was paid: they would pay again.
         let receipts = after.into_iter().map(receipt).collect();
         return State::PaidLate { after: end, receipts, kept_apart, return_url: None };
     }

@@ -146,7 +146,7 @@ async fn what_went_back_has_not_paid() {
     };
     let hosted = tokio::time::timeout(Duration::from_secs(10), went_back).await.expect("it goes back");
     assert_ne!(hosted.paid().unwrap().id, paid);
-    assert_eq!(hosted.paid_second().unwrap().id, paid);
+    assert_eq!(hosted.paid_more().map(|attempt| attempt.id).collect::<Vec<_>>(), [paid]);
     world.has_clean_books().await;
 }
 
@@ -198,4 +198,23 @@ async fn who_was_refused_tries_again_as_soon_as_the_link_is_open() {
         world.close().await;
         place.end().await;
     }
+}
+
+/// Its answer was lost, and a wallet says no within a moment.
+#[tokio::test]
+async fn a_form_that_is_sent_again_asks_no_second_time_though_the_first_is_over() {
+    let world = World::new().await;
+    let (link, wave, mut payer) = changes_method(&world).await;
+    payer.choose(Method::Afrimoney).await;
+    let (form, again) = (payer.prepare("/phone", &[("phone", QUIET)]), payer.prepare("/phone", &[("phone", QUIET)]));
+    let to = world.send(form).await.location().to_owned();
+    payer.open(&to).await;
+    let attempt = shown(&world, link, session(&payer)).await.session().unwrap().transaction.unwrap();
+    hears(&world, attempt, Report::Failed { reason: FailureReason::Declined }).await;
+    assert_eq!(world.send(again).await.location(), to);
+    payer.open(&to).await;
+    assert!(payer.page.says(UNSETTLED), "of the first method: {}", payer.page.body);
+    let hosted = shown(&world, link, session(&payer)).await;
+    assert_eq!(hosted.attempts.iter().map(|attempt| attempt.id).collect::<Vec<_>>(), [wave, attempt]);
+    world.has_clean_books().await;
 }
