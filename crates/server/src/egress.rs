@@ -134,6 +134,11 @@ impl Egress {
         }
     }
 
+    /// A call has ended by then, whatever the other side does.
+    pub fn longest_call(&self) -> Duration {
+        self.timeout
+    }
+
     /// Says whether a URL may be called at all; asks no name server. For saving.
     pub fn check_url(&self, text: &str, live: bool) -> Result<Url, UrlFault> {
         policy::check_text(text, self.loopback_allowed(live))

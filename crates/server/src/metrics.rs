@@ -120,7 +120,7 @@ fn describe() {
     describe_gauge!(
         BACKLOG,
         Unit::Seconds,
-        "How long the oldest work that is due has been waiting, by queue: jobs, jobs_ahead (files that are made before somebody asks), jobs_aside (merchants' pictures, webhooks that are given up), jobs_timers (what runs out), jobs_test (what runs out, is paid and goes back in test mode), webhooks, mails, events (without a place in the log) or seals (ledger entries without a batch); while a worker can't look, as if nothing had been done since. From workers only."
+        "How long the oldest work that is due has been waiting, by queue: jobs, jobs_ahead (files that are made before somebody asks), jobs_aside (merchants' pictures, webhooks that are given up), jobs_timers (what runs out), jobs_test (what runs out, is paid and goes back in test mode), webhooks, mails, webhooks_test, mails_test (those of test mode), events (without a place in the log) or seals (ledger entries without a batch); while a worker can't look, as if nothing had been done since. From workers only."
     );
     describe_counter!(
         JOBS_FAILED,

@@ -85,7 +85,12 @@ impl App {
                 Run::Wait => return Err(Failure::KeyInUse),
                 Run::Open(prepared) => prepared,
             };
+        let answered_by = begun + idempotency::LONGEST_ANSWER;
         let posted = match self.endpoint_tests().begin(scope) {
+            // Its answer would come when nobody waits for it any more, and would have it sent again.
+            _ if monotonic::now() + self.egress().longest_call() > answered_by => {
+                Err(store::Error::Unavailable("it took too long until the test could be sent".into()).into())
+            }
             Some(_under_way) => {
                 let (kind, now) = (EventType::WebhookTest.as_str(), self.store().now());
                 self.post_event(&endpoint, &event_id, kind, &body, now).await.map(Some)
@@ -112,7 +117,10 @@ impl App {
             }
             Ok(change)
         });
-        match (stored.await, key) {
+        let stored = tokio::time::timeout_at(answered_by, stored).await.unwrap_or_else(|_| {
+            Err(store::Error::Unavailable("what came of the test can't be stored in time".into()).into())
+        });
+        match (stored, key) {
             (Ok(change), _) => {
                 webhooks::log_health(endpoint.id, change);
                 Ok(Some(reply))

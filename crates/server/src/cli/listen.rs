@@ -187,16 +187,16 @@ fn secret_of(client: &Client) -> WebhookSecret {
 /// gave it ran ahead; what is behind it is passed over.
 pub(super) async fn last(client: &Client) -> Result<Option<String>, Problem> {
     let newest: List = client.get("/v1/events?limit=1").await?;
-    let Some(newest) = newest.items.into_iter().next() else { return Ok(None) };
-    let mut last = newest.id;
+    if newest.items.is_empty() && !newest.has_more {
+        return Ok(None);
+    }
+    let mut last = newest.items.into_iter().next().map(|event| event.id);
     loop {
-        let page = follow(client, Some(&last)).await?;
+        let page = follow(client, last.as_deref()).await?;
         let is_end = page.items.is_empty() || !page.has_more;
-        if let Some(event) = page.items.into_iter().next_back() {
-            last = event.id;
-        }
+        last = page.items.into_iter().next_back().map(|event| event.id).or(last);
         if is_end {
-            return Ok(Some(last));
+            return Ok(last);
         }
     }
 }

@@ -8,7 +8,7 @@ use super::problem::Problem;
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::MailArguments;
 use crate::entropy::SystemEntropy;
-use crate::mail::{Mailer, Message, Security, Step};
+use crate::mail::{Mailer, Message, Security, Step, is_mailable};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -62,6 +62,9 @@ async fn test_mail(test: Test) -> Result<(), Problem> {
             "no mail server is configured. Set smtp-url and mail-from, see `dalasi serve --help`.",
         ));
     };
+    if !is_mailable(&to) {
+        return Err(Problem::usage(format!("--to: {to:?} is no address to which mail can be sent.")));
+    }
     let mailer = Mailer::new(settings, host.as_deref())?;
     let message = message(&to);
     let server = mailer.server();

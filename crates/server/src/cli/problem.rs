@@ -59,6 +59,15 @@ impl Problem {
         }
     }
 
+    /// Of an address to listen on. It may come with the network, and a port become free; what this user may not have, is so at the
+    /// next start too.
+    pub(super) fn of_address(sentence: String, io: io::ErrorKind) -> Self {
+        match io {
+            io::ErrorKind::PermissionDenied => Self::usage(sentence),
+            _ => Self::failed(sentence),
+        }
+    }
+
     pub(super) fn not_authorized(text: impl Into<String>) -> Self {
         Self { kind: Kind::NotAuthorized, text: text.into() }
     }
@@ -110,6 +119,12 @@ impl Problem {
     pub(super) fn and(mut self, what: &str) -> Self {
         self.text = format!("{}; {what}", self.text.trim_end_matches('.'));
         self
+    }
+
+    /// Adds what else went wrong, if anything did.
+    pub(super) fn beside(self, other: Option<Self>) -> Self {
+        let Some(other) = other else { return self };
+        Self { text: format!("{}\n{}", self.text, other.text), ..self }
     }
 
     /// What there is to say, for a command that goes on.
@@ -233,6 +248,17 @@ mod tests {
             (io::ErrorKind::Other, Kind::Failed),
         ] {
             assert_eq!((kind(Some(io)), disk(io.into())), (wanted, wanted), "{io}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_may_come_is_tried_again() {
+        for (io, wanted) in [
+            (io::ErrorKind::PermissionDenied, Kind::Usage),
+            (io::ErrorKind::AddrInUse, Kind::Failed),
+            (io::ErrorKind::AddrNotAvailable, Kind::Failed),
+        ] {
+            assert_eq!(Problem::of_address("A sentence.".to_owned(), io).kind, wanted, "{io}");
         }
     }
 

@@ -318,8 +318,9 @@ async fn put_right(store: &Store, case: &Case, plan: Plan, format: &Format) -> R
     output::message(&format!("{} {done}, and that is written to the audit log.", named(case)));
     match case.kind.table {
         "events" => output::message(&format!(
-            "What was given up because of it stays so: `dalasi events resend {}` sends it again.",
-            case.id
+            "What was given up because of it stays so: `dalasi events resend {}{}` sends it again.",
+            case.id,
+            if case.scope.mode.is_live() { " --live" } else { "" }
         )),
         "transactions" | "refunds" => output::message(
             "Refunds that wait because of it go out once the server's own check, every ten minutes, has seen no fault.",

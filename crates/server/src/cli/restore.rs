@@ -67,6 +67,17 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
         true => output::json(&Answer::of(&arguments.file, &summary)),
         false => Ok(()),
     };
+    output::message(&format!(
+        "It holds what was stored by {}: whatever was revoked, rotated or decided after that is as it was before. See \"After a loss\" in \
+         docs/deploy/backup.md before you start the server.",
+        Timestamp::from_micros(summary.created_at).to_text()
+    ));
+    if let Ok(false) = &key {
+        output::message(&format!(
+            "Now put the master key that belongs to it at {}: it is not in the backup, and `dalasi serve` needs it.",
+            settings.key_file.display()
+        ));
+    }
     if !report.is_clean() {
         for fault in &report.faults {
             output::message(&format!("{} {}: {}", fault.table, fault.row, fault.what));
@@ -75,33 +86,22 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
             |row: &DamagedRow| report.faults.iter().any(|fault| fault.table == row.table && fault.row == row.id);
         name_damaged(summary.damage.rows.iter().filter(|row| !is_told(row)));
         output::message(&verify::summary(&report));
-        return Err(Problem::failed(
-            "the backup was restored as it is, but its books are not right: see the rows above.",
-        ));
+        let problem = "the backup was restored as it is, but its books are not right: see the rows above.";
+        return Err(Problem::failed(problem).beside(key.err()));
     }
     // Not all of it is looked at with the books.
     if summary.damage.count > 0 {
         name_damaged(&summary.damage.rows);
-        return Err(Problem::failed(format!(
+        let problem = format!(
             "the backup was restored as it is, with {} that it had already: see above.",
             output::counted(summary.damage.count, "damaged row", "damaged rows")
-        )));
+        );
+        return Err(Problem::failed(problem).beside(key.err()));
     }
-    let has_key = key?;
     if !arguments.format.json {
         output::message(&verify::summary(&report));
     }
-    output::message(&format!(
-        "It holds what was stored by {}: whatever was revoked, rotated or decided after that is as it was before. See \"After a loss\" in \
-         docs/deploy/backup.md before you start the server.",
-        Timestamp::from_micros(summary.created_at).to_text()
-    ));
-    if !has_key {
-        output::message(&format!(
-            "Now put the master key that belongs to it at {}: it is not in the backup, and `dalasi serve` needs it.",
-            settings.key_file.display()
-        ));
-    }
+    key?;
     told
 }
 

@@ -225,7 +225,8 @@ fn bind(wanted: SocketAddr) -> io::Result<(TcpSocket, SocketAddr)> {
 }
 
 fn no_place(wanted: SocketAddr, error: &io::Error) -> Problem {
-    Problem::failed(format!("can't listen on {wanted}: {error}. --listen takes another address; port 0 a free port."))
+    let sentence = format!("can't listen on {wanted}: {error}. --listen takes another address; port 0 a free port.");
+    Problem::of_address(sentence, error.kind())
 }
 
 /// Those that are configured.

@@ -42,10 +42,9 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
     // The verdict is said also where nobody reads what it rests on.
     let told = tell(&report, &arguments.format);
     if !report.is_clean() {
-        return Err(Problem::failed(
-            "the books are not right. Keep a copy of the data as it is before anything is mended, and see the rows named above. \
-             `dalasi repair` says which are documents and events that were damaged, and puts one right.",
-        ));
+        let problem = "the books are not right. Keep a copy of the data as it is before anything is mended, and see the rows named above. \
+             `dalasi repair` says which are documents and events that were damaged, and puts one right.";
+        return Err(Problem::failed(problem).beside(key.err()));
     }
     if !key? {
         output::message(&format!(

@@ -17,7 +17,7 @@ use crate::{metrics, monotonic};
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// How late each queue is.
-type Late = [(&'static str, Duration); 9];
+type Late = [(&'static str, Duration); 11];
 
 const NOTHING_DUE: Late = [
     ("jobs", Duration::ZERO),
@@ -26,7 +26,9 @@ const NOTHING_DUE: Late = [
     ("jobs_test", Duration::ZERO),
     ("jobs_timers", Duration::ZERO),
     ("webhooks", Duration::ZERO),
+    ("webhooks_test", Duration::ZERO),
     ("mails", Duration::ZERO),
+    ("mails_test", Duration::ZERO),
     ("events", Duration::ZERO),
     ("seals", Duration::ZERO),
 ];
@@ -43,14 +45,21 @@ fn late(tx: &mut Tx<'_>) -> Result<Late, Failure> {
     let now = tx.now();
     let late = |since: Option<Timestamp>| since.map_or(Duration::ZERO, |since| now.since(since));
     let failing = delivery_places::failing(tx)?;
+    let webhooks_without = |tx: &mut Tx<'_>, mode: Mode| -> Result<Duration, Failure> {
+        let of_mode = deliveries::owed_in(tx, mode)?.into_iter().map(|(endpoint, _)| endpoint);
+        let left_out: Vec<_> = of_mode.chain(failing.iter().copied()).collect();
+        Ok(late(deliveries::next_due(tx, &left_out)?))
+    };
     Ok([
         ("jobs", late(jobs::next_due(tx, Lane::Prompt)?)),
         ("jobs_ahead", late(jobs::next_due(tx, Lane::Ahead)?)),
         ("jobs_aside", late(jobs::next_due(tx, Lane::Aside)?)),
         ("jobs_test", late(jobs::next_due(tx, Lane::Test)?)),
         ("jobs_timers", late(jobs::next_due(tx, Lane::Timers)?)),
-        ("webhooks", late(deliveries::next_due(tx, &failing)?)),
-        ("mails", late(mails::next_due(tx, &[Mode::Live, Mode::Test])?)),
+        ("webhooks", webhooks_without(tx, Mode::Test)?),
+        ("webhooks_test", webhooks_without(tx, Mode::Live)?),
+        ("mails", late(mails::next_due(tx, &[Mode::Live])?)),
+        ("mails_test", late(mails::next_due(tx, &[Mode::Test])?)),
         ("events", late(events::oldest_unlogged(tx)?)),
         ("seals", late(ledger_batches::oldest_unsealed(tx)?)),
     ])

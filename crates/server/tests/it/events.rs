@@ -50,6 +50,7 @@ async fn an_event_with_a_damaged_body_hides_none_around_it() {
         assert_eq!(listed("").await, (vec![last.clone(), first.clone()], false));
         assert_eq!(listed("order=asc").await, (vec![first.clone(), last.clone()], false));
         // Whoever takes one at a time gets past both.
+        assert_eq!(listed(&format!("limit=1&after={last}")).await, (vec![first.clone()], false));
         assert_eq!(listed("order=asc&limit=1").await, (vec![first.clone()], true));
         assert_eq!(listed(&format!("order=asc&limit=1&after={first}")).await, (vec![last.clone()], false));
         assert_eq!(listed(&format!("order=asc&limit=1&after={last}")).await, (Vec::new(), false));

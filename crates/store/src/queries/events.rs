@@ -168,7 +168,6 @@ pub fn append(tx: &mut Tx<'_>, event: &Event) -> Result<(), Error> {
     tx.append("events_unlogged", INSERT_UNLOGGED, &key(event.scope, &event.id.to_string()))
 }
 
-/// When the newest event happened.
 /// When the event happened that is the last in the log: of those that were there for a while the last to be told, while the newest
 /// by its id may be of a clock that was ahead.
 pub fn last_at(tx: &mut Tx<'_>, scope: Scope) -> Result<Option<Timestamp>, Error> {
@@ -177,6 +176,7 @@ pub fn last_at(tx: &mut Tx<'_>, scope: Scope) -> Result<Option<Timestamp>, Error
     row.map(|row| row.get("created_at")).transpose()
 }
 
+/// When the newest event happened.
 pub fn newest_at(tx: &mut Tx<'_>, scope: Scope) -> Result<Option<Timestamp>, Error> {
     let values = [scope.organization.to_string().into(), scope.mode.as_str().into()];
     let newest = tx.query_opt(SELECT_NEWEST_TIME, &values)?;
@@ -208,13 +208,24 @@ pub fn some(tx: &mut Tx<'_>, scope: Scope, ids: &[Id<Event>]) -> Result<Vec<Foun
 }
 
 /// Newest first, without those that can't be read.
+/// Without what can't be read: whoever goes on behind the last that is shown gets past it, so that a page shows something while there
+/// is any.
 pub fn list(tx: &mut Tx<'_>, scope: Scope, filter: &EventsFilter, page: &PageRequest) -> Result<Page<Event>, Error> {
-    let mut conditions = Filter::within(scope);
-    if let Some(kind) = filter.kind {
-        conditions.and("type = {}", [kind.as_str().into()]);
+    let mut page = page.clone();
+    loop {
+        let mut conditions = Filter::within(scope);
+        if let Some(kind) = filter.kind {
+            conditions.and("type = {}", [kind.as_str().into()]);
+        }
+        conditions.made_between::<Event>(filter.from, filter.until);
+        let rows = conditions.page(tx, "events", COLUMNS, &page)?;
+        let last = rows.items.last().map(|row| row.get::<String>("id")).transpose()?;
+        let found = rows.try_filter_map(|row| unless_damaged(read(&row), "an event of a list"))?;
+        match last.filter(|_| found.items.is_empty() && found.has_more) {
+            Some(last) => page = PageRequest { offset: 0, after: Some(last), ..page },
+            None => return Ok(found),
+        }
     }
-    conditions.made_between::<Event>(filter.from, filter.until);
-    conditions.page(tx, "events", COLUMNS, page)?.try_filter_map(|row| unless_damaged(read(&row), "an event of a list"))
 }
 
 /// In the order of the log, behind `after`: a row that commits late is not skipped, because a place is given only after

@@ -76,6 +76,7 @@ async fn a_restore_beside_somebody_elses_key_does_not_pass(place: &Place) {
         false => "data/dalasi.db",
     };
     assert!(restored.messages.contains(place_is_told), "{restored:?}");
+    assert!(restored.messages.contains("It holds what was stored by"), "{restored:?}");
     for refused in [restored, place.run(&["verify"]), place.run(&["verify", "--json"])] {
         assert_eq!(refused.code, 1, "{refused:?}");
         assert!(refused.messages.contains("does not belong"), "{refused:?}");

@@ -112,8 +112,9 @@ async fn a_short_page_is_not_the_last() {
             "object_id": "cs_1", "sequence": after + 1, "created_at": "2026-11-22T08:00:00.000000Z"
         });
         // There was nothing before it began to listen.
-        let items = if query == "limit=1" || after == MANY { Vec::new() } else { vec![event] };
-        serde_json::json!({ "data": { "items": items, "has_more": after + 1 < MANY } }).to_string()
+        let is_before = query == "limit=1";
+        let items = if is_before || after == MANY { Vec::new() } else { vec![event] };
+        serde_json::json!({ "data": { "items": items, "has_more": !is_before && after + 1 < MANY } }).to_string()
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -96,6 +96,9 @@ fn wrong_settings_are_explained() {
     assert_eq!(ran.code, 2);
     assert!(ran.messages.contains("mail-from: it is missing") && ran.messages.contains("in the clear"), "{ran:?}");
     assert!(!ran.messages.contains("hunter2"), "{ran:?}");
+    let settings = ["--smtp-url", "smtps://mail.example", "--mail-from", "bills@shop.example"];
+    let ran = place.run(&[&["mail", "test", "--to", "awa at example.org"], settings.as_slice()].concat());
+    assert_eq!((ran.code, ran.messages.contains("--to: ")), (2, true), "{ran:?}");
 }
 
 /// The sender stands in the file, and the mail server's address where the unit alone reads it: who took the sender out of the
