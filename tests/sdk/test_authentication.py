@@ -29,7 +29,7 @@ class TestKeys:
     def test_an_unknown_key(self, server, anonymous):
         secret = server.keys["test"]["secret"]
         mistyped = secret[:-1] + ("0" if secret[-1] != "0" else "1")
-        for key in ("sk_test_nonsense", "sk_test_" + "0" * 58, mistyped, secret.upper(), secret + "x"):
+        for key in ("sk_test_nonsense", "sk_test_" + "0" * 58, mistyped, secret.upper(), secret + "x", secret + "."):
             body = refusal(anonymous.with_credential(key).get("/v1/checkouts"), 401, "invalid_api_key")
             assert body["error"] == "Invalid API key"
 

@@ -294,6 +294,8 @@ class TestUpdate:
         path = f"{PATH}/{customer['id']}"
         wrong = {"email": other["email"].upper(), "phone": other["phone"]}
         assert faults(api.put(path, wrong)) == {"email": "conflict", "phone": "conflict"}
+        every = {"email": "conflict", "phone": "conflict", "name": "too_short"}
+        assert faults(api.put(path, wrong | {"name": ""})) == every, "whatever else is wrong"
         assert error(sdk.customers.update(customer["id"], phone=other["phone"])).startswith("JokoorValidationError: ")
         assert data(api.get(path)) == customer
         ok(sdk.customers.delete(other["id"]))
@@ -308,6 +310,8 @@ class TestUpdate:
             ({"metadata": None}, {"metadata": "wrong_type"}),
             ({"id": ABSENT}, {"id": "unknown_field"}),
             ({"email": 1, "phone": 2, "name": 3}, {"email": "wrong_type", "phone": "wrong_type", "name": "wrong_type"}),
+            ({"email": None, "phone": None, "name": ""}, {"email": "required", "name": "too_short"}),
+            ({"email": None, "phone": "12"}, {"phone": "invalid_format"}),
         ],
     )
     def test_all_faults_are_named(self, api, customer, body, expected):

@@ -475,6 +475,7 @@ class TestUpdate:
             ({"tax_rate": None}, {"tax_rate": "wrong_type"}),
             ({"due_date": None}, {"due_date": "wrong_type"}),
             ({"due_date": "soon"}, {"due_date": "invalid_format"}),
+            ({"due_date": "9999-12-31"}, {"due_date": "out_of_range"}),
             ({"metadata": None}, {"metadata": "wrong_type"}),
             ({"metadata": {"a": 1}}, {"metadata.a": "wrong_type"}),
             ({"version": "1"}, {"version": "wrong_type"}),

@@ -9,6 +9,7 @@ letter-hello-nobody = Hello,
 letter-row = { $name }: { $value }
 letter-total = Total
 letter-left = Left to pay
+letter-refunded = Paid back
 letter-pay = Pay this invoice
 letter-not-online = This invoice is not paid online. Ask { $merchant } how to pay.
 letter-address = Or open this address:

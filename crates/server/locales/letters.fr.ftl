@@ -9,6 +9,7 @@ letter-hello-nobody = Bonjour,
 letter-row = { $name } : { $value }
 letter-total = Total
 letter-left = Reste à payer
+letter-refunded = Remboursé
 letter-pay = Payer cette facture
 letter-not-online = Cette facture ne se paie pas en ligne. Demandez à { $merchant } comment payer.
 letter-address = Ou ouvrez cette adresse :

@@ -57,7 +57,10 @@ fn is_uuid(token: &str) -> bool {
     })
 }
 
-/// Groups of digits that are parted by one space or dash each. What follows a plus sign is a phone.
+/// Of a phone with its country (E.164).
+const LONGEST_PHONE: usize = 15;
+
+/// Groups of digits that are parted by one space or dash each. What follows a plus sign is a phone, if it is no longer than one.
 fn runs(text: &str) -> Vec<Vec<&str>> {
     let mut runs: Vec<Vec<&str>> = Vec::new();
     let bytes = text.as_bytes();
@@ -74,7 +77,7 @@ fn runs(text: &str) -> Vec<Vec<&str>> {
         }
         let group = &text[start..at];
         let continues = end_of_last.is_some_and(|end| start == end + 1 && matches!(bytes[end], b' ' | b'-'));
-        let is_phone = start > 0 && bytes[start - 1] == b'+';
+        let is_phone = start > 0 && bytes[start - 1] == b'+' && is_short(&bytes[start..]);
         match runs.last_mut() {
             Some(run) if continues => run.push(group),
             _ if is_phone => {
@@ -86,6 +89,14 @@ fn runs(text: &str) -> Vec<Vec<&str>> {
         end_of_last = Some(at);
     }
     runs
+}
+
+/// Whether what begins here, with all its groups, has no more digits than a phone.
+fn is_short(digits: &[u8]) -> bool {
+    let parts =
+        |place: usize| matches!(digits[place], b' ' | b'-') && digits.get(place + 1).is_some_and(u8::is_ascii_digit);
+    let of_run = (0..digits.len()).take_while(|place| digits[*place].is_ascii_digit() || parts(*place));
+    of_run.filter(|place| digits[*place].is_ascii_digit()).take(LONGEST_PHONE + 1).count() <= LONGEST_PHONE
 }
 
 /// Groups as they are printed on a card: 4-4-4-4, 4-6-5 and the like, never the halves of two phone numbers.
@@ -181,6 +192,9 @@ mod tests {
             ("ORD-2026-1121-0000-1234", false),
             ("2026112112000018", false),
             ("+4915123456786", false),
+            ("+491 5123 456786", false),
+            ("+4242424242424242", true),
+            ("+4242 4242-4242 4242", true),
             ("call 3012345 or 3012346", false),
             ("", false),
             ("0000000000000000", false),

@@ -6,7 +6,7 @@ use crate::letters::{EndpointLetter, InvoiceLetter, Line, Merchant, PaidWith, Re
 use crate::pages::text::Locale;
 use crate::pages::view::Amount;
 
-fn gmd(minor: i64) -> Amount {
+pub(crate) fn gmd(minor: i64) -> Amount {
     Amount { minor, exponent: 2, currency: "GMD".into() }
 }
 
@@ -38,6 +38,7 @@ pub(crate) fn invoice(locale: Locale, voice: &str) -> InvoiceLetter {
         tax: Some(("12.5".into(), gmd(15_625))),
         total: gmd(140_625),
         paid: gmd(40_625),
+        refunded: gmd(0),
         left: gmd(100_000),
         standing: Standing::Open,
         due_at: 1_797_292_799,
@@ -53,6 +54,7 @@ pub(crate) fn receipt(locale: Locale, voice: &str) -> ReceiptLetter {
         test_mode: false,
         number: "RCT-2026-001".into(),
         amount: gmd(40_625),
+        refunded: gmd(0),
         invoice_number: format!("INV-2026-11-0001{voice}"),
         paid_with: PaidWith::Wave,
         paid_at: 1_795_000_000,

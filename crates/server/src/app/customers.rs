@@ -99,6 +99,47 @@ fn find(tx: &mut Tx<'_>, scope: Scope, contact: &Contact) -> Result<Option<Custo
     }
 }
 
+/// What the change would come to. It has a fault where somebody else has an address, and where none is left.
+fn changed_contact(
+    tx: &mut Tx<'_>,
+    customer: &Customer,
+    change: &CustomerChange,
+    faults: &mut Vec<Fault>,
+) -> Result<Option<Contact>, Failure> {
+    let email = change.email.clone().unwrap_or_else(|| customer.contact.email().map(str::to_owned));
+    let phone = change.phone.clone().unwrap_or_else(|| customer.contact.phone().cloned());
+    if let Some(email) = &email
+        && queries::by_email(tx, customer.scope, email)?.is_some_and(|other| other.id != customer.id)
+    {
+        faults.push(taken("email"));
+    }
+    if let Some(phone) = &phone
+        && queries::by_phone(tx, customer.scope, phone)?.is_some_and(|other| other.id != customer.id)
+    {
+        faults.push(taken("phone"));
+    }
+    let contact = Contact::new(email, phone);
+    if contact.is_none() {
+        let field = if change.email.is_some() { "email" } else { "phone" };
+        let message = "A customer keeps `email` or `phone`; send one of them with a value.";
+        faults.push(Fault::new(field, FaultCode::Required, message));
+    }
+    Ok(contact)
+}
+
+/// What stands against a change of the customer, if it is there.
+pub fn refuse_contact(
+    tx: &mut Tx<'_>,
+    scope: Scope,
+    (id, change): &(Id<Customer>, CustomerChange),
+    faults: &mut Vec<Fault>,
+) -> Result<(), Failure> {
+    if let Some(customer) = tx.peek::<Customer>(scope, *id)? {
+        changed_contact(tx, &customer, change, faults)?;
+    }
+    Ok(())
+}
+
 /// `None` leaves a field as it is, `Some(None)` clears it.
 #[derive(Debug, Clone, Default)]
 pub struct CustomerChange {
@@ -111,29 +152,10 @@ pub struct CustomerChange {
 pub fn update(tx: &mut Tx<'_>, scope: Scope, id: Id<Customer>, change: &CustomerChange) -> Result<Customer, Failure> {
     let mut customer = load::<Customer>(tx, scope, id)?;
     let before = customer.clone();
-    let email = change.email.clone().unwrap_or_else(|| before.contact.email().map(str::to_owned));
-    let phone = change.phone.clone().unwrap_or_else(|| before.contact.phone().cloned());
     let mut faults = Vec::new();
-    if let Some(email) = &email
-        && queries::by_email(tx, scope, email)?.is_some_and(|other| other.id != id)
-    {
-        faults.push(taken("email"));
-    }
-    if let Some(phone) = &phone
-        && queries::by_phone(tx, scope, phone)?.is_some_and(|other| other.id != id)
-    {
-        faults.push(taken("phone"));
-    }
-    match Contact::new(email, phone) {
-        Some(contact) => customer.contact = contact,
-        None => {
-            let field = if change.email.is_some() { "email" } else { "phone" };
-            let message = "A customer keeps `email` or `phone`; send one of them with a value.";
-            faults.push(Fault::new(field, FaultCode::Required, message));
-        }
-    }
-    if !faults.is_empty() {
-        return Err(faults.into());
+    match changed_contact(tx, &customer, change, &mut faults)? {
+        Some(contact) if faults.is_empty() => customer.contact = contact,
+        Some(_) | None => return Err(faults.into()),
     }
     if let Some(name) = &change.name {
         customer.name.clone_from(name);

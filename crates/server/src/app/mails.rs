@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use domain::invoice::{Invoice, Status};
 use domain::mail::{Mail, MailAttempted, MailKind, MailStatus};
+use domain::payment::Transaction;
 use domain::receipt::Receipt;
 use domain::webhook::WebhookEndpoint;
 use domain::{Id, Refusal, Scope, Timestamp};
@@ -131,7 +132,8 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
             if invoice.status(now) == Status::Cancelled {
                 return Ok(Content::Pointless("the invoice was cancelled before the mail could be sent"));
             }
-            if receipts::refunded(tx, &invoice)?.is_some_and(|(amount, _)| amount == invoice.total()) {
+            let refunded = receipts::refunded(tx, &invoice)?.map(|(amount, _)| amount);
+            if refunded == Some(invoice.total()) {
                 return Ok(Content::Pointless(
                     "all that was paid for the invoice went back before the mail could be sent",
                 ));
@@ -142,7 +144,7 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
             let organization = organization_of(tx, scope)?;
             let merchant = &organization.profile;
             let pay_url = invoices::pay_address(context, &organization, &invoice, now);
-            let letter = InvoiceLetter::of(&invoice, merchant, pay_url, now).write();
+            let letter = InvoiceLetter::of(&invoice, merchant, refunded, pay_url, now).write();
             let subject = Some(Subject::Invoice(invoice.id));
             Ok(Content::Ready(Box::new(Ready {
                 letter,
@@ -159,7 +161,8 @@ fn content(tx: &mut Tx<'_>, context: &Context, mail: &Mail) -> Result<Content, F
             let invoice = look_up::<Invoice>(tx, scope, receipt.invoice)?;
             let organization = organization_of(tx, scope)?;
             let pay_url = invoices::pay_address(context, &organization, &invoice, now);
-            let letter = ReceiptLetter::of(&receipt, &invoice, pay_url, now).write();
+            let refunded = look_up::<Transaction>(tx, scope, receipt.transaction)?.refunded();
+            let letter = ReceiptLetter::of(&receipt, &invoice, refunded, pay_url, now).write();
             let subject = Some(Subject::Receipt(receipt.id));
             Ok(Content::Ready(Box::new(Ready {
                 letter,

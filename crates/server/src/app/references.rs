@@ -6,6 +6,7 @@ use domain::{Currency, Id, Scope, Timestamp};
 use store::Tx;
 
 use super::checkouts::WantedMethods;
+use super::customers::CustomerChange;
 use super::products::Lines;
 use super::{Context, checkouts, customers, organization_of, payment_links, products};
 use crate::error::Failure;
@@ -15,6 +16,8 @@ use crate::fault::Fault;
 #[derive(Debug, Clone, Default)]
 pub struct Named {
     pub customer: Option<Id<Customer>>,
+    /// A customer who is changed, as far as the change could be read.
+    pub change: Option<(Id<Customer>, CustomerChange)>,
     /// Lines with products, and what they are sold in.
     pub lines: Option<(Currency, Lines)>,
     /// The lines of the object that is changed.
@@ -43,6 +46,9 @@ pub fn faults(tx: &mut Tx<'_>, context: &Context, scope: Scope, named: &Named) -
         }
     }
     customers::named(tx, scope, named.customer, &mut faults)?;
+    if let Some(change) = &named.change {
+        customers::refuse_contact(tx, scope, change, &mut faults)?;
+    }
     payment_links::refuse_past(named.expiration_date, tx.now(), &mut faults);
     Ok(faults)
 }

@@ -52,7 +52,7 @@ impl Credentials {
             return Err(missing());
         }
         let looked =
-            async { if token.contains('.') { self.by_token(token).await } else { self.by_key(token, guess).await } };
+            async { if is_access_token(token) { self.by_token(token).await } else { self.by_key(token, guess).await } };
         tokio::time::timeout(LONGEST_LOOK, looked).await.unwrap_or_else(|_| {
             let why = "the credentials can't be looked up in time".to_owned();
             Err(Failure::Store(store::Error::Unavailable(why)).into())
@@ -170,6 +170,11 @@ impl Credentials {
 }
 
 /// Whether what was looked up at that time is still remembered.
+/// A key that was pasted with its full stop is a wrong key.
+fn is_access_token(text: &str) -> bool {
+    text.contains('.') && !credentials::ApiKey::resembles(text)
+}
+
 fn is_fresh(looked_up_at: Instant, now: Instant) -> bool {
     now.duration_since(looked_up_at) < REMEMBERED
 }

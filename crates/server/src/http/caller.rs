@@ -132,10 +132,19 @@ impl FromRequestParts<Api> for Caller {
 
 /// Of a request that no route takes: those who follow the requests of its key are told of it all the same. Where nobody follows any, the
 /// key is not looked at.
-pub(super) async fn note_untaken(api: &Api, mut parts: Parts) {
-    if api.request_log.has_readers() && parts.headers.contains_key(header::AUTHORIZATION) {
-        // Whatever may be wrong with the key: the answer is that there is no such route.
-        let _ = Caller::from_request_parts(&mut parts, api).await;
+pub(super) async fn note_untaken(api: &Api, parts: Parts) {
+    let (true, Ok(header), Some(whose)) =
+        (api.request_log.has_readers(), authorization(&parts.headers), parts.extensions.get::<Whose>())
+    else {
+        return;
+    };
+    // Whatever may be wrong with the key: the answer is that there is no such route. It takes from no key's budget, which would tell
+    // its merchant that somebody follows requests.
+    let mut guess = Guess::of(&api.limits, parts.extensions.get::<ClientAddress>().copied());
+    if let Ok(actor) = api.credentials.authenticate(header, &mut guess).await
+        && matches!(actor.credential, Credential::Secret { .. })
+    {
+        api.request_log.note(actor.scope, whose);
     }
 }
 

@@ -19,8 +19,10 @@ use super::json::Body;
 use super::openapi::Data;
 use super::path::InPath;
 use super::query::Query;
+use super::references::Faulty;
 use super::{Api, read};
 use crate::app::customers::{self, CustomerChange, FoundOrCreated, NewCustomer};
+use crate::app::references::Named;
 use crate::app::{Context, look_up};
 use crate::error::Failure;
 use crate::wire::List;
@@ -157,16 +159,25 @@ pub(super) async fn update(
     let phone = fields.text("phone").parse(read::phone).clearable();
     let name = fields.text("name").min(1).max(200).clearable();
     let metadata = fields.metadata("metadata", MetadataValues::Any).change();
-    fields.finish()?;
-    let change = CustomerChange {
+    let mut change = CustomerChange {
         email: read::cleared(email),
         phone: read::cleared(phone),
         name: read::cleared(name),
         metadata: metadata.map(Metadata::from_canonical),
     };
+    let id = parse(&id);
+    let is_unread = [("email", change.email.is_none()), ("phone", change.phone.is_none())]
+        .map(|(name, is_kept)| is_kept && fields.has(name));
+    if let Err(faults) = fields.finish() {
+        // What could not be read may be what is left when the other is cleared.
+        let [is_email_unread, is_phone_unread] = is_unread;
+        change.phone = change.phone.filter(|phone| phone.is_some() || !is_email_unread);
+        change.email = change.email.filter(|email| email.is_some() || !is_phone_unread);
+        let named = Named { change: id.ok().map(|id| (id, change)), ..Named::default() };
+        return Err(Faulty { faults, named: Box::new(named) }.look_up(&api, scope).await);
+    }
     refuse_card_number(scope, &body)?;
     let key = caller.merchant_key(&body, None)?;
-    let id = parse(&id);
     let command = move |tx: &mut Tx<'_>, _: &Context| customers::update(tx, scope, id.clone()?, &change);
     Ok(api.app.write(key, command, caller.renderer(200, CustomerView::of)).await?.into())
 }

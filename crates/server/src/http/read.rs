@@ -116,6 +116,10 @@ pub(super) fn phone_or_none(text: &str) -> Read<Option<Msisdn>> {
 pub(super) fn deadline(text: &str) -> Read<Timestamp> {
     let day = Timestamp::parse_day(text).map(|(_, end)| end.floor_to_second());
     day.or_else(|_| Timestamp::parse(text)).map_err(|_| {
+        if Timestamp::parse_day_bounds(text).is_ok() || Timestamp::parse_bound(text).is_ok() {
+            let message = "The time is beyond what can be kept: from 1970-01-01 to 9999-12-29.";
+            return (FaultCode::OutOfRange, message.into());
+        }
         let message =
             "A time is written as \"2026-01-31\", which means the end of that day, or as \"2026-01-31T12:00:00Z\".";
         (FaultCode::InvalidFormat, message.into())

@@ -24,6 +24,8 @@ pub struct InvoiceLetter {
     pub tax: Option<(String, Amount)>,
     pub total: Amount,
     pub paid: Amount,
+    /// What went back of that.
+    pub refunded: Amount,
     pub left: Amount,
     pub standing: Standing,
     /// Unix seconds.
@@ -151,6 +153,9 @@ impl InvoiceLetter {
         if self.paid.minor > 0 && self.standing != Standing::Settled {
             rows.push(Row::new(t.get("letter-invoice-paid"), money(&self.paid), t));
             rows.push(Row::new(t.get("letter-left"), money(&self.left), t).strong());
+        }
+        if self.refunded.minor > 0 {
+            rows.push(Row::new(t.get("letter-refunded"), money(&self.refunded), t));
         }
         rows
     }

@@ -15,6 +15,8 @@ pub struct ReceiptLetter {
     pub test_mode: bool,
     pub number: String,
     pub amount: Amount,
+    /// What went back of that, as it stands when the letter is written.
+    pub refunded: Amount,
     pub invoice_number: String,
     pub paid_with: PaidWith,
     /// Unix seconds.
@@ -105,6 +107,9 @@ impl ReceiptLetter {
             Row::new(t.get("letter-receipt-method"), self.paid_with.name(t), t),
             Row::new(t.get("letter-receipt-when"), moment::in_words(self.paid_at, t), t),
         ];
+        if self.refunded.minor > 0 {
+            rows.push(Row::new(t.get("letter-refunded"), amount::format(&self.refunded, self.locale), t));
+        }
         let (pay_url, rest) = match &self.rest {
             Rest::Nothing => (None, Some(t.get("letter-receipt-settled"))),
             Rest::Closed => (None, None),

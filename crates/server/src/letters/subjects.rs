@@ -14,7 +14,14 @@ use crate::pages::text::Locale;
 use crate::pages::view::Amount;
 
 impl InvoiceLetter {
-    pub fn of(invoice: &Invoice, merchant: &Profile, pay_url: Option<String>, now: Timestamp) -> Self {
+    /// `refunded` is what went back of its payments.
+    pub fn of(
+        invoice: &Invoice,
+        merchant: &Profile,
+        refunded: Option<Money>,
+        pay_url: Option<String>,
+        now: Timestamp,
+    ) -> Self {
         let bill = invoice.bill();
         let line = |item: &domain::checkout::Item| Line {
             description: item.description.clone().unwrap_or_default(),
@@ -37,6 +44,7 @@ impl InvoiceLetter {
             tax: (bill.tax().minor > 0).then(|| (bill.tax_rate().to_string(), amount(bill.tax()))),
             total: amount(invoice.total()),
             paid: amount(invoice.paid()),
+            refunded: amount(refunded.unwrap_or(Money::new(0, invoice.paid().currency))),
             left: amount(invoice.remaining()),
             standing,
             due_at: invoice.due_date.seconds(),
@@ -47,9 +55,11 @@ impl InvoiceLetter {
 }
 
 impl ReceiptLetter {
-    /// The merchant as the receipt has kept it; the rest as the invoice stands.
-    pub fn of(receipt: &Receipt, invoice: &Invoice, pay_url: Option<String>, now: Timestamp) -> Self {
+    /// The merchant as the receipt has kept it; the rest as the invoice stands, and `refunded` as the payment does.
+    pub fn of(receipt: &Receipt, invoice: &Invoice, refunded: Money, pay_url: Option<String>, now: Timestamp) -> Self {
         let rest = match invoice.status(now) {
+            // Nobody is told that nothing is left to pay of what they have back.
+            Status::Paid if refunded.minor > 0 => Rest::Closed,
             Status::Pending | Status::PartiallyPaid | Status::Overdue => {
                 Rest::Left { left: amount(invoice.remaining()), pay_url }
             }
@@ -62,6 +72,7 @@ impl ReceiptLetter {
             test_mode: !receipt.scope.mode.is_live(),
             number: receipt.number.clone(),
             amount: amount(receipt.amount),
+            refunded: amount(refunded),
             invoice_number: receipt.invoice_number.clone(),
             paid_with: paid_with(receipt.method),
             paid_at: receipt.payment_date.seconds(),

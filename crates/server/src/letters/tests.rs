@@ -252,6 +252,17 @@ fn what_is_not_paid_online_names_no_address() {
 }
 
 #[test]
+fn what_was_paid_back_is_told() {
+    let invoice = InvoiceLetter { refunded: samples::gmd(40_000), ..invoice(Locale::English, "") }.write();
+    let receipt = ReceiptLetter { refunded: samples::gmd(40_000), ..receipt(Locale::French, "") }.write();
+    for (letter, name, sum) in [(invoice, "Paid back", "400.00"), (receipt, "Remboursé", "400,00")] {
+        for said in [&letter.text, &letter.html] {
+            assert!(said.contains(name) && said.contains(&format!("{sum}\u{a0}GMD")), "{said}");
+        }
+    }
+}
+
+#[test]
 fn an_overdue_invoice_says_it() {
     let letter = InvoiceLetter { standing: Standing::Overdue, ..invoice(Locale::French, "") }.write();
     assert!(letter.text.contains("Était à payer au plus tard le 14\u{a0}décembre\u{a0}2026"), "{}", letter.text);
