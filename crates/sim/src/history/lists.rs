@@ -1,18 +1,20 @@
-//! Lists against a naive scan: every object of a side is read by its name, and what of them a list has to show is decided
-//! here. The queries know nothing of the data; between two pages of a walk the history goes on.
+//! Lists against a naive scan: every object of a side is read by its name, or where it has none that the model knows, as it is
+//! stored; what of them a list has to show is decided here. The queries know nothing of the data; between two pages of a walk the
+//! history goes on. What an invoice was paid with, which comes in one piece, is held against the receipts of all invoices.
 
 use std::collections::BTreeSet;
 
 use domain::Timestamp;
-use serde_json::Value;
+use domain::event::EventType;
+use serde_json::{Value, json};
 
 use super::answers::find;
-use super::{History, Object};
+use super::{Check, History, Object};
 use crate::operation::Operation;
 use crate::random::Dice;
 use crate::world::SIDES;
 
-const LISTS: [&str; 7] = [
+const LISTS: [&str; 11] = [
     "/v1/checkouts",
     "/v1/pay/invoices",
     "/v1/pay/transactions",
@@ -20,7 +22,25 @@ const LISTS: [&str; 7] = [
     "/v1/pay/payment-links",
     "/v1/pay/customers",
     "/v1/pay/products",
+    "/v1/pay/receipts",
+    "/v1/webhook_endpoints",
+    "/v1/events",
+    "/v1/ledger/entries",
 ];
+
+/// Of a list whose objects the model has no names for: name, what it may be asked for by, and when it was made.
+const RECEIPTS: &str = "select id, invoice_id as value, created_at from receipts \
+    where organization_id = $1 and mode = $2 order by id desc";
+const ENDPOINTS: &str = "select id, status as value, created_at from webhook_endpoints \
+    where organization_id = $1 and mode = $2 order by id desc";
+const EVENTS: &str = "select id, type as value, created_at from events \
+    where organization_id = $1 and mode = $2 order by id desc";
+const ENTRIES: &str = "select entry_id as id, transaction_id as value, created_at from ledger_postings \
+    where organization_id = $1 and mode = $2 and line = 1 order by entry_id desc";
+
+/// Those that are asked for by when they were made.
+const DATED: [&str; 5] =
+    ["/v1/checkouts", "/v1/pay/invoices", "/v1/pay/transactions", "/v1/events", "/v1/ledger/entries"];
 const DAY_US: i64 = 24 * 3600 * 1_000_000;
 const WALKS: usize = 4;
 /// Queries of one list at one moment.
@@ -67,6 +87,10 @@ impl History {
                     _ => drop(self.page(&query, &shown, None, 0).await?),
                 }
                 pages += 1;
+            }
+            if dice.one_in(8) {
+                self.of_an_invoice(query.side, &mut dice).await?;
+                pages += 2;
             }
             if walks.len() < WALKS {
                 walks.push(Walk { query, after: None, seen: BTreeSet::new() });
@@ -146,18 +170,35 @@ impl History {
                 let email = format!("c{}@shop.test", dice.below(6));
                 all.push(("email", if dice.one_in(3) { email.to_uppercase() } else { email }));
             }
-            _ => all.push(("active", of(&["true", "false"], dice))),
+            "/v1/pay/products" => all.push(("active", of(&["true", "false"], dice))),
+            "/v1/events" => {
+                let kind = dice.pick(EventType::ALL).expect("there are several");
+                all.push(("type", kind.as_str().to_owned()));
+            }
+            "/v1/ledger/entries" => {
+                let attempts: Vec<&String> = self.sides.iter().flat_map(|side| side.attempts.keys()).collect();
+                let attempt = dice.pick(&attempts).map_or_else(|| "txn_nobody".to_owned(), |id| (*id).clone());
+                all.push(("transaction_id", attempt));
+            }
+            _ => {}
         }
-        if matches!(list, "/v1/checkouts" | "/v1/pay/invoices" | "/v1/pay/transactions") {
+        if DATED.contains(&list) {
             all.extend(if dice.one_in(2) { days } else { times });
         }
         all.retain(|_| dice.one_in(3));
         all
     }
 
-    /// Every object of a list, newest first, as it is shown by its own name.
+    /// Every object of a list, newest first, as it is shown by its own name or as it is stored.
     async fn scan(&self, side: usize, list: &str) -> Result<Vec<Value>, String> {
         let of = &self.sides[side];
+        match list {
+            "/v1/pay/receipts" => return self.rows_of(side, RECEIPTS, "invoice_id").await,
+            "/v1/webhook_endpoints" => return self.rows_of(side, ENDPOINTS, "status").await,
+            "/v1/events" => return self.rows_of(side, EVENTS, "type").await,
+            "/v1/ledger/entries" => return self.rows_of(side, ENTRIES, "transaction_id").await,
+            _ => {}
+        }
         let paths: Vec<String> = match list {
             "/v1/checkouts" => of.checkouts.keys().map(|id| Object::Checkout.path(id)).collect(),
             "/v1/pay/invoices" => of.invoices.keys().map(|id| Object::Invoice.path(id)).collect(),
@@ -167,8 +208,18 @@ impl History {
             "/v1/pay/customers" => of.customers.keys().map(|id| format!("{list}/{id}")).collect(),
             _ => of.products.keys().map(|id| format!("{list}/{id}")).collect(),
         };
+        self.shown_by_name(side, paths.iter().rev()).await
+    }
+
+    /// What `paths` show, but for those that name nothing any more.
+    async fn shown_by_name(
+        &self,
+        side: usize,
+        paths: impl Iterator<Item = impl AsRef<str>>,
+    ) -> Result<Vec<Value>, String> {
         let mut all = Vec::new();
-        for path in paths.iter().rev() {
+        for path in paths {
+            let path = path.as_ref();
             let answer = self.world.send(side, "GET", path, None, None).await.ok_or("a read was not answered")?;
             match answer.status {
                 200 => all.push(answer.json()["data"].clone()),
@@ -177,6 +228,50 @@ impl History {
             }
         }
         Ok(all)
+    }
+
+    /// The rows of a table, as a list would show them; what a row is `of` has this name there.
+    async fn rows_of(&self, side: usize, sql: &'static str, of: &str) -> Result<Vec<Value>, String> {
+        let scope = self.world.scopes[side];
+        let rows = self.world.app.read(move |tx, _| {
+            let mut rows: Vec<(String, String, i64)> = Vec::new();
+            for row in tx.query(sql, &[scope.organization.to_string().into(), scope.mode.as_str().into()])? {
+                rows.push((row.get("id")?, row.get("value")?, row.get("created_at")?));
+            }
+            Ok(rows)
+        });
+        let rows = rows.await.map_err(|failure| format!("what a list is of can't be read: {failure}"))?;
+        let shown = |(id, value, made_at): (String, String, i64)| {
+            let made_at = Timestamp::from_micros(made_at);
+            // An entry alone prints microseconds.
+            let made_at = if sql == ENTRIES { made_at.to_text_micros() } else { made_at.to_text() };
+            json!({ "id": id, (of): value, "created_at": made_at })
+        };
+        Ok(rows.into_iter().map(shown).collect())
+    }
+
+    /// The payments of an invoice and their receipts: what of all receipts names it.
+    async fn of_an_invoice(&self, side: usize, dice: &mut Dice) -> Check {
+        let invoices: Vec<&String> = self.sides[side].invoices.keys().collect();
+        let Some(invoice) = dice.pick_recent(&invoices) else { return Ok(()) };
+        let path = Object::Invoice.path(invoice);
+        let receipts = self.rows_of(side, RECEIPTS, "invoice_id").await?;
+        let paths = receipts.iter().map(|one| format!("/v1/pay/receipts/{}", text(one, "id")));
+        let mut receipts = self.shown_by_name(side, paths).await?;
+        receipts.retain(|one| text(one, "invoice_id") == **invoice);
+        for (list, name) in [("receipts", "id"), ("payments", "invoice_payment_id")] {
+            let path = format!("{path}/{list}");
+            let sent = self.world.send(side, "GET", &path, None, None).await;
+            let answer = sent.ok_or_else(|| format!("{path} was not answered"))?;
+            let mut wanted: Vec<String> = receipts.iter().map(|one| text(one, name)).collect();
+            wanted.sort();
+            let data = answer.json()["data"].as_array().cloned().unwrap_or_default();
+            let told = (answer.status, data.iter().map(|one| text(one, "id")).collect::<Vec<_>>());
+            if told != (200, wanted.clone()) {
+                return Err(format!("{path} should show {wanted:?}, and shows {told:?}"));
+            }
+        }
+        Ok(())
     }
 
     /// The names on one page, which has to be that of the naive scan.
@@ -238,7 +333,11 @@ fn a_name(list: &str, dice: &mut Dice) -> String {
         "/v1/pay/refunds" => "ref",
         "/v1/pay/payment-links" => "pl",
         "/v1/pay/customers" => "cus",
-        _ => "prod",
+        "/v1/pay/products" => "prod",
+        "/v1/pay/receipts" => "rec",
+        "/v1/webhook_endpoints" => "we",
+        "/v1/events" => "evt",
+        _ => "entry",
     };
     let place = if dice.one_in(2) { "01h455vb4pex5vsknk084sn02q" } else { "7zzzzzzzzzzzzzzzzzzzzzzzzz" };
     format!("{prefix}_{place}")
