@@ -169,12 +169,12 @@ impl Credentials {
     }
 }
 
-/// Whether what was looked up at that time is still remembered.
 /// A key that was pasted with its full stop is a wrong key.
 fn is_access_token(text: &str) -> bool {
     text.contains('.') && !credentials::ApiKey::resembles(text)
 }
 
+/// Whether what was looked up at that time is still remembered.
 fn is_fresh(looked_up_at: Instant, now: Instant) -> bool {
     now.duration_since(looked_up_at) < REMEMBERED
 }

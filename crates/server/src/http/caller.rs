@@ -130,8 +130,8 @@ impl FromRequestParts<Api> for Caller {
     }
 }
 
-/// Of a request that no route takes: those who follow the requests of its key are told of it all the same. Where nobody follows any, the
-/// key is not looked at.
+/// Of a request that no route takes: those who follow the requests of its secret key are told of it all the same; a publishable one,
+/// which everybody has, tells nothing. Where nobody follows any, the key is not looked at.
 pub(super) async fn note_untaken(api: &Api, parts: Parts) {
     let (true, Ok(header), Some(whose)) =
         (api.request_log.has_readers(), authorization(&parts.headers), parts.extensions.get::<Whose>())

@@ -207,9 +207,8 @@ pub fn some(tx: &mut Tx<'_>, scope: Scope, ids: &[Id<Event>]) -> Result<Vec<Foun
     Ok(found)
 }
 
-/// Newest first, without those that can't be read.
-/// Without what can't be read: whoever goes on behind the last that is shown gets past it, so that a page shows something while there
-/// is any.
+/// Newest first, without those that can't be read. Whoever goes on behind the last that is shown gets past them, so that a page shows
+/// something while there is any.
 pub fn list(tx: &mut Tx<'_>, scope: Scope, filter: &EventsFilter, page: &PageRequest) -> Result<Page<Event>, Error> {
     let mut page = page.clone();
     loop {
