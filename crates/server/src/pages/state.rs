@@ -102,14 +102,13 @@ fn unpaid(hosted: &Hosted) -> Standing {
 
 fn pending(hosted: &Hosted, simulator: &Simulator<'_>) -> State {
     let Some(payment) = &hosted.payment else {
-        return unstarted(hosted, None);
+        return unstarted(hosted);
     };
     let session = &payment.session;
     match (session.status(), &payment.transaction) {
-        (SessionStatus::Pending, None) => unstarted(hosted, session.payer.phone.as_ref()),
         (SessionStatus::Pending | SessionStatus::Processing, Some(attempt)) => open(hosted, attempt, simulator),
         (SessionStatus::Failed, Some(attempt)) => not_paid(hosted, attempt),
-        (SessionStatus::Failed | SessionStatus::Cancelled, _) => unstarted(hosted, None),
+        (SessionStatus::Pending, None) | (SessionStatus::Failed | SessionStatus::Cancelled, _) => unstarted(hosted),
         (SessionStatus::Succeeded, Some(attempt)) if matches!(hosted.object, PaidObject::Invoice(_)) => {
             // What went back whole stands in the list of payments alone.
             let went_back = attempt.status() == TransactionStatus::Refunded;
@@ -132,12 +131,12 @@ fn in_progress(hosted: &Hosted) -> Option<Problem> {
 
 /// Nothing is with a rail: the payer chooses, or says which phone the fixed method is to ask. What came of an attempt before may not
 /// be known.
-fn unstarted(hosted: &Hosted, phone: Option<&Msisdn>) -> State {
+fn unstarted(hosted: &Hosted) -> State {
     let problem = in_progress(hosted);
     match hosted.object.fixed_method() {
         Some(method) if method.needs_phone() => State::NeedsPhone {
             method: shown(method),
-            known: phone.cloned().or_else(|| hosted.told_phone()).filter(Msisdn::is_gambian).map(masked),
+            known: known_phone(hosted).map(masked),
             typed: None,
             error: None,
             problem,
@@ -151,7 +150,7 @@ fn unstarted(hosted: &Hosted, phone: Option<&Msisdn>) -> State {
 
 fn open(hosted: &Hosted, attempt: &Transaction, simulator: &Simulator<'_>) -> State {
     let Some(payment) = &hosted.payment else {
-        return unstarted(hosted, None);
+        return unstarted(hosted);
     };
     let session = &payment.session;
     let method = shown(attempt.attempt().method);
