@@ -4,9 +4,11 @@
 database, and where they vote is a matter of etcd.
 """
 
+import contextlib
 import json
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -288,6 +290,9 @@ class Cluster:
 
 
 def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    """Free while its server is down, too: none that the kernel gives to whoever connects somewhere."""
+    end = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", random.randrange(10_000, end)))
+            return one.getsockname()[1]
