@@ -358,7 +358,7 @@ impl Refund {
         transaction.refund_ended(self.amount, false, now);
         self.step = Step::Settled;
         self.failure_reason = Some(reason);
-        self.parked = None;
+        // What the rail said before it took its word back is still to be looked at.
         self.go(RefundStatus::Failed, now);
         RefundMoved::ToFailed
     }

@@ -136,14 +136,14 @@ fn refunds_go_as_the_contract_says() {
         ("may be sent again", Act::SentAgain),
     ];
     insta::assert_snapshot!(table(&states, &actions, cell), @r"
-                           | accepted   | refused | answer lost         | success               | failure | silent     | another amount              | resolved: completed | resolved: failed   | may be sent again
-    pending                | processing | failed  | processing, unknown | completed             | failed  | =          | processing, unknown, parked | refund_not_unknown  | refund_not_unknown | no
-    processing             | =          | =       | =                   | completed             | failed  | =          | =, unknown, parked          | completed           | failed             | no
-    processing, lost       | =          | =       | =                   | completed             | failed  | =          | =, unknown, parked          | completed           | failed             | yes
-    processing, sent again | =          | =       | =                   | completed             | failed  | =, unknown | =, unknown, parked          | refund_not_unknown  | refund_not_unknown | yes
-    processing, parked     | =          | =       | =                   | completed             | failed  | =          | =, unknown, parked          | completed           | failed             | no
-    completed              | –          | –       | –                   | –                     | –       | –          | –                           | refund_not_unknown  | refund_not_unknown | no
-    failed                 | –          | –       | –                   | completed, correction | –       | –          | =, parked                   | refund_not_unknown  | refund_not_unknown | no
+                           | accepted   | refused | answer lost         | success               | failure        | silent     | another amount              | resolved: completed | resolved: failed   | may be sent again
+    pending                | processing | failed  | processing, unknown | completed             | failed         | =          | processing, unknown, parked | refund_not_unknown  | refund_not_unknown | no
+    processing             | =          | =       | =                   | completed             | failed         | =          | =, unknown, parked          | completed           | failed             | no
+    processing, lost       | =          | =       | =                   | completed             | failed         | =          | =, unknown, parked          | completed           | failed             | yes
+    processing, sent again | =          | =       | =                   | completed             | failed         | =, unknown | =, unknown, parked          | refund_not_unknown  | refund_not_unknown | yes
+    processing, parked     | =          | =       | =                   | completed             | failed, parked | =          | =, unknown, parked          | completed           | failed             | no
+    completed              | –          | –       | –                   | –                     | –              | –          | –                           | refund_not_unknown  | refund_not_unknown | no
+    failed                 | –          | –       | –                   | completed, correction | –              | –          | =, parked                   | refund_not_unknown  | refund_not_unknown | no
     ");
 }
 
@@ -226,6 +226,21 @@ fn a_correction_never_breaks_the_bound() {
         second.resolved(&mut transaction, true, seconds(9)).map_err(|no| no.code()),
         Err("refund_not_unknown".into())
     );
+}
+
+/// It said that another amount went back, and takes that word back: somebody looks before the merchant asks once more.
+#[test]
+fn a_refund_that_failed_after_all_is_looked_at_still() {
+    let mut transaction = transaction(TransactionStatus::Completed);
+    let mut refund = ask(&mut transaction, 5, 4_000);
+    assert_eq!(refund.reported(&mut transaction, &completed_with(3_999), seconds(5)), RefundMoved::On);
+    assert_eq!(refund.reported(&mut transaction, &FAILED, seconds(6)), RefundMoved::ToFailed);
+    assert!(refund.is_undecided() && refund.parked.is_some(), "{refund:?}");
+    let mut gone = (refund.clone(), transaction.clone());
+    assert_eq!(gone.0.resolved(&mut gone.1, true, seconds(7)), Ok(RefundMoved::Corrected));
+    assert_eq!((gone.0.parked, gone.1.refunded()), (None, dalasi(4_000)));
+    assert_eq!(refund.resolved(&mut transaction, false, seconds(7)), Ok(RefundMoved::On));
+    assert!(!refund.is_undecided() && transaction.refunded().minor == 0);
 }
 
 #[test]

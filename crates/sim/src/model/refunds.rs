@@ -139,7 +139,6 @@ impl Side {
         let refund = self.refunds.get_mut(id).expect("it was looked up");
         refund.state = RefundState::Failed;
         refund.step = Step::Settled;
-        refund.parked = None;
         let refund = refund.clone();
         self.attempts.get_mut(&refund.attempt).expect("a refund has its transaction").refunding -= refund.amount;
         let source = self.source_of(&refund.attempt);
