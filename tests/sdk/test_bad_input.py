@@ -304,8 +304,9 @@ def test_a_list_goes_on_behind_a_record_of_its_own(api, path):
     for after in ("", "nonsense", own[:-1], own.upper(), f" {own}", *others):
         assert faults(api.get(path, params={"after": after})) == {"after": "not_found"}, after
     # Older than all there are. It may have been deleted since.
-    page = data(api.get(path, params={"after": own}))
+    page = data(api.get(path, params={"after": own, "offset": 0}))
     assert (page["items"], page["has_more"]) == ([], False)
+    assert faults(api.get(path, params={"after": own, "offset": 1})) == {"offset": "conflict"}
 
 
 def test_a_get_ignores_unknown_parameters_but_a_list_does_not(api):

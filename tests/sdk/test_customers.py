@@ -72,6 +72,13 @@ class TestCreate:
         for spelling in (email, email.upper()):
             assert ok(sdk.customers.create(email=spelling)) == customer
 
+    def test_a_name_is_written_in_one_way(self, sdk, customer):
+        composed, apart = "Aminata Si\u00e9", "Aminata Sie\u0301"
+        assert ok(sdk.customers.create(email=address(), name=apart))["name"] == composed
+        assert ok(sdk.customers.update(customer["id"], name=apart))["name"] == composed
+        for checkout in ({"amount": "1.00", "customer_name": apart}, {"amount": "1.00", "customer_name": composed}):
+            assert ok(sdk.checkouts.create(**checkout))["customer_name"] == composed
+
     def test_phones_are_compared_as_the_network_knows_them(self, api):
         phone = number()
         customer = data(api.post(PATH, {"phone": phone}), 201)

@@ -208,6 +208,11 @@ class TestUpdate:
         assert ok(sdk.products.update(product["id"], **{name: product[name] for name in names})) == product
         assert data(api.put(f"{PATH}/{product['id']}", {"price": "75"})) == product
 
+    def test_a_line_without_words_has_those_of_its_product(self, api, product):
+        for line in ({}, {"description": None}, {"description": ""}):
+            body = {"items": [{"product_id": product["id"], "quantity": 1, **line}]}
+            assert data(api.post("/v1/checkouts", body), 201)["items"][0]["description"] == product["name"]
+
     def test_null_clears_the_description_only(self, api, product):
         path = f"{PATH}/{product['id']}"
         assert data(api.put(path, {"description": None}))["description"] is None

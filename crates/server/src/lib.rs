@@ -27,6 +27,7 @@ pub mod mail;
 pub mod mask;
 pub mod metrics;
 pub mod monotonic;
+pub mod names;
 pub mod pages;
 pub mod plausible;
 pub mod rails;

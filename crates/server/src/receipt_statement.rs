@@ -37,6 +37,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::{Mode, Money, Timestamp};
 
 use crate::base32::UPPER;
+use crate::names::composed;
 use crate::tokens::{PublicKey, SigningKey};
 use reader::Reader;
 
@@ -242,8 +243,7 @@ impl PayerProof {
 pub fn fold(name: &str) -> String {
     let shown: String =
         name.chars().filter(|it| !is_unseen(*it)).map(|it| if it.is_control() { ' ' } else { it }).collect();
-    let composed = icu_normalizer::ComposingNormalizerBorrowed::new_nfc().normalize(&shown);
-    composed.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+    composed(&shown).split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
 /// Unicode's Default_Ignorable_Code_Point, which is drawn by nothing, and what is for private use. The script of the page

@@ -12,6 +12,7 @@ use super::problem::Problem;
 use crate::app::Context;
 use crate::app::organizations::Installed;
 use crate::config::StoreArguments;
+use crate::names::composed;
 use crate::plausible::is_visible;
 use crate::wire::Addresses;
 
@@ -58,7 +59,7 @@ pub(super) struct Pair<'a> {
 }
 
 pub(super) async fn run(arguments: Arguments) -> Result<(), Problem> {
-    let name = arguments.organization.trim();
+    let name = &composed(arguments.organization.trim());
     if !is_visible(name) || name.chars().count() > 200 || name.chars().any(char::is_control) {
         return Err(Problem::usage("--organization: a name has 1 to 200 characters and no control characters."));
     }

@@ -173,7 +173,7 @@ fn parse(body: &Body) -> Result<(NewCheckout, Option<String>), Faulty> {
         id: fields.text("customer_id").parse(read::customer).optional(),
         phone: fields.text("customer_phone").parse(read::phone_or_empty).optional(),
         email: fields.text("customer_email").email().optional(),
-        name: fields.text("customer_name").min(1).max(200).optional(),
+        name: fields.text("customer_name").composed().min(1).max(200).optional(),
     };
     let expires_in = fields.integer("expires_in", SHORTEST_S..=LONGEST_S).or(LONGEST_S);
     let metadata = fields.metadata("metadata", MetadataValues::Any).optional();
@@ -227,7 +227,8 @@ fn has_items(body: &Body) -> bool {
 
 fn parse_item(item: &mut Fields<'_>, currency: Option<Currency>) -> Option<NewItem> {
     let product_id = item.text("product_id").parse(read::product).optional();
-    let description = item.text("description").max(2000).optional();
+    // Clients with types send an empty text for none: the product's name stands there then.
+    let description = item.text("description").max(2000).optional().filter(|text| !text.is_empty());
     let quantity = item.integer("quantity", 1..=1_000_000).required();
     let unit_price = item.amount("unit_price", read::amount_in("unit_price", currency)).optional().flatten();
     if !item.has("product_id") && !item.has("unit_price") {

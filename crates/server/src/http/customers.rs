@@ -87,7 +87,7 @@ fn parse_new(body: &Body) -> Result<NewCustomer, Problem> {
     let mut fields = Fields::new(body);
     let email = fields.text("email").email().optional();
     let phone = fields.text("phone").parse(read::phone).optional();
-    let name = fields.text("name").min(1).max(200).optional();
+    let name = fields.text("name").composed().min(1).max(200).optional();
     let metadata = fields.metadata("metadata", MetadataValues::Any).optional();
     if !fields.has("email") && !fields.has("phone") {
         fields.fault("email", FaultCode::Required, "Either `email` or `phone` is required.");
@@ -157,7 +157,7 @@ pub(super) async fn update(
     let mut fields = Fields::new(&body);
     let email = fields.text("email").email().clearable();
     let phone = fields.text("phone").parse(read::phone).clearable();
-    let name = fields.text("name").min(1).max(200).clearable();
+    let name = fields.text("name").composed().min(1).max(200).clearable();
     let metadata = fields.metadata("metadata", MetadataValues::Any).change();
     let mut change = CustomerChange {
         email: read::cleared(email),

@@ -124,7 +124,7 @@ fn view(api: &Api) -> impl Fn(&Shown) -> PaymentLinkView + Send + Sync + Clone +
 
 fn parse(body: &Body) -> Result<NewPaymentLink, Faulty> {
     let mut fields = Fields::new(body);
-    let title = fields.text("title").min(1).max(200).required();
+    let title = fields.text("title").composed().min(1).max(200).required();
     let currency = read::currency_of(&mut fields);
     let amount = fields.amount("amount", amount_or_nothing(currency)).required();
     let is_variable = fields.boolean("is_variable_amount").or(false) || amount == Some(None);
@@ -325,7 +325,7 @@ pub(super) async fn update(
 fn parse_change(body: &Body) -> Result<LinkChange, Faulty> {
     let mut fields = Fields::new(body);
     let change = LinkChange {
-        title: fields.text("title").min(1).max(200).change(),
+        title: fields.text("title").composed().min(1).max(200).change(),
         description: cleared(fields.text("description").max(2000).clearable()),
         expiration_date: cleared(fields.text("expiration_date").parse(read::deadline_in_seconds).clearable()),
         max_usage_count: cleared(fields.integer("max_usage_count", 1..=i64::MAX).clearable()),

@@ -121,7 +121,7 @@ fn parse_settings(body: &Body) -> Result<SettingsChange, Problem> {
         }
     });
     let enabled_methods = enabled_methods.change();
-    let name = fields.text("name").min(1).max(200).check(name).change();
+    let name = fields.text("name").composed().min(1).max(200).check(name).change();
     let logo_url = fields.text("logo_url").url().clearable();
     let accent_color = fields.text("accent_color").check(accent_color).clearable();
     let address = fields.text("address").max(2000).clearable();

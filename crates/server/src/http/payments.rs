@@ -235,7 +235,7 @@ fn parse(body: &Body, from_browser: bool) -> (Parsed, Vec<Fault>) {
         customer: customer.optional(),
         phone: fields.text("customer_phone").parse(read::phone).optional(),
         email: fields.text("customer_email").email().optional(),
-        name: fields.text("customer_name").min(1).max(200).optional(),
+        name: fields.text("customer_name").composed().min(1).max(200).optional(),
     };
     let code = fields.text("customer_pin").check(one_time_code).optional();
     let has_code = fields.has("customer_pin");

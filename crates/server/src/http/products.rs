@@ -91,7 +91,7 @@ pub(super) async fn create(State(api): State<Api>, caller: Caller, body: Sent) -
     let scope = caller.require(Right::write(Area::Products))?;
     let body = body?;
     let mut fields = Fields::new(&body);
-    let name = fields.text("name").min(1).max(200).required();
+    let name = fields.text("name").composed().min(1).max(200).required();
     let currency = read::currency_of(&mut fields);
     let price = fields.amount("price", read::amount_in("price", currency)).required().flatten();
     let description = fields.text("description").max(2000).optional();
@@ -187,7 +187,7 @@ pub(super) async fn update(
     };
     let currency = currency.unwrap_or(Currency::gmd());
     let mut fields = Fields::new(&body);
-    let name = fields.text("name").min(1).max(200).change();
+    let name = fields.text("name").composed().min(1).max(200).change();
     let description = fields.text("description").max(2000).clearable();
     let price = fields.amount("price", read::amount("price", currency)).change();
     let active = fields.boolean("active").change();

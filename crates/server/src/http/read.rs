@@ -166,7 +166,12 @@ pub(super) fn page<T: Object>(query: &mut Query) -> PageRequest {
         assert!(id.is_ok() || !domain::planted!(Defect::CursorBreaks), "a cursor is always right");
         id.map_err(|_| nothing_behind())
     });
-    PageRequest { offset: page.offset, limit: page.limit, after: after.optional().map(|id| id.to_string()) }
+    let after = after.optional().map(|id| id.to_string());
+    if after.is_some() && page.offset > 0 {
+        let message = "`offset` counts from the first record and `after` names one: send one of them.";
+        query.fault("offset", FaultCode::Conflict, message);
+    }
+    PageRequest { offset: page.offset, limit: page.limit, after }
 }
 
 /// Of an `after` that names nothing in the list: a reader who goes on from there would get no further, or be sent round.

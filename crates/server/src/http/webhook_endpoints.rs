@@ -42,7 +42,7 @@ pub(super) struct CreateBody {
     /// https to a host's name, never to an IP address; in test mode http to this machine too, if the server allows it.
     #[schema(value_type = words::Url)]
     url: String,
-    /// Types, `<resource>.*`, or `*`.
+    /// Types, `<resource>.*`, or `*`. Those of `sms`, `subscription`, `payout` and `donation` are taken and not sent yet.
     #[schema(value_type = Vec<words::EventFilter>, min_items = 1, max_items = 100)]
     enabled_events: Vec<String>,
     #[schema(max_length = 2000)]
@@ -58,7 +58,7 @@ pub(super) struct UpdateBody {
     /// https to a host's name, never to an IP address; in test mode http to this machine too, if the server allows it.
     #[schema(value_type = Option<words::Url>, nullable = false)]
     url: Option<String>,
-    /// Types, `<resource>.*`, or `*`.
+    /// Types, `<resource>.*`, or `*`. Those of `sms`, `subscription`, `payout` and `donation` are taken and not sent yet.
     #[schema(value_type = Option<Vec<words::EventFilter>>, min_items = 1, max_items = 100, nullable = false)]
     enabled_events: Option<Vec<String>>,
     /// null clears it.

@@ -18,6 +18,7 @@ use crate::app::paid_object::PaidObject;
 use crate::app::payment_links;
 use crate::card_number::has_card_number;
 use crate::fault::{Fault, FaultCode};
+use crate::names::composed;
 use crate::plausible::{LONGEST_EMAIL, is_email};
 
 pub(super) const AMOUNT: &str = "amount";
@@ -193,9 +194,9 @@ pub(super) fn read(hosted: &Hosted, place: Place, form: &Form, locale: Locale) -
     }
     let asks_who_pays = link.terms().collect_customer_info;
     if asks_who_pays && is_asked(NAME) {
-        let name = typed(NAME).ok_or(FieldFault::Missing).and_then(|name| match name.chars().count() {
-            _ if holds_card(name) => Err(FieldFault::CardNumber),
-            0..=LONGEST_NAME => Ok(name.to_owned()),
+        let name = typed(NAME).map(composed).ok_or(FieldFault::Missing).and_then(|name| match name.chars().count() {
+            _ if holds_card(&name) => Err(FieldFault::CardNumber),
+            0..=LONGEST_NAME => Ok(name),
             _ => Err(FieldFault::TooLong),
         });
         take(NAME, name.map(|name| filled.payer.name = Some(name)));

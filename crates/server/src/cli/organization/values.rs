@@ -4,6 +4,7 @@ use domain::money::BasisPoints;
 use domain::organization::Locale;
 use domain::{Method, Msisdn};
 
+use crate::names::composed;
 use crate::plausible::{LONGEST_EMAIL, LONGEST_URL, is_email, is_visible, is_web_address};
 
 /// A year: no rail settles later.
@@ -33,7 +34,7 @@ pub(super) fn name(text: &str) -> Read<String> {
         _ if text.chars().any(char::is_control) => {
             Err("a name has no control characters, such as the end of a line".into())
         }
-        _ => bounded(text, 200),
+        _ => bounded(&composed(text), 200),
     }
 }
 

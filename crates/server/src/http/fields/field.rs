@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use crate::http::fault::{Complaint, Fault, FaultCode, Faults};
+use crate::names::composed;
 use crate::plausible::{LONGEST_EMAIL, LONGEST_URL, is_email, is_web_address};
 
 #[derive(Debug)]
@@ -103,6 +104,11 @@ impl<'f, T> Field<'f, T> {
 }
 
 impl<'f> Field<'f, String> {
+    /// A name, whose letters are written in one way.
+    pub fn composed(self) -> Self {
+        self.check(|text| Ok::<_, Complaint>(composed(&text)))
+    }
+
     /// At most so many characters.
     pub fn max(self, most: usize) -> Self {
         let path = self.path.clone();

@@ -118,7 +118,7 @@ pub(super) fn create(body: &Body) -> Result<NewInvoice, Faulty> {
     // Of a known customer an empty text is given, too.
     let email = fields.text("customer_email");
     let customer_email = if is_new { email.email().required() } else { email.email_or_none().optional() };
-    let name = fields.text("customer_name").max(200);
+    let name = fields.text("customer_name").composed().max(200);
     let customer_name = if is_new { name.min(1).required() } else { name.optional() };
     let customer_address = fields.text("customer_address").max(2000).optional();
     let customer_phone = fields.text("customer_phone").parse(read::phone_or_none).optional();
@@ -161,7 +161,7 @@ pub(super) fn update(body: &Body, headers: &HeaderMap, bill: Option<&Bill>) -> R
     let mut sound = Vec::new();
     let change = InvoiceChange {
         email: fields.text("customer_email").email_or_none().change(),
-        name: fields.text("customer_name").max(200).change(),
+        name: fields.text("customer_name").composed().max(200).change(),
         address: fields.text("customer_address").max(2000).change(),
         phone: fields.text("customer_phone").parse(read::phone_or_none).change(),
         tax_rate: tax_rate(&mut fields).change(),
